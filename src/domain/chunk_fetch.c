@@ -398,6 +398,7 @@ static void get_object(struct fetch *f)
 {
 	f->req->done = chunk_answered;
 	f->req->arg = f;
+	f->req->expected = decoded_limit(&object_of(f)->dataset);
 	place_get(&f->place, stored_limit(&object_of(f)->dataset));
 }
 

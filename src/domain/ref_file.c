@@ -315,7 +315,7 @@ void ref_read(struct ref_read *r)
 	}
 	store_request_key(r->req, f->place.key);
 	r->req->range = (struct store_range){.first = r->offset, .length = r->length};
-	r->req->max = r->length;
+	r->req->max = r->req->expected = r->length;
 	r->req->cond.if_match = pinned && f->etag[0] ? f->etag : NULL;
 	r->req->priority = r->prefetch ? STORE_PREFETCH : STORE_READER;
 	r->req->cancelled = r->cancelled;

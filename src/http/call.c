@@ -116,6 +116,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 	const size_t received = n * size;
 	http_socket_note_received(call->sockets, call->fd);
 	call->received += received;
+	call->sockets->received += received;
 	n = received;
 	if (call->ranged && call->status == 200 && call->skipped < call->skip) {
 		const uint64_t skip = min_u64(call->skip - call->skipped, n);

@@ -9,7 +9,9 @@
  */
 #include "call.h"
 
+#include "pace.h"
 #include "poll.h"
+#include <base/mem.h>
 #include <base/thread.h>
 #include <base/wait.h>
 
@@ -23,7 +25,8 @@
 enum {
 	TICK_MS = 100,	 /* a time-out is detected at most two ticks late */
 	CANCEL_MS = 500, /* a cancelled call may still be answered for this long */
-	IDLE_MS = 60000	 /* interval of checks without active calls */
+	IDLE_MS = 60000, /* interval of checks without active calls */
+	NS_PER_MS = 1000000,
 };
 
 struct calls {
@@ -48,6 +51,7 @@ struct http_io {
 	unsigned int n_active, n_spare;
 	uint64_t swept_ns;
 	uint64_t started; /* calls so far */
+	struct http_pace pace;
 	bool multiplexes; /* the last answer was HTTP/2 */
 	struct http_sockets sockets;
 
@@ -219,12 +223,34 @@ static void acknowledge(struct http_io *io)
 	}
 }
 
-static struct http_call *next_waiting(struct http_io *io)
+/* NULL: no call is due. */
+static struct http_call *next_waiting(struct http_io *io, uint64_t now)
 {
-	struct http_call *call = NULL;
-	for (int i = 0; i < HTTP_PRIORITIES && !call; i++)
-		call = pop(&io->waiting[i]);
-	return call;
+	for (int i = 0; i < HTTP_PRIORITIES; i++) {
+		struct http_call *call = io->waiting[i].head;
+		if (!call || (call->paced && http_pace_wait(&io->pace, now)))
+			continue;
+		http_pace_begin(&io->pace, call->paced, now);
+		return pop(&io->waiting[i]);
+	}
+	return NULL;
+}
+
+static bool has_waiting(const struct http_io *io)
+{
+	for (int i = 0; i < HTTP_PRIORITIES; i++)
+		if (io->waiting[i].head)
+			return true;
+	return false;
+}
+
+/* How long the thread may sleep: until a call ends or is due. */
+static unsigned int pause_ms(const struct http_io *io, uint64_t now)
+{
+	const unsigned int most = io->n_active ? TICK_MS : IDLE_MS;
+	if (io->n_active >= io->opt.connections || !has_waiting(io))
+		return most;
+	return (unsigned int)min_u64(div_up_u64(http_pace_wait(&io->pace, now), NS_PER_MS), most);
 }
 
 /* Starts submitted calls, as many as there are connections. False: the thread has to end. */
@@ -242,9 +268,10 @@ static bool take_inbox(struct http_io *io)
 		submitted.head = call->next;
 		push(&io->waiting[call->priority], call);
 	}
-	while (io->n_active < io->opt.connections && (call = next_waiting(io)))
+	const uint64_t now = io->env->now(io->env);
+	while (io->n_active < io->opt.connections && (call = next_waiting(io, now)))
 		start_call(io, call);
-	return !stopping || io->n_active;
+	return !stopping || io->n_active || has_waiting(io);
 }
 
 static void *run(void *arg)
@@ -252,7 +279,8 @@ static void *run(void *arg)
 	struct http_io *io = arg;
 	while (take_inbox(io)) {
 		const uint64_t now = io->env->now(io->env);
-		const bool all = http_poll_serve(&io->poll, io->n_active ? TICK_MS : IDLE_MS);
+		http_pace_measure(&io->pace, io->sockets.received, now);
+		const bool all = http_poll_serve(&io->poll, pause_ms(io, now));
 		const bool due = all && now - io->swept_ns >= (uint64_t)TICK_MS * 1000000;
 		if (due)
 			http_poll_nudge(&io->poll, io->swept_ns);

@@ -39,7 +39,8 @@ struct http_sockets {
 	 * with each part of an answer. */
 	unsigned int *places;
 	size_t n_places;
-	uint64_t opened; /* number of sockets so far */
+	uint64_t opened;   /* number of sockets so far */
+	uint64_t received; /* bytes of bodies so far */
 };
 
 /* env and meter are borrowed; meter may be NULL. -ENOMEM. */

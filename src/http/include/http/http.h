@@ -69,6 +69,9 @@ struct http_call {
 			      HTTP_TOO_LONG. Bodies of errors are cut to HTTP_ERROR_BODY_MAX */
 	struct cancelled cancelled; /* the call ends if it is cancelled for 0.5 s */
 	unsigned int priority;	    /* below HTTP_PRIORITIES; lower numbers are served first */
+	/* 0, or about the length of the answer's body: the call waits for its turn, so that not all
+	 * paced calls begin at the same time (pace.h). */
+	uint64_t paced;
 	unsigned int first_byte_ms; /* replaces the transport's limit unless 0 */
 	enum http_method metered;   /* the counter of the transport's statistics */
 	/* The request has a range. If the server ignores it and sends the whole object (200), the

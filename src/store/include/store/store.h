@@ -209,6 +209,9 @@ struct store_request {
 		      need not end with "/"; "" lists everything */
 	struct store_range range; /* GET */
 	uint64_t max; /* GET: fails with -EFBIG if the body would be longer; 0: no limit */
+	/* GET: the length that the body probably has; 0: unknown. A store whose link is shared by
+	 * all its requests sends prefetches at intervals that depend on it. */
+	uint64_t expected;
 	struct store_cond cond;
 	/* GET: NULL, or the version that a listing has just shown; borrowed until `done`. This is
 	 * not a condition: a cache in the stack may answer with that version without a request to
