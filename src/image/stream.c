@@ -7,9 +7,17 @@
 
 #include <unistd.h>
 
-/* Slots that a read requests at once, unless the source joins more loads. When half of them have
- * been read, it requests more. */
-enum { BATCH = 128 };
+enum {
+	/* Slots that a read requests at once, unless the source joins more loads. When half of them
+	 * have been read, it requests more. */
+	BATCH = 128,
+	/* A program that copies a file begins with a read of so many bytes at offset 0, and libhdf5
+	 * with fewer. So does file(1), which ends soon. */
+	COPY_READ = 128 << 10,
+	COPY_AHEAD = 2, /* slots for each one that was read... */
+	COPY_AHEAD_MIN = 4,
+	COPY_AHEAD_MAX = 4 << 20, /* ...bytes */
+};
 
 struct image_stream *image_stream_new(struct image *img)
 {
@@ -144,6 +152,18 @@ static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* The program seems to copy the file, and the read that ends before offset `end` has reached the
+ * first slot. Without this, nothing would be requested until it has read two slots. */
+static void prefetch_first(struct image_stream *s, uint64_t end)
+{
+	struct image *img = s->image;
+	const uint64_t first = slot_at(img, img->data_start), last = slot_at(img, end - 1) + 1;
+	const struct image_dataset *d = dataset_at(img, first);
+	const uint64_t most = d ? COPY_AHEAD_MAX / max_u64(d->cost, 1) : 0;
+	const uint64_t n = min_u64(max_u64(COPY_AHEAD * (last - first), COPY_AHEAD_MIN), most);
+	request(img, s, last, min_u64(last + n, img->nslots));
+}
+
 /* The program may read sequentially: requests a few slots after the first dataset, which end before
  * offset `end`. */
 static void prefetch_trial(struct image_stream *s, uint64_t end)
@@ -173,6 +193,9 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	const bool in_order = sequential_read(&s->order, &file, offset, offset + n);
 	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
 	const uint64_t steps = read > s->read ? read - s->read : 0;
+	s->copies |= offset == 0 && n >= COPY_READ;
+	const bool is_first = s->copies && s->order.running && s->order.end > file.data;
+	s->copies &= !is_first;
 	const uint64_t trial = s->tried ? 0 : sequential_trial(&s->order, &file);
 	s->tried |= trial > 0;
 	if (!in_order)
@@ -181,6 +204,8 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	pthread_mutex_unlock(&s->lock);
 	if (in_order && steps > 0)
 		prefetch_slots(s, read, steps);
+	else if (is_first)
+		prefetch_first(s, s->order.end);
 	else if (trial > 0)
 		prefetch_trial(s, img->data_end + trial);
 }

@@ -24,6 +24,7 @@ struct image_stream {
 	struct sequential order;
 	uint64_t prefetched; /* slots of the file before this one have been requested */
 	uint64_t read;	     /* slots before this one have been read */
+	bool copies;	     /* the first read was a long one; until the first slot is read */
 	bool tried;	     /* prefetch_trial() was called */
 };
 

@@ -38,8 +38,10 @@ static uint64_t longest(const struct depth *p, const struct depth_step *s)
 	const uint64_t most = DEPTH_AHEAD * p->run, cost = max_u64(s->cost, 1);
 	if (!s->sequential)
 		return most;
-	const uint64_t window = (DEPTH_AHEAD + 1) * (uint64_t)KERNEL_WINDOW / cost;
-	const uint64_t sure = most > window ? most - window : 1;
+	const uint64_t window = KERNEL_WINDOW / cost + 1; /* chunks that it may touch */
+	const uint64_t read = p->run > window ? p->run - window : 1;
+	const uint64_t fetched = (DEPTH_AHEAD + 1) * read + DEPTH_SPARE;
+	const uint64_t sure = fetched > p->run ? fetched - p->run : 1;
 	return min_u64(most, max_u64(sure, DEPTH_UNSURE / cost));
 }
 

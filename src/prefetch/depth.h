@@ -11,7 +11,8 @@
  *
  * Many runs end after a few chunks, so the depth is at most DEPTH_AHEAD times the number of chunks
  * that the program has read in this run. When the run ends, at most two of three loaded chunks were
- * not needed. A long run loses little: the chunks that were read triple with each round of loads.
+ * not needed, and of a sequence DEPTH_SPARE more. A long run loses little: the chunks that were
+ * read triple with each round of loads.
  *
  * Pure; the caller's lock guards it.
  */
@@ -25,9 +26,10 @@
 
 enum {
 	DEPTH_MIN = 2,
-	DEPTH_AHEAD = 2,	 /* chunks for each chunk that was read in the run */
-	DEPTH_SLACK = 8,	 /* if the program waits, the depth may reach at least this */
-	DEPTH_MAX = 64,		 /* requests; if loads are joined, a request has several chunks */
+	DEPTH_AHEAD = 2, /* chunks for each chunk that was read in the run */
+	DEPTH_SPARE = 4, /* chunks of a sequence that may be fetched in vain besides those */
+	DEPTH_SLACK = 8, /* if the program waits, the depth may reach at least this */
+	DEPTH_MAX = 64,	 /* requests; if loads are joined, a request has several chunks */
 	DEPTH_CHUNKS_MAX = 1024, /* chunks: a load takes a few kB besides its chunk */
 	DEPTH_UNSURE = 1 << 20,	 /* bytes, while the kernel's read-ahead may be the only reader */
 };

@@ -111,6 +111,30 @@ static void the_end_of_the_first_dataset_prefetches_what_is_small(void **state)
 	}
 }
 
+/* A program that copies begins with a long read; libhdf5 begins with a few bytes. */
+static void a_copy_requests_the_first_chunks(void **state)
+{
+	enum { N = 20, CHUNK = 256 << 10, LONG = 128 << 10, LARGE = 8 << 20 };
+	static const struct {
+		uint64_t chunk, first, requested;
+	} cases[] = {
+		{CHUNK, LONG, 4}, {CHUNK, LONG - 1, 0}, {LONG / 8, LONG, 14}, {LARGE, LONG, 0}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct small_tree *t = *state;
+		small_begin(t);
+		small_dataset(t, dtype_opaque(t->a, 1, "", NULL), N, cases[i].chunk, unlisted);
+		assert_int_equal(small_render(t, NULL), 0);
+		struct image_stream *s = image_stream_new(t->img);
+		const uint64_t raw = t->img->datasets[0].raw_addr;
+		read_all(t, s, 0, (raw / cases[i].first + 1) * cases[i].first, cases[i].first);
+		if (cases[i].chunk >= CHUNK)
+			assert_int_equal(t->prefetches[1], cases[i].requested);
+		else
+			assert_true(t->prefetches[1] >= cases[i].requested);
+		image_stream_free(s);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, small_setup, small_teardown)
 
 int main(void)
@@ -120,6 +144,7 @@ int main(void)
 		TEST(a_read_may_end_in_the_first_byte_of_a_chunk),
 		TEST(a_read_of_one_chunk_requests_no_other),
 		TEST(sequential_reads_prefetch_the_next_dataset),
+		TEST(a_copy_requests_the_first_chunks),
 		TEST(the_end_of_the_first_dataset_prefetches_what_is_small),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
