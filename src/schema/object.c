@@ -2,6 +2,7 @@
 /* Parses an object's document into a struct object, with the parsers of parse.h. Pure. */
 #include "object.h"
 
+#include "json_memory.h"
 #include "parse.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
 			  const struct schema_id *root, const void *json, size_t n,
 			  struct object *o, struct err *err)
 {
-	auto_json json_t *doc = NULL;
+	json_t *doc = NULL; /* in the area */
 	char text[SCHEMA_ID_MAX];
 	int rc = schema_json_load(json, n, &doc, err);
 	if (!rc)
@@ -89,8 +90,11 @@ int schema_object_parse(struct arena *a, const struct schema_id *id, const struc
 		.budget = SCHEMA_VALUES_MAX,
 		.compares = SCHEMA_COMPARES_MAX,
 	};
+	struct schema_json_area area;
 	*out = (struct object){.kind = id->kind};
+	schema_json_area_begin(&area);
 	int rc = parse_document(&ctx, id, root, json, n, out, &why);
+	schema_json_area_end(&area);
 	bytes_release(&ctx.text);
 	bytes_release(&ctx.stack);
 	if (rc) {

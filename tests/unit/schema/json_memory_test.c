@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Documents whose memory is freed at once. The sanitizers find what is freed twice or never. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/json.h"
+#include "schema/json_memory.h"
+
+static json_t *load(const char *text)
+{
+	json_t *doc;
+	assert_int_equal(schema_json_load(text, strlen(text), &doc, NULL), 0);
+	return doc;
+}
+
+static void a_document_ends_with_its_area(void **state)
+{
+	struct schema_json_area area;
+	(void)state;
+	json_t *outside = load("{\"outside\": [1, \"two\"]}");
+	for (int again = 0; again < 3; again++) {
+		schema_json_area_begin(&area);
+		json_t *doc = load("{\"a\": {\"b\": [1, 2.5, \"text\", null, true]}}");
+		assert_string_equal(json_string_value(json_array_get(
+					    json_object_get(json_object_get(doc, "a"), "b"), 2)),
+				    "text");
+		json_decref(load("{\"dropped\": {}}"));
+		schema_json_area_end(&area);
+	}
+	/* A document that is older than an area may be dropped while it is active, and a value of
+	 * the area may not outlive it. */
+	schema_json_area_begin(&area);
+	assert_int_equal(json_array_size(json_object_get(outside, "outside")), 2);
+	json_decref(outside);
+	schema_json_area_end(&area);
+	json_decref(load("{\"after\": 1}"));
+}
+
+/* Many blocks, and a value that is longer than the next block. */
+static void a_large_document(void **state)
+{
+	enum { N = 20000, LONG = 1 << 20 };
+	struct schema_json_area area;
+	auto_bytes struct bytes text = {0};
+	auto_free char *filler = malloc(LONG);
+	char member[64];
+	(void)state;
+	memset(filler, 'x', LONG);
+	assert_int_equal(bytes_append(&text, "{\"long\": \"", 10), 0);
+	assert_int_equal(bytes_append(&text, filler, LONG), 0);
+	assert_int_equal(bytes_append(&text, "\"", 1), 0);
+	for (int i = 0; i < N; i++) {
+		snprintf(member, sizeof(member), ", \"member %d\": {\"number\": %d}", i, i);
+		assert_int_equal(bytes_append(&text, member, strlen(member)), 0);
+	}
+	assert_int_equal(bytes_append(&text, "}", 2), 0);
+	schema_json_area_begin(&area);
+	json_t *doc = load((const char *)text.data);
+	assert_int_equal(json_object_size(doc), N + 1);
+	assert_int_equal(json_string_length(json_object_get(doc, "long")), LONG);
+	for (int i = 0; i < N; i++) {
+		snprintf(member, sizeof(member), "member %d", i);
+		const json_t *value = json_object_get(json_object_get(doc, member), "number");
+		assert_int_equal(json_integer_value(value), i);
+	}
+	assert_in_range(area.n, 5, SCHEMA_JSON_BLOCKS - 1);
+	schema_json_area_end(&area);
+}
+
+/* A document that cannot be parsed leaves nothing behind. */
+static void a_damaged_document(void **state)
+{
+	struct schema_json_area area;
+	json_t *doc;
+	(void)state;
+	schema_json_area_begin(&area);
+	assert_int_not_equal(schema_json_load("{\"a\": [1, 2", 11, &doc, NULL), 0);
+	assert_null(doc);
+	schema_json_area_end(&area);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_document_ends_with_its_area),
+		cmocka_unit_test(a_large_document),
+		cmocka_unit_test(a_damaged_document),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
