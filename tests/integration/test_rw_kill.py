@@ -150,7 +150,7 @@ class Case:
                         break
             if not os.path.exists(shown):
                 found = "missing" if self.old else "old"
-            if found in allowed:
+            if found in tuple(allowed):     # it may be a list of differences
                 return found
             time.sleep(0.01)
         return found
