@@ -23,7 +23,7 @@ enum {
 	NAMES_CACHE_LISTS_MAX = 16 << 20, /* bytes of lists of directories */
 	NAMES_WALKS = 64,		  /* latest listings that have a walk */
 	NAMES_ABSENT = 64,		  /* names that were absent; newer ones displace others */
-	NAMES_WALK_MAX_S = 60,
+	NAMES_WALK_MAX_S = 600,
 };
 
 struct names_cache;
