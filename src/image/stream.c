@@ -196,6 +196,7 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	s->copies |= offset == 0 && n >= COPY_READ;
 	const bool is_first = s->copies && s->order.running && s->order.end > file.data;
 	s->copies &= !is_first;
+	const uint64_t end = s->order.end;
 	const uint64_t trial = s->tried ? 0 : sequential_trial(&s->order, &file);
 	s->tried |= trial > 0;
 	if (!in_order)
@@ -205,7 +206,7 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	if (in_order && steps > 0)
 		prefetch_slots(s, read, steps);
 	else if (is_first)
-		prefetch_first(s, s->order.end);
+		prefetch_first(s, end);
 	else if (trial > 0)
 		prefetch_trial(s, img->data_end + trial);
 }
