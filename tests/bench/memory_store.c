@@ -3,9 +3,9 @@
  * memory_store FILE: an S3 server that answers from memory, so that a benchmark measures the mount
  * and not its server. FILE has all objects, each as a line "LENGTH BUCKET/KEY" and its bytes.
  *
- * It knows GET and HEAD of objects, with ranges and If-Match, and both forms of ListObjects.
- * Signatures are not checked. The delay and the log of the requests are those of latency_proxy. It
- * prints "port=N" and serves on loopback until SIGTERM, or until its parent ends.
+ * It knows GET and HEAD of objects, with ranges, If-Match and If-None-Match, and both forms of
+ * ListObjects. Signatures are not checked. The delay and the log of the requests are those of
+ * latency_proxy. It prints "port=N" and serves on loopback until SIGTERM, or until its parent ends.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -156,11 +156,16 @@ static enum MHD_Result get_object(struct MHD_Connection *c, const char *key)
 		return refuse(c, MHD_HTTP_NOT_FOUND, "NoSuchKey");
 	const struct object *o = &all.v[i];
 	const char *match = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "If-Match");
+	const char *known = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "If-None-Match");
 	const char *range = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Range");
 	size_t first = 0, n = o->n;
 	char part[96];
 	if (match && strcmp(match, o->etag) != 0)
 		return refuse(c, MHD_HTTP_PRECONDITION_FAILED, "PreconditionFailed");
+	if (known && strcmp(known, o->etag) == 0)
+		return answer(c, MHD_HTTP_NOT_MODIFIED,
+			      MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT),
+			      o->etag, NULL);
 	if (range && !cut(range, &first, &n))
 		return refuse(c, MHD_HTTP_RANGE_NOT_SATISFIABLE, "InvalidRange");
 	snprintf(part, sizeof(part), "bytes %zu-%zu/%zu", first, first + n - 1, o->n);
@@ -260,8 +265,8 @@ static size_t begin(const struct listing *l)
 	if (asprintf(&key, "%s/%s", l->bucket, goes_on ? after : l->prefix) < 0)
 		die("out of memory");
 	const size_t n = strlen(key);
-	/* A token may be the prefix that was shown last. */
-	if (goes_on && *l->delimiter && key[n - 1] == *l->delimiter)
+	/* A token may be the common prefix that was shown last. */
+	if (strlen(after) > strlen(l->prefix) && *l->delimiter && key[n - 1] == *l->delimiter)
 		key[n - 1]++;
 	size_t i = lower_bound(key);
 	if (goes_on && i < all.n && strcmp(all.v[i].key, key) == 0)
@@ -291,7 +296,12 @@ static enum MHD_Result serve(void *arg, struct MHD_Connection *c, const char *ur
 			     const char *method, const char *version, const char *body, size_t *n,
 			     void **state)
 {
-	(void)arg, (void)version, (void)body, (void)n, (void)state;
+	(void)arg, (void)version, (void)body, (void)n;
+	/* After an answer to the first call, the library would close the connection. */
+	if (!*state) {
+		*state = &all;
+		return MHD_YES;
+	}
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "MethodNotAllowed");
 	char *path = strdup(url + 1), *rest = strchr(path, '/');

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server of the benchmarks shows the same bucket as a directory with the same objects."""
+import contextlib
+import http.client
 import os
+import re
 import subprocess
 
 import mkbucket
@@ -45,21 +48,53 @@ def shown(m):
     return out
 
 
+@contextlib.contextmanager
+def serving(objects):
+    """The address of a server with these objects."""
+    server = subprocess.Popen([PROGRAM, objects], stdout=subprocess.PIPE, text=True)
+    try:
+        yield "127.0.0.1:" + server.stdout.readline().split("=")[1].strip()
+    finally:
+        server.terminate()
+        assert server.wait(10) == 0
+        server.stdout.close()
+
+
 def test_it_shows_what_a_directory_shows(tmp_path, mount):
     with mkbucket.Maker(tmp_path / "directory") as bucket:
         fill(bucket)
     with Objects(tmp_path / "objects") as bucket:
         fill(bucket)
     expected = shown(mount(tmp_path / "directory"))
-    server = subprocess.Popen([PROGRAM, tmp_path / "objects"], stdout=subprocess.PIPE, text=True)
-    try:
-        endpoint = "http://127.0.0.1:" + server.stdout.readline().split("=")[1].strip()
+    with serving(tmp_path / "objects") as address:
         env = dict(os.environ, AWS_ACCESS_KEY_ID="access", AWS_SECRET_ACCESS_KEY="secret",
-                   AWS_ENDPOINT_URL=endpoint, AWS_REGION="us-east-1")
+                   AWS_ENDPOINT_URL=f"http://{address}", AWS_REGION="us-east-1")
         m = mount("s3://bucket", "debug_count", env=env)
         assert len(expected) == 45 and shown(m) == expected
         assert m.counts()["bytes_in"] > 0 and m.stop() == 0
-    finally:
-        server.terminate()
-        assert server.wait(10) == 0
-        server.stdout.close()
+
+
+def test_it_keeps_connections_and_knows_conditions(tmp_path):
+    with Objects(tmp_path / "objects") as bucket:
+        for key in ("f/", "f/a", "f/b/x", "f/c"):
+            bucket.put(key, b"text")
+    with serving(tmp_path / "objects") as address:
+        connection = http.client.HTTPConnection(address)
+
+        def get(target, **fields):
+            connection.request("GET", f"/bucket{target}", headers=fields)
+            answer = connection.getresponse()
+            assert not answer.will_close
+            return answer.status, answer.read(), answer.getheader("ETag")
+
+        def names(after):
+            _, text, _ = get(f"?list-type=2&prefix=f/&delimiter=/&start-after={after}")
+            return re.findall("<(?:Key|Prefix)>([^<]*)", text.decode())
+
+        status, body, etag = get("/f/a")
+        assert (status, body) == (200, b"text")
+        assert get("/f/a", **{"If-None-Match": etag})[:2] == (304, b"")
+        assert get("/f/a", Range="bytes=1-2")[:2] == (206, b"ex")
+        assert names("f/") == ["f/a", "f/b/", "f/c"]
+        assert names("f/b/") == ["f/c"]
+        connection.close()
