@@ -298,7 +298,7 @@ def test_requests_of_walks(tmp_path, mount):
             assert out.returncode == 0 and out.stdout.count(".h5") == domains
         costs = []
         for attempt in range(4):
-            first = requests_of(m, walk) if not costs else None
+            first = requests_of(m, walk)
             again = requests_of(m, walk)
             time.sleep(4.1)
             later = requests_of(m, walk)
@@ -310,7 +310,7 @@ def test_requests_of_walks(tmp_path, mount):
             raise AssertionError(costs)
         # For each domain its document and two objects. The first domains are listed one by one,
         # because nobody knows yet how many keys a domain has.
-        assert 3 * domains <= costs[0][0] <= 3 * domains + 50
+        assert 3 * domains <= costs[0][0] <= 3 * domains + 100
         assert not server.failures
 
 
