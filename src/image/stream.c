@@ -14,9 +14,13 @@ enum {
 	/* A program that copies a file begins with a read of so many bytes at offset 0, and libhdf5
 	 * with fewer. So does file(1), which ends soon. */
 	COPY_READ = 128 << 10,
-	COPY_AHEAD = 2, /* slots for each one that was read... */
-	COPY_AHEAD_MIN = 4,
-	COPY_AHEAD_MAX = 4 << 20, /* ...bytes */
+	FIRST_SLOTS = 16, /* of a dataset: later ones are requested without prefetch_few() */
+	FIRST_AHEAD = 2,  /* slots for each one that was read... */
+	FIRST_AHEAD_MIN = 6,
+	FIRST_AHEAD_MAX = 6 << 20, /* ...bytes */
+	WHOLE_DATASETS = 2, /* a program that has read so many completely reads the next one, too */
+	SMALL_DATASETS = 16,
+	SMALL_COST = 16 << 10, /* bytes of the only chunk of a small dataset */
 };
 
 struct image_stream *image_stream_new(struct image *img)
@@ -52,6 +56,15 @@ static uint64_t slot_at(const struct image *img, uint64_t offset)
 	if (!extent_has_slots(x->kind) || offset <= x->start)
 		return x->first_slot;
 	return x->first_slot + extent_slot(img, x, offset);
+}
+
+/* The slots that bytes [start, end) of the file touch. */
+static struct slot_range slots_of(const struct image *img, uint64_t start, uint64_t end)
+{
+	const uint32_t i = extent_find(img, end - 1);
+	const bool in_slot = i < img->nextents && extent_has_slots(img->extents[i].kind) &&
+			     end > img->extents[i].start;
+	return (struct slot_range){slot_at(img, start), slot_at(img, end - 1) + in_slot};
 }
 
 /* Offset in the file of slot `slot` of extent x. */
@@ -112,7 +125,8 @@ void stream_plan_read(struct image *img, struct image_stream *s, struct stream_p
 	if (at < plan->next)
 		return;
 	plan->next = end;
-	const uint64_t first = slot_at(img, at), last = slot_at(img, end - 1) + 1;
+	const struct slot_range range = slots_of(img, at, end);
+	const uint64_t first = range.first, last = range.last;
 	if (last <= first + 1)
 		return;
 	const uint64_t batch = max_u64(dataset_at(img, first)->joined, BATCH);
@@ -152,16 +166,16 @@ static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* The program seems to copy the file, and the read that ends before offset `end` has reached the
- * first slot. Without this, nothing would be requested until it has read two slots. */
-static void prefetch_first(struct image_stream *s, uint64_t end)
+/* The program reads slots near the beginning of a dataset, and will probably read all slots before
+ * `end`. Without this, nothing would be requested until it has read two slots, and then fewer. */
+static void prefetch_few(struct image_stream *s, struct slot_range read, uint64_t end)
 {
 	struct image *img = s->image;
-	const uint64_t first = slot_at(img, img->data_start), last = slot_at(img, end - 1) + 1;
-	const struct image_dataset *d = dataset_at(img, first);
-	const uint64_t most = d ? COPY_AHEAD_MAX / max_u64(d->cost, 1) : 0;
-	const uint64_t n = min_u64(max_u64(COPY_AHEAD * (last - first), COPY_AHEAD_MIN), most);
-	request(img, s, last, min_u64(last + n, img->nslots));
+	const struct image_dataset *d = dataset_at(img, read.first);
+	const uint64_t most = d ? FIRST_AHEAD_MAX / max_u64(d->cost, 1) : 0;
+	const uint64_t n =
+		min_u64(max_u64(FIRST_AHEAD * (read.last - read.first), FIRST_AHEAD_MIN), most);
+	request(img, s, read.last, min_u64(read.last + n, end));
 }
 
 /* The program may read sequentially: requests a few slots after the first dataset, which end before
@@ -172,6 +186,74 @@ static void prefetch_trial(struct image_stream *s, uint64_t end)
 	const uint64_t first = slot_at(img, img->data_end), last = slot_at(img, end);
 	request(img, s, first, min_u64(last, first + BATCH));
 }
+
+/* ---- datasets that are read completely ---- */
+
+static bool is_small(const struct image *img, const struct extent *x)
+{
+	const struct image_dataset *d = &img->datasets[x->dataset];
+	return x->kind == EXTENT_RAW && d->nslots == 1 && d->cost <= SMALL_COST;
+}
+
+/* The program reads a small dataset: requests all small datasets of the file, if they are few.
+ * These are usually coordinates, and programs read them one after the other. */
+static void prefetch_small(struct image_stream *s)
+{
+	struct image *img = s->image;
+	uint64_t slots[SMALL_DATASETS];
+	size_t n = 0;
+	for (uint32_t i = 0; i < img->nextents; i++) {
+		if (!is_small(img, &img->extents[i]))
+			continue;
+		if (n == SMALL_DATASETS)
+			return;
+		slots[n++] = img->extents[i].first_slot;
+	}
+	for (size_t i = 0; i < n; i++)
+		request(img, s, slots[i], slots[i] + 1);
+}
+
+/* The end of the dataset that has the last slot of a range. */
+static uint64_t dataset_end(const struct image *img, struct slot_range r)
+{
+	const struct extent *x = &img->extents[find_slot(img, r.last - 1)];
+	return x->first_slot + img->datasets[x->dataset].nslots;
+}
+
+/* The number of datasets that a range consists of; 0 if it ends or begins within one. */
+static uint32_t whole_datasets(const struct image *img, struct slot_range r)
+{
+	if (r.first >= r.last)
+		return 0;
+	const uint32_t first = find_slot(img, r.first), last = find_slot(img, r.last - 1);
+	const bool whole =
+		img->extents[first].first_slot == r.first && dataset_end(img, r) == r.last;
+	return whole ? last - first + 1 : 0;
+}
+
+/* Records that the program reads these slots. Returns true if some of them are new and the program
+ * probably reads the slots after them, too: it copies the file, or it has read the datasets before
+ * this one completely, and this one from the beginning. */
+static bool follow_run_locked(struct image_stream *s, struct slot_range read, bool copies)
+{
+	struct slot_range *run = &s->run;
+	const bool joins = read.first <= run->last && read.last >= run->first;
+	const uint64_t reached = joins ? run->last : read.first;
+	if (!joins) {
+		const uint32_t n = whole_datasets(s->image, *run);
+		s->whole = n ? s->whole + n : 0;
+		s->continues = false;
+		*run = read;
+	}
+	run->last = max_u64(run->last, read.last);
+	const uint64_t start = s->image->extents[find_slot(s->image, read.last - 1)].first_slot;
+	const struct slot_range before = {run->first, start};
+	s->continues |= copies || (reached <= start && run->first <= start &&
+				   s->whole + whole_datasets(s->image, before) >= WHOLE_DATASETS);
+	return s->continues && read.last > reached && read.last <= start + FIRST_SLOTS;
+}
+
+/* ---- reads in file order ---- */
 
 /* A program that copies a file skips its holes. Its reads still count as sequential. */
 static void skip_hole_locked(struct image_stream *s, uint64_t offset)
@@ -187,6 +269,7 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	if (!s || !s->cache || s->image->nslots == 0)
 		return;
 	struct image *img = s->image;
+	struct slot_range touched = slots_of(img, offset, offset + n);
 	const struct sequential_file file = {.data = img->data_start, .second = img->data_end};
 	pthread_mutex_lock(&s->lock);
 	skip_hole_locked(s, offset);
@@ -194,19 +277,27 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
 	const uint64_t steps = read > s->read ? read - s->read : 0;
 	s->copies |= offset == 0 && n >= COPY_READ;
-	const bool is_first = s->copies && s->order.running && s->order.end > file.data;
-	s->copies &= !is_first;
-	const uint64_t end = s->order.end;
+	const bool copies = s->copies && s->order.running && s->order.end > file.data;
+	s->copies &= !copies;
+	if (copies)
+		touched = slots_of(img, file.data, s->order.end);
+	const bool touches = touched.first < touched.last;
+	const bool continues = touches && follow_run_locked(s, touched, copies);
+	const bool small =
+		touches && !s->small && is_small(img, &img->extents[find_slot(img, touched.first)]);
+	s->small |= small;
 	const uint64_t trial = s->tried ? 0 : sequential_trial(&s->order, &file);
 	s->tried |= trial > 0;
 	if (!in_order)
 		s->prefetched = 0;
 	s->read = read;
 	pthread_mutex_unlock(&s->lock);
+	if (small)
+		prefetch_small(s);
 	if (in_order && steps > 0)
 		prefetch_slots(s, read, steps);
-	else if (is_first)
-		prefetch_first(s, end);
+	else if (continues)
+		prefetch_few(s, touched, copies ? img->nslots : dataset_end(img, touched));
 	else if (trial > 0)
 		prefetch_trial(s, img->data_end + trial);
 }

@@ -6,6 +6,10 @@
  * file of a thousand small datasets is copied at the speed of the network. Before that is certain,
  * near the end of the first dataset, a few of the chunks that follow are prefetched.
  *
+ * A program that reads the coordinates and then a variable waits for the store only once for all
+ * coordinates, if they are small. If it has read at least two of them completely, the first chunks
+ * of the variable are requested together.
+ *
  * Each stream has a lock. It is not held while the cache is called.
  */
 #ifndef IMAGE_STREAM_H
@@ -17,15 +21,24 @@
 #include <prefetch/sequential.h>
 #include "plan.h"
 
+/* Slots [first, last) of a file. */
+struct slot_range {
+	uint64_t first, last;
+};
+
 struct image_stream {
 	struct image *image;
 	struct cache_stream *cache;
 	pthread_mutex_t lock; /* guards the following members */
 	struct sequential order;
-	uint64_t prefetched; /* slots of the file before this one have been requested */
-	uint64_t read;	     /* slots before this one have been read */
-	bool copies;	     /* the first read was a long one; until the first slot is read */
-	bool tried;	     /* prefetch_trial() was called */
+	uint64_t prefetched;   /* slots of the file before this one have been requested */
+	uint64_t read;	       /* slots before this one have been read */
+	struct slot_range run; /* slots of the last reads, in file order without a gap */
+	uint32_t whole;	       /* datasets that were read completely just before them */
+	bool continues;	       /* the program probably reads on after them */
+	bool copies;	       /* the first read was a long one; until the first slot is read */
+	bool tried;	       /* prefetch_trial() was called */
+	bool small;	       /* prefetch_small() was called */
 };
 
 /* A program reads bytes [offset, offset + n) of the file: prefetches the next slots if it reads

@@ -118,7 +118,7 @@ static void a_copy_requests_the_first_chunks(void **state)
 	static const struct {
 		uint64_t chunk, first, requested;
 	} cases[] = {
-		{CHUNK, LONG, 4}, {CHUNK, LONG - 1, 0}, {LONG / 8, LONG, 14}, {LARGE, LONG, 0}};
+		{CHUNK, LONG, 6}, {CHUNK, LONG - 1, 0}, {LONG / 8, LONG, 14}, {LARGE, LONG, 0}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct small_tree *t = *state;
 		small_begin(t);
@@ -135,6 +135,87 @@ static void a_copy_requests_the_first_chunks(void **state)
 	}
 }
 
+/* A read of one small dataset requests all of them, unless they are many. */
+static void small_datasets_are_requested_together(void **state)
+{
+	enum { SMALL = 2048, LARGE = 64 << 10, FEW = 16 };
+	for (int few = 0; few < 2; few++) {
+		struct small_tree *t = *state;
+		const int n = few ? FEW : FEW + 1;
+		small_begin(t);
+		for (int i = 0; i < n; i++)
+			small_dataset(t, dtype_opaque(t->a, 1, "", NULL), 1, SMALL, unlisted);
+		small_dataset(t, dtype_opaque(t->a, 1, "", NULL), 3, LARGE, unlisted);
+		assert_int_equal(small_render(t, NULL), 0);
+		const struct image_dataset *d = t->img->datasets;
+		struct image_stream *s = image_stream_new(t->img);
+		read_all(t, s, d[n].raw_addr, d[n].raw_addr + LARGE, LARGE);
+		assert_int_equal(t->prefetches[1], 0);
+		read_all(t, s, d[1].raw_addr, d[1].raw_addr + SMALL, SMALL);
+		for (int i = 1; i <= n; i++)
+			assert_int_equal(t->prefetches[i], few);
+		assert_int_equal(t->prefetches[n + 1], 0);
+		image_stream_free(s);
+	}
+}
+
+/* The first `whole` datasets are read, the last of them without its end if `part`; then a chunk of
+ * the last dataset. */
+static void a_program_that_reads_datasets_completely_continues(void **state)
+{
+	enum { N = 3, LAST = 40, CHUNK = 256 << 10 };
+	static const struct {
+		int whole;
+		bool part, backwards;
+		uint64_t chunk, requested;
+	} cases[] = {
+		{2, false, false, 0, 6}, {2, false, true, 0, 6}, {1, false, false, 0, 0},
+		{2, true, false, 0, 0},	 {2, true, true, 0, 0},	 {2, false, false, 1, 0},
+		{0, false, false, 0, 0},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct small_tree *t = *state;
+		small_begin(t);
+		small_dataset(t, dtype_opaque(t->a, 1, "", NULL), N, CHUNK, unlisted);
+		small_dataset(t, dtype_opaque(t->a, 1, "", NULL), N, CHUNK, unlisted);
+		small_dataset(t, dtype_opaque(t->a, 1, "", NULL), LAST, CHUNK, unlisted);
+		small_dataset(t, dtype_opaque(t->a, 1, "", NULL), N, CHUNK, unlisted);
+		assert_int_equal(small_render(t, NULL), 0);
+		const struct image_dataset *d = t->img->datasets;
+		struct image_stream *s = image_stream_new(t->img);
+		for (int k = 0; k < cases[i].whole; k++) {
+			const bool is_last = k == cases[i].whole - 1;
+			const uint64_t raw =
+				d[cases[i].backwards ? cases[i].whole - 1 - k : k].raw_addr;
+			const int n = N - (is_last && cases[i].part);
+			read_all(t, s, raw, raw + (uint64_t)n * CHUNK, CHUNK);
+		}
+		const uint64_t at = d[2].raw_addr + cases[i].chunk * CHUNK;
+		read_all(t, s, at, at + CHUNK, CHUNK);
+		assert_int_equal(t->prefetches[3], cases[i].requested);
+		assert_int_equal(t->prefetches[4], 0);
+		image_stream_free(s);
+	}
+}
+
+/* Datasets of one chunk that are read in any order are complete, too. */
+static void random_reads_of_datasets_request_no_other(void **state)
+{
+	enum { N = 7, CHUNK = 256 << 10 };
+	struct small_tree *t = *state;
+	for (int i = 0; i < N; i++)
+		small_dataset(t, dtype_opaque(t->a, 1, "", NULL), 1, CHUNK, unlisted);
+	assert_int_equal(small_render(t, NULL), 0);
+	struct image_stream *s = image_stream_new(t->img);
+	for (int i = 0; i < N; i++) {
+		const uint64_t raw = t->img->datasets[i * 3 % N].raw_addr;
+		read_all(t, s, raw, raw + CHUNK, CHUNK);
+	}
+	for (int i = 1; i <= N; i++)
+		assert_int_equal(t->prefetches[i], 0);
+	image_stream_free(s);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, small_setup, small_teardown)
 
 int main(void)
@@ -145,6 +226,9 @@ int main(void)
 		TEST(a_read_of_one_chunk_requests_no_other),
 		TEST(sequential_reads_prefetch_the_next_dataset),
 		TEST(a_copy_requests_the_first_chunks),
+		TEST(small_datasets_are_requested_together),
+		TEST(a_program_that_reads_datasets_completely_continues),
+		TEST(random_reads_of_datasets_request_no_other),
 		TEST(the_end_of_the_first_dataset_prefetches_what_is_small),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
