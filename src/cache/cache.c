@@ -113,10 +113,8 @@ static void cancel_all_locked(struct cache_owner *o, struct todo *todo)
 	}
 }
 
-void cache_owner_free(struct cache_owner *o)
+void cache_owner_clear(struct cache_owner *o)
 {
-	if (!o)
-		return;
 	struct cache *c = o->cache;
 	struct todo todo;
 	todo_init(&todo, c);
@@ -127,10 +125,19 @@ void cache_owner_free(struct cache_owner *o)
 	entry_check_locked(c);
 	while (o->entries)
 		entry_drop_locked(c, o->entries, &todo.victims);
-	c->owners--;
 	load_queue_run_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
 	todo_do(&todo, c);
+}
+
+void cache_owner_free(struct cache_owner *o)
+{
+	if (!o)
+		return;
+	cache_owner_clear(o);
+	pthread_mutex_lock(&o->cache->lock);
+	o->cache->owners--;
+	pthread_mutex_unlock(&o->cache->lock);
 	pthread_cond_destroy(&o->idle);
 	free(o);
 }

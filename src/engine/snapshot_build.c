@@ -115,13 +115,16 @@ int snapshot_refresh(struct engine *e, const struct snapshot_domain *of, uint64_
 	*may_pass = o.plan.failed || rc == -ENOMEM;
 	if (rc)
 		return rc;
-	if (domain == previous && (old->sees_chunks || !was_idle)) {
-		*out = old;
-	} else {
-		/* If chunks may have changed unseen (!sees_chunks), a snapshot that is not open is
-		 * made again, with the same version but without cached chunks. The kernel drops
-		 * its pages, too (engine_file_cacheable()). */
+	const bool is_new = is_read && is_same_root(of->node->doc.document, domain_info(domain));
+	if (domain == previous && was_idle && !old->sees_chunks) {
+		/* Chunks may have changed unseen. The kernel drops its pages, too
+		 * (engine_file_cacheable()). */
+		image_forget_chunks(old->image);
 		domain_forget_chunks(domain);
+	}
+	if (domain == previous && (old->sees_chunks || !was_idle || old->has_summary || !is_new)) {
+		*out = old;
+	} else { /* a new version, or one whose time is known now */
 		struct image *image;
 		rc = snapshot_image(e, domain, of->mount_dir, &image, err);
 		new_version = domain == previous ? old->version : new_version;
@@ -132,10 +135,7 @@ int snapshot_refresh(struct engine *e, const struct snapshot_domain *of, uint64_
 	}
 	if (rc == 0 && *out != old) {
 		(*out)->lacks_listed = o.plan.lost;
-		const bool is_known = domain == previous && old->has_summary;
-		const bool is_new =
-			is_read && is_same_root(of->node->doc.document, domain_info(domain));
-		set_times(e, *out, is_known ? &old->summary : is_new ? &summary : NULL);
+		set_times(e, *out, is_new ? &summary : NULL);
 	}
 	domain_unref(domain);
 	return rc;

@@ -83,6 +83,11 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	return 0;
 }
 
+void image_forget_chunks(struct image *img)
+{
+	cache_owner_clear(img->owner);
+}
+
 uint64_t image_size(const struct image *img)
 {
 	return img->size;

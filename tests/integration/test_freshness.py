@@ -137,6 +137,28 @@ def test_an_unchanged_domain_keeps_its_pages(tmp_path, mount):
     assert other != inode and second[:8] == first[:8]
 
 
+def test_chunks_of_a_large_domain_are_read_again(tmp_path, mount):
+    """Chunks of a domain of many keys may change unseen. An open reads them again, but does not
+    plan the file again."""
+    n = 1500
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        ds = d.dataset(d.root, "data", INT32, [n], [1])
+        for i in range(n):
+            ds.chunk((i,), np.array([i], "<i4"))
+    m = mount(tmp_path / "bucket", "debug_count")
+    path = m.file("x.h5")
+
+    def last():
+        with h5py.File(path, "r") as f:
+            return int(f["data"][n - 1])
+    assert last() == n - 1
+    before = m.counts()
+    ds.chunk((n - 1,), np.array([-1], "<i4"))
+    assert last() == -1
+    assert difference(before, m.counts())["images"] == 0
+
+
 def test_only_changed_documents_are_read_again(tmp_path, mount):
     """If one of 300 objects has changed, the open costs one listing and that document."""
     with mkbucket.Maker(tmp_path / "bucket") as bucket:

@@ -314,6 +314,28 @@ static void owners_do_not_see_each_other(void **state)
 	fake_close(&f);
 }
 
+static void an_owner_without_its_chunks_loads_them_again(void **state)
+{
+	struct fake_source f, g;
+	fake_open(&f, SIZE, 100, 10);
+	g = f;
+	const struct cache_source src = fake_source(&g);
+	g.owner = cache_owner_new(f.cache, &src, NULL);
+	touch(&f, 0, 1);
+	touch(&g, 0, 1);
+	fake_fail(&g, 2, 1, -EIO);
+	expect_failure(&g, 0, 2, -EIO);
+	cache_owner_clear(g.owner);
+	fake_fail(&g, 2, 0, 0);
+	touch(&f, 0, 1);
+	touch(&g, 0, 1);
+	touch(&g, 0, 2);
+	assert_int_equal(f.nloads, 1);
+	assert_int_equal(g.nloads, 4);
+	cache_owner_free(g.owner);
+	fake_close(&f);
+}
+
 static void *free_owner(void *arg)
 {
 	struct fake_source *f = arg;
@@ -382,6 +404,7 @@ int main(void)
 		cmocka_unit_test(advice_does_not_retry_a_cached_failure),
 		cmocka_unit_test(a_cancelled_read_leaves_its_load),
 		cmocka_unit_test(owners_do_not_see_each_other),
+		cmocka_unit_test(an_owner_without_its_chunks_loads_them_again),
 		cmocka_unit_test(freeing_an_owner_waits_for_its_loads),
 		cmocka_unit_test(held_chunks_do_not_slow_down_others),
 	};

@@ -111,6 +111,8 @@ struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *
 				    struct err *err);
 /* Drops queued loads, waits for those in flight and evicts the owner's chunks. Requires that no
  * chunk is held and no stream is open. */
+void cache_owner_clear(struct cache_owner *o);
+/* The same, and frees the owner. */
 void cache_owner_free(struct cache_owner *o);
 void cache_owner_get_stats(struct cache_owner *o, struct cache_owner_stats *out);
 

@@ -51,6 +51,8 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	      const struct chunk_source *chunks, const struct image_options *opt,
 	      struct image **out, struct err *err);
 void image_free(struct image *img);
+/* Drops the chunks of the file from the cache. Requires that no stream of the image is open. */
+void image_forget_chunks(struct image *img);
 
 uint64_t image_size(const struct image *img);
 /* Bytes of the file that are not in holes: metadata, and the chunks that are not known to be
