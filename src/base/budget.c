@@ -10,7 +10,11 @@
 
 #include <base/mem.h>
 
-enum { METADATA_SHARE = 2 /* part of the budget that metadata may take */ };
+enum {
+	METADATA_SHARE = 2, /* part of the budget that metadata may take */
+	SHARE_STEP = 1 << 16,
+	SHARE_GIVEN = 8, /* part of a share that is forgotten to make room for others */
+};
 
 struct budget {
 	struct budget_limits limits;
@@ -73,7 +77,8 @@ static uint64_t metadata_limit(const struct budget *b)
 
 static uint64_t metadata_locked(const struct budget *b)
 {
-	return b->used[BUDGET_TREES] + b->used[BUDGET_PLANS] + b->used[BUDGET_DRAFTS];
+	return b->used[BUDGET_TREES] + b->used[BUDGET_PLANS] + b->used[BUDGET_DRAFTS] +
+	       b->used[BUDGET_NAMES];
 }
 
 /* Charges n more bytes if they fit. *others: the metadata charged before. */
@@ -131,6 +136,44 @@ int budget_set(struct budget_charge *c, uint64_t bytes, struct err *err)
 	c->bytes = bytes;
 	notify_holders(b);
 	return 0;
+}
+
+struct budget_share budget_share_of(struct budget *b, unsigned int parts)
+{
+	return (struct budget_share){.budget = b,
+				     .limit = b ? metadata_limit(b) / parts : UINT64_MAX};
+}
+
+bool budget_share_take(struct budget_share *s, uint64_t n)
+{
+	uint64_t others;
+	if (n > s->limit - s->used)
+		return false;
+	if (s->budget && s->used + n > s->charged) {
+		const uint64_t more = s->used + n - s->charged;
+		const uint64_t step = div_up_u64(more, SHARE_STEP) * SHARE_STEP;
+		if (!grow(s->budget, BUDGET_NAMES, step, &others))
+			return false;
+		s->charged += step;
+	}
+	s->used += n;
+	return true;
+}
+
+void budget_share_return(struct budget_share *s, uint64_t n)
+{
+	assert(s->used >= n);
+	s->used -= n;
+	if (!s->budget || (s->used && s->charged - s->used <= 2 * SHARE_STEP))
+		return;
+	const uint64_t kept = div_up_u64(s->used, SHARE_STEP) * SHARE_STEP;
+	budget_return(s->budget, BUDGET_NAMES, s->charged - kept);
+	s->charged = kept;
+}
+
+uint64_t budget_share_less(const struct budget_share *s)
+{
+	return s->used - s->used / SHARE_GIVEN;
 }
 
 /* ---- chunks ---- */

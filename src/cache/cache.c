@@ -78,8 +78,8 @@ void cache_get_stats(struct cache *c, struct cache_stats *out)
 	pthread_mutex_unlock(&c->lock);
 	struct budget_stats budget;
 	budget_get_stats(c->env->budget, &budget);
-	out->charged =
-		budget.used[BUDGET_TREES] + budget.used[BUDGET_PLANS] + budget.used[BUDGET_DRAFTS];
+	out->charged = budget.used[BUDGET_TREES] + budget.used[BUDGET_PLANS] +
+		       budget.used[BUDGET_DRAFTS] + budget.used[BUDGET_NAMES];
 }
 
 struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *src,

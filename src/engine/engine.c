@@ -184,7 +184,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	e->cache = cache_new(&e->env, prefetches_max(opt), NULL);
 	e->names = new_names(e, opt);
 	e->stat_mode = opt->stat;
-	e->size_memory = size_memory_new(e->stack.disk, e->no_filters ? IMAGE_NO_FILTERS : 0);
+	e->size_memory =
+		size_memory_new(e->stack.disk, e->env.budget, e->no_filters ? IMAGE_NO_FILTERS : 0);
 	e->sizes = new_sizes(e, opt);
 	e->snapshots =
 		snapshots_new(e->env.budget, max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));

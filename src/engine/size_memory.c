@@ -19,6 +19,7 @@
 #include <string.h>
 #include <uthash.h>
 
+#include <base/budget.h>
 #include <base/checksum.h>
 #include <base/cursor.h>
 #include <base/emit.h>
@@ -44,9 +45,37 @@ struct size_memory {
 	unsigned int image_flags;
 	pthread_mutex_t lock;
 	struct remembered *table;
+	struct budget_share share;
 };
 
-struct size_memory *size_memory_new(struct store *disk, unsigned int image_flags)
+static uint64_t memory_of(const struct remembered *r)
+{
+	enum { BLOCK = 16 /* what malloc() adds */, TABLE = 32 };
+	return sizeof(*r) + strlen(r->path) + 1 + BLOCK + TABLE;
+}
+
+static void forget_locked(struct size_memory *m, struct remembered *r)
+{
+	HASH_DEL(m->table, r);
+	budget_share_return(&m->share, memory_of(r));
+	free(r);
+}
+
+/* Called when the budget needs memory. */
+static bool forget_some(void *ctx)
+{
+	struct size_memory *m = ctx;
+	pthread_mutex_lock(&m->lock);
+	const uint64_t kept = budget_share_less(&m->share);
+	const bool any = m->table;
+	while (m->table && m->share.used > kept)
+		forget_locked(m, m->table);
+	pthread_mutex_unlock(&m->lock);
+	return any;
+}
+
+struct size_memory *size_memory_new(struct store *disk, struct budget *budget,
+				    unsigned int image_flags)
 {
 	struct size_memory *m = calloc(1, sizeof(*m));
 	if (!m)
@@ -54,18 +83,21 @@ struct size_memory *size_memory_new(struct store *disk, unsigned int image_flags
 	m->disk = disk;
 	m->image_flags = image_flags;
 	pthread_mutex_init(&m->lock, NULL);
+	m->share = budget_share_of(budget, SIZE_MEMORY_PARTS);
+	if (budget)
+		budget_add_holder(budget,
+				  &(struct budget_holder){.free_metadata = forget_some, .ctx = m});
 	return m;
 }
 
 void size_memory_free(struct size_memory *m)
 {
-	struct remembered *r, *next;
 	if (!m)
 		return;
-	HASH_ITER (hh, m->table, r, next) {
-		HASH_DEL(m->table, r);
-		free(r);
-	}
+	if (m->share.budget)
+		budget_remove_holder(m->share.budget, m);
+	while (m->table)
+		forget_locked(m, m->table);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
@@ -149,23 +181,30 @@ static void keep_in_memory(struct size_memory *m, const char *path,
 			   const struct size_version *version, const struct file_size *size,
 			   bool on_disk)
 {
-	struct remembered *r = new_entry(path, version, size, on_disk), *old = NULL, *oldest = NULL;
+	struct remembered *r = new_entry(path, version, size, on_disk), *old = NULL;
 	if (!r)
 		return;
+	const uint64_t memory = memory_of(r);
 	pthread_mutex_lock(&m->lock);
+	const uint64_t charged = m->share.charged;
 	HASH_FIND_STR(m->table, path, old);
 	if (old)
-		HASH_DEL(m->table, old);
-	HASH_ADD_STR(m->table, path, r);
-	if (!r->hh.tbl) {
-		free(r);
-	} else if (HASH_COUNT(m->table) > SIZE_MEMORY_MAX) {
-		oldest = m->table;
-		HASH_DEL(m->table, oldest);
+		forget_locked(m, old);
+	bool fits = budget_share_take(&m->share, memory);
+	while (!fits && m->table) {
+		forget_locked(m, m->table);
+		fits = budget_share_take(&m->share, memory);
 	}
+	if (fits)
+		HASH_ADD_STR(m->table, path, r);
+	if (fits && !r->hh.tbl)
+		budget_share_return(&m->share, memory);
+	if (!r->hh.tbl)
+		free(r);
+	const bool has_grown = m->share.charged > charged;
 	pthread_mutex_unlock(&m->lock);
-	free(old);
-	free(oldest);
+	if (has_grown && m->share.budget)
+		budget_trim(m->share.budget);
 }
 
 bool size_memory_find(struct size_memory *m, const char *path, const struct size_version *version,
@@ -193,14 +232,14 @@ void size_memory_forget(struct size_memory *m, const char *path)
 	char tag[TAG_MAX];
 	pthread_mutex_lock(&m->lock);
 	HASH_FIND_STR(m->table, path, r);
+	const struct remembered known = r ? *r : (struct remembered){0};
 	if (r)
-		HASH_DEL(m->table, r);
+		forget_locked(m, r);
 	pthread_mutex_unlock(&m->lock);
-	if (r && r->on_disk) {
-		tag_of(m, &r->version, tag);
+	if (known.on_disk) {
+		tag_of(m, &known.version, tag);
 		store_diskcache_remember(m->disk, path, tag, 0, none, sizeof(none));
 	}
-	free(r);
 }
 
 bool size_memory_is(struct size_memory *m, const char *path, enum size_kind kind)

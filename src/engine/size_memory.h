@@ -11,11 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct budget;
 struct store;
 
 enum {
-	SIZE_MEMORY_MAX = 1 << 16, /* domains; the oldest are forgotten first */
-	SIZE_RECORD = 16,	   /* bytes of a record on disk */
+	/* The sizes take one of so many parts of the memory for metadata. If that is full, the
+	 * oldest are forgotten first. */
+	SIZE_MEMORY_PARTS = 8,
+	SIZE_RECORD = 16, /* bytes of a record on disk */
 };
 
 /* How a version is known. A digest of one kind says nothing about those of the other. */
@@ -39,9 +42,10 @@ struct file_size {
 };
 
 struct size_memory;
-/* disk: NULL, or a store of store_diskcache_new(); borrowed. image_flags: enum image_flags. NULL:
- * out of memory. */
-struct size_memory *size_memory_new(struct store *disk, unsigned int image_flags);
+/* disk: NULL, or a store of store_diskcache_new(). budget: NULL: no limit. Both are borrowed.
+ * image_flags: enum image_flags. NULL: out of memory. */
+struct size_memory *size_memory_new(struct store *disk, struct budget *budget,
+				    unsigned int image_flags);
 void size_memory_free(struct size_memory *m);
 
 /* path: of the domain in the bucket. May read a small file from the disk. */

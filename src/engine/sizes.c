@@ -39,7 +39,10 @@
 
 enum {
 	STAT_BLOCK = 512,
-	AHEAD = 4096, /* jobs in the queue for domains that are needed soon */
+	/* Jobs in the queue for domains that are needed soon. Domains whose storage is on one page
+	 * are far apart in the directory: of 100,000, a sixth must be in the queue, so that a page
+	 * shows many of them. */
+	AHEAD = 1 << 15,
 	/* Domains of a group. The answer is some hundred kilobytes: with fewer, it costs more
 	 * processor time than a listing for each. */
 	GROUP_MIN = 16,
@@ -60,7 +63,7 @@ struct job {
 	bool is_shared; /* it may be listed together with others */
 	struct shared_keys shared;
 	int code;
-	struct err err;
+	struct err *err;	 /* of a failure; NULL: out of memory */
 	struct job *prev, *next; /* in the queue */
 	UT_hash_handle hh;	 /* until it is done */
 };
@@ -374,6 +377,7 @@ static void free_job(struct job *j)
 {
 	store_page_release(&j->shared.keys);
 	names_node_unref(j->node);
+	free(j->err);
 	free(j);
 }
 
@@ -392,10 +396,13 @@ static void end_locked(struct sizes *s, struct job *j)
 static void run_locked(struct sizes *s, struct job *j)
 {
 	struct names_size size;
+	struct err err = ERR_INIT;
 	pthread_mutex_unlock(&s->lock);
-	j->code = find_size(s, j, &size, &j->err);
+	j->code = find_size(s, j, &size, &err);
 	if (!j->code)
 		names_set_size(j->node, &size);
+	else if ((j->err = malloc(sizeof(err))))
+		*j->err = err;
 	pthread_mutex_lock(&s->lock);
 	end_locked(s, j);
 }
@@ -526,7 +533,7 @@ void sizes_free(struct sizes *s)
 }
 
 /* The domains that are needed soon, if there is room in the queue. */
-static size_t find_next(struct sizes *s, struct names_node *node, struct names_node *next[AHEAD])
+static size_t find_next(struct sizes *s, struct names_node *node, struct names_node **next)
 {
 	pthread_mutex_lock(&s->lock);
 	const bool has_room = s->opt.threads && s->nqueued <= AHEAD / 2;
@@ -559,8 +566,10 @@ static int wait_for(struct sizes *s, struct names_node *node, struct names_node 
 		while (!j->done)
 			pthread_cond_wait(&s->changed, &s->lock);
 		rc = j->code;
-		if (rc)
-			err_copy(err, &j->err);
+		if (rc && j->err)
+			err_copy(err, j->err);
+		else if (rc)
+			err_set(err, rc, "out of memory");
 		if (--j->waiting == 0)
 			free_job(j);
 	} else if (!is_found) {
@@ -572,10 +581,10 @@ static int wait_for(struct sizes *s, struct names_node *node, struct names_node 
 
 int sizes_find(struct sizes *s, struct names_node *node, struct err *err)
 {
-	struct names_node *next[AHEAD];
 	if (names_get_size(node))
 		return 0;
-	const size_t n = find_next(s, node, next);
+	auto_free struct names_node **next = malloc(AHEAD / 2 * sizeof(struct names_node *));
+	const size_t n = next ? find_next(s, node, next) : 0;
 	const int rc = wait_for(s, node, next, n, err);
 	for (size_t i = 0; i < n; i++)
 		names_node_unref(next[i]);

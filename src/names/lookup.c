@@ -307,7 +307,7 @@ static int resolve(struct names *ns, const char *path, struct names_node **out, 
 	rc = request_node(ns, path, out, err);
 	/* A document that cannot be read now may be readable soon, so it is not cached. */
 	if (rc == 0 && (*out)->doc.kind != NAMES_DOC_BROKEN && !names_has_changed(ns, changes))
-		names_cache_put(ns->cache, *out, names_valid_until(ns, *out));
+		names_cache_put(ns->cache, *out, names_now(ns), names_valid_until(ns, *out));
 	if (rc == -ENOENT) {
 		names_cache_drop(ns->cache, path);
 		if (!names_has_changed(ns, changes))

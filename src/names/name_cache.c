@@ -28,6 +28,7 @@ struct absence {
 struct names_cache {
 	pthread_mutex_t lock;
 	struct names_node *table;
+	struct budget_share share;
 	size_t lists; /* bytes of all lists */
 	struct walk walks[NAMES_WALKS];
 	uint64_t last_walk;
@@ -52,13 +53,38 @@ static void remove_locked(struct names_cache *c, struct names_node *node)
 {
 	forget_list_locked(c, node);
 	HASH_DEL(c->table, node);
+	budget_share_return(&c->share, node->charged);
 }
 
-struct names_cache *names_cache_new(void)
+static void evict_locked(struct names_cache *c, struct names_node *node)
+{
+	remove_locked(c, node);
+	names_node_unref(node);
+}
+
+/* Called when the budget needs memory. Evicts some of the oldest nodes. */
+static bool evict_some(void *ctx)
+{
+	struct names_cache *c = ctx;
+	pthread_mutex_lock(&c->lock);
+	const uint64_t kept = budget_share_less(&c->share);
+	const bool any = c->table;
+	while (c->table && c->share.used > kept)
+		evict_locked(c, c->table);
+	pthread_mutex_unlock(&c->lock);
+	return any;
+}
+
+struct names_cache *names_cache_new(struct budget *budget)
 {
 	struct names_cache *c = calloc(1, sizeof(*c));
-	if (c)
-		pthread_mutex_init(&c->lock, NULL);
+	if (!c)
+		return NULL;
+	pthread_mutex_init(&c->lock, NULL);
+	c->share = budget_share_of(budget, NAMES_CACHE_PARTS);
+	if (budget)
+		budget_add_holder(budget,
+				  &(struct budget_holder){.free_metadata = evict_some, .ctx = c});
 	return c;
 }
 
@@ -66,11 +92,10 @@ void names_cache_free(struct names_cache *c)
 {
 	if (!c)
 		return;
-	struct names_node *node, *next;
-	HASH_ITER (hh, c->table, node, next) {
-		remove_locked(c, node);
-		names_node_unref(node);
-	}
+	if (c->share.budget)
+		budget_remove_holder(c->share.budget, c);
+	while (c->table)
+		evict_locked(c, c->table);
 	for (size_t i = 0; i < NAMES_ABSENT; i++)
 		free(c->absent[i].path);
 	pthread_mutex_destroy(&c->lock);
@@ -211,10 +236,38 @@ static void inherit_note(struct names_node *node, const struct names_node *old)
 		names_node_set_note(node, note);
 }
 
-void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t expires)
+/* An estimate of the memory of a node in the cache, with what becomes known of it later. */
+static uint32_t memory_of(const struct names_node *node)
 {
-	struct names_node *evicted = NULL;
+	enum { BLOCK = 16 /* what malloc() adds */, TABLE = 32, LATER = 96 };
+	const struct names_doc *doc = &node->doc;
+	const size_t n = sizeof(*node) + strlen(node->name) + strlen(node->path) + 2 * BLOCK +
+			 TABLE + LATER + (doc->why ? strlen(doc->why) : 0);
+	return (uint32_t)n + (doc->document ? doc->document->memory + BLOCK : 0);
+}
+
+/* A program that goes through the directory has not reached the node yet. */
+static bool is_awaited_locked(struct names_cache *c, const struct names_node *node, uint64_t now)
+{
+	const struct walk *w = walk_of_locked(c, node, now);
+	return w && !node->walked && now < w->active_until;
+}
+
+/* Evicts the oldest nodes until this one fits. False: it does not fit. */
+static bool make_room_locked(struct names_cache *c, const struct names_node *node, uint64_t now)
+{
+	while (!budget_share_take(&c->share, node->charged)) {
+		if (!c->table || is_awaited_locked(c, c->table, now))
+			return false;
+		evict_locked(c, c->table);
+	}
+	return true;
+}
+
+void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t now, uint64_t expires)
+{
 	pthread_mutex_lock(&c->lock);
+	const uint64_t charged = c->share.charged;
 	struct names_node *old = find_locked(c, node->name);
 	if (old) {
 		inherit_note(node, old);
@@ -223,16 +276,19 @@ void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t ex
 	}
 	end_absence_locked(c, node->name);
 	node->expires = expires;
-	HASH_ADD_STR(c->table, name, node);
-	if (node->hh.tbl)
-		names_node_ref(node);
-	if (HASH_COUNT(c->table) > NAMES_CACHE_MAX) {
-		evicted = c->table;
-		remove_locked(c, evicted);
+	node->charged = memory_of(node);
+	if (make_room_locked(c, node, now)) {
+		HASH_ADD_STR(c->table, name, node);
+		if (node->hh.tbl)
+			names_node_ref(node);
+		else
+			budget_share_return(&c->share, node->charged);
 	}
+	const bool has_grown = c->share.charged > charged;
 	pthread_mutex_unlock(&c->lock);
 	names_node_unref(old);
-	names_node_unref(evicted);
+	if (has_grown && c->share.budget)
+		budget_trim(c->share.budget);
 }
 
 void names_cache_drop(struct names_cache *c, const char *mount_path)

@@ -5,6 +5,11 @@
  * Nodes are constant once they are in the cache, except for the size, the note and the members
  * of the cache. Any thread.
  *
+ * The cache takes a share of the memory for metadata. If that is full, the oldest nodes are
+ * evicted. But a node that a walk has not reached yet stays, and newer ones are not kept: otherwise
+ * the listing of a very large directory would evict its own beginning, and then nothing of it would
+ * be known when it is needed.
+ *
  * A node is valid until its time, and longer while its directory is being walked: a listing begins
  * a walk, and the nodes that it shows belong to it. A walk is active for `ttl` after the listing
  * and after each first look-up of one of its nodes, and for NAMES_WALK_MAX_S at most. While it is
@@ -16,10 +21,11 @@
 #ifndef NAMES_NAME_CACHE_H
 #define NAMES_NAME_CACHE_H
 
+#include <base/budget.h>
 #include <names/names.h>
 
 enum {
-	NAMES_CACHE_MAX = 1 << 16,	  /* nodes; the oldest are evicted first */
+	NAMES_CACHE_PARTS = 4,		  /* the cache takes one of so many parts of the metadata */
 	NAMES_CACHE_LISTS_MAX = 16 << 20, /* bytes of lists of directories */
 	NAMES_WALKS = 64,		  /* latest listings that have a walk */
 	NAMES_ABSENT = 64,		  /* names that were absent; newer ones displace others */
@@ -27,7 +33,7 @@ enum {
 };
 
 struct names_cache;
-struct names_cache *names_cache_new(void); /* NULL when out of memory */
+struct names_cache *names_cache_new(struct budget *budget); /* NULL when out of memory */
 void names_cache_free(struct names_cache *c);
 
 /* The node if its own time has not passed at `now`, else NULL. The caller unrefs. */
@@ -36,8 +42,9 @@ struct names_node *names_cache_get(struct names_cache *c, const char *mount_path
 struct names_node *names_cache_look_up(struct names_cache *c, const char *mount_path, uint64_t now);
 /* The node, valid or stale. The caller unrefs. */
 struct names_node *names_cache_recall(struct names_cache *c, const char *mount_path);
-/* Replaces the node of this path. The cache takes another reference. */
-void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t expires);
+/* Replaces the node of this path. The cache takes another reference, if there is room. */
+void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t now,
+		     uint64_t expires);
 void names_cache_drop(struct names_cache *c, const char *mount_path);
 
 /* Begins a walk and returns its number. */

@@ -25,7 +25,7 @@ struct names *names_new(const struct names_options *opt)
 		.list_ttl_ns = opt->list_ttl_ns,
 		.prefixes_have_objects = opt->prefixes_have_objects,
 		.roots = opt->roots,
-		.cache = names_cache_new(),
+		.cache = names_cache_new(opt->env->budget),
 	};
 	if (ns->cache)
 		return ns;

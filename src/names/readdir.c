@@ -433,23 +433,24 @@ static int report_cached(const struct bytes *names, names_list_fn fn, void *arg)
 	return rc;
 }
 
-static void cache_nodes(struct listing *l)
+/* walk: the number of the walk to which the nodes belong, or 0. */
+static void cache_nodes(struct listing *l, uint64_t walk)
 {
 	struct names *ns = l->ns;
+	const uint64_t now = names_now(ns);
 	for (size_t i = 0; i < l->n; i++) {
 		struct names_node *node = l->entries[i].node;
 		/* A document that cannot be read now may be readable soon. */
 		if (!l->entries[i].known && node->doc.kind != NAMES_DOC_BROKEN)
-			names_cache_put(ns->cache, node, names_valid_until(ns, node));
+			names_cache_put(ns->cache, node, now, names_valid_until(ns, node));
+		if (walk)
+			names_cache_join_walk(ns->cache, node, walk);
 	}
 }
 
-static void begin_walk(struct listing *l)
+static uint64_t begin_walk(struct listing *l)
 {
-	struct names *ns = l->ns;
-	const uint64_t walk = names_cache_begin_walk(ns->cache, names_now(ns), ns->ttl_ns);
-	for (size_t i = 0; i < l->n; i++)
-		names_cache_join_walk(ns->cache, l->entries[i].node, walk);
+	return names_cache_begin_walk(l->ns->cache, names_now(l->ns), l->ns->ttl_ns);
 }
 
 static void log_omitted(const struct listing *l, const struct omitted *o, const char *what)
@@ -466,8 +467,7 @@ static int report(struct listing *l, names_list_fn fn, void *arg)
 	log_omitted(l, &l->unfit, "keys cannot be file names and are left out");
 	log_omitted(l, &l->unlistable, "entries cannot be listed");
 	if (!names_has_changed(l->ns, l->changes)) {
-		cache_nodes(l);
-		begin_walk(l);
+		cache_nodes(l, begin_walk(l));
 		cache_list(l);
 		note_flat(l);
 	}
@@ -549,7 +549,7 @@ void names_preload(struct names *ns)
 	if (req && ns->ttl_ns && !ns->roots && preload(&l, req, &unused) == 0) {
 		sort(&l);
 		if (!names_has_changed(ns, l.changes))
-			cache_nodes(&l);
+			cache_nodes(&l, 0);
 	}
 	release_listing(&l);
 }

@@ -35,6 +35,7 @@ struct schema_document *schema_document_new(const struct domain_info *info, cons
 		return NULL;
 	char *at = (char *)d + texts;
 	atomic_init(&d->refs, 1);
+	d->memory = (uint32_t)n;
 	d->schema = NULL;
 	d->info = *info;
 	d->info.acls = (struct domain_acl *)(d + 1);

@@ -188,6 +188,38 @@ static void without_a_budget_there_is_no_limit(void **state)
 	assert_int_equal(budget_set(&tree, 0, NULL), 0);
 }
 
+static void a_share_has_a_limit_and_charges_steps(void **state)
+{
+	enum { K = 1 << 10, PART = 1 << 20 };
+	struct budget *b = make(0, 4 * PART);
+	struct budget_share s = budget_share_of(b, 4);
+	struct budget_charge plan = {.budget = b, .use = BUDGET_PLANS};
+	struct budget_stats st;
+	assert_true(budget_share_take(&s, 1));
+	budget_get_stats(b, &st);
+	const uint64_t step = st.used[BUDGET_NAMES];
+	assert_in_range(step, 1, PART / 8);
+	assert_true(budget_share_take(&s, step - 1));
+	budget_get_stats(b, &st);
+	assert_int_equal(st.used[BUDGET_NAMES], step);
+	assert_true(budget_share_take(&s, PART - step));
+	assert_false(budget_share_take(&s, 1));
+	assert_false(budget_share_take(&s, UINT64_MAX));
+	assert_in_range(budget_share_less(&s), PART / 2, PART - 1);
+	budget_share_return(&s, PART - K);
+	budget_get_stats(b, &st);
+	assert_in_range(st.used[BUDGET_NAMES], K, 3 * step);
+	/* It does not take what others have. */
+	assert_int_equal(budget_set(&plan, 4 * PART - 3 * step, NULL), 0);
+	assert_false(budget_share_take(&s, PART - K));
+	assert_true(budget_share_take(&s, K));
+	budget_share_return(&s, 2 * K);
+	budget_get_stats(b, &st);
+	assert_int_equal(st.used[BUDGET_NAMES], 0);
+	assert_int_equal(budget_set(&plan, 0, NULL), 0);
+	budget_free(b);
+}
+
 enum { THREADS = 4, ROUNDS = 20000, EACH = 40, LIMIT = 100 };
 
 static void *charge_and_give_back(void *arg)
@@ -225,6 +257,7 @@ int main(void)
 		cmocka_unit_test(chunks_get_what_metadata_leaves),
 		cmocka_unit_test(loads_get_half_even_if_chunks_have_all),
 		cmocka_unit_test(without_a_budget_there_is_no_limit),
+		cmocka_unit_test(a_share_has_a_limit_and_charges_steps),
 		cmocka_unit_test(threads_never_exceed_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

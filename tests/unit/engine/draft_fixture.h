@@ -68,7 +68,7 @@ static inline void world_begin(struct world *w, bool is_dir, unsigned int worker
 	e->store = &w->gate->base;
 	world_names(w);
 	e->snapshots = snapshots_new(w->f.budget, 1 << 20);
-	e->size_memory = size_memory_new(NULL, 0);
+	e->size_memory = size_memory_new(NULL, NULL, 0);
 	const struct garbage_ops ops = change_garbage_ops(e);
 	e->garbage = garbage_new(&e->env, &ops, false);
 	e->user = strdup("ann");

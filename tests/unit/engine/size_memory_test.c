@@ -38,7 +38,7 @@ static bool has(struct size_memory *m, const char *path, const struct size_versi
 
 static void a_size_belongs_to_a_version(void **state)
 {
-	struct size_memory *m = size_memory_new(NULL, 0);
+	struct size_memory *m = size_memory_new(NULL, NULL, 0);
 	assert_false(has(m, "a", &one, &small));
 	size_memory_keep(m, "a", &one, &small, 0);
 	assert_true(has(m, "a", &one, &small));
@@ -55,16 +55,35 @@ static void a_size_belongs_to_a_version(void **state)
 
 static void the_oldest_are_forgotten_first(void **state)
 {
-	struct size_memory *m = size_memory_new(NULL, 0);
-	char path[32];
-	for (int i = 0; i <= SIZE_MEMORY_MAX; i++) {
-		snprintf(path, sizeof(path), "%d", i);
+	const uint64_t limit = 16 << 20;
+	struct budget *b = budget_new(&(struct budget_limits){.metadata_min = limit});
+	struct size_memory *m = size_memory_new(NULL, b, 0);
+	struct budget_stats stats;
+	char path[32], half[32];
+	int n = 0;
+	do { /* until the first is forgotten */
+		snprintf(path, sizeof(path), "%d", n++);
 		size_memory_keep(m, path, &one, &small, 0);
-	}
-	assert_false(has(m, "0", &one, &small));
-	assert_true(has(m, "1", &one, &small));
+	} while (has(m, "0", &one, &small));
+	assert_true(has(m, "2", &one, &small));
 	assert_true(has(m, path, &one, &small));
+	budget_get_stats(b, &stats);
+	assert_in_range(n, limit / SIZE_MEMORY_PARTS / 256, limit / SIZE_MEMORY_PARTS / 64);
+	assert_in_range(stats.used[BUDGET_NAMES], limit / SIZE_MEMORY_PARTS - (64 << 10),
+			limit / SIZE_MEMORY_PARTS + (64 << 10));
+	/* Others get the memory if they need it. */
+	struct budget_charge plan = {.budget = b, .use = BUDGET_PLANS};
+	snprintf(half, sizeof(half), "%d", n / 2);
+	assert_int_equal(budget_set(&plan, limit - limit / SIZE_MEMORY_PARTS * 3 / 4, NULL), 0);
+	assert_false(has(m, "2", &one, &small));
+	assert_true(has(m, half, &one, &small));
+	assert_int_equal(budget_set(&plan, limit, NULL), 0);
+	assert_false(has(m, path, &one, &small));
+	size_memory_keep(m, path, &one, &small, 0); /* finds no room */
+	assert_false(has(m, path, &one, &small));
+	assert_int_equal(budget_set(&plan, 0, NULL), 0);
 	size_memory_free(m);
+	budget_free(b);
 }
 
 static void a_record_is_checked(void **state)
@@ -142,7 +161,7 @@ static struct size_memory *begin(struct disk *d, const char *scope, unsigned int
 	};
 	d->store = store_diskcache_new(store_mem_new(&d->env, NULL), &opt, NULL);
 	assert_non_null(d->store);
-	return size_memory_new(d->store, flags);
+	return size_memory_new(d->store, NULL, flags);
 }
 
 static void end(struct disk *d, struct size_memory *m)

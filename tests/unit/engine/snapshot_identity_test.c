@@ -46,7 +46,7 @@ static void engine_begin(struct engine *e)
 	e->names = names_new(&(struct names_options){
 		.env = &e->env, .store = e->store, .schemas = schema_all()});
 	e->snapshots = snapshots_new(e->env.budget, 1 << 20);
-	e->size_memory = size_memory_new(NULL, 0);
+	e->size_memory = size_memory_new(NULL, NULL, 0);
 	put_document(e, "before");
 }
 

@@ -114,7 +114,7 @@ static int setup(void **state)
 	e->names = names_new(&(struct names_options){
 		.env = &e->env, .store = e->store->inner, .schemas = schema_all()});
 	e->snapshots = snapshots_new(e->env.budget, 1 << 20);
-	e->size_memory = size_memory_new(NULL, 0);
+	e->size_memory = size_memory_new(NULL, NULL, 0);
 	put_document(f, DOCUMENT, "before");
 	return e->cache && e->names && e->size_memory && e->snapshots ? 0 : -1;
 }

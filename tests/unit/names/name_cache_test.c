@@ -13,15 +13,22 @@
 #include "name_cache.h"
 #include "node.h"
 
+/* Room for some thousand names. */
+enum { LIMIT = 4 << 20 };
+
+static struct budget *budget;
+
 static int setup(void **state)
 {
-	*state = names_cache_new();
+	budget = budget_new(&(struct budget_limits){.metadata_min = LIMIT * NAMES_CACHE_PARTS});
+	*state = names_cache_new(budget);
 	return *state ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
 	names_cache_free(*state);
+	budget_free(budget);
 	return 0;
 }
 
@@ -41,7 +48,7 @@ static void put(struct names_cache *c, const char *path, enum names_kind kind)
 		doc = doc_of("g-1");
 	auto_names_node struct names_node *node = names_node_new(path, kind, path, &doc);
 	assert_non_null(node);
-	names_cache_put(c, node, 10);
+	names_cache_put(c, node, 0, 10);
 }
 
 static bool is_valid(struct names_cache *c, const char *path, uint64_t now)
@@ -71,15 +78,76 @@ static void a_name_becomes_stale_and_is_recalled(void **state)
 static void the_oldest_names_are_evicted(void **state)
 {
 	struct names_cache *c = *state;
+	struct budget_stats stats;
 	char path[32];
-	for (int i = 0; i < NAMES_CACHE_MAX + 2; i++) {
-		snprintf(path, sizeof(path), "n%d", i);
-		put(c, path, NAMES_DIR);
-	}
-	assert_false(is_cached(c, "n0"));
-	assert_false(is_cached(c, "n1"));
+	int n = 0;
+	do { /* until the first is evicted */
+		snprintf(path, sizeof(path), "n%d", n++);
+		put(c, path, NAMES_DOMAIN);
+	} while (is_cached(c, "n0"));
 	assert_true(is_cached(c, "n2"));
 	assert_true(is_cached(c, path));
+	assert_in_range(n, LIMIT / 1000, LIMIT / 300);
+	budget_get_stats(budget, &stats);
+	assert_in_range(stats.used[BUDGET_NAMES], LIMIT - (64 << 10), LIMIT + (64 << 10));
+}
+
+/* Names give way to the files that programs open, and a name that finds no room is not kept. */
+static void others_get_the_memory_of_names(void **state)
+{
+	struct names_cache *c = *state;
+	struct budget_charge plan = {.budget = budget, .use = BUDGET_PLANS};
+	char path[32];
+	for (int i = 0; i < 1000; i++) {
+		snprintf(path, sizeof(path), "n%d", i);
+		put(c, path, NAMES_DOMAIN);
+	}
+	const uint64_t all = (uint64_t)LIMIT * NAMES_CACHE_PARTS;
+	assert_int_equal(budget_set(&plan, all - 500000, NULL), 0);
+	assert_false(is_cached(c, "n0"));
+	assert_true(is_cached(c, "n500"));
+	assert_true(is_cached(c, path));
+	assert_int_equal(budget_set(&plan, all, NULL), 0);
+	assert_false(is_cached(c, path));
+	put(c, "a", NAMES_DIR);
+	assert_false(is_cached(c, "a"));
+	assert_int_equal(budget_set(&plan, 0, NULL), 0);
+	put(c, "a", NAMES_DIR);
+	assert_true(is_cached(c, "a"));
+}
+
+/* The end of a listing does not evict its beginning, unless the program does not come. */
+static void the_beginning_of_a_large_listing_stays(void **state)
+{
+	enum { N = LIMIT / 250, TTL = 5 };
+	for (int comes = 0; comes < 2; comes++) {
+		struct names_cache *c = *state;
+		char path[32];
+		const uint64_t now = comes ? 100 : 1;
+		const uint64_t walk = names_cache_begin_walk(c, now, TTL);
+		int kept = 0;
+		for (int i = 0; i < N; i++) {
+			struct names_doc doc = doc_of("g-1");
+			snprintf(path, sizeof(path), "%d-%d", comes, i);
+			auto_names_node struct names_node *node =
+				names_node_new(path, NAMES_DOMAIN, path, &doc);
+			names_cache_put(c, node, now, now + 10);
+			names_cache_join_walk(c, node, walk);
+			kept += is_cached(c, path);
+		}
+		assert_in_range(kept, LIMIT / 1000, N - 1);
+		snprintf(path, sizeof(path), "%d-0", comes);
+		assert_true(is_cached(c, path));
+		if (comes) /* what it has reached makes room */
+			names_node_unref(names_cache_look_up(c, path, now + 1));
+		auto_names_node struct names_node *late = NULL;
+		struct names_doc doc = doc_of("g-1");
+		late = names_node_new("late", NAMES_DOMAIN, "late", &doc);
+		names_cache_put(c, late, comes ? now + 1 : now + TTL, now + 20);
+		assert_false(is_cached(c, path));
+		assert_true(is_cached(c, "late"));
+		names_cache_drop(c, "late");
+	}
 }
 
 static bool put_list(struct names_cache *c, const char *path, size_t n)
@@ -293,7 +361,7 @@ static void put_version(struct names_cache *c, const char *etag, const char *not
 	strcpy(node->meta.etag, etag);
 	if (note)
 		names_node_set_note(node, note);
-	names_cache_put(c, node, 10);
+	names_cache_put(c, node, 0, 10);
 	const char *now = atomic_load(&node->note);
 	if (!now || !expected)
 		assert_ptr_equal(now, expected);
@@ -349,6 +417,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_name_becomes_stale_and_is_recalled),
 		TEST(the_oldest_names_are_evicted),
+		TEST(others_get_the_memory_of_names),
+		TEST(the_beginning_of_a_large_listing_stays),
 		TEST(lists_have_a_limit),
 		TEST(a_failure_is_kept_with_its_node),
 		TEST(a_walk_keeps_its_names_valid),

@@ -2,10 +2,10 @@
 /*
  * Accounts for all memory that is kept for a long time. There are two kinds of it.
  *
- * Metadata: trees (with the values of attributes) and plans of open files, and the written ranges
- * of drafts. Metadata may take half of the budget, or `metadata_min` bytes if that is more. If a
- * charge does not fit, the budget calls the holders to free metadata. If they cannot free enough,
- * the charge is refused.
+ * Metadata: trees (with the values of attributes) and plans of open files, the written ranges of
+ * drafts, and what is known of names. Metadata may take half of the budget, or `metadata_min` bytes
+ * if that is more. If a charge does not fit, the budget calls the holders to free metadata. If they
+ * cannot free enough, the charge is refused. What is known of names may always be forgotten.
  *
  * Chunks: cached chunks, and chunks that are being loaded, at their peak. They may take what
  * metadata leaves of the budget, at least half of it. The cache decides what to load and what to
@@ -33,6 +33,7 @@ enum budget_use {
 	BUDGET_TREES,
 	BUDGET_PLANS,
 	BUDGET_DRAFTS,
+	BUDGET_NAMES,
 	BUDGET_CHUNKS,
 	BUDGET_LOADS,
 	BUDGET_USES,
@@ -71,9 +72,25 @@ struct budget_holder {
 	void (*room_changed)(void *ctx);
 	void *ctx;
 };
-enum { BUDGET_HOLDERS = 4 };
+enum { BUDGET_HOLDERS = 6 };
 void budget_add_holder(struct budget *b, const struct budget_holder *h);
 void budget_remove_holder(struct budget *b, const void *ctx);
+
+/* What a cache takes that can forget its oldest things at any time. The cache's lock guards it. The
+ * budget is charged in steps, and no holder is called, so all calls are quick. */
+struct budget_share {
+	struct budget *budget; /* NULL: no limit */
+	uint64_t limit, used;  /* bytes */
+	uint64_t charged;      /* to BUDGET_NAMES, at least `used` */
+};
+/* The share is one of so many parts of what metadata may take. */
+struct budget_share budget_share_of(struct budget *b, unsigned int parts);
+/* Adds n bytes. False: they do not fit. The cache then forgets something and tries again, or it
+ * forgets the new thing. */
+bool budget_share_take(struct budget_share *s, uint64_t n);
+void budget_share_return(struct budget_share *s, uint64_t n);
+/* For budget_holder.free_metadata: how much the cache should keep, so that others get some room. */
+uint64_t budget_share_less(const struct budget_share *s);
 
 /* ---- chunks ---- */
 

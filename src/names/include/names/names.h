@@ -75,6 +75,7 @@ struct names_node {
 	uint64_t list_expires;
 	/* Of a directory: keys below it in all levels, if these are probably few; 0: not known. */
 	uint32_t flat_keys;
+	uint32_t charged; /* bytes of memory */
 	UT_hash_handle hh;
 	char name[]; /* path in the mount */
 };

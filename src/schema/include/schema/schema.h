@@ -99,6 +99,7 @@ struct schema_answer {
 /* The document of a domain or folder. Constant, shared, and in one block of memory. */
 struct schema_document {
 	atomic_uint refs;
+	uint32_t memory; /* bytes of the block */
 	const struct schema_ops *schema;
 	struct domain_info info;
 	const char *etag; /* of the document; "": unknown */
