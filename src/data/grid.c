@@ -13,7 +13,8 @@
 
 static const uint64_t max_chunks = UINT64_C(1) << 62;
 
-static int set_chunk(struct grid *g, const uint64_t *chunk, struct err *err)
+/* Writes the shape of a chunk to `out`. */
+static int set_chunk(struct grid *g, const uint64_t *chunk, uint32_t *out, struct err *err)
 {
 	g->chunk_elems = 1;
 	for (uint32_t i = 0; i < g->rank; i++) {
@@ -22,21 +23,22 @@ static int set_chunk(struct grid *g, const uint64_t *chunk, struct err *err)
 		if (!mul_u64(g->chunk_elems, chunk[i], &g->chunk_elems) ||
 		    g->chunk_elems > UINT32_MAX)
 			return err_set(err, -E2BIG, "chunk of 2^32 elements or more");
-		g->chunk[i] = (uint32_t)chunk[i];
+		out[i] = (uint32_t)chunk[i];
 	}
 	return 0;
 }
 
-static int count_chunks(struct grid *g, struct err *err)
+/* Writes the number of chunks along each dimension to `out`. */
+static int count_chunks(struct grid *g, uint64_t *out, struct err *err)
 {
 	bool fits = true, empty = false;
 	uint64_t n = 1;
 	for (uint32_t i = 0; i < g->rank; i++) {
-		g->count[i] = div_up_u64(g->dims[i], g->chunk[i]);
-		if (g->count[i] == 0)
+		out[i] = div_up_u64(g->dims[i], g->chunk[i]);
+		if (out[i] == 0)
 			empty = true;
 		else
-			fits = fits && mul_u64(n, g->count[i], &n) && n <= max_chunks;
+			fits = fits && mul_u64(n, out[i], &n) && n <= max_chunks;
 	}
 	if (!empty && !fits)
 		return err_set(err, -E2BIG, "more than 2^62 chunks");
@@ -44,17 +46,32 @@ static int count_chunks(struct grid *g, struct err *err)
 	return 0;
 }
 
-int grid_init(struct grid *g, uint32_t rank, const uint64_t *dims, const uint64_t *chunk,
-	      struct err *err)
+int grid_init(struct arena *a, struct grid *g, uint32_t rank, const uint64_t *dims,
+	      const uint64_t *chunk, struct err *err)
 {
-	int r;
 	if (rank == 0 || rank > DSPACE_MAX_RANK)
 		return err_set(err, -E2BIG, "chunk grid of %u dimensions, the limits are 1 and %d",
 			       rank, DSPACE_MAX_RANK);
-	*g = (struct grid){.rank = rank};
-	memcpy(g->dims, dims, rank * sizeof(*dims));
-	r = set_chunk(g, chunk, err);
-	return r < 0 ? r : count_chunks(g, err);
+	/* One block for dims, count and chunk. */
+	uint64_t *numbers = arena_array(a, rank, 2 * sizeof(uint64_t) + sizeof(uint32_t));
+	if (!numbers)
+		return err_set(err, -ENOMEM, "out of memory");
+	uint64_t *count = numbers + rank;
+	uint32_t *shape = (uint32_t *)(count + rank);
+	memcpy(numbers, dims, rank * sizeof(*dims));
+	*g = (struct grid){.rank = rank, .dims = numbers, .chunk = shape, .count = count};
+	const int rc = set_chunk(g, chunk, shape, err);
+	return rc ? rc : count_chunks(g, count, err);
+}
+
+bool grid_same_chunks(const struct grid *a, const struct grid *b)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (a->chunk[i] != b->chunk[i])
+			return false;
+	return true;
 }
 
 void grid_coords(const struct grid *g, uint64_t number, uint64_t *coords)

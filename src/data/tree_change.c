@@ -85,18 +85,6 @@ static bool texts_equal(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-static bool extents_equal(const struct dspace *a, const struct dspace *b)
-{
-	return memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
-}
-
-/* Whether all but the current dimensions is equal. */
-static bool limits_equal(const struct dspace *a, const struct dspace *b)
-{
-	return a->cls == b->cls && a->rank == b->rank &&
-	       memcmp(a->max, b->max, a->rank * sizeof(a->max[0])) == 0;
-}
-
 static uint64_t mix(uint64_t key, const void *bytes, size_t n)
 {
 	const uint32_t high = checksum_lookup3(bytes, n, (uint32_t)(key >> 32));
@@ -148,7 +136,7 @@ static bool attr_equal(const struct change *c, const struct object *before, uint
 		       const struct object *after, uint32_t a)
 {
 	const struct attribute *ab = &before->attrs[b], *aa = &after->attrs[a];
-	return limits_equal(&ab->space, &aa->space) && extents_equal(&ab->space, &aa->space) &&
+	return dspace_equal(&ab->space, &aa->space) &&
 	       numbers_equal(c, ab->committed, aa->committed) && dtype_equal(ab->type, aa->type) &&
 	       elems_identical(aa->type, aa->space.nelems, &aa->value, &ab->value, c->map);
 }
@@ -161,7 +149,8 @@ static uint64_t attr_key(const struct object *o, uint32_t i, const uint32_t *map
 	const uint64_t numbers[] = {a->type->cls, a->type->size, a->space.cls, a->space.rank,
 				    v->fixed.len, v->heap.len,	 v->repeated};
 	uint64_t key = mix(0, numbers, sizeof(numbers));
-	key = mix(key, a->space.dims, a->space.rank * sizeof(a->space.dims[0]));
+	for (uint32_t d = 0; d < a->space.rank; d++)
+		key = mix(key, &a->space.dims[d], sizeof(a->space.dims[d]));
 	if (a->type->has_ref || !a->type->is_packed)
 		return key;
 	key = mix(key, v->fixed.len ? v->fixed.data : (const uint8_t *)"", v->fixed.len);
@@ -408,9 +397,9 @@ static int compare_content(const struct change *c, const struct object *before,
 		return 0;
 	if (!dtype_equal(b->type, a->type) || !numbers_equal(c, b->committed, a->committed))
 		return unpaired(c, out->after, "the type differs");
-	if (!limits_equal(&b->space, &a->space))
+	if (!dspace_same_limits(&b->space, &a->space))
 		return unpaired(c, out->after, "the rank or the maximum dimensions differ");
-	out->shape = !extents_equal(&b->space, &a->space);
+	out->shape = !dspace_same_dims(&b->space, &a->space);
 	return 0;
 }
 

@@ -329,9 +329,7 @@ static int compare_space(struct diff *d, uint32_t number, const char *what, cons
 			 const struct dspace *b)
 {
 	struct str text = {0};
-	if (a->cls == b->cls && a->rank == b->rank &&
-	    memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0 &&
-	    memcmp(a->max, b->max, a->rank * sizeof(a->max[0])) == 0)
+	if (dspace_equal(a, b))
 		return 0;
 	str_addf(&text, "%sdataspace: ", what);
 	describe_space(&text, b);

@@ -88,7 +88,7 @@ struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_
 	const struct grid *g = &c->ds->grid;
 	dataset_pipeline(c->ds, &c->recorded);
 	pipeline_of_object(&c->recorded, &object);
-	c->is_joined = memcmp(g->chunk, c->file->grid.chunk, g->rank * sizeof(g->chunk[0])) != 0;
+	c->is_joined = !grid_same_chunks(g, &c->file->grid);
 	c->is_filtered = object.n != 0;
 	c->may_pass = !c->is_joined && dtype_is_plain(c->ds->type) &&
 		      same_filters(c->file->pipeline, &object);

@@ -162,20 +162,21 @@ static int fill_table(struct import *im, uint32_t number, const struct scan *s, 
 	struct object *o = tree_edit(im->tree, number);
 	struct dataset *ds = &o->dataset;
 	const struct grid *g = &s->file->grid;
+	struct arena *a = tree_arena(im->tree);
 	uint64_t chunk[DSPACE_MAX_RANK];
 	o->kind = OBJECT_DATASET;
 	*ds = (struct dataset){.committed = OBJECT_NONE,
 			       .requested = LAYOUT_CHUNKED,
 			       .alloc_time = ALLOC_TIME_INCR,
 			       .fill_time = FILL_TIME_IFSET};
-	ds->type = record_type(tree_arena(im->tree), s->has_masks, err);
+	ds->type = record_type(a, s->has_masks, err);
 	if (!ds->type)
 		return -ENOMEM;
-	int rc = dspace_simple(&ds->space, g->rank, g->count, NULL, err);
+	int rc = dspace_simple(a, &ds->space, g->rank, g->count, NULL, err);
 	if (rc)
 		return rc;
 	grid_cut(g->rank, g->count, ds->type->size, TABLE_CHUNK, chunk);
-	return grid_init(&ds->grid, g->rank, g->count, chunk, err);
+	return grid_init(a, &ds->grid, g->rank, g->count, chunk, err);
 }
 
 static int add_table(struct import *im, uint32_t dataset, const struct scan *s, struct reference *r,

@@ -131,7 +131,7 @@ static int join(struct import *im, uint32_t number, struct err *err)
 		return 0;
 	if (!joined_chunk(&ds->grid, elem_size, im->opt->min_chunk, chunk))
 		return 0;
-	int rc = grid_init(&grid, ds->grid.rank, ds->grid.dims, chunk, err);
+	int rc = grid_init(tree_arena(im->tree), &grid, ds->grid.rank, ds->grid.dims, chunk, err);
 	if (rc)
 		return rc == -E2BIG ? 0 : rc; /* 2^32 elements: it stays as it is */
 	if (!ds->requested_chunk) {

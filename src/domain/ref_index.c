@@ -338,7 +338,7 @@ static int check_grid(const struct grid *own, const struct h5file_dataset *file,
 	const struct grid *g = &file->grid;
 	if (file->layout != LAYOUT_CHUNKED)
 		return err_set(err, -EIO, "the dataset of the file has no chunks");
-	if (g->rank != own->rank || memcmp(g->chunk, own->chunk, g->rank * sizeof(*g->chunk)) != 0)
+	if (!grid_same_chunks(g, own))
 		return err_set(
 			err, -EIO,
 			"the dataset of the file has chunks of another shape than the domain");

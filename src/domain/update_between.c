@@ -41,17 +41,16 @@ bool update_is_two_steps(const struct update *u, const struct object_change *c)
 	return smaller && larger;
 }
 
-void update_common_shape(const struct update *u, const struct object_change *c,
-			 struct object *state)
+int update_common_shape(const struct update *u, const struct object_change *c, struct object *state,
+			struct err *err)
 {
 	const struct dspace *old = &object_of(u->before, c->before)->dataset.space;
+	uint64_t dims[DSPACE_MAX_RANK];
 	*state = *object_of(u->now, c->after);
-	struct dspace *s = &state->dataset.space;
-	s->nelems = 1;
-	for (uint32_t i = 0; i < s->rank; i++) {
-		s->dims[i] = min_u64(s->dims[i], old->dims[i]);
-		s->nelems *= s->dims[i];
-	}
+	const struct dspace now = state->dataset.space;
+	for (uint32_t i = 0; i < now.rank; i++)
+		dims[i] = min_u64(now.dims[i], old->dims[i]);
+	return dspace_simple(u->arena, &state->dataset.space, now.rank, dims, now.max, err);
 }
 
 /* ---- links ---- */

@@ -87,7 +87,7 @@ static int add_between(const struct documents *d, const struct store_request *re
 		what->op.phase = d->first[i];
 		rc = update_both_links(u, c, &state, &part, d->err);
 	} else if (update_is_two_steps(u, c)) {
-		update_common_shape(u, c, &state);
+		rc = update_common_shape(u, c, &state, d->err);
 	} else {
 		return 0;
 	}

@@ -317,8 +317,8 @@ int update_order(const struct update *u, uint32_t *first, uint32_t *phase, struc
 /* A dataset whose shape becomes smaller in one dimension and larger in another. */
 bool update_is_two_steps(const struct update *u, const struct object_change *c);
 /* The shape that both states have in common, with all that has changed apart from the shape. */
-void update_common_shape(const struct update *u, const struct object_change *c,
-			 struct object *state);
+int update_common_shape(const struct update *u, const struct object_change *c, struct object *state,
+			struct err *err);
 /* The links of both states. If a name leads to another object now, it keeps the old one, and the
  * new one gets another name. */
 int update_both_links(const struct update *u, const struct object_change *c, struct object *state,

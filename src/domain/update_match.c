@@ -15,12 +15,6 @@
 #include <data/dtype.h>
 #include <data/tree_diff.h>
 
-static bool same_space(const struct dspace *a, const struct dspace *b)
-{
-	return a->cls == b->cls && a->rank == b->rank &&
-	       memcmp(a->max, b->max, a->rank * sizeof(a->max[0])) == 0;
-}
-
 static bool same_pipeline(const struct pipeline *a, const struct pipeline *b)
 {
 	if (a->n != b->n)
@@ -48,13 +42,12 @@ static bool same_dataset(const struct update *u, uint32_t before, uint32_t now)
 	const struct h5file_dataset *fb = h5file_dataset(u->now->file, now);
 	if (!fa || !fb || a->raw != b->raw || fa->layout != fb->layout)
 		return false;
-	if (!dtype_equal(a->type, b->type) || !same_space(&a->space, &b->space) || !same_fill(a, b))
+	if (!dtype_equal(a->type, b->type) || !dspace_same_limits(&a->space, &b->space) ||
+	    !same_fill(a, b))
 		return false;
 	if (fa->layout != LAYOUT_CHUNKED)
 		return true;
-	return fa->grid.rank == fb->grid.rank && same_pipeline(fa->pipeline, fb->pipeline) &&
-	       memcmp(fa->grid.chunk, fb->grid.chunk, fa->grid.rank * sizeof(fa->grid.chunk[0])) ==
-		       0;
+	return grid_same_chunks(&fa->grid, &fb->grid) && same_pipeline(fa->pipeline, fb->pipeline);
 }
 
 static bool same_header(const struct update *u, uint32_t before, uint32_t now)

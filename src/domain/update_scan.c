@@ -171,7 +171,7 @@ static int adopt_grid(struct scan *s, uint32_t number, struct dataset *to,
 	int rc = 0;
 	if (file->layout != LAYOUT_CHUNKED)
 		rc = h5file_set_cut(s->file, number, from->grid.chunk, err);
-	return rc ? rc : grid_init(&to->grid, old.rank, old.dims, chunk, err);
+	return rc ? rc : grid_init(tree_arena(s->tree), &to->grid, old.rank, old.dims, chunk, err);
 }
 
 int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops *schema,

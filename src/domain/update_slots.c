@@ -11,8 +11,7 @@ bool slots_of(const struct update_base *b, uint32_t opened, const struct grid *g
 		return false;
 	const struct grid *g = &tree_object(domain_tree(b->domain), opened)->o.dataset.grid;
 	*out = (struct slots){.image = &b->image, .dataset = opened, .grid = g};
-	return g->nchunks && g->rank == grid->rank &&
-	       memcmp(g->chunk, grid->chunk, g->rank * sizeof(g->chunk[0])) == 0 &&
+	return g->nchunks && grid_same_chunks(g, grid) &&
 	       b->image.slots(b->image.ctx, opened, &out->at) && out->at.n > 0;
 }
 

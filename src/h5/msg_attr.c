@@ -107,7 +107,7 @@ static int decode_space(const struct h5_file *f, struct cursor *space, bool is_s
 	int rc = is_shared ? h5_shared_resolve(shared, H5_MSG_DATASPACE, space, a, &body,
 					       &committed, err)
 			   : 0;
-	return rc ? rc : h5_dspace_decode(f, &body, &out->space, err);
+	return rc ? rc : h5_dspace_decode(f, &body, a, &out->space, err);
 }
 
 int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a,

@@ -34,8 +34,8 @@ void h5_dspace_encode(struct emit *e, const struct dspace *s)
 		emit_u64(e, s->max[i]);
 }
 
-static int decode_simple(const struct h5_file *f, struct cursor *c, uint8_t rank, uint8_t flags,
-			 struct dspace *s, struct err *err)
+static int decode_simple(const struct h5_file *f, struct cursor *c, struct arena *a, uint8_t rank,
+			 uint8_t flags, struct dspace *s, struct err *err)
 {
 	uint64_t dims[DSPACE_MAX_RANK], max[DSPACE_MAX_RANK];
 	if (rank > DSPACE_MAX_RANK)
@@ -47,11 +47,12 @@ static int decode_simple(const struct h5_file *f, struct cursor *c, uint8_t rank
 	int rc = h5_msg_end(c, "dataspace", err);
 	if (rc)
 		return rc;
-	rc = dspace_simple(s, rank, dims, flags & FLAG_MAX ? max : NULL, err);
+	rc = dspace_simple(a, s, rank, dims, flags & FLAG_MAX ? max : NULL, err);
 	return rc ? h5_msg_refused(rc, "dataspace", err) : 0;
 }
 
-int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct dspace *s, struct err *err)
+int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct dspace *s,
+		     struct err *err)
 {
 	uint8_t version = cur_u8(c), rank = cur_u8(c), flags = cur_u8(c), cls = cur_u8(c);
 	if (version == 1) {
@@ -64,7 +65,7 @@ int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct dspace *s
 	if (version != 1 && version != 2)
 		return h5_msg_version(version, "dataspace", err);
 	if (cls == DSPACE_SIMPLE && rank) /* like libhdf5, take rank 0 for one element */
-		return decode_simple(f, c, rank, flags, s, err);
+		return decode_simple(f, c, a, rank, flags, s, err);
 	if (rank || cls > DSPACE_NULL)
 		return err_set(err, -EIO, "dataspace: invalid type %u with rank %u", cls, rank);
 	if (cls == DSPACE_NULL)

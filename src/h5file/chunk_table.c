@@ -102,7 +102,10 @@ int h5file_set_cut(struct h5file *f, uint32_t number, const uint32_t *chunk, str
 		return 0;
 	for (uint32_t i = 0; i < d->shown.grid.rank; i++)
 		shape[i] = chunk[i];
-	int rc = grid_init(&g, d->shown.grid.rank, d->shown.grid.dims, shape, err);
+	int rc = grid_init(tree_arena(f->tree), &g, d->shown.grid.rank, d->shown.grid.dims, shape,
+			   err);
+	if (rc == -ENOMEM)
+		return rc;
 	if (rc || !grid_is_linear(&g))
 		return err_set(err, -EINVAL,
 			       "object %" PRIu32 " cannot be cut into chunks of this shape",

@@ -40,7 +40,7 @@ static int read_space(struct reader *r)
 	int rc = find(r, H5_MSG_DATASPACE, &body);
 	if (rc <= 0)
 		return rc ? rc : err_set(r->err, -EIO, "the dataset has no dataspace");
-	return h5_dspace_decode(&r->f->file, &body, &r->ds.space, r->err);
+	return h5_dspace_decode(&r->f->file, &body, tree_arena(r->f->tree), &r->ds.space, r->err);
 }
 
 /* Copies the data of a compact dataset, which the message holds. */
@@ -175,9 +175,12 @@ static int make_grid(struct reader *r)
 			chunk[i] = l->chunk[i];
 	else if (s->nelems)
 		grid_cut(rank, dims, r->info->elem_size, H5FILE_CUT, chunk);
-	int rc = grid_init(&r->ds.grid, rank, dims, chunk, r->err);
+	int rc = grid_init(tree_arena(r->f->tree), &r->ds.grid, rank, dims, chunk, r->err);
 	if (rc)
-		return err_set(r->err, rc == -E2BIG ? -EOPNOTSUPP : -EIO,
+		return err_set(r->err,
+			       rc == -ENOMEM  ? -ENOMEM
+			       : rc == -E2BIG ? -EOPNOTSUPP
+					      : -EIO,
 			       "the chunks are too large or too many");
 	if (chunked && l->elem_size != r->info->elem_size)
 		return err_set(r->err, -EIO,

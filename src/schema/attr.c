@@ -16,7 +16,7 @@ static int parse_attribute(struct schema_ctx *ctx, const json_t *v, struct attri
 	int rc = schema_type(ctx, json_object_get(v, "type"), &a->type, &a->committed, err);
 	if (rc)
 		return err_wrap(err, rc, "type");
-	rc = schema_space(json_object_get(v, "shape"), &a->space, err);
+	rc = schema_space(ctx->arena, json_object_get(v, "shape"), &a->space, err);
 	if (rc)
 		return err_wrap(err, rc, "shape");
 	a->created_ns = schema_time_ns(json_object_get(v, "created"));

@@ -78,7 +78,8 @@ static int chunk_dims(const struct layout *l, const struct dspace *space, uint64
 	return 0;
 }
 
-static int parse_grid(const struct layout *l, struct dataset *ds, struct err *err)
+static int parse_grid(struct schema_ctx *ctx, const struct layout *l, struct dataset *ds,
+		      struct err *err)
 {
 	uint64_t chunk[DSPACE_MAX_RANK] = {1};
 	static const uint64_t one = 1;
@@ -87,14 +88,14 @@ static int parse_grid(const struct layout *l, struct dataset *ds, struct err *er
 	if (ds->space.cls == DSPACE_NULL)
 		return 0;
 	if (ds->space.cls == DSPACE_SCALAR) {
-		rc = grid_init(&ds->grid, 1, &one, chunk, err);
+		rc = grid_init(ctx->arena, &ds->grid, 1, &one, chunk, err);
 		return rc ? schema_defect(err) : 0;
 	}
 	if (l->reference && l->kind == REFERENCE_CONTIGUOUS)
 		schema_reference_cut(&ds->space, ds->type->size, chunk);
 	else if ((rc = chunk_dims(l, &ds->space, chunk, err)))
 		return rc;
-	if (grid_init(&ds->grid, ds->space.rank, ds->space.dims, chunk, err))
+	if (grid_init(ctx->arena, &ds->grid, ds->space.rank, ds->space.dims, chunk, err))
 		return schema_defect(err);
 	if (!mul_u64(ds->grid.chunk_elems, ds->type->size, &bytes) || bytes > UINT32_MAX)
 		return err_set(err, -EIO, "chunks of 4 GiB or more");
@@ -125,11 +126,11 @@ static int parse_grid_anyway(struct schema_ctx *ctx, struct layout *l, struct da
 {
 	struct err why = ERR_INIT;
 	if (!l->reference)
-		return parse_grid(l, ds, err);
-	int rc = parse_grid(l, ds, &why);
+		return parse_grid(ctx, l, ds, err);
+	int rc = parse_grid(ctx, l, ds, &why);
 	if (rc)
 		rc = leave_reference(ctx, l, ds, &why, err);
-	return rc || l->reference ? rc : parse_grid(l, ds, err);
+	return rc || l->reference ? rc : parse_grid(ctx, l, ds, err);
 }
 
 static void parse_requested(const struct layout *l, const json_t *hsmount, struct dataset *ds)
@@ -334,7 +335,7 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schem
 	int rc = schema_type(ctx, json_object_get(doc, "type"), &ds->type, &ds->committed, err);
 	if (rc)
 		return err_wrap(err, rc, "type");
-	rc = schema_space(json_object_get(doc, "shape"), &ds->space, err);
+	rc = schema_space(ctx->arena, json_object_get(doc, "shape"), &ds->space, err);
 	if (rc)
 		return err_wrap(err, rc, "shape");
 	rc = parse_grid_anyway(ctx, &l, ds, err);

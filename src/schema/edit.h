@@ -97,7 +97,6 @@ struct link edit_link(const struct edit *e, const struct edit_part *part);
 int edit_same_attribute(struct edit *e, const struct attribute *doc, const struct attribute *after,
 			bool *same);
 bool edit_same_link(const struct edit *e, const struct link *doc, const struct link *after);
-bool edit_same_space(const struct dspace *a, const struct dspace *b);
 bool edit_same_text(const char *a, const char *b); /* both may be NULL */
 
 /* ---- edit_check.c ---- */

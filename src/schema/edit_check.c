@@ -27,7 +27,7 @@ static bool is_kept(const struct edit *e, const struct edit_parts *p, const stru
 	}
 	const struct attribute *a = &e->old.o.attrs[part->old], *b = &now->attrs[i];
 	return dtype_equal(a->type, b->type) && a->committed == b->committed &&
-	       edit_same_space(&a->space, &b->space) &&
+	       dspace_equal(&a->space, &b->space) &&
 	       elems_diff(a->type, a->space.nelems, &a->value, &b->value, NULL) == a->space.nelems;
 }
 
@@ -178,17 +178,6 @@ static int check_parts(struct edit *e, const struct edit_parts *p, const struct 
 
 /* ---- the document ---- */
 
-/* The chunks that are stored keep their shape. */
-static bool is_same_grid(const struct grid *a, const struct grid *b)
-{
-	if (a->rank != b->rank)
-		return false;
-	for (uint32_t d = 0; d < a->rank; d++)
-		if (a->chunk[d] != b->chunk[d])
-			return false;
-	return true;
-}
-
 static int check_shape(struct edit *e, const struct edit_document *now)
 {
 	static const char *const dims[] = {"dims", "maxdims"};
@@ -199,10 +188,11 @@ static int check_shape(struct edit *e, const struct edit_document *now)
 				 json_object_get(now->json, "shape"), dims, 2, &same);
 	if (rc)
 		return rc;
-	memcpy(want.dims, e->after->dataset.space.dims, want.rank * sizeof(want.dims[0]));
-	if (!same || !edit_same_space(&ds->space, &want))
+	want.dims = e->after->dataset.space.dims;
+	if (!same || want.rank != e->after->dataset.space.rank || !dspace_equal(&ds->space, &want))
 		return differs(e, "shape");
-	return is_same_grid(&old->grid, &ds->grid)
+	/* The chunks that are stored keep their shape. */
+	return grid_same_chunks(&old->grid, &ds->grid)
 		       ? 0
 		       : err_set(e->err, -EIO, "shape: the document has no shape of chunks");
 }

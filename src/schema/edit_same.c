@@ -77,23 +77,13 @@ static int note_references(struct edit *e, const struct attribute *a)
 }
 _Static_assert(OBJECT_NONE == UINT32_MAX, "the bytes of a map of no objects");
 
-bool edit_same_space(const struct dspace *a, const struct dspace *b)
-{
-	if (a->cls != b->cls || a->rank != b->rank)
-		return false;
-	for (uint32_t d = 0; d < a->rank; d++)
-		if (a->dims[d] != b->dims[d] || a->max[d] != b->max[d])
-			return false;
-	return true;
-}
-
 int edit_same_attribute(struct edit *e, const struct attribute *doc, const struct attribute *after,
 			bool *same)
 {
 	const int rc = note_references(e, after);
 	*same = !rc && dtype_equal(doc->type, after->type) &&
 		doc->committed == number_of(e, after->committed) &&
-		edit_same_space(&doc->space, &after->space) &&
+		dspace_equal(&doc->space, &after->space) &&
 		elems_diff(after->type, after->space.nelems, &after->value, &doc->value, e->map) ==
 			after->space.nelems;
 	return rc;

@@ -50,13 +50,15 @@ static int convert(struct schema_ctx *ctx, const struct hsds_space *s, const str
 {
 	const struct dataset *ds = &o->dataset;
 	uint64_t dims[DSPACE_MAX_RANK];
-	struct dspace space;
 	struct elems elems;
 	auto_unset struct schema_unset unset = {0};
 	for (uint32_t d = 0; d < ds->grid.rank; d++)
 		dims[d] = ds->grid.chunk[d];
-	if (dspace_simple(&space, ds->grid.rank, dims, NULL, err))
-		return schema_defect(err);
+	const struct dspace space = {.cls = DSPACE_SIMPLE,
+				     .rank = ds->grid.rank,
+				     .dims = dims,
+				     .max = dims,
+				     .nelems = ds->grid.chunk_elems};
 	int rc = schema_value(ctx, ds->type, &space, value, NULL, &elems, err);
 	if (rc)
 		return rc;

@@ -74,7 +74,7 @@ bool schema_tracks_order(const json_t *creation_properties);
 int schema_type(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 		uint32_t *committed, struct err *err);
 /* space.c */
-int schema_space(const json_t *shape, struct dspace *out, struct err *err);
+int schema_space(struct arena *a, const json_t *shape, struct dspace *out, struct err *err);
 int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_MAX_RANK],
 		struct err *err);
 

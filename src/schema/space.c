@@ -26,12 +26,11 @@ int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_
 }
 
 /* "H5S_UNLIMITED" and null mean unlimited, and so does 0 unless it is exact. */
-static int parse_max(const json_t *list, const struct dspace *s, bool exact, uint64_t *max,
-		     struct err *err)
+static int parse_max(const json_t *list, uint32_t rank, bool exact, uint64_t *max, struct err *err)
 {
-	if (!json_is_array(list) || json_array_size(list) != s->rank)
-		return err_set(err, -EIO, "maxdims: not a list of %u sizes", s->rank);
-	for (uint32_t d = 0; d < s->rank; d++) {
+	if (!json_is_array(list) || json_array_size(list) != rank)
+		return err_set(err, -EIO, "maxdims: not a list of %u sizes", rank);
+	for (uint32_t d = 0; d < rank; d++) {
 		const json_t *v = json_array_get(list, d);
 		const char *word = json_string_value(v);
 		if (json_is_null(v) || (word && strcmp(word, "H5S_UNLIMITED") == 0))
@@ -44,35 +43,36 @@ static int parse_max(const json_t *list, const struct dspace *s, bool exact, uin
 	return 0;
 }
 
-static int parse_simple(const json_t *shape, struct dspace *out, struct err *err)
+static int parse_simple(struct arena *a, const json_t *shape, struct dspace *out, struct err *err)
 {
-	struct dspace given = {0};
+	uint64_t dims[DSPACE_MAX_RANK], max[DSPACE_MAX_RANK];
+	uint32_t rank;
 	const json_t *maxdims = json_object_get(shape, "maxdims");
 	const json_t *exact = json_object_get(json_object_get(shape, "hsmount"), "maxdims");
 	bool limited = maxdims && !json_is_null(maxdims);
-	int rc = schema_dims(json_object_get(shape, "dims"), &given.rank, given.dims, err);
+	int rc = schema_dims(json_object_get(shape, "dims"), &rank, dims, err);
 	if (rc)
 		return err_wrap(err, rc, "dims");
-	if (given.rank == 0) {
+	if (rank == 0) {
 		dspace_scalar(out);
 		return 0;
 	}
 	if (limited)
-		rc = parse_max(exact ? exact : maxdims, &given, exact, given.max, err);
+		rc = parse_max(exact ? exact : maxdims, rank, exact, max, err);
 	if (rc)
 		return rc;
-	rc = dspace_simple(out, given.rank, given.dims, limited ? given.max : NULL, err);
+	rc = dspace_simple(a, out, rank, dims, limited ? max : NULL, err);
 	return rc ? schema_defect(err) : 0;
 }
 
-int schema_space(const json_t *shape, struct dspace *out, struct err *err)
+int schema_space(struct arena *a, const json_t *shape, struct dspace *out, struct err *err)
 {
 	const char *cls =
 		json_is_string(shape) ? json_string_value(shape) : schema_json_word(shape, "class");
 	if (!cls)
 		return err_set(err, -EIO, shape ? "no class" : "missing");
 	if (strcmp(cls, "H5S_SIMPLE") == 0)
-		return parse_simple(shape, out, err);
+		return parse_simple(a, shape, out, err);
 	if (strcmp(cls, "H5S_SCALAR") == 0)
 		dspace_scalar(out);
 	else if (strcmp(cls, "H5S_NULL") == 0)

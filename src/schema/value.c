@@ -517,7 +517,8 @@ static int read_value(struct reader *r, const struct dtype *t, const struct dspa
 	if (encoding)
 		return err_set(err, -EIO, "unknown encoding \"%.64s\"", encoding);
 	struct shape s = {.rank = space->rank};
-	memcpy(s.dims, space->dims, sizeof(s.dims));
+	for (uint32_t d = 0; d < s.rank; d++)
+		s.dims[d] = space->dims[d];
 	shape_finish(&s);
 	return put_shape(r, t, &s, 0, v, (struct place){&r->out->fixed, 0}, err);
 }

@@ -81,7 +81,7 @@ static int decode_message(struct headers *h, const struct h5_msg *msg, struct er
 	case H5_MSG_DATATYPE:
 		return decode_datatype(h, msg, &c, err);
 	case H5_MSG_DATASPACE:
-		return h5_dspace_decode(&h->file, &c, &space, err);
+		return h5_dspace_decode(&h->file, &c, h->arena, &space, err);
 	case H5_MSG_FILL:
 		return h5_fill_decode(&c, &fill, err);
 	case H5_MSG_LAYOUT:

@@ -22,6 +22,7 @@
 enum { MAX_CHUNKS = 1 << 16, UNLIMITED = UINT16_MAX };
 
 struct input {
+	struct arena *arena;
 	bool filtered;
 	struct dspace space;
 	struct grid grid;
@@ -111,28 +112,30 @@ static bool read_input(struct cursor *c, struct input *in, uint64_t *first, uint
 	}
 	struct cursor message = cur_sub(c, cur_u16(c));
 	const struct h5_file f = h5_file_of(NULL);
-	if (!cur_ok(c) || dspace_simple(&in->space, rank, dims, max, NULL) ||
+	if (!cur_ok(c) || dspace_simple(in->arena, &in->space, rank, dims, max, NULL) ||
 	    h5_layout_decode(&f, &message, &in->layout, NULL) || in->layout.cls != LAYOUT_CHUNKED ||
 	    in->layout.raw != RAW_STORED || in->layout.rank != rank)
 		return false;
 	for (uint8_t i = 0; i < rank; i++)
 		chunk[i] = in->layout.chunk[i];
-	return !grid_init(&in->grid, rank, dims, chunk, NULL) && in->grid.nchunks <= MAX_CHUNKS;
+	return !grid_init(in->arena, &in->grid, rank, dims, chunk, NULL) &&
+	       in->grid.nchunks <= MAX_CHUNKS;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {0};
+	struct input in = {.arena = arena_new(1 << 16)};
 	struct cursor c = cursor_of(data, size);
 	uint64_t first, end;
-	if (!read_input(&c, &in, &first, &end))
-		return 0;
-	in.size = cur_left(&c);
-	in.file = cur_bytes(&c, in.size);
-	check(&in, false, first, end);
-	const enum h5_index_type index = in.layout.index;
-	if (index == H5_INDEX_FIXED_ARRAY || index == H5_INDEX_EXTENSIBLE_ARRAY)
-		check(&in, true, first, end);
+	if (read_input(&c, &in, &first, &end)) {
+		in.size = cur_left(&c);
+		in.file = cur_bytes(&c, in.size);
+		check(&in, false, first, end);
+		const enum h5_index_type index = in.layout.index;
+		if (index == H5_INDEX_FIXED_ARRAY || index == H5_INDEX_EXTENSIBLE_ARRAY)
+			check(&in, true, first, end);
+	}
+	arena_free(in.arena);
 	return 0;
 }

@@ -44,7 +44,7 @@ static int decode(const struct h5_file *f, uint8_t type, const uint8_t *body, si
 	memset(m, 0, sizeof(*m));
 	switch (type) {
 	case H5_MSG_DATASPACE:
-		return h5_dspace_decode(f, &c, &m->dspace, NULL);
+		return h5_dspace_decode(f, &c, a, &m->dspace, NULL);
 	case H5_MSG_DATATYPE:
 		return h5_dtype_decode(f, &c, a, &m->dtype, NULL);
 	case H5_MSG_FILL:

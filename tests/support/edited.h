@@ -212,7 +212,7 @@ static inline struct attribute edited_attribute(struct edited *e, const char *na
 	switch (how % 5) {
 	case 0:
 		a.type = dtype_integer(arena, 4, true, false, NULL);
-		dspace_simple(&a.space, 1, dims, NULL, NULL);
+		dspace_simple(tree_arena(e->trees[1]), &a.space, 1, dims, NULL, NULL);
 		break;
 	case 1:
 		a.type = dtype_string(arena, 15, DTYPE_PAD_NULLPAD, DTYPE_CSET_ASCII, NULL);
@@ -335,11 +335,12 @@ static inline void edited_shape(struct edited *e, uint32_t d, uint8_t how)
 	struct dspace *s = &o->dataset.space;
 	uint64_t dims[DSPACE_MAX_RANK];
 	struct dspace now;
-	memcpy(dims, s->dims, sizeof(dims));
+	memcpy(dims, s->dims, s->rank * sizeof(dims[0]));
 	d %= s->rank;
 	dims[d] = s->max[d] == DSPACE_UNLIMITED ? dims[d] + how
 						: (s->max[d] ? how % (s->max[d] + 1) : 0);
-	if (dspace_simple(&now, s->rank, dims, dspace_extendible(s) ? s->max : NULL, NULL))
+	if (dspace_simple(tree_arena(e->trees[1]), &now, s->rank, dims,
+			  dspace_extendible(s) ? s->max : NULL, NULL))
 		return;
 	e->change.shape |= dims[d] != s->dims[d];
 	*s = now;

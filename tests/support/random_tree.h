@@ -294,7 +294,7 @@ static inline void rnd_space(struct rnd *r, struct dspace *s)
 	else if (kind == 1)
 		dspace_null(s);
 	else
-		dspace_simple(s, rank, dims, kind == 2 ? max : NULL, NULL);
+		dspace_simple(rnd_arena(r), s, rank, dims, kind == 2 ? max : NULL, NULL);
 }
 
 static inline void rnd_attributes(struct rnd *r, struct object *o)
@@ -346,9 +346,9 @@ static inline void rnd_dataset(struct rnd *r, struct dataset *ds)
 		requested[d] = (uint32_t)chunk[d] + rnd_below(r, 2);
 	}
 	if (ds->space.cls == DSPACE_SCALAR)
-		grid_init(&ds->grid, 1, one, one, NULL);
+		grid_init(rnd_arena(r), &ds->grid, 1, one, one, NULL);
 	else if (ds->space.cls == DSPACE_SIMPLE)
-		grid_init(&ds->grid, ds->space.rank, ds->space.dims, chunk, NULL);
+		grid_init(rnd_arena(r), &ds->grid, ds->space.rank, ds->space.dims, chunk, NULL);
 	if (ds->requested == LAYOUT_CHUNKED && ds->space.cls != DSPACE_SIMPLE)
 		ds->requested = LAYOUT_CONTIGUOUS;
 	if (ds->requested == LAYOUT_CHUNKED && rnd_below(r, 2))

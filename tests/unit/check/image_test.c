@@ -79,7 +79,8 @@ static void other_objects(void **state)
 	compare(&o, "error /x.h5 /data : the rendered file: time of creation: "
 		    "1970-01-01T00:00:01.000000Z instead of 1970-01-01T00:00:02.000000Z\n");
 	object_of(&o, 1)->created_ns -= 1000000000;
-	object_of(&o, 2)->dataset.grid.chunk[0] = 8;
+	static const uint32_t other[] = {8};
+	object_of(&o, 2)->dataset.grid.chunk = other;
 	compare(&o, "error /x.h5 /data1 : the rendered file: the chunks have another shape\n");
 	close_domain(&o);
 }

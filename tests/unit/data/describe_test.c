@@ -92,18 +92,16 @@ static void a_long_compound_is_cut(void **state)
 
 static void shapes_show_their_limits(void **state)
 {
+	static const uint64_t five[] = {5}, dims[] = {0, 4, 5}, max[] = {DSPACE_UNLIMITED, 8, 5};
+	static const uint32_t chunk[] = {10, 20};
 	static const struct {
 		struct dspace space;
 		const char *text;
 	} rows[] = {
 		{{.cls = DSPACE_NULL}, "null"},
 		{{.cls = DSPACE_SCALAR}, "scalar"},
-		{{.cls = DSPACE_SIMPLE, .rank = 1, .dims = {5}, .max = {5}}, "[5]"},
-		{{.cls = DSPACE_SIMPLE,
-		  .rank = 3,
-		  .dims = {0, 4, 5},
-		  .max = {DSPACE_UNLIMITED, 8, 5}},
-		 "[0/inf,4/8,5]"},
+		{{.cls = DSPACE_SIMPLE, .rank = 1, .dims = five, .max = five}, "[5]"},
+		{{.cls = DSPACE_SIMPLE, .rank = 3, .dims = dims, .max = max}, "[0/inf,4/8,5]"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		auto_str struct str out = {0};
@@ -111,7 +109,7 @@ static void shapes_show_their_limits(void **state)
 		assert_string_equal(str_text(&out), rows[i].text);
 	}
 	auto_str struct str out = {0};
-	describe_chunk(&out, &(struct grid){.rank = 2, .chunk = {10, 20}});
+	describe_chunk(&out, &(struct grid){.rank = 2, .chunk = chunk});
 	assert_string_equal(str_text(&out), "[10,20]");
 }
 

@@ -10,6 +10,8 @@
 
 #include <data/dspace.h>
 
+#include "shape_arena.h"
+
 #define U DSPACE_UNLIMITED
 
 static void scalar_and_null(void **state)
@@ -57,7 +59,8 @@ static void simple(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct err err = ERR_INIT;
 		struct dspace s;
-		int r = dspace_simple(&s, rows[i].rank, rows[i].dims, rows[i].max, &err);
+		int r = dspace_simple(shape_arena(), &s, rows[i].rank, rows[i].dims, rows[i].max,
+				      &err);
 		if (r != rows[i].result)
 			fail_msg("%s: %d (%s)", rows[i].name, r, err.msg);
 		assert_int_equal(err.code, r);
@@ -79,16 +82,59 @@ static void without_maximum_it_is_fixed(void **state)
 	struct dspace s;
 	for (int i = 0; i <= DSPACE_MAX_RANK; i++)
 		dims[i] = 2;
-	assert_int_equal(dspace_simple(&s, DSPACE_MAX_RANK, dims, NULL, NULL), 0);
+	assert_int_equal(dspace_simple(shape_arena(), &s, DSPACE_MAX_RANK, dims, NULL, NULL), 0);
 	assert_true(s.nelems == UINT64_C(1) << 32);
 	assert_true(s.max[DSPACE_MAX_RANK - 1] == 2);
 	assert_false(dspace_extendible(&s));
-	assert_int_equal(dspace_simple(&s, DSPACE_MAX_RANK + 1, dims, NULL, NULL), -E2BIG);
+	assert_int_equal(dspace_simple(shape_arena(), &s, DSPACE_MAX_RANK + 1, dims, NULL, NULL),
+			 -E2BIG);
+}
+
+static void spaces_are_compared(void **state)
+{
+	static const uint64_t dims[] = {2, 3}, other[] = {2, 4}, max[] = {2, 8};
+	enum { N = 6 };
+	struct dspace s[N];
+	dspace_scalar(&s[0]);
+	dspace_null(&s[1]);
+	assert_int_equal(dspace_simple(shape_arena(), &s[2], 2, dims, NULL, NULL), 0);
+	assert_int_equal(dspace_simple(shape_arena(), &s[3], 2, dims, max, NULL), 0);
+	assert_int_equal(dspace_simple(shape_arena(), &s[4], 2, other, max, NULL), 0);
+	assert_int_equal(dspace_simple(shape_arena(), &s[5], 1, dims, NULL, NULL), 0);
+	for (int i = 0; i < N; i++)
+		for (int k = 0; k < N; k++) {
+			const bool dims_only = (i == 2 && k == 3) || (i == 3 && k == 2) ||
+					       (i + k == 1); /* both have none */
+			const bool limits_only = (i == 3 && k == 4) || (i == 4 && k == 3);
+			assert_int_equal(dspace_equal(&s[i], &s[k]), i == k);
+			assert_int_equal(dspace_same_dims(&s[i], &s[k]), i == k || dims_only);
+			assert_int_equal(dspace_same_limits(&s[i], &s[k]), i == k || limits_only);
+		}
+}
+
+/* The dimensions are a copy, and nothing is allocated for maxima that are not given. */
+static void dimensions_are_copied(void **state)
+{
+	uint64_t dims[] = {2, 3};
+	struct dspace s;
+	struct arena *a = arena_new(1 << 16);
+	assert_int_equal(dspace_simple(a, &s, 2, dims, NULL, NULL), 0);
+	dims[0] = 7;
+	assert_int_equal(s.dims[0], 2);
+	assert_ptr_equal(s.max, s.dims);
+	arena_free(a);
+	a = arena_new(8);
+	struct err err = ERR_INIT;
+	assert_int_equal(dspace_simple(a, &s, 2, dims, NULL, &err), -ENOMEM);
+	assert_int_equal(err.code, -ENOMEM);
+	arena_free(a);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(spaces_are_compared),
+		cmocka_unit_test(dimensions_are_copied),
 		cmocka_unit_test(scalar_and_null),
 		cmocka_unit_test(simple),
 		cmocka_unit_test(without_maximum_it_is_fixed),

@@ -10,6 +10,8 @@
 
 #include <data/dspace.h>
 
+#include "shape_arena.h"
+
 static void limits(void **state)
 {
 	static const uint64_t two62 = UINT64_C(1) << 62, two63 = UINT64_C(1) << 63;
@@ -40,7 +42,8 @@ static void limits(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct err err = ERR_INIT;
 		struct grid g;
-		int r = grid_init(&g, rows[i].rank, rows[i].dims, rows[i].chunk, &err);
+		int r = grid_init(shape_arena(), &g, rows[i].rank, rows[i].dims, rows[i].chunk,
+				  &err);
 		if (r != rows[i].result)
 			fail_msg("%s: %d (%s)", rows[i].name, r, err.msg);
 		assert_int_equal(err.code, r);
@@ -56,7 +59,7 @@ static void numbers_are_row_major(void **state)
 	static const uint64_t dims[] = {5, 7, 3}, chunk[] = {2, 3, 3};
 	uint64_t number = 0, coords[3];
 	struct grid g;
-	assert_int_equal(grid_init(&g, 3, dims, chunk, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &g, 3, dims, chunk, NULL), 0);
 	for (uint64_t i = 0; i < 3; i++) {
 		for (uint64_t j = 0; j < 3; j++, number++) {
 			grid_coords(&g, number, coords);
@@ -73,7 +76,7 @@ static void the_last_of_very_many(void **state)
 	static const uint64_t chunk[] = {1, 2};
 	uint64_t coords[2];
 	struct grid g;
-	assert_int_equal(grid_init(&g, 2, dims, chunk, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &g, 2, dims, chunk, NULL), 0);
 	assert_true(g.nchunks == UINT64_C(1) << 62);
 	grid_coords(&g, g.nchunks - 1, coords);
 	assert_true(coords[0] == dims[0] - 1);
@@ -117,7 +120,8 @@ static void cuts(void **state)
 			if (chunk[d] != rows[i].chunk[d])
 				fail_msg("%s: %llu in dimension %u", rows[i].name,
 					 (unsigned long long)chunk[d], d);
-		assert_int_equal(grid_init(&g, rows[i].rank, rows[i].dims, chunk, NULL), 0);
+		assert_int_equal(
+			grid_init(shape_arena(), &g, rows[i].rank, rows[i].dims, chunk, NULL), 0);
 	}
 }
 
@@ -144,15 +148,34 @@ static void chunks_in_the_order_of_the_elements(void **state)
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct grid g;
-		assert_int_equal(grid_init(&g, rows[i].rank, rows[i].dims, rows[i].chunk, NULL), 0);
+		assert_int_equal(grid_init(shape_arena(), &g, rows[i].rank, rows[i].dims,
+					   rows[i].chunk, NULL),
+				 0);
 		if (grid_is_linear(&g) != rows[i].is_linear)
 			fail_msg("row %zu", i);
 	}
 }
 
+static void shapes_of_chunks_are_compared(void **state)
+{
+	static const uint64_t dims[] = {6, 7}, more[] = {60, 7}, chunk[] = {2, 3}, other[] = {2, 4};
+	struct grid a, b, c, d;
+	assert_int_equal(grid_init(shape_arena(), &a, 2, dims, chunk, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &b, 2, more, chunk, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &c, 2, dims, other, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &d, 1, dims, chunk, NULL), 0);
+	assert_true(grid_same_chunks(&a, &b));
+	assert_false(grid_same_chunks(&a, &c));
+	assert_false(grid_same_chunks(&a, &d));
+	struct arena *small = arena_new(8);
+	assert_int_equal(grid_init(small, &a, 2, dims, chunk, NULL), -ENOMEM);
+	arena_free(small);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shapes_of_chunks_are_compared),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(numbers_are_row_major),
 		cmocka_unit_test(the_last_of_very_many),

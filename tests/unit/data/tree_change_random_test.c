@@ -206,6 +206,15 @@ static void change_links(struct rnd *r, struct tree *t, uint32_t number)
 	}
 }
 
+/* The first dimension becomes one longer. */
+static void grow(struct tree *t, struct dspace *s)
+{
+	uint64_t *dims = arena_array(tree_arena(t), s->rank, sizeof(*dims));
+	memcpy(dims, s->dims, s->rank * sizeof(*dims));
+	dims[0]++;
+	s->dims = dims;
+}
+
 /* A copy with other numbers, new objects and changes. Sets same, and *numbers of the copy. */
 static struct tree *changed_copy(struct rnd *r, const struct tree *before, uint32_t *same)
 {
@@ -239,7 +248,7 @@ static struct tree *changed_copy(struct rnd *r, const struct tree *before, uint3
 		if (o->kind == OBJECT_GROUP)
 			change_links(r, t, i);
 		else if (o->kind == OBJECT_DATASET && o->dataset.space.rank && rnd_below(r, 2))
-			o->dataset.space.dims[0]++;
+			grow(t, &o->dataset.space);
 	}
 	as_read(t);
 	return t;

@@ -14,6 +14,7 @@
 #include <base/str.h>
 #include <data/tree_change.h>
 
+#include "shape_arena.h"
 #include "tree_parts.h"
 
 enum { ROOT, GROUP, DATASET, TYPE, OBJECTS };
@@ -80,7 +81,7 @@ static struct tree *make(void)
 	struct dataset *d = &tree_edit(t, DATASET)->dataset;
 	d->type = int4(t);
 	d->committed = OBJECT_NONE;
-	assert_int_equal(dspace_simple(&d->space, 2, dims, max, NULL), 0);
+	assert_int_equal(dspace_simple(shape_arena(), &d->space, 2, dims, max, NULL), 0);
 	tree_edit(t, TYPE)->datatype = int4(t);
 	add_hard(t, ROOT, "g", GROUP);
 	add_link(t, ROOT, (struct link){.name = "s", .cls = LINK_SOFT, .path = "/p"});
@@ -209,9 +210,15 @@ static void types_and_spaces(void **state)
 	static const uint64_t one[] = {1}, two[] = {2};
 	struct fixture *f = *state;
 	attr(f->after, ROOT, 0)->type = dtype_integer(tree_arena(f->after), 4, false, false, NULL);
-	assert_int_equal(dspace_simple(&attr(f->after, ROOT, 1)->space, 1, one, NULL, NULL), 0);
-	assert_int_equal(dspace_simple(&attr(f->before, ROOT, 2)->space, 1, one, NULL, NULL), 0);
-	assert_int_equal(dspace_simple(&attr(f->after, ROOT, 2)->space, 1, one, two, NULL), 0);
+	assert_int_equal(
+		dspace_simple(shape_arena(), &attr(f->after, ROOT, 1)->space, 1, one, NULL, NULL),
+		0);
+	assert_int_equal(
+		dspace_simple(shape_arena(), &attr(f->before, ROOT, 2)->space, 1, one, NULL, NULL),
+		0);
+	assert_int_equal(
+		dspace_simple(shape_arena(), &attr(f->after, ROOT, 2)->space, 1, one, two, NULL),
+		0);
 	assert_change(f, "0>0: a0>0 a1>1 a2>2\n");
 }
 
@@ -380,7 +387,8 @@ static void the_order_of_links(void **state)
 static void shapes(void **state)
 {
 	struct fixture *f = *state;
-	tree_edit(f->after, DATASET)->dataset.space.dims[0] = 11;
+	struct dspace *s = &tree_edit(f->after, DATASET)->dataset.space;
+	s->dims = shape_with(s->rank, s->dims, 0, 11);
 	assert_change(f, "2>2: shape\n");
 }
 
@@ -474,7 +482,7 @@ static void other_types_and_ranks_are_refused(void **state)
 	dataset(f)->committed = TYPE;
 	refused(f, "the type differs");
 	*dataset(f) = good;
-	dataset(f)->space.max[1] = DSPACE_UNLIMITED;
+	dataset(f)->space.max = shape_with(2, good.space.max, 1, DSPACE_UNLIMITED);
 	refused(f, "maximum dimensions");
 	*dataset(f) = good;
 	dspace_scalar(&dataset(f)->space);

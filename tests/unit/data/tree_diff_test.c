@@ -13,6 +13,8 @@
 #include <base/str.h>
 #include <data/tree_diff.h>
 
+#include "shape_arena.h"
+
 enum { ALL = TREE_DIFF_TIMES | TREE_DIFF_FILTERS | TREE_DIFF_GRIDS | TREE_DIFF_ORDER };
 
 struct fixture {
@@ -68,8 +70,8 @@ static uint32_t add_dataset(struct tree *t)
 	struct dataset *d = &tree_edit(t, number)->dataset;
 	d->type = int4(t);
 	d->committed = OBJECT_NONE;
-	assert_int_equal(dspace_simple(&d->space, 2, dims, max, NULL), 0);
-	assert_int_equal(grid_init(&d->grid, 2, dims, chunk, NULL), 0);
+	assert_int_equal(dspace_simple(shape_arena(), &d->space, 2, dims, max, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &d->grid, 2, dims, chunk, NULL), 0);
 	d->fill_defined = true;
 	assert_int_equal(bytes_append(&d->fill.fixed, "\1\0\0\0", 4), 0);
 	return number;
@@ -262,7 +264,7 @@ static void attribute_type(struct tree *b)
 static void attribute_space(struct tree *b)
 {
 	static const uint64_t one[] = {1};
-	dspace_simple(&tree_edit(b, ROOT)->attrs[0].space, 1, one, NULL, NULL);
+	dspace_simple(shape_arena(), &tree_edit(b, ROOT)->attrs[0].space, 1, one, NULL, NULL);
 }
 static void attribute_committed(struct tree *b)
 {
@@ -282,11 +284,13 @@ static void dataset_committed(struct tree *b)
 }
 static void dataset_extent(struct tree *b)
 {
-	tree_edit(b, DATASET)->dataset.space.dims[1] = 19;
+	struct dspace *s = &tree_edit(b, DATASET)->dataset.space;
+	s->dims = shape_with(s->rank, s->dims, 1, 19);
 }
 static void dataset_max(struct tree *b)
 {
-	tree_edit(b, DATASET)->dataset.space.max[1] = 20;
+	struct dspace *s = &tree_edit(b, DATASET)->dataset.space;
+	s->max = shape_with(s->rank, s->max, 1, 20);
 }
 static void dataset_raw(struct tree *b)
 {
@@ -294,7 +298,8 @@ static void dataset_raw(struct tree *b)
 }
 static void dataset_chunk(struct tree *b)
 {
-	tree_edit(b, DATASET)->dataset.grid.chunk[0] = 10;
+	struct grid *g = &tree_edit(b, DATASET)->dataset.grid;
+	g->chunk = shape_with_chunk(g->rank, g->chunk, 0, 10);
 }
 static void dataset_filters(struct tree *b)
 {

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "domain/import_internal.h"
+#include "shape_arena.h"
 
 /* ---- the reader ---- */
 
@@ -86,7 +87,7 @@ static void setup(struct world *w, uint32_t rank, const uint64_t *dims, const ui
 	*o = (struct object){.kind = OBJECT_DATASET, .id = "/data"};
 	o->dataset.raw = RAW_STORED;
 	o->dataset.type = dtype_integer(tree_arena(t), 4, true, false, NULL);
-	assert_int_equal(grid_init(&o->dataset.grid, rank, dims, chunk, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &o->dataset.grid, rank, dims, chunk, NULL), 0);
 	assert_int_equal(tree_finish(t, NULL), 0);
 	/* tree_finish() moves the objects. */
 	w->ds = &tree_edit(t, 1)->dataset;

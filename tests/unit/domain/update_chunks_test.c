@@ -3,6 +3,7 @@
 #include "update_edits.h"
 
 #include "domain/update_internal.h"
+#include "shape_arena.h"
 
 static void chunks_have_other_numbers_in_another_shape(void **state)
 {
@@ -12,8 +13,8 @@ static void chunks_have_other_numbers_in_another_shape(void **state)
 	const uint64_t from_dims[] = {8, 6}, to_dims[] = {100, 4}, chunk[] = {2, 2};
 	struct grid from, to;
 	uint64_t found;
-	assert_int_equal(grid_init(&from, 2, from_dims, chunk, NULL), 0);
-	assert_int_equal(grid_init(&to, 2, to_dims, chunk, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &from, 2, from_dims, chunk, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &to, 2, to_dims, chunk, NULL), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const bool is_inside = update_renumber(&from, &to, cases[i].number, &found);
 		assert_int_equal(is_inside, cases[i].expected != UINT64_MAX);

@@ -3,6 +3,7 @@
 #include "update_fixture.h"
 
 #include "domain/update_internal.h"
+#include "shape_arena.h"
 
 static bool slots_by_path(struct world *w, const char *path, struct slots *out)
 {
@@ -55,7 +56,7 @@ static void some_datasets_have_no_slots(void **state)
 	const uint64_t dims[] = {6, 4}, chunk[] = {3, 2};
 	assert_false(slots_of(w->base, OBJECT_NONE, NULL, &s));
 	/* Chunks of another shape. */
-	assert_int_equal(grid_init(&other, 2, dims, chunk, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &other, 2, dims, chunk, NULL), 0);
 	assert_false(slots_of(w->base, find_object(domain_tree(w->domain), "grid"), &other, &s));
 	assert_false(slots_by_path(w, "null", &s));
 	assert_false(slots_by_path(w, "nothing", &s));

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "h5/chunk_array.h"
+#include "shape_arena.h"
 
 static const struct shape {
 	uint32_t rank, slowest;
@@ -30,8 +31,8 @@ static const struct shape {
 static struct index_walk walk_of(const struct shape *s, struct grid *g, struct dspace *space)
 {
 	static const uint64_t chunk[4] = {1, 1, 1, 1};
-	assert_int_equal(grid_init(g, s->rank, s->count, chunk, NULL), 0);
-	assert_int_equal(dspace_simple(space, s->rank, s->count, s->max, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), g, s->rank, s->count, chunk, NULL), 0);
+	assert_int_equal(dspace_simple(shape_arena(), space, s->rank, s->count, s->max, NULL), 0);
 	struct index_walk w = {.space = space, .grid = g};
 	uint64_t stride = 1;
 	for (uint32_t d = s->rank; d-- > 0; stride *= g->count[d])

@@ -25,6 +25,8 @@
 #include <data_file.h>
 #include <mem_src.h>
 
+#include "shape_arena.h"
+
 enum { USER_BLOCK = 512, LINKS = 62, ATTRS = 10, BIG = 5000, PAGE = 64, ARENA_LIMIT = 64 << 20 };
 
 /* What the decoders find in the file. */
@@ -139,7 +141,7 @@ static int walk_chunks(struct walk *w, struct err *err)
 	struct h5_layout layout;
 	int rc = header(w, w->data, H5_MSG_DATASPACE, &c, err);
 	if (!rc)
-		rc = h5_dspace_decode(w->f, &c, &space, err);
+		rc = h5_dspace_decode(w->f, &c, shape_arena(), &space, err);
 	if (!rc && (space.rank != 2 || space.dims[0] != 10 || space.max[0] != DSPACE_UNLIMITED))
 		rc = err_set(err, -EBADMSG, "another dataspace");
 	if (!rc)

@@ -13,6 +13,8 @@
 #include <data_file.h>
 #include <mem_src.h>
 
+#include "shape_arena.h"
+
 enum { INDEX_ARENA_LIMIT = 64 << 20 };
 
 struct chunked {
@@ -56,14 +58,15 @@ static inline struct chunked open_chunked(const struct h5_file *f, const char *g
 	for (uint32_t i = 0; i < h.n; i++) {
 		struct cursor c = cursor_of(h.msgs[i].body, h.msgs[i].len);
 		if (h.msgs[i].type == H5_MSG_DATASPACE)
-			assert_int_equal(h5_dspace_decode(f, &c, &d.space, NULL), 0);
+			assert_int_equal(h5_dspace_decode(f, &c, shape_arena(), &d.space, NULL), 0);
 		else if (h.msgs[i].type == H5_MSG_LAYOUT)
 			assert_int_equal(h5_layout_decode(f, &c, &d.layout, NULL), 0);
 		d.filtered = d.filtered || h.msgs[i].type == H5_MSG_PIPELINE;
 	}
 	for (uint32_t i = 0; i < d.layout.rank; i++)
 		chunk[i] = d.layout.chunk[i];
-	assert_int_equal(grid_init(&d.grid, d.space.rank, d.space.dims, chunk, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &d.grid, d.space.rank, d.space.dims, chunk, NULL),
+			 0);
 	arena_free(a);
 	return d;
 }

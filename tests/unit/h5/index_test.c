@@ -18,6 +18,7 @@
 #include <mem_src.h>
 
 #include "index_fixture.h"
+#include "shape_arena.h"
 
 enum { BT1_ADDR = 4096, RANGES = 200 };
 
@@ -184,17 +185,18 @@ static void test_smaller_extent(void **state)
 	for (size_t i = 2; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct chunked d = open_chunked(&m.file, rows[i].group, rows[i].name);
 		struct chunked small = d;
-		uint64_t chunk[DSPACE_MAX_RANK], expected = 0;
+		uint64_t dims[DSPACE_MAX_RANK], chunk[DSPACE_MAX_RANK], expected = 0;
 		struct found all, part;
 		for (uint32_t k = 0; k < d.grid.rank; k++) {
 			chunk[k] = d.grid.chunk[k];
-			small.space.dims[k] -= small.space.dims[k] > 1;
+			dims[k] = d.space.dims[k] - (d.space.dims[k] > 1);
 		}
+		small.space.dims = dims;
 		/* The values in the file have the numbers of the first dimension only. */
 		if (d.grid.rank > 1)
 			continue;
-		assert_int_equal(grid_init(&small.grid, d.grid.rank, small.space.dims, chunk, NULL),
-				 0);
+		assert_int_equal(
+			grid_init(shape_arena(), &small.grid, d.grid.rank, dims, chunk, NULL), 0);
 		assert_int_equal(walk(&m, &d, 0, UINT64_MAX, &all, NULL), 0);
 		assert_int_equal(walk(&m, &small, 0, UINT64_MAX, &part, NULL), 0);
 		for (uint64_t k = 0; k < small.grid.nchunks; k++)
@@ -253,8 +255,8 @@ static void render(struct rendered *r, uint64_t rows_n, uint64_t cols)
 	const uint64_t dims[2] = {rows_n * 2, cols};
 	*r = (struct rendered){
 		.d.layout = {.cls = LAYOUT_CHUNKED, .addr = BT1_ADDR, .rank = 2, .elem_size = 1}};
-	assert_int_equal(dspace_simple(&r->d.space, 2, dims, NULL, NULL), 0);
-	assert_int_equal(grid_init(&r->d.grid, 2, dims, chunk, NULL), 0);
+	assert_int_equal(dspace_simple(shape_arena(), &r->d.space, 2, dims, NULL, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &r->d.grid, 2, dims, chunk, NULL), 0);
 	r->tree = (struct h5_bt1){.rank = 2,
 				  .elem_size = 1,
 				  .n = r->d.grid.nchunks,

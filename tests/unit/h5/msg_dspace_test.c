@@ -10,6 +10,7 @@
 #include <h5/message.h>
 
 #include "message_cases.h"
+#include "shape_arena.h"
 
 static void encode(struct emit *e, const void *s)
 {
@@ -18,7 +19,7 @@ static void encode(struct emit *e, const void *s)
 
 static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
 {
-	return h5_dspace_decode(&plain, c, out, err);
+	return h5_dspace_decode(&plain, c, a, out, err);
 }
 
 static const struct message_codec codec = {
@@ -98,7 +99,8 @@ static void test_as_libhdf5_reads(void **state)
 		size_t n;
 		uint8_t *bytes = hex_bytes(rows[i].hex, &n);
 		struct dspace s;
-		assert_int_equal(decode_message(&codec, rows[i].hex, bytes, n, NULL, &s), 0);
+		assert_int_equal(decode_message(&codec, rows[i].hex, bytes, n, shape_arena(), &s),
+				 0);
 		assert_int_equal(s.cls, rows[i].cls);
 		free(bytes);
 	}

@@ -49,7 +49,7 @@ static void test_heap_and_header(void **state)
 	uint64_t committed = 0;
 	assert_int_equal(resolve(&f, s, B, H5_MSG_DATASPACE, &body, &committed, NULL), 0);
 	assert_int_equal(committed, H5_UNDEF);
-	assert_int_equal(h5_dspace_decode(&f.file, &body, &space, NULL), 0);
+	assert_int_equal(h5_dspace_decode(&f.file, &body, f.a, &space, NULL), 0);
 	assert_int_equal(space.nelems, 6);
 	assert_int_equal(resolve(&f, s, B, H5_MSG_DATATYPE, &body, &committed, NULL), 0);
 	assert_int_equal(h5_dtype_decode(&f.file, &body, f.a, &type, NULL), 0);

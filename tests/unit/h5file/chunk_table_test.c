@@ -13,6 +13,7 @@
 #include <h5/btree1.h>
 #include <h5file/h5file.h>
 
+#include "shape_arena.h"
 #include "small_file.h"
 
 /* A file with the dataset /d, whose header is at d. size: bytes that the source says it has; data
@@ -100,7 +101,7 @@ static void a_contiguous_dataset_is_cut(void **state)
 	small_begin(&s);
 	const uint64_t at = small_put(&s, "x", 1);
 	const struct h5_layout l = {.cls = LAYOUT_CONTIGUOUS, .addr = at, .size = 9 << 20};
-	dspace_simple(&space, 2, dims, NULL, NULL);
+	dspace_simple(shape_arena(), &space, 2, dims, NULL, NULL);
 	small_object(&s);
 	small_dataset(&s, dtype_integer(s.arena, 1, false, false, NULL), &space, &l, NULL);
 	const uint64_t d = small_end(&s);
@@ -131,7 +132,7 @@ static void a_short_run_is_filled_up(void **state)
 	struct err err = ERR_INIT;
 	const uint64_t dims[] = {3, 1 << 20};
 	struct dspace space;
-	dspace_simple(&space, 2, dims, NULL, NULL);
+	dspace_simple(shape_arena(), &space, 2, dims, NULL, NULL);
 	small_begin(&s);
 	const struct h5_layout l = {
 		.cls = LAYOUT_CONTIGUOUS, .addr = small_put(&s, "abc", 3), .size = 24 << 20};
@@ -221,7 +222,7 @@ static void cuts_of_another_shape(void **state)
 	struct dspace space;
 	for (uint8_t i = 0; i < sizeof(v); i++)
 		v[i] = i % 2 ? 0 : i / 2;
-	dspace_simple(&space, 2, dims, NULL, NULL);
+	dspace_simple(shape_arena(), &space, 2, dims, NULL, NULL);
 	for (int compact = 0; compact < 2; compact++) {
 		small_begin(&s);
 		const struct h5_layout l = {.cls = compact ? LAYOUT_COMPACT : LAYOUT_CONTIGUOUS,

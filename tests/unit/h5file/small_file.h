@@ -22,6 +22,7 @@
 #include <h5/superblock.h>
 
 #include "mem_src.h"
+#include "shape_arena.h"
 
 enum { SMALL_MAX = 256 << 10, SMALL_MSGS = 64, SMALL_BODIES = 32 << 10 };
 
@@ -179,7 +180,7 @@ static inline void small_release(struct small_file *s)
 static inline struct dspace small_vector(uint64_t n)
 {
 	struct dspace s;
-	dspace_simple(&s, 1, &n, NULL, NULL);
+	dspace_simple(shape_arena(), &s, 1, &n, NULL, NULL);
 	return s;
 }
 

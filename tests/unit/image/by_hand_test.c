@@ -20,6 +20,8 @@
 #include <data/tree.h>
 #include <image/image.h>
 
+#include "shape_arena.h"
+
 enum { ROOT, DATA, GROUP, TYPE, BROKEN, TEXT, ORPHAN, OBJECTS };
 enum { SIDE = 6, CHUNK_SIDE = 4, CHUNK_ELEMS = CHUNK_SIDE * CHUNK_SIDE, TEXTS = 3 };
 
@@ -170,8 +172,8 @@ static void add_data(struct hand *h)
 	ds->type = dtype_integer(h->a, 4, true, false, NULL);
 	ds->committed = OBJECT_NONE;
 	ds->requested = LAYOUT_CHUNKED;
-	assert_int_equal(dspace_simple(&ds->space, 2, dims, NULL, NULL), 0);
-	assert_int_equal(grid_init(&ds->grid, 2, dims, chunk, NULL), 0);
+	assert_int_equal(dspace_simple(shape_arena(), &ds->space, 2, dims, NULL, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &ds->grid, 2, dims, chunk, NULL), 0);
 	ds->fill_defined = true;
 	ds->alloc_time = ALLOC_TIME_INCR;
 	ds->fill_time = FILL_TIME_IFSET;
@@ -206,8 +208,8 @@ static void add_text(struct hand *h)
 	ds->committed = OBJECT_NONE;
 	ds->requested = LAYOUT_CONTIGUOUS;
 	ds->alloc_time = ALLOC_TIME_LATE;
-	assert_int_equal(dspace_simple(&ds->space, 1, dims, NULL, NULL), 0);
-	assert_int_equal(grid_init(&ds->grid, 1, dims, dims, NULL), 0);
+	assert_int_equal(dspace_simple(shape_arena(), &ds->space, 1, dims, NULL, NULL), 0);
+	assert_int_equal(grid_init(shape_arena(), &ds->grid, 1, dims, dims, NULL), 0);
 	decoded = 0;
 	for (size_t i = 0; i < TEXTS; i++)
 		decoded += 4 + strlen(texts[i]);

@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "plan.h"
+#include "shape_arena.h"
 #include "small_tree.h"
 
 #define DATASET_TOO_LARGE "object o-1: the dataset is too large for a file"
@@ -150,7 +151,7 @@ static void attributes_are_too_large(void **state)
 	for (uint64_t n = UINT64_C(1) << 61; n <= UINT64_C(1) << 62; n *= 2) {
 		struct object *root = tree_edit(t->tree, 0);
 		struct attribute *a = small_attr(t, root, bytes_of(t, 1));
-		assert_int_equal(dspace_simple(&a->space, 1, &n, NULL, NULL), 0);
+		assert_int_equal(dspace_simple(shape_arena(), &a->space, 1, &n, NULL, NULL), 0);
 		if (n == UINT64_C(1) << 61)
 			succeeds(t);
 		else

@@ -122,8 +122,8 @@ static inline struct dataset *small_dataset(struct small_tree *t, const struct d
 	ds->requested = LAYOUT_CHUNKED;
 	ds->alloc_time = ALLOC_TIME_INCR;
 	ds->fill_time = FILL_TIME_IFSET;
-	assert_int_equal(dspace_simple(&ds->space, 1, &dims, NULL, NULL), 0);
-	assert_int_equal(grid_init(&ds->grid, 1, &dims, &chunk, NULL), 0);
+	assert_int_equal(dspace_simple(t->a, &ds->space, 1, &dims, NULL, NULL), 0);
+	assert_int_equal(grid_init(t->a, &ds->grid, 1, &dims, &chunk, NULL), 0);
 	t->lists[tree_numbers(t->tree) - 1] = known;
 	return ds;
 }

@@ -6,6 +6,7 @@
 
 #include "emitted.h"
 #include "schema/carrier.h"
+#include "shape_arena.h"
 
 static const struct dtype *number(struct arena *a, enum dtype_class cls, uint32_t size,
 				  uint16_t offset, uint16_t precision)
@@ -228,7 +229,7 @@ static struct tree *tree_of(const struct row *row)
 	root->nattrs = 1;
 	root->attrs = arena_alloc(a, sizeof(*root->attrs));
 	*root->attrs = (struct attribute){.name = "a", .type = type, .committed = OBJECT_NONE};
-	dspace_simple(&root->attrs->space, 1, dims, NULL, NULL);
+	dspace_simple(shape_arena(), &root->attrs->space, 1, dims, NULL, NULL);
 	bytes_append_zero(&root->attrs->value.fixed, 2 * type->size);
 	for (uint32_t i = 0; i < 2; i++)
 		fill(type, root->attrs->value.fixed.data + i * type->size, &root->attrs->value);
@@ -244,7 +245,7 @@ static struct tree *tree_of(const struct row *row)
 	ds->dataset.requested = LAYOUT_CHUNKED;
 	ds->dataset.alloc_time = ALLOC_TIME_INCR;
 	ds->dataset.space = root->attrs->space;
-	grid_init(&ds->dataset.grid, 1, dims, dims, NULL);
+	grid_init(shape_arena(), &ds->dataset.grid, 1, dims, dims, NULL);
 	ds->dataset.fill_defined = true;
 	bytes_append_zero(&ds->dataset.fill.fixed, type->size);
 	fill(type, ds->dataset.fill.fixed.data, &ds->dataset.fill);

@@ -7,6 +7,7 @@
 #include "emitted.h"
 #include "random_tree.h"
 #include "sampling.h"
+#include "shape_arena.h"
 
 #include <data/tree_diff.h>
 
@@ -80,8 +81,8 @@ static void null_padded_dimension_scales_stay(void **state)
 	ds->dataset.committed = OBJECT_NONE;
 	ds->dataset.alloc_time = ALLOC_TIME_INCR;
 	ds->dataset.requested = LAYOUT_CHUNKED;
-	dspace_simple(&ds->dataset.space, 1, dims, NULL, NULL);
-	grid_init(&ds->dataset.grid, 1, dims, dims, NULL);
+	dspace_simple(shape_arena(), &ds->dataset.space, 1, dims, NULL, NULL);
+	grid_init(shape_arena(), &ds->dataset.grid, 1, dims, dims, NULL);
 	ds->nattrs = 2;
 	ds->attrs = arena_array(a, 2, sizeof(*ds->attrs));
 	for (uint32_t i = 0; i < 2; i++) {

@@ -5,6 +5,7 @@
 #include <data/tree.h>
 
 #include "schema/parse.h"
+#include "shape_arena.h"
 
 #define DOMAIN UINT64_C(0x0123456789abcdef)
 #define NOW    (INT64_C(1700000000) * 1000000000 + 123456789)
@@ -114,7 +115,8 @@ static void keys_are_those_of_the_loader(void **state)
 	unsigned int step = 0;
 	char expected[SCHEMA_KEY_MAX + 1];
 	uint64_t number;
-	grid_init(&ds->grid, 2, (const uint64_t[]){7, 9}, (const uint64_t[]){2, 3}, NULL);
+	grid_init(shape_arena(), &ds->grid, 2, (const uint64_t[]){7, 9}, (const uint64_t[]){2, 3},
+		  NULL);
 	tree_edit(t, 2)->kind = OBJECT_DATATYPE;
 	assert_int_equal(ops()->adopt(t, DOMAIN, NOW, NULL), 0);
 	assert_true(ops()->new_object_key(t, 0, key, sizeof(key)) > 0);

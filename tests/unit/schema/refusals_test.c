@@ -8,6 +8,7 @@
 #include <data/tree.h>
 
 #include "schema/refusals.h"
+#include "shape_arena.h"
 
 /* A root group, and one object of each kind that has nothing to refuse. */
 struct fixture {
@@ -33,8 +34,8 @@ static void fixture_init(struct fixture *f)
 	f->dataset->dataset.committed = OBJECT_NONE;
 	f->dataset->dataset.type = dtype_integer(f->arena, 4, true, false, NULL);
 	f->dataset->dataset.alloc_time = ALLOC_TIME_LATE;
-	dspace_simple(&f->dataset->dataset.space, 1, dims, NULL, NULL);
-	grid_init(&f->dataset->dataset.grid, 1, dims, chunk, NULL);
+	dspace_simple(shape_arena(), &f->dataset->dataset.space, 1, dims, NULL, NULL);
+	grid_init(shape_arena(), &f->dataset->dataset.grid, 1, dims, chunk, NULL);
 	f->type->kind = OBJECT_DATATYPE;
 	f->type->datatype = f->dataset->dataset.type;
 	f->group->nattrs = 1;
@@ -111,22 +112,22 @@ static void make_zfp(struct fixture *f)
 static void make_large_chunks(struct fixture *f)
 {
 	static const uint64_t dims[] = {CHUNK_BYTES_MAX / 4 + 1};
-	dspace_simple(&f->dataset->dataset.space, 1, dims, NULL, NULL);
-	grid_init(&f->dataset->dataset.grid, 1, dims, dims, NULL);
+	dspace_simple(shape_arena(), &f->dataset->dataset.space, 1, dims, NULL, NULL);
+	grid_init(shape_arena(), &f->dataset->dataset.grid, 1, dims, dims, NULL);
 }
 
 static void make_large_texts(struct fixture *f)
 {
 	static const uint64_t dims[] = {CHUNK_BYTES_MAX / OBJECT_REF_TEXT + 1};
 	make_large_chunks(f);
-	grid_init(&f->dataset->dataset.grid, 1, dims, dims, NULL);
+	grid_init(shape_arena(), &f->dataset->dataset.grid, 1, dims, dims, NULL);
 	f->dataset->dataset.type = dtype_reference(f->arena, DTYPE_REF_OBJECT, NULL);
 }
 
 static void make_large_dims(struct fixture *f)
 {
 	static const uint64_t dims[] = {4}, max[] = {DSPACE_UNLIMITED - 1};
-	dspace_simple(&f->dataset->dataset.space, 1, dims, max, NULL);
+	dspace_simple(shape_arena(), &f->dataset->dataset.space, 1, dims, max, NULL);
 }
 
 static void make_other_grid(struct fixture *f)
@@ -138,7 +139,7 @@ static void make_other_grid(struct fixture *f)
 static void make_large_values(struct fixture *f)
 {
 	static const uint64_t dims[] = {97 << 18};
-	dspace_simple(&f->attr->space, 1, dims, NULL, NULL);
+	dspace_simple(shape_arena(), &f->attr->space, 1, dims, NULL, NULL);
 }
 
 static void make_many_links(struct fixture *f)
@@ -167,7 +168,7 @@ static void make_lone_bytes(struct fixture *f)
 static void make_large_shape(struct fixture *f)
 {
 	static const uint64_t dims[] = {0}, max[] = {UINT64_C(1) << 63};
-	dspace_simple(&f->attr->space, 1, dims, max, NULL);
+	dspace_simple(shape_arena(), &f->attr->space, 1, dims, max, NULL);
 }
 
 static void make_user_link(struct fixture *f)

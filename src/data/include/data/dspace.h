@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/mem.h>
 #include <hsmount/err.h>
 
 enum { DSPACE_MAX_RANK = 32 };
@@ -13,39 +14,47 @@ enum { DSPACE_MAX_RANK = 32 };
 
 enum dspace_class { DSPACE_SCALAR = 0, DSPACE_SIMPLE = 1, DSPACE_NULL = 2 };
 
+/* A domain may have a million dataspaces, most of them of few dimensions. So the dimensions are in
+ * an arena, and a copy of the struct shares them. */
 struct dspace {
 	enum dspace_class cls;
-	uint32_t rank; /* 0 unless simple */
-	uint64_t dims[DSPACE_MAX_RANK];
-	uint64_t max[DSPACE_MAX_RANK]; /* >= dims; DSPACE_UNLIMITED */
-	uint64_t nelems;	       /* scalar: 1, null: 0, simple: the product of dims */
+	uint32_t rank;	      /* 0 unless simple */
+	const uint64_t *dims; /* rank numbers */
+	const uint64_t *max;  /* rank numbers >= dims; DSPACE_UNLIMITED */
+	uint64_t nelems;      /* scalar: 1, null: 0, simple: the product of dims */
 };
 
 void dspace_scalar(struct dspace *s);
 void dspace_null(struct dspace *s);
-/* max NULL: the dimensions are fixed. -EINVAL: rank 0, or max < dims; -E2BIG: rank over 32, or more
- * than 2^63 elements. */
-int dspace_simple(struct dspace *s, uint32_t rank, const uint64_t *dims, const uint64_t *max,
-		  struct err *err);
+/* Copies the dimensions into the arena. max NULL: they are fixed. -EINVAL: rank 0, or max < dims;
+ * -E2BIG: rank over 32, or more than 2^63 elements; -ENOMEM. */
+int dspace_simple(struct arena *a, struct dspace *s, uint32_t rank, const uint64_t *dims,
+		  const uint64_t *max, struct err *err);
 /* True if any dimension can grow. */
 bool dspace_extendible(const struct dspace *s);
+bool dspace_equal(const struct dspace *a, const struct dspace *b);
+/* The same for the dimensions only, and for all but the dimensions. */
+bool dspace_same_dims(const struct dspace *a, const struct dspace *b);
+bool dspace_same_limits(const struct dspace *a, const struct dspace *b);
 
 /*
  * A chunk grid: the chunks that cover a dataspace, numbered in row-major order.
  */
 struct grid {
 	uint32_t rank;
-	uint64_t dims[DSPACE_MAX_RANK];	 /* extent of the dataset, in elements */
-	uint32_t chunk[DSPACE_MAX_RANK]; /* extent of a chunk, in elements, each > 0 */
-	uint64_t count[DSPACE_MAX_RANK]; /* chunks along each dimension; 0 where dims is 0 */
-	uint64_t nchunks;		 /* product of count */
-	uint64_t chunk_elems;		 /* product of chunk */
+	const uint64_t *dims;  /* extent of the dataset, in elements */
+	const uint32_t *chunk; /* extent of a chunk, in elements, each > 0 */
+	const uint64_t *count; /* chunks along each dimension; 0 where dims is 0 */
+	uint64_t nchunks;      /* product of count */
+	uint64_t chunk_elems;  /* product of chunk */
 };
 
-/* -EINVAL: a chunk dimension is 0; -E2BIG: rank 0 or over 32, a chunk of 2^32 elements or more, or
- * more than 2^62 chunks. */
-int grid_init(struct grid *g, uint32_t rank, const uint64_t *dims, const uint64_t *chunk,
-	      struct err *err);
+/* Its numbers are in the arena. -EINVAL: a chunk dimension is 0; -E2BIG: rank 0 or over 32, a chunk
+ * of 2^32 elements or more, or more than 2^62 chunks; -ENOMEM. */
+int grid_init(struct arena *a, struct grid *g, uint32_t rank, const uint64_t *dims,
+	      const uint64_t *chunk, struct err *err);
+/* Whether the chunks have the same shape. */
+bool grid_same_chunks(const struct grid *a, const struct grid *b);
 /* Whether the chunks in sequence are the elements in row-major order: chunks divide one dimension,
  * have 1 element along the dimensions before it, and cover the dimensions after it. Only the last
  * chunk of the dataset may be partial. */

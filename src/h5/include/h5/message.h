@@ -20,7 +20,8 @@ struct h5_shared; /* h5/shared.h */
 /* Dataspace, 0x01: encoded as version 2, a simple one with maximum dimensions, as libhdf5 does.
  * Decoded as version 1 and 2. */
 void h5_dspace_encode(struct emit *e, const struct dspace *s);
-int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct dspace *s, struct err *err);
+int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct dspace *s,
+		     struct err *err);
 
 /* Datatype, 0x03: encoded as version 1, or 2 if the type contains an array, as libhdf5 does by
  * default; as version 3 if it would otherwise not fit in a message. Decoded as version 1 to 5; the
