@@ -4,10 +4,10 @@
  * sizes double up to a maximum, so a small domain costs little and a large one needs few calls. An
  * allocation that is large itself gets its own block, and the current block stays in use.
  *
- * Invariants: blocks are zeroed when they are made and no byte is handed out twice, so allocations
- * need no clearing. used <= limit, where `used` is the sum of the requested sizes, each rounded up
- * to ALIGN. With the address sanitizer, memory that was not handed out is poisoned and a gap
- * follows each allocation, so an overrun within a block is detected.
+ * Invariants: the unused bytes of a block are zero, so allocations need no clearing. used <= limit,
+ * where `used` is the sum of the requested sizes, each rounded up to ALIGN. With the address
+ * sanitizer, memory that was not handed out is poisoned and a gap follows each allocation, so an
+ * overrun within a block is detected.
  */
 #include <base/mem.h>
 
@@ -152,4 +152,25 @@ char *arena_strndup(struct arena *a, const char *s, size_t n)
 size_t arena_used(const struct arena *a)
 {
 	return a->used;
+}
+
+struct arena_mark arena_mark(const struct arena *a)
+{
+	return (struct arena_mark){
+		.block = a->blocks, .in_block = a->blocks ? a->blocks->used : 0, .used = a->used};
+}
+
+void arena_rewind(struct arena *a, const struct arena_mark *mark)
+{
+	struct block *b = a->blocks;
+	/* A large allocation has a block of its own: then the sums differ. */
+	if (!b || b != mark->block || b->used - mark->in_block < a->used - mark->used)
+		return;
+	uint8_t *from = b->data + mark->in_block;
+	const size_t n = b->used - mark->in_block;
+	unpoison(from, n);
+	memset(from, 0, n);
+	poison(from, n);
+	b->used = mark->in_block;
+	a->used = mark->used;
 }

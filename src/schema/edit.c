@@ -40,7 +40,7 @@ static void count_left_out(void *ctx, const char *what, const struct err *why)
 static int read_document(struct edit *e, struct edit_document *d)
 {
 	const struct schema_numbers numbers = {.number = number, .ctx = e};
-	int rc = schema_object_parse(e->arena, &e->id, &e->root, d->text, d->n, &numbers,
+	int rc = schema_object_parse(e->arena, &e->id, &e->root, d->text, d->n, &numbers, NULL,
 				     count_left_out, d, &d->o, e->err);
 	if (!rc)
 		rc = schema_json_load(d->text, d->n, &d->json, e->err);

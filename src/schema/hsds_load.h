@@ -13,6 +13,7 @@
 #include <schema/schema.h>
 
 #include "id.h"
+#include "object.h"
 
 /* ---- hsds_space.c: ids and object numbers ---- */
 
@@ -71,6 +72,7 @@ struct hsds_loader {
 	/* The earlier load, with what was put since. NULL unless it has the same root group. */
 	const struct hsds_space *previous;
 	struct hsds_space *space;
+	struct schema_types types;
 	bool changed; /* the domain has changed since `previous` */
 	/* Numbers of the objects of `previous` to compare by HEAD. */
 	const uint32_t *heads;

@@ -77,6 +77,7 @@ static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
 
 int schema_object_parse(struct arena *a, const struct schema_id *id, const struct schema_id *root,
 			const void *json, size_t n, const struct schema_numbers *numbers,
+			struct schema_types *types,
 			void (*skip)(void *ctx, const char *what, const struct err *why),
 			void *skip_ctx, struct object *out, struct err *err)
 {
@@ -84,6 +85,7 @@ int schema_object_parse(struct arena *a, const struct schema_id *id, const struc
 	struct schema_ctx ctx = {
 		.arena = a,
 		.numbers = numbers,
+		.types = types,
 		.form = root->form,
 		.skip = skip,
 		.skip_ctx = skip_ctx,

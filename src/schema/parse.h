@@ -25,10 +25,13 @@ enum {
 	SCHEMA_NAME_MAX = 65000,
 };
 
+struct schema_types; /* object.h */
+
 struct schema_ctx {
 	struct arena *arena;
 	const struct schema_numbers *numbers;
-	enum schema_id_form form; /* of the domain's ids */
+	struct schema_types *types; /* NULL: types are not shared */
+	enum schema_id_form form;   /* of the domain's ids */
 	void (*skip)(void *ctx, const char *what, const struct err *why);
 	void *skip_ctx;
 	uint64_t budget;    /* what is left of SCHEMA_VALUES_MAX */

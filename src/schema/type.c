@@ -12,6 +12,7 @@
 #include "carrier.h"
 #include "exact.h"
 #include "number.h"
+#include "object.h"
 
 #include <string.h>
 
@@ -341,6 +342,29 @@ static int parse_exact(struct schema_ctx *ctx, const json_t *v, const struct dty
 	return 0;
 }
 
+/* Types without parts of their own: most attributes and datasets have one of a few. */
+static bool is_simple(const struct dtype *t)
+{
+	return t->cls == DTYPE_INTEGER || t->cls == DTYPE_FLOAT || t->cls == DTYPE_STRING ||
+	       t->cls == DTYPE_REFERENCE;
+}
+
+/* Returns an equal type of another document, and gives the memory of this one back. */
+static const struct dtype *share(struct schema_ctx *ctx, const struct dtype *t,
+				 const struct arena_mark *before)
+{
+	struct schema_types *types = ctx->types;
+	const unsigned int n = sizeof(types->known) / sizeof(types->known[0]);
+	for (unsigned int i = 0; i < n && types->known[i]; i++)
+		if (dtype_equal(types->known[i], t)) {
+			arena_rewind(ctx->arena, before);
+			return types->known[i];
+		}
+	types->known[types->next] = t;
+	types->next = (types->next + 1) % n;
+	return t;
+}
+
 int schema_type(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 		uint32_t *committed, struct err *err)
 {
@@ -349,6 +373,8 @@ int schema_type(struct schema_ctx *ctx, const json_t *v, const struct dtype **ou
 	*committed = OBJECT_NONE;
 	if (text && schema_id_parse(text, strlen(text), &id) && id.kind == OBJECT_DATATYPE)
 		*committed = schema_number(ctx, &id);
+	const struct arena_mark before =
+		ctx->types ? arena_mark(ctx->arena) : (struct arena_mark){0};
 	int rc = parse(ctx, v, 1, out, err);
 	if (!rc && json_object_get(v, "hsmount"))
 		rc = parse_exact(ctx, json_object_get(v, "hsmount"), out, err);
@@ -356,5 +382,7 @@ int schema_type(struct schema_ctx *ctx, const json_t *v, const struct dtype **ou
 		return err_set(err, -E2BIG,
 			       "its description has %u bytes, the limit of a file is %d",
 			       (*out)->described, DTYPE_MAX_DESCRIBED);
+	if (!rc && ctx->types && is_simple(*out))
+		*out = share(ctx, *out, &before);
 	return rc;
 }

@@ -84,6 +84,31 @@ static void strings(void **state)
 	arena_free(a);
 }
 
+static void what_was_given_back_is_used_again(void **state)
+{
+	struct arena *a = arena_new(1 << 20);
+	char *first = arena_strndup(a, "first", 5);
+	const struct arena_mark mark = arena_mark(a);
+	const size_t used = arena_used(a);
+	uint8_t *p = arena_alloc(a, 100);
+	assert_non_null(arena_alloc(a, 10));
+	memset(p, 0xff, 100);
+	arena_rewind(a, &mark);
+	assert_int_equal(arena_used(a), used);
+	uint8_t *again = arena_alloc(a, 50);
+	assert_ptr_equal(again, p);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(again[i], 0);
+	assert_string_equal(first, "first");
+	/* Not at the end of one block: it stays. */
+	const struct arena_mark late = arena_mark(a);
+	memset(arena_alloc(a, 200000), 0xff, 200000);
+	const size_t more = arena_used(a);
+	arena_rewind(a, &late);
+	assert_int_equal(arena_used(a), more);
+	arena_free(a);
+}
+
 static void free_of_nothing(void **state)
 {
 	arena_free(NULL);
@@ -97,6 +122,7 @@ int main(void)
 		cmocka_unit_test(the_limit_holds),
 		cmocka_unit_test(overflow_is_no_memory),
 		cmocka_unit_test(strings),
+		cmocka_unit_test(what_was_given_back_is_used_again),
 		cmocka_unit_test(free_of_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,7 @@ static void out_of_memory_is_an_error(void **state)
 	for (size_t limit = 64; limit < 8192; limit += 64) {
 		struct parsed p = {.arena = arena_new(limit), .err = ERR_INIT};
 		assert_non_null(p.arena);
-		p.rc = schema_object_parse(p.arena, &id, &root, text, sizeof(text) - 1, NULL,
+		p.rc = schema_object_parse(p.arena, &id, &root, text, sizeof(text) - 1, NULL, NULL,
 					   test_skip, &p, &p.o, &p.err);
 		assert_true(p.rc == 0 || p.rc == -ENOMEM);
 		assert_int_equal(p.rc, p.err.code);
@@ -132,6 +132,42 @@ static void out_of_memory_is_an_error(void **state)
 		parsed_release(&p);
 	}
 	assert_true(done > 0 && done < 127);
+}
+
+/* Objects of a domain share their simple types, and memory of a type is used once. */
+static void simple_types_are_shared(void **state)
+{
+	static const char text[] =
+		"{" HEAD(GROUP_ID) ",\"attributes\":{\"a\":{" SCALAR_I8 "1},\"b\":{" SCALAR_I8
+				   "2},\"c\":{\"type\":\"H5T_STD_I16LE\",\"shape\":"
+				   "{\"class\":\"H5S_SCALAR\"},\"value\":3}}}";
+	struct schema_id id = test_id(GROUP_ID), root = test_id(ROOT_ID);
+	struct arena *a = arena_new(1 << 20);
+	struct schema_types types = {0};
+	struct object o[3];
+	size_t used[3];
+	for (int i = 0; i < 3; i++) {
+		const size_t before = arena_used(a);
+		assert_int_equal(schema_object_parse(a, &id, &root, text, sizeof(text) - 1, NULL,
+						     i < 2 ? &types : NULL, NULL, NULL, &o[i],
+						     NULL),
+				 0);
+		used[i] = arena_used(a) - before;
+		assert_int_equal(o[i].nattrs, 3);
+	}
+	/* "c" is older than the others. */
+	const struct dtype *t = o[0].attrs[1].type;
+	assert_int_equal(t->size, 1);
+	assert_ptr_equal(o[0].attrs[2].type, t);
+	assert_ptr_equal(o[1].attrs[1].type, t);
+	assert_ptr_not_equal(o[0].attrs[0].type, t);
+	assert_int_equal(o[0].attrs[0].type->size, 2);
+	assert_ptr_equal(o[1].attrs[0].type, o[0].attrs[0].type);
+	assert_ptr_not_equal(o[2].attrs[1].type, t);
+	assert_int_equal(used[0] - used[1], 2 * (used[2] - used[1]) / 3);
+	for (int i = 0; i < 3; i++)
+		object_release(&o[i]);
+	arena_free(a);
 }
 
 #define PAD(pad, len)                                                                              \
@@ -220,6 +256,7 @@ int main(void)
 		cmocka_unit_test(broken_attributes_are_left_out),
 		cmocka_unit_test(attribute_order_tracking),
 		cmocka_unit_test(out_of_memory_is_an_error),
+		cmocka_unit_test(simple_types_are_shared),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,5 +85,13 @@ void *arena_array(struct arena *a, size_t n, size_t size);
 /* A copy of n bytes with a NUL after it. */
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 size_t arena_used(const struct arena *a);
+/* Gives back what was allocated since arena_mark(), if it is at the end of one block; otherwise
+ * nothing happens. Nothing may refer to it any more. */
+struct arena_mark {
+	const void *block;
+	size_t in_block, used;
+};
+struct arena_mark arena_mark(const struct arena *a);
+void arena_rewind(struct arena *a, const struct arena_mark *mark);
 
 #endif
