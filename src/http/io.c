@@ -230,7 +230,7 @@ static struct http_call *next_waiting(struct http_io *io, uint64_t now)
 		struct http_call *call = io->waiting[i].head;
 		if (!call || (call->paced && http_pace_wait(&io->pace, now)))
 			continue;
-		http_pace_begin(&io->pace, call->paced, now);
+		http_pace_begin(&io->pace, call->paced, call->submitted_ns);
 		return pop(&io->waiting[i]);
 	}
 	return NULL;
@@ -308,6 +308,7 @@ void http_submit(struct http_io *io, struct http_call *call)
 	pthread_mutex_lock(&io->lock);
 	const int rc = start_thread_locked(io);
 	if (rc == 0) {
+		call->submitted_ns = io->env->now(io->env);
 		push(&io->inbox, call);
 		/* Under the lock: as soon as the thread has the call, the call may be done and io
 		 * freed. */

@@ -12,12 +12,12 @@ uint64_t http_pace_wait(const struct http_pace *p, uint64_t now_ns)
 	return p->next_ns > from ? p->next_ns - from : 0;
 }
 
-void http_pace_begin(struct http_pace *p, uint64_t length, uint64_t now_ns)
+void http_pace_begin(struct http_pace *p, uint64_t length, uint64_t submitted_ns)
 {
 	const uint64_t pace = min_u64(max_u64(2 * p->rate, HTTP_PACE_MIN), HTTP_PACE_MAX);
 	if (length)
-		p->next_ns =
-			max_u64(p->next_ns, now_ns) + min_u64(length, LENGTH_MAX) * NS_PER_S / pace;
+		p->next_ns = max_u64(p->next_ns, submitted_ns) +
+			     min_u64(length, LENGTH_MAX) * NS_PER_S / pace;
 }
 
 void http_pace_measure(struct http_pace *p, uint64_t received, uint64_t now_ns)

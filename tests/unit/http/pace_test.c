@@ -53,6 +53,24 @@ static void other_calls_do_not_wait(void **state)
 	assert_int_equal(begin(&p, 40, 4096, 100 * MS), 0);
 }
 
+/* Calls that have waited for a thread without processor time begin together, as many as would have
+ * begun meanwhile. */
+static void what_the_thread_missed_is_made_up_for(void **state)
+{
+	(void)state;
+	struct http_pace p = {0};
+	const uint64_t each = MIB * UINT64_C(1000000000) / HTTP_PACE_MIN, submitted = 100 * MS;
+	const uint64_t now = submitted + 10 * each;
+	unsigned int n = 0;
+	for (; n < 64 && http_pace_wait(&p, now) == 0; n++)
+		http_pace_begin(&p, MIB, submitted);
+	assert_in_range(n, 10, 12);
+	/* Calls that are submitted later do not use up what nobody has used. */
+	const uint64_t late = 1000 * MS;
+	http_pace_begin(&p, MIB, late);
+	assert_in_range(http_pace_wait(&p, late), each - MS, each);
+}
+
 /* A hostile length does not stop the others. */
 static void a_length_is_limited(void **state)
 {
@@ -98,6 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(large_calls_begin_at_intervals),
 		cmocka_unit_test(other_calls_do_not_wait),
+		cmocka_unit_test(what_the_thread_missed_is_made_up_for),
 		cmocka_unit_test(a_length_is_limited),
 		cmocka_unit_test(the_pace_follows_the_rate),
 		cmocka_unit_test(one_burst_does_not_count),

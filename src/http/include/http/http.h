@@ -107,7 +107,7 @@ struct http_call {
 	struct http_timeouts timeouts;
 	uint64_t cancelled_ns; /* when the cancellation was detected; 0: not cancelled */
 	uint64_t serial;       /* older calls have lower serials */
-	uint64_t started_ns, skipped;
+	uint64_t submitted_ns, started_ns, skipped;
 	uint64_t received; /* bytes of the answer's body, including bytes not kept */
 	uint64_t sent;	   /* bytes of the request's body */
 	size_t populated;  /* bytes of the answer's memory */
