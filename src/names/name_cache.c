@@ -123,7 +123,7 @@ static bool walk_locked(struct names_cache *c, struct names_node *node, uint64_t
 	return w && now < node->walked_until;
 }
 
-uint64_t names_cache_begin_walk(struct names_cache *c, uint64_t now, uint64_t ttl)
+uint64_t names_cache_begin_walk(struct names_cache *c, uint64_t now, uint64_t ttl, uint64_t took)
 {
 	const uint64_t longest = NAMES_WALK_MAX_S * UINT64_C(1000000000);
 	pthread_mutex_lock(&c->lock);
@@ -131,7 +131,7 @@ uint64_t names_cache_begin_walk(struct names_cache *c, uint64_t now, uint64_t tt
 	c->walks[number % NAMES_WALKS] = (struct walk){
 		.number = number,
 		.ttl = ttl,
-		.active_until = now + ttl,
+		.active_until = now + took + ttl,
 		.ends = now + longest,
 	};
 	pthread_mutex_unlock(&c->lock);

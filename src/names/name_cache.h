@@ -11,8 +11,10 @@
  * be known when it is needed.
  *
  * A node is valid until its time, and longer while its directory is being walked: a listing begins
- * a walk, and the nodes that it shows belong to it. A walk is active for `ttl` after the listing
- * and after each first look-up of one of its nodes, and for NAMES_WALK_MAX_S at most. While it is
+ * a walk, and the nodes that it shows belong to it. A walk is active for `ttl` and as long as the
+ * listing took after the listing, because a program sorts many names before it asks for the first
+ * one; for `ttl` after each first look-up of one of its nodes; and for NAMES_WALK_MAX_S at most.
+ * While it is
  * active, a node of it that was not looked up since the listing is valid, and stays valid for `ttl`
  * after this look-up. So while a program goes through a large directory, the daemon does not
  * request again what the listing has shown. A program that looks up the same name repeatedly gets a
@@ -47,8 +49,8 @@ void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t no
 		     uint64_t expires);
 void names_cache_drop(struct names_cache *c, const char *mount_path);
 
-/* Begins a walk and returns its number. */
-uint64_t names_cache_begin_walk(struct names_cache *c, uint64_t now, uint64_t ttl);
+/* Begins a walk and returns its number. took: how long the listing took, ns. */
+uint64_t names_cache_begin_walk(struct names_cache *c, uint64_t now, uint64_t ttl, uint64_t took);
 /* Adds a node to a walk. Nothing happens if the cache has another node for this path by now. */
 void names_cache_join_walk(struct names_cache *c, struct names_node *node, uint64_t walk);
 /* Keeps the walk of a node active: a request for a node of it has just ended. */

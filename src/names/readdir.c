@@ -44,8 +44,9 @@ struct listing {
 	const char *dir;
 	struct entry *entries;
 	size_t n, cap;
-	bool is_wide;		   /* see names_root_list() */
-	struct store_page flat;	   /* all keys, of all levels, or none */
+	bool is_wide;		/* see names_root_list() */
+	struct store_page flat; /* all keys, of all levels, or none */
+	uint64_t began_ns;
 	uint64_t changes;	   /* names_has_changed() since the beginning */
 	struct omitted unfit;	   /* keys that cannot be file names */
 	struct omitted unlistable; /* prefixes that cannot be listed */
@@ -450,7 +451,8 @@ static void cache_nodes(struct listing *l, uint64_t walk)
 
 static uint64_t begin_walk(struct listing *l)
 {
-	return names_cache_begin_walk(l->ns->cache, names_now(l->ns), l->ns->ttl_ns);
+	const uint64_t now = names_now(l->ns);
+	return names_cache_begin_walk(l->ns->cache, now, l->ns->ttl_ns, now - l->began_ns);
 }
 
 static void log_omitted(const struct listing *l, const struct omitted *o, const char *what)
@@ -507,7 +509,10 @@ int names_check_dir(struct names *ns, const char *path, struct err *err)
 
 int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, struct err *err)
 {
-	struct listing l = {.ns = ns, .dir = path, .changes = atomic_load(&ns->changes)};
+	struct listing l = {.ns = ns,
+			    .dir = path,
+			    .began_ns = names_now(ns),
+			    .changes = atomic_load(&ns->changes)};
 	auto_bytes struct bytes list = {0};
 	bool sure;
 	if (names_cache_get_list(ns->cache, path, names_now(ns), &list))

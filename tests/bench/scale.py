@@ -24,7 +24,6 @@ from s3_world import PROGRAMS, Hsmount, Network, Proxy, RcloneOff, S3fs
 import mkbucket
 
 DATA = 64 << 20
-CACHE = "cache_size=4g"
 IDLE_S = 1.5
 
 
@@ -173,8 +172,7 @@ def run(classes, fill, use, n, delay):
             Proxy(store, directory) as proxy:
         proxy.set(Network(delay, 0))
         for cls in classes:
-            options = (CACHE,) if cls is Hsmount else ()
-            reader = cls(proxy, store, "bucket", "data.h5", *options)
+            reader = cls(proxy, store, "bucket", "data.h5")
             yield measure(reader, proxy, use, n)
 
 

@@ -124,7 +124,7 @@ static void the_beginning_of_a_large_listing_stays(void **state)
 		struct names_cache *c = *state;
 		char path[32];
 		const uint64_t now = comes ? 100 : 1;
-		const uint64_t walk = names_cache_begin_walk(c, now, TTL);
+		const uint64_t walk = names_cache_begin_walk(c, now, TTL, 0);
 		int kept = 0;
 		for (int i = 0; i < N; i++) {
 			struct names_doc doc = doc_of("g-1");
@@ -200,10 +200,10 @@ static bool is_found(struct names_cache *c, const char *path, uint64_t now)
 }
 
 /* The paths in "d", whose own time ends at 10, as a listing at time 0 shows them. */
-static void list_d(struct names_cache *c, uint64_t ttl)
+static void list_d(struct names_cache *c, uint64_t ttl, uint64_t took)
 {
 	static const char *const paths[] = {"d/a", "d/b", "d/c", "d/d"};
-	const uint64_t walk = names_cache_begin_walk(c, 0, ttl);
+	const uint64_t walk = names_cache_begin_walk(c, 0, ttl, took);
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		put(c, paths[i], NAMES_DOMAIN);
 		auto_names_node struct names_node *node = names_cache_recall(c, paths[i]);
@@ -215,7 +215,7 @@ static void list_d(struct names_cache *c, uint64_t ttl)
 static void a_walk_keeps_its_names_valid(void **state)
 {
 	struct names_cache *c = *state;
-	list_d(c, 10);
+	list_d(c, 10, 0);
 	put(c, "d/other", NAMES_DOMAIN);
 	assert_true(is_found(c, "d/a", 9));
 	assert_true(is_found(c, "d/b", 18));
@@ -226,10 +226,22 @@ static void a_walk_keeps_its_names_valid(void **state)
 	assert_false(is_found(c, "d/c", 28));
 }
 
+/* The program sorts what took long to list. */
+static void a_walk_begins_later_after_a_long_listing(void **state)
+{
+	struct names_cache *c = *state;
+	for (int late = 0; late < 2; late++) {
+		list_d(c, 10, 30);
+		assert_int_equal(is_found(c, "d/a", 39 + late), !late);
+		assert_int_equal(is_found(c, "d/b", 48 + late), !late);
+		assert_false(is_found(c, "d/c", 59));
+	}
+}
+
 static void a_request_prolongs_its_walk(void **state)
 {
 	struct names_cache *c = *state;
-	list_d(c, 10);
+	list_d(c, 10, 0);
 	assert_true(is_found(c, "d/a", 9));
 	auto_names_node struct names_node *a = names_cache_recall(c, "d/a");
 	names_cache_continue_walk(c, a, 100);
@@ -247,7 +259,7 @@ static void a_walk_ends_after_ten_minutes(void **state)
 {
 	struct names_cache *c = *state;
 	const uint64_t second = 1000000000;
-	list_d(c, 400 * second);
+	list_d(c, 400 * second, 0);
 	assert_true(is_found(c, "d/a", 399 * second));
 	assert_true(is_found(c, "d/b", 599 * second));
 	assert_false(is_found(c, "d/c", 600 * second));
@@ -257,11 +269,11 @@ static void a_walk_ends_after_ten_minutes(void **state)
 static void the_oldest_walk_is_forgotten(void **state)
 {
 	struct names_cache *c = *state;
-	list_d(c, 100);
+	list_d(c, 100, 0);
 	for (int i = 1; i < NAMES_WALKS; i++)
-		names_cache_begin_walk(c, 0, 100);
+		names_cache_begin_walk(c, 0, 100, 0);
 	assert_true(is_found(c, "d/a", 50));
-	names_cache_begin_walk(c, 0, 100);
+	names_cache_begin_walk(c, 0, 100, 0);
 	assert_false(is_found(c, "d/a", 50));
 }
 
@@ -269,7 +281,7 @@ static void the_oldest_walk_is_forgotten(void **state)
 static void without_validity_there_is_no_walk(void **state)
 {
 	struct names_cache *c = *state;
-	list_d(c, 0);
+	list_d(c, 0, 0);
 	assert_false(is_found(c, "d/a", 11));
 }
 
@@ -310,12 +322,12 @@ static void siblings_whose_sizes_are_unknown_are_found(void **state)
 static void a_walk_begins_with_the_first_of_a_listing(void **state)
 {
 	struct names_cache *c = *state;
-	list_d(c, 10);
+	list_d(c, 10, 0);
 	assert_int_equal(unsized(c, "d/b", 8), 0);
-	list_d(c, 10);
+	list_d(c, 10, 0);
 	assert_int_equal(unsized(c, "d/a", 8), 1);
 	/* Nobody knows what an earlier listing was for. */
-	list_d(c, 0);
+	list_d(c, 0, 0);
 	assert_int_equal(unsized(c, "d/a", 8), 0);
 }
 
@@ -422,6 +434,7 @@ int main(void)
 		TEST(lists_have_a_limit),
 		TEST(a_failure_is_kept_with_its_node),
 		TEST(a_walk_keeps_its_names_valid),
+		TEST(a_walk_begins_later_after_a_long_listing),
 		TEST(a_request_prolongs_its_walk),
 		TEST(a_walk_ends_after_ten_minutes),
 		TEST(the_oldest_walk_is_forgotten),
