@@ -131,10 +131,17 @@ static int by_hash(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static int by_corder(const void *a, const void *b)
+/* The creation order of the n entries is 0 … n - 1. Each exchange puts one into its place. */
+static void sort_by_corder(struct entry *entries, uint32_t n)
 {
-	const struct entry *x = a, *y = b;
-	return (x->corder > y->corder) - (x->corder < y->corder);
+	for (uint32_t i = 0; i < n; i++) {
+		while (entries[i].corder != i) {
+			struct entry *place = &entries[entries[i].corder];
+			const struct entry other = *place;
+			*place = entries[i];
+			entries[i] = other;
+		}
+	}
 }
 
 /* The records are described in h5/btree2.h. */
@@ -189,7 +196,7 @@ static int encode_storage(struct emit *e, const struct kind *k, struct entry *en
 	int rc = encode_tree(e, k->names, k->name_size, entries, n, at.names, err);
 	emit_align(e, from, 8);
 	if (!rc && ordered) {
-		qsort(entries, n, sizeof(*entries), by_corder);
+		sort_by_corder(entries, n);
 		rc = encode_tree(e, k->corders, k->corder_size, entries, n, at.corders, err);
 		emit_align(e, from, 8);
 	}

@@ -134,6 +134,17 @@ static int compare(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* Most documents have their links in order. */
+static void sort(struct link *links, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++) {
+		if (compare(&links[i - 1], &links[i]) > 0) {
+			qsort(links, n, sizeof(*links), compare);
+			return;
+		}
+	}
+}
+
 int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err)
 {
 	json_t *all = json_object_get(doc, "links");
@@ -165,7 +176,6 @@ int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, st
 		else
 			o->group.nlinks++;
 	}
-	if (o->group.nlinks > 1)
-		qsort(o->group.links, o->group.nlinks, sizeof(*o->group.links), compare);
+	sort(o->group.links, o->group.nlinks);
 	return 0;
 }
