@@ -15,9 +15,9 @@ enum {
 	 * with fewer. So does file(1), which ends soon. */
 	COPY_READ = 128 << 10,
 	FIRST_SLOTS = 16, /* of a dataset: later ones are requested without prefetch_few() */
-	FIRST_AHEAD = 2,  /* slots for each one that was read... */
-	FIRST_AHEAD_MIN = 6,
-	FIRST_AHEAD_MAX = 6 << 20, /* ...bytes */
+	FIRST_AHEAD = 2,  /* slots for each one that was read, */
+	FIRST_SPARE = 4,  /* and these... */
+	FIRST_AHEAD_MAX = 12 << 20, /* ...but at most so many bytes */
 	WHOLE_DATASETS = 2, /* a program that has read so many completely reads the next one, too */
 	SMALL_DATASETS = 16,
 	SMALL_COST = 16 << 10, /* bytes of the only chunk of a small dataset */
@@ -167,15 +167,15 @@ static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps
 }
 
 /* The program reads slots near the beginning of a dataset, and will probably read all slots before
- * `end`. Without this, nothing would be requested until it has read two slots, and then fewer. */
-static void prefetch_few(struct image_stream *s, struct slot_range read, uint64_t end)
+ * `end`. It has read `read` slots without a gap, or as many bytes. Without this, nothing would be
+ * requested until it has read two slots of the dataset, and then fewer. */
+static void prefetch_few(struct image_stream *s, struct slot_range touched, uint64_t read,
+			 uint64_t end)
 {
 	struct image *img = s->image;
-	const struct image_dataset *d = dataset_at(img, read.first);
-	const uint64_t most = d ? FIRST_AHEAD_MAX / max_u64(d->cost, 1) : 0;
-	const uint64_t n =
-		min_u64(max_u64(FIRST_AHEAD * (read.last - read.first), FIRST_AHEAD_MIN), most);
-	request(img, s, read.last, min_u64(read.last + n, end));
+	const uint64_t most = FIRST_AHEAD_MAX / max_u64(dataset_at(img, touched.first)->cost, 1);
+	const uint64_t n = min_u64(FIRST_AHEAD * max_u64(read, 1) + FIRST_SPARE, most);
+	request(img, s, touched.last, min_u64(touched.last + n, end));
 }
 
 /* The program may read sequentially: requests a few slots after the first dataset, which end before
@@ -253,6 +253,14 @@ static bool follow_run_locked(struct image_stream *s, struct slot_range read, bo
 	return s->continues && read.last > reached && read.last <= start + FIRST_SLOTS;
 }
 
+/* How much the program has read without a gap, in slots. A copy has also read the metadata. */
+static uint64_t run_length_locked(const struct image_stream *s, struct slot_range read)
+{
+	const uint64_t slots = s->whole + s->run.last - s->run.first;
+	const uint64_t cost = max_u64(dataset_at(s->image, read.first)->cost, 1);
+	return s->order.running ? max_u64(s->order.end / cost, slots) : slots;
+}
+
 /* ---- reads in file order ---- */
 
 /* A program that copies a file skips its holes. Its reads still count as sequential. */
@@ -283,6 +291,7 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 		touched = slots_of(img, file.data, s->order.end);
 	const bool touches = touched.first < touched.last;
 	const bool continues = touches && follow_run_locked(s, touched, copies);
+	const uint64_t length = continues ? run_length_locked(s, touched) : 0;
 	const bool small =
 		touches && !s->small && is_small(img, &img->extents[find_slot(img, touched.first)]);
 	s->small |= small;
@@ -297,7 +306,7 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	if (in_order && steps > 0)
 		prefetch_slots(s, read, steps);
 	else if (continues)
-		prefetch_few(s, touched, copies ? img->nslots : dataset_end(img, touched));
+		prefetch_few(s, touched, length, copies ? img->nslots : dataset_end(img, touched));
 	else if (trial > 0)
 		prefetch_trial(s, img->data_end + trial);
 }

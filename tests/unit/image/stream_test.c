@@ -118,7 +118,7 @@ static void a_copy_requests_the_first_chunks(void **state)
 	static const struct {
 		uint64_t chunk, first, requested;
 	} cases[] = {
-		{CHUNK, LONG, 6}, {CHUNK, LONG - 1, 0}, {LONG / 8, LONG, 14}, {LARGE, LONG, 0}};
+		{CHUNK, LONG, 6}, {CHUNK, LONG - 1, 0}, {LONG / 8, LONG, 14}, {LARGE, LONG, 1}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct small_tree *t = *state;
 		small_begin(t);
@@ -169,8 +169,8 @@ static void a_program_that_reads_datasets_completely_continues(void **state)
 		bool part, backwards;
 		uint64_t chunk, requested;
 	} cases[] = {
-		{2, false, false, 0, 6}, {2, false, true, 0, 6}, {1, false, false, 0, 0},
-		{2, true, false, 0, 0},	 {2, true, true, 0, 0},	 {2, false, false, 1, 0},
+		{2, false, false, 0, 18}, {2, false, true, 0, 10}, {1, false, false, 0, 0},
+		{2, true, false, 0, 0},	  {2, true, true, 0, 0},   {2, false, false, 1, 0},
 		{0, false, false, 0, 0},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
