@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs to serve more of something: objects, links, domains, larger chunks, more readers.
 
-    HSMOUNT_BUILD=build-release tests/bench/scale.py [--delay MS] [--large] [--svg FILE] [FAMILY…]
+    HSMOUNT_BUILD=build-release tests/bench/scale.py [--delay MS] [--large] [--svg FILE]
+                                                     [FAMILY[:N,N…]…]
 
 Each line is a fresh mount of a bucket in memory_store, behind latency_proxy. It has the time, the
 requests and rounds, the processor time of the daemon, also for each of the N, and the memory of
@@ -227,18 +228,20 @@ def main():
     parser.add_argument("--delay", type=float, default=0, help="of each request, in ms")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--svg", help="draw processor time against N into this file")
-    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
+    parser.add_argument("families", nargs="*", metavar="FAMILY[:N,N…]", help=", ".join(FAMILIES))
     args = parser.parse_args()
     curves = {}
     for cls in (S3fs, RcloneOff):
         if cls.missing():
             print(cls.missing(), file=sys.stderr)
     peers = [cls for cls in (S3fs, RcloneOff) if not cls.missing()]
-    for name in args.families or FAMILIES:
+    for choice in args.families or FAMILIES:
+        name, _, sizes = choice.partition(":")
         family = FAMILIES[name]
         print(f"\n{family.what}:\n\n| program | N | s | requests | rounds | CPU s | µs of CPU for "
               "each | MiB at most | MiB idle |\n|---|---|---|---|---|---|---|---|---|", flush=True)
-        for n in family.sizes + (family.large if args.large else ()):
+        for n in (map(int, sizes.split(",")) if sizes else
+                  family.sizes + (family.large if args.large else ())):
             for result in run([Hsmount], family.fill, family.use, n, args.delay):
                 print_result(result)
                 curves.setdefault(name, []).append((n, max(result.cpu, 0.005)))
