@@ -402,8 +402,7 @@ static int compare_attributes(struct diff *d, uint32_t number, const struct obje
 static int compare_grid(struct diff *d, uint32_t number, const struct grid *a, const struct grid *b)
 {
 	struct str text = {0};
-	if (!(d->flags & TREE_DIFF_GRIDS) ||
-	    (a->rank == b->rank && memcmp(a->chunk, b->chunk, a->rank * sizeof(a->chunk[0])) == 0))
+	if (!(d->flags & TREE_DIFF_GRIDS) || grid_same_chunks(a, b))
 		return 0;
 	str_add(&text, "chunks: ");
 	describe_chunk(&text, b);

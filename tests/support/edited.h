@@ -504,8 +504,7 @@ static inline const char *edited_differs(struct edited *e, const struct bytes *o
 	if (!why && now.kind == OBJECT_GROUP)
 		why = edited_same_links(&now, want);
 	if (!why && now.kind == OBJECT_DATASET &&
-	    memcmp(now.dataset.space.dims, want->dataset.space.dims,
-		   now.dataset.space.rank * sizeof(uint64_t)) != 0)
+	    !dspace_same_dims(&now.dataset.space, &want->dataset.space))
 		why = "shape";
 	if (!why && now.modified_ns / 10000 != EDITED_NOW / 10000)
 		why = "time";
