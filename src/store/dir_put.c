@@ -264,6 +264,15 @@ static void prune(const struct dir_store *d, const char *key)
 	}
 }
 
+/* Some file systems (ext4) give back the room of deleted files only when they next write their
+ * journal, and until then a put can fail. This descriptor is not the one of dir_sync(), which has
+ * to see the errors of the deferred puts itself. */
+static bool find_room(const struct dir_store *d)
+{
+	auto_close int fd = dir_open(d, "", O_RDONLY | O_DIRECTORY);
+	return fd >= 0 && syncfs(fd) == 0;
+}
+
 int dir_put(struct dir_store *d, struct store_request *req)
 {
 	enum { ATTEMPTS = 8 };
@@ -274,6 +283,8 @@ int dir_put(struct dir_store *d, struct store_request *req)
 			       "object %s: names that begin with " DIR_TEMP_PREFIX " are reserved",
 			       req->key);
 	for (int tries = 0; rc == -ENOENT && tries < ATTEMPTS; tries++)
+		rc = put_once(d, req);
+	if (rc == -ENOSPC && find_room(d))
 		rc = put_once(d, req);
 	/* The directories that it has made take room, which may be what was missing. */
 	if (rc)
