@@ -278,14 +278,18 @@ int dir_put(struct dir_store *d, struct store_request *req)
 	enum { ATTEMPTS = 8 };
 	struct err *err = &req->answer.err;
 	int rc = -ENOENT;
+	bool was_full = false;
 	if (dir_reserved(req->key))
 		return err_set(err, -EINVAL,
 			       "object %s: names that begin with " DIR_TEMP_PREFIX " are reserved",
 			       req->key);
-	for (int tries = 0; rc == -ENOENT && tries < ATTEMPTS; tries++)
+	for (int tries = 0; tries < ATTEMPTS; tries++) {
 		rc = put_once(d, req);
-	if (rc == -ENOSPC && find_room(d))
-		rc = put_once(d, req);
+		const bool full = rc == -ENOSPC && !was_full;
+		was_full = was_full || full;
+		if (rc != -ENOENT && !(full && find_room(d)))
+			break;
+	}
 	/* The directories that it has made take room, which may be what was missing. */
 	if (rc)
 		prune(d, req->key);
