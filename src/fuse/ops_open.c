@@ -161,10 +161,10 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (!rc)
 		rc = ops_open_adopt(s, fuse_req_ctx(req)->pid, &view, file, mode.writes, &renewed,
 				    &err);
-	/* Another program has removed the file since the look-up. For O_CREAT, the kernel creates
-	 * it when it has looked it up again. */
-	if (rc == -ENOENT && mode.writes &&
-	    reopen_retry(s->reopen, fuse_req_ctx(req)->pid, view.path))
+	/* Another program has removed the file since the look-up. ENOENT would be wrong if the
+	 * program wants O_CREAT, which the request does not say. So the kernel looks the name up
+	 * again, and creates the file or fails with ENOENT itself. */
+	if (rc == -ENOENT && mode.writes)
 		rc = -ESTALE;
 	if (!rc && !(h = make_handle(req, file, mode.writes, &err))) {
 		inodes_close(s->inodes, ino);

@@ -13,7 +13,7 @@
 struct kept {
 	pid_t thread;
 	uint64_t since;
-	struct engine_file *file; /* NULL: of reopen_retry() */
+	struct engine_file *file;
 	bool writes, expired;
 	struct kept *prev, *next;
 	char path[];
@@ -94,19 +94,6 @@ static struct kept *kept_new(pid_t thread, const char *path, struct engine_file 
 	return k;
 }
 
-/* In the place of what is kept for the same thread and path. */
-static void add_locked(struct reopen *t, struct kept *added, struct kept **removed)
-{
-	struct kept *earlier = find_locked(t, added->thread, added->path, removed);
-	if (earlier)
-		remove_locked(t, earlier, removed);
-	if (t->count == REOPEN_MAX)
-		remove_locked(t, t->list, removed);
-	added->since = t->clock();
-	DL_APPEND(t->list, added);
-	t->count++;
-}
-
 void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file,
 		bool writes)
 {
@@ -118,28 +105,16 @@ void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_
 		return;
 	}
 	pthread_mutex_lock(&t->lock);
-	add_locked(t, added, &removed);
+	struct kept *earlier = find_locked(t, thread, path, &removed);
+	if (earlier)
+		remove_locked(t, earlier, &removed);
+	if (t->count == REOPEN_MAX)
+		remove_locked(t, t->list, &removed);
+	added->since = t->clock();
+	DL_APPEND(t->list, added);
+	t->count++;
 	pthread_mutex_unlock(&t->lock);
 	release(removed);
-}
-
-bool reopen_retry(struct reopen *t, pid_t thread, const char *path)
-{
-	struct kept *removed = NULL, *added = thread ? kept_new(thread, path, NULL, false) : NULL;
-	if (!added)
-		return false;
-	pthread_mutex_lock(&t->lock);
-	struct kept *k = find_locked(t, thread, path, &removed);
-	const bool is_first = !k || k->file;
-	if (is_first) {
-		add_locked(t, added, &removed);
-	} else {
-		remove_locked(t, k, &removed);
-		LL_PREPEND(removed, added);
-	}
-	pthread_mutex_unlock(&t->lock);
-	release(removed);
-	return is_first;
 }
 
 void reopen_end(struct reopen *t, pid_t thread)
@@ -172,12 +147,11 @@ bool reopen_stat(struct reopen *t, pid_t thread, const char *path, struct engine
 	struct kept *removed = NULL;
 	pthread_mutex_lock(&t->lock);
 	const struct kept *k = find_locked(t, thread, path, &removed);
-	const bool found = k && k->file;
-	if (found)
+	if (k)
 		engine_file_stat(k->file, st);
 	pthread_mutex_unlock(&t->lock);
 	release(removed);
-	return found;
+	return k != NULL;
 }
 
 /* Another program can rename the draft between the two requests. */
@@ -187,7 +161,7 @@ static struct kept *find_draft_locked(struct reopen *t, pid_t thread, uint64_t v
 	struct kept *k;
 	DL_FOREACH(t->list, k)
 	{
-		if (k->thread != thread || !k->file || !k->writes)
+		if (k->thread != thread || !k->writes)
 			continue;
 		engine_file_stat(k->file, &st);
 		if (st.version == version)
@@ -204,9 +178,9 @@ struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path
 	struct engine_stat st;
 	pthread_mutex_lock(&t->lock);
 	struct kept *k = find_locked(t, thread, path, &removed);
-	if ((!k || !k->file) && writes)
+	if (!k && writes)
 		k = find_draft_locked(t, thread, version);
-	if (k && k->file) {
+	if (k) {
 		remove_locked(t, k, &removed);
 		engine_file_stat(k->file, &st);
 		if (st.version == version && k->writes == writes) {

@@ -44,10 +44,6 @@ void reopen_free(struct reopen *t);
  * because programs that write a name share its draft. */
 void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file,
 		bool writes);
-/* Call it when an open finds that the path has no file any more. True: the open is the first one of
- * an open(2), as far as is known, and ESTALE makes the kernel look the path up again, so that it
- * creates the file if the program wants that. False: the open has been repeated already. */
-bool reopen_retry(struct reopen *t, pid_t thread, const char *path);
 /* Call it when the open(2) of the thread ends without its file: closes the files that are kept for
  * the thread. */
 void reopen_end(struct reopen *t, pid_t thread);

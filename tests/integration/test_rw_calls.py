@@ -114,6 +114,28 @@ def test_a_negative_look_up_does_not_hide_a_new_file(tmp_path):
         assert python(LOOK, pair.path("y")).endswith("10 b'other more'")
 
 
+def test_a_file_that_another_program_has_removed(tmp_path):
+    """The mount has listed the name, and still knows it. An open for writing asks the bucket."""
+    bucket = tmp_path / "bucket"
+    make_bucket(bucket)
+    with Pair(bucket, tmp_path, None, "metadata_ttl=60") as pair:
+        for name in "opened", "made", "truncated":
+            with open(bucket / "home" / name, "wb") as f:
+                f.write(b"other")
+        assert {"opened", "made", "truncated"} <= set(os.listdir(pair.path("")))
+        for name in "opened", "made", "truncated":
+            assert os.stat(pair.path(name)).st_size == 5
+            os.unlink(bucket / "home" / name)
+        with pytest.raises(FileNotFoundError):
+            os.open(pair.path("opened"), os.O_RDWR)
+        with pytest.raises(FileNotFoundError):
+            os.truncate(pair.path("truncated"), 0)
+        with open(pair.path("made"), "ab") as f:
+            f.write(b"mine")
+        with open(bucket / "home/made", "rb") as f:
+            assert f.read() == b"mine"
+
+
 RANDOM_CALLS = """
 import errno, os, random, sys, time
 root, seed = sys.argv[1], int(sys.argv[2])

@@ -138,23 +138,6 @@ static void an_expired_file_is_closed_by_the_next_search(void **state)
 	assert_ptr_equal(reopen_take(t, OTHER, "a", 4, true), &other);
 }
 
-static void an_open_of_a_removed_file_is_tried_again_once(void **state)
-{
-	struct reopen *t = *state;
-	struct engine_file f = {.version = 3};
-	assert_true(reopen_retry(t, ME, "a"));
-	assert_int_equal(kept_version(t, ME, "a"), 0);
-	assert_null(reopen_take(t, ME, "a", 3, true));
-	assert_true(reopen_retry(t, OTHER, "a"));
-	assert_true(reopen_retry(t, ME, "b"));
-	assert_false(reopen_retry(t, ME, "a"));
-	assert_true(reopen_retry(t, ME, "a"));
-	reopen_put(t, ME, "a", &f, true);
-	assert_ptr_equal(reopen_take(t, ME, "a", 3, true), &f);
-	assert_false(reopen_retry(t, OTHER, "a"));
-	assert_false(reopen_retry(t, 0, "a"));
-}
-
 static void any_search_closes_expired_files(void **state)
 {
 	struct reopen *t = *state;
@@ -256,7 +239,6 @@ int main(void)
 		TEST(nothing_is_kept_for_a_thread_without_id),
 		TEST(files_for_writing_are_kept_apart),
 		TEST(an_expired_file_is_closed_by_the_next_search),
-		TEST(an_open_of_a_removed_file_is_tried_again_once),
 		TEST(any_search_closes_expired_files),
 		TEST(a_call_that_has_ended_leaves_no_file_for_the_next_one),
 		TEST(one_file_too_many_closes_the_oldest),
