@@ -538,6 +538,11 @@ print(libc.open(os.fsencode(sys.argv[1]), os.O_WRONLY | os.O_CREAT, 0o666), ctyp
 """
 
 
+def open_drafts(m):
+    with open(m.file(".hsmount/stats"), encoding="utf-8") as f:
+        return json.load(f)["drafts"]["open"]
+
+
 def test_an_interrupt_while_a_file_is_created(tmp_path):
     """The call fails, and no file stays open that no program has."""
     make_bucket(tmp_path / "bucket")
@@ -545,8 +550,7 @@ def test_an_interrupt_while_a_file_is_created(tmp_path):
                "metadata_ttl=0", "debug_fault=delay:2:8000@home/new") as m:
         assert interrupted(m.file("home/new"), CREATING, 1) == f"-1 {errno.EINTR}\n"
         assert mounts.wait_for(lambda: (tmp_path / "bucket/home/new").exists())
-        with open(m.file(".hsmount/stats"), encoding="utf-8") as f:
-            assert json.load(f)["drafts"]["open"] == 0
+        assert mounts.wait_for(lambda: open_drafts(m) == 0)
 
 
 def test_an_interrupt_while_a_file_is_committed(tmp_path):
