@@ -15,6 +15,7 @@ enum {
 	TAG_DLE = '1',
 	TAG_SURROGATE = 's',
 	TAG_LITERAL = 'n',
+	TAG_APART = 'a', /* in no document */
 	/* Estimated memory of a value in Jansson, bytes. */
 	COST_SCALAR = 40,
 	COST_STRING = 64,
@@ -37,6 +38,15 @@ struct pass {
 	struct bytes out;
 	unsigned int depth;
 	uint64_t cost;
+	/* The member that is kept apart. Positions are those in the text that Jansson gets. */
+	const char *member; /* NULL: none */
+	bool at_member;	    /* its name was read, and then nothing but a colon */
+	bool in_member;
+	uint64_t cost_before; /* of the document without it */
+	struct apart {
+		size_t from, to; /* of the object; to is 0: there is none */
+		size_t count;	 /* its members */
+	} apart;
 };
 
 /* The byte at a position; past the end NUL, which no token contains. */
@@ -214,6 +224,56 @@ static int pass_literal(struct pass *p)
 	return rc;
 }
 
+/* ---- the member that is kept apart ---- */
+
+/* Where the byte at pos will be in the text that Jansson gets. */
+static size_t rewritten_pos(const struct pass *p)
+{
+	return p->out.len + p->pos - p->kept;
+}
+
+/* A name of the document was read. Escapes may spell the same name. */
+static void pass_name(struct pass *p, size_t from)
+{
+	const char *text = p->text + from;
+	const size_t n = p->pos - from;
+	if (!p->member || p->depth != 1 || !is_key(p, p->pos))
+		return;
+	auto_json json_t *name = json_loadb(text, n, JSON_DECODE_ANY, NULL);
+	p->at_member = json_is_string(name) && strcmp(json_string_value(name), p->member) == 0;
+}
+
+/* Only one of the values is in memory at a time, so they do not add up. If the name occurs twice,
+ * the earlier object stays in the document. */
+static void begin_apart(struct pass *p)
+{
+	p->cost += (p->apart.to - p->apart.from) * COST_CONTAINER;
+	p->cost_before = p->cost;
+	p->apart = (struct apart){.from = rewritten_pos(p), .to = 0, .count = 1};
+	p->in_member = true;
+}
+
+/* At a byte that is in no string, number or word. */
+static void pass_apart(struct pass *p, char c)
+{
+	const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+	if (c == '{' && p->at_member)
+		begin_apart(p);
+	if (!is_space && c != ':')
+		p->at_member = false;
+	if (c == ',' && p->in_member && p->depth == 2) {
+		p->apart.count++;
+		p->cost = p->cost_before;
+	}
+}
+
+static void end_apart(struct pass *p)
+{
+	p->apart.to = rewritten_pos(p);
+	p->cost = p->cost_before;
+	p->in_member = false;
+}
+
 /* ---- the document ---- */
 
 static int pass_document(struct pass *p, struct err *err)
@@ -222,11 +282,16 @@ static int pass_document(struct pass *p, struct err *err)
 	while (!rc && p->pos < p->n) {
 		char c = p->text[p->pos];
 		if (c == '"') {
+			const size_t from = p->pos;
+			p->at_member = false;
 			rc = pass_string(p);
+			pass_name(p, from);
 		} else if (c == '-' || is_digit(c) || (c >= 'A' && c <= 'Z') ||
 			   (c >= 'a' && c <= 'z')) {
+			p->at_member = false;
 			rc = pass_literal(p);
 		} else {
+			pass_apart(p, c);
 			p->pos++;
 			if (c == ',') {
 				p->cost += COST_SCALAR;
@@ -238,6 +303,8 @@ static int pass_document(struct pass *p, struct err *err)
 						       SCHEMA_JSON_DEPTH);
 			} else if ((c == ']' || c == '}') && p->depth > 0) {
 				p->depth--;
+				if (p->in_member && p->depth == 1)
+					end_apart(p);
 			}
 		}
 		if (p->cost > COST_MAX)
@@ -248,33 +315,142 @@ static int pass_document(struct pass *p, struct err *err)
 	return rc ? err_errno(err, rc, "JSON") : 0;
 }
 
-int schema_json_load(const void *text, size_t n, json_t **doc, struct err *err)
+/* ---- loading ---- */
+
+static int refuse(const json_error_t *why, size_t before, struct err *err)
 {
-	*doc = NULL;
+	if (json_error_code(why) == json_error_out_of_memory)
+		return err_errno(err, -ENOMEM, "JSON");
+	return err_set(err, -EIO, "JSON: %s (near byte %zu)", why->text,
+		       before + (size_t)why->position);
+}
+
+/* Jansson gets the document with a text in place of the object that is kept apart. */
+static int load(const struct piece *all, const struct apart *apart, json_t **doc, struct err *err)
+{
+	static const char mark[] = {'"', '\\', 'u', '0', '0', '1', '0', TAG_APART, '"'};
+	const char *text = all->data;
+	auto_bytes struct bytes rest = {0};
+	json_error_t why;
+	int rc = 0;
+	if (apart->to) {
+		rc = bytes_append(&rest, text, apart->from);
+		if (!rc)
+			rc = bytes_append(&rest, mark, sizeof(mark));
+		if (!rc)
+			rc = bytes_append(&rest, text + apart->to, all->n - apart->to);
+	}
+	if (rc)
+		return err_errno(err, rc, "JSON");
+	*doc = apart->to ? json_loadb((const char *)rest.data, rest.len, 0, &why)
+			 : json_loadb(text, all->n, 0, &why);
+	const bool after = (size_t)why.position > apart->from;
+	if (!*doc)
+		return refuse(&why, after && apart->to ? all->n - rest.len : 0, err);
+	return json_is_object(*doc) ? 0 : err_set(err, -EIO, "JSON: the document is not an object");
+}
+
+/* Whether the document has the member and it is the object that was kept apart. Removes it then. */
+static bool take_mark(json_t *doc, const char *member)
+{
+	const char *mark = json_string_value(json_object_get(doc, member));
+	if (!mark || mark[0] != DLE || mark[1] != TAG_APART)
+		return false;
+	json_object_del(doc, member);
+	return true;
+}
+
+int schema_json_load_apart(const void *text, size_t n, const char *member, struct schema_json *out,
+			   struct err *err)
+{
+	*out = (struct schema_json){0};
 	if (n == 0)
 		return err_set(err, -EIO, "empty document");
 	if (n > SCHEMA_JSON_MAX)
 		return err_set(err, -EIO, "document of %zu bytes, the limit is %d", n,
 			       SCHEMA_JSON_MAX);
-	struct pass p = {.text = text, .n = n};
+	struct pass p = {.text = text, .n = n, .member = member};
 	int rc = pass_document(&p, err);
-	if (!rc) {
-		bool rewritten = p.kept > 0;
-		json_error_t why;
-		*doc = json_loadb(rewritten ? (const char *)p.out.data : p.text,
-				  rewritten ? p.out.len : n, 0, &why);
-		if (!*doc && json_error_code(&why) == json_error_out_of_memory)
-			rc = err_errno(err, -ENOMEM, "JSON");
-		else if (!*doc)
-			rc = err_set(err, -EIO, "JSON: %s (near byte %d)", why.text, why.position);
+	const struct piece all =
+		p.kept ? (struct piece){p.out.data, p.out.len} : (struct piece){text, n};
+	if (!rc)
+		rc = load(&all, &p.apart, &out->doc, err);
+	out->rewritten = p.out;
+	if (!rc && p.apart.to && take_mark(out->doc, member)) {
+		out->apart = (const char *)all.data + p.apart.from;
+		out->apart_len = p.apart.to - p.apart.from;
+		out->apart_count = p.apart.count;
 	}
-	bytes_release(&p.out);
-	if (!rc && !json_is_object(*doc)) {
-		json_decref(*doc);
-		*doc = NULL;
-		rc = err_set(err, -EIO, "JSON: the document is not an object");
+	if (rc) {
+		json_decref(out->doc);
+		bytes_release(&out->rewritten);
+		*out = (struct schema_json){0};
 	}
 	return rc;
+}
+
+int schema_json_load(const void *text, size_t n, json_t **doc, struct err *err)
+{
+	struct schema_json json;
+	const int rc = schema_json_load_apart(text, n, NULL, &json, err);
+	*doc = json.doc;
+	bytes_release(&json.rewritten);
+	return rc;
+}
+
+/* ---- members, one by one ---- */
+
+void schema_json_members_begin(struct schema_json_members *m, const struct schema_json *json)
+{
+	*m = (struct schema_json_members){.text = json->apart, .n = json->apart_len};
+	schema_json_area_mark(&m->mark);
+}
+
+void schema_json_members_end(struct schema_json_members *m)
+{
+	m->name = m->value = NULL;
+	schema_json_area_rewind(&m->mark);
+}
+
+/* Skips space. The byte that follows, which is read; NUL at the end. */
+static char next_byte(struct schema_json_members *m)
+{
+	while (m->pos < m->n && m->text[m->pos] && strchr(" \t\n\r", m->text[m->pos]))
+		m->pos++;
+	return m->pos < m->n ? m->text[m->pos++] : '\0';
+}
+
+static int next_value(struct schema_json_members *m, json_t **out, struct err *err)
+{
+	json_error_t why;
+	*out = json_loadb(m->text + m->pos, m->n - m->pos, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK,
+			  &why);
+	if (!*out)
+		return refuse(&why, m->pos, err);
+	m->pos += (size_t)why.position;
+	return 0;
+}
+
+int schema_json_next(struct schema_json_members *m, struct err *err)
+{
+	const bool first = m->pos == 0;
+	schema_json_members_end(m);
+	if (first)
+		next_byte(m); /* the opening brace */
+	char c = next_byte(m);
+	if (c == '}' && m->pos == m->n)
+		return 0;
+	if (!first)
+		c = c == ',' ? next_byte(m) : '\0';
+	if (c != '"')
+		return err_set(err, -EIO, "JSON: a name or \"}\" expected");
+	m->pos--;
+	int rc = next_value(m, &m->name, err);
+	if (!rc && next_byte(m) != ':')
+		rc = err_set(err, -EIO, "JSON: \":\" expected");
+	if (!rc)
+		rc = next_value(m, &m->value, err);
+	return rc ? rc : 1;
 }
 
 /* ---- decoding ---- */

@@ -31,6 +31,8 @@
 #include <hsmount/err.h>
 #include <base/mem.h>
 
+#include "json_memory.h"
+
 static inline void cleanup_json(json_t **j)
 {
 	json_decref(*j);
@@ -40,6 +42,36 @@ static inline void cleanup_json(json_t **j)
 /* Parses a whole document, which must be an object. *doc is the caller's (json_decref()). If a
  * member occurs twice, the last one counts. -EIO: malformed or above a limit; -ENOMEM. */
 int schema_json_load(const void *text, size_t n, json_t **doc, struct err *err);
+
+/* A document without one of its members, an object that may have a million members. In Jansson's
+ * memory, they would take ten times as many bytes as their text. */
+struct schema_json {
+	json_t *doc;
+	struct bytes rewritten; /* the memory of the text below, if the pass has changed anything */
+	const char *apart;	/* the text of the object, which has been delimited but not checked;
+				 * NULL: the document has no such member, or doc has something else
+				 * in its place */
+	size_t apart_len;
+	size_t apart_count; /* its members, at most; at least 1 */
+};
+/* As schema_json_load(), but an object that is the value of this member of the document is kept
+ * apart. doc and rewritten are the caller's. The text must outlive them. */
+int schema_json_load_apart(const void *text, size_t n, const char *member, struct schema_json *out,
+			   struct err *err);
+
+/* The members of the object that was kept apart, in the order of the text. A name may occur twice.
+ * An area of json_memory.h is active: it holds one member at a time. */
+struct schema_json_members {
+	json_t *name, *value; /* valid until the next call */
+	const char *text;
+	size_t n, pos;
+	struct schema_json_mark mark;
+};
+void schema_json_members_begin(struct schema_json_members *m, const struct schema_json *json);
+/* 1: name and value are those of the next member; 0: there are no more; -EIO: the text is
+ * malformed; -ENOMEM. */
+int schema_json_next(struct schema_json_members *m, struct err *err);
+void schema_json_members_end(struct schema_json_members *m);
 
 /* Decoded text. */
 struct schema_text {

@@ -75,10 +75,23 @@ void schema_json_area_begin(struct schema_json_area *area)
 	active = area;
 }
 
+void schema_json_area_mark(struct schema_json_mark *mark)
+{
+	assert(active);
+	*mark = (struct schema_json_mark){active->n, active->used};
+}
+
+void schema_json_area_rewind(const struct schema_json_mark *mark)
+{
+	assert(active);
+	while (active->n > mark->n)
+		free(active->blocks[--active->n]);
+	active->used = mark->used;
+}
+
 void schema_json_area_end(struct schema_json_area *area)
 {
 	assert(active == area);
+	schema_json_area_rewind(&(struct schema_json_mark){0});
 	active = NULL;
-	for (size_t i = 0; i < area->n; i++)
-		free(area->blocks[i]);
 }

@@ -24,4 +24,12 @@ struct schema_json_area {
 void schema_json_area_begin(struct schema_json_area *area);
 void schema_json_area_end(struct schema_json_area *area);
 
+/* A place in the area that is active. schema_json_area_rewind() ends what was allocated after it.
+ */
+struct schema_json_mark {
+	size_t n, used;
+};
+void schema_json_area_mark(struct schema_json_mark *mark);
+void schema_json_area_rewind(const struct schema_json_mark *mark);
+
 #endif

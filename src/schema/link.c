@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/checksum.h>
 #include <base/utf8.h>
 
 static int parse_hard(struct schema_ctx *ctx, const json_t *v, struct link *l, struct err *err)
@@ -145,37 +146,124 @@ static void sort(struct link *links, uint32_t n)
 	}
 }
 
-int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err)
+/* ---- names that occur twice ---- */
+
+/* The names as the document has them, without escapes. */
+struct names {
+	struct bytes text;
+	struct name {
+		uint32_t hash;
+		uint32_t at;   /* in text */
+		uint32_t link; /* OBJECT_NONE: it is left out */
+	} * v;		       /* in the order of the document */
+	uint32_t n;
+};
+
+static int add_name(struct names *names, const json_t *name, uint32_t link)
 {
-	json_t *all = json_object_get(doc, "links");
-	const char *key;
-	json_t *v;
-	o->group.links_ordered = true;
-	if (!all || json_is_null(all))
-		return 0;
-	if (!json_is_object(all))
-		return err_set(err, -EIO, "links: not an object");
-	size_t n = json_object_size(all);
-	o->group.links = arena_array(ctx->arena, n ? n : 1, sizeof(*o->group.links));
-	if (n > UINT32_MAX || !o->group.links)
-		return err_errno(err, -ENOMEM, "links");
-	json_object_foreach(all, key, v)
-	{
-		struct link *l = &o->group.links[o->group.nlinks];
-		struct err why = ERR_INIT;
-		*l = (struct link){0};
-		int rc = schema_link_name(ctx, key, v, &l->name, &l->utf8, &why);
-		if (!rc)
-			rc = parse_link(ctx, v, l, &why);
-		if (rc == -ENOMEM) {
-			err_copy(err, &why);
-			return err_wrap(err, rc, "link \"%.200s\"", key);
-		}
-		if (rc)
-			schema_skip(ctx, "link", l->name ? l->name : key, &why);
-		else
-			o->group.nlinks++;
+	const char *text = json_string_value(name);
+	const size_t n = json_string_length(name);
+	names->v[names->n++] = (struct name){
+		.hash = checksum_lookup3(text, n, 0),
+		.at = (uint32_t)names->text.len,
+		.link = link,
+	};
+	return bytes_append(&names->text, text, n + 1);
+}
+
+static int order_of_names(const struct name *x, const struct name *y, const char *text)
+{
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return strcmp(text + x->at, text + y->at);
+}
+
+static int compare_names(const void *a, const void *b, void *text)
+{
+	const struct name *x = a, *y = b;
+	const int order = order_of_names(x, y, text);
+	return order ? order : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Of links whose names are the same, the last one counts, also if it is left out. */
+static void drop_earlier(struct names *names, struct object *o)
+{
+	const char *text = (const char *)names->text.data;
+	struct link *links = o->group.links;
+	uint32_t kept = 0;
+	qsort_r(names->v, names->n, sizeof(*names->v), compare_names, names->text.data);
+	for (uint32_t i = 1; i < names->n; i++) {
+		const struct name *earlier = &names->v[i - 1];
+		if (earlier->link != OBJECT_NONE &&
+		    order_of_names(earlier, &names->v[i], text) == 0)
+			links[earlier->link].name = NULL;
 	}
-	sort(o->group.links, o->group.nlinks);
+	for (uint32_t i = 0; i < o->group.nlinks; i++)
+		if (links[i].name)
+			links[kept++] = links[i];
+	o->group.nlinks = kept;
+}
+
+/* ---- all links ---- */
+
+/* Appends the link, or reports why it is left out. */
+static int add_link(struct schema_ctx *ctx, const char *key, const json_t *v, struct object *o,
+		    struct err *err)
+{
+	struct link *l = &o->group.links[o->group.nlinks];
+	struct err why = ERR_INIT;
+	*l = (struct link){0};
+	int rc = schema_link_name(ctx, key, v, &l->name, &l->utf8, &why);
+	if (!rc)
+		rc = parse_link(ctx, v, l, &why);
+	if (rc == -ENOMEM) {
+		err_copy(err, &why);
+		return err_wrap(err, rc, "link \"%.200s\"", key);
+	}
+	if (rc)
+		schema_skip(ctx, "link", l->name ? l->name : key, &why);
+	else
+		o->group.nlinks++;
 	return 0;
+}
+
+static int add_links(struct schema_ctx *ctx, struct schema_json_members *m, struct names *names,
+		     struct object *o, struct err *err)
+{
+	int rc;
+	while ((rc = schema_json_next(m, err)) > 0) {
+		const uint32_t n = o->group.nlinks;
+		rc = add_link(ctx, json_string_value(m->name), m->value, o, err);
+		if (rc)
+			return rc;
+		if (add_name(names, m->name, n < o->group.nlinks ? n : OBJECT_NONE))
+			return err_errno(err, -ENOMEM, "links");
+	}
+	return rc;
+}
+
+int schema_links(struct schema_ctx *ctx, const struct schema_json *json, struct object *o,
+		 struct err *err)
+{
+	const json_t *other = json_object_get(json->doc, "links");
+	const size_t most = json->apart_count;
+	struct schema_json_members m;
+	struct names names = {0};
+	o->group.links_ordered = true;
+	if (!json->apart)
+		return !other || json_is_null(other) ? 0
+						     : err_set(err, -EIO, "links: not an object");
+	o->group.links = arena_array(ctx->arena, most, sizeof(*o->group.links));
+	names.v = malloc(most * sizeof(*names.v));
+	schema_json_members_begin(&m, json);
+	int rc = o->group.links && names.v ? add_links(ctx, &m, &names, o, err)
+					   : err_errno(err, -ENOMEM, "links");
+	schema_json_members_end(&m);
+	if (!rc) {
+		drop_earlier(&names, o);
+		sort(o->group.links, o->group.nlinks);
+	}
+	bytes_release(&names.text);
+	free(names.v);
+	return rc;
 }

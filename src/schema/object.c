@@ -32,14 +32,15 @@ static int check_id(const json_t *doc, const char *member, const struct schema_i
 	return 0;
 }
 
-static int parse_kind(struct schema_ctx *ctx, const json_t *doc, const struct schema_id *id,
-		      struct object *o, struct err *err)
+static int parse_kind(struct schema_ctx *ctx, const struct schema_json *json,
+		      const struct schema_id *id, struct object *o, struct err *err)
 {
+	const json_t *doc = json->doc;
 	uint32_t committed;
 	int rc;
 	switch (o->kind) {
 	case OBJECT_GROUP:
-		return schema_links(ctx, doc, o, err);
+		return schema_links(ctx, json, o, err);
 	case OBJECT_DATASET:
 		return schema_dataset(ctx, doc, id, o, err);
 	case OBJECT_DATATYPE:
@@ -50,14 +51,12 @@ static int parse_kind(struct schema_ctx *ctx, const json_t *doc, const struct sc
 }
 
 static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
-			  const struct schema_id *root, const void *json, size_t n,
+			  const struct schema_id *root, const struct schema_json *json,
 			  struct object *o, struct err *err)
 {
-	json_t *doc = NULL; /* in the area */
+	const json_t *doc = json->doc;
 	char text[SCHEMA_ID_MAX];
-	int rc = schema_json_load(json, n, &doc, err);
-	if (!rc)
-		rc = check_id(doc, "id", id, err);
+	int rc = check_id(doc, "id", id, err);
 	if (!rc)
 		rc = check_id(doc, "root", root, err);
 	if (rc)
@@ -69,7 +68,7 @@ static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
 	o->created_ns = schema_time_ns(json_object_get(doc, "created"));
 	o->modified_ns = schema_time_ns(json_object_get(doc, "lastModified"));
 	o->attrs_ordered = schema_tracks_order(json_object_get(doc, "creationProperties"));
-	rc = parse_kind(ctx, doc, id, o, err);
+	rc = parse_kind(ctx, json, id, o, err);
 	if (!rc)
 		rc = schema_attributes(ctx, doc, o, err);
 	return rc ? rc : schema_dimension_scale(ctx, doc, o, err);
@@ -93,9 +92,13 @@ int schema_object_parse(struct arena *a, const struct schema_id *id, const struc
 		.compares = SCHEMA_COMPARES_MAX,
 	};
 	struct schema_json_area area;
+	struct schema_json doc;
 	*out = (struct object){.kind = id->kind};
 	schema_json_area_begin(&area);
-	int rc = parse_document(&ctx, id, root, json, n, out, &why);
+	int rc = schema_json_load_apart(json, n, "links", &doc, &why);
+	if (!rc)
+		rc = parse_document(&ctx, id, root, &doc, out, &why);
+	bytes_release(&doc.rewritten);
 	schema_json_area_end(&area);
 	bytes_release(&ctx.text);
 	bytes_release(&ctx.stack);

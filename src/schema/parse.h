@@ -101,7 +101,9 @@ int schema_stream(struct schema_ctx *ctx, const struct dtype *t, uint64_t n, con
 /* attr.c, link.c, pipeline.c, served.c, dataset.c: parsers that read members of the whole document.
  */
 int schema_attributes(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
-int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
+/* json: the document, of which "links" is kept apart. */
+int schema_links(struct schema_ctx *ctx, const struct schema_json *json, struct object *o,
+		 struct err *err);
 /* The name of the link that a member of "links" describes. */
 int schema_link_name(struct schema_ctx *ctx, const char *key, const json_t *v, const char **out,
 		     bool *utf8, struct err *err);

@@ -2,7 +2,7 @@
 /*
  * Documents of groups, datasets and datatypes: accepted ones satisfy data/object.h (sizes, slots,
  * names, order), parsing them twice gives the same bytes, and the keys of a dataset's chunks are
- * recognised.
+ * recognised. Links are the same, read one by one, as those that Jansson finds in the document.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include <schema/schema.h>
 
 #include "schema/hsds2.h"
+#include "schema/json.h"
 #include "schema/object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -132,8 +133,55 @@ static void check_same(const struct object *a, const struct object *b)
 	}
 }
 
+/* right: for each name, 1 if its last value is that of the whole document. It is not in the area,
+ * so only its numbers are changed. */
+static int compare_members(const struct schema_json *json, const json_t *whole, json_t *right)
+{
+	struct schema_json_members m;
+	struct err err = ERR_INIT;
+	int rc;
+	schema_json_members_begin(&m, json);
+	while ((rc = schema_json_next(&m, &err)) > 0) {
+		const char *name = json_string_value(m.name);
+		const json_t *value = json_object_get(whole, name);
+		require(!right || value);
+		if (right)
+			json_integer_set(json_object_get(right, name), json_equal(m.value, value));
+	}
+	require(rc == 0 || err.msg[0] != '\0');
+	schema_json_members_end(&m);
+	return rc;
+}
+
+static void check_apart(const uint8_t *data, size_t size)
+{
+	struct schema_json json;
+	struct schema_json_area area;
+	json_t *whole = NULL, *value, *right = NULL;
+	const char *name;
+	const int rc = schema_json_load(data, size, &whole, NULL);
+	json_t *links = json_object_get(whole, "links");
+	if (json_is_object(links))
+		right = json_object();
+	json_object_foreach(links, name, value) json_object_set_new(right, name, json_integer(0));
+	schema_json_area_begin(&area);
+	int apart_rc = schema_json_load_apart(data, size, "links", &json, NULL);
+	require(!apart_rc || (!json.doc && !json.apart));
+	if (rc == 0)
+		require(apart_rc == 0 && (json.apart != NULL) == json_is_object(links));
+	if (json.apart)
+		apart_rc = compare_members(&json, links, right);
+	require(rc == apart_rc);
+	bytes_release(&json.rewritten);
+	schema_json_area_end(&area);
+	json_object_foreach(right, name, value) require(json_integer_value(value) == 1);
+	json_decref(right);
+	json_decref(whole);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	check_apart(data, size);
 	struct schema_id id = id_of(data, size, "\"id\"", "g-00000000-00000000-0000-000000-000000");
 	struct schema_id root =
 		id_of(data, size, "\"root\"", "g-00000000-00000000-8888-888888-888888");

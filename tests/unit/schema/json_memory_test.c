@@ -75,6 +75,41 @@ static void a_large_document(void **state)
 	schema_json_area_end(&area);
 }
 
+/* However many members it has, one of them is in memory at a time. */
+static void members_one_by_one(void **state)
+{
+	enum { N = 20000 };
+	struct schema_json_area area;
+	struct schema_json_members m;
+	struct schema_json json;
+	auto_bytes struct bytes text = {0};
+	char member[64];
+	int n = 0, rc;
+	(void)state;
+	assert_int_equal(bytes_append(&text, "{\"all\": {", 9), 0);
+	for (int i = 0; i < N; i++) {
+		snprintf(member, sizeof(member), "%s\"%d\": {\"number\": [%d]}", i ? ", " : "", i,
+			 i);
+		assert_int_equal(bytes_append(&text, member, strlen(member)), 0);
+	}
+	assert_int_equal(bytes_append(&text, "}}", 2), 0);
+	schema_json_area_begin(&area);
+	assert_int_equal(schema_json_load_apart(text.data, text.len, "all", &json, NULL), 0);
+	assert_int_equal(json_object_size(json.doc), 0);
+	assert_int_equal(json.apart_count, N);
+	schema_json_members_begin(&m, &json);
+	while ((rc = schema_json_next(&m, NULL)) > 0) {
+		const json_t *value = json_array_get(json_object_get(m.value, "number"), 0);
+		assert_int_equal(atoi(json_string_value(m.name)), n);
+		assert_int_equal(json_integer_value(value), n++);
+	}
+	schema_json_members_end(&m);
+	assert_int_equal(rc, 0);
+	assert_int_equal(n, N);
+	assert_int_equal(area.n, 1);
+	schema_json_area_end(&area);
+}
+
 /* A document that cannot be parsed leaves nothing behind. */
 static void a_damaged_document(void **state)
 {
@@ -92,6 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_document_ends_with_its_area),
 		cmocka_unit_test(a_large_document),
+		cmocka_unit_test(members_one_by_one),
 		cmocka_unit_test(a_damaged_document),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

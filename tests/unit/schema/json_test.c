@@ -50,6 +50,49 @@ static void last_member_wins(void **state)
 	parsed_release(&p);
 }
 
+static void the_last_of_each_name_wins(void **state)
+{
+#define SOFT(name, path) "\"" name "\":{\"class\":\"H5L_TYPE_SOFT\",\"h5path\":\"" path "\"}"
+	static const struct {
+		const char *members, *name, *path; /* of the only link; NULL: there is none */
+		unsigned int skips;
+	} rows[] = {
+		{"\"links\":{" SOFT("a", "x") "," SOFT("a", "y") "}", "a", "y", 0},
+		{"\"links\":{" SOFT("a", "x") "," SOFT("\\u0061", "y") "}", "a", "y", 0},
+		{"\"links\":{" SOFT("\\u0061", "x") ",\"a\":{}}", NULL, NULL, 1},
+		{"\"links\":{\"a\":{}," SOFT("a", "y") "}", "a", "y", 1},
+		{"\"links\":{" SOFT("a", "x") "," SOFT("a", "y") "," SOFT("a", "z") "}", "a", "z",
+		 0},
+		{"\"l\\u0069nks\":{" SOFT("a", "x") "}", "a", "x", 0},
+		{"\"links\":{" SOFT("a", "x") "},\"l\\u0069nks\":{}", NULL, NULL, 0},
+		{"\"links\":{},\"links\" \t\n:\r {" SOFT("a", "x") "}", "a", "x", 0},
+		{"\"links\":{" SOFT("a", "x") "},\"links\":null", NULL, NULL, 0},
+		{"\"links\":null,\"links\":{" SOFT("a", "x") "}", "a", "x", 0},
+		{"\"other\":{\"links\":{" SOFT("a", "x") "}}", NULL, NULL, 0},
+		{"\"other\":[\"links\",{" SOFT("a", "x") "}]", NULL, NULL, 0},
+		{"\"links\":{" SOFT("links", "links") "}", "links", "links", 0},
+		{"\"x\":NaN,\"links\":{" SOFT("\\u0000", "x") "," SOFT("a", "x") "},\"y\":NaN", "a",
+		 "x", 1},
+		{"\"links\" : { } ", NULL, NULL, 0},
+	};
+#undef SOFT
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct parsed p = parse_group(rows[i].members);
+		if (p.rc)
+			fail_msg("%s: %s", rows[i].members, p.err.msg);
+		assert_int_equal(p.skips, rows[i].skips);
+		assert_int_equal(p.o.group.nlinks, rows[i].name ? 1 : 0);
+		if (rows[i].name) {
+			assert_string_equal(p.o.group.links[0].name, rows[i].name);
+			assert_string_equal(p.o.group.links[0].path, rows[i].path);
+		}
+		parsed_release(&p);
+	}
+	struct parsed p = parse_group("\"links\":[]");
+	assert_contains(p.err.msg, "links: not an object");
+	parsed_release(&p);
+}
+
 /* Text that Python's JSON parser refuses is refused here, too: the lexical pass must not make it
  * legal.
  */
@@ -84,6 +127,26 @@ static void refuses_malformed(void **state)
 		"\"x\":\"open\\u",
 		"\"x\":tru",
 		"\"x\":1}}",
+		"\"links\":{\"a\":}",
+		"\"links\":{\"a\":{},}",
+		"\"links\":{,}",
+		"\"links\":{\"a\" {}}",
+		"\"links\":{\"a\":{} \"b\":{}}",
+		"\"links\":{\"a\":{}]",
+		"\"links\":{\"a\":[}}",
+		"\"links\":{\"a\":{}",
+		"\"links\":{a:{}}",
+		"\"links\":{1:{}}",
+		"\"links\":{}{}",
+		"\"links\":{} {\"a\":{}}",
+		"\"links\" {}",
+		"\"links\"::{}",
+		"\"links\":,{}",
+		"\"x\":\"links\":{}",
+		"\"links\":{\"a\":\"\x10"
+		"a\"}",
+		"\"links\":\"\x10"
+		"a\"",
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct parsed p = parse_group(bad[i]);
@@ -153,8 +216,11 @@ static void memory_of_values_is_limited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(link_names_survive),	       cmocka_unit_test(last_member_wins),
-		cmocka_unit_test(refuses_malformed),	       cmocka_unit_test(depth_is_limited),
+		cmocka_unit_test(link_names_survive),
+		cmocka_unit_test(last_member_wins),
+		cmocka_unit_test(the_last_of_each_name_wins),
+		cmocka_unit_test(refuses_malformed),
+		cmocka_unit_test(depth_is_limited),
 		cmocka_unit_test(memory_of_values_is_limited),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
