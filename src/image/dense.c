@@ -18,7 +18,7 @@
 
 enum { NODE_SIZE = 512, HEAP_ID_MAX = 8 };
 
-/* One link or attribute in the heap. */
+/* One link or attribute in the heap. They are in creation order. */
 struct entry {
 	const char *name;
 	uint32_t hash;
@@ -122,26 +122,31 @@ static uint32_t hash_of(const struct entry *entry)
 	return checksum_lookup3(entry->name, strlen(entry->name), 0);
 }
 
+/* The place of an entry in the tree of names. */
+struct place {
+	uint32_t hash, corder;
+};
+
 /* Order of name trees: by hash, then by name. */
-static int by_hash(const void *a, const void *b)
+static int by_hash(const void *a, const void *b, void *entries)
 {
-	const struct entry *x = a, *y = b;
+	const struct place *x = a, *y = b;
+	const struct entry *all = entries;
 	if (x->hash != y->hash)
 		return x->hash < y->hash ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return strcmp(all[x->corder].name, all[y->corder].name);
 }
 
-/* The creation order of the n entries is 0 … n - 1. Each exchange puts one into its place. */
-static void sort_by_corder(struct entry *entries, uint32_t n)
+/* NULL: out of memory. */
+static struct place *sort_by_hash(struct entry *entries, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		while (entries[i].corder != i) {
-			struct entry *place = &entries[entries[i].corder];
-			const struct entry other = *place;
-			*place = entries[i];
-			entries[i] = other;
-		}
-	}
+	struct place *places = malloc(n * sizeof(*places));
+	if (!places)
+		return NULL;
+	for (uint32_t i = 0; i < n; i++)
+		places[i] = (struct place){.hash = entries[i].hash, .corder = i};
+	qsort_r(places, n, sizeof(*places), by_hash, entries);
+	return places;
 }
 
 /* The records are described in h5/btree2.h. */
@@ -166,8 +171,10 @@ static void put_record(struct emit *e, enum h5_bt2_type type, const struct entry
 	}
 }
 
+/* order: NULL for that of creation. */
 static int encode_tree(struct emit *e, enum h5_bt2_type type, uint16_t record_size,
-		       struct entry *entries, uint32_t n, uint64_t addr, struct err *err)
+		       const struct entry *entries, const struct place *order, uint32_t n,
+		       uint64_t addr, struct err *err)
 {
 	size_t len = (size_t)n * record_size;
 	auto_free uint8_t *records = malloc(len);
@@ -175,7 +182,7 @@ static int encode_tree(struct emit *e, enum h5_bt2_type type, uint16_t record_si
 		return err_set(err, -ENOMEM, "out of memory: %u index records", n);
 	struct emit r = emit_to(records, len);
 	for (uint32_t i = 0; i < n; i++)
-		put_record(&r, type, &entries[i]);
+		put_record(&r, type, &entries[order ? order[i].corder : i]);
 	h5_bt2_encode(e,
 		      &(struct h5_bt2){.type = type,
 				       .node_size = NODE_SIZE,
@@ -192,12 +199,13 @@ static int encode_storage(struct emit *e, const struct kind *k, struct entry *en
 {
 	const struct dense_addrs at = addrs_of(k, addr, n, ordered);
 	size_t from = e->pos;
-	qsort(entries, n, sizeof(*entries), by_hash);
-	int rc = encode_tree(e, k->names, k->name_size, entries, n, at.names, err);
+	auto_free struct place *by_name = sort_by_hash(entries, n);
+	if (!by_name)
+		return err_set(err, -ENOMEM, "out of memory: %u names", n);
+	int rc = encode_tree(e, k->names, k->name_size, entries, by_name, n, at.names, err);
 	emit_align(e, from, 8);
 	if (!rc && ordered) {
-		sort_by_corder(entries, n);
-		rc = encode_tree(e, k->corders, k->corder_size, entries, n, at.corders, err);
+		rc = encode_tree(e, k->corders, k->corder_size, entries, NULL, n, at.corders, err);
 		emit_align(e, from, 8);
 	}
 	if (!rc) {
