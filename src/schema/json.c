@@ -310,6 +310,9 @@ static int pass_document(struct pass *p, struct err *err)
 		if (p->cost > COST_MAX)
 			return err_set(err, -EIO, "JSON document with too many values");
 	}
+	/* Jansson would read it as a whole, whatever memory it takes. */
+	if (!rc && p->in_member)
+		return err_set(err, -EIO, "JSON: the document ends within \"%s\"", p->member);
 	if (!rc && p->kept > 0)
 		rc = bytes_append(&p->out, p->text + p->kept, p->n - p->kept);
 	return rc ? err_errno(err, rc, "JSON") : 0;

@@ -203,6 +203,29 @@ static void expect_too_many_values(const char *unit, size_t n)
 	parsed_release(&p);
 }
 
+/* A document with 44 MB of links that all together would take too much memory, and then `end`. */
+static void expect_large_links(const char *end, int rc, const char *why)
+{
+	enum { LINKS = 440, VALUES = 33000, ROOM = LINKS * (3 * VALUES + 16) + 512 };
+	char *text = malloc(ROOM);
+	assert_non_null(text);
+	int n = snprintf(text, ROOM, "{" HEAD(GROUP_ID) ",\"links\":{");
+	for (int i = 0; i < LINKS; i++) {
+		n += snprintf(text + n, (size_t)(ROOM - n), "%s\"%d\":[", i ? "," : "", i);
+		for (int k = 0; k < VALUES; k++, n += 3)
+			memcpy(text + n, "[],", 3);
+		memcpy(text + n - 1, "]", 1);
+	}
+	n += snprintf(text + n, (size_t)(ROOM - n), "%s", end);
+	struct parsed p = parse_bytes(GROUP_ID, text, (size_t)n);
+	free(text);
+	assert_int_equal(p.rc, rc);
+	assert_int_equal(p.skips, rc ? 0 : LINKS);
+	if (rc)
+		assert_contains(p.err.msg, why);
+	parsed_release(&p);
+}
+
 static void memory_of_values_is_limited(void **state)
 {
 	expect_too_many_values("[]", 40 << 20);
@@ -211,6 +234,11 @@ static void memory_of_values_is_limited(void **state)
 	/* A string costs a value and its length, the comma another value: none of the three can be
 	 * left out of the sum. */
 	expect_too_many_values("\"\",", 3 * 20400000);
+	/* Of the links, one is in memory at a time. If the document is damaged or has them twice,
+	 * all of them would be. */
+	expect_large_links("}}", 0, NULL);
+	expect_large_links("", -EIO, "the document ends within \"links\"");
+	expect_large_links("},\"links\":{}}", -EIO, "too many values");
 }
 
 int main(void)
