@@ -372,6 +372,9 @@ int schema_json_load_apart(const void *text, size_t n, const char *member, struc
 	if (n > SCHEMA_JSON_MAX)
 		return err_set(err, -EIO, "document of %zu bytes, the limit is %d", n,
 			       SCHEMA_JSON_MAX);
+	/* Jansson reads a number that a NUL follows as if the NUL were not there. */
+	if (memchr(text, '\0', n))
+		return err_set(err, -EIO, "JSON: it contains the byte 0");
 	struct pass p = {.text = text, .n = n, .member = member};
 	int rc = pass_document(&p, err);
 	const struct piece all =

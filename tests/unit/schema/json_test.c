@@ -158,7 +158,8 @@ static void refuses_malformed(void **state)
 	static const struct {
 		const char *text;
 		size_t n;
-	} whole[] = {{"", 0}, {"[]", 2}, {"1", 1}, {"NaN", 3}, {"{}\0", 3}, {"{} {}", 5}, {" ", 1}};
+	} whole[] = {{"", 0},	  {"[]", 2},	{"1", 1}, {"NaN", 3},
+		     {"{}\0", 3}, {"{} {}", 5}, {" ", 1}, {"{\"x\":1\0}", 8}};
 	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
 		struct parsed p = parse_bytes(GROUP_ID, whole[i].text, whole[i].n);
 		assert_int_equal(p.rc, -EIO);
