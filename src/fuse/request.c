@@ -83,16 +83,22 @@ static bool schedule_locked(struct requests *t, const struct request *r)
 	return true;
 }
 
+static uint64_t patience_of(const struct request *r)
+{
+	if (r->repeated)
+		return 0;
+	return r->cancel ? REQUEST_READ_PATIENCE_NS : REQUEST_PATIENCE_NS;
+}
+
 /* libfuse calls this once: in the thread that receives the interrupt, or within
  * fuse_req_interrupt_func() if the interrupt arrived earlier. */
 static void on_interrupt(fuse_req_t req, void *arg)
 {
 	struct request *r = arg;
 	struct requests *t = r->table;
-	const uint64_t patience = r->cancel ? REQUEST_READ_PATIENCE_NS : REQUEST_PATIENCE_NS;
-	const uint64_t now = t->clock();
+	const uint64_t deadline = t->clock() + patience_of(r);
 	pthread_mutex_lock(&t->lock);
-	r->deadline = min_u64(r->deadline, r->repeated ? now : now + patience);
+	r->deadline = min_u64(r->deadline, deadline);
 	const bool wake = schedule_locked(t, r);
 	pthread_mutex_unlock(&t->lock);
 	/* From here on r may be invalid, because its request may have ended. */
@@ -108,13 +114,15 @@ void request_begin_read(struct requests *t, struct request *r, fuse_req_t req, u
 		.req = req,
 		.cancel = cancel,
 		.subject = subject,
-		.deadline = read_ahead ? t->clock() + REQUEST_READ_PATIENCE_NS : UINT64_MAX,
+		.deadline = UINT64_MAX,
 	};
 	pthread_mutex_lock(&t->lock);
 	r->repeated = subject && t->ended_early == subject;
 	if (r->repeated)
 		t->ended_early = 0;
 	pthread_mutex_unlock(&t->lock);
+	if (read_ahead)
+		r->deadline = t->clock() + patience_of(r);
 	/* libfuse locks the request during this call. As soon as the request is listed, the
 	 * watchdog can reply, which frees the request. So this call comes first. */
 	fuse_req_interrupt_func(req, on_interrupt, r);

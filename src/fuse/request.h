@@ -24,10 +24,10 @@
  * programs would end one after the other. So an interrupted request has no patience if it repeats
  * the last request that was cancelled or answered early.
  *
- * Read-ahead is treated as if it were interrupted when it begins. A program that waits for pages
- * which the kernel reads ahead can be killed, but the kernel does not report its other signals.
- * When read-ahead fails, the kernel requests the page again for the program, and it does report
- * interrupts of that request.
+ * Read-ahead is treated in all this as if it were interrupted when it begins. A program that waits
+ * for pages which the kernel reads ahead can be killed, but the kernel does not report its other
+ * signals. When read-ahead fails, the kernel requests the page again for the program, and it does
+ * report interrupts of that request.
  *
  * Any thread.
  */

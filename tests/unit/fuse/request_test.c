@@ -297,6 +297,25 @@ static void a_request_that_repeats_one_that_ended_early_has_no_patience(void **s
 	}
 }
 
+static void read_ahead_that_repeats_it_has_no_patience_either(void **state)
+{
+	struct requests *t = ((struct fixture *)*state)->t;
+	struct fuse_req req = FUSE_REQ;
+	for (int i = 0; i < 2; i++) {
+		struct cancel cancel;
+		struct request r;
+		cancel_init(&cancel);
+		request_begin_read(t, &r, &req, 11, &cancel, true);
+		requests_expire(t);
+		assert_int_equal(cancel_is_fired(&cancel), i == 1);
+		now_ns += REQUEST_READ_PATIENCE_NS;
+		requests_expire(t);
+		assert_true(cancel_is_fired(&cancel));
+		assert_true(request_end(&r));
+		cancel_release(&cancel);
+	}
+}
+
 static void only_the_next_request_is_a_repetition(void **state)
 {
 	struct requests *t = ((struct fixture *)*state)->t;
@@ -392,6 +411,7 @@ int main(void)
 		TEST(read_ahead_is_cancelled_without_an_interrupt),
 		TEST(an_earlier_deadline_wakes_the_watchdog_again),
 		TEST(a_request_that_repeats_one_that_ended_early_has_no_patience),
+		TEST(read_ahead_that_repeats_it_has_no_patience_either),
 		TEST(only_the_next_request_is_a_repetition),
 		TEST(the_end_of_the_session_cancels_reads_and_nothing_else),
 		TEST(requests_end_while_others_expire),
