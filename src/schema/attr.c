@@ -59,14 +59,10 @@ int schema_attributes(struct schema_ctx *ctx, const json_t *doc, struct object *
 			rc = err_set(&why, -EIO, "the name is empty");
 		if (!rc)
 			rc = parse_attribute(ctx, v, a, &why);
-		if (rc == -ENOMEM) {
-			err_copy(err, &why);
-			return err_wrap(err, rc, "attribute \"%.200s\"", key);
-		}
+		rc = schema_part(ctx, "attribute", a->name ? a->name : key, rc, &why, &o->nattrs,
+				 err);
 		if (rc)
-			schema_skip(ctx, "attribute", a->name ? a->name : key, &why);
-		else
-			o->nattrs++;
+			return rc;
 	}
 	if (o->nattrs > 1)
 		qsort(o->attrs, o->nattrs, sizeof(*o->attrs), compare);

@@ -20,6 +20,7 @@ enum {
 	COST_SCALAR = 40,
 	COST_STRING = 64,
 	COST_CONTAINER = 120,
+	COST_APART = 120, /* what the caller makes of a member that is kept apart */
 	/* Longer numbers may be out of the range of int64_t or double. They become text, which
 	 * number.c parses. */
 	INT_DIGITS = 19, /* of INT64_MAX */
@@ -45,7 +46,6 @@ struct pass {
 	uint64_t cost_before; /* of the document without it */
 	struct apart {
 		size_t from, to; /* of the object; to is 0: there is none */
-		size_t count;	 /* its members */
 	} apart;
 };
 
@@ -239,17 +239,20 @@ static void pass_name(struct pass *p, size_t from)
 	const size_t n = p->pos - from;
 	if (!p->member || p->depth != 1 || !is_key(p, p->pos))
 		return;
-	auto_json json_t *name = json_loadb(text, n, JSON_DECODE_ANY, NULL);
+	struct schema_json_mark mark;
+	schema_json_area_mark(&mark);
+	const json_t *name = json_loadb(text, n, JSON_DECODE_ANY, NULL);
 	p->at_member = json_is_string(name) && strcmp(json_string_value(name), p->member) == 0;
+	schema_json_area_rewind(&mark);
 }
 
-/* Only one of the values is in memory at a time, so they do not add up. If the name occurs twice,
- * the earlier object stays in the document. */
+/* Only one of the values is in memory at a time, so what they cost does not add up. If the name
+ * occurs twice, the earlier object stays in the document. */
 static void begin_apart(struct pass *p)
 {
 	p->cost += (p->apart.to - p->apart.from) * COST_CONTAINER;
 	p->cost_before = p->cost;
-	p->apart = (struct apart){.from = rewritten_pos(p), .to = 0, .count = 1};
+	p->apart = (struct apart){.from = rewritten_pos(p), .to = 0};
 	p->in_member = true;
 }
 
@@ -262,7 +265,7 @@ static void pass_apart(struct pass *p, char c)
 	if (!is_space && c != ':')
 		p->at_member = false;
 	if (c == ',' && p->in_member && p->depth == 2) {
-		p->apart.count++;
+		p->cost_before += COST_APART;
 		p->cost = p->cost_before;
 	}
 }
@@ -385,7 +388,6 @@ int schema_json_load_apart(const void *text, size_t n, const char *member, struc
 	if (!rc && p.apart.to && take_mark(out->doc, member)) {
 		out->apart = (const char *)all.data + p.apart.from;
 		out->apart_len = p.apart.to - p.apart.from;
-		out->apart_count = p.apart.count;
 	}
 	if (rc) {
 		json_decref(out->doc);
@@ -408,7 +410,10 @@ int schema_json_load(const void *text, size_t n, json_t **doc, struct err *err)
 
 void schema_json_members_begin(struct schema_json_members *m, const struct schema_json *json)
 {
-	*m = (struct schema_json_members){.text = json->apart, .n = json->apart_len};
+	*m = (struct schema_json_members){
+		.text = json->apart,
+		.n = json->apart_len,
+	};
 	schema_json_area_mark(&m->mark);
 }
 

@@ -52,10 +52,10 @@ struct schema_json {
 				 * NULL: the document has no such member, or doc has something else
 				 * in its place */
 	size_t apart_len;
-	size_t apart_count; /* its members, at most; at least 1 */
 };
 /* As schema_json_load(), but an object that is the value of this member of the document is kept
- * apart. doc and rewritten are the caller's. The text must outlive them. */
+ * apart. doc and rewritten are the caller's. The text must outlive them. An area of json_memory.h
+ * is active, and doc is in it. */
 int schema_json_load_apart(const void *text, size_t n, const char *member, struct schema_json *out,
 			   struct err *err);
 

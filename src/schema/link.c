@@ -148,27 +148,39 @@ static void sort(struct link *links, uint32_t n)
 
 /* ---- names that occur twice ---- */
 
-/* The names as the document has them, without escapes. */
-struct names {
-	struct bytes text;
-	struct name {
-		uint32_t hash;
-		uint32_t at;   /* in text */
-		uint32_t link; /* OBJECT_NONE: it is left out */
-	} * v;		       /* in the order of the document */
-	uint32_t n;
+/* A name, at this position of all names as the document has them, without escapes. */
+struct name {
+	uint32_t hash;
+	uint32_t at;
+	uint32_t link; /* OBJECT_NONE: it is left out */
 };
 
-static int add_name(struct names *names, const json_t *name, uint32_t link)
+/* What was read so far. The document does not say how many links there will be. */
+struct links {
+	struct bytes all;   /* struct link */
+	struct bytes names; /* struct name, in the order of the document */
+	struct bytes text;  /* of the names */
+	uint32_t n;	    /* links */
+};
+
+static void release(struct links *links)
+{
+	bytes_release(&links->all);
+	bytes_release(&links->names);
+	bytes_release(&links->text);
+}
+
+static int add_name(struct links *links, const json_t *name, uint32_t link)
 {
 	const char *text = json_string_value(name);
 	const size_t n = json_string_length(name);
-	names->v[names->n++] = (struct name){
+	const struct name added = {
 		.hash = checksum_lookup3(text, n, 0),
-		.at = (uint32_t)names->text.len,
+		.at = (uint32_t)links->text.len,
 		.link = link,
 	};
-	return bytes_append(&names->text, text, n + 1);
+	const int rc = bytes_append(&links->names, &added, sizeof(added));
+	return rc ? rc : bytes_append(&links->text, text, n + 1);
 }
 
 static int order_of_names(const struct name *x, const struct name *y, const char *text)
@@ -185,85 +197,93 @@ static int compare_names(const void *a, const void *b, void *text)
 	return order ? order : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Of links whose names are the same, the last one counts, also if it is left out. */
-static void drop_earlier(struct names *names, struct object *o)
+/* Of links whose names are the same, the last one counts, also if it is left out. The others lose
+ * their names. */
+static void drop_earlier(struct links *links)
 {
-	const char *text = (const char *)names->text.data;
-	struct link *links = o->group.links;
-	uint32_t kept = 0;
-	qsort_r(names->v, names->n, sizeof(*names->v), compare_names, names->text.data);
-	for (uint32_t i = 1; i < names->n; i++) {
-		const struct name *earlier = &names->v[i - 1];
+	struct name *names = (struct name *)(void *)links->names.data;
+	struct link *all = (struct link *)(void *)links->all.data;
+	const size_t n = links->names.len / sizeof(*names);
+	if (n < 2)
+		return;
+	qsort_r(names, n, sizeof(*names), compare_names, links->text.data);
+	for (size_t i = 1; i < n; i++) {
+		const struct name *earlier = &names[i - 1];
 		if (earlier->link != OBJECT_NONE &&
-		    order_of_names(earlier, &names->v[i], text) == 0)
-			links[earlier->link].name = NULL;
+		    order_of_names(earlier, &names[i], (const char *)links->text.data) == 0)
+			all[earlier->link].name = NULL;
 	}
-	for (uint32_t i = 0; i < o->group.nlinks; i++)
-		if (links[i].name)
-			links[kept++] = links[i];
-	o->group.nlinks = kept;
 }
 
 /* ---- all links ---- */
 
 /* Appends the link, or reports why it is left out. */
-static int add_link(struct schema_ctx *ctx, const char *key, const json_t *v, struct object *o,
-		    struct err *err)
+static int add_link(struct schema_ctx *ctx, const struct schema_json_members *m,
+		    struct links *links, struct err *err)
 {
-	struct link *l = &o->group.links[o->group.nlinks];
+	const char *key = json_string_value(m->name);
+	const uint32_t before = links->n;
+	struct link l = {0};
 	struct err why = ERR_INIT;
-	*l = (struct link){0};
-	int rc = schema_link_name(ctx, key, v, &l->name, &l->utf8, &why);
+	int rc = schema_link_name(ctx, key, m->value, &l.name, &l.utf8, &why);
 	if (!rc)
-		rc = parse_link(ctx, v, l, &why);
-	if (rc == -ENOMEM) {
-		err_copy(err, &why);
-		return err_wrap(err, rc, "link \"%.200s\"", key);
-	}
+		rc = parse_link(ctx, m->value, &l, &why);
+	rc = schema_part(ctx, "link", l.name ? l.name : key, rc, &why, &links->n, err);
 	if (rc)
-		schema_skip(ctx, "link", l->name ? l->name : key, &why);
-	else
-		o->group.nlinks++;
+		return rc;
+	const bool added = links->n > before;
+	if ((added && bytes_append(&links->all, &l, sizeof(l))) ||
+	    add_name(links, m->name, added ? before : OBJECT_NONE))
+		return err_errno(err, -ENOMEM, "links");
 	return 0;
 }
 
-static int add_links(struct schema_ctx *ctx, struct schema_json_members *m, struct names *names,
-		     struct object *o, struct err *err)
+static int read_links(struct schema_ctx *ctx, const struct schema_json *json, struct links *links,
+		      struct err *err)
 {
+	struct schema_json_members m;
 	int rc;
-	while ((rc = schema_json_next(m, err)) > 0) {
-		const uint32_t n = o->group.nlinks;
-		rc = add_link(ctx, json_string_value(m->name), m->value, o, err);
+	schema_json_members_begin(&m, json);
+	while ((rc = schema_json_next(&m, err)) > 0) {
+		rc = add_link(ctx, &m, links, err);
 		if (rc)
-			return rc;
-		if (add_name(names, m->name, n < o->group.nlinks ? n : OBJECT_NONE))
-			return err_errno(err, -ENOMEM, "links");
+			break;
 	}
+	schema_json_members_end(&m);
 	return rc;
+}
+
+/* Moves the links that have names to the object. */
+static int keep(struct schema_ctx *ctx, const struct links *links, struct object *o,
+		struct err *err)
+{
+	const struct link *all = (const struct link *)(const void *)links->all.data;
+	if (links->n == 0)
+		return 0;
+	o->group.links = arena_array(ctx->arena, links->n, sizeof(*o->group.links));
+	if (!o->group.links)
+		return err_errno(err, -ENOMEM, "links");
+	for (uint32_t i = 0; i < links->n; i++)
+		if (all[i].name)
+			o->group.links[o->group.nlinks++] = all[i];
+	sort(o->group.links, o->group.nlinks);
+	return 0;
 }
 
 int schema_links(struct schema_ctx *ctx, const struct schema_json *json, struct object *o,
 		 struct err *err)
 {
 	const json_t *other = json_object_get(json->doc, "links");
-	const size_t most = json->apart_count;
-	struct schema_json_members m;
-	struct names names = {0};
+	struct links links = {0};
 	o->group.links_ordered = true;
 	if (!json->apart)
 		return !other || json_is_null(other) ? 0
 						     : err_set(err, -EIO, "links: not an object");
-	o->group.links = arena_array(ctx->arena, most, sizeof(*o->group.links));
-	names.v = malloc(most * sizeof(*names.v));
-	schema_json_members_begin(&m, json);
-	int rc = o->group.links && names.v ? add_links(ctx, &m, &names, o, err)
-					   : err_errno(err, -ENOMEM, "links");
-	schema_json_members_end(&m);
+	int rc = read_links(ctx, json, &links, err);
 	if (!rc) {
-		drop_earlier(&names, o);
-		sort(o->group.links, o->group.nlinks);
+		drop_earlier(&links);
+		rc = keep(ctx, &links, o, err);
 	}
-	bytes_release(&names.text);
-	free(names.v);
+	release(&links);
 	return rc;
 }

@@ -14,6 +14,20 @@ void schema_skip(struct schema_ctx *ctx, const char *kind, const char *name, con
 	ctx->skip(ctx->skip_ctx, what.msg, why);
 }
 
+int schema_part(struct schema_ctx *ctx, const char *kind, const char *name, int rc,
+		const struct err *why, uint32_t *count, struct err *err)
+{
+	if (rc == -ENOMEM) {
+		err_copy(err, why);
+		return err_wrap(err, rc, "%s \"%.200s\"", kind, name);
+	}
+	if (rc)
+		schema_skip(ctx, kind, name, why);
+	else
+		(*count)++;
+	return 0;
+}
+
 uint32_t schema_number(const struct schema_ctx *ctx, const struct schema_id *id)
 {
 	const struct schema_numbers *n = ctx->numbers;

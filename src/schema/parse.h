@@ -53,6 +53,10 @@ static inline int schema_defect(struct err *err)
 
 /* Reports a part of the document that is left out. */
 void schema_skip(struct schema_ctx *ctx, const char *kind, const char *name, const struct err *why);
+/* The end of a link or attribute whose parser has returned rc and why. It is counted, or reported
+ * if it is damaged. -ENOMEM. */
+int schema_part(struct schema_ctx *ctx, const char *kind, const char *name, int rc,
+		const struct err *why, uint32_t *count, struct err *err);
 /* The object number of an id. OBJECT_NONE: the domain has no such object. */
 uint32_t schema_number(const struct schema_ctx *ctx, const struct schema_id *id);
 /* The object number + 1 of a reference's text; 0 for the null reference and unknown objects. */

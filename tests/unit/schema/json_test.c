@@ -227,6 +227,23 @@ static void expect_large_links(const char *end, int rc, const char *why)
 	parsed_release(&p);
 }
 
+/* A document that seems to have 16 million links is damaged. It does not make the daemon run out of
+ * memory. */
+static void expect_many_commas(void)
+{
+	enum { COMMAS = 16 << 20, ROOM = COMMAS + 512 };
+	char *text = malloc(ROOM);
+	assert_non_null(text);
+	int n = snprintf(text, ROOM, "{" HEAD(GROUP_ID) ",\"links\":{\"a\":1");
+	memset(text + n, ',', COMMAS);
+	n += COMMAS;
+	n += snprintf(text + n, (size_t)(ROOM - n), "}}");
+	struct parsed p = parse_bytes(GROUP_ID, text, (size_t)n);
+	free(text);
+	assert_int_equal(p.rc, -EIO);
+	parsed_release(&p);
+}
+
 static void memory_of_values_is_limited(void **state)
 {
 	expect_too_many_values("[]", 40 << 20);
@@ -235,6 +252,7 @@ static void memory_of_values_is_limited(void **state)
 	/* A string costs a value and its length, the comma another value: none of the three can be
 	 * left out of the sum. */
 	expect_too_many_values("\"\",", 3 * 20400000);
+	expect_many_commas();
 	/* Of the links, one is in memory at a time. If the document is damaged or has them twice,
 	 * all of them would be. */
 	expect_large_links("}}", 0, NULL);
