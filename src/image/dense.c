@@ -18,11 +18,10 @@
 
 enum { NODE_SIZE = 512, HEAP_ID_MAX = 8 };
 
-/* One link or attribute in the heap. They are in creation order. */
+/* One link or attribute in the heap. An array of entries is in creation order. */
 struct entry {
 	const char *name;
 	uint32_t hash;
-	uint32_t corder;
 	uint8_t id[HEAP_ID_MAX];
 };
 
@@ -150,7 +149,8 @@ static struct place *sort_by_hash(struct entry *entries, uint32_t n)
 }
 
 /* The records are described in h5/btree2.h. */
-static void put_record(struct emit *e, enum h5_bt2_type type, const struct entry *entry)
+static void put_record(struct emit *e, enum h5_bt2_type type, const struct entry *entry,
+		       uint32_t corder)
 {
 	switch (type) {
 	case H5_BT2_LINK_NAME:
@@ -158,13 +158,13 @@ static void put_record(struct emit *e, enum h5_bt2_type type, const struct entry
 		emit_bytes(e, entry->id, link_kind.id_len);
 		break;
 	case H5_BT2_LINK_CORDER:
-		emit_u64(e, entry->corder);
+		emit_u64(e, corder);
 		emit_bytes(e, entry->id, link_kind.id_len);
 		break;
 	default:
 		emit_bytes(e, entry->id, attr_kind.id_len);
 		emit_u8(e, 0); /* message flags */
-		emit_u32(e, entry->corder);
+		emit_u32(e, corder);
 		if (type == H5_BT2_ATTR_NAME)
 			emit_u32(e, entry->hash);
 		break;
@@ -181,8 +181,10 @@ static int encode_tree(struct emit *e, enum h5_bt2_type type, uint16_t record_si
 	if (!records)
 		return err_set(err, -ENOMEM, "out of memory: %u index records", n);
 	struct emit r = emit_to(records, len);
-	for (uint32_t i = 0; i < n; i++)
-		put_record(&r, type, &entries[order ? order[i].corder : i]);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t corder = order ? order[i].corder : i;
+		put_record(&r, type, &entries[corder], corder);
+	}
 	h5_bt2_encode(e,
 		      &(struct h5_bt2){.type = type,
 				       .node_size = NODE_SIZE,
@@ -266,7 +268,7 @@ static int insert_link(struct h5_fheap *heap, const struct image *img, const str
 	char file[IMAGE_FILE_NAME_MAX];
 	struct h5_link link;
 	link_message(img, &o->node->o, i, &link, file);
-	*entry = (struct entry){.name = link.name, .corder = i};
+	*entry = (struct entry){.name = link.name};
 	return insert(heap, &link_kind, body, put_link, &link, entry, err);
 }
 
@@ -276,7 +278,7 @@ static int insert_attr(struct h5_fheap *heap, const struct image *img, const str
 	const struct image_value *large = value_find(img, o, i);
 	struct h5_attr attr;
 	attr_message(img, o, i, &attr);
-	*entry = (struct entry){.name = attr.name, .corder = i};
+	*entry = (struct entry){.name = attr.name};
 	if (large) {
 		entry->hash = hash_of(entry);
 		return h5_fheap_insert_apart(heap, large->addr, large->size, entry->id, err);
