@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See base/frame.h. */
+#include <base/frame.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <base/checksum.h>
+#include <base/emit.h>
+
+enum { CRC_AT = 8, HEAD_BODY = FRAME_MAGIC + 4 };
+
+static uint32_t crc_of(const uint8_t header[FRAME_HEADER], const void *body, size_t n)
+{
+	return checksum_crc32c(body, n, checksum_crc32c(header, CRC_AT, 0));
+}
+
+int frame_append(struct bytes *out, uint16_t type, const void *body, size_t n)
+{
+	uint8_t header[FRAME_HEADER];
+	struct emit e = emit_to(header, sizeof(header));
+	if (n > UINT32_MAX)
+		return -E2BIG;
+	emit_u16(&e, type);
+	emit_u16(&e, 0);
+	emit_u32(&e, (uint32_t)n);
+	emit_u32(&e, 0);
+	emit_patch_u32(&e, CRC_AT, crc_of(header, body, n));
+	if (bytes_reserve(out, sizeof(header) + n))
+		return -ENOMEM;
+	bytes_append(out, header, sizeof(header));
+	if (n)
+		bytes_append(out, body, n);
+	return 0;
+}
+
+int frame_next(struct cursor *c, uint16_t *type, struct cursor *body)
+{
+	struct cursor at = *c;
+	if (cur_left(c) == 0)
+		return c->bad ? -EBADMSG : 0;
+	const uint8_t *header = at.pos;
+	*type = cur_u16(&at);
+	const uint16_t zero = cur_u16(&at);
+	const uint32_t n = cur_u32(&at), crc = cur_u32(&at);
+	*body = cur_sub(&at, n);
+	if (!cur_ok(&at) || zero || crc != crc_of(header, body->pos, n))
+		return -EBADMSG;
+	*c = at;
+	return 1;
+}
+
+int frame_put_head(struct bytes *out, const char *magic, uint32_t version)
+{
+	uint8_t body[HEAD_BODY];
+	struct emit e = emit_to(body, sizeof(body));
+	emit_bytes(&e, magic, FRAME_MAGIC);
+	emit_u32(&e, version);
+	return frame_append(out, FRAME_HEAD, body, sizeof(body));
+}
+
+int frame_take_head(struct cursor *c, const char *magic, uint32_t version, struct err *err)
+{
+	struct cursor body;
+	uint16_t type = 0;
+	const int rc = frame_next(c, &type, &body);
+	const uint8_t *name = rc == 1 ? cur_bytes(&body, FRAME_MAGIC) : NULL;
+	const uint32_t found = rc == 1 ? cur_u32(&body) : 0;
+	if (type != FRAME_HEAD || !name || memcmp(name, magic, FRAME_MAGIC) != 0 || !cur_ok(&body))
+		return err_set(err, -EBADMSG, "it does not begin with the record %.*s", FRAME_MAGIC,
+			       magic);
+	if (found > version)
+		return err_set(err, -ENOTSUP, "it has version %" PRIu32 " of the format", found);
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Framed records: how this program stores small facts on disk and in buckets. A file or an object
+ * is a sequence of records. Little-endian:
+ *
+ *    +0  2  type, for the caller
+ *    +2  2  zero
+ *    +4  4  length of the body, bytes
+ *    +8  4  CRC-32C of +0 to +8 and of the body
+ *   +12     body
+ *
+ * The first record names the format and its version (frame_put_head()), so that a file of another
+ * kind or of a later version is recognised. Pure.
+ */
+#ifndef BASE_FRAME_H
+#define BASE_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <base/cursor.h>
+#include <base/mem.h>
+#include <hsmount/err.h>
+
+enum {
+	FRAME_HEADER = 12,   /* bytes */
+	FRAME_HEAD = 0xf0f0, /* type of the first record */
+	FRAME_MAGIC = 8,     /* bytes of the name of a format */
+};
+
+/* Appends a record. -ENOMEM; -E2BIG: the body has 4 GiB or more. */
+int frame_append(struct bytes *out, uint16_t type, const void *body, size_t n);
+/* Takes the next record. *body: its bytes, borrowed from the cursor's. 1; 0: no bytes are left;
+ * -EBADMSG: the record is torn or damaged. Then the cursor has not moved. */
+int frame_next(struct cursor *c, uint16_t *type, struct cursor *body);
+
+/* Appends the first record. magic: FRAME_MAGIC characters. */
+int frame_put_head(struct bytes *out, const char *magic, uint32_t version);
+/* Takes the first record. -EBADMSG: the bytes are not of this format; -ENOTSUP: they are of a later
+ * version than `version`. */
+int frame_take_head(struct cursor *c, const char *magic, uint32_t version, struct err *err);
+
+#endif
