@@ -406,6 +406,17 @@ static void completed(struct store *s, struct store_request *req)
 		store_complete(s, req);
 }
 
+/* The entries of both keys are useless afterwards. */
+static int move(struct store *s, const char *from, const char *from_version, const char *to,
+		const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	struct diskcache *d = diskcache_of(s);
+	const int rc = store_move(s->inner, from, from_version, to, cond, meta, err);
+	drop(d, from);
+	drop(d, to);
+	return rc;
+}
+
 static void free_store(struct store *s)
 {
 	struct diskcache *d = diskcache_of(s);
@@ -426,6 +437,7 @@ static const struct store_ops diskcache_ops = {
 	.name = "diskcache",
 	.submit = submit,
 	.completed = completed,
+	.move = move,
 	.free = free_store,
 };
 

@@ -25,7 +25,8 @@ static void end_call(struct s3_operation *op)
 {
 	if (!op->has_call)
 		return;
-	op->req->answer.repeated |= op->req->op == STORE_PUT && op->call.http.resent;
+	const bool changes = op->req->op == STORE_PUT || op->req->op == STORE_DELETE;
+	op->req->answer.repeated |= changes && op->call.http.resent;
 	s3_request_release(&op->call);
 	op->has_call = false;
 }

@@ -385,6 +385,7 @@ static void after_delete_head(struct s3_operation *op)
 	} else if (rc && rc != -ENOENT) {
 		s3_fail(op, rc);
 	} else {
+		op->req->answer.was_absent = rc == -ENOENT;
 		send_delete(op);
 	}
 }

@@ -20,6 +20,7 @@ struct count_store {
 	counter calls[STORE_OPS], range_gets;
 	counter bytes_in, bytes_out, failures;
 	counter in_flight, in_flight_max;
+	counter moves;
 	counter results[STORE_OPS][STORE_RESULTS];
 	struct histogram seconds[STORE_OPS];
 };
@@ -130,15 +131,21 @@ static void log_request(struct store *s, const struct store_request *req, const 
 		  failed ? ": " : "", failed ? req->answer.err.msg : "");
 }
 
+static unsigned int row_of(int result)
+{
+	unsigned int i = 0;
+	while (i < STORE_RESULTS - 1 && results[i].code != result)
+		i++;
+	return i;
+}
+
 static void completed(struct store *s, struct store_request *req)
 {
 	struct count_store *c = count_of(s);
 	const struct timing *timing = store_slot(s, req);
 	const uint64_t took = now(c) - timing->started_ns;
 	const int result = result_of(req);
-	unsigned int i = 0;
-	while (i < STORE_RESULTS - 1 && results[i].code != result)
-		i++;
+	const unsigned int i = row_of(result);
 	add(&c->results[req->op][i], 1);
 	histogram_record(&c->seconds[req->op], took);
 	if (log_get_level(s->env->log) == LOG_LEVEL_DEBUG)
@@ -153,10 +160,26 @@ static void completed(struct store *s, struct store_request *req)
 	store_complete(s, req);
 }
 
+static int move(struct store *s, const char *from, const char *from_version, const char *to,
+		const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	struct count_store *c = count_of(s);
+	const uint64_t started = now(c);
+	const int rc = store_move(s->inner, from, from_version, to, cond, meta, err);
+	add(&c->moves, 1);
+	if (rc)
+		add(&c->failures, 1);
+	log_debug(s->env->log, "move %s to %s: %s, %.1f ms%s%s", from, to, results[row_of(rc)].name,
+		  (double)(now(c) - started) / 1e6, rc && err ? ": " : "",
+		  rc && err ? err->msg : "");
+	return rc;
+}
+
 static const struct store_ops count_ops = {
 	.name = "count",
 	.submit = submit,
 	.completed = completed,
+	.move = move,
 	.free = store_wrapper_free,
 };
 
@@ -181,6 +204,7 @@ void store_count_read(struct store *counting, struct store_counts *out)
 		.bytes_out = get(&c->bytes_out),
 		.failures = get(&c->failures),
 		.in_flight_max = get(&c->in_flight_max),
+		.moves = get(&c->moves),
 	};
 	for (int op = 0; op < STORE_OPS; op++) {
 		out->calls[op] = get(&c->calls[op]);

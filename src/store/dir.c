@@ -83,6 +83,16 @@ static int read_note(int fd, struct store_request *req)
 	return 0;
 }
 
+static int read_mark(int fd, const struct stat *st, struct store_request *req)
+{
+	char text[STORE_MARK_MAX + 1];
+	const int rc = dir_mark_read(fd, st, text);
+	if (rc)
+		return dir_fail(&req->answer.err, rc, req->key);
+	store_answer_mark(req, text, strlen(text));
+	return 0;
+}
+
 /* The error of opening a socket, or a device without a driver. */
 static bool is_special(int code)
 {
@@ -92,7 +102,7 @@ static bool is_special(int code)
 static int attempt(const struct dir_store *d, struct store_request *req)
 {
 	/* O_NONBLOCK: opening a FIFO must not block until a writer opens it. */
-	const bool is_path = req->op == STORE_HEAD && !req->wants_note;
+	const bool is_path = req->op == STORE_HEAD && !req->wants_note && !req->wants_mark;
 	const int flags = is_path ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
 	struct store_answer *a = &req->answer;
 	struct stat st;
@@ -115,6 +125,8 @@ static int attempt(const struct dir_store *d, struct store_request *req)
 		return rc;
 	if (req->wants_note)
 		rc = read_note(fd, req);
+	if (rc == 0 && req->wants_mark)
+		rc = read_mark(fd, &st, req);
 	if (rc)
 		return rc;
 	if (st.st_size == 0 && is_json(req->key))
@@ -219,6 +231,8 @@ static const struct store_ops dir_ops = {
 	.space = space,
 	.sync = dir_sync,
 	.life = life,
+	.keeps_marks = dir_keeps_marks,
+	.move = dir_move,
 	.free = free_store,
 };
 
@@ -239,5 +253,6 @@ struct store *store_dir_new(const struct env *env, const char *path, struct err 
 	d->root = root;
 	root = -1;
 	dir_sync_init(d, path);
+	dir_mark_init(d, path);
 	return &d->base;
 }

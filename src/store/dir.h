@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the directory store: paths (dir_path.c), reading (dir.c), writing (dir_put.c) and
- * listing (dir_list.c). Every path is relative to the root and goes through dir_open(), which never
- * opens anything outside the root.
+ * The parts of the directory store: paths (dir_path.c), reading (dir.c), writing (dir_put.c,
+ * dir_move.c), marks (dir_mark.c) and listing (dir_list.c). Every path is relative to the root and
+ * goes through dir_open(), which never opens anything outside the root.
  *
  * Threads: after the constructor only the atomic members change.
  */
@@ -25,6 +25,7 @@ struct dir_store {
 	int root;		     /* O_PATH | O_DIRECTORY */
 	bool beneath;		     /* openat2(2) works */
 	atomic_uint_fast64_t serial; /* makes names of temporary files unique */
+	atomic_int marks;	     /* enum store_marks */
 	int sync;		     /* the directory, for syncfs(2); -1: no PUT is deferred */
 	dev_t device;		     /* of the file system that it synchronises */
 	char life[DIR_LIFE_MAX];     /* "": no PUT is deferred */
@@ -45,6 +46,9 @@ static inline struct dir_store *dir_store_of(struct store *s)
 
 /* The extended attribute of a file that has the note of the object. */
 #define DIR_NOTE "user.hsmount.kept"
+
+/* The one that has its mark, see dir_mark.c. */
+#define DIR_MARK "user.hsmount.mark"
 
 /* True if a component of the key begins with DIR_TEMP_PREFIX. */
 bool dir_reserved(const char *key);
@@ -79,10 +83,41 @@ void dir_sync_init(struct dir_store *d, const char *path);
 /* See store_sync(). */
 int dir_sync(struct store *s, struct err *err);
 
+/* ---- marks ---- */
+
+/* For the constructor. */
+void dir_mark_init(struct dir_store *d, const char *path);
+enum store_marks dir_keeps_marks(struct store *s);
+/* Marks a file whose content is complete. mark: NULL: nothing is done. If the file system cannot
+ * store it, the file has none. -ENOSPC, -EDQUOT. */
+int dir_mark_write(struct dir_store *d, int fd, const char *mark);
+/* The mark of an open file; "": it has none. st: of the file. */
+int dir_mark_read(int fd, const struct stat *st, char mark[STORE_MARK_MAX + 1]);
+/* Whether the object has this mark. Sets *st then. mark: NULL: false. */
+bool dir_mark_is(const struct dir_store *d, const char *key, const char *mark, struct stat *st);
+
+/* ---- steps of puts and moves ---- */
+
+/* A put or a move starts again at most so often if a directory vanishes meanwhile. */
+enum { DIR_ATTEMPTS = 8 };
+/* Opens a directory, which is made if necessary. dir: changed while the function runs. */
+int dir_open_parent(struct dir_store *d, char *dir, bool deferred);
+/* Another put may have made a directory above this object a moment ago, which is not durable yet.
+ * Makes all directories above the object durable then. */
+int dir_sync_above(const struct dir_store *d, const char *key);
+/* Removes the directories above the key that are empty, but never the root. */
+void dir_prune(const struct dir_store *d, const char *key);
+/* Some file systems (ext4) give back the room of deleted files only when they next write their
+ * journal, and until then a put can fail. True: another attempt may succeed. */
+bool dir_find_room(const struct dir_store *d);
+
 /* The operations. They run in a worker, fill in the answer except for its state, and return 0 or a
  * negative errno, whose reason is in the answer's err. */
 int dir_put(struct dir_store *d, struct store_request *req);
-int dir_delete(struct dir_store *d, const struct store_request *req, struct err *err);
+int dir_delete(struct dir_store *d, struct store_request *req, struct err *err);
 int dir_list(struct dir_store *d, struct store_request *req);
+/* See store_move(). */
+int dir_move(struct store *s, const char *from, const char *from_version, const char *to,
+	     const struct store_cond *cond, struct store_meta *meta, struct err *err);
 
 #endif

@@ -65,9 +65,7 @@ static int make_dirs(struct dir_store *d, char *path, bool deferred)
 	return rc;
 }
 
-/* Another put may have made a directory above this object a moment ago, which is not durable yet.
- * Then this put makes all directories above the object durable itself. */
-static int sync_above(const struct dir_store *d, const char *key)
+int dir_sync_above(const struct dir_store *d, const char *key)
 {
 	char path[STORE_KEY_MAX + 1], above[STORE_KEY_MAX + 1];
 	if (atomic_load(&d->making) == 0 && atomic_load(&d->made) == atomic_load(&d->synced))
@@ -85,7 +83,7 @@ static int sync_above(const struct dir_store *d, const char *key)
 	return 0;
 }
 
-static int open_parent(struct dir_store *d, char *dir, bool deferred)
+int dir_open_parent(struct dir_store *d, char *dir, bool deferred)
 {
 	int fd = dir_open(d, dir, O_RDONLY | O_DIRECTORY);
 	if (fd != -ENOENT || dir[0] == '\0')
@@ -213,7 +211,7 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	char dir[STORE_KEY_MAX + 1];
 	char temp[TEMP_NAME_MAX];
 	const char *name = dir_split(req->key, dir);
-	auto_close int parent = open_parent(d, dir, req->deferred && d->sync >= 0);
+	auto_close int parent = dir_open_parent(d, dir, req->deferred && d->sync >= 0);
 	if (parent < 0)
 		return parent;
 	const bool deferred = may_defer(d, req, parent);
@@ -223,6 +221,8 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	int rc = write_all(fd, req);
 	if (rc == 0)
 		write_note(d, fd, req);
+	if (rc == 0)
+		rc = dir_mark_write(d, fd, req->mark);
 	if (rc == 0 && !deferred && fsync(fd))
 		rc = -errno;
 	/* The disk begins to write large files now, instead of with dir_sync(). */
@@ -237,7 +237,7 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	if (!deferred && fsync(parent))
 		return -errno;
 	if (!deferred)
-		rc = sync_above(d, req->key);
+		rc = dir_sync_above(d, req->key);
 	if (rc)
 		return rc;
 	/* After the rename, because the rename changes the time of the last status change. */
@@ -248,9 +248,8 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	return 0;
 }
 
-/* Removes the directories above the key that are empty, but never the root. Those next to the key
- * may not exist. */
-static void prune(const struct dir_store *d, const char *key)
+/* The directories next to the key may not exist. */
+void dir_prune(const struct dir_store *d, const char *key)
 {
 	char path[STORE_KEY_MAX + 1], above[STORE_KEY_MAX + 1];
 	dir_split(key, path);
@@ -264,10 +263,9 @@ static void prune(const struct dir_store *d, const char *key)
 	}
 }
 
-/* Some file systems (ext4) give back the room of deleted files only when they next write their
- * journal, and until then a put can fail. This descriptor is not the one of dir_sync(), which has
- * to see the errors of the deferred puts itself. */
-static bool find_room(const struct dir_store *d)
+/* This descriptor is not the one of dir_sync(), which has to see the errors of the deferred puts
+ * itself. */
+bool dir_find_room(const struct dir_store *d)
 {
 	auto_close int fd = dir_open(d, "", O_RDONLY | O_DIRECTORY);
 	return fd >= 0 && syncfs(fd) == 0;
@@ -275,7 +273,6 @@ static bool find_room(const struct dir_store *d)
 
 int dir_put(struct dir_store *d, struct store_request *req)
 {
-	enum { ATTEMPTS = 8 };
 	struct err *err = &req->answer.err;
 	int rc = -ENOENT;
 	bool was_full = false;
@@ -283,16 +280,21 @@ int dir_put(struct dir_store *d, struct store_request *req)
 		return err_set(err, -EINVAL,
 			       "object %s: names that begin with " DIR_TEMP_PREFIX " are reserved",
 			       req->key);
-	for (int tries = 0; tries < ATTEMPTS; tries++) {
+	for (int tries = 0; tries < DIR_ATTEMPTS; tries++) {
 		rc = put_once(d, req);
 		const bool full = rc == -ENOSPC && !was_full;
 		was_full = was_full || full;
-		if (rc != -ENOENT && !(full && find_room(d)))
+		if (rc != -ENOENT && !(full && dir_find_room(d)))
 			break;
+	}
+	struct stat st;
+	if ((rc == -EEXIST || rc == -ESTALE) && dir_mark_is(d, req->key, req->mark, &st)) {
+		dir_meta(&st, &req->answer.meta);
+		return 0;
 	}
 	/* The directories that it has made take room, which may be what was missing. */
 	if (rc)
-		prune(d, req->key);
+		dir_prune(d, req->key);
 	switch (rc) {
 	case 0:
 		return 0;
@@ -312,20 +314,24 @@ int dir_put(struct dir_store *d, struct store_request *req)
 	}
 }
 
-int dir_delete(struct dir_store *d, const struct store_request *req, struct err *err)
+int dir_delete(struct dir_store *d, struct store_request *req, struct err *err)
 {
 	const char *key = req->key;
 	char dir[STORE_KEY_MAX + 1];
 	struct stat st;
+	bool *was_absent = &req->answer.was_absent;
+	*was_absent = req->cond.if_match && dir_reserved(key);
 	if (dir_reserved(key))
 		return 0;
 	auto_close int fd = dir_open_proved(d, key, O_PATH);
+	*was_absent = req->cond.if_match && fd == -ENOENT;
 	if (fd == -ENOENT)
 		return 0;
 	if (fd < 0)
 		return dir_fail(err, fd, key);
 	if (fstat(fd, &st))
 		return dir_fail(err, -errno, key);
+	*was_absent = req->cond.if_match && !S_ISREG(st.st_mode);
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	if (req->cond.if_match && !dir_same_version(&st, req->cond.if_match))
@@ -336,6 +342,6 @@ int dir_delete(struct dir_store *d, const struct store_request *req, struct err 
 		return dir_fail(err, parent, key);
 	if (unlinkat(parent, name, 0) && errno != ENOENT)
 		return dir_fail(err, -errno, key);
-	prune(d, key);
+	dir_prune(d, key);
 	return 0;
 }

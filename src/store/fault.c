@@ -66,15 +66,17 @@ static void forward(struct store *s, struct store_request *req)
 {
 	const struct plan *plan = store_slot(s, req);
 	const int code = plan->fail ? -(int)plan->fail->value : 0;
-	if (code == 0)
+	if (code == 0) {
 		store_pass(s, req);
-	else if (code != -ENOENT)
+	} else if (code != -ENOENT) {
 		store_fail(s, req, code, "object %s: injected failure: %s", req->key,
 			   fault_errno_name(-code));
-	else if (req->op == STORE_LIST || req->op == STORE_PUT)
+	} else if (req->op == STORE_LIST || req->op == STORE_PUT) {
 		store_fail(s, req, -EIO, "object %s: injected failure: ENOENT", req->key);
-	else
+	} else {
+		req->answer.was_absent = req->op == STORE_DELETE && req->cond.if_match;
 		store_absent(s, req, STORE_BY_SERVICE);
+	}
 }
 
 static void delay(void *arg)
@@ -113,10 +115,41 @@ static void completed(struct store *s, struct store_request *req)
 	store_complete(s, req);
 }
 
+/* A move matches a rule if one of its keys does. */
+static bool matches_move(const struct fault_rule *rule, const char *from, const char *to)
+{
+	if (rule->what == FAULT_TRUNCATE || rule->what == FAULT_FLIP)
+		return false;
+	return !rule->glob[0] || fnmatch(rule->glob, from, 0) == 0 ||
+	       fnmatch(rule->glob, to, 0) == 0;
+}
+
+static int move(struct store *s, const char *from, const char *from_version, const char *to,
+		const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	struct fault_store *f = fault_of(s);
+	int code = 0;
+	for (unsigned int i = 0; i < f->spec.n; i++) {
+		const struct fault_rule *rule = &f->spec.rules[i];
+		if (!matches_move(rule, from, to) ||
+		    !fault_rule_hits(rule, i, atomic_fetch_add(&f->matched[i], 1) + 1))
+			continue;
+		if (rule->what == FAULT_FAIL && !code)
+			code = -(int)rule->value;
+		if (rule->what == FAULT_DELAY)
+			s->env->sleep(s->env, rule->value * 1000 * 1000);
+	}
+	if (code)
+		return err_set(err, code == -ENOENT ? -EIO : code,
+			       "object %s: injected failure: %s", from, fault_errno_name(-code));
+	return store_move(s->inner, from, from_version, to, cond, meta, err);
+}
+
 static const struct store_ops fault_ops = {
 	.name = "fault",
 	.submit = submit,
 	.completed = completed,
+	.move = move,
 	.free = store_wrapper_free,
 };
 

@@ -4,12 +4,17 @@
  * S3, it behaves as S3: "a" and "a/b" can both exist, a prefix without objects does not exist, and
  * a page has at most STORE_PAGE_MAX items.
  *
+ * A PUT or DELETE whose condition the service lacks, see store_mem_set_lacks(), has several steps:
+ *
+ *   compare | change | after a PUT, compare again
+ *
  * Threads: one lock guards everything, and bodies of GETs are copied under it. Workers answer the
- * requests.
+ * requests. The lock is free between two steps.
  */
 #include <store/implement.h>
 #include <store/page.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -23,10 +28,15 @@ struct object {
 	struct bytes body;
 	struct store_meta meta;
 	char note[STORE_NOTE_MAX + 1];
+	char mark[STORE_MARK_MAX + 1];
 };
 
 struct mem_store {
 	struct store base;
+	/* Set before the first request. */
+	unsigned int lacks; /* enum store_mem_lacks */
+	void (*between)(void *arg, const char *key);
+	void *arg;
 	pthread_mutex_t lock; /* guards all members below */
 	struct object *v;     /* ascending by key */
 	size_t n, cap;
@@ -86,6 +96,7 @@ static int get_locked(const struct mem_store *m, struct store_request *req)
 		return err_set(&a->err, -ESTALE, "object %s: it has another version", req->key);
 	a->meta = o->meta;
 	store_answer_note(req, o->note, strlen(o->note));
+	store_answer_mark(req, o->mark, strlen(o->mark));
 	a->unchanged = cond->if_none_match && strcmp(cond->if_none_match, o->meta.etag) == 0;
 	if (a->unchanged || req->op == STORE_HEAD)
 		return 0;
@@ -158,23 +169,56 @@ static int grow_locked(struct mem_store *m)
 	return 0;
 }
 
-static int check_put_locked(const struct mem_store *m, const struct store_request *req,
-			    struct err *err)
+static bool is_equal(const struct bytes *a, const struct bytes *b)
+{
+	return a->len == b->len && (!a->len || memcmp(a->data, b->data, a->len) == 0);
+}
+
+/* Whether an earlier attempt of this put has put the object. */
+static bool is_own_locked(const struct mem_store *m, const struct object *o,
+			  const struct store_request *req, const struct bytes *body)
+{
+	if (m->lacks & STORE_MEM_NO_MARKS)
+		return req->cond.retried && is_equal(&o->body, body);
+	return req->mark && strcmp(o->mark, req->mark) == 0;
+}
+
+static int check_cond_locked(const struct mem_store *m, const char *key,
+			     const struct store_cond *cond, struct err *err)
+{
+	const struct object *o = lookup_locked(m, key);
+	if (cond->if_none_match && o)
+		return err_set(err, -EEXIST, "object %s: it exists already", key);
+	if (cond->if_match && (!o || strcmp(cond->if_match, o->meta.etag) != 0))
+		return err_set(err, -ESTALE, "object %s: it has another version", key);
+	return 0;
+}
+
+/* 0 if the condition is met. If it fails only because of an earlier attempt, 0 with the answer. */
+static int check_put_locked(const struct mem_store *m, struct store_request *req,
+			    const struct bytes *body)
 {
 	const struct object *o = lookup_locked(m, req->key);
-	const struct store_cond *cond = &req->cond;
-	if (cond->if_none_match && o)
-		return err_set(err, -EEXIST, "object %s: it exists already", req->key);
-	if (cond->if_match && (!o || strcmp(cond->if_match, o->meta.etag) != 0))
-		return err_set(err, -ESTALE, "object %s: it has another version", req->key);
+	struct store_answer *a = &req->answer;
+	const int rc = check_cond_locked(m, req->key, &req->cond, &a->err);
+	if (rc == 0 || !o || !is_own_locked(m, o, req, body))
+		return rc;
+	err_clear(&a->err);
+	a->state = STORE_PRESENT;
+	a->meta = o->meta;
 	return 0;
+}
+
+static void set_version_locked(struct mem_store *m, struct object *o)
+{
+	snprintf(o->meta.etag, sizeof(o->meta.etag), "mem-%" PRIx64, ++m->serial);
 }
 
 /* On success the store owns the contents of *fresh. */
 static int insert_locked(struct mem_store *m, struct object *fresh)
 {
 	fresh->meta.size = fresh->body.len;
-	snprintf(fresh->meta.etag, sizeof(fresh->meta.etag), "mem-%" PRIx64, ++m->serial);
+	set_version_locked(m, fresh);
 	struct object *o = lookup_locked(m, fresh->key);
 	if (o) {
 		release(o);
@@ -211,8 +255,8 @@ static int put_locked(struct mem_store *m, struct store_request *req, struct byt
 	int rc = fresh.key ? 0 : -ENOMEM;
 	if (req->note)
 		strcpy(fresh.note, req->note);
-	if (rc == 0)
-		rc = check_put_locked(m, req, &req->answer.err);
+	if (req->mark && !(m->lacks & STORE_MEM_NO_MARKS))
+		strcpy(fresh.mark, req->mark);
 	if (rc == 0)
 		rc = insert_locked(m, &fresh);
 	if (rc) {
@@ -225,20 +269,103 @@ static int put_locked(struct mem_store *m, struct store_request *req, struct byt
 	return 0;
 }
 
-static int delete_locked(struct mem_store *m, struct store_request *req)
+static int check_delete_locked(const struct mem_store *m, struct store_request *req)
 {
 	const char *if_match = req->cond.if_match;
-	struct object *o = lookup_locked(m, req->key);
+	const struct object *o = lookup_locked(m, req->key);
+	req->answer.was_absent = if_match && !o;
 	if (o && if_match && strcmp(if_match, o->meta.etag) != 0)
 		return err_set(&req->answer.err, -ESTALE, "object %s: it has another version",
 			       req->key);
-	req->answer.state = STORE_ABSENT;
+	return 0;
+}
+
+static void delete_locked(struct mem_store *m, const char *key)
+{
+	struct object *o = lookup_locked(m, key);
 	if (!o)
-		return 0;
+		return;
 	release(o);
 	m->n--;
 	memmove(o, o + 1, (size_t)(m->v + m->n - o) * sizeof(*o));
+}
+
+/* Other requests may come here if the service lacks the condition. */
+static void pause_locked(struct mem_store *m, const struct store_request *req, unsigned int lack)
+{
+	if (!(m->lacks & lack))
+		return;
+	pthread_mutex_unlock(&m->lock);
+	if (m->between)
+		m->between(m->arg, req->key);
+	pthread_mutex_lock(&m->lock);
+}
+
+static unsigned int lack_of(const struct store_request *req)
+{
+	if (req->op == STORE_DELETE)
+		return req->cond.if_match ? STORE_MEM_NO_DELETE_IF : 0;
+	if (req->cond.if_match)
+		return STORE_MEM_NO_IF_MATCH;
+	return req->cond.if_none_match ? STORE_MEM_NO_IF_NONE_MATCH : 0;
+}
+
+static int put_in_steps_locked(struct mem_store *m, struct store_request *req, struct bytes *body)
+{
+	const unsigned int lack = lack_of(req);
+	struct store_answer *a = &req->answer;
+	int rc = check_put_locked(m, req, body);
+	if (rc || a->state == STORE_PRESENT)
+		return rc;
+	pause_locked(m, req, lack);
+	rc = put_locked(m, req, body);
+	if (rc || !(m->lacks & lack))
+		return rc;
+	pause_locked(m, req, lack);
+	const struct object *o = lookup_locked(m, req->key);
+	if (o && strcmp(o->meta.etag, a->meta.etag) == 0)
+		return 0;
+	return err_set(&a->err, -ESTALE, "object %s: another writer has replaced it", req->key);
+}
+
+static int delete_in_steps_locked(struct mem_store *m, struct store_request *req)
+{
+	const int rc = check_delete_locked(m, req);
+	if (rc)
+		return rc;
+	pause_locked(m, req, lack_of(req));
+	delete_locked(m, req->key);
+	req->answer.state = STORE_ABSENT;
 	return 0;
+}
+
+/* ---- move ---- */
+
+static int move(struct store *s, const char *from, const char *from_version, const char *to,
+		const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	auto_unlock struct mem_store *m = lock(s);
+	const struct object *o = lookup_locked(m, from);
+	if (m->lacks & STORE_MEM_NO_MOVE)
+		return err_set(err, -EOPNOTSUPP, "object %s: the service cannot move it", from);
+	if (!o && !from_version[0])
+		return err_set(err, -ENOENT, "object %s: absent", from);
+	if (!o || (from_version[0] && strcmp(from_version, o->meta.etag) != 0))
+		return err_set(err, -ESTALE, "object %s: it has another version", from);
+	int rc = check_cond_locked(m, to, cond, err);
+	if (rc)
+		return rc;
+	struct object moved = {.key = strdup(to), .body = o->body, .meta = o->meta};
+	if (!moved.key)
+		return err_set(err, -ENOMEM, "object %s: out of memory", from);
+	memcpy(moved.note, o->note, sizeof(moved.note));
+	memcpy(moved.mark, o->mark, sizeof(moved.mark));
+	/* The entry of the old key leaves room for the new one, so this cannot fail. */
+	lookup_locked(m, from)->body = (struct bytes){0};
+	delete_locked(m, from);
+	rc = insert_locked(m, &moved);
+	*meta = moved.meta;
+	return rc;
 }
 
 /* ---- the store ---- */
@@ -249,9 +376,9 @@ static int answer_locked(struct mem_store *m, struct store_request *req, struct 
 	case STORE_LIST:
 		return list_locked(m, req);
 	case STORE_PUT:
-		return put_locked(m, req, body);
+		return put_in_steps_locked(m, req, body);
 	case STORE_DELETE:
-		return delete_locked(m, req);
+		return delete_in_steps_locked(m, req);
 	default:
 		return get_locked(m, req);
 	}
@@ -285,6 +412,11 @@ static void submit(struct store *s, struct store_request *req)
 		store_work(s, req, answer);
 }
 
+static enum store_marks keeps_marks(struct store *s)
+{
+	return mem_of(s)->lacks & STORE_MEM_NO_MARKS ? STORE_MARKS_DROPPED : STORE_MARKS_KEPT;
+}
+
 static void free_store(struct store *s)
 {
 	struct mem_store *m = mem_of(s);
@@ -298,8 +430,20 @@ static void free_store(struct store *s)
 static const struct store_ops mem_ops = {
 	.name = "mem",
 	.submit = submit,
+	.keeps_marks = keeps_marks,
+	.move = move,
 	.free = free_store,
 };
+
+void store_mem_set_lacks(struct store *mem, unsigned int lacks,
+			 void (*between)(void *arg, const char *key), void *arg)
+{
+	assert(mem->ops == &mem_ops);
+	struct mem_store *m = mem_of(mem);
+	m->lacks = lacks;
+	m->between = between;
+	m->arg = arg;
+}
 
 struct store *store_mem_new(const struct env *env, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The notes of objects. What a bucket has is foreign text, and programs show it on terminals. Pure.
- */
+/* The notes and marks of objects. What a bucket has is foreign text, and programs show notes on
+ * terminals. Pure. */
 #include <store/implement.h>
 
 #include <string.h>
@@ -25,4 +25,23 @@ void store_answer_note(struct store_request *req, const char *text, size_t n)
 	a->note[n] = '\0';
 	if (strlen(a->note) != n || !store_note_ok(a->note))
 		a->note[0] = '\0';
+}
+
+bool store_mark_ok(const char *text)
+{
+	const size_t n = strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz-");
+	return n > 0 && n <= STORE_MARK_MAX && text[n] == '\0';
+}
+
+void store_answer_mark(struct store_request *req, const char *text, size_t n)
+{
+	struct store_answer *a = &req->answer;
+	a->has_mark = true;
+	a->mark[0] = '\0';
+	if (n > STORE_MARK_MAX)
+		return;
+	memcpy(a->mark, text, n);
+	a->mark[n] = '\0';
+	if (strlen(a->mark) != n || !store_mark_ok(a->mark))
+		a->mark[0] = '\0';
 }

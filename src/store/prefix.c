@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <base/str.h>
+
 struct prefix_store {
 	struct store base;
 	size_t n;      /* length of prefix */
@@ -55,10 +57,24 @@ static void completed(struct store *s, struct store_request *req)
 	store_complete(s, req);
 }
 
+static int move(struct store *s, const char *from, const char *from_version, const char *to,
+		const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	const struct prefix_store *p = prefix_of(s);
+	auto_str struct str below_from = {0}, below_to = {0};
+	str_addf(&below_from, "%s%s", p->prefix, from);
+	str_addf(&below_to, "%s%s", p->prefix, to);
+	if (!str_ok(&below_from) || !str_ok(&below_to))
+		return err_set(err, -ENOMEM, "object %s: out of memory", from);
+	return store_move(s->inner, str_text(&below_from), from_version, str_text(&below_to), cond,
+			  meta, err);
+}
+
 static const struct store_ops prefix_ops = {
 	.name = "prefix",
 	.submit = submit,
 	.completed = completed,
+	.move = move,
 	.free = store_wrapper_free,
 };
 

@@ -112,6 +112,9 @@ void store_result_drop(struct store_request *req)
 	req->answer.meta = (struct store_meta){0};
 	req->answer.has_note = false;
 	req->answer.note[0] = '\0';
+	req->answer.has_mark = false;
+	req->answer.mark[0] = '\0';
+	req->answer.was_absent = false;
 }
 
 void store_answer_clear(struct store_request *req)

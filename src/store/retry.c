@@ -7,6 +7,9 @@
  * attempt is number `attempts`, or the one after which the next pause would end later than
  * `budget`. If it fails, too, the request fails with -EIO.
  *
+ * A conditional put without a mark gets a random one, which is the same in all attempts. So the
+ * store below can tell whether an attempt whose answer was lost has put the object.
+ *
  * A request that is cancelled during a pause fails with -ECANCELED half a second later.
  *
  * Waiting requests are in a list, and one thread counts their pauses down. They do not sleep in
@@ -23,6 +26,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include <base/thread.h>
 
@@ -30,10 +34,13 @@ static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000,
 		      cancel_ns = UINT64_C(500) *
 				  1000000; /* s3/ allows a request in progress the same time */
 
+enum { RANDOM_BYTES = 16 };
+
 /* A request's slot: its attempts so far. */
 struct attempts {
 	unsigned int n;
 	uint64_t started_ns, waited_ns;
+	char mark[2 * RANDOM_BYTES + 1]; /* "": the request has its own, or needs none */
 	/* While it is in the list: */
 	struct store_request *req, *next;
 	uint64_t left_ns;
@@ -215,10 +222,24 @@ static bool wait_in_list(struct retry_store *r, struct attempts *a, struct store
 
 /* ---- the store ---- */
 
+static void add_mark(const struct retry_store *r, struct attempts *a, struct store_request *req)
+{
+	const struct env *env = r->base.env;
+	uint8_t random[RANDOM_BYTES];
+	if (req->op != STORE_PUT || req->mark || !(req->cond.if_match || req->cond.if_none_match))
+		return;
+	env->random(env, random, sizeof(random));
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(a->mark + 2 * i, 3, "%02x", random[i]);
+	req->mark = a->mark;
+}
+
 static void submit(struct store *s, struct store_request *req)
 {
 	struct retry_store *r = retry_of(s);
-	attempts_of(r, req)->started_ns = now_ns(r);
+	struct attempts *a = attempts_of(r, req);
+	a->started_ns = now_ns(r);
+	add_mark(r, a, req);
 	store_pass(s, req);
 }
 
@@ -242,11 +263,37 @@ static void completed(struct store *s, struct store_request *req)
 		/* The reason names the attempt, unless it was the first. */
 		err_wrap(&answer->err, answer->err.code, "attempt %u", a->n + 1);
 	}
-	answer->repeated |= req->op == STORE_PUT && a->n;
+	answer->repeated |= (req->op == STORE_PUT || req->op == STORE_DELETE) && a->n;
+	if (a->mark[0])
+		req->mark = NULL;
 	/* The next page of a whole listing starts at attempt 1. */
 	*a = (struct attempts){0};
 	req->cond.retried = false;
 	store_complete(s, req);
+}
+
+/* A move that failed with -EAGAIN has changed nothing, see store_move(). */
+static int move(struct store *s, const char *from, const char *from_version, const char *to,
+		const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	struct retry_store *r = retry_of(s);
+	struct attempts a = {.started_ns = now_ns(r)};
+	struct err why = ERR_INIT;
+	uint64_t pause_ns = 0;
+	int rc = store_move(s->inner, from, from_version, to, cond, meta, &why);
+	while (rc == -EAGAIN && plan_attempt(r, &a, &why, &pause_ns)) {
+		log_attempt(r, &a, pause_ns, &why);
+		s->env->sleep(s->env, pause_ns);
+		err_clear(&why);
+		rc = store_move(s->inner, from, from_version, to, cond, meta, &why);
+	}
+	if (rc == -EAGAIN) {
+		why.code = rc = -EIO;
+		err_wrap(&why, rc, "%u attempts in %.1f s", a.n, (double)spent_ns(r, &a) / 1e9);
+	}
+	if (rc)
+		err_copy(err, &why);
+	return rc;
 }
 
 /* No request is in progress, so none can start the thread meanwhile. */
@@ -276,6 +323,7 @@ static const struct store_ops retry_ops = {
 	.name = "retry",
 	.submit = submit,
 	.completed = completed,
+	.move = move,
 	.free = free_store,
 };
 

@@ -45,6 +45,8 @@ static void check_request(const struct store_request *req)
 	assert(req->op != STORE_DELETE || !cond->if_none_match);
 	assert(!req->note || (req->op == STORE_PUT && store_note_ok(req->note)));
 	assert(!req->wants_note || req->op == STORE_HEAD);
+	assert(!req->mark || (req->op == STORE_PUT && store_mark_ok(req->mark)));
+	assert(!req->wants_mark || req->op == STORE_HEAD);
 	assert(!req->range.from_end || req->range.first == 0);
 }
 
@@ -83,10 +85,13 @@ static void check_answer(const struct store_request *req)
 		assert(!a->unchanged || (req->cond.if_none_match && a->body.len == 0));
 		assert(a->has_note || a->unchanged || !req->wants_note);
 		assert(!a->note[0] || (a->has_note && store_note_ok(a->note)));
+		assert(a->has_mark || a->unchanged || !req->wants_mark);
+		assert(!a->mark[0] || (a->has_mark && store_mark_ok(a->mark)));
 		if (req->op == STORE_LIST)
 			check_page(req);
 	}
 	assert(a->state == STORE_PRESENT || (!a->body.data && !a->page.arena));
+	assert(!a->was_absent || (a->state == STORE_ABSENT && req->cond.if_match));
 }
 #else
 #define check_request(req) ((void)0)
@@ -229,7 +234,10 @@ void store_present(struct store *s, struct store_request *req)
 
 void store_absent(struct store *s, struct store_request *req, enum store_evidence evidence)
 {
-	store_answer_clear(req);
+	const bool was_absent = req->answer.was_absent;
+	store_result_drop(req);
+	err_clear(&req->answer.err);
+	req->answer.was_absent = was_absent;
 	req->answer.state = STORE_ABSENT;
 	req->answer.absence.evidence = evidence;
 	store_complete(s, req);
@@ -300,6 +308,29 @@ const char *store_life(struct store *s)
 	while (s->inner && !s->ops->life)
 		s = s->inner;
 	return s->ops->life ? s->ops->life(s) : "";
+}
+
+enum store_marks store_keeps_marks(struct store *s)
+{
+	while (s->inner && !s->ops->keeps_marks)
+		s = s->inner;
+	return s->ops->keeps_marks ? s->ops->keeps_marks(s) : STORE_MARKS_DROPPED;
+}
+
+int store_move(struct store *s, const char *from, const char *from_version, const char *to,
+	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	static const struct store_cond none;
+	struct store_meta unused;
+	assert(!cond || !cond->if_match || !cond->if_none_match);
+	if (!store_key_ok(from) || !store_key_ok(to) || strcmp(from, to) == 0)
+		return err_set(err, -EINVAL, "object %.64s cannot be moved to '%.64s'", from, to);
+	while (s->inner && !s->ops->move)
+		s = s->inner;
+	if (!s->ops->move)
+		return err_set(err, -EOPNOTSUPP, "object %s: the store cannot move it", from);
+	return s->ops->move(s, from, from_version, to, cond ? cond : &none, meta ? meta : &unused,
+			    err);
 }
 
 void store_free(struct store *s)

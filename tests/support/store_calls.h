@@ -267,6 +267,54 @@ static inline int call_put_note(struct store *s, const char *key, struct source 
 	return store_failure(&req->answer, err);
 }
 
+/* mark NULL: without one. */
+static inline int call_put_mark(struct store *s, const char *key, const char *text,
+				const char *mark, const struct store_cond *cond,
+				struct store_meta *meta, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+	const struct piece piece = {text, strlen(text)};
+	if (!req)
+		return -ENOMEM;
+	store_request_key(req, key);
+	req->pieces = &piece;
+	req->n_pieces = 1;
+	req->mark = mark;
+	if (cond)
+		req->cond = *cond;
+	store_run(s, req);
+	if (meta && req->answer.state == STORE_PRESENT)
+		*meta = req->answer.meta;
+	return store_failure(&req->answer, err);
+}
+
+static inline int call_mark(struct store *s, const char *key, char mark[STORE_MARK_MAX + 1],
+			    struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_HEAD);
+	if (!req)
+		return -ENOMEM;
+	store_request_key(req, key);
+	req->wants_mark = true;
+	store_run(s, req);
+	memcpy(mark, req->answer.mark, sizeof(req->answer.mark));
+	return call_code(req, err);
+}
+
+/* *was_absent: of the answer. */
+static inline int call_delete_version(struct store *s, const char *key, const char *etag,
+				      bool *was_absent)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_DELETE);
+	if (!req)
+		return -ENOMEM;
+	store_request_key(req, key);
+	req->cond.if_match = etag;
+	store_run(s, req);
+	*was_absent = req->answer.was_absent;
+	return store_failure(&req->answer, NULL);
+}
+
 static inline int call_delete(struct store *s, const char *key, const struct store_cond *cond,
 			      struct err *err)
 {

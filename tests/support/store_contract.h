@@ -9,6 +9,7 @@
 #include "store_fixture.h"
 
 #include "patterned_source.h"
+#include "store_marks.h"
 
 static void test_versions_agree(void **state)
 {
@@ -387,6 +388,20 @@ static void test_delete(void **state)
 	assert_object(s, "a/b/c/x", "3");
 }
 
+static void test_delete_of_nothing(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	struct store_meta meta;
+	bool was_absent = true;
+	assert_int_equal(call_put(s, "d/x", "1", 1, NULL, &meta, NULL), 0);
+	assert_int_equal(call_delete_version(s, "d/x", "no such version", &was_absent), -ESTALE);
+	assert_false(was_absent);
+	assert_int_equal(call_delete_version(s, "d/x", meta.etag, &was_absent), 0);
+	assert_false(was_absent);
+	assert_int_equal(call_delete_version(s, "d/x", meta.etag, &was_absent), 0);
+	assert_true(was_absent);
+}
+
 /* In byte order, which is not the order of names level by level. */
 static const char *const tree[] = {
 	"a!",	   "a-b", "a-c/x",   "a.b/c/d", "a.b/c.d", "a/b", "a/b-c",
@@ -617,6 +632,8 @@ static int fixture_teardown(void **state)
 		CONTRACT_TEST(test_proof_of_absence, setup), CONTRACT_TEST(test_bad_keys, setup),  \
 		CONTRACT_TEST(test_odd_keys, setup), CONTRACT_TEST(test_put_conditions, setup),    \
 		CONTRACT_TEST(test_get_conditions, setup), CONTRACT_TEST(test_delete, setup),      \
+		CONTRACT_TEST(test_delete_of_nothing, setup), CONTRACT_TEST(test_move, setup),     \
+		CONTRACT_TEST(test_marks, setup), CONTRACT_TEST(test_own_mark, setup),             \
 		CONTRACT_TEST(test_listing, setup), CONTRACT_TEST(test_pages, setup),              \
 		CONTRACT_TEST(test_start_after, setup), CONTRACT_TEST(test_until, setup),          \
 		CONTRACT_TEST(test_list_limit, setup), CONTRACT_TEST(test_many, setup),            \

@@ -38,6 +38,8 @@ struct fixture {
 	/* Differences of a server across a network that the contract allows. */
 	bool version_is_content; /* the ETag is a digest: equal bytes are the same version */
 	bool put_knows_no_time;
+	bool no_move;
+	bool no_move_if_absent; /* a move can only replace */
 	bool utf8_keys; /* keys that are not UTF-8 fail with -EIO */
 };
 
@@ -103,7 +105,7 @@ static inline const char *path_of(const struct fixture *f, const char *key)
 	return path;
 }
 
-/* A directory whose file system has no extended attributes has no notes. */
+/* A directory whose file system has no extended attributes has no notes and no marks. */
 static inline bool fixture_has_notes(const struct fixture *f)
 {
 	char path[96];

@@ -34,6 +34,7 @@ static int walk_setup(void **state)
 {
 	struct fixture *f = fixture_new(0);
 	fixture_dir(f);
+	f->no_move_if_absent = true;
 	*state = f;
 	return 0;
 }

@@ -41,7 +41,7 @@ struct store_ops {
 	 *
 	 * GET, HEAD: PRESENT with the meta and, for GET, the body, or `unchanged`; ABSENT with the
 	 *   evidence. UNKNOWN with -EACCES; -ESTALE (if_match); -EFBIG; -EIO with the reason.
-	 *   store_answer_note() sets the note.
+	 *   store_answer_note() sets the note, store_answer_mark() the mark.
 	 * LIST: PRESENT with a page. The page of an unknown prefix is empty. A key that
 	 *   store_key_ok() refuses is left out. UNKNOWN with -EACCES, -EIO. If list.limit is not 0
 	 *   and the store notices that more items than that follow start_after, it may answer
@@ -50,10 +50,11 @@ struct store_ops {
 	 * PUT: replaces the whole object atomically: a reader sees the old object or the new one.
 	 *   The new one is durable when the request completes, unless the request is `deferred` and
 	 *   the store has a `sync`. PRESENT with the meta of the new version. UNKNOWN with -ESTALE,
-	 *   -EEXIST (conditions); -EACCES, -ENOSPC, -EIO. If it has a `body`, the store calls
+	 *   -EEXIST (conditions), unless the object has the mark of the request; -EACCES, -ENOSPC,
+	 *   -EIO. If it has a `body`, the store calls
 	 *   store_work_apart() and reads it there with store_body_read().
-	 * DELETE: ABSENT, also if the object did not exist. UNKNOWN with -ESTALE if the object has
-	 *   another version than if_match.
+	 * DELETE: ABSENT, also if the object did not exist: then, with if_match, `was_absent`.
+	 *   UNKNOWN with -ESTALE if the object has another version than if_match.
 	 *
 	 * A store across a network answers -EAGAIN for a temporary failure, and sets
 	 * err.retry_after_ms if the server says how long to wait. store_retry_new() hides -EAGAIN
@@ -62,11 +63,15 @@ struct store_ops {
 	/* Wrappers only: a request that this wrapper passed on comes back with its answer. Called
 	 * in the thread in which the store below completed it. Must not block either. */
 	void (*completed)(struct store *s, struct store_request *req);
-	/* Optional: see store_space(), store_sync(), store_life(). A wrapper without them has those
-	 * of the store below. */
+	/* Optional: see store_space(), store_sync(), store_life(), store_keeps_marks() and
+	 * store_move(). A wrapper without them has those of the store below. The keys of a move
+	 * have passed store_key_ok() and differ; cond and meta are not NULL. */
 	int (*space)(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
 	int (*sync)(struct store *s, struct err *err);
 	const char *(*life)(struct store *s);
+	enum store_marks (*keeps_marks)(struct store *s);
+	int (*move)(struct store *s, const char *from, const char *from_version, const char *to,
+		    const struct store_cond *cond, struct store_meta *meta, struct err *err);
 	/* Called when no request is in progress. */
 	void (*free)(struct store *s);
 };
@@ -116,8 +121,10 @@ void store_result_drop(struct store_request *req);
 /* Sets the note of the answer to what is stored with the object: n bytes, which may be anything. If
  * they are not valid, the object has no note. */
 void store_answer_note(struct store_request *req, const char *text, size_t n);
+/* The same for the mark. */
+void store_answer_mark(struct store_request *req, const char *text, size_t n);
 /* Set the answer's state and complete the request. Before store_present(), the store fills in meta,
- * body, `unchanged` and page. The other two discard them. */
+ * body, `unchanged` and page. The other two discard them; `was_absent` is kept. */
 void store_present(struct store *s, struct store_request *req);
 void store_absent(struct store *s, struct store_request *req, enum store_evidence evidence);
 /* code: negative and not -ENOENT. fmt: the reason; NULL if it is in the answer's err already. */

@@ -17,10 +17,11 @@
  *   op      the caller sets                            the answer, unless it is UNKNOWN
  *   GET     key; optional: range, max, known_etag,     PRESENT with meta and body, or ABSENT
  *           cond
- *   HEAD    key; optional: cond, wants_note            PRESENT with meta, or ABSENT
+ *   HEAD    key; optional: cond, wants_note,           PRESENT with meta, or ABSENT
+ *           wants_mark
  *   LIST    key, which is a prefix; optional: list     PRESENT with page, which may be empty
  *   PUT     key; pieces, n_pieces, or body;            PRESENT with meta of the new version
- *           optional: cond, note
+ *           optional: cond, note, mark
  *   DELETE  key; optional: cond.if_match               ABSENT
  *
  * A thread that may block gets an object like this:
@@ -36,6 +37,8 @@
  *           the object does not exist
  *   else
  *           use req->answer.body, which is valid as long as req
+ *
+ * store_move() gives an object another key; it is a call that blocks, not a request.
  *
  * A thread that must not block sets req->done and req->arg and calls store_submit() instead.
  *
@@ -76,6 +79,7 @@ enum {
 	STORE_PAGE_MAX = 1000, /* items of a page, as in S3 */
 	STORE_ETAG_MAX = 80,
 	STORE_NOTE_MAX = 512, /* bytes */
+	STORE_MARK_MAX = 64,
 };
 #define STORE_TO_END UINT64_MAX
 
@@ -136,9 +140,10 @@ struct store_cond {
 	 * has no body. PUT: "*": if the object exists, the request fails with -EEXIST. */
 	const char *if_none_match;
 	/* PUT: an earlier attempt of this request may have succeeded although its answer was lost.
-	 * If the store can tell that it did, a condition that fails only because of that attempt
-	 * counts as met. store_retry_new() sets this. A caller sets it if an earlier process may
-	 * have made the same request. */
+	 * The mark shows whether it did. If the service drops marks, a store whose ETags follow
+	 * from the bytes compares those. A condition that fails only because of that attempt counts
+	 * as met. store_retry_new() sets this. A caller sets it if an earlier process may have made
+	 * the same request. */
 	bool retried;
 };
 
@@ -157,9 +162,12 @@ struct store_absence {
 struct store_answer {
 	enum store_state state;
 	bool unchanged; /* PRESENT: the version that if_none_match names; no body */
-	/* PUT: the body was sent more than once, so an attempt whose answer was lost may have
-	 * stored it, even if this answer says that the condition fails. */
+	/* PUT, DELETE: the request was sent more than once, so an attempt whose answer was lost may
+	 * have changed the object, even if this answer says that the condition fails. */
 	bool repeated;
+	/* DELETE with cond.if_match: there was no object when the store looked at it. If the answer
+	 * is `repeated`, an earlier attempt may have deleted it. */
+	bool was_absent;
 	struct store_absence absence; /* ABSENT */
 	struct store_meta meta;	      /* PRESENT, but not of LIST: of the whole object */
 	/* GET: exactly the range. LIST: the page. They belong to the request. A caller that takes
@@ -170,6 +178,9 @@ struct store_answer {
 	 * store got to know the note at no cost. */
 	bool has_note;
 	char note[STORE_NOTE_MAX + 1]; /* "": the object has none, or one that is not valid */
+	/* HEAD with wants_mark: true, unless it is `unchanged`. */
+	bool has_mark;
+	char mark[STORE_MARK_MAX + 1]; /* "": the object has none, or one that is not valid */
 	struct err err; /* UNKNOWN: the code and the reason. Otherwise the code is 0 */
 };
 
@@ -236,6 +247,14 @@ struct store_request {
 	 * system has no extended attributes puts the object without the note. */
 	const char *note;
 	bool wants_note; /* HEAD: the answer has the note of the object */
+	/* PUT: NULL, or a short text that says which request has put the object, and that no other
+	 * request has: store_mark_ok(). It is stored with the object, and borrowed until `done`. If
+	 * the condition fails and the object has this mark, an earlier attempt has put the object:
+	 * the answer is PRESENT with its meta. A conditional PUT without a mark gets a random one
+	 * from store_retry_new(). A copy of the object does not have its mark; a moved object has
+	 * it. */
+	const char *mark;
+	bool wants_mark; /* HEAD: the answer has the mark of the object */
 	/* While this is true, the request is cancelled, and a store may fail it with -ECANCELED. S3
 	 * does so half a second after the cancellation, because an answer that arrives within that
 	 * time is worth more than a closed connection. The same applies to a request that waits for
@@ -309,6 +328,21 @@ int store_sync(struct store *s, struct err *err);
 /* Objects of deferred PUTs, of any process, are lost at most when this text changes, that is, when
  * the machine is started again. "": a PUT is durable at once. Valid as long as s. */
 const char *store_life(struct store *s);
+/* Whether a HEAD returns the marks of objects. Some services and file systems drop them, and some
+ * stores know it only after the first PUT with a mark. */
+enum store_marks { STORE_MARKS_UNKNOWN, STORE_MARKS_KEPT, STORE_MARKS_DROPPED };
+enum store_marks store_keeps_marks(struct store *s);
+/* Gives an object another key, in one step that is durable on return. Blocks. The object keeps its
+ * content, its note and its mark, and has a new version: *meta, which may be NULL. from_version:
+ * "", or the version that the object must have, compared just before. cond: NULL, or the condition
+ * of a PUT at the new key; without one, an object there is replaced. -ESTALE: `from` has another
+ * version or is gone, or if_match of the new key fails. -ENOENT: `from` is proved to be absent, and
+ * from_version is "". -EEXIST: if_none_match fails. -EOPNOTSUPP: the store cannot do this, as S3.
+ * -EXDEV: it cannot do it between these two keys. In both cases nothing has changed, and the caller
+ * puts a copy and deletes the original. -EINVAL: a key is not valid, or the keys are equal. Other
+ * errors as of a PUT. */
+int store_move(struct store *s, const char *from, const char *from_version, const char *to,
+	       const struct store_cond *cond, struct store_meta *meta, struct err *err);
 /* Frees a stack; s is its top. No request may be in progress. NULL is fine. */
 void store_free(struct store *s);
 
@@ -339,6 +373,8 @@ bool store_key_ok(const char *key);
 /* True if a text is valid as the note of an object: 1 to STORE_NOTE_MAX bytes of UTF-8 without
  * control characters. */
 bool store_note_ok(const char *text);
+/* True if a text is valid as the mark of an object: 1 to STORE_MARK_MAX characters of [0-9a-z-]. */
+bool store_mark_ok(const char *text);
 
 /* ---- implementations and wrappers ---- */
 
@@ -351,12 +387,28 @@ bool store_note_ok(const char *text);
  * writes objects in place; therefore an empty *.json file is read again for 10 ms before it counts
  * as empty, and a file that changes during each of three attempts to read it fails with -EIO.
  * if_match of PUT and DELETE is checked before the change, not atomically with it: another writer
- * may come between the two. if_none_match has no such gap. A PUT fails with -EISDIR if its key is a
+ * may come between the two. if_none_match has no such gap. The mark of an object is void as soon as
+ * another program writes into the file or copies it. A PUT fails with -EISDIR if its key is a
  * directory, and with -ENOTDIR if a part of its key is an object. */
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err);
 /* A bucket in memory, for tests. Times are unknown (mtime_ns is 0). Unlike a directory it can hold
  * both "a" and "a/b". */
 struct store *store_mem_new(const struct env *env, struct err *err);
+/* What the service behind this bucket lacks, for tests. A condition that it lacks is compared
+ * before the change, as the other stores do it: other requests may come between the two. After a
+ * PUT it is compared once more whether the object is still the one that was put; if not, -ESTALE.
+ */
+enum store_mem_lacks {
+	STORE_MEM_NO_MARKS = 1 << 0,	     /* marks are dropped */
+	STORE_MEM_NO_DELETE_IF = 1 << 1,     /* if_match of DELETE */
+	STORE_MEM_NO_IF_NONE_MATCH = 1 << 2, /* of PUT */
+	STORE_MEM_NO_IF_MATCH = 1 << 3,	     /* of PUT */
+	STORE_MEM_NO_MOVE = 1 << 4,
+};
+/* Called while no request is in progress. between: NULL, or what is called whenever other requests
+ * may come between two steps of a request; the request's key is borrowed. It may use the store. */
+void store_mem_set_lacks(struct store *mem, unsigned int lacks,
+			 void (*between)(void *arg, const char *key), void *arg);
 /* A bucket of an S3 service: s3/s3.h. A cache on disk: diskcache/diskcache.h. */
 
 /* Repeats a request that failed with -EAGAIN, at growing intervals. When no attempt is left, the
@@ -389,6 +441,7 @@ struct store_counts {
 	uint64_t bytes_in, bytes_out;		    /* bodies received, bodies sent */
 	uint64_t failures;			    /* UNKNOWN, and ABSENT except for DELETE */
 	uint64_t in_flight_max;			    /* most GETs in progress at once */
+	uint64_t moves;				    /* calls of store_move() */
 	uint64_t results[STORE_OPS][STORE_RESULTS]; /* by store_result_name() */
 	struct histogram_counts seconds[STORE_OPS];
 };
