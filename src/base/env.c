@@ -49,3 +49,12 @@ struct env env_real(struct log *log, struct pool *pool)
 			    .sleep = real_sleep,
 			    .random = real_random};
 }
+
+int64_t env_wall(const struct env *env)
+{
+	struct timespec ts;
+	if (env->wall)
+		return env->wall(env);
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}

@@ -215,9 +215,22 @@ static bool is_document(const struct inventory *v, uint32_t number, const char *
 	return domain_object_key(v->dc->d, number, own, sizeof(own)) >= 0 && strcmp(own, key) == 0;
 }
 
+/* Whether a key is an object of this program below the storage, whose name begins like this. */
+static bool is_own(const struct inventory *v, const char *key, const char *name)
+{
+	const size_t n = strlen(v->prefix);
+	return name && strncmp(key, v->prefix, n) == 0 && strncmp(key + n, name, strlen(name)) == 0;
+}
+
 /* A key of the root group, or of no object. */
 static int take_other(struct inventory *v, const struct store_item *item)
 {
+	if (is_own(v, item->key, v->schema->storage_names))
+		return 0;
+	if (is_own(v, item->key, v->schema->storage_deletion))
+		return check_find(v->dc->c, ENGINE_CHECK_NOTE, NULL, item->key,
+				  "a deletion of the domain has begun, and was interrupted before "
+				  "it looked for names; it counts for an hour");
 	if (is_document(v, tree_nth(v->dc->tree, 0), item->key))
 		v->documents++;
 	else if (strcmp(item->key, v->summary) != 0)

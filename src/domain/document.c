@@ -81,6 +81,25 @@ int document_above(const struct document_place *p, const char *path, struct sche
 	return err_set(err, -ENOTDIR, "%s: %s is a domain, not a folder", path, above);
 }
 
+int document_key(const struct document_place *p, const char *path, char *key, size_t room,
+		 struct err *err)
+{
+	const int n = p->schema->domain_key(path, key, room);
+	return n < 0 ? err_set(err, n, "%s: the path is too long", path) : 0;
+}
+
+int document_exists(const struct document_place *p, const char *key, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->store, STORE_HEAD);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, key);
+	req->cancelled = cancelled_by(p->cancelled);
+	store_run(p->store, req);
+	const int rc = store_failure(&req->answer, err);
+	return rc ? rc : !store_absence(&req->answer);
+}
+
 /* ---- writing ---- */
 
 int document_write(const struct document_place *p, const char *key, const void *bytes, size_t n,
@@ -108,10 +127,9 @@ int document_put(const struct document_place *p, const char *path, const struct 
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	auto_bytes struct bytes text = {0};
-	int rc = p->schema->domain_key(path, key, sizeof(key));
-	if (rc < 0)
-		return err_set(err, rc, "%s: the path is too long", path);
-	rc = p->schema->emit_domain(info, &text, err);
+	int rc = document_key(p, path, key, sizeof(key), err);
+	if (!rc)
+		rc = p->schema->emit_domain(info, &text, err);
 	return rc ? rc : document_write(p, key, text.data, text.len, cond, answer, err);
 }
 
@@ -126,4 +144,27 @@ int document_put_folder(const struct document_place *p, const char *path, const 
 					 .modified_ns = now_ns};
 	const struct store_cond absent = {.if_none_match = "*"};
 	return document_put(p, path, &info, &absent, NULL, err);
+}
+
+int document_delete_key(const struct document_place *p, const char *key, const char *version,
+			bool *was_absent, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->store, STORE_DELETE);
+	*was_absent = false;
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, key);
+	req->cond.if_match = version && version[0] ? version : NULL;
+	req->cancelled = cancelled_by(p->cancelled);
+	store_run(p->store, req);
+	*was_absent = req->answer.was_absent && !req->answer.repeated;
+	return store_failure(&req->answer, err);
+}
+
+int document_delete(const struct document_place *p, const char *path, const char *version,
+		    bool *was_absent, struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	const int rc = document_key(p, path, key, sizeof(key), err);
+	return rc ? rc : document_delete_key(p, key, version, was_absent, err);
 }

@@ -51,6 +51,18 @@ int document_put(const struct document_place *p, const char *path, const struct 
 int document_put_folder(const struct document_place *p, const char *path, const char *owner,
 			int64_t now_ns, struct err *err);
 
+/* Writes the key of the document of a path. -ENAMETOOLONG. */
+int document_key(const struct document_place *p, const char *path, char *key, size_t room,
+		 struct err *err);
+/* Whether an object exists: 1, 0 or a negative errno. */
+int document_exists(const struct document_place *p, const char *key, struct err *err);
+/* Deletes the document of a path, or an object. version: NULL or "", or the version that it must
+ * have: -ESTALE. *was_absent: there was none before; known only with a version. */
+int document_delete(const struct document_place *p, const char *path, const char *version,
+		    bool *was_absent, struct err *err);
+int document_delete_key(const struct document_place *p, const char *key, const char *version,
+			bool *was_absent, struct err *err);
+
 /* Whether a path is a domain that names the storage: 1, 0 or a negative errno. */
 int document_names_storage(const struct document_place *p, const char *path, uint64_t storage,
 			   struct err *err);
@@ -58,8 +70,18 @@ int document_names_storage(const struct document_place *p, const char *path, uin
  * negative errno. */
 int storage_is_shared(const struct document_place *p, const char *path, uint64_t storage,
 		      struct err *err);
-/* Deletes all keys below a prefix. *deleted: how many. */
-int storage_purge(const struct document_place *p, const char *prefix, uint64_t *deleted,
-		  struct err *err);
+/* Deletes all keys below a prefix. order: NULL, or the key that is deleted before all that are
+ * greater, and keys that stay. *deleted: how many. */
+struct purge_order {
+	const char *first, *kept[2];
+};
+int storage_purge(const struct document_place *p, const char *prefix,
+		  const struct purge_order *order, uint64_t *deleted, struct err *err);
+/* Writes the key of the document of the root group of a storage. */
+int storage_root_key(const struct document_place *p, uint64_t storage, char key[SCHEMA_KEY_MAX + 1],
+		     struct err *err);
+/* Whether a storage has a root group, so that it may be that of a domain: 1, 0 or a negative errno.
+ */
+int storage_has_root(const struct document_place *p, uint64_t storage, struct err *err);
 
 #endif

@@ -2,6 +2,8 @@
 /* The order of an import: see domain/import.h. */
 #include "import_internal.h"
 
+#include "storage_deletion.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -224,7 +226,6 @@ int domain_import(const struct import_options *opt, struct import_result *out, s
 
 static int abort_import(struct import *im, uint64_t *deleted, struct err *err)
 {
-	char prefix[SCHEMA_KEY_MAX + 1];
 	bool found;
 	int rc = document_get(&im->place, im->opt->path, &im->document, err);
 	if (!rc)
@@ -238,10 +239,11 @@ static int abort_import(struct import *im, uint64_t *deleted, struct err *err)
 			       "%s: the domain is complete; start the import again without "
 			       "--abort to finish it",
 			       im->opt->path);
-	rc = im->schema->storage_prefix(im->record.domain, prefix, sizeof(prefix));
-	if (rc < 0)
-		return err_set(err, rc, "the path is too long");
-	rc = storage_purge(&im->place, prefix, deleted, err);
+	/* The import may still be running in another process. */
+	rc = storage_delete(&im->place, NULL, im->opt->path, im->record.domain, deleted, err);
+	if (rc > 0)
+		return err_set(err, -EBUSY, "%s: the domain has just been completed",
+			       im->opt->path);
 	return rc ? rc : import_delete_record(im, err);
 }
 

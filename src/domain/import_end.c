@@ -5,6 +5,9 @@
  */
 #include "import_internal.h"
 
+#include "rename.h"
+#include "storage_deletion.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -133,7 +136,6 @@ static int put_domain(struct import *im, struct err *err)
 
 static int delete_replaced(struct import *im, struct err *err)
 {
-	char prefix[SCHEMA_KEY_MAX + 1];
 	uint64_t storage, deleted;
 	const char *root = im->record.replaces;
 	if (!root || im->opt->keep_storage)
@@ -143,15 +145,11 @@ static int delete_replaced(struct import *im, struct err *err)
 				"shows it");
 		return 0;
 	}
-	int rc = storage_is_shared(&im->place, im->opt->path, storage, err);
-	if (rc == 1) {
+	const int rc = storage_delete(&im->place, NULL, im->opt->path, storage, &deleted, err);
+	if (rc > 0)
 		import_note(im, "the storage of the replaced domain is kept, because another "
-				"domain in the same folder uses it");
-		return 0;
-	}
-	if (!rc)
-		rc = im->schema->storage_prefix(storage, prefix, sizeof(prefix));
-	return rc < 0 ? rc : storage_purge(&im->place, prefix, &deleted, err);
+				"domain uses it");
+	return rc < 0 ? rc : 0;
 }
 
 int import_clean_up(struct import *im, struct err *err)
@@ -171,11 +169,45 @@ int import_clean_up(struct import *im, struct err *err)
 		       why.msg);
 }
 
+/* The path is about to get another storage. */
+static int leave_replaced(struct import *im, struct err *err)
+{
+	uint64_t storage;
+	const struct schema_document *d = im->document;
+	if (!d || !d->info.root || im->schema->domain_of_root(d->info.root, &storage, NULL))
+		return 0;
+	return rename_leave(&im->place, im->opt->commit ? im->opt->commit->renames : NULL, storage,
+			    im->opt->path, err);
+}
+
+/* A process that aborts the import may have deleted what this one has put: it marks the storage,
+ * and deletes the record at the end. Nobody aborts a commit. */
+static int check_named(struct import *im, struct err *err)
+{
+	const struct schema_import ours = im->record;
+	bool found;
+	int rc = storage_is_named(&im->place, ours.domain, err);
+	if (!rc)
+		rc = import_read_record(im, &found, err);
+	if (!rc && (!found || im->record.domain != ours.domain))
+		rc = err_set(err, -ESTALE,
+			     "%s: another process has ended this import at the same moment; "
+			     "`hsimage check` tells whether the domain is complete",
+			     im->opt->path);
+	im->record = ours;
+	return rc;
+}
+
 int import_end(struct import *im, struct err *err)
 {
 	const struct import_commit *commit = im->opt->commit;
 	int rc = put_folders(im, err);
-	if (!rc && commit)
+	if (!rc)
+		rc = leave_replaced(im, err);
+	if (rc)
+		return rc;
+	if (commit)
 		commit->publish(commit->ctx);
-	return rc ? rc : put_domain(im, err);
+	rc = put_domain(im, err);
+	return rc || commit ? rc : check_named(im, err);
 }

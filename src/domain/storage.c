@@ -13,10 +13,36 @@
 #include <string.h>
 
 #include <base/mem.h>
+#include <data/tree.h>
 
 #include "put_queue.h"
 
-enum { DELETES = 64 };
+enum { DELETES = 64, TREE = 1 << 20 /* bytes, of one group */ };
+
+int storage_root_key(const struct document_place *p, uint64_t storage, char key[SCHEMA_KEY_MAX + 1],
+		     struct err *err)
+{
+	uint32_t root;
+	struct tree *t = tree_new(TREE);
+	if (!t)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = tree_add(t, &root, err);
+	if (!rc)
+		tree_edit(t, root)->kind = OBJECT_GROUP;
+	if (!rc)
+		rc = p->schema->adopt(t, storage, 0, err);
+	if (!rc && p->schema->new_object_key(t, root, key, SCHEMA_KEY_MAX + 1) < 0)
+		rc = err_set(err, -EINVAL, "the storage has no root group");
+	tree_free(t);
+	return rc;
+}
+
+int storage_has_root(const struct document_place *p, uint64_t storage, struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	const int rc = storage_root_key(p, storage, key, err);
+	return rc ? rc : document_exists(p, key, err);
+}
 
 int document_names_storage(const struct document_place *p, const char *path, uint64_t storage,
 			   struct err *err)
@@ -62,8 +88,21 @@ int storage_is_shared(const struct document_place *p, const char *path, uint64_t
 	return rc;
 }
 
-int storage_purge(const struct document_place *p, const char *prefix, uint64_t *deleted,
-		  struct err *err)
+static bool is_kept(const struct purge_order *order, const char *key)
+{
+	return order && (strcmp(order->kept[0], key) == 0 || strcmp(order->kept[1], key) == 0);
+}
+
+static int purge_key(struct put_queue *q, const struct purge_order *order, const char *key,
+		     struct err *err)
+{
+	const bool is_first = order && strcmp(order->first, key) == 0;
+	int rc = is_kept(order, key) ? 0 : put_queue_add(q, &(struct put){.key = key}, err);
+	return rc || !is_first ? rc : put_queue_flush(q, err);
+}
+
+int storage_purge(const struct document_place *p, const char *prefix,
+		  const struct purge_order *order, uint64_t *deleted, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_LIST);
 	auto_put_queue struct put_queue *q = put_queue_new(p->env, p->store, DELETES, p->cancelled);
@@ -81,8 +120,7 @@ int storage_purge(const struct document_place *p, const char *prefix, uint64_t *
 		rc = store_failure(&req->answer, err);
 		for (size_t i = 0; !rc && i < page->n; i++)
 			if (!page->items[i].is_prefix)
-				rc = put_queue_add(q, &(struct put){.key = page->items[i].key},
-						   err);
+				rc = purge_key(q, order, page->items[i].key, err);
 		more = !rc && page->more;
 		free(after);
 		after = more ? strdup(page->next) : NULL;

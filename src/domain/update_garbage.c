@@ -115,7 +115,7 @@ static int delete_object(struct collection *c, const struct removed_object *o, s
 	if (rc <= 0 || !folder)
 		return rc < 0 ? rc : 0;
 	key[folder] = '\0';
-	rc = storage_purge(c->place, key, &chunks, err);
+	rc = storage_purge(c->place, key, NULL, &chunks, err);
 	c->deleted += chunks;
 	return rc;
 }

@@ -27,6 +27,7 @@ static struct change change_of(struct engine *e, const atomic_bool *cancelled)
 		.owner = e->user,
 		.now_ns = engine_wall_clock(),
 		.cancelled = cancelled,
+		.renames = e->renames,
 	};
 }
 
@@ -62,11 +63,18 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 			  : change_collect(&c, path, g, &deleted, err);
 }
 
+static int finish_rename(void *ctx, uint64_t storage, const atomic_bool *cancelled, struct err *err)
+{
+	const struct change c = change_of(ctx, cancelled);
+	return change_finish_rename(&c, storage, err);
+}
+
 struct garbage_ops change_garbage_ops(struct engine *e)
 {
 	return (struct garbage_ops){.is_read = is_read,
 				    .collect = collect,
 				    .judge = garbage_judge,
+				    .finish_rename = finish_rename,
 				    .note = garbage_note,
 				    .forget = garbage_forget,
 				    .forget_objects = garbage_forget_objects,
@@ -361,14 +369,13 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 		garbage_rescue(e->garbage, storage);
 	const uint32_t note =
 		garbage_note_change(e, to, replaced ? &replaced->info : NULL, &doc->info);
+	const uint32_t rename =
+		known ? garbage_note_rename(e, m->source->path, storage) : LEFTOVER_NONE;
 	rc = change_rename_domain(c, m->source->path, doc, to, replaced, &garbage, err);
 	garbage_settle(e->garbage, to, &garbage, note);
-	if (!known)
-		return rc;
-	garbage_rescue(e->garbage, storage);
-	/* Both names may lead to the domain now. */
-	if (rc && rc != -ESTALE && rc != -EEXIST && garbage_keep(e->garbage, storage))
-		log_warning(e->log, "%s: do not remove it: %s may be the same domain", m->from, to);
+	if (known)
+		garbage_rescue(e->garbage, storage);
+	garbage_settle_rename(e->garbage, m->source->path, storage, garbage.half_done, rename);
 	return rc;
 }
 

@@ -244,6 +244,7 @@ static int set_options(struct work *w, struct import_commit *c, struct import_op
 		.storage = commit_storage(draft_id(p->c->draft), p->number),
 		.replaced = replaces ? p->present.node->doc.document : NULL,
 		.modified_ns = now,
+		.renames = p->e->renames,
 		.in_order = p->about->kind == DRAFT_CHANGE, /* draft_finish_domain() */
 		.begin = begin,
 		.publish = publish,

@@ -286,7 +286,8 @@ void draft_put_make_room(struct draft_put *p)
 				      .store = p->e->store,
 				      .schema = schema_all()[0],
 				      .now_ns = engine_wall_clock(),
-				      .cancelled = p->c->cancelled};
+				      .cancelled = p->c->cancelled,
+				      .renames = p->e->renames};
 	struct err why = ERR_INIT;
 	int rc = 0;
 	while (is_unseen(p) && p->oldest < p->number && !rc) {

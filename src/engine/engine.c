@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <diskcache/diskcache.h>
+#include <domain/renames.h>
 #include <s3/s3.h>
 
 #include "drafts.h"
@@ -193,9 +194,10 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		goto fail;
 	if (opt->write) {
 		const struct garbage_ops ops = change_garbage_ops(e);
+		e->renames = renames_new(&e->env);
 		e->garbage = garbage_new(&e->env, &ops, true);
 		e->user = strdup(opt->user);
-		if (!e->garbage || !e->user)
+		if (!e->garbage || !e->renames || !e->user)
 			goto fail;
 		rc = drafts_new(e, opt, &e->drafts, err);
 		if (!rc)
@@ -221,6 +223,7 @@ void engine_close(struct engine *e)
 	drafts_free(e->drafts); /* commits make garbage */
 	garbage_free(e->garbage);
 	leftovers_free(e->leftovers);
+	renames_free(e->renames);
 	sizes_free(e->sizes);
 	size_memory_free(e->size_memory);
 	snapshots_free(e->snapshots);

@@ -21,23 +21,20 @@
 #define SECOND_NS UINT64_C(1000000000)
 /* When storage that is being read, or that could not be deleted, is examined again. */
 #define AGAIN_NS (5 * SECOND_NS)
+/* The same if another process deletes the storage, or a rename may not have ended. */
+#define BUSY_NS (60 * SECOND_NS)
 /* At this time everything is due, but what fails is not tried again. */
-#define END_NS (UINT64_MAX - AGAIN_NS)
+#define END_NS (UINT64_MAX - BUSY_NS)
 
 struct entry {
 	struct change_garbage garbage;
 	uint64_t due;
 	uint64_t next_storage; /* as in struct leftover */
 	uint32_t slot;	       /* of its note */
-	bool unsure;	       /* the name may still lead to the storage */
+	enum leftover_state state;
+	bool is_busy; /* it was, when it was examined last */
 	struct entry *prev, *next;
 	char path[];
-};
-
-/* Storage that is never deleted. */
-struct kept {
-	uint64_t storage;
-	struct kept *next;
 };
 
 struct garbage {
@@ -46,7 +43,6 @@ struct garbage {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct entry *entries;
-	struct kept *kept;
 	pthread_t thread;
 	bool threaded, started, closing, ended;
 	atomic_bool cancelled, warned;
@@ -100,14 +96,6 @@ static int64_t wall_clock_in(uint64_t ns)
 
 /* ---- deleting ---- */
 
-static bool is_kept_locked(const struct garbage *q, uint64_t storage)
-{
-	const struct kept *k = q->kept;
-	while (k && k->storage != storage)
-		k = k->next;
-	return k != NULL;
-}
-
 /* Keeps the list in the order in which the entries are due. New ones are the last. */
 static void insert_locked(struct garbage *q, struct entry *e)
 {
@@ -137,10 +125,7 @@ static struct entry *take_due(struct garbage *q, uint64_t now, uint64_t *next)
 		e = NULL;
 	if (e)
 		DL_DELETE(q->entries, e);
-	const bool kept = e && is_kept_locked(q, e->garbage.storage);
 	pthread_mutex_unlock(&q->lock);
-	if (kept)
-		e->garbage.any = false;
 	return e;
 }
 
@@ -151,36 +136,52 @@ static int is_removed(struct garbage *q, struct entry *e, struct err *err)
 					  .storage = e->garbage.storage,
 					  .next = e->next_storage,
 					  .path = e->path};
-	const int rc = e->unsure ? q->ops.judge(q->ops.ctx, &expected, &q->cancelled, err)
-				 : GARBAGE_REMOVED;
+	const int rc = e->state == LEFTOVER_EXPECTED
+			       ? q->ops.judge(q->ops.ctx, &expected, &q->cancelled, err)
+			       : GARBAGE_REMOVED;
 	if (rc == GARBAGE_UNCLEAR)
 		log_warning(q->env->log,
 			    "the storage of the domain that was /%s may remain in the bucket: "
 			    "perhaps another program has changed the name",
 			    e->path);
 	if (rc == GARBAGE_REMOVED)
-		e->unsure = false;
+		e->state = LEFTOVER_REMOVED;
 	return rc < 0 ? rc : rc == GARBAGE_REMOVED;
 }
 
 /* Whether the entry is done with. */
+static bool finish_rename(struct garbage *q, const struct entry *e)
+{
+	struct err err = ERR_INIT;
+	const int rc = q->ops.finish_rename(q->ops.ctx, e->garbage.storage, &q->cancelled, &err);
+	if (rc)
+		log_warning(q->env->log, "cannot finish the rename of /%s: %s", e->path, err.msg);
+	return rc == 0;
+}
+
 static bool collect_one(struct garbage *q, struct entry *e)
 {
 	struct err err = ERR_INIT;
+	int rc = 0;
 	if (!e->garbage.any)
 		return true;
+	if (e->state == LEFTOVER_RENAMED)
+		return finish_rename(q, e);
 	if (q->ops.is_read(q->ops.ctx, e->garbage.storage))
 		return false;
 	const int removed = is_removed(q, e, &err);
 	if (removed == 0)
 		return true;
-	if (removed > 0 &&
-	    q->ops.collect(q->ops.ctx, e->path, &e->garbage, &q->cancelled, &err) == 0)
+	if (removed > 0)
+		rc = q->ops.collect(q->ops.ctx, e->path, &e->garbage, &q->cancelled, &err);
+	if (removed > 0 && rc == 0)
 		return true;
-	log_warning(q->env->log, "cannot delete %s /%s: %s",
-		    e->garbage.objects ? "objects that were removed from"
-				       : "the storage of the domain that was",
-		    e->path, err.msg);
+	e->is_busy = rc == -EBUSY;
+	if (!e->is_busy)
+		log_warning(q->env->log, "cannot delete %s /%s: %s",
+			    e->garbage.objects ? "objects that were removed from"
+					       : "the storage of the domain that was",
+			    e->path, err.msg);
 	return false;
 }
 
@@ -196,7 +197,7 @@ uint64_t garbage_collect(struct garbage *q, uint64_t now)
 			free(e);
 			continue;
 		}
-		e->due = now + AGAIN_NS;
+		e->due = now + (e->is_busy ? BUSY_NS : AGAIN_NS);
 		insert(q, e);
 	}
 	return next;
@@ -264,7 +265,6 @@ static void stop(struct garbage *q)
 void garbage_free(struct garbage *q)
 {
 	struct entry *e, *next;
-	struct kept *k, *after;
 	if (!q)
 		return;
 	if (q->started)
@@ -282,8 +282,6 @@ void garbage_free(struct garbage *q)
 				    : " until the next mount with -o rw");
 		free_entry(e);
 	}
-	LL_FOREACH_SAFE(q->kept, k, after)
-	free(k);
 	pthread_cond_destroy(&q->changed);
 	pthread_mutex_destroy(&q->lock);
 	free(q);
@@ -296,6 +294,7 @@ static void add(struct garbage *q, const struct leftover *entry, uint32_t slot,
 		struct removed *objects)
 {
 	const size_t n = strlen(entry->path) + 1;
+	const bool is_rename = entry->state == LEFTOVER_RENAMED;
 	struct entry *e = malloc(sizeof(*e) + n);
 	if (!e) {
 		log_warning(q->env->log,
@@ -306,10 +305,10 @@ static void add(struct garbage *q, const struct leftover *entry, uint32_t slot,
 	}
 	*e = (struct entry){
 		.garbage = {.any = true, .storage = entry->storage, .objects = objects},
-		.due = q->env->now(q->env) + GARBAGE_DELAY_NS,
+		.due = q->env->now(q->env) + (is_rename ? 0 : GARBAGE_DELAY_NS),
 		.next_storage = entry->next,
 		.slot = slot,
-		.unsure = entry->state == LEFTOVER_EXPECTED,
+		.state = entry->state,
 	};
 	memcpy(e->path, entry->path, n);
 	pthread_mutex_lock(&q->lock);
@@ -381,13 +380,23 @@ void garbage_add_early(struct garbage *q, const char *path, const struct change_
 	add(q, &entry, slot, NULL);
 }
 
+void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage, bool half_done,
+			   uint32_t slot)
+{
+	const struct leftover entry = {.state = LEFTOVER_RENAMED, .storage = storage, .path = path};
+	if (half_done)
+		add(q, &entry, slot, NULL);
+	else
+		forget(q, &slot);
+}
+
 /* Takes an entry out of the list. */
 static struct entry *take_unsure(struct garbage *q, uint64_t next)
 {
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
 	DL_FOREACH(q->entries, e)
-	if (e->unsure && e->garbage.any && e->next_storage == next)
+	if (e->state == LEFTOVER_EXPECTED && e->garbage.any && e->next_storage == next)
 		break;
 	if (e)
 		DL_DELETE(q->entries, e);
@@ -403,7 +412,7 @@ void garbage_confirm(struct garbage *q, uint64_t next)
 					       .storage = e->garbage.storage,
 					       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 					       .path = e->path};
-		e->unsure = false;
+		e->state = LEFTOVER_REMOVED;
 		if (e->slot != LEFTOVER_NONE)
 			note(q, &e->slot, &entry);
 		insert(q, e);
@@ -427,7 +436,8 @@ static bool drop_one(struct garbage *q, uint64_t storage)
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
 	DL_FOREACH(q->entries, e)
-	if (e->garbage.any && !e->garbage.objects && e->garbage.storage == storage)
+	if (e->garbage.any && !e->garbage.objects && e->state != LEFTOVER_RENAMED &&
+	    e->garbage.storage == storage)
 		break;
 	if (e) {
 		slot = e->slot;
@@ -443,17 +453,4 @@ void garbage_rescue(struct garbage *q, uint64_t storage)
 {
 	while (drop_one(q, storage))
 		;
-}
-
-int garbage_keep(struct garbage *q, uint64_t storage)
-{
-	struct kept *k = malloc(sizeof(*k));
-	if (!k)
-		return -ENOMEM;
-	k->storage = storage;
-	pthread_mutex_lock(&q->lock);
-	LL_PREPEND(q->kept, k);
-	pthread_mutex_unlock(&q->lock);
-	garbage_rescue(q, storage);
-	return 0;
 }

@@ -6,6 +6,8 @@
  * looked up. A thread does this. It starts with the first garbage, so an engine may be made before
  * a daemon forks. Any thread.
  *
+ * It also finishes renames that an earlier process has left half done.
+ *
  * Storage is noted in the journal, before the name is removed from the bucket, until the storage
  * has been deleted. After a crash the next process takes the notes over. Of objects, the journal
  * has a list (overlay/removed.h), also until they have been deleted.
@@ -34,13 +36,17 @@ enum garbage_verdict {
 struct garbage_ops {
 	/* Whether an open file reads the storage. */
 	bool (*is_read)(void *ctx, uint64_t storage);
-	/* Deletes the storage of what had this path. Stops when *cancelled becomes true. Blocks. */
+	/* Deletes the storage of what had this path. Stops when *cancelled becomes true. -EBUSY: it
+	 * may be deleted later. Blocks. */
 	int (*collect)(void *ctx, const char *path, const struct change_garbage *g,
 		       const atomic_bool *cancelled, struct err *err);
 	/* What has become of a name whose removal was noted and may not have happened: an enum
 	 * garbage_verdict, or negative. Blocks. */
 	int (*judge)(void *ctx, const struct leftover *expected, const atomic_bool *cancelled,
 		     struct err *err);
+	/* Finishes a rename of an earlier process that may be half done. Blocks. */
+	int (*finish_rename)(void *ctx, uint64_t storage, const atomic_bool *cancelled,
+			     struct err *err);
 	/* Notes: as leftovers_put() and leftovers_clear(). NULL: there are none. */
 	int (*note)(void *ctx, uint32_t *slot, const struct leftover *entry, struct err *err);
 	void (*forget)(void *ctx, uint32_t *slot);
@@ -72,14 +78,16 @@ void garbage_settle(struct garbage *q, const char *path, const struct change_gar
  * garbage_confirm(). */
 void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
 		       uint64_t next);
+/* After a rename of the domain with this storage. half_done: it may be, so it is finished later;
+ * otherwise its note is forgotten. slot: of the note. */
+void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage, bool half_done,
+			   uint32_t slot);
 /* The paths have lost the storage of garbage_add_early() with this number. */
 void garbage_confirm(struct garbage *q, uint64_t next);
 /* Adds what an earlier process has noted. Returns an error if it cannot be noted again. */
 int garbage_inherit(struct garbage *q, const struct leftover *entry, struct err *err);
 /* The storage has another name: what was added for it is dropped. */
 void garbage_rescue(struct garbage *q, uint64_t storage);
-/* The storage is never deleted: two paths may lead to it. -ENOMEM. */
-int garbage_keep(struct garbage *q, uint64_t storage);
 /* Deletes what is due at this time. Returns the time at which to call it again, or UINT64_MAX.
  * Blocks.
  */

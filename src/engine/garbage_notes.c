@@ -43,6 +43,16 @@ uint32_t garbage_note_change(struct engine *e, const char *path, const struct do
 	return slot;
 }
 
+uint32_t garbage_note_rename(struct engine *e, const char *path, uint64_t storage)
+{
+	const struct leftover entry = {
+		.state = LEFTOVER_RENAMED, .storage = storage, .path = path};
+	uint32_t slot = LEFTOVER_NONE;
+	/* Without the note, the rename is finished by the next program that renames the domain. */
+	garbage_note(e, &slot, &entry, NULL);
+	return slot;
+}
+
 /* If the path leads to the storage that was noted, only that process can have changed it. If it
  * leads to something else, another program may have renamed the domain before. */
 int garbage_judge(void *engine, const struct leftover *expected, const atomic_bool *cancelled,
@@ -102,7 +112,7 @@ void garbage_notes_take(struct engine *e)
 		return;
 	int rc = leftovers_take(e->leftovers, inherit, e, &taken, &err);
 	if (taken.entries)
-		log_info(e->log, "the storage of %" PRIu32 " removed domains is left to delete",
+		log_info(e->log, "storage of removed domains is left to delete, or renames are left to finish: %" PRIu32,
 			 taken.entries);
 	warn(e, "domains", &taken, rc, &err);
 	rc = removed_take_left(e->leftovers, inherit_objects, e, &taken, &err);

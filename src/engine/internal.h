@@ -33,6 +33,9 @@ int garbage_judge(void *engine, const struct leftover *expected, const atomic_bo
 uint32_t garbage_note_change(struct engine *e, const char *path, const struct domain_info *loses,
 			     const struct domain_info *gets);
 
+/* Notes that a domain gets another name, for garbage_settle_rename(). */
+uint32_t garbage_note_rename(struct engine *e, const char *path, uint64_t storage);
+
 /* Puts at the same time, of an import that asks for so many, or 0 for the default. More than the
  * connections to the server would only wait for one (import.c). */
 unsigned int import_puts(const struct engine *e, unsigned int asked);

@@ -11,7 +11,7 @@
  *
  * Record:
  *    +0  4  CRC-32C of +4 to the end
- *    +4  2  state: 1 expected, 2 removed
+ *    +4  2  state: 1 expected, 2 removed, 3 renamed
  *    +6  2  length of the path
  *    +8  4  number of the slot
  *   +12  4  zero
@@ -115,7 +115,7 @@ int leftover_decode(const uint8_t bytes[LEFTOVER_RECORD], uint32_t slot, struct 
 	const char *path = cur_cstr(&c, &n);
 	if (crc != checksum_crc32c(bytes + CRC_END, LEFTOVER_RECORD - CRC_END, 0) ||
 	    number != slot || zero || !path || n != length || n == 0 || n > LEFTOVER_PATH ||
-	    !is_zero(&c) || (state != LEFTOVER_EXPECTED && state != LEFTOVER_REMOVED))
+	    !is_zero(&c) || state < LEFTOVER_EXPECTED || state > LEFTOVER_RENAMED)
 		return -EBADMSG;
 	out->state = (enum leftover_state)state;
 	out->path = path;

@@ -48,45 +48,16 @@ static void __attribute__((format(printf, 2, 3))) say(const struct drop *d, cons
 
 /* ---- storage ---- */
 
-/* Writes the key of the root group of a storage. */
-static int key_of_root(uint64_t storage, char *key, size_t room, struct err *err)
+/* Whether any object has a prefix: 1, 0 or a negative errno. */
+static int has_objects(const struct drop *d, const char *prefix, struct err *err)
 {
-	const struct schema_ops *schema = schema_all()[0];
-	uint32_t root;
-	struct tree *t = tree_new(1 << 20);
-	if (!t)
-		return err_set(err, -ENOMEM, "out of memory");
-	int rc = tree_add(t, &root, err);
-	if (!rc)
-		tree_edit(t, root)->kind = OBJECT_GROUP;
-	if (!rc)
-		rc = schema->adopt(t, storage, 0, err);
-	if (!rc && schema->new_object_key(t, root, key, room) < 0)
-		rc = err_set(err, -EINVAL, "the storage has no root group");
-	tree_free(t);
-	return rc;
-}
-
-/* Whether an object exists, or any one with a prefix: 1, 0 or a negative errno. */
-static int exists(const struct drop *d, enum store_op op, const char *key, struct err *err)
-{
-	auto_request struct store_request *req = store_request_new(d->e->store, op);
+	auto_request struct store_request *req = store_request_new(d->e->store, STORE_LIST);
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
-	store_request_key(req, key);
+	store_request_key(req, prefix);
 	store_run(d->e->store, req);
-	if (op == STORE_HEAD && store_absence(&req->answer))
-		return 0;
-	int rc = store_failure(&req->answer, err);
-	return rc ? rc : op == STORE_HEAD || req->answer.page.n > 0;
-}
-
-/* Whether a domain may have a storage: 1, 0 or a negative errno. */
-static int may_be_domain(const struct drop *d, uint64_t storage, struct err *err)
-{
-	char root[SCHEMA_KEY_MAX + 1];
-	const int rc = key_of_root(storage, root, sizeof(root), err);
-	return rc ? rc : exists(d, STORE_HEAD, root, err);
+	const int rc = store_failure(&req->answer, err);
+	return rc ? rc : req->answer.page.n > 0;
 }
 
 static int purge(const struct drop *d, uint32_t number, struct err *err)
@@ -102,10 +73,11 @@ static int purge(const struct drop *d, uint32_t number, struct err *err)
 	int rc = c.schema->storage_prefix(storage, prefix, sizeof(prefix));
 	if (rc < 0)
 		return err_set(err, rc, "the path of the storage is too long");
-	rc = exists(d, STORE_LIST, prefix, err);
+	rc = has_objects(d, prefix, err);
 	if (rc <= 0)
 		return rc;
-	rc = number == d->refused ? 0 : may_be_domain(d, storage, err);
+	/* A domain may have a storage with a root group. */
+	rc = number == d->refused ? 0 : change_storage_has_root(&c, storage, err);
 	if (rc > 0)
 		say(d, "kept the objects below %s: a domain may have them", prefix);
 	if (rc)

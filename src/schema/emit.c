@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include <base/hex.h>
 #include <base/utf8.h>
+#include <data/number.h>
 
 enum { CARRIER_ARENA = 64 << 20 /* memory for the carriers of one document, bytes */ };
 
@@ -243,6 +245,18 @@ void schema_emit_acls(struct writer *w, const struct domain_info *info)
 	write_close(w, '}');
 }
 
+static void put_nonce(struct writer *w, uint64_t nonce)
+{
+	uint8_t bytes[sizeof(nonce)];
+	char digits[2 * sizeof(nonce) + 1];
+	number_put_int(bytes, sizeof(bytes), true, nonce);
+	hex_encode(bytes, sizeof(bytes), digits);
+	write_key(w, "hsmount");
+	write_open(w, '{');
+	write_member_word(w, "rename", digits);
+	write_close(w, '}');
+}
+
 int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct err *err)
 {
 	const size_t start = out->len;
@@ -254,6 +268,8 @@ int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct
 	write_key(&w, "acls");
 	schema_emit_acls(&w, info);
 	put_times(&w, info->created_ns, info->modified_ns);
+	if (info->nonce)
+		put_nonce(&w, info->nonce);
 	write_close(&w, '}');
 	return finish(&w, start, 0, err);
 }

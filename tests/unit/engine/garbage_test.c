@@ -19,7 +19,7 @@ struct world {
 	uint64_t now;
 	uint64_t read; /* the storage that a file reads, or 0 */
 	int code;      /* of deletions */
-	char deleted[256];
+	char deleted[256], finished[64];
 	int verdict;
 	uint32_t slots; /* that have been given out */
 	int note_code;
@@ -77,12 +77,23 @@ static void forget(void *ctx, uint32_t *slot)
 	*slot = LEFTOVER_NONE;
 }
 
+static int finish_rename(void *ctx, uint64_t storage, const atomic_bool *cancelled, struct err *err)
+{
+	struct world *w = ctx;
+	const size_t n = strlen(w->finished);
+	if (w->code)
+		return err_set(err, w->code, "the bucket is away");
+	snprintf(w->finished + n, sizeof(w->finished) - n, "%u ", (unsigned int)storage);
+	return 0;
+}
+
 static void setup(struct world *w, bool threaded)
 {
 	*w = (struct world){.now = 100 * SECOND, .env = {.now = now, .ctx = w}};
 	const struct garbage_ops ops = {.is_read = is_read,
 					.collect = collect,
 					.judge = judge,
+					.finish_rename = finish_rename,
 					.note = note,
 					.forget = forget,
 					.ctx = w};
@@ -166,14 +177,55 @@ static void test_other_names(void **state)
 	add(&w, "a", 1);
 	add(&w, "b", 2);
 	garbage_rescue(w.q, 1);
-	assert_int_equal(garbage_keep(w.q, 2), 0);
 	assert_int_equal(after(&w, 30), UINT64_MAX);
-	assert_string_equal(w.deleted, "");
-	/* What was rescued can be removed again, what is kept cannot. */
+	assert_string_equal(w.deleted, "b=2 ");
+	/* What was rescued can be removed again. */
 	add(&w, "c", 1);
-	add(&w, "b", 2);
 	garbage_free(w.q);
-	assert_string_equal(w.deleted, "c=1 ");
+	assert_string_equal(w.deleted, "b=2 c=1 ");
+}
+
+/* Storage that another process deletes, or whose names may change, is examined once a minute. */
+static void test_busy(void **state)
+{
+	struct world w;
+	setup(&w, false);
+	add(&w, "a", 1);
+	w.code = -EBUSY;
+	assert_int_equal(after(&w, 30), 60);
+	assert_int_equal(after(&w, 60), 60);
+	w.code = -EIO;
+	assert_int_equal(after(&w, 60), 5);
+	w.code = 0;
+	assert_int_equal(after(&w, 5), UINT64_MAX);
+	assert_string_equal(w.deleted, "a=1 ");
+	garbage_free(w.q);
+}
+
+/* A rename that may be half done is finished as soon as possible, and its note stays until then. */
+static void test_renames(void **state)
+{
+	struct world w;
+	const struct leftover note = {.state = LEFTOVER_RENAMED, .storage = 7, .path = "r"};
+	setup(&w, false);
+	garbage_settle_rename(w.q, "a", 5, false, 3);
+	assert_string_equal(w.notes, "-3 ");
+	w.notes[0] = '\0';
+	garbage_settle_rename(w.q, "b", 6, true, 4);
+	garbage_rescue(w.q, 6); /* it has a name, and is not garbage */
+	w.code = -EIO;
+	assert_int_equal(after(&w, 0), 5);
+	assert_string_equal(w.notes, "");
+	w.code = 0;
+	assert_int_equal(after(&w, 5), UINT64_MAX);
+	assert_string_equal(w.deleted, "");
+	assert_string_equal(w.finished, "6 ");
+	assert_string_equal(w.notes, "-4 ");
+	/* Those of an earlier process. */
+	assert_int_equal(garbage_inherit(w.q, &note, NULL), 0);
+	after(&w, 0);
+	assert_string_equal(w.finished, "6 7 ");
+	garbage_free(w.q);
 }
 
 /* What is noted before and after each change. */
@@ -319,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_delay),	  cmocka_unit_test(test_readers),
 		cmocka_unit_test(test_failures),  cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_busy),	  cmocka_unit_test(test_renames),
 		cmocka_unit_test(test_notes),	  cmocka_unit_test(test_no_notes),
 		cmocka_unit_test(test_early),	  cmocka_unit_test(test_many),
 		cmocka_unit_test(test_inherited), cmocka_unit_test(test_thread),

@@ -23,8 +23,12 @@ struct env {
 	void (*sleep)(const struct env *env, uint64_t ns);
 	/* Fills with unpredictable bytes (jitter, ids). */
 	void (*random)(const struct env *env, void *bytes, size_t n);
+	/* Nanoseconds since the epoch, for records that other machines read. NULL: the real ones. */
+	int64_t (*wall)(const struct env *env);
 	void *ctx;
 };
+
+int64_t env_wall(const struct env *env);
 
 /* The real clock, sleep and getrandom(2). */
 struct env env_real(struct log *log, struct pool *pool);

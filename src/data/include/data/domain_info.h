@@ -28,6 +28,9 @@ struct domain_info {
 	uint32_t nacls;
 	struct domain_acl *acls;
 	int64_t created_ns, modified_ns; /* since the epoch; 0: unknown */
+	/* Only written. Not 0: a random number that the document gets, so that it differs from all
+	 * earlier documents of this name, and no version ever returns. */
+	uint64_t nonce;
 };
 
 #endif

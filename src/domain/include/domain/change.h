@@ -21,6 +21,7 @@
 
 struct domain_info;
 struct removed;
+struct renames;
 struct schema_document;
 struct schema_ops;
 struct store;
@@ -34,6 +35,7 @@ struct change {
 	int64_t now_ns;			 /* since the epoch */
 	/* NULL, or true: requests fail with -ECANCELED. */
 	const atomic_bool *cancelled;
+	struct renames *renames; /* of this process (domain/renames.h); NULL: not known */
 };
 
 /* The storage of a domain without a name. Zeroed: there is none. */
@@ -42,6 +44,7 @@ struct change_garbage {
 	uint64_t storage; /* see schema_ops.domain_of_root() */
 	/* NULL: all of the storage. Otherwise these objects of a domain that has it. */
 	struct removed *objects;
+	bool half_done; /* a rename has failed that may be half done: change_finish_rename() */
 };
 
 /* Puts the document of a folder. -EEXIST. */
@@ -54,22 +57,32 @@ int change_remove_folder(const struct change *c, const char *path,
  * else. is_new: a folder without a document, which gets one. */
 int change_set_acls(const struct change *c, const char *path, bool is_new,
 		    const struct domain_info *acls, struct err *err);
-/* Deletes the document of a domain. */
+/* Deletes the document of a domain. -EBUSY: another program has changed its names at the same
+ * moment. */
 int change_remove_domain(const struct change *c, const char *path,
 			 const struct schema_document *domain, struct change_garbage *out,
 			 struct err *err);
-/* Gives a domain another name: one PUT, one DELETE; in another folder two of each. target: the
- * domain that has this name, and is replaced, or NULL. If the call fails after the PUT, both names
- * lead to the same domain. -EEXIST: the target exists, although the caller has not seen it. */
+/* Gives a domain another name. target: the domain that has this name, and is replaced, or NULL. In
+ * S3: one PUT for the list of names of the storage, a PUT and a LIST side by side, one DELETE; and
+ * one GET if the list exists. Errors: -EEXIST: the target exists, although the caller has not seen
+ * it; -ESTALE: another program has changed one of the names, or renames the domain; -EBUSY: another
+ * program has changed the names of the target. After any other error, both names may lead to the
+ * same domain: a rename that was interrupted is finished later, and one whose last step was refused
+ * is finished if it is repeated. */
 int change_rename_domain(const struct change *c, const char *from,
 			 const struct schema_document *domain, const char *to,
 			 const struct schema_document *target, struct change_garbage *out,
 			 struct err *err);
+/* Finishes a rename of the domain with this storage that was interrupted. */
+int change_finish_rename(const struct change *c, uint64_t storage, struct err *err);
 /* Whether a path is a domain with this storage: 1, 0 or a negative errno. */
 int change_has_storage(const struct change *c, const char *path, uint64_t storage, struct err *err);
-/* Deletes garbage, unless a domain in the folder of `path`, or a name of an interrupted rename of
- * the domain, still leads to it. *deleted: the number of objects. */
+/* Deletes garbage, unless a domain in the folder of `path`, or a name that a rename has given to the
+ * domain, still leads to it. *deleted: the number of objects. -EBUSY: a rename may not have ended; the
+ * caller tries again later. */
 int change_collect(const struct change *c, const char *path, const struct change_garbage *g,
 		   uint64_t *deleted, struct err *err);
+/* Whether a storage has a root group, so that it may be that of a domain: 1, 0 or negative. */
+int change_storage_has_root(const struct change *c, uint64_t storage, struct err *err);
 
 #endif

@@ -24,6 +24,7 @@ struct garbage;
 struct http_stats;
 struct leftovers;
 struct names;
+struct renames;
 struct size_memory;
 struct sizes;
 struct snapshots;
@@ -55,6 +56,7 @@ struct engine {
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */
 	struct garbage *garbage;		/* NULL: names cannot be changed */
 	struct leftovers *leftovers;		/* notes of garbage; NULL: there are none */
+	struct renames *renames;		/* of this mount; NULL if names cannot be changed */
 	char *user;				/* owner of new folders */
 	struct drafts *drafts;			/* NULL: files cannot be written */
 	struct early *early;			/* what is requested in advance, or NULL */

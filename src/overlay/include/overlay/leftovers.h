@@ -20,6 +20,8 @@
 enum leftover_state {
 	LEFTOVER_EXPECTED = 1, /* the name was about to be removed, or to lead elsewhere */
 	LEFTOVER_REMOVED,      /* it has happened */
+	LEFTOVER_RENAMED,      /* the domain was about to get another name: the rename may be
+				* half done */
 };
 
 struct leftover {

@@ -404,6 +404,10 @@ struct schema_ops {
 	 * domain other than the root group. NULL: as adopt_new. */
 	int (*key_of_id)(const char *root, const char *id, char *key, size_t room, size_t *folder);
 	int (*storage_prefix)(uint64_t domain, char *prefix, size_t room);
+	/* Names of the objects of this program below that prefix: the list of the names of the
+	 * domain, and how the name of a mark of a deletion begins. The service ignores them.
+	 * storage_own: how these names begin, and that of the document of the root group. */
+	const char *storage_own, *storage_names, *storage_deletion;
 	/* Writes the text of a reference to an object: see struct object_namer. */
 	void (*ref_text)(const struct tree *t, uint64_t ref, char *text);
 	/* The 64 bits of the ids of a domain. -EIO: not the id of a root group of this schema. */

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rename.h. */
+#include "rename.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <domain/renames.h>
+
+#include "storage_deletion.h"
+#include "storage_names.h"
+
+#define DAY_NS (INT64_C(86400) * 1000000000)
+enum { EXPIRED_MAX = 16 /* old names that a claim examines */ };
+
+struct job {
+	const struct change *c;
+	struct document_place place;
+	const char *from, *to;
+	const struct schema_document *domain, *target;
+	/* A domain of schema v1 has no storage of its own, which could be deleted, and no list. */
+	bool has_storage;
+	uint64_t storage, number;
+	bool is_open; /* it has begun, and may be half done */
+	struct storage_names names;
+};
+
+static struct document_place place_of(const struct change *c)
+{
+	return (struct document_place){
+		.env = c->env, .store = c->store, .schema = c->schema, .cancelled = c->cancelled};
+}
+
+/* Whether an error says that the bucket has refused a request, and has changed nothing. */
+static bool is_refusal(int rc)
+{
+	switch (rc) {
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EINVAL:
+	case -ENAMETOOLONG:
+	case -ENOTDIR:
+	case -EISDIR:
+	case -EEXIST:
+	case -ESTALE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int lost(const char *path, struct err *err)
+{
+	return err_set(err, -ESTALE, "%s: another program is renaming the domain", path);
+}
+
+/* ---- the record of another rename ---- */
+
+/* Whether the document of the old name is still the one that was to be deleted. */
+static int has_old(const struct document_place *p, const struct rename_record *r, struct err *err)
+{
+	struct schema_document *d = NULL;
+	const int rc = document_get(p, r->from, &d, err);
+	const bool same = !rc && d && strcmp(d->etag, r->version) == 0;
+	schema_document_unref(d);
+	return rc ? rc : same;
+}
+
+/* What has become of a rename that has begun. Its new name leads to the storage: */
+enum { NOT_GIVEN, GIVEN, HALF_DONE /* … and the old one has not been removed */ };
+
+static int progress_of(const struct document_place *p, const struct storage_names *names,
+		       struct err *err)
+{
+	const struct rename_record *r = &names->rename;
+	int rc = document_names_storage(p, r->to, names->storage, err);
+	if (rc <= 0)
+		return rc < 0 ? rc : NOT_GIVEN;
+	rc = has_old(p, r, err);
+	return rc < 0 ? rc : rc ? HALF_DONE : GIVEN;
+}
+
+/* Notes that the bucket has refused to delete the old name. */
+static void note_refused(const struct document_place *p, struct storage_names *names)
+{
+	if (!names->arena)
+		return;
+	names->rename.state = RENAME_REFUSED;
+	storage_names_put(p, names, NULL);
+}
+
+/* Takes a rename over that is half done, so that nobody else finishes it, and deletes the old name.
+ */
+static int finish(const struct document_place *p, struct renames *renames,
+		  struct storage_names *names, struct err *err)
+{
+	const struct rename_record *r = &names->rename;
+	const uint64_t number = renames_begin(renames, p->env, names->storage);
+	bool was_absent;
+	names->rename.number = number;
+	int rc = storage_names_put(p, names, err);
+	if (!rc)
+		rc = document_delete(p, r->from, r->version, &was_absent, err);
+	if (rc == 0 || rc == -ESTALE)
+		renames_settle(renames, number);
+	else if (is_refusal(rc))
+		note_refused(p, names);
+	if (!rc)
+		log_info(p->env->log, "finished an interrupted rename of /%s to /%s", r->from,
+			 r->to);
+	return rc;
+}
+
+/* *is_given: the last rename in the list has given its new name. */
+static int finish_last(const struct document_place *p, struct renames *renames,
+		       struct storage_names *names, bool *is_given, struct err *err)
+{
+	*is_given = false;
+	if (names->rename.state != RENAME_BEGUN ||
+	    renames_is_settled(renames, names->rename.number))
+		return 0;
+	const int progress = progress_of(p, names, err);
+	*is_given = progress > NOT_GIVEN;
+	if (progress != HALF_DONE)
+		return progress < 0 ? progress : 0;
+	return finish(p, renames, names, err);
+}
+
+int change_finish_rename(const struct change *c, uint64_t storage, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	auto_names struct storage_names names = {.storage = storage};
+	bool is_given;
+	const int rc = storage_names_read(&place, &names, err);
+	return rc ? rc : finish_last(&place, c->renames, &names, &is_given, err);
+}
+
+int rename_leave(const struct document_place *p, struct renames *renames, uint64_t storage,
+		 const char *path, struct err *err)
+{
+	auto_names struct storage_names names = {.storage = storage};
+	struct rename_record *r = &names.rename;
+	int rc = storage_names_read(p, &names, err);
+	if (rc || r->state == RENAME_NONE || renames_is_settled(renames, r->number))
+		return rc;
+	const bool is_old = strcmp(r->from, path) == 0;
+	if (!is_old && strcmp(r->to, path) != 0)
+		return 0;
+	if (is_old && r->state == RENAME_WITHDRAWN)
+		return 0;
+	/* The document of a new name that is removed has arrived. That of an old one may not have.
+	 */
+	r->state = is_old && r->state == RENAME_BEGUN ? RENAME_WITHDRAWN : RENAME_NONE;
+	r->began_ns = env_wall(p->env);
+	rc = storage_names_put(p, &names, err);
+	return rc == -ESTALE ? err_set(err, -EBUSY,
+				       "%s: another program has just changed the names of this "
+				       "domain; look at them again",
+				       path)
+			     : rc;
+}
+
+/* ---- 1: the claim ---- */
+
+static bool is_current(const struct job *j, const struct storage_name *name, int64_t now)
+{
+	return now - name->given_ns < DAY_NS || strcmp(name->path, j->from) == 0 ||
+	       strcmp(name->path, j->to) == 0;
+}
+
+/* Names leave the list after a day, if they do not lead to the storage any more. */
+static int drop_old_names(struct job *j, int64_t now, struct err *err)
+{
+	struct storage_names *names = &j->names;
+	unsigned int examined = 0;
+	for (size_t i = 0; i < names->n && examined < EXPIRED_MAX;) {
+		if (is_current(j, &names->v[i], now)) {
+			i++;
+			continue;
+		}
+		const int leads =
+			document_names_storage(&j->place, names->v[i].path, names->storage, err);
+		if (leads < 0)
+			return leads;
+		examined++;
+		if (leads)
+			i++;
+		else
+			names->v[i] = names->v[--names->n];
+	}
+	return 0;
+}
+
+static int enter(struct job *j, struct err *err)
+{
+	const int64_t now = env_wall(j->place.env);
+	const struct rename_record record = {.state = RENAME_BEGUN,
+					     .number = j->number,
+					     .began_ns = now,
+					     .version = j->domain->etag,
+					     .from = j->from,
+					     .to = j->to};
+	int rc = drop_old_names(j, now, err);
+	if (!rc)
+		rc = storage_names_add(&j->names, j->from, now, err);
+	if (!rc)
+		rc = storage_names_add(&j->names, j->to, now, err);
+	if (!rc)
+		rc = storage_names_set_rename(&j->names, &record, err);
+	return rc ? rc : storage_names_put(&j->place, &j->names, err);
+}
+
+/* Whether another program has renamed the very document that is to be renamed. */
+static bool is_renamed(const struct job *j)
+{
+	const struct rename_record *r = &j->names.rename;
+	return strcmp(r->from, j->from) == 0 && strcmp(r->version, j->domain->etag) == 0;
+}
+
+static int claim_once(struct job *j, bool reads, struct err *err)
+{
+	bool is_given;
+	int rc = reads ? storage_names_read(&j->place, &j->names, err) : 0;
+	if (!rc)
+		rc = finish_last(&j->place, j->c->renames, &j->names, &is_given, err);
+	if (rc)
+		return rc;
+	return is_given && is_renamed(j) ? -ESTALE : enter(j, err);
+}
+
+/* A first rename does not ask whether there is a list: its PUT shows it. */
+static int claim(struct job *j, bool reads, struct err *err)
+{
+	int rc = storage_names_init(&j->names, j->storage, err);
+	if (rc)
+		return rc;
+	rc = claim_once(j, reads, err);
+	if (rc == -ESTALE && !reads)
+		rc = claim_once(j, true, err);
+	return rc == -ESTALE ? lost(j->from, err) : rc;
+}
+
+/* The rename is complete, or nobody has to finish it. */
+static void settle(struct job *j)
+{
+	renames_settle(j->c->renames, j->number);
+	j->is_open = false;
+}
+
+/* The rename has certainly changed nothing. If this fails, the record is dropped by the next
+ * change: its new name does not lead to the storage. */
+static void withdraw(struct job *j)
+{
+	settle(j);
+	if (!j->has_storage)
+		return;
+	j->names.rename.state = RENAME_NONE;
+	storage_names_put(&j->place, &j->names, NULL);
+}
+
+/* ---- 2 and 3 ---- */
+
+static struct store_cond target_condition(const struct job *j)
+{
+	return (struct store_cond){.if_none_match = j->target ? NULL : "*",
+				   .if_match = j->target ? j->target->etag : NULL};
+}
+
+static int move(const struct job *j, struct err *err)
+{
+	char from[SCHEMA_KEY_MAX + 1], to[SCHEMA_KEY_MAX + 1];
+	const struct store_cond cond = target_condition(j);
+	struct store_meta meta;
+	int rc = document_key(&j->place, j->from, from, sizeof(from), err);
+	if (!rc)
+		rc = document_key(&j->place, j->to, to, sizeof(to), err);
+	return rc ? rc : store_move(j->place.store, from, j->domain->etag, to, &cond, &meta, err);
+}
+
+/* Puts the document of the new name. beside: NULL, or a request that is sent side by side. */
+static int put_new(struct job *j, struct store_request *beside, char etag[STORE_ETAG_MAX],
+		   struct err *err)
+{
+	const struct document_place *p = &j->place;
+	auto_request struct store_request *put = store_request_new(p->store, STORE_PUT);
+	auto_bytes struct bytes text = {0};
+	struct store_request *const both[] = {put, beside};
+	struct domain_info info = j->domain->info;
+	if (!put)
+		return err_set(err, -ENOMEM, "out of memory");
+	p->env->random(p->env, &info.nonce, sizeof(info.nonce));
+	int rc = p->schema->emit_domain(&info, &text, err);
+	if (!rc)
+		rc = document_key(p, j->to, put->key, put->room, err);
+	if (rc)
+		return rc;
+	const struct piece piece = {text.data, text.len};
+	put->pieces = &piece;
+	put->n_pieces = 1;
+	put->cond = target_condition(j);
+	put->cancelled = cancelled_by(p->cancelled);
+	store_run_all(p->store, both, beside ? 2 : 1);
+	memcpy(etag, put->answer.meta.etag, STORE_ETAG_MAX);
+	return store_failure(&put->answer, err);
+}
+
+/* The name takes the place of another domain, and cannot be taken back. So this process asks before
+ * the PUT whether the storage is being deleted. */
+static int replace_name(struct job *j, struct err *err)
+{
+	char etag[STORE_ETAG_MAX];
+	const int rc = j->has_storage ? storage_is_named(&j->place, j->storage, err) : 0;
+	if (rc)
+		withdraw(j);
+	return rc ? rc : put_new(j, NULL, etag, err);
+}
+
+/* Asks this side by side. The list names the rename already, so a deletion that has not looked at
+ * it yet stops. */
+static int add_name(struct job *j, struct err *err)
+{
+	const struct document_place *p = &j->place;
+	auto_request struct store_request *marks = store_request_new(p->store, STORE_LIST);
+	struct err ignored = ERR_INIT;
+	char etag[STORE_ETAG_MAX] = "";
+	bool was_absent;
+	if (!marks)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = storage_list_marks(p, j->storage, marks, err);
+	if (!rc)
+		rc = put_new(j, marks, etag, err);
+	if (rc || storage_judge_marks(p, j->storage, marks, &ignored) == 0)
+		return rc;
+	rc = storage_is_named(p, j->storage, err);
+	if ((rc == -ESTALE || rc == -EBUSY) &&
+	    !document_delete(p, j->to, etag, &was_absent, &ignored))
+		withdraw(j);
+	return rc;
+}
+
+static int drop_name(struct job *j, struct err *err)
+{
+	bool was_absent;
+	int rc = document_delete(&j->place, j->from, j->domain->etag, &was_absent, err);
+	if (rc == 0 || rc == -ESTALE)
+		settle(j);
+	if (rc == 0 && was_absent)
+		return err_set(err, -ESTALE, "%s: another program has removed it", j->from);
+	if (is_refusal(rc) && rc != -ESTALE) {
+		note_refused(&j->place, &j->names);
+		j->is_open = false;
+	}
+	return rc ? err_wrap(err, rc, "the domain has both names, /%s and /%s", j->from, j->to) : 0;
+}
+
+static int run(struct job *j, bool *is_given, struct err *err)
+{
+	struct err why = ERR_INIT;
+	int rc = move(j, &why);
+	*is_given = !rc;
+	if (rc == 0) {
+		settle(j);
+		return j->has_storage ? storage_is_named(&j->place, j->storage, err) : 0;
+	}
+	if (rc != -EOPNOTSUPP && rc != -EXDEV) {
+		err_copy(err, &why);
+	} else {
+		rc = j->target || !j->has_storage ? replace_name(j, err) : add_name(j, err);
+		*is_given = !rc;
+		if (!rc)
+			return drop_name(j, err);
+	}
+	if (is_refusal(rc))
+		withdraw(j);
+	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", j->to) : rc;
+}
+
+static bool storage_of(const struct change *c, const struct schema_document *d, uint64_t *storage)
+{
+	return d && d->info.root && c->schema->domain_of_root(d->info.root, storage, NULL) == 0;
+}
+
+int change_rename_domain(const struct change *c, const char *from,
+			 const struct schema_document *domain, const char *to,
+			 const struct schema_document *target, struct change_garbage *out,
+			 struct err *err)
+{
+	struct job j = {.c = c,
+			.place = place_of(c),
+			.from = from,
+			.to = to,
+			.domain = domain,
+			.target = target};
+	uint64_t replaced = 0;
+	bool is_given = false;
+	*out = (struct change_garbage){0};
+	j.has_storage = storage_of(c, domain, &j.storage);
+	const bool replaces =
+		storage_of(c, target, &replaced) && !(j.has_storage && replaced == j.storage);
+	int rc = replaces ? rename_leave(&j.place, c->renames, replaced, to, err) : 0;
+	if (rc)
+		return rc;
+	const bool is_known = renames_knows(c->renames, j.storage);
+	j.number = renames_begin(c->renames, c->env, j.storage);
+	rc = j.has_storage ? claim(&j, is_known, err) : 0;
+	j.is_open = !rc;
+	if (rc)
+		settle(&j);
+	else
+		rc = run(&j, &is_given, err);
+	if (is_given && replaces)
+		*out = (struct change_garbage){.any = true, .storage = replaced};
+	out->half_done = rc && j.is_open && j.has_storage;
+	storage_names_release(&j.names);
+	return rc;
+}
