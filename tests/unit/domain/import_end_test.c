@@ -116,7 +116,7 @@ static void test_shared_storage(void **state)
 	bytes_release(&res.body);
 	world_put(&w, "home/ann/plain.txt", "plain");
 	world_must_import(&w, NULL);
-	assert_non_null(strstr(w.notes, "another domain in the same folder uses it"));
+	assert_non_null(strstr(w.notes, "another domain uses it"));
 	assert_int_equal(world_objects(&w, "home/ann/twin.h5"), OBJECTS);
 	assert_int_equal(world_objects(&w, "home/ann/run.h5"), OBJECTS);
 	world_release(&w);

@@ -61,7 +61,8 @@ static inline size_t world_chunks(struct world *w, const char *path)
 	domain_unref(d);
 	gate_list(w->gate, prefix, &page);
 	for (size_t i = 0; i < page.n; i++)
-		n += !strstr(page.items[i].key, ".json");
+		n += !strstr(page.items[i].key, ".json") &&
+		     !strstr(page.items[i].key, schema->storage_names);
 	return n;
 }
 

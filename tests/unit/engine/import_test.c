@@ -202,7 +202,7 @@ static void an_import_is_removed(void **state)
 	assert_string_equal(err.msg, "/: it is a folder; name the domain");
 }
 
-/* The third request for the record deletes it. */
+/* The fourth request for the record deletes it. */
 static void only_the_last_step_is_left(void **state)
 {
 	const struct engine_import opt = {.path = "new.h5"};
@@ -213,7 +213,7 @@ static void only_the_last_step_is_left(void **state)
 	bucket_domain(b, 1, "x.h5");
 	engine_options_init(&options);
 	options.workers = 0;
-	options.debug_fault = "fail:3:EACCES@db/.import-*";
+	options.debug_fault = "fail:4:EACCES@db/.import-*";
 	bucket_open_as(b, options);
 	assert_int_equal(import_to(b, opt, NULL, &err), -EACCES);
 	assert_memory_equal(err.msg, "new.h5: the domain is complete, but ", 36);
