@@ -130,13 +130,19 @@ static int finish_last(const struct document_place *p, struct renames *renames,
 	return finish(p, renames, names, err);
 }
 
-int change_finish_rename(const struct change *c, uint64_t storage, struct err *err)
+int change_finish_rename(const struct change *c, uint64_t storage, int64_t age_ns, struct err *err)
 {
 	const struct document_place place = place_of(c);
 	auto_names struct storage_names names = {.storage = storage};
 	bool is_given;
 	const int rc = storage_names_read(&place, &names, err);
-	return rc ? rc : finish_last(&place, c->renames, &names, &is_given, err);
+	const struct rename_record *r = &names.rename;
+	if (rc || r->state != RENAME_BEGUN)
+		return rc;
+	if (env_wall(c->env) - r->began_ns < age_ns)
+		return err_set(err, -EBUSY, "the rename of /%s to /%s may be running", r->from,
+			       r->to);
+	return finish_last(&place, c->renames, &names, &is_given, err);
 }
 
 int rename_leave(const struct document_place *p, struct renames *renames, uint64_t storage,

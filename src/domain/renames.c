@@ -6,15 +6,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { RECENT = 256 /* storages */ };
+enum { RECENT = 256 };
 
 struct renames {
 	pthread_mutex_t lock;
 	uint32_t process, count;
 	uint64_t *open; /* numbers of renames that have begun and are not settled */
 	size_t n, room;
-	uint64_t recent[RECENT];
-	size_t next;
+	uint64_t recent[RECENT], lists[RECENT]; /* storages; versions of lists */
+	size_t next, next_list;
 };
 
 struct renames *renames_new(const struct env *env)
@@ -100,14 +100,30 @@ bool renames_is_settled(struct renames *r, uint64_t number)
 	return settled;
 }
 
+static bool contains_locked(const uint64_t values[RECENT], uint64_t value)
+{
+	size_t i = 0;
+	while (i < RECENT && values[i] != value)
+		i++;
+	return i < RECENT;
+}
+
 bool renames_knows(struct renames *r, uint64_t storage)
 {
-	bool found = false;
 	if (!r)
 		return false;
 	pthread_mutex_lock(&r->lock);
-	for (size_t i = 0; i < RECENT && !found; i++)
-		found = r->recent[i] == storage;
+	const bool found = contains_locked(r->recent, storage);
 	pthread_mutex_unlock(&r->lock);
 	return found;
+}
+
+bool renames_is_new_list(struct renames *r, uint64_t version)
+{
+	pthread_mutex_lock(&r->lock);
+	const bool is_new = version && !contains_locked(r->lists, version);
+	if (is_new)
+		r->lists[r->next_list++ % RECENT] = version;
+	pthread_mutex_unlock(&r->lock);
+	return is_new;
 }

@@ -17,6 +17,8 @@
 #include <domain/update.h>
 
 enum { COPIED_MAX = 64 << 20 /* bytes of a plain object that is renamed */ };
+/* A rename of another process that began less than this ago may be running. */
+#define RUNNING_NS (INT64_C(30) * 1000000000)
 
 static struct change change_of(struct engine *e, const atomic_bool *cancelled)
 {
@@ -63,10 +65,11 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 			  : change_collect(&c, path, g, &deleted, err);
 }
 
-static int finish_rename(void *ctx, uint64_t storage, const atomic_bool *cancelled, struct err *err)
+static int finish_rename(void *ctx, uint64_t storage, bool is_ours, const atomic_bool *cancelled,
+			 struct err *err)
 {
 	const struct change c = change_of(ctx, cancelled);
-	return change_finish_rename(&c, storage, err);
+	return change_finish_rename(&c, storage, is_ours ? 0 : RUNNING_NS, err);
 }
 
 struct garbage_ops change_garbage_ops(struct engine *e)

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <domain/renames.h>
+#include <schema/schema.h>
+
 int snapshot_resolve(struct engine *e, const char *path, struct names_node **out,
 		     struct snapshot_time *requested, struct err *err)
 {
@@ -78,11 +81,26 @@ static int open_snapshot(struct engine *e, struct names_node *n, struct snapshot
 	return rc == -EISDIR ? -ENOENT : rc;
 }
 
+/* A rename of another mount may have been interrupted. The listing of the open shows at no cost
+ * whether the storage has a list of names. */
+static void look_at_names(struct engine *e, const struct snapshot *s)
+{
+	const struct schema_listed *listed = domain_listed_keys(s->domain);
+	const struct domain_info *info = domain_info(s->domain);
+	uint64_t storage;
+	if (e->garbage && listed && renames_is_new_list(e->renames, listed->names) &&
+	    schema_all()[0]->domain_of_root(info->root, &storage, NULL) == 0)
+		garbage_add_names(e->garbage, domain_path(s->domain), storage);
+}
+
 int domain_snapshot(struct engine *e, struct names_node *n, const struct snapshot_time *requested,
 		    struct snapshot **out, struct err *err)
 {
 	struct snapshot_domain domain = {.requested = *requested};
-	return open_snapshot(e, n, &domain, out, err);
+	const int rc = open_snapshot(e, n, &domain, out, err);
+	if (!rc)
+		look_at_names(e, *out);
+	return rc;
 }
 
 int domain_snapshot_for_stat(struct engine *e, struct names_node *n, const atomic_bool *cancelled,

@@ -32,7 +32,8 @@ struct entry {
 	uint64_t next_storage; /* as in struct leftover */
 	uint32_t slot;	       /* of its note */
 	enum leftover_state state;
-	bool is_busy; /* it was, when it was examined last */
+	bool is_busy;  /* it was, when it was examined last */
+	bool is_other; /* LEFTOVER_RENAMED: of another process, which may be running */
 	struct entry *prev, *next;
 	char path[];
 };
@@ -150,11 +151,13 @@ static int is_removed(struct garbage *q, struct entry *e, struct err *err)
 }
 
 /* Whether the entry is done with. */
-static bool finish_rename(struct garbage *q, const struct entry *e)
+static bool finish_rename(struct garbage *q, struct entry *e)
 {
 	struct err err = ERR_INIT;
-	const int rc = q->ops.finish_rename(q->ops.ctx, e->garbage.storage, &q->cancelled, &err);
-	if (rc)
+	const int rc = q->ops.finish_rename(q->ops.ctx, e->garbage.storage, !e->is_other,
+					    &q->cancelled, &err);
+	e->is_busy = rc == -EBUSY;
+	if (rc && !e->is_busy)
 		log_warning(q->env->log, "cannot finish the rename of /%s: %s", e->path, err.msg);
 	return rc == 0;
 }
@@ -262,6 +265,20 @@ static void stop(struct garbage *q)
 	pthread_join(q->thread, NULL);
 }
 
+static void warn_at_end(const struct garbage *q, const struct entry *e)
+{
+	const bool is_noted = e->slot != LEFTOVER_NONE || e->garbage.objects;
+	if (e->is_other)
+		return;
+	log_warning(q->env->log, "%s /%s %s%s",
+		    e->state == LEFTOVER_RENAMED ? "the rename of"
+		    : e->garbage.objects	 ? "what was removed from"
+						 : "the storage of the domain that was",
+		    e->path,
+		    e->state == LEFTOVER_RENAMED ? "is half done" : "remains in the bucket",
+		    is_noted ? " until the next mount with -o rw" : "");
+}
+
 void garbage_free(struct garbage *q)
 {
 	struct entry *e, *next;
@@ -273,13 +290,7 @@ void garbage_free(struct garbage *q)
 		garbage_collect(q, END_NS);
 	DL_FOREACH_SAFE(q->entries, e, next)
 	{
-		log_warning(q->env->log, "%s /%s remains in the bucket%s",
-			    e->garbage.objects ? "what was removed from"
-					       : "the storage of the domain that was",
-			    e->path,
-			    e->slot == LEFTOVER_NONE && !e->garbage.objects
-				    ? ""
-				    : " until the next mount with -o rw");
+		warn_at_end(q, e);
 		free_entry(e);
 	}
 	pthread_cond_destroy(&q->changed);
@@ -295,6 +306,7 @@ static void add(struct garbage *q, const struct leftover *entry, uint32_t slot,
 {
 	const size_t n = strlen(entry->path) + 1;
 	const bool is_rename = entry->state == LEFTOVER_RENAMED;
+	const bool is_other = is_rename && slot == LEFTOVER_NONE;
 	struct entry *e = malloc(sizeof(*e) + n);
 	if (!e) {
 		log_warning(q->env->log,
@@ -305,10 +317,11 @@ static void add(struct garbage *q, const struct leftover *entry, uint32_t slot,
 	}
 	*e = (struct entry){
 		.garbage = {.any = true, .storage = entry->storage, .objects = objects},
-		.due = q->env->now(q->env) + (is_rename ? 0 : GARBAGE_DELAY_NS),
+		.due = q->env->now(q->env) + (is_rename && !is_other ? 0 : GARBAGE_DELAY_NS),
 		.next_storage = entry->next,
 		.slot = slot,
 		.state = entry->state,
+		.is_other = is_other,
 	};
 	memcpy(e->path, entry->path, n);
 	pthread_mutex_lock(&q->lock);
@@ -388,6 +401,12 @@ void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage
 		add(q, &entry, slot, NULL);
 	else
 		forget(q, &slot);
+}
+
+void garbage_add_names(struct garbage *q, const char *path, uint64_t storage)
+{
+	const struct leftover entry = {.state = LEFTOVER_RENAMED, .storage = storage, .path = path};
+	add(q, &entry, LEFTOVER_NONE, NULL);
 }
 
 /* Takes an entry out of the list. */

@@ -44,9 +44,10 @@ struct garbage_ops {
 	 * garbage_verdict, or negative. Blocks. */
 	int (*judge)(void *ctx, const struct leftover *expected, const atomic_bool *cancelled,
 		     struct err *err);
-	/* Finishes a rename of an earlier process that may be half done. Blocks. */
-	int (*finish_rename)(void *ctx, uint64_t storage, const atomic_bool *cancelled,
-			     struct err *err);
+	/* Finishes a rename that may be half done. is_ours: of this process, or of an earlier one
+	 * with the same journal, so it is not running any more. -EBUSY: it may be. Blocks. */
+	int (*finish_rename)(void *ctx, uint64_t storage, bool is_ours,
+			     const atomic_bool *cancelled, struct err *err);
 	/* Notes: as leftovers_put() and leftovers_clear(). NULL: there are none. */
 	int (*note)(void *ctx, uint32_t *slot, const struct leftover *entry, struct err *err);
 	void (*forget)(void *ctx, uint32_t *slot);
@@ -82,6 +83,9 @@ void garbage_add_early(struct garbage *q, const char *path, const struct change_
  * otherwise its note is forgotten. slot: of the note. */
 void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage, bool half_done,
 			   uint32_t slot);
+/* An open has seen a list of names that may have a rename that another process has left half done.
+ */
+void garbage_add_names(struct garbage *q, const char *path, uint64_t storage);
 /* The paths have lost the storage of garbage_add_early() with this number. */
 void garbage_confirm(struct garbage *q, uint64_t next);
 /* Adds what an earlier process has noted. Returns an error if it cannot be noted again. */

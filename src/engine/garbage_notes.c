@@ -45,8 +45,7 @@ uint32_t garbage_note_change(struct engine *e, const char *path, const struct do
 
 uint32_t garbage_note_rename(struct engine *e, const char *path, uint64_t storage)
 {
-	const struct leftover entry = {
-		.state = LEFTOVER_RENAMED, .storage = storage, .path = path};
+	const struct leftover entry = {.state = LEFTOVER_RENAMED, .storage = storage, .path = path};
 	uint32_t slot = LEFTOVER_NONE;
 	/* Without the note, the rename is finished by the next program that renames the domain. */
 	garbage_note(e, &slot, &entry, NULL);
@@ -112,7 +111,9 @@ void garbage_notes_take(struct engine *e)
 		return;
 	int rc = leftovers_take(e->leftovers, inherit, e, &taken, &err);
 	if (taken.entries)
-		log_info(e->log, "storage of removed domains is left to delete, or renames are left to finish: %" PRIu32,
+		log_info(e->log,
+			 "storage of removed domains is left to delete, or renames are left to "
+			 "finish: %" PRIu32,
 			 taken.entries);
 	warn(e, "domains", &taken, rc, &err);
 	rc = removed_take_left(e->leftovers, inherit_objects, e, &taken, &err);

@@ -86,6 +86,7 @@ int hsds2_new_chunk_key(const struct tree *t, uint32_t number, uint64_t chunk, c
 			size_t room);
 int hsds2_new_storage_prefix(uint64_t domain, char *prefix, size_t room);
 int hsds2_domain_of_root(const char *root, uint64_t *domain, struct err *err);
+#define HSDS2_NAMES	    ".hsmount-names"
 #define HSDS2_IMPORT_PREFIX "db/.import-"
 int hsds2_import_key(const char *path, char *key, size_t room);
 

@@ -10,6 +10,7 @@
 #include "hsds2_load.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <base/checksum.h>
 
@@ -80,6 +81,12 @@ static uint64_t digest_number(uint64_t digest, uint64_t n)
 	return (uint64_t)high << 32 | low;
 }
 
+static bool is_names(const char *key)
+{
+	const char *slash = strrchr(key, '/');
+	return slash && strcmp(slash + 1, HSDS2_NAMES) == 0;
+}
+
 static struct schema_listed describe(const struct schema_answer *answer)
 {
 	struct schema_listed out = {.version = UINT64_C(0x9e3779b97f4a7c15)};
@@ -88,6 +95,8 @@ static struct schema_listed describe(const struct schema_answer *answer)
 		struct hsds2_key key;
 		answer->item(answer->items, i, &item);
 		hsds2_key_classify(item.key, &key);
+		if (is_names(item.key))
+			out.names = digest_string(1, item.etag);
 		if (key.cls == HSDS2_KEY_OTHER)
 			continue;
 		out.version = digest_string(out.version, item.key);

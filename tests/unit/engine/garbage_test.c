@@ -77,13 +77,15 @@ static void forget(void *ctx, uint32_t *slot)
 	*slot = LEFTOVER_NONE;
 }
 
-static int finish_rename(void *ctx, uint64_t storage, const atomic_bool *cancelled, struct err *err)
+static int finish_rename(void *ctx, uint64_t storage, bool is_ours, const atomic_bool *cancelled,
+			 struct err *err)
 {
 	struct world *w = ctx;
 	const size_t n = strlen(w->finished);
 	if (w->code)
 		return err_set(err, w->code, "the bucket is away");
-	snprintf(w->finished + n, sizeof(w->finished) - n, "%u ", (unsigned int)storage);
+	snprintf(w->finished + n, sizeof(w->finished) - n, "%u%s ", (unsigned int)storage,
+		 is_ours ? "" : "?");
 	return 0;
 }
 
@@ -225,6 +227,14 @@ static void test_renames(void **state)
 	assert_int_equal(garbage_inherit(w.q, &note, NULL), 0);
 	after(&w, 0);
 	assert_string_equal(w.finished, "6 7 ");
+	/* Those of other processes, which may be running: later, and not at the end. */
+	garbage_add_names(w.q, "c", 8);
+	assert_int_equal(after(&w, 0), 30);
+	w.code = -EBUSY;
+	assert_int_equal(after(&w, 30), 60);
+	w.code = 0;
+	after(&w, 60);
+	assert_string_equal(w.finished, "6 7 8? ");
 	garbage_free(w.q);
 }
 

@@ -73,8 +73,9 @@ int change_rename_domain(const struct change *c, const char *from,
 			 const struct schema_document *domain, const char *to,
 			 const struct schema_document *target, struct change_garbage *out,
 			 struct err *err);
-/* Finishes a rename of the domain with this storage that was interrupted. */
-int change_finish_rename(const struct change *c, uint64_t storage, struct err *err);
+/* Finishes the last rename of the domain with this storage if it was interrupted, and if it began at
+ * least age_ns ago: a rename of another process may still be running. -EBUSY: it is younger. */
+int change_finish_rename(const struct change *c, uint64_t storage, int64_t age_ns, struct err *err);
 /* Whether a path is a domain with this storage: 1, 0 or a negative errno. */
 int change_has_storage(const struct change *c, const char *path, uint64_t storage, struct err *err);
 /* Deletes garbage, unless a domain in the folder of `path`, or a name that a rename has given to the

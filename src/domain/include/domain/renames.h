@@ -23,6 +23,8 @@ uint64_t renames_begin(struct renames *r, const struct env *env, uint64_t storag
 void renames_settle(struct renames *r, uint64_t number);
 /* Whether a rename of this process is settled. False for renames of other processes. */
 bool renames_is_settled(struct renames *r, uint64_t number);
+/* Whether this process has not seen this version of a list of names before. 0 is no version. */
+bool renames_is_new_list(struct renames *r, uint64_t version);
 /* Whether this process has recently renamed the domain of a storage. */
 bool renames_knows(struct renames *r, uint64_t storage);
 

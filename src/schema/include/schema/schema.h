@@ -183,6 +183,9 @@ struct schema_listed {
 	uint64_t version;    /* a digest of the keys, sizes, times and versions */
 	int64_t modified_ns; /* of the newest key; 0: unknown */
 	uint64_t documents;  /* bytes of the documents of all objects */
+	/* A digest of the version of the list of names (schema_ops.storage_names); 0: the storage
+	 * has none. It is no part of `version`. */
+	uint64_t names;
 };
 
 /* What a schema keeps of a loaded domain, such as the document of each object. It is in the
