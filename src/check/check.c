@@ -52,6 +52,7 @@ static int list_dir(struct walk *w, const char *path, struct path **at)
 	w->dir = path;
 	w->at = at;
 	const int rc = names_list(w->e->names, path, add_path, w, &why);
+	w->c->names_unknown |= rc != 0;
 	if (rc && !w->rc)
 		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
 					"the directory cannot be listed: %s", why.msg);
@@ -62,9 +63,11 @@ static int visit(struct walk *w, const char *path, struct path **rest)
 {
 	auto_names_node struct names_node *n = NULL;
 	struct err why = ERR_INIT;
-	if (names_resolve(w->e->names, path, &n, &why))
+	if (names_resolve(w->e->names, path, &n, &why)) {
+		w->c->names_unknown = true;
 		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
 					"the path cannot be looked up: %s", why.msg);
+	}
 	switch (n->kind) {
 	case NAMES_DOMAIN:
 		return check_domain(w->c, w->e, n);
@@ -101,5 +104,11 @@ int engine_check(struct engine *e, const char *path, bool all, const struct engi
 			rc = visit(&w, p->text, &first);
 		free(p);
 	}
-	return rc || n->kind != NAMES_DIR ? rc : check_imports(&c, e, path);
+	if (!rc && n->kind == NAMES_DIR)
+		rc = check_imports(&c, e, path);
+	/* Only a check of the whole bucket has seen all names. */
+	if (!rc && !n->path[0] && n->kind == NAMES_DIR && !c.names_unknown)
+		rc = check_storages(&c, e);
+	bytes_release(&c.storages);
+	return rc;
 }

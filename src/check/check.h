@@ -9,6 +9,7 @@
  *   keys.c           what the bucket has below the domain's prefix
  *   grid.c           chunks that no listing shows
  *   imports.c        unfinished imports
+ *   storages.c       storages without a name
  *   chunks.c         reads and decodes chunks
  *   image.c          the rendered file, read back
  *   file.c           a local HDF5 file
@@ -23,6 +24,7 @@
 
 #include <hsmount/check.h>
 
+#include <base/mem.h>
 #include <base/str.h>
 #include <data/chunk_source.h>
 #include <data/describe.h>
@@ -37,6 +39,8 @@ struct check {
 	bool all;
 	struct engine_check_result result; /* of the current domain or file */
 	uint64_t expected;		   /* stored bytes to decode, as far as is known */
+	bool names_unknown;		   /* a name or a document could not be read */
+	struct bytes storages;		   /* of uint64_t: of all domains and imports so far */
 	struct err *err;		   /* why the check ends */
 };
 
@@ -112,6 +116,12 @@ int check_import(struct domain_check *dc);
 int check_imports(struct check *c, struct engine *e, const char *dir);
 /* The same for a path at which there is nothing. *found: an import was reported. */
 int check_import_of(struct check *c, struct engine *e, const char *path, bool *found);
+/* Notes the storage of a domain, by the id of its root group, or of an import. */
+int check_note_root(struct check *c, const char *root);
+int check_note_storage(struct check *c, uint64_t storage);
+/* After a check of all domains and imports: reports each storage that was not noted, with a result
+ * of its own. */
+int check_storages(struct check *c, struct engine *e);
 /* Reports what is below the domain's prefix, and checks the chunks. */
 int check_keys(struct domain_check *dc);
 /* Checks chunks that no listing shows: those in HDF5 files, or all chunks of the domain. */

@@ -106,9 +106,13 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 		path = NULL;
 		return check_no_memory(c);
 	}
+	struct schema_document *document =
+		n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL;
+	c->names_unknown |= !document;
+	if (check_note_root(c, document ? document->info.root : NULL))
+		return -ENOMEM;
 	check_begin(c, path);
-	const struct domain_hint hint = {.document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document
-										   : NULL};
+	const struct domain_hint hint = {.document = document};
 	int rc = domain_open(&e->domains, n->path, &hint, &d, &why);
 	if (rc)
 		rc = report_closed(c, rc, check_failed_requests(e) != failures, &why);

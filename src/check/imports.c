@@ -104,9 +104,10 @@ static int take_record(struct records *r, const char *key)
 					      why.msg);
 		} else if (store_absence(&req->answer))
 			rc = 0; /* the import has just ended */
-		else if (!r->schema->import_parse(body->data, body->len, arena, &import, &why))
-			rc = take_import(r, key, &import);
-		else if (!r->dir[0])
+		else if (!r->schema->import_parse(body->data, body->len, arena, &import, &why)) {
+			rc = check_note_storage(r->c, import.domain);
+			rc = rc ? rc : take_import(r, key, &import);
+		} else if (!r->dir[0])
 			rc = check_find_alone(r->c, "", ENGINE_CHECK_ERROR, key, "%s", why.msg);
 	}
 	arena_free(arena);

@@ -71,6 +71,8 @@ int change_remove_folder(const struct change *c, const char *path,
 	}
 	if (!rc && folder)
 		rc = document_delete(&place, path, folder->etag, &was_absent, err);
+	if (!rc && folder && was_absent)
+		rc = err_set(err, -ESTALE, "%s: another program has removed it", path);
 	schema_document_unref(made);
 	return rc;
 }
@@ -129,6 +131,8 @@ int change_remove_domain(const struct change *c, const char *path,
 	int rc = lost.any ? rename_leave(&place, c->renames, lost.storage, path, err) : 0;
 	if (!rc)
 		rc = document_delete(&place, path, domain->etag, &was_absent, err);
+	if (!rc && was_absent)
+		rc = err_set(err, -ESTALE, "%s: another program has removed it", path);
 	if (!rc)
 		*out = lost;
 	return rc;

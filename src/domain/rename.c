@@ -348,19 +348,36 @@ static int add_name(struct job *j, struct err *err)
 	return rc;
 }
 
+/* The document of the old name is gone, and this process has not deleted it. 0: another process has
+ * finished this rename. */
+static int explain_gone(struct job *j, struct err *err)
+{
+	const struct rename_record *r = &j->names.rename;
+	const int rc = j->has_storage ? storage_names_read(&j->place, &j->names, err) : 0;
+	if (rc)
+		return rc;
+	if (j->has_storage && r->state == RENAME_BEGUN && r->number != j->number &&
+	    strcmp(r->from, j->from) == 0 && strcmp(r->to, j->to) == 0)
+		return 0;
+	return err_set(err, -EBUSY,
+		       "%s: another program has removed it at the same moment; the domain has the "
+		       "name /%s now",
+		       j->from, j->to);
+}
+
 static int drop_name(struct job *j, struct err *err)
 {
 	bool was_absent;
 	int rc = document_delete(&j->place, j->from, j->domain->etag, &was_absent, err);
 	if (rc == 0 || rc == -ESTALE)
 		settle(j);
-	if (rc == 0 && was_absent)
-		return err_set(err, -ESTALE, "%s: another program has removed it", j->from);
+	if (rc == 0)
+		return was_absent ? explain_gone(j, err) : 0;
 	if (is_refusal(rc) && rc != -ESTALE) {
 		note_refused(&j->place, &j->names);
 		j->is_open = false;
 	}
-	return rc ? err_wrap(err, rc, "the domain has both names, /%s and /%s", j->from, j->to) : 0;
+	return err_wrap(err, rc, "the domain has both names, /%s and /%s", j->from, j->to);
 }
 
 static int run(struct job *j, bool *is_given, struct err *err)

@@ -240,7 +240,10 @@ static int delete_object(struct engine *e, const struct names_node *n, struct er
 	store_request_key(req, n->path);
 	req->cond.if_match = n->meta.etag[0] ? n->meta.etag : NULL;
 	store_run(e->store, req);
-	return store_failure(&req->answer, err);
+	const int rc = store_failure(&req->answer, err);
+	return rc || !req->answer.was_absent || req->answer.repeated
+		       ? rc
+		       : err_set(err, -ESTALE, "%s: another program has removed it", n->path);
 }
 
 static int remove_domain(struct engine *e, const struct change *c, const struct names_node *n,
@@ -330,7 +333,15 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 		rc = remove_domain(e, c, m->target, err);
 	if (!rc)
 		rc = put_copy(e, m, &get->answer.body, note, err);
-	return rc ? rc : delete_object(e, m->source, err);
+	if (rc)
+		return rc;
+	rc = delete_object(e, m->source, err);
+	/* The kernel, and this file, repeat a call that fails with ESTALE. */
+	return rc == -ESTALE ? err_set(err, -EBUSY,
+				       "%s: another program has changed it at the same moment; %s "
+				       "is a copy of what it was",
+				       m->from, m->to)
+			     : rc;
 }
 
 /* A listing leaves a domain out whose name is too long with ".h5". */

@@ -96,6 +96,7 @@ const struct schema_ops hsds2_ops = {
 	.storage_names = HSDS2_NAMES,
 	.storage_deletion = ".hsmount-deletion-",
 	.storage_own = ".",
+	.storages = "db/",
 	.ref_text = schema_ref_text,
 	.domain_of_root = hsds2_domain_of_root,
 	.import_prefix = HSDS2_IMPORT_PREFIX,

@@ -38,6 +38,27 @@ static void a_damaged_domain_does_not_end_the_check(void **state)
 	str_release(&s.text);
 }
 
+/* A storage without a name is a note, but not if a name could not be read. */
+static void storages_without_a_name(void **state)
+{
+	struct bucket *b = *state;
+	struct findings s = {0};
+	const struct engine_check_sink sink = findings_sink(&s);
+	put_all(b);
+	bucket_put(b, "db/12345678-9abcdef0/.group.json", "{}");
+	bucket_open(b, 0, 0);
+	assert_check(b, "", false,
+		     "= sound /a.h5\n= sound /b/c/deep.h5\n= sound /b/x.h5\n= sound /z.h5\n"
+		     "note /  db/12345678-9abcdef0/: no name leads to this storage: it is left over from "
+		     "a domain that was removed, or from a commit that has failed or is running\n"
+		     "= sound /\n");
+	assert_check(b, "b", true, "= sound /b/c/deep.h5\n= sound /b/x.h5\n");
+	bucket_put(b, "b/x.h5/.domain.json", "[");
+	assert_int_equal(engine_check(b->engine, "", false, &sink, NULL), 0);
+	assert_null(strstr(str_text(&s.text), "no name leads"));
+	str_release(&s.text);
+}
+
 static void paths_that_cannot_be_checked(void **state)
 {
 	struct bucket *b = *state;
@@ -92,6 +113,8 @@ int main(void)
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_domain_does_not_end_the_check,
 						bucket_setup, bucket_teardown),
+		cmocka_unit_test_setup_teardown(storages_without_a_name, bucket_setup,
+						bucket_teardown),
 		cmocka_unit_test_setup_teardown(paths_that_cannot_be_checked, bucket_setup,
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(requests_that_fail_are_no_damage, bucket_setup,

@@ -411,6 +411,8 @@ struct schema_ops {
 	 * domain, and how the name of a mark of a deletion begins. The service ignores them.
 	 * storage_own: how these names begin, and that of the document of the root group. */
 	const char *storage_own, *storage_names, *storage_deletion;
+	/* The prefix of all storages, which are the prefixes below it in a listing. */
+	const char *storages;
 	/* Writes the text of a reference to an object: see struct object_namer. */
 	void (*ref_text)(const struct tree *t, uint64_t ref, char *text);
 	/* The 64 bits of the ids of a domain. -EIO: not the id of a root group of this schema. */
