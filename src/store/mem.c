@@ -325,6 +325,7 @@ static int put_in_steps_locked(struct mem_store *m, struct store_request *req, s
 	const struct object *o = lookup_locked(m, req->key);
 	if (o && strcmp(o->meta.etag, a->meta.etag) == 0)
 		return 0;
+	a->repeated = true;
 	return err_set(&a->err, -ESTALE, "object %s: another writer has replaced it", req->key);
 }
 

@@ -218,6 +218,14 @@ static void test_put_and_delete_drop(void **state)
 	assert_int_equal(entries(f), 1);
 	assert_int_equal(call_delete(a.top, "x", NULL, NULL), 0);
 	assert_int_equal(entries(f), 0);
+	put_text(a.top, "x", "3");
+	put_text(a.top, "y", "4");
+	assert_got(&a, "x", NULL, "3", 1);
+	assert_got(&a, "y", NULL, "4", 1);
+	assert_int_equal(entries(f), 2);
+	assert_int_equal(store_move(a.top, "x", "", "y", NULL, NULL, NULL), 0);
+	assert_int_equal(entries(f), 0);
+	assert_got(&a, "y", NULL, "3", 1);
 	side_free(&a);
 }
 

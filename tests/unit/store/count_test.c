@@ -101,6 +101,20 @@ static void test_counts(void **state)
 	assert_int_equal(n.in_flight_max, 1);
 }
 
+static void test_moves_are_counted(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	struct store_counts n;
+	put_text(s, "x", "1");
+	assert_int_equal(store_move(s, "x", "", "y", NULL, NULL, NULL), 0);
+	assert_int_equal(store_move(s, "x", "", "y", NULL, NULL, NULL), -ENOENT);
+	store_count_read(s, &n);
+	assert_int_equal(n.moves, 2);
+	assert_int_equal(n.failures, 1);
+	assert_int_equal(n.calls[STORE_PUT], 1);
+	assert_int_equal(n.calls[STORE_DELETE], 0);
+}
+
 /* Over a store with pages of 1000. */
 static void test_number_of_pages(void **state)
 {
@@ -242,6 +256,7 @@ int main(void)
 		CONTRACT_TESTS(counted_mem),
 		CONTRACT_TESTS(counted_dir_workers),
 		CONTRACT_TEST(test_counts, counted_mem),
+		CONTRACT_TEST(test_moves_are_counted, counted_mem),
 		CONTRACT_TEST(test_results, counted_mem),
 		CONTRACT_TEST(test_number_of_pages, counted_mem),
 		CONTRACT_TEST(test_log_lines, counted_mem),

@@ -87,6 +87,80 @@ static void test_foreign_notes(void **state)
 	assert_note(f->s, "empty.json", "note");
 }
 
+/* ---- marks ---- */
+
+/* Another program writes into the file, or copies it with its attributes. */
+static void test_marks_of_other_programs(void **state)
+{
+	static const char *const foreign[] = {"m-1", "m-1 ", "m-1 1-2-3", "", "\x1b 0-0-0"};
+	const struct fixture *f = *state;
+	const struct store_cond absent = {.if_none_match = "*"};
+	char text[256];
+	if (!fixture_has_notes(f))
+		skip();
+	assert_int_equal(call_put_mark(f->s, "x", "1", "m-1", NULL, NULL, NULL), 0);
+	const ssize_t n = getxattr(path_of(f, "x"), "user.hsmount.mark", text, sizeof(text));
+	assert_true(n > 0);
+	usleep(20000);
+	write_file(path_of(f, "x"), "2");
+	assert_true(getxattr(path_of(f, "x"), "user.hsmount.mark", NULL, 0) > 0);
+	assert_mark(f->s, "x", "");
+	assert_int_equal(call_put_mark(f->s, "x", "1", "m-1", &absent, NULL, NULL), -EEXIST);
+
+	put_text(f->s, "copy", "1");
+	assert_int_equal(setxattr(path_of(f, "copy"), "user.hsmount.mark", text, (size_t)n, 0), 0);
+	assert_mark(f->s, "copy", "");
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		assert_int_equal(setxattr(path_of(f, "copy"), "user.hsmount.mark", foreign[i],
+					  strlen(foreign[i]), 0),
+				 0);
+		assert_mark(f->s, "copy", "");
+	}
+	memset(text, 'm', sizeof(text));
+	for (size_t length = 60; length < 130; length++) {
+		assert_int_equal(setxattr(path_of(f, "copy"), "user.hsmount.mark", text, length, 0),
+				 0);
+		assert_mark(f->s, "copy", "");
+	}
+}
+
+/* ---- moves ---- */
+
+static void test_moves_that_are_impossible(void **state)
+{
+	const struct fixture *f = *state;
+	char from[2048];
+	struct err err = ERR_INIT;
+	put_text(f->s, "x", "1");
+	put_text(f->s, "d/y", "2");
+	strcpy(from, path_of(f, "x"));
+	assert_int_equal(symlink("x", path_of(f, "link")), 0);
+	assert_int_equal(symlink("../secret", path_of(f, "out")), 0);
+	assert_int_equal(link(from, path_of(f, "twin")), 0);
+	static const struct {
+		const char *from, *to;
+		int code;
+	} cases[] = {
+		{"link", "new", -EXDEV},
+		{"x", "link", -EXDEV},
+		{"x", "twin", -EXDEV},
+		{"out", "new", -EACCES},
+		{"x", "d", -EISDIR},
+		{"x", "d/y/z", -ENOTDIR},
+		{"d", "new", -ENOENT},
+		{"x/z", "new", -ENOENT},
+		{".hsmount-tmp-1", "new", -ENOENT},
+		{"x", "new/.hsmount-tmp-1", -EINVAL},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(store_move(f->s, cases[i].from, "", cases[i].to, NULL, NULL, &err),
+				 cases[i].code);
+		assert_object(f->s, "x", "1");
+		assert_object(f->s, "d/y", "2");
+		assert_code(f->s, "new", -ENOENT);
+	}
+}
+
 /* ---- objects that are written in place ---- */
 
 static void test_empty_json_is_read_again(void **state)
@@ -332,6 +406,24 @@ int fsync(int fd)
 	return syncs.fail ? -1 : 0;
 }
 
+/* The directory of each key. The file is durable since it was put. */
+static void test_moves_are_synced(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = ERR_INIT;
+	put_text(f->s, "d/x", "1");
+	put_text(f->s, "e/y", "2");
+	syncs.files = syncs.directories = 0;
+	assert_int_equal(store_move(f->s, "d/x", "", "e/x", NULL, NULL, NULL), 0);
+	assert_int_equal(syncs.files, 0);
+	assert_int_equal(syncs.directories, 2);
+	assert_int_equal(store_move(f->s, "e/x", "", "new/dir/x", NULL, NULL, NULL), 0);
+	assert_int_equal(syncs.directories, 2 + 2 + 2);
+	syncs.fail = true;
+	assert_int_equal(store_move(f->s, "e/y", "", "e/z", NULL, NULL, &err), -EIO);
+	syncs.fail = false;
+}
+
 static void test_puts_are_synced(void **state)
 {
 	struct fixture *f = *state;
@@ -461,6 +553,32 @@ static void test_make_and_empty(void **state)
 	assert_int_equal(count_entries(path_of(f, "")), 0);
 }
 
+/* Each thread moves its object to and fro, and removes the directories that the others need. */
+static void *move_about(void *arg)
+{
+	struct crowd *c = arg;
+	char from[32], to[32];
+	snprintf(from, sizeof(from), "a/b/%p", arg);
+	snprintf(to, sizeof(to), "c/d/%p", arg);
+	c->failures += call_put(c->s, from, "x", 1, NULL, NULL, NULL) != 0;
+	for (int i = 0; i < 20; i++) {
+		c->failures += store_move(c->s, from, "", to, NULL, NULL, NULL) != 0;
+		c->failures += store_move(c->s, to, "", from, NULL, NULL, NULL) != 0;
+	}
+	c->failures += call_delete(c->s, from, NULL, NULL) != 0;
+	return NULL;
+}
+
+static void test_moves_to_and_fro(void **state)
+{
+	struct fixture *f = *state;
+	struct crowd crowd[CROWD];
+	run_crowd(f, move_about, crowd);
+	for (int i = 0; i < CROWD; i++)
+		assert_int_equal(crowd[i].failures, 0);
+	assert_int_equal(count_entries(path_of(f, "")), 0);
+}
+
 static void *be_first(void *arg)
 {
 	struct crowd *c = arg;
@@ -495,6 +613,10 @@ int main(void)
 		CONTRACT_TEST(test_new_refuses, dir_inline),
 		CONTRACT_TEST(test_space, dir_inline),
 		CONTRACT_TEST(test_foreign_notes, dir_inline),
+		CONTRACT_TEST(test_marks_of_other_programs, dir_inline),
+		CONTRACT_TEST(test_moves_that_are_impossible, dir_inline),
+		CONTRACT_TEST(test_moves_are_synced, dir_inline),
+		CONTRACT_TEST(test_moves_to_and_fro, dir_workers),
 		CONTRACT_TEST(test_empty_json_is_read_again, dir_inline),
 		CONTRACT_TEST(test_empty_json_is_retried, dir_inline),
 		CONTRACT_TEST(test_file_that_changes_while_it_is_read, dir_inline),

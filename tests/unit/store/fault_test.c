@@ -148,6 +148,30 @@ static void test_delays(void **state)
 	store_free(s);
 }
 
+/* A move counts once for each rule that one of its keys matches. */
+static void test_moves(void **state)
+{
+	static const struct {
+		const char *spec;
+		int code;
+		uint64_t slept_ms;
+	} cases[] = {
+		{"fail:1:ENOSPC@x", -ENOSPC, 0}, {"fail:1:EIO@new", -EIO, 0},
+		{"fail:1:ENOENT", -EIO, 0},	 {"fail:2:EACCES", 0, 0},
+		{"truncate:1,flip:1", 0, 0},	 {"delay:1:30@[xn]*", 0, 30},
+	};
+	struct fixture *f = *state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct store *counting, *s = faulty(f, cases[i].spec, &counting);
+		struct err err = ERR_INIT;
+		f->slept_ns = 0;
+		assert_int_equal(store_move(s, "x", "", "new", NULL, NULL, &err), cases[i].code);
+		assert_int_equal(f->slept_ns, cases[i].slept_ms * 1000000);
+		assert_code(counting, "x", cases[i].code ? 0 : -ENOENT);
+		store_free(s);
+	}
+}
+
 static void test_bad_spec_keeps_inner(void **state)
 {
 	struct fixture *f = *state;
@@ -169,6 +193,7 @@ int main(void)
 		CONTRACT_TEST(test_chance_is_repeatable, harmless_mem),
 		CONTRACT_TEST(test_bodies, harmless_mem),
 		CONTRACT_TEST(test_delays, harmless_mem),
+		CONTRACT_TEST(test_moves, harmless_mem),
 		CONTRACT_TEST(test_bad_spec_keeps_inner, harmless_mem),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

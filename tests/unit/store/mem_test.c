@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store in memory: the contract with and without workers, and keys that a directory cannot
- * hold. */
+/* The store in memory: the contract with and without workers, keys that a directory cannot hold,
+ * and services without conditions. */
 #include "store_contract.h"
 
 static int mem_inline(void **state)
@@ -40,6 +40,109 @@ static void test_no_space(void **state)
 			 -EOPNOTSUPP);
 }
 
+/* ---- what the service lacks ---- */
+
+/* Another writer between two steps of a request. */
+struct other {
+	struct store *s;
+	unsigned int calls, at; /* it writes at this call, from 1 */
+	bool deletes;
+};
+
+static void write_between(void *arg, const char *key)
+{
+	struct other *o = arg;
+	if (++o->calls != o->at)
+		return;
+	if (o->deletes)
+		assert_int_equal(call_delete(o->s, key, NULL, NULL), 0);
+	else
+		put_text(o->s, key, "other");
+}
+
+static void test_marks_are_dropped(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	const struct store_cond absent = {.if_none_match = "*"};
+	const struct store_cond again = {.if_none_match = "*", .retried = true};
+	store_mem_set_lacks(s, STORE_MEM_NO_MARKS, NULL, NULL);
+	assert_int_equal(store_keeps_marks(s), STORE_MARKS_DROPPED);
+	assert_int_equal(call_put_mark(s, "x", "1", "m", NULL, NULL, NULL), 0);
+	assert_mark(s, "x", "");
+	assert_int_equal(call_put_mark(s, "x", "1", "m", &absent, NULL, NULL), -EEXIST);
+	assert_int_equal(call_put_mark(s, "x", "2", "m", &again, NULL, NULL), -EEXIST);
+	assert_int_equal(call_put_mark(s, "x", "1", "m", &again, NULL, NULL), 0);
+}
+
+static void test_no_condition_of_delete(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	struct other other = {.s = s, .at = 1};
+	struct store_meta meta;
+	bool was_absent;
+	assert_int_equal(call_put(s, "x", "1", 1, NULL, &meta, NULL), 0);
+	assert_int_equal(call_delete_version(s, "x", "other", &was_absent), -ESTALE);
+	store_mem_set_lacks(s, STORE_MEM_NO_DELETE_IF, write_between, &other);
+	assert_int_equal(call_delete_version(s, "x", "other", &was_absent), -ESTALE);
+	assert_int_equal(other.calls, 0);
+	assert_int_equal(call_delete_version(s, "x", meta.etag, &was_absent), 0);
+	assert_int_equal(other.calls, 1);
+	assert_code(s, "x", -ENOENT); /* the other writer's object is lost */
+	assert_int_equal(call_delete(s, "x", NULL, NULL), 0);
+	assert_int_equal(other.calls, 1);
+}
+
+static void test_no_conditions_of_put(void **state)
+{
+	static const struct {
+		bool exists;	 /* the object, before the put, which names its version then */
+		unsigned int at; /* when another writer changes it; 0: never */
+		bool deletes;
+		int code;
+		const char *want;
+	} cases[] = {
+		{true, 0, false, 0, "mine"},	    {false, 0, false, 0, "mine"},
+		{true, 1, false, 0, "mine"},	    {false, 1, false, 0, "mine"},
+		{true, 2, false, -ESTALE, "other"}, {false, 2, false, -ESTALE, "other"},
+		{true, 2, true, -ESTALE, NULL},
+	};
+	struct store *s = ((struct fixture *)*state)->s;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct other other = {.s = s, .at = cases[i].at, .deletes = cases[i].deletes};
+		struct store_meta meta;
+		store_mem_set_lacks(s, 0, NULL, NULL);
+		assert_int_equal(call_put(s, "x", "old", 3, NULL, &meta, NULL), 0);
+		if (!cases[i].exists)
+			assert_int_equal(call_delete(s, "x", NULL, NULL), 0);
+		const struct store_cond cond = {
+			.if_match = cases[i].exists ? meta.etag : NULL,
+			.if_none_match = cases[i].exists ? NULL : "*",
+		};
+		store_mem_set_lacks(s, STORE_MEM_NO_IF_MATCH | STORE_MEM_NO_IF_NONE_MATCH,
+				    write_between, &other);
+		assert_int_equal(call_put(s, "x", "mine", 4, &cond, NULL, NULL), cases[i].code);
+		assert_int_equal(other.calls, 2);
+		if (cases[i].want)
+			assert_object(s, "x", cases[i].want);
+		else
+			assert_code(s, "x", -ENOENT);
+		/* What is seen before the put is still a conflict. */
+		put_text(s, "x", "third");
+		assert_int_equal(call_put(s, "x", "mine", 4, &cond, NULL, NULL),
+				 cases[i].exists ? -ESTALE : -EEXIST);
+		assert_int_equal(other.calls, 2);
+	}
+}
+
+static void test_no_move(void **state)
+{
+	struct fixture *f = *state;
+	f->no_move = true;
+	store_mem_set_lacks(f->s, STORE_MEM_NO_MOVE, NULL, NULL);
+	put_text(f->s, "a", "1");
+	test_move(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -47,6 +150,10 @@ int main(void)
 		CONTRACT_TESTS(mem_workers),
 		CONTRACT_TEST(test_object_and_prefix, mem_inline),
 		CONTRACT_TEST(test_no_space, mem_inline),
+		CONTRACT_TEST(test_marks_are_dropped, mem_inline),
+		CONTRACT_TEST(test_no_condition_of_delete, mem_inline),
+		CONTRACT_TEST(test_no_conditions_of_put, mem_inline),
+		CONTRACT_TEST(test_no_move, mem_inline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,12 +76,54 @@ static void test_answers(void **state)
 	free(req);
 }
 
+static void test_marks(void **state)
+{
+	static const char much[] =
+		"0123456789abcdefghijklmnopqrstuvwxyz-0123456789abcdefghijklmnopqr";
+	static const struct {
+		const char *text;
+		size_t n;
+		bool ok;
+	} cases[] = {
+		{"a-z-09", 6, true},
+		{"-", 1, true},
+		{much, STORE_MARK_MAX, true},
+		{"", 0, false},
+		{"A", 1, false},
+		{"a b", 3, false},
+		{"a\n", 2, false},
+		{"a\0", 2, false},
+		{"\xc3\xa9", 2, false},
+		{much, STORE_MARK_MAX + 1, false},
+	};
+	struct store_request *req = calloc(1, sizeof(*req));
+	(void)state;
+	assert_non_null(req);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = malloc(cases[i].n + 1);
+		assert_non_null(text);
+		memcpy(text, cases[i].text, cases[i].n);
+		text[cases[i].n] = '\0';
+		if (strlen(text) == cases[i].n)
+			assert_int_equal(store_mark_ok(text), cases[i].ok);
+		strcpy(req->answer.mark, "old");
+		store_answer_mark(req, text, cases[i].n);
+		assert_true(req->answer.has_mark);
+		assert_string_equal(req->answer.mark, cases[i].ok ? text : "");
+		free(text);
+	}
+	store_result_drop(req);
+	assert_false(req->answer.has_mark);
+	free(req);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_length),
 		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_marks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

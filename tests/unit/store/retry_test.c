@@ -282,11 +282,13 @@ struct seen {
 	struct store base;
 	unsigned int puts;
 	bool retried[8];
+	char mark[8][STORE_MARK_MAX + 1];
 };
 
 static void put_late(struct store *s, struct store_request *req)
 {
 	struct seen *seen = (struct seen *)s;
+	strcpy(seen->mark[seen->puts], req->mark ? req->mark : "");
 	seen->retried[seen->puts++] = req->cond.retried;
 	if (seen->puts < 3)
 		store_fail(s, req, -EAGAIN, "late");
@@ -314,6 +316,72 @@ static void test_repeated_put_is_marked(void **state)
 	assert_true(seen.retried[1]);
 	assert_true(seen.retried[2]);
 	store_free(s);
+}
+
+/* A conditional put has a mark, which is the same in all of its attempts. */
+static void test_marks_of_puts(void **state)
+{
+	static const struct store_ops ops = {
+		.name = "seen", .submit = put_late, .free = free_nothing};
+	static const struct {
+		struct store_cond cond;
+		const char *mark;
+	} cases[] = {
+		{{.if_none_match = "*"}, NULL},
+		{{.if_match = "v"}, NULL},
+		{{0}, NULL},
+		{{.if_none_match = "*"}, "own-1"},
+		{{0}, "own-1"},
+	};
+	struct fixture *f = *state;
+	char last[STORE_MARK_MAX + 1] = "";
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const bool is_random = i < 2;
+		struct seen seen = {0};
+		store_init(&seen.base, &ops, &f->env, 0);
+		struct store *s = store_retry_new(&seen.base, &quick, NULL);
+		auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+		store_request_key(req, "x");
+		req->cond = cases[i].cond;
+		req->mark = cases[i].mark;
+		store_run(s, req);
+		assert_int_equal(req->answer.state, STORE_PRESENT);
+		assert_ptr_equal(req->mark, cases[i].mark);
+		assert_int_equal(seen.puts, 3);
+		for (int k = 0; k < 3; k++)
+			assert_string_equal(seen.mark[k], seen.mark[0]);
+		if (is_random) {
+			assert_true(store_mark_ok(seen.mark[0]));
+			assert_string_not_equal(seen.mark[0], last);
+			strcpy(last, seen.mark[0]);
+		} else {
+			assert_string_equal(seen.mark[0], cases[i].mark ? cases[i].mark : "");
+		}
+		store_free(s);
+	}
+}
+
+static void test_moves_are_repeated(void **state)
+{
+	static const struct {
+		const char *faults;
+		int code;
+		uint64_t attempts;
+	} cases[] = {
+		{"fail:1:EAGAIN,fail:2:EAGAIN", 0, 3}, {"fail:1+:EAGAIN", -EIO, 5},
+		{"fail:1:EACCES", -EACCES, 1},	       {"fail:1:EAGAIN@x", 0, 2},
+		{"fail:1:EACCES@y", -EACCES, 1},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct store *counting, *s = over(*state, cases[i].faults, &quick, &counting);
+		struct store_counts n;
+		struct err err = ERR_INIT;
+		assert_int_equal(store_move(s, "x", "", "y", NULL, NULL, &err), cases[i].code);
+		assert_int_equal(err.code, cases[i].code);
+		store_count_read(counting, &n);
+		assert_int_equal(n.moves, cases[i].attempts);
+		store_free(s);
+	}
 }
 
 /* ---- a server that says how long to wait ---- */
@@ -505,6 +573,8 @@ int main(void)
 		CONTRACT_TEST(test_default_policy, bare),
 		CONTRACT_TEST(test_permanent_failures_are_not_repeated, bare),
 		CONTRACT_TEST(test_repeated_put_is_marked, bare),
+		CONTRACT_TEST(test_marks_of_puts, bare),
+		CONTRACT_TEST(test_moves_are_repeated, bare),
 		CONTRACT_TEST(test_the_answer_tells_of_attempts, bare),
 		CONTRACT_TEST(test_the_servers_time_is_added, bare),
 		CONTRACT_TEST(test_cancelling_ends_a_pause, bare),
