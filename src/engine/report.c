@@ -12,6 +12,7 @@
 
 #include <metrics/metrics.h>
 #include <diskcache/diskcache.h>
+#include <s3/s3.h>
 
 #include "drafts.h"
 #include "internal.h"
@@ -98,7 +99,8 @@ static int gather_domains(struct engine *e, struct metrics *m)
 /* ---- stores and the cache ---- */
 
 _Static_assert((int)METRICS_METHODS == HTTP_METHODS && (int)METRICS_STATUSES == HTTP_STATUSES &&
-		       (int)METRICS_CALLS == STORE_OPS && (int)METRICS_RESULTS == STORE_RESULTS,
+		       (int)METRICS_CALLS == STORE_OPS && (int)METRICS_RESULTS == STORE_RESULTS &&
+		       (int)METRICS_FEATURES == STORE_S3_FEATURES,
 	       "gather_http() and gather_store() copy these arrays");
 
 static int gather_http(const struct http_stats *meter, struct metrics_http *out)
@@ -130,6 +132,7 @@ static void gather_store(struct store *counting, struct metrics_store *out)
 		.bytes_in = c.bytes_in,
 		.bytes_out = c.bytes_out,
 		.gets_in_flight_max = c.in_flight_max,
+		.moves = c.moves,
 	};
 	for (int i = 0; i < METRICS_CALLS; i++)
 		out->call[i] = store_op_name((enum store_op)i);
@@ -137,6 +140,16 @@ static void gather_store(struct store *counting, struct metrics_store *out)
 		out->result[i] = store_result_name(i);
 	memcpy(out->results, c.results, sizeof(out->results));
 	memcpy(out->seconds, c.seconds, sizeof(out->seconds));
+}
+
+static void gather_features(struct store *s3, struct metrics_store *out)
+{
+	struct store_s3_feature f[STORE_S3_FEATURES];
+	store_s3_features(s3, f);
+	for (int i = 0; i < METRICS_FEATURES; i++) {
+		out->feature[i] = f[i].name;
+		out->support[i] = f[i].support;
+	}
 }
 
 static void gather_disk(struct store *disk, struct metrics_disk *out)
@@ -218,6 +231,8 @@ static int gather(struct engine *e, struct metrics *m)
 	m->bytes_read = atomic_load(&e->bytes_read);
 	m->images = snapshots_live(e->snapshots);
 	gather_store(e->stack.count, &m->store);
+	if (e->stack.s3)
+		gather_features(e->stack.s3, &m->store);
 	gather_cache(e->cache, m);
 	if (e->stack.disk)
 		gather_disk(e->stack.disk, &m->disk);

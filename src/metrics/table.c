@@ -64,6 +64,18 @@ static void each_result(const struct metrics_row *row, const struct metrics *m,
 		}
 }
 
+/* A directory has none. */
+static void each_feature(const struct metrics_row *row, const struct metrics *m,
+			 metrics_sample_fn fn, void *arg)
+{
+	for (int i = 0; i < METRICS_FEATURES; i++) {
+		const struct metrics_sample s = {
+			.labels = {m->store.feature[i], m->store.support[i]}, .n = 1};
+		if (s.labels[0])
+			fn(arg, row, &s);
+	}
+}
+
 static void each_call_time(const struct metrics_row *row, const struct metrics *m,
 			   metrics_sample_fn fn, void *arg)
 {
@@ -112,6 +124,9 @@ const struct metrics_row metrics_rows[] = {
 	     "Calls of the engine to its bucket by result; retries are part of a call."),
 	EACH(METRICS_HISTOGRAM, "store", "call_seconds", each_call_time, "call", NULL,
 	     "Duration of these calls, with waiting and retries."),
+	COUNTER("store", "moves", store.moves, "Objects of a directory given another key."),
+	EACH(METRICS_GAUGE, "store", "features", each_feature, "feature", "support",
+	     "What the service of the bucket supports: 1."),
 	COUNTER("store", "range_gets", store.range_gets, "Gets of a part of an object."),
 	COUNTER("store", "read_bytes", store.bytes_in, "Bytes returned by gets."),
 	COUNTER("store", "written_bytes", store.bytes_out, "Bytes written by puts."),

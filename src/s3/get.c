@@ -220,6 +220,7 @@ static void finish(struct s3_operation *op)
 	}
 	if (rc == 0) {
 		store_answer_note(op->req, op->call.answer.note, strlen(op->call.answer.note));
+		store_answer_mark(op->req, op->call.answer.mark, strlen(op->call.answer.mark));
 		a->body = op->call.http.answer;
 		op->call.http.answer = (struct bytes){0};
 	}

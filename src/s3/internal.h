@@ -7,7 +7,9 @@
  *   discover.c  the first request, which finds region, addressing and rights
  *   connect.c   connections that are opened before they are needed
  *   operation.c how a store request becomes a series of HTTP requests
- *   get.c, list.c, put.c   gets and heads; listings; puts and deletes
+ *   get.c, list.c, put.c, delete.c   gets and heads; listings; puts; deletes
+ *   conditions.c  which conditions the service supports; operations that wait for the answer
+ *   probe.c     how the store finds that out
  *   multipart.c, parts.c  puts of large objects in parts
  *   body.c      bodies that are read from a source
  *   note.c      the notes of objects, in headers
@@ -79,12 +81,39 @@ void s3_endpoint_release(struct s3_endpoint *endpoint);
 
 /* ---- store ---- */
 
-/* The form in which the server accepts the ETag of a PUT's If-Match. */
-enum s3_if_match {
-	S3_IF_MATCH_UNKNOWN, /* not tried yet */
-	S3_IF_MATCH_QUOTED,  /* AWS, RFC 9110 */
-	S3_IF_MATCH_BARE,    /* Ceph */
-	S3_IF_MATCH_NONE,    /* the server ignores If-Match: compare by a HEAD first */
+/* What a service may support, and may not. */
+enum s3_feature {
+	S3_PUT_ABSENT,	 /* If-None-Match of a PUT */
+	S3_PUT_MATCH,	 /* If-Match of a PUT */
+	S3_DELETE_MATCH, /* If-Match of a DELETE */
+	S3_PARTS_ABSENT, /* the same conditions of CompleteMultipartUpload */
+	S3_PARTS_MATCH,
+	S3_MARKS, /* a HEAD returns the mark of an object */
+	S3_FEATURES,
+};
+
+enum s3_support {
+	S3_UNKNOWN,  /* not probed yet */
+	S3_UNTESTED, /* the service refuses the probe's object */
+	S3_WORKS,    /* an ETag is in quotes */
+	S3_BARE,     /* works if the ETag is not in quotes */
+	S3_IGNORED,  /* the service does not look at it */
+	S3_BROKEN,   /* the condition fails although it holds */
+	S3_MISSING,  /* the service refuses requests that have it */
+};
+
+/* Two probes: of single requests, and of uploads in parts. */
+enum s3_probe { S3_PROBE_SINGLE, S3_PROBE_PARTS, S3_PROBES };
+
+struct s3_operation;
+
+struct s3_conditions {
+	atomic_int support[S3_FEATURES]; /* enum s3_support */
+	pthread_mutex_t lock;		 /* guards what follows */
+	struct {
+		bool running, done;
+		struct s3_operation *waiting;
+	} probe[S3_PROBES];
 };
 
 /* The memory of bodies that have been read and are being sent. */
@@ -103,7 +132,8 @@ struct s3_store {
 	char *owner; /* expected bucket owner; may be NULL */
 	bool requester_pays;
 	enum store_s3_verify verify;
-	atomic_int if_match; /* enum s3_if_match */
+	char *prefix; /* of all keys; "" or with a trailing slash */
+	struct s3_conditions conditions;
 	struct s3_crc_tables crc_tables;
 	struct s3_bodies bodies;
 	atomic_uint opening;		   /* connections that connect.c is opening */
@@ -143,6 +173,7 @@ struct s3_answer {
 	bool etag_is_opaque;	       /* encrypted with a key: the ETag is not the MD5 */
 	struct s3_crc crc;	       /* of the whole object; kind S3_CRC_NONE: none */
 	char note[STORE_NOTE_MAX + 1]; /* foreign text */
+	char mark[STORE_MARK_MAX + 1]; /* "": none, or not a valid one */
 	char request_id[64];
 	char bucket_region[32], location[S3_LOCATION_MAX];
 	unsigned int retry_after_ms; /* Retry-After; 0: none */
@@ -193,8 +224,6 @@ int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_
 
 /* ---- one store request ---- */
 
-enum { S3_QUOTED_MAX = STORE_ETAG_MAX + 3 };
-
 struct s3_upload;
 
 /* A store request while the S3 store works on it; lives in the request's slot. It is a series of
@@ -210,7 +239,9 @@ struct s3_operation {
 	bool past_end;		  /* get.c: it is a HEAD because the range was refused with 416 */
 	struct str token;	  /* list.c: continuation token of the server's next page */
 	unsigned int empty_pages; /* list.c: consecutive ones so far */
-	bool quoted;		  /* put.c: the ETag was sent in quotes */
+	/* conditions.c: the next operation that waits for the same probe, and what follows. */
+	struct s3_operation *waiting;
+	void (*then)(struct s3_operation *op);
 	/* put.c: the body, which is the caller's, or `loaded`. Not of a put in parts. */
 	const struct piece *pieces;
 	size_t n_pieces;
@@ -259,6 +290,37 @@ struct s3_body *s3_body_new(struct s3_store *s, size_t n, bool wait);
 void s3_body_free(struct s3_body *body); /* NULL is fine */
 /* Reads the body of the request from offset on. As store_body_read(). */
 int s3_body_read(struct s3_body *body, struct store_request *req, uint64_t offset, size_t n);
+
+/* ---- conditions ---- */
+
+void s3_conditions_init(struct s3_conditions *c);
+void s3_conditions_release(struct s3_conditions *c);
+/* Calls `then` as soon as the probe has been done once; the first caller does it. If the probe
+ * cannot be done now, the operation fails with -EAGAIN or another errno, and the next one tries it
+ * again. */
+void s3_await_probe(struct s3_operation *op, enum s3_probe probe,
+		    void (*then)(struct s3_operation *op));
+enum s3_support s3_support(const struct s3_store *s, enum s3_feature feature);
+/* The service has refused the caller's own request with a condition: from now on the store compares
+ * itself. */
+void s3_set_missing(struct s3_store *s, enum s3_feature feature);
+
+/* The header for a condition, if the service checks it. Returns the number of headers: 0 or 1. */
+enum { S3_QUOTED_MAX = STORE_ETAG_MAX + 3 };
+size_t s3_cond_header(const struct s3_store *s, enum s3_feature feature, const char *etag,
+		      char value[S3_QUOTED_MAX], struct sigv4_pair *header);
+
+#define S3_MARK_HEADER "x-amz-meta-hsmount-mark"
+/* The header of the mark: 0 or 1. */
+size_t s3_mark_header(const char *mark, struct sigv4_pair *header);
+/* Whether the answer to a HEAD shows the mark of this put. */
+bool s3_has_own_mark(const struct s3_operation *op);
+bool s3_drops_marks(const struct s3_store *s);
+
+/* Sends the requests of a probe, and waits for them. Fills in the features that it is about. 0, or
+ * a negative errno with err: nothing is known then. */
+int s3_probe_run(struct s3_store *s, enum s3_probe probe, enum s3_support support[S3_FEATURES],
+		 struct err *err);
 
 /* Sends a HEAD of the object. s3_head_result() then returns 0 with the object's meta, -ENOENT or
  * another errno. Here a 404 is sufficient for -ENOENT; callers must not report it as the

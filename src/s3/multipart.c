@@ -4,25 +4,25 @@
  *
  * - POST ?uploads: the server names the upload.
  * - PUT ?partNumber=N&uploadId=…, for each part (parts.c): the server answers with its ETag.
- * - HEAD, and a listing if necessary: only with a condition.
+ * - HEAD, and a listing if necessary: only with a condition that the service does not check.
  * - POST ?uploadId=…: the object appears. The body names all parts.
  * - DELETE ?uploadId=…: only after an error. The parts are removed.
  *
- * All of this runs in a thread of its own, which waits for the answers. Servers differ in the
- * conditions that they support for the last request, so the condition is compared before it.
- * Another writer may change the object between the two requests.
+ * All of this runs in a thread of its own, which waits for the answers. If the service checks
+ * conditions of the last request (conditions.c), the HEAD and the listing are not necessary.
+ * Otherwise another writer may change the object between two requests, and one more HEAD after the
+ * last request shows whether the object is the one that was put.
  *
  * The last request is repeated after a temporary failure, because a repeated upload would send all
- * parts again. Its answer may be lost. If the upload is gone then, or if the condition of a put
- * fails whose earlier attempt may have succeeded, the ETag of the object decides: it follows from
- * the ETags of the parts.
+ * parts again. Its answer may be lost. If the upload is gone then, or if a condition fails, the
+ * mark of the object decides; or its ETag, which follows from the ETags of the parts, if the put
+ * has no mark or the service drops marks.
  *
  * https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
  */
 #include "internal.h"
 
 #include <aws/digest.h>
-#include <aws/xml.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,6 +35,7 @@
 #include "etag.h"
 #include "note.h"
 #include "parts.h"
+#include "upload_xml.h"
 
 enum {
 	PART_MIN = 16 << 20, /* bytes */
@@ -108,34 +109,11 @@ static void give_up(struct s3_operation *op, int rc)
 
 /* ---- the server's documents ---- */
 
-struct wanted {
-	const char *name; /* of the element */
-	char *text;
-	size_t room;
-	bool found;
-};
-
-static int on_end(void *arg, const struct xml_place *at, const char *text, size_t n)
-{
-	struct wanted *w = arg;
-	if (at->depth != 2 || strcmp(at->name[2], w->name) != 0)
-		return 0;
-	if (w->found || n >= w->room || strlen(text) != n)
-		return -EBADMSG;
-	memcpy(w->text, text, n + 1);
-	w->found = true;
-	return 0;
-}
-
 /* The text of an element of the answer; "" if it has none. */
 static int read_element(struct s3_operation *op, const char *name, char *text, size_t room)
 {
-	const struct bytes *body = &op->call.http.answer;
-	struct wanted w = {.name = name, .text = text, .room = room};
-	const struct xml_handler handler = {.end = on_end, .arg = &w};
-	text[0] = '\0';
-	const int rc = xml_walk(body->data, body->len, &handler, NULL);
-	return rc ? err_set(err_of(op), rc == -ENOMEM ? rc : -EIO,
+	const int rc = s3_xml_element(&op->call.http.answer, name, text, room);
+	return rc ? err_set(err_of(op), rc,
 			    "PUT %s: the server's answer to an upload in parts is not valid",
 			    op->req->key)
 		  : 0;
@@ -161,9 +139,41 @@ static bool etag_of_parts(const struct s3_parts *p, char etag[STORE_ETAG_MAX])
 	return true;
 }
 
-static bool is_ours(const struct s3_upload *u, const struct store_meta *now)
+static bool has_cond(const struct store_request *req)
 {
+	return req->cond.if_match || req->cond.if_none_match;
+}
+
+static size_t cond_header(const struct s3_operation *op, char value[S3_QUOTED_MAX],
+			  struct sigv4_pair *header)
+{
+	const struct store_cond *cond = &op->req->cond;
+	if (!has_cond(op->req))
+		return 0;
+	return s3_cond_header(op->s, cond->if_match ? S3_PARTS_MATCH : S3_PARTS_ABSENT,
+			      cond->if_match, value, header);
+}
+
+/* Whether the service checks the condition, or there is none. */
+static bool is_checked(const struct s3_operation *op)
+{
+	struct sigv4_pair header;
+	char value[S3_QUOTED_MAX];
+	return !has_cond(op->req) || cond_header(op, value, &header);
+}
+
+static bool decides_by_mark(const struct s3_operation *op)
+{
+	return op->req->mark && !s3_drops_marks(op->s);
+}
+
+/* After a HEAD. */
+static bool is_ours(const struct s3_operation *op, const struct store_meta *now)
+{
+	const struct s3_upload *u = op->upload;
 	char etag[STORE_ETAG_MAX];
+	if (decides_by_mark(op))
+		return s3_has_own_mark(op);
 	return now->size == u->parts.size && etag_of_parts(&u->parts, etag) &&
 	       strcmp(etag, now->etag) == 0;
 }
@@ -172,7 +182,7 @@ static bool is_ours(const struct s3_upload *u, const struct store_meta *now)
 static void refuse(struct s3_operation *op, int rc, const struct store_meta *now)
 {
 	struct s3_upload *u = op->upload;
-	if (!op->req->cond.retried || !is_ours(u, now)) {
+	if ((!decides_by_mark(op) && !op->req->cond.retried) || !is_ours(op, now)) {
 		give_up(op, rc);
 		return;
 	}
@@ -183,27 +193,40 @@ static void refuse(struct s3_operation *op, int rc, const struct store_meta *now
 
 /* ---- the object appears ---- */
 
+static int replaced(struct s3_operation *op, int code)
+{
+	op->req->answer.repeated = true; /* somebody may have seen the object */
+	return err_set(err_of(op), code,
+		       "PUT %s: another writer has replaced the object at the same time",
+		       op->req->key);
+}
+
+/* Also shows the ETag. Some versions of Ceph leave it empty in the answer to the last request. */
 static void after_last_head(struct s3_operation *op)
 {
-	struct store_meta now;
+	const struct store_meta put = op->req->answer.meta;
+	const int lost = is_checked(op) ? -EIO : -ESTALE;
+	struct store_meta now = {0};
 	int rc = s3_head_result(op, &now);
-	if (rc == 0 && now.size != op->upload->parts.size)
-		rc = err_set(err_of(op), -EIO,
-			     "PUT %s: another writer has replaced the object at once",
-			     op->req->key);
+	if (rc == -ENOENT || (rc == 0 && now.size != op->upload->parts.size))
+		rc = replaced(op, lost);
+	else if (rc == 0 && !is_checked(op) && decides_by_mark(op) && !s3_has_own_mark(op))
+		rc = replaced(op, lost);
+	else if (rc == 0 && put.etag[0] && !decides_by_mark(op) && strcmp(put.etag, now.etag) != 0)
+		rc = replaced(op, lost);
 	op->req->answer.meta = now;
 	if (rc)
-		s3_fail(op, rc == -ENOENT ? -EIO : rc);
+		s3_fail(op, rc);
 	else
 		s3_present(op);
 }
 
-/* The last request was sent more than once, and failed at last. */
+/* The last request has failed, but it may have put the object. */
 static void after_check(struct s3_operation *op)
 {
 	struct s3_upload *u = op->upload;
 	struct store_meta now;
-	if (s3_head_result(op, &now) == 0 && is_ours(u, &now)) {
+	if (s3_head_result(op, &now) == 0 && is_ours(op, &now)) {
 		op->req->answer.meta = now;
 		s3_present(op);
 		return;
@@ -219,6 +242,10 @@ static void complete_again(struct s3_operation *op, int rc)
 	struct s3_upload *u = op->upload;
 	if (rc == -EAGAIN && s3_parts_wait(op, ++u->failures)) {
 		complete(op);
+	} else if (has_cond(op->req) && is_checked(op) && (rc == -ESTALE || rc == -ENOENT)) {
+		u->why = *err_of(op);
+		u->why.code = op->req->cond.if_match ? -ESTALE : -EEXIST;
+		s3_send_head(op, after_check);
 	} else if (u->failures) {
 		u->why = *err_of(op);
 		u->why.code = rc;
@@ -228,7 +255,6 @@ static void complete_again(struct s3_operation *op, int rc)
 	}
 }
 
-/* Some versions of Ceph leave the ETag empty. */
 static void after_complete(struct s3_operation *op)
 {
 	char etag[STORE_ETAG_MAX + 8];
@@ -243,7 +269,7 @@ static void after_complete(struct s3_operation *op)
 	*meta = op->call.answer.meta;
 	s3_etag_read(etag, meta->etag);
 	meta->size = op->upload->parts.size;
-	if (meta->etag[0])
+	if (meta->etag[0] && is_checked(op))
 		s3_present(op);
 	else
 		s3_send_head(op, after_last_head);
@@ -253,11 +279,15 @@ static void complete(struct s3_operation *op)
 {
 	struct s3_upload *u = op->upload;
 	const struct sigv4_pair query[] = {{"uploadId", u->id}};
+	char value[S3_QUOTED_MAX];
+	struct sigv4_pair header;
 	const struct s3_spec spec = {
 		.method = "POST",
 		.key = op->req->key,
 		.query = query,
 		.n_query = 1,
+		.header = &header,
+		.n_header = cond_header(op, value, &header),
 		.pieces = &u->body,
 		.n_pieces = 1,
 		.body_max = ANSWER_MAX,
@@ -319,14 +349,13 @@ static void after_head(struct s3_operation *op)
 
 static void send_parts(struct s3_operation *op)
 {
-	const struct store_cond *cond = &op->req->cond;
 	const int rc = s3_parts_send(&op->upload->parts);
 	if (rc)
 		give_up(op, rc);
-	else if (cond->if_match || cond->if_none_match)
-		s3_send_head(op, after_head);
-	else
+	else if (is_checked(op))
 		name_parts(op);
+	else
+		s3_send_head(op, after_head);
 }
 
 static void after_begin(struct s3_operation *op)
@@ -349,14 +378,16 @@ void s3_put_parts(struct s3_operation *op)
 	const struct sigv4_pair query[] = {{"uploads", ""}};
 	const struct store_request *req = op->req;
 	char note[S3_NOTE_VALUE];
-	struct sigv4_pair header;
+	struct sigv4_pair header[2];
+	size_t n = s3_note_header(req->note, note, header);
+	n += s3_mark_header(req->mark, &header[n]);
 	const struct s3_spec spec = {
 		.method = "POST",
 		.key = req->key,
 		.query = query,
 		.n_query = 1,
-		.header = &header,
-		.n_header = s3_note_header(req->note, note, &header),
+		.header = header,
+		.n_header = n,
 		.body_max = ANSWER_MAX,
 	};
 	struct s3_upload *u = op->upload = calloc(1, sizeof(*u));

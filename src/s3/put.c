@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts and deletes, with the conditions that the server supports.
+ * Puts. If the service checks the condition (conditions.c), it is a header of the PUT. Otherwise
+ * the store compares before and after:
  *
- * If-Match of a PUT: AWS requires the ETag in quotes, Ceph without (a quoted one never matches:
- * 412), and older servers ignore it or answer 501. The store finds out once which form the server
- * accepts. After a HEAD has shown that the caller's condition holds, it sends the caller's own PUT
- * with an ETag that no object has. A server that supports conditions answers 412 or 404 and changes
- * nothing; the others answer 200, and the object has its new content.
+ *   HEAD, compare | PUT | HEAD: the object is the one that was put, or -ESTALE
  *
- *   if_match   put with if_match                            next state
- *   UNKNOWN    HEAD, compare, PUT with an impossible ETag   QUOTED (412, 404) or NONE (200, 501)
- *   QUOTED     PUT; after 412 HEAD, and if the ETag is      BARE if the second PUT succeeds
- *              still the same, PUT without quotes
- *   BARE       the same with the forms exchanged            QUOTED, likewise
- *   NONE       HEAD, compare, PUT                           -
+ * A 404 to the first HEAD is confirmed by a listing. Another writer may come between two requests.
  *
- * If the server does not support If-None-Match (501), the store sends a HEAD, confirms a 404 by a
- * listing, and sends the PUT without a condition.
- *
- * A delete with a condition is always compared by a HEAD first, because Ceph ignores If-Match
- * there. Another writer may change the object between the two requests.
- *
- * cond->retried: an earlier attempt of the same put may have succeeded although its answer was
- * lost. If the condition fails then, and the ETag of the object is the MD5 of the caller's bytes,
- * the earlier attempt succeeded.
+ * If the condition fails, a HEAD shows whose object it is. If it has the mark of this put, an
+ * earlier attempt has put it, and the condition counts as met. If the service drops marks, and an
+ * earlier attempt may have succeeded (cond->retried), an ETag that is the MD5 of the caller's bytes
+ * shows the same.
  */
 #include "internal.h"
 
@@ -36,16 +23,27 @@
 #include <stdio.h>
 #include <string.h>
 
-static void send_put(struct s3_operation *op, const char *name, const char *value,
+static enum s3_feature feature_of(const struct store_request *req)
+{
+	return req->cond.if_none_match ? S3_PUT_ABSENT : S3_PUT_MATCH;
+}
+
+static bool has_cond(const struct store_request *req)
+{
+	return req->cond.if_none_match || req->cond.if_match;
+}
+
+static void send_put(struct s3_operation *op, bool conditional,
 		     void (*next)(struct s3_operation *op))
 {
 	const struct store_request *req = op->req;
-	char note[S3_NOTE_VALUE];
-	struct sigv4_pair header[2];
+	char note[S3_NOTE_VALUE], value[S3_QUOTED_MAX];
+	struct sigv4_pair header[3];
 	size_t n = 0;
-	if (name)
-		header[n++] = (struct sigv4_pair){name, value};
+	if (conditional)
+		n = s3_cond_header(op->s, feature_of(req), req->cond.if_match, value, header);
 	n += s3_note_header(req->note, note, &header[n]);
+	n += s3_mark_header(req->mark, &header[n]);
 	const struct s3_spec spec = {
 		.method = "PUT",
 		.key = req->key,
@@ -56,15 +54,6 @@ static void send_put(struct s3_operation *op, const char *name, const char *valu
 		.body_max = HTTP_ERROR_BODY_MAX,
 	};
 	s3_send(op, &spec, next);
-}
-
-static void send_matching(struct s3_operation *op, const char *etag, bool quoted,
-			  void (*next)(struct s3_operation *op))
-{
-	char value[S3_QUOTED_MAX];
-	op->quoted = quoted;
-	snprintf(value, sizeof(value), quoted ? "\"%.*s\"" : "%.*s", STORE_ETAG_MAX, etag);
-	send_put(op, "if-match", value, next);
 }
 
 static struct err *err_of(struct s3_operation *op)
@@ -84,32 +73,47 @@ static void finish(struct s3_operation *op, int rc)
 	s3_fail(op, rc == -ENOENT || rc == -ENOSYS ? -EIO : rc);
 }
 
-/* If the object's ETag is the MD5 of the caller's bytes, an earlier attempt of this put succeeded.
- */
-static void after_md5_check(struct s3_operation *op)
+/* After a HEAD. */
+static bool is_own(const struct s3_operation *op, const struct store_meta *now)
 {
 	char md5[MD5_HEX];
 	const struct store_request *req = op->req;
-	struct err stale = *err_of(op);
-	struct store_meta now;
-	const uint64_t size = store_body_size(req);
-	const int rc = s3_head_result(op, &now);
-	if (rc == 0 && digest_md5(op->pieces, op->n_pieces, md5) == 0 &&
-	    strcmp(now.etag, md5) == 0 && now.size == size) {
-		op->req->answer.meta = now;
-		finish(op, 0);
-		return;
-	}
-	*err_of(op) = stale;
-	finish(op, stale.code);
+	if (!s3_drops_marks(op->s))
+		return s3_has_own_mark(op);
+	return req->cond.retried && now->size == store_body_size(req) &&
+	       digest_md5(op->pieces, op->n_pieces, md5) == 0 && strcmp(now->etag, md5) == 0;
 }
 
-/* The condition failed. Checks whether an earlier attempt of this put is the cause. */
+static void present(struct s3_operation *op, const struct store_meta *now)
+{
+	op->req->answer.meta = *now;
+	finish(op, 0);
+}
+
+static void after_refusal(struct s3_operation *op)
+{
+	struct err refusal = *err_of(op);
+	struct store_meta now;
+	const int rc = s3_head_result(op, &now);
+	if (rc == 0 && is_own(op, &now)) {
+		present(op, &now);
+		return;
+	}
+	/* Nobody knows yet whose object it is. */
+	if (rc == -EAGAIN) {
+		finish(op, rc);
+		return;
+	}
+	*err_of(op) = refusal;
+	finish(op, refusal.code);
+}
+
+/* The service says that the condition fails. */
 static void refuse(struct s3_operation *op, int rc)
 {
 	err_of(op)->code = rc;
-	if (op->req->cond.retried)
-		s3_send_head(op, after_md5_check);
+	if (op->req->mark || op->req->cond.retried)
+		s3_send_head(op, after_refusal);
 	else
 		finish(op, rc);
 }
@@ -139,172 +143,120 @@ static void after_plain(struct s3_operation *op)
 	finish(op, put_result(op));
 }
 
-/* ---- only if the object does not exist ---- */
+/* ---- conditions that the service does not check ---- */
 
-static void exists(struct s3_operation *op)
+static int lost(struct s3_operation *op)
 {
-	err_set(err_of(op), -EEXIST, "PUT %s: the object exists", op->req->key);
-	refuse(op, -EEXIST);
+	op->req->answer.repeated = true; /* somebody may have seen the object */
+	return err_set(err_of(op), -ESTALE,
+		       "PUT %s: another writer has replaced the object at the same time",
+		       op->req->key);
+}
+
+/* After the PUT, whose version is in the answer. */
+static void after_second_look(struct s3_operation *op)
+{
+	const struct store_meta put = op->req->answer.meta;
+	const bool by_mark = op->req->mark && s3_support(op->s, S3_MARKS) == S3_WORKS;
+	struct store_meta now;
+	const int rc = s3_head_result(op, &now);
+	if (rc == -ENOENT)
+		finish(op, lost(op));
+	else if (rc)
+		finish(op, rc);
+	else if (by_mark ? s3_has_own_mark(op) : strcmp(now.etag, put.etag) == 0)
+		present(op, &now);
+	else
+		finish(op, lost(op));
+}
+
+static void after_blind_put(struct s3_operation *op)
+{
+	const int rc = put_result(op);
+	if (rc)
+		finish(op, rc);
+	else
+		s3_send_head(op, after_second_look);
+}
+
+static int exists(struct s3_operation *op)
+{
+	return err_set(err_of(op), -EEXIST, "PUT %s: the object exists", op->req->key);
 }
 
 static void after_absent_listing(struct s3_operation *op)
 {
 	const int rc = s3_absence_result(op);
-	if (rc == -EEXIST)
-		exists(op);
-	else if (rc)
-		finish(op, rc);
+	if (rc)
+		finish(op, rc == -EEXIST ? exists(op) : rc);
 	else
-		send_put(op, NULL, NULL, after_plain);
+		send_put(op, false, after_blind_put);
+}
+
+static int compare_version(struct s3_operation *op, int rc, const struct store_meta *now)
+{
+	const struct store_request *req = op->req;
+	if (rc == -ENOENT)
+		return err_set(err_of(op), -ESTALE, "PUT %s: the object is gone", req->key);
+	if (rc || strcmp(now->etag, req->cond.if_match) == 0)
+		return rc;
+	return err_set(err_of(op), -ESTALE, "PUT %s: version %s, expected %s", req->key, now->etag,
+		       req->cond.if_match);
 }
 
 /* A 404 to a HEAD proves nothing, and an object that is wrongly taken for absent would be
  * replaced. */
-static void after_absent_head(struct s3_operation *op)
+static void after_first_look(struct s3_operation *op)
 {
+	const bool if_absent = op->req->cond.if_none_match;
 	struct store_meta now;
-	const int rc = s3_head_result(op, &now);
-	if (rc == 0)
-		exists(op);
+	const int seen = s3_head_result(op, &now);
+	int rc = seen;
+	if (!if_absent)
+		rc = compare_version(op, seen, &now);
+	else if (seen == 0)
+		rc = exists(op);
+	if (seen == 0 && rc && is_own(op, &now))
+		present(op, &now);
 	else if (rc == -ENOENT)
 		s3_send_absence(op, after_absent_listing);
-	else
+	else if (rc)
 		finish(op, rc);
+	else
+		send_put(op, false, after_blind_put);
 }
 
-static void after_absent(struct s3_operation *op)
+/* ---- conditions that it checks ---- */
+
+static void after_checked_put(struct s3_operation *op)
 {
+	const bool if_absent = op->req->cond.if_none_match;
 	const int rc = put_result(op);
-	if (rc == -ESTALE)
-		exists(op);
-	else if (rc == -ENOSYS)
-		s3_send_head(op, after_absent_head);
-	else
-		finish(op, rc);
-}
-
-/* ---- only if the object has a version ---- */
-
-static void set_if_match(struct s3_store *s, enum s3_if_match form)
-{
-	const int before = atomic_exchange(&s->if_match, (int)form);
-	if (form == S3_IF_MATCH_NONE && before != S3_IF_MATCH_NONE)
-		log_warning(
-			s->base.env->log,
-			"%s does not support If-Match: versions are compared before each write, "
-			"and a change by another writer between the two is overwritten",
-			str_text(&s->endpoint.host));
-}
-
-/* After a HEAD: 0 if the object has the caller's version, otherwise -ESTALE or the HEAD's error. */
-static int compare(struct s3_operation *op, const char *method)
-{
-	const struct store_request *req = op->req;
-	struct store_meta now;
-	const int rc = s3_head_result(op, &now);
-	if (rc == -ENOENT)
-		return err_set(err_of(op), -ESTALE, "%s %s: the object is gone", method, req->key);
-	if (rc)
-		return rc;
-	if (strcmp(now.etag, req->cond.if_match) == 0)
-		return 0;
-	return err_set(err_of(op), -ESTALE, "%s %s: version %s, expected %s", method, req->key,
-		       now.etag, req->cond.if_match);
-}
-
-static void refuse_or_finish(struct s3_operation *op, int rc)
-{
-	if (rc == -ESTALE)
+	if (rc == -ENOSYS) {
+		s3_set_missing(op->s, feature_of(op->req));
+		s3_send_head(op, after_first_look);
+	} else if (rc == -ESTALE && if_absent) {
+		refuse(op, exists(op));
+	} else if (rc == -ENOENT && !if_absent) {
+		refuse(op, compare_version(op, rc, NULL));
+	} else if (rc == -ESTALE) {
 		refuse(op, rc);
-	else
-		finish(op, rc);
-}
-
-/* NONE: after the HEAD, compares the version and sends the PUT. */
-static void after_compared(struct s3_operation *op)
-{
-	const int rc = compare(op, "PUT");
-	if (rc)
-		refuse_or_finish(op, rc);
-	else
-		send_put(op, NULL, NULL, after_plain);
-}
-
-/* QUOTED or BARE: after the PUT with the other form. */
-static void after_other_form(struct s3_operation *op)
-{
-	const int rc = put_result(op);
-	if (rc == 0)
-		set_if_match(op->s, op->quoted ? S3_IF_MATCH_QUOTED : S3_IF_MATCH_BARE);
-	refuse_or_finish(op, rc == -ENOENT ? -ESTALE : rc);
-}
-
-static void after_mismatch_head(struct s3_operation *op)
-{
-	const int rc = compare(op, "PUT");
-	if (rc)
-		refuse_or_finish(op, rc);
-	else
-		send_matching(op, op->req->cond.if_match, !op->quoted, after_other_form);
-}
-
-static void after_matching(struct s3_operation *op)
-{
-	const int rc = put_result(op);
-	if (rc == -ESTALE || rc == -ENOENT)
-		s3_send_head(op, after_mismatch_head);
-	else
-		finish(op, rc);
-}
-
-static void put_matching(struct s3_operation *op)
-{
-	const enum s3_if_match form = (enum s3_if_match)atomic_load(&op->s->if_match);
-	if (form == S3_IF_MATCH_NONE)
-		s3_send_head(op, after_compared);
-	else
-		send_matching(op, op->req->cond.if_match, form == S3_IF_MATCH_QUOTED,
-			      after_matching);
-}
-
-/* UNKNOWN: after the PUT with the impossible ETag. */
-static void after_trial(struct s3_operation *op)
-{
-	const int rc = put_result(op);
-	if (rc == -ESTALE || rc == -ENOENT) {
-		set_if_match(op->s, S3_IF_MATCH_QUOTED);
-		put_matching(op);
-	} else if (rc == -ENOSYS) {
-		set_if_match(op->s, S3_IF_MATCH_NONE);
-		put_matching(op);
 	} else {
-		if (rc == 0)
-			set_if_match(op->s, S3_IF_MATCH_NONE);
 		finish(op, rc);
 	}
 }
 
-static void after_first_head(struct s3_operation *op)
-{
-	static const char impossible[] = "00000000000000000000000000000000";
-	const int rc = compare(op, "PUT");
-	if (rc)
-		refuse_or_finish(op, rc);
-	else
-		send_matching(op, impossible, true, after_trial);
-}
-
 static void put_whole(struct s3_operation *op)
 {
-	const struct store_cond *cond = &op->req->cond;
-	if (cond->if_none_match)
-		send_put(op, "if-none-match", "*", after_absent);
-	else if (!cond->if_match)
-		send_put(op, NULL, NULL, after_plain);
-	else if (atomic_load(&op->s->if_match) == S3_IF_MATCH_UNKNOWN)
-		s3_send_head(op, after_first_head);
+	const struct store_request *req = op->req;
+	struct sigv4_pair header;
+	char value[S3_QUOTED_MAX];
+	if (!has_cond(req))
+		send_put(op, false, after_plain);
+	else if (s3_cond_header(op->s, feature_of(req), req->cond.if_match, value, &header))
+		send_put(op, true, after_checked_put);
 	else
-		put_matching(op);
+		s3_send_head(op, after_first_look);
 }
 
 static bool has_parts(const struct store_request *req)
@@ -343,7 +295,7 @@ static void put_apart(void *arg)
 		put_whole(op);
 }
 
-void s3_put(struct s3_operation *op)
+static void start(struct s3_operation *op)
 {
 	struct store_request *req = op->req;
 	op->pieces = req->pieces;
@@ -354,46 +306,18 @@ void s3_put(struct s3_operation *op)
 		put_whole(op);
 }
 
-/* ---- deletes ---- */
-
-static void after_delete(struct s3_operation *op)
+static void after_probe(struct s3_operation *op)
 {
-	const int rc = s3_request_judge(&op->call, NULL, err_of(op));
-	if (rc == 0 || rc == -ENOENT)
-		s3_absent(op, STORE_BY_SERVICE);
+	if (has_parts(op->req))
+		s3_await_probe(op, S3_PROBE_PARTS, start);
 	else
-		s3_fail(op, rc);
+		start(op);
 }
 
-static void send_delete(struct s3_operation *op)
+void s3_put(struct s3_operation *op)
 {
-	const struct s3_spec spec = {
-		.method = "DELETE", .key = op->req->key, .body_max = HTTP_ERROR_BODY_MAX};
-	s3_send(op, &spec, after_delete);
-}
-
-static void after_delete_head(struct s3_operation *op)
-{
-	struct store_meta now;
-	const char *if_match = op->req->cond.if_match;
-	const int rc = s3_head_result(op, &now);
-	/* A missing object has no version to compare; the DELETE then proves that it is absent. */
-	if (rc == 0 && strcmp(now.etag, if_match) != 0) {
-		err_set(err_of(op), -ESTALE, "DELETE %s: version %s, expected %s", op->req->key,
-			now.etag, if_match);
-		s3_fail(op, -ESTALE);
-	} else if (rc && rc != -ENOENT) {
-		s3_fail(op, rc);
-	} else {
-		op->req->answer.was_absent = rc == -ENOENT;
-		send_delete(op);
-	}
-}
-
-void s3_delete(struct s3_operation *op)
-{
-	if (op->req->cond.if_match)
-		s3_send_head(op, after_delete_head);
+	if (has_cond(op->req))
+		s3_await_probe(op, S3_PROBE_SINGLE, after_probe);
 	else
-		send_delete(op);
+		start(op);
 }

@@ -74,6 +74,9 @@ static void on_header(struct http_call *http, const char *name, const char *valu
 	} else if (strcasecmp(name, S3_NOTE_HEADER) == 0) {
 		if (!s3_note_read(value, a->note))
 			a->note[0] = '\0';
+	} else if (strcasecmp(name, S3_MARK_HEADER) == 0) {
+		if (store_mark_ok(value))
+			strcpy(a->mark, value);
 	} else if (strcasecmp(name, "x-amz-server-side-encryption") == 0) {
 		/* With AES256, the service's own key, the ETag is the MD5. */
 		a->etag_is_opaque |= strncmp(value, "aws:kms", 7) == 0;

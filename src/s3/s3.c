@@ -34,12 +34,27 @@ static void free_store(struct store *store)
 	s3_endpoint_release(&s->endpoint);
 	free(s->owner);
 	s3_bodies_release(&s->bodies);
+	s3_conditions_release(&s->conditions);
+	free(s->prefix);
 	free(s);
+}
+
+static enum store_marks keeps_marks(struct store *store)
+{
+	switch (s3_support(s3_store_of(store), S3_MARKS)) {
+	case S3_WORKS:
+		return STORE_MARKS_KEPT;
+	case S3_IGNORED:
+		return STORE_MARKS_DROPPED;
+	default:
+		return STORE_MARKS_UNKNOWN;
+	}
 }
 
 static const struct store_ops s3_ops = {
 	.name = "s3",
 	.submit = submit,
+	.keeps_marks = keeps_marks,
 	.free = free_store,
 };
 
@@ -65,6 +80,9 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 		.ca_bundle = s->endpoint.ca_bundle.b.len ? str_text(&s->endpoint.ca_bundle) : NULL,
 		.meter = opt->meter,
 	};
+	s->prefix = strdup(opt->prefix ? opt->prefix : "");
+	if (!s->prefix)
+		return err_set(err, -ENOMEM, "out of memory");
 	if (opt->expected_bucket_owner) {
 		s->owner = strdup(opt->expected_bucket_owner);
 		if (!s->owner)
@@ -102,6 +120,7 @@ struct store *store_s3_new(const struct env *env, const struct store_s3_options 
 	store_init(&s->base, &s3_ops, env, sizeof(struct s3_operation));
 	s3_crc_tables_init(&s->crc_tables);
 	s3_bodies_init(&s->bodies);
+	s3_conditions_init(&s->conditions);
 	int rc = set_up(s, opt, &why);
 	if (rc == 0) {
 		rc = s3_discover(s, opt->prefix ? opt->prefix : "", &why);

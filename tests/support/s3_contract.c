@@ -31,6 +31,7 @@ static struct fixture *bucket(unsigned int workers, enum store_s3_style style, b
 	f->version_is_content = true;
 	f->put_knows_no_time = true;
 	f->utf8_keys = true;
+	f->no_move = true;
 	f->s = store_s3_new(&f->env, &opt, &err);
 	if (!f->s)
 		fail_msg("%s", err.msg);

@@ -20,7 +20,9 @@
 enum { GET, PUT = 3, LIST = 2 }; /* indices into the lists of names */
 
 static const struct metrics_http http = {.method = {"GET", "HEAD", "LIST", "PUT", "DELETE"}};
-static const struct metrics_store store = {.call = {"get", "head", "list", "put", "delete"},
+static const struct metrics_store store = {.feature = {"put_if_match"},
+					   .support = {"works"},
+					   .call = {"get", "head", "list", "put", "delete"},
 					   .result = {"ok", "ENOENT"}};
 
 static struct metrics *full(void)
@@ -282,6 +284,7 @@ static void numbers_are_exact(void **state)
 		"hsmount_http_request_seconds_bucket{method=\"GET\",le=\"+Inf\"} 43\n",
 		"hsmount_http_request_seconds_sum{method=\"GET\"} 1.234567891\n",
 		"hsmount_store_calls_total{call=\"list\",result=\"ENOENT\"} 9\n",
+		"hsmount_store_features{feature=\"put_if_match\",support=\"works\"} 1\n",
 		"} 18446744073709551615\n",
 		"hsmount_cache_wait_seconds_bucket{le=\"0.0005\"} 3\n",
 		"hsmount_cache_wait_seconds_count 43\n",
@@ -292,6 +295,7 @@ static void numbers_are_exact(void **state)
 			fail_msg("%s is not in %s", lines[i], text);
 	assert_non_null(strstr(json, "\"requests\":{\"GET\":{\"none\":1,\"206\":40,\"503\":2},"
 				     "\"PUT\":{\"599\":3}}"));
+	assert_non_null(strstr(json, "\"features\":{\"put_if_match\":{\"works\":1}}"));
 	assert_non_null(strstr(json, "\"read_bytes\":18446744073709551615"));
 	free(m);
 }

@@ -185,6 +185,10 @@ static inline void parts_serve(struct parts_server *s, int fd)
 			"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>");
 		return;
 	}
+	if (strstr(head, "/.hsmount/probe-")) { /* the test of the service's conditions */
+		parts_reply(fd, 403, "", "");
+		return;
+	}
 	const enum upload_request kind = parts_kind(head);
 	const unsigned int failure = parts_count(s, kind);
 	if (strcasestr(head, "\r\nx-amz-meta-hsmount-kept: "))

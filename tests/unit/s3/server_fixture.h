@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server for one connection at a time, in a separate thread: the bucket is an empty one, and
- * every request for an object gets the same answer.
+ * every request for an object gets the same answer. The test of the service's conditions is
+ * refused.
  */
 #ifndef TEST_S3_SERVER_FIXTURE_H
 #define TEST_S3_SERVER_FIXTURE_H
@@ -62,10 +63,14 @@ static inline void *server_run(void *arg)
 		 s->contents ? s->contents : "");
 	while ((fd = accept(s->fd, NULL, NULL)) >= 0) {
 		char head[4096];
+		const ssize_t n = recv(fd, head, sizeof(head) - 1, 0);
+		const bool is_probe = n > 0 && memmem(head, (size_t)n, "/.hsmount/probe-", 16);
 		const bool dies = s->dies;
 		s->dies = false;
-		const ssize_t n = recv(fd, head, sizeof(head) - 1, 0);
-		if (n > (ssize_t)sizeof(listing) && memcmp(head, listing, sizeof(listing) - 1) == 0)
+		if (is_probe)
+			server_answer(fd, 403, NULL, "", false);
+		else if (n > (ssize_t)sizeof(listing) &&
+			 memcmp(head, listing, sizeof(listing) - 1) == 0)
 			server_answer(fd, 200, NULL, objects, dies);
 		else if (n > 0) {
 			memcpy(s->head, head, (size_t)n);

@@ -12,7 +12,13 @@
 #include <base/histogram.h>
 #include <base/str.h>
 
-enum { METRICS_METHODS = 5, METRICS_STATUSES = 600, METRICS_CALLS = 5, METRICS_RESULTS = 21 };
+enum {
+	METRICS_METHODS = 5,
+	METRICS_STATUSES = 600,
+	METRICS_CALLS = 5,
+	METRICS_RESULTS = 21,
+	METRICS_FEATURES = 6
+};
 
 /* Requests to a server. */
 struct metrics_http {
@@ -28,7 +34,9 @@ struct metrics_store {
 	const char *call[METRICS_CALLS], *result[METRICS_RESULTS]; /* names; result 0 is "ok" */
 	uint64_t results[METRICS_CALLS][METRICS_RESULTS];
 	struct histogram_counts seconds[METRICS_CALLS];
-	uint64_t range_gets, bytes_in, bytes_out, gets_in_flight_max;
+	uint64_t range_gets, bytes_in, bytes_out, gets_in_flight_max, moves;
+	/* What the service supports, by name; NULL for a directory. */
+	const char *feature[METRICS_FEATURES], *support[METRICS_FEATURES];
 };
 
 struct metrics_cache {

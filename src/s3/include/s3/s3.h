@@ -68,6 +68,15 @@ void store_s3_stop_thread(struct store *s);
  * that is about to send many requests. From the first call on, the store opens a few connections
  * itself when it is used again after a pause. No process may fork afterwards. */
 void store_s3_connect(struct store *s, unsigned int n);
+/* What the service supports of what the store needs to write safely: conditions of requests, and
+ * the marks of objects. The store finds out before its first put with a condition; before the first
+ * such put in parts what concerns uploads in parts. The words are constant. */
+enum { STORE_S3_FEATURES = 6 };
+struct store_s3_feature {
+	const char *name;    /* "put_if_none_match" … */
+	const char *support; /* "unknown", "works" … */
+};
+void store_s3_features(struct store *s, struct store_s3_feature out[STORE_S3_FEATURES]);
 /* Appends text, without a NUL, that identifies the store's bucket among the buckets of all
  * services. -ENOMEM. */
 int store_s3_identity(struct store *s, struct bytes *out);

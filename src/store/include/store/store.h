@@ -162,9 +162,10 @@ struct store_absence {
 struct store_answer {
 	enum store_state state;
 	bool unchanged; /* PRESENT: the version that if_none_match names; no body */
-	/* PUT, DELETE: the object may have been changed, even if this answer says that the condition
-	 * fails: the request was sent more than once, so an attempt whose answer was lost may have
-	 * changed it; or another writer has replaced the object just after this PUT. */
+	/* PUT, DELETE: the object may have been changed, even if this answer says that the
+	 * condition fails. Either the request was sent more than once, and an attempt whose
+	 * answer was lost has changed it; or another writer has replaced the object just after
+	 * this PUT. */
 	bool repeated;
 	/* DELETE with cond.if_match: there was no object when the store looked at it. If the answer
 	 * is `repeated`, an earlier attempt may have deleted it. */
