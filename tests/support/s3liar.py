@@ -29,6 +29,7 @@ class Request:
     key: str            # "" for the bucket
     query: dict
     headers: dict       # names in lower case
+    body: bytes = b""
 
     @property
     def is_list(self):
@@ -179,7 +180,7 @@ class Liar:
         request = Request(first[0], urllib.parse.unquote(key, errors="surrogateescape"),
                           dict(urllib.parse.parse_qsl(query, keep_blank_values=True,
                                                       errors="surrogateescape")), headers)
-        lines.read(int(headers.get("content-length", 0)))
+        request.body = lines.read(int(headers.get("content-length", 0)))
         with self.lock:
             self.requests.append(request)
         honest = self.honest(request) if bucket == BUCKET else error(404, "NoSuchBucket")
