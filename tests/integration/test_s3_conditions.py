@@ -205,7 +205,7 @@ def test_service_with_conditions(tmp_path):
             assert set(features(m).values()) == {"works", "unknown"}
             assert not warnings(m)
         probes = [r for r in service.requests if r.key.startswith(PROBE)]
-        assert [r.method for r in probes] == ["PUT", "PUT", "HEAD", "PUT", "PUT", "DELETE", "DELETE"]
+        assert " ".join(r.method for r in probes) == "PUT PUT HEAD PUT PUT DELETE DELETE"
         assert len({r.key for r in probes}) == 1
         assert all("if-match" in r.headers for r in service.requests
                    if r.method == "DELETE" and r.key == "d/one")

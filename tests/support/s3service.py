@@ -5,8 +5,9 @@ a test says. Objects written through it have their metadata and are the only one
     with Service(root, put_absent="ignored", put_match=501) as service:
         env = service.environment()
 
-Each condition is "checked", "ignored", "fails" (also if it holds), or the status with which requests
-that have it are refused: put_absent, put_match, delete_match. Uploads in parts are not supported."""
+Each condition is "checked", "ignored", "fails" (also if it holds), or the status with which
+requests that have it are refused: put_absent, put_match, delete_match. Uploads in parts are not
+supported."""
 import os
 import threading
 
