@@ -167,22 +167,23 @@ static bool decides_by_mark(const struct s3_operation *op)
 	return op->req->mark && !s3_drops_marks(op->s);
 }
 
-/* After a HEAD. */
+/* After a HEAD. Without marks, the object can be ours only if an attempt before the last one may
+ * have put it. */
 static bool is_ours(const struct s3_operation *op, const struct store_meta *now)
 {
 	const struct s3_upload *u = op->upload;
 	char etag[STORE_ETAG_MAX];
 	if (decides_by_mark(op))
 		return s3_has_own_mark(op);
-	return now->size == u->parts.size && etag_of_parts(&u->parts, etag) &&
-	       strcmp(etag, now->etag) == 0;
+	return (op->req->cond.retried || u->failures) && now->size == u->parts.size &&
+	       etag_of_parts(&u->parts, etag) && strcmp(etag, now->etag) == 0;
 }
 
 /* The condition has failed. An earlier attempt of this put may be the cause. */
 static void refuse(struct s3_operation *op, int rc, const struct store_meta *now)
 {
 	struct s3_upload *u = op->upload;
-	if ((!decides_by_mark(op) && !op->req->cond.retried) || !is_ours(op, now)) {
+	if (!is_ours(op, now)) {
 		give_up(op, rc);
 		return;
 	}

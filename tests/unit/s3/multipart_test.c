@@ -81,6 +81,77 @@ static void test_condition(void **state)
 	}
 }
 
+static int put_marked(struct store *s, const char *mark, const struct store_cond *cond,
+		      struct store_answer *answer)
+{
+	struct patterned body;
+	auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+	patterned_init(&body, SIZE);
+	store_request_key(req, "x");
+	req->body = &body.source;
+	req->in_parts = true;
+	req->mark = mark;
+	req->cond = *cond;
+	store_run(s, req);
+	*answer = req->answer;
+	return req->answer.err.code;
+}
+
+/* A service that checks the conditions of the last request: no HEAD is necessary, unless the
+ * condition fails. Then the mark shows whose object it is. */
+static void test_checked_condition(void **state)
+{
+	static const struct store_cond absent = {.if_none_match = "*"},
+				       other = {.if_match = "other"};
+	static const struct {
+		bool exists;
+		const char *of; /* the mark of the object; "": the service drops it */
+		const struct store_cond *cond;
+		int code;
+		unsigned int heads;
+	} cases[] = {
+		{false, "", &absent, 0, 0},	 {true, "foreign", &absent, -EEXIST, 1},
+		{true, "own", &absent, 0, 1},	 {true, "foreign", &other, -ESTALE, 1},
+		{false, "", &other, -ESTALE, 1}, {true, "own", &other, 0, 1},
+		{true, "", &absent, -EEXIST, 1},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture *f = fixture_new(2);
+		struct parts_server server = {.n = N,
+					      .size = SIZE,
+					      .checks = true,
+					      .exists = cases[i].exists,
+					      .drops_marks = cases[i].exists && !cases[i].of[0]};
+		struct store_answer answer;
+		strcpy(server.mark, cases[i].of);
+		parts_start(&server);
+		parts_open(&server, f, STORE_S3_VERIFY_NEVER);
+		assert_int_equal(put_marked(f->s, "own", cases[i].cond, &answer), cases[i].code);
+		fixture_free(f);
+		parts_stop(&server);
+		assert_int_equal(server.conditions, 1);
+		assert_int_equal(server.requests[UPLOAD_HEAD], cases[i].heads);
+		if (cases[i].code == 0)
+			assert_int_equal(answer.meta.size, SIZE);
+	}
+}
+
+/* A service that does not: a HEAD before and after the last request. */
+static void test_compared_condition(void **state)
+{
+	static const struct store_cond absent = {.if_none_match = "*"};
+	struct fixture *f = fixture_new(2);
+	struct parts_server server = {.n = N, .size = SIZE};
+	struct store_answer answer;
+	parts_start(&server);
+	parts_open(&server, f, STORE_S3_VERIFY_NEVER);
+	assert_int_equal(put_marked(f->s, "own", &absent, &answer), 0);
+	fixture_free(f);
+	parts_stop(&server);
+	assert_int_equal(server.conditions, 0);
+	assert_int_equal(server.requests[UPLOAD_HEAD], 2);
+}
+
 static void test_note(void **state)
 {
 	struct fixture *f = fixture_new(2);
@@ -110,6 +181,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_request),
 		cmocka_unit_test(test_condition),
+		cmocka_unit_test(test_checked_condition),
+		cmocka_unit_test(test_compared_condition),
 		cmocka_unit_test(test_note),
 		cmocka_unit_test(test_begin_fails),
 	};

@@ -41,11 +41,16 @@ struct parts_server {
 	bool exists;	  /* the object has these parts: n of them, `size` bytes */
 	unsigned int n;
 	uint64_t size;
+	bool checks; /* the service checks conditions; else it refuses to be tested */
 	pthread_mutex_t lock;
 	/* Guarded by lock: */
 	unsigned int requests[UPLOAD_LAST];
 	unsigned int running, most; /* parts at once */
 	unsigned int notes;	    /* requests with the header of a note */
+	unsigned int conditions;    /* UPLOAD_ENDs with one */
+	char begun[80], mark[80];   /* of the upload, and of the object */
+	bool drops_marks;
+	char probe[80]; /* the line of the mark of the test's object */
 	uint64_t length[PARTS_MAX];
 	uint8_t first_byte[PARTS_MAX];
 	pthread_cond_t changed;
@@ -150,18 +155,83 @@ static inline void parts_note(struct parts_server *s, enum upload_request kind)
 
 #define PARTS_ETAG "\"00000000000000000000000000000000\""
 
+/* The value of a header with its name, up to the end of the line; "": there is none. */
+static inline void parts_header(const char *head, const char *name, char value[80])
+{
+	const char *at = strcasestr(head, name);
+	value[0] = '\0';
+	if (at)
+		sscanf(at + strlen(name), "%79[^\r]", value);
+}
+
+/* Whether a condition holds for an object with this ETag; NULL: there is none. */
+static inline bool parts_holds(const char *head, const char *etag)
+{
+	char absent[80], match[80], quoted[80];
+	parts_header(head, "\r\nif-none-match: ", absent);
+	parts_header(head, "\r\nif-match: ", match);
+	snprintf(quoted, sizeof(quoted), "\"%s\"", etag ? etag : "");
+	return !(absent[0] && etag) && !(match[0] && (!etag || strcmp(match, quoted) != 0));
+}
+
+/* The test of the service's conditions, whose object always has the ETag "probe". */
+static inline void parts_probe(struct parts_server *s, const char *head, int fd)
+{
+	char fields[256], mark[80];
+	const enum upload_request kind = parts_kind(head);
+	parts_header(head, "\r\nx-amz-meta-hsmount-mark: ", mark);
+	if (mark[0] && !s->drops_marks)
+		snprintf(s->probe, sizeof(s->probe), "x-amz-meta-hsmount-mark: %.32s\r\n", mark);
+	snprintf(fields, sizeof(fields), "ETag: \"probe\"\r\n%s", s->probe);
+	if (!s->checks)
+		parts_reply(fd, 403, "", "");
+	else if (kind == UPLOAD_BEGIN)
+		parts_reply(fd, 200, "", "<R><UploadId>1</UploadId></R>");
+	else if (kind == UPLOAD_HEAD)
+		parts_reply(fd, 200, fields, "");
+	else if (!parts_holds(head, "probe"))
+		parts_reply(fd, 412, "", "");
+	else
+		parts_reply(fd, 200, fields, kind == UPLOAD_END ? "<R><ETag>probe</ETag></R>" : "");
+}
+
+static inline void parts_etag(const struct parts_server *s, char etag[80])
+{
+	static const uint8_t zeros[PARTS_MAX * 16];
+	char md5[MD5_HEX];
+	digest_md5(&(struct piece){zeros, s->n * 16}, 1, md5);
+	snprintf(etag, 80, "%s-%u", md5, s->n);
+}
+
 /* The ETag of an object follows from the ETags of its parts. */
 static inline void parts_head(const struct parts_server *s, int fd)
 {
-	static const uint8_t zeros[PARTS_MAX * 16];
-	char md5[MD5_HEX], text[256];
-	digest_md5(&(struct piece){zeros, s->n * 16}, 1, md5);
+	char etag[80], text[512];
+	parts_etag(s, etag);
 	const int n = snprintf(text, sizeof(text),
-			       "HTTP/1.1 %s\r\nContent-Length: %llu\r\nETag: \"%s-%u\"\r\n"
-			       "Connection: close\r\n\r\n",
+			       "HTTP/1.1 %s\r\nContent-Length: %llu\r\nETag: \"%s\"\r\n"
+			       "%s%s%sConnection: close\r\n\r\n",
 			       s->exists ? "200 OK" : "404 Not Found",
-			       (unsigned long long)(s->exists ? s->size : 0), md5, s->n);
+			       (unsigned long long)(s->exists ? s->size : 0), etag,
+			       s->mark[0] ? "x-amz-meta-hsmount-mark: " : "", s->mark,
+			       s->mark[0] ? "\r\n" : "");
 	send(fd, text, (size_t)n, MSG_NOSIGNAL);
+}
+
+/* Whether the upload may end. */
+static inline bool parts_may_end(struct parts_server *s, const char *head)
+{
+	char etag[80], absent[80], match[80];
+	parts_etag(s, etag);
+	parts_header(head, "\r\nif-none-match: ", absent);
+	parts_header(head, "\r\nif-match: ", match);
+	pthread_mutex_lock(&s->lock);
+	s->conditions += absent[0] || match[0];
+	const bool may = parts_holds(head, s->exists ? etag : NULL);
+	if (may)
+		strcpy(s->mark, s->begun);
+	pthread_mutex_unlock(&s->lock);
+	return may;
 }
 
 static inline void parts_serve(struct parts_server *s, int fd)
@@ -186,11 +256,14 @@ static inline void parts_serve(struct parts_server *s, int fd)
 		return;
 	}
 	if (strstr(head, "/.hsmount/probe-")) { /* the test of the service's conditions */
-		parts_reply(fd, 403, "", "");
+		parts_probe(s, head, fd);
 		return;
 	}
 	const enum upload_request kind = parts_kind(head);
-	const unsigned int failure = parts_count(s, kind);
+	if (kind == UPLOAD_BEGIN)
+		parts_header(head, "\r\nx-amz-meta-hsmount-mark: ", s->begun);
+	const bool refused = kind == UPLOAD_END && !parts_may_end(s, head);
+	const unsigned int counted = parts_count(s, kind), failure = refused ? 412 : counted;
 	if (strcasestr(head, "\r\nx-amz-meta-hsmount-kept: "))
 		parts_note(s, kind);
 	const char *field = strcasestr(head, "content-length:");
