@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk that fails at each call that changes it, and a daemon that is killed there. The functions
- * of libc are replaced in this program. One script of changes runs again and again; a model says
+ * A disk that fails at each call that changes it, and a daemon that is killed there: see
+ * disk_calls.h. One script of changes runs again and again; a model says
  * for each byte which changes may be seen there. Afterwards, the draft can be opened, and no byte
  * is wrong.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "disk_calls.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <glob.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -28,87 +22,6 @@ enum { EVERY = 7 };
 #else
 enum { EVERY = 1 };
 #endif
-
-/* ---- the disk ---- */
-
-enum how { WORKS, FAILS_ONCE, FAILS_FOR_GOOD, FAILS_AFTER_HALF, KILLED_BEFORE, KILLED_AFTER_HALF };
-
-static struct {
-	enum how how;
-	unsigned int at;    /* number of the call, from 1 */
-	unsigned int calls; /* so far */
-	int code;
-} disk;
-
-/* Counts a call. True: it fails, with errno set. */
-static bool fails(bool *half)
-{
-	*half = false;
-	if (disk.how == WORKS || ++disk.calls < disk.at)
-		return false;
-	if (disk.calls > disk.at && disk.how != FAILS_FOR_GOOD)
-		return false;
-	*half = disk.how == FAILS_AFTER_HALF || disk.how == KILLED_AFTER_HALF;
-	if (disk.how == KILLED_BEFORE)
-		_exit(0);
-	errno = disk.code;
-	return true;
-}
-
-#define REAL(name) ((__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, real_##name))
-static const char real_pwrite[] = "pwrite64", real_write[] = "write", real_fsync[] = "fsync",
-		  real_fdatasync[] = "fdatasync", real_renameat[] = "renameat",
-		  real_mkdirat[] = "mkdirat", real_unlinkat[] = "unlinkat",
-		  real_ftruncate[] = "ftruncate64", real_fallocate[] = "fallocate64";
-
-ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
-{
-	bool half;
-	if (!fails(&half))
-		return REAL(pwrite)(fd, buf, n, offset);
-	const int code = errno;
-	/* The kernel copies aligned words of 8 bytes whole, also if the process is killed. */
-	const size_t part = disk.how == KILLED_AFTER_HALF ? n / 2 / 8 * 8 : n / 2;
-	if (half)
-		REAL(pwrite)(fd, buf, part, offset);
-	if (disk.how == KILLED_AFTER_HALF)
-		_exit(0);
-	errno = code;
-	return -1;
-}
-
-ssize_t write(int fd, const void *buf, size_t n)
-{
-	bool half;
-	if (!fails(&half))
-		return REAL(write)(fd, buf, n);
-	const int code = errno;
-	if (half)
-		REAL(write)(fd, buf, n / 2);
-	if (disk.how == KILLED_AFTER_HALF)
-		_exit(0);
-	errno = code;
-	return -1;
-}
-
-#define REPLACE(name, parameters, arguments)                                                       \
-	int name parameters                                                                        \
-	{                                                                                          \
-		bool half;                                                                         \
-		if (!fails(&half))                                                                 \
-			return REAL(name) arguments;                                               \
-		if (disk.how == KILLED_AFTER_HALF)                                                 \
-			_exit(0);                                                                  \
-		return -1;                                                                         \
-	}
-
-REPLACE(fsync, (int fd), (fd))
-REPLACE(fdatasync, (int fd), (fd))
-REPLACE(renameat, (int from, const char *old, int to, const char *new), (from, old, to, new))
-REPLACE(mkdirat, (int dir, const char *name, mode_t mode), (dir, name, mode))
-REPLACE(unlinkat, (int dir, const char *name, int flags), (dir, name, flags))
-REPLACE(ftruncate, (int fd, off_t size), (fd, size))
-REPLACE(fallocate, (int fd, int mode, off_t offset, off_t n), (fd, mode, offset, n))
 
 /* ---- the model ---- */
 
@@ -452,10 +365,7 @@ static void fail_everywhere(enum how how, int code, bool drops)
 	fixture_begin(&f, 1 << 30);
 	for (unsigned int at = 1; reached; at += EVERY) {
 		struct model *m = new_model();
-		disk.how = how;
-		disk.at = at;
-		disk.calls = 0;
-		disk.code = code;
+		disk_fail(how, at, code);
 		run_script(&f, m, drops);
 		reached = disk.calls >= at;
 		recover(&f, m);
@@ -494,8 +404,7 @@ static void kill_everywhere(enum how how, bool drops)
 		disk.at = at;
 		const pid_t child = fork();
 		if (child == 0) {
-			disk.how = how;
-			disk.calls = 0;
+			disk_fail(how, at, 0);
 			run_script(&f, m, drops);
 			_exit(7);
 		}
