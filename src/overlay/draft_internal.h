@@ -31,9 +31,10 @@ struct draft {
 	pthread_rwlock_t changes;
 	/* Guarded by changes: */
 	struct draft_snapshot *snapshot;
-	bool sealed; /* the snapshot has the top layer: a change begins a new one */
-	bool keeps;  /* there may be a plan: the layer of its snapshot must not change */
-	bool synced; /* some state of the draft is durable */
+	bool sealed;	    /* the snapshot has the top layer: a change begins a new one */
+	bool keeps;	    /* there may be a plan: the layer of its snapshot must not change */
+	bool synced;	    /* some state of the draft is durable */
+	bool has_new_spool; /* its name is not durable yet */
 	/* `changed` at that time. UINT64_MAX: the map has a new record that is no change */
 	uint64_t synced_changes, sealed_changes;
 	uint64_t durable_changes; /* `changed` at that time: the spools are durable */

@@ -81,6 +81,7 @@ static int begin_generation(struct draft *d, struct err *err)
 		return rc;
 	}
 	d->sealed = false;
+	d->has_new_spool = true;
 	d->synced_changes = UINT64_MAX;
 	return 0;
 }
@@ -130,9 +131,16 @@ int draft_note_resumed(struct draft *d, struct err *err)
 	return rc;
 }
 
+static int sync_names(const struct draft *d, struct err *err)
+{
+	if (!d->synced)
+		return place_sync(&d->place, err);
+	return d->has_new_spool ? place_sync_files(&d->place, err) : 0;
+}
+
 static int sync_all(struct draft *d, struct err *err)
 {
-	int rc = d->synced ? 0 : place_sync(&d->place, err);
+	int rc = sync_names(d, err);
 	for (const struct layer *l = d->layers.top; rc == 0 && l; l = l->below)
 		rc = spool_sync(l->spool, err);
 	if (rc == 0)
@@ -154,6 +162,7 @@ int draft_sync_held(struct draft *d, struct err *err)
 		return rc;
 	}
 	d->synced = true;
+	d->has_new_spool = false;
 	d->synced_changes = d->durable_changes = changes;
 	return 0;
 }

@@ -221,6 +221,11 @@ int place_sync(const struct place *p, struct err *err)
 	return 0;
 }
 
+int place_sync_files(const struct place *p, struct err *err)
+{
+	return fsync(p->dir) ? err_errno(err, -errno, "cannot sync the journal") : 0;
+}
+
 /* ---- removing ---- */
 
 void place_note_why(const struct place *p, const char *why)

@@ -56,6 +56,8 @@ int place_open(struct journal *j, const char *id, struct place *p, uint8_t bytes
 int place_describe(struct place *p, const struct draft_about *about, bool durable, struct err *err);
 /* Makes the names of the draft durable. */
 int place_sync(const struct place *p, struct err *err);
+/* Makes the names of files durable that the draft has got since. */
+int place_sync_files(const struct place *p, struct err *err);
 /* Notes a reason in the directory of an open place; NULL: there is none. A failure is ignored. */
 void place_note_why(const struct place *p, const char *why);
 /* Moves the directory of an open place to those that are unreadable, with a note why. */
