@@ -88,7 +88,10 @@ static int make_directory(struct place *p, char name[NAME], struct err *err)
 		name_with(name, p, PLACE_NEW);
 		if (mkdirat(p->j->dir, name, 0700) == 0) {
 			p->dir = file_open_dir(p->j->dir, name);
-			return p->dir < 0 ? err_errno(err, p->dir, "cannot make a draft") : 0;
+			if (p->dir >= 0)
+				return 0;
+			unlinkat(p->j->dir, name, AT_REMOVEDIR);
+			return err_errno(err, p->dir, "cannot make a draft");
 		}
 		/* A program that creates a file would take ENOENT for a missing folder. */
 		if (errno == ENOENT)
