@@ -4,7 +4,7 @@
  * replaces the functions of libc with which src/overlay/ uses files.
  *
  * A failing call: `disk.how` says how, and disk_fail() which call. Calls that change files are
- * counted, and if `disk.reads` is set, those that open and read them, too.
+ * counted, and if `disk.reads` is set, those that open, lock and read them, too.
  *
  * Durability: after disk_watch(), the disk notes which files and directories have changed since
  * their last fsync() or fdatasync(), and how often each of them was synced. Bytes and names that
@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +50,9 @@ static struct {
 	unsigned int calls; /* so far */
 	int code;
 	bool reads; /* they are counted, too */
+	/* Called once, before the next flock(); for another process. */
+	void (*other)(void *ctx);
+	void *ctx;
 	/* The call that has failed last. */
 	const char *failed;
 	char failed_path[DISK_PATH];
@@ -237,7 +241,7 @@ static const char real_pwrite[] = "pwrite64", real_write[] = "write", real_fsync
 		  real_renameat2[] = "renameat2", real_mkdirat[] = "mkdirat",
 		  real_unlinkat[] = "unlinkat", real_ftruncate[] = "ftruncate64",
 		  real_fallocate[] = "fallocate64", real_openat[] = "openat64",
-		  real_pread[] = "pread64";
+		  real_pread[] = "pread64", real_flock[] = "flock";
 
 ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
@@ -285,6 +289,18 @@ ssize_t pread(int fd, void *buf, size_t n, off_t offset)
 	if (disk.reads && disk_fails("pread", fd, NULL, &half))
 		return -1;
 	return REAL(pread)(fd, buf, n, offset);
+}
+
+int flock(int fd, int operation)
+{
+	bool half;
+	void (*other)(void *ctx) = disk.other;
+	disk.other = NULL;
+	if (other)
+		other(disk.ctx);
+	if (disk.reads && disk_fails("flock", fd, NULL, &half))
+		return -1;
+	return REAL(flock)(fd, operation);
 }
 
 int openat(int dir, const char *name, int flags, ...)

@@ -418,6 +418,31 @@ static void bytes_that_are_removed_give_their_room_back(void **state)
 	end(&s);
 }
 
+/* A write to what was allocated needs no more room, so it succeeds also if the spool is full. */
+static void what_is_allocated_keeps_its_room(void **state)
+{
+	static struct state s;
+	enum { LIMIT = 40 * 4096, ALLOCATED = 20 * 4096 };
+	begin(&s, 1, &about_new);
+	assert_int_equal(draft_drop(s.d, NULL), 0);
+	journal_close(s.f.j);
+	fixture_open(&s.f, LIMIT);
+	s.d = make_draft(&s.f, &about_new);
+	memset(s.buf, 1, sizeof(s.buf));
+	assert_int_equal(draft_write(s.d, 0, s.buf, 1, NULL), 0);
+	const uint64_t before = room_used(&s.f);
+	assert_int_equal(draft_allocate(s.d, 0, 4096, ALLOCATED, NULL), 0);
+	assert_int_equal(room_used(&s.f), before + ALLOCATED);
+	assert_int_equal(
+		draft_write(s.d, ALLOCATED + 4096, s.buf, LIMIT - before - ALLOCATED, NULL), 0);
+	assert_int_equal(room_used(&s.f), LIMIT);
+	assert_int_equal(draft_write(s.d, LIMIT * 2, s.buf, 4096, NULL), -ENOSPC);
+	assert_int_equal(draft_write(s.d, 4096, s.buf, ALLOCATED, NULL), 0);
+	assert_int_equal(room_used(&s.f), LIMIT);
+	s.now.size = size_of(s.d);
+	end(&s);
+}
+
 /* With any spool size, a change happens as a whole or fails with ENOSPC; what happened can be made
  * durable, sealed and recovered. */
 static void a_full_spool_refuses_changes_only(void **state)
@@ -538,6 +563,7 @@ int main(void)
 		cmocka_unit_test(writes_during_a_commit_begin_one_generation),
 		cmocka_unit_test(a_seal_without_writes_costs_nothing),
 		cmocka_unit_test(bytes_that_are_removed_give_their_room_back),
+		cmocka_unit_test(what_is_allocated_keeps_its_room),
 		cmocka_unit_test(a_full_spool_refuses_changes_only),
 		cmocka_unit_test(a_full_spool_can_be_truncated),
 		cmocka_unit_test(a_full_budget_refuses_writes),

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <overlay/leftovers.h>
 #include <overlay/plan.h>
@@ -86,6 +87,19 @@ static struct removed *put_and_take(struct rig *r)
 	return got;
 }
 
+/* Lists of processes, in the directory of the bucket. */
+static size_t count_files(const struct rig *r)
+{
+	char pattern[128];
+	glob_t found = {.gl_pathc = 0};
+	snprintf(pattern, sizeof(pattern), "%s/1/*/*.removed", r->f.path);
+	const int rc = glob(pattern, 0, NULL, &found);
+	assert_true(rc == 0 || rc == GLOB_NOMATCH);
+	const size_t n = found.gl_pathc;
+	globfree(&found);
+	return n;
+}
+
 static void a_draft_has_a_list_until_it_is_taken(void **state)
 {
 	struct rig r;
@@ -105,8 +119,25 @@ static void a_draft_has_a_list_until_it_is_taken(void **state)
 	assert_null(got);
 	got = put_and_take(&r);
 	check_list(got);
+	assert_int_equal(count_files(&r), 1);
 	removed_forget(r.l, got);
+	assert_int_equal(count_files(&r), 0);
 	assert_null(take_left(&r, &counts));
+	rig_end(&r);
+}
+
+static void a_draft_of_an_earlier_process_gets_no_list(void **state)
+{
+	struct rig r;
+	struct removed *got;
+	char id[JOURNAL_ID];
+	rig_begin(&r);
+	memcpy(id, draft_id(r.d), JOURNAL_ID);
+	draft_close(r.d);
+	assert_int_equal(draft_open(r.f.j, id, NULL, &r.d, NULL), 0);
+	assert_int_equal(draft_put_removed(r.d, &list, NULL), -EROFS);
+	assert_int_equal(draft_take_removed(r.d, &got, NULL), 0);
+	assert_null(got);
 	rig_end(&r);
 }
 
@@ -192,6 +223,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_draft_has_a_list_until_it_is_taken),
+		TEST(a_draft_of_an_earlier_process_gets_no_list),
 		TEST(a_later_process_takes_it_over),
 		TEST(damaged_lists_are_set_aside),
 		TEST(lists_are_checked_before_they_are_written),
