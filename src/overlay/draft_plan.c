@@ -224,23 +224,20 @@ int draft_get_plan(struct draft *d, struct plan *plan, struct err *err)
 	return rc;
 }
 
+/* Once the file `plan` is gone, the others mean nothing. What cannot be removed is removed with the
+ * next plan, or with the draft. */
 static int remove_held(struct draft *d, struct err *err)
 {
 	const int dir = d->place.dir;
-	int rc = unlinkat(dir, "plan", 0) && errno != ENOENT ? -errno : 0;
-	if (rc == 0) {
-		d->keeps = false;
-		d->planned = NULL;
-	}
-	if (rc == 0 && unlinkat(dir, "done", 0) && errno != ENOENT)
-		rc = -errno;
-	if (rc == 0 && unlinkat(dir, "removed", 0) && errno != ENOENT)
-		rc = -errno;
-	if (rc == 0 && bodies_exist(dir))
-		rc = sync_file(dir);
-	if (rc)
-		return err_errno(err, rc, "cannot remove the plan");
-	return bodies_remove(&d->bodies, dir, &d->place.j->room, err);
+	if (unlinkat(dir, "plan", 0) && errno != ENOENT)
+		return err_errno(err, -errno, "cannot remove the plan");
+	d->keeps = false;
+	d->planned = NULL;
+	unlinkat(dir, "done", 0);
+	unlinkat(dir, "removed", 0);
+	if (!bodies_exist(dir) || sync_file(dir) == 0)
+		bodies_remove(&d->bodies, dir, &d->place.j->room, NULL);
+	return 0;
 }
 
 int draft_remove_plan(struct draft *d, struct err *err)

@@ -164,6 +164,11 @@ static int call_put_removed(struct rig *r)
 	return draft_put_removed(r->d, &list, NULL);
 }
 
+static int call_remove_list(struct rig *r)
+{
+	return draft_put_removed(r->d, NULL, NULL);
+}
+
 static int call_take_removed(struct rig *r)
 {
 	const int rc = draft_take_removed(r->d, &r->removed, NULL);
@@ -288,8 +293,17 @@ static const struct row {
 	{"put a plan", make_sealed, call_put_plan, {{"unlinkat", "done"}, NONE}},
 	{"note what is done", make_planned, call_note_done, {NONE}},
 	{"get a plan", make_planned, call_get_plan, {NONE}},
-	{"remove a plan", make_planned, call_remove_plan, {NONE}},
+	/* Without a plan, the other files mean nothing. */
+	{"remove a plan",
+	 make_planned,
+	 call_remove_plan,
+	 {{"unlinkat", "done"},
+	  {"unlinkat", "removed"},
+	  {"unlinkat", "bodies"},
+	  {"fsync", ""},
+	  NONE}},
 	{"put a list", make, call_put_removed, {NONE}},
+	{"remove a list", make_planned, call_remove_list, {NONE}},
 	{"take a list", make_planned, call_take_removed, {NONE}},
 };
 

@@ -98,7 +98,8 @@ void plan_release(struct plan *plan);
 int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct plan_operation *op,
 		       void *buf, struct err *err);
 /* Removes the plan, what is noted as done, the list of removed objects (overlay/removed.h), and
- * all bodies. No other thread uses them. */
+ * all bodies. No other thread uses them. An error means that the plan is still there: the others
+ * mean nothing without it, and what of them cannot be removed remains until the next call. */
 int draft_remove_plan(struct draft *d, struct err *err);
 
 #endif
