@@ -317,9 +317,12 @@ static inline int world_update(struct world *w)
 	removed_close(w->result.removed);
 	domain_puts_free(w->result.documents);
 	w->err = (struct err)ERR_INIT;
-	assert_int_equal(draft_seal(w->draft, &w->snapshot, NULL), 0);
+	w->result = (struct update_result){0};
+	int rc = draft_seal(w->draft, &w->snapshot, &w->err);
+	if (rc)
+		return rc;
 	sealed.snapshot = w->snapshot;
-	const int rc = domain_update(w->base, &sealed, &w->result, &w->err);
+	rc = domain_update(w->base, &sealed, &w->result, &w->err);
 	assert_true(rc || !w->result.refused);
 	if (!rc) {
 		draft_snapshot_accept(w->snapshot);
