@@ -56,6 +56,21 @@ static void a_domain_may_have_a_name_without_extension(void **state)
 	assert_false(has(b, "home/run/.domain.json"));
 }
 
+static void the_new_directory_must_exist(void **state)
+{
+	struct bucket *b = *state;
+	bucket_folder(b, "home");
+	bucket_domain(b, 1, "home/a.h5");
+	bucket_put(b, "home/plain", "text");
+	bucket_open_rw(b, 1000, NULL);
+	assert_int_equal(move(b, "home/a.h5", "none/a.h5"), -ENOENT);
+	assert_int_equal(move(b, "home/plain", "home/none/plain"), -ENOENT);
+	assert_int_equal(move(b, "home/plain", "home/a.h5/plain"), -ENOTDIR);
+	assert_list(b, "home", "a.h5 plain=");
+	assert_false(has(b, "none"));
+	assert_false(has(b, "home/none"));
+}
+
 static void what_has_the_name_stays(void **state)
 {
 	struct bucket *b = *state;
@@ -181,6 +196,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_domain_may_have_a_name_without_extension),
+		TEST(the_new_directory_must_exist),
 		TEST(what_has_the_name_stays),
 		TEST(absent_names_are_not_looked_up_again),
 		TEST(new_names_are_checked),

@@ -5,6 +5,9 @@
 #include <pthread.h>
 
 #include <engine/draft_base.h>
+#include <engine/snapshots.h>
+
+#include "draft_files.h"
 
 static struct draft_base *base_of(struct world *w, const char *key, const char *text)
 {
@@ -97,6 +100,50 @@ static void it_is_replaced_while_it_is_read(void **state)
 	table_end(&w);
 }
 
+/* ---- the image of a domain ---- */
+
+static int add_open(void *arg, struct snapshot *s)
+{
+	*(int *)arg += (int)atomic_load(&s->use.open);
+	return 0;
+}
+
+/* Holds on the storage of a domain: as long as there is one, nothing of it is deleted. */
+static int count_holds(struct world *w)
+{
+	int n = 0;
+	assert_int_equal(snapshots_each(w->e->snapshots, add_open, &n), 0);
+	return n;
+}
+
+static void each_open_file_holds_the_domain(void **state)
+{
+	struct world w;
+	struct engine_file *reader;
+	struct err err = ERR_INIT;
+	table_begin(&w, false, 0);
+	w.e->domains = (struct domain_bucket){
+		.env = &w.e->env, .store = w.e->store, .schemas = schema_all()};
+	world_draft(&w, "a.h5");
+	world_write_file(&w, ONE);
+	world_must_commit(&w, COMMIT_DOMAIN);
+	if (engine_file_open(w.e, "a.h5", &reader, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(count_holds(&w), 1);
+	struct engine_file *writer = open_write(&w, "a.h5", 0);
+	assert_int_equal(count_holds(&w), 2);
+	engine_file_close(writer);
+	assert_int_equal(count_holds(&w), 1);
+	writer = open_write(&w, "a.h5", 0);
+	engine_file_close(reader);
+	assert_int_equal(count_holds(&w), 1);
+	engine_file_close(writer);
+	assert_int_equal(count_holds(&w), 0);
+	snapshots_free(w.e->snapshots); /* before the cache */
+	w.e->snapshots = NULL;
+	table_end(&w);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -105,6 +152,7 @@ int main(void)
 		TEST(reads_use_the_newest_object),
 		TEST(another_version_is_not_read),
 		TEST(it_is_replaced_while_it_is_read),
+		TEST(each_open_file_holds_the_domain),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,6 +197,38 @@ static void it_is_finished_for_the_name_that_is_shown(void **state)
 	bare = NULL;
 }
 
+/* The object was put, and the domain was not removed. If the commit cannot find out about the
+ * domain, it fails: otherwise both would stay. */
+static void a_failed_look_up_removes_no_less(void **state)
+{
+	unsigned int failures = 0;
+	bool reached = true;
+	bare = "run";
+	for (unsigned int at = 1; reached; at++) {
+		struct world w;
+		begin(&w, false, "run.h5", FIRST, TEXT);
+		gate_fail(w.gate, 2, -EIO);
+		w.gate->later = true;
+		assert_int_equal(world_commit(&w, true), -EIO);
+		world_open_gate(&w);
+		assert_int_equal(seen(&w, "run.h5"), TEXT); /* it has been put */
+		names_changed(w.e->names, "run.h5");
+		names_changed(w.e->names, "run");
+		gate_fail(w.gate, at, -EIO);
+		const int rc = repeat(&w, NEXT_NUMBER);
+		reached = w.gate->n >= at;
+		assert_true(rc == 0 || (rc == -EIO && reached));
+		failures += rc != 0;
+		world_open_gate(&w);
+		if (rc)
+			assert_int_equal(repeat(&w, NEXT_NUMBER), 0);
+		check_done(&w, "run.h5", TEXT);
+		world_end(&w);
+	}
+	bare = NULL;
+	assert_true(failures > 3);
+}
+
 /* One request fails, and nothing is cached. That is no conflict, and the next mount knows that the
  * commit is to be made. */
 static void a_failed_look_up_is_no_conflict(void **state)
@@ -438,6 +470,7 @@ int main(void)
 		cmocka_unit_test(it_is_finished_in_a_directory),
 		cmocka_unit_test(it_is_finished_for_a_name_without_extension),
 		cmocka_unit_test(it_is_finished_for_the_name_that_is_shown),
+		cmocka_unit_test(a_failed_look_up_removes_no_less),
 		cmocka_unit_test(a_failed_look_up_is_no_conflict),
 		cmocka_unit_test(a_change_of_an_object_is_finished),
 		cmocka_unit_test(another_writer_is_noticed),

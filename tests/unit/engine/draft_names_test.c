@@ -86,6 +86,43 @@ static void a_removed_draft_is_not_committed(void **state)
 	table_end(&w);
 }
 
+/* The process is killed, and the next mount finds the journal as it is. */
+static void recover_copy(struct world *w)
+{
+	char command[160], path[96];
+	atomic_uint_fast64_t left = 0;
+	struct drafts *killed = w->e->drafts;
+	snprintf(command, sizeof(command), "cp -a %s/journal %s/killed", w->f.path, w->f.path);
+	assert_int_equal(system(command), 0);
+	snprintf(path, sizeof(path), "%s/killed", w->f.path);
+	const struct engine_options opt = {.bucket = w->f.path, .journal_dir = path};
+	w->e->drafts = NULL;
+	assert_int_equal(drafts_new(w->e, &opt, &w->e->drafts, NULL), 0);
+	drafts_recover(w->e, drafts_journal(w->e->drafts), NULL, &left);
+	drafts_free(w->e->drafts);
+	w->e->drafts = killed;
+}
+
+/* A commit that has failed is made again by the next mount, unless the name was removed. */
+static void a_removed_draft_is_not_recovered(void **state)
+{
+	for (int removed = 0; removed < 2; removed++) {
+		struct world w;
+		table_begin(&w, false, 0);
+		struct engine_file *f = open_write(&w, "a", NEW);
+		put_text(f, 0, "bytes");
+		shut_gate(&w, -EIO);
+		assert_int_equal(engine_flush(f, NULL), -EIO);
+		world_open_gate(&w);
+		if (removed)
+			assert_int_equal(engine_unlink(w.e, "a", NULL), 0);
+		recover_copy(&w);
+		assert_int_equal(in_bucket(&w, "a"), !removed);
+		engine_file_close(f);
+		table_end(&w);
+	}
+}
+
 static void a_removal_removes_the_committed_file_too(void **state)
 {
 	struct world w;
@@ -317,6 +354,7 @@ int main(void)
 		TEST(directories_show_what_only_drafts_have),
 		TEST(a_directory_with_a_draft_is_not_empty),
 		TEST(a_removed_draft_is_not_committed),
+		TEST(a_removed_draft_is_not_recovered),
 		TEST(a_removal_removes_the_committed_file_too),
 		TEST(a_failed_draft_can_be_removed),
 		TEST(an_open_draft_follows),

@@ -209,6 +209,44 @@ static void a_change_keeps_the_other_bytes(void **state)
 	table_end(&w);
 }
 
+static int write_byte(struct engine_file *f)
+{
+	return engine_pwrite(f, "x", 1, 0, NULL) == 1 ? 0 : -EIO;
+}
+
+static int truncate_file(struct engine_file *f)
+{
+	return engine_resize(f, 5, NULL);
+}
+
+static int zero_bytes(struct engine_file *f)
+{
+	return engine_allocate(f, FALLOC_FL_ZERO_RANGE, 0, 3, NULL);
+}
+
+static void each_change_sets_the_time(void **state)
+{
+	int (*const changes[])(struct engine_file * f) = {write_byte, truncate_file, zero_bytes};
+	struct world w;
+	struct engine_stat st;
+	table_begin(&w, false, 0);
+	world_put(&w, "a", "0123456789", 10);
+	struct engine_file *f = open_write(&w, "a", 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		const int64_t before = engine_wall_clock();
+		engine_file_stat(f, &st);
+		assert_true(st.mtime_ns < before);
+		assert_int_equal(changes[i](f), 0);
+		engine_file_stat(f, &st);
+		assert_true(st.mtime_ns >= before && st.ctime_ns >= before);
+		/* The clock may not go on between two calls. */
+		while (engine_wall_clock() == st.mtime_ns)
+			;
+	}
+	engine_file_close(f);
+	table_end(&w);
+}
+
 static void an_open_without_a_change_leaves_nothing(void **state)
 {
 	struct world w;
@@ -500,6 +538,7 @@ int main(void)
 		TEST(only_changes_are_committed),
 		TEST(a_reader_keeps_the_draft_that_it_has_opened),
 		TEST(a_change_keeps_the_other_bytes),
+		TEST(each_change_sets_the_time),
 		TEST(an_open_without_a_change_leaves_nothing),
 		TEST(an_incomplete_file_waits_for_its_last_close),
 		TEST(an_hdf5_file_that_is_changed_waits_for_its_last_close),
