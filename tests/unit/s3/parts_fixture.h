@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include <s3/s3.h>
@@ -37,8 +38,10 @@ struct parts_server {
 	enum upload_request fails;
 	unsigned int first, last, status;
 	bool holds_first; /* the first part is not read before a second one has arrived */
-	bool loses_end;	  /* the failing UPLOAD_END has made the object all the same */
-	bool exists;	  /* the object has these parts: n of them, `size` bytes */
+	/* The parts are not read before parts_release(), and when one has arrived, this is set. */
+	atomic_bool *cancels;
+	bool loses_end; /* the failing UPLOAD_END has made the object all the same */
+	bool exists;	/* the object has these parts: n of them, `size` bytes */
 	unsigned int n;
 	uint64_t size;
 	bool checks; /* the service checks conditions; else it refuses to be tested */
@@ -46,6 +49,7 @@ struct parts_server {
 	/* Guarded by lock: */
 	unsigned int requests[UPLOAD_LAST];
 	unsigned int running, most; /* parts at once */
+	bool released, waited_out;  /* waited_out: parts_release() was not called in time */
 	unsigned int notes;	    /* requests with the header of a note */
 	unsigned int conditions;    /* UPLOAD_ENDs with one */
 	char begun[80], mark[80];   /* of the upload, and of the object */
@@ -94,6 +98,28 @@ static inline void parts_wait_for_second_locked(struct parts_server *s)
 		rc = pthread_cond_timedwait(&s->changed, &s->lock, &end);
 }
 
+/* For at most ten seconds. */
+static inline void parts_hold_locked(struct parts_server *s)
+{
+	struct timespec end;
+	int rc = 0;
+	atomic_store(s->cancels, true);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 10;
+	while (rc == 0 && !s->released)
+		rc = pthread_cond_timedwait(&s->changed, &s->lock, &end);
+	s->waited_out |= rc != 0;
+}
+
+/* Ends the hold of `cancels`. */
+static inline void parts_release(struct parts_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->released = true;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* Counts the request. Returns the status with which it fails, or 0. */
 static inline unsigned int parts_count(struct parts_server *s, enum upload_request kind)
 {
@@ -108,6 +134,8 @@ static inline unsigned int parts_count(struct parts_server *s, enum upload_reque
 		pthread_cond_broadcast(&s->changed);
 	if (kind == UPLOAD_PART && n == 1 && s->holds_first)
 		parts_wait_for_second_locked(s);
+	if (kind == UPLOAD_PART && s->cancels)
+		parts_hold_locked(s);
 	pthread_mutex_unlock(&s->lock);
 	return fails ? s->status : 0;
 }

@@ -128,6 +128,27 @@ static void test_damage(void **state)
 	assert_int_equal(u.server.requests[UPLOAD_ABORT], 1);
 }
 
+/* The server does not answer. The parts in flight end nevertheless, and no more are sent. */
+static void test_cancelled(void **state)
+{
+	atomic_bool cancelled = false;
+	struct upload u = {.server = {.cancels = &cancelled}};
+	start(&u, STORE_S3_VERIFY_NEVER);
+	auto_request struct store_request *req = store_request_new(u.f->s, STORE_PUT);
+	store_request_key(req, "x");
+	req->body = &u.body.source;
+	req->in_parts = true;
+	req->cancelled = cancelled_by(&cancelled);
+	store_run(u.f->s, req);
+	const int rc = store_failure(&req->answer, &u.err);
+	parts_release(&u.server);
+	stop(&u);
+	assert_false(u.server.waited_out);
+	assert_int_equal(rc, -ECANCELED);
+	assert_in_range(u.server.requests[UPLOAD_PART], 1, 4);
+	assert_int_equal(u.server.requests[UPLOAD_END], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +157,7 @@ int main(void)
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_source_fails),
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_cancelled),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
