@@ -333,3 +333,26 @@ def test_killed_at_each_write(sources, first, tmp_path, name, old):
             os.path.basename(left[0]), saved, check=True)
         assert saved.read_bytes() == expected
         shutil.rmtree(where)
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_killed_after_a_failed_commit(sources, first, tmp_path, removed):
+    """The next mount makes the commit again, unless the program has removed the name."""
+    bucket = tmp_path / "bucket"
+    shutil.copytree(first, bucket)
+    m = rwmounts.RwMount(bucket, tmp_path, "debug_fault=fail:1+:EIO@db/*")
+    m.start()
+    path = m.file("home/again.h5")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT)
+    os.write(fd, (sources / "new.h5").read_bytes())
+    with pytest.raises(OSError):
+        os.fsync(fd)
+    if removed:
+        os.unlink(path)
+    m.kill()
+    with contextlib.suppress(OSError):
+        os.close(fd)
+    with rwmounts.RwMount(bucket, tmp_path) as m:
+        assert mounts.wait_for(lambda: not rwmounts.journal_entries(m.journal))
+        assert os.path.exists(path) == (not removed)
+    assert (bucket / "home/again.h5").exists() == (not removed)
