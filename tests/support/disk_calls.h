@@ -10,6 +10,8 @@
  * their last fsync() or fdatasync(), and how often each of them was synced. Bytes and names that
  * are removed do not count, and neither do blocks that are only allocated: a test that needs the
  * order of removals compares it itself.
+ *
+ * Threads: any thread may make calls. While one of them is to fail, only one thread may.
  */
 #ifndef SUPPORT_DISK_CALLS_H
 #define SUPPORT_DISK_CALLS_H
@@ -161,7 +163,10 @@ static inline void disk_changed(int fd)
 /* A name was added to a directory. */
 static inline void disk_named(int dir, const char *name)
 {
-	if (!disk_is_exempt(name))
+	pthread_mutex_lock(&disk_lock);
+	const bool counts = disk.watches && !disk_is_exempt(name);
+	pthread_mutex_unlock(&disk_lock);
+	if (counts)
 		disk_changed(dir);
 }
 
@@ -192,38 +197,51 @@ static inline void disk_forget(int dir, const char *name)
 	errno = code;
 }
 
-/* Forgets everything, and begins to note. */
-static inline void disk_watch(const char *const *exempt)
+static inline void disk_set_watch(bool watches, const char *const *exempt)
 {
+	pthread_mutex_lock(&disk_lock);
 	disk.exempt = exempt;
 	disk.n_files = 0;
 	disk.syncs = 0;
-	disk.watches = true;
+	disk.watches = watches;
+	pthread_mutex_unlock(&disk_lock);
+}
+
+/* Forgets everything, and begins to note. */
+static inline void disk_watch(const char *const *exempt)
+{
+	disk_set_watch(true, exempt);
 }
 
 static inline void disk_unwatch(void)
 {
-	disk.watches = false;
-	disk.n_files = 0;
+	disk_set_watch(false, NULL);
 }
 
 /* What was noted about a file: all zero if it was neither changed nor synced. */
 static inline struct disk_file disk_look(const char *path)
 {
 	struct stat st;
-	const struct disk_file none = {.is_dirty = false};
+	struct disk_file found = {.is_dirty = false};
 	assert_int_equal(stat(path, &st), 0);
+	pthread_mutex_lock(&disk_lock);
 	const struct disk_file *f = disk_find_locked(&st);
-	return f ? *f : none;
+	if (f)
+		found = *f;
+	pthread_mutex_unlock(&disk_lock);
+	return found;
 }
 
 /* The first file that is not durable; NULL: all are. */
 static inline const char *disk_dirty(void)
 {
-	for (size_t i = 0; i < disk.n_files; i++)
+	const char *path = NULL;
+	pthread_mutex_lock(&disk_lock);
+	for (size_t i = 0; i < disk.n_files && !path; i++)
 		if (disk.files[i].is_dirty)
-			return disk.files[i].path;
-	return NULL;
+			path = disk.files[i].path;
+	pthread_mutex_unlock(&disk_lock);
+	return path;
 }
 
 static inline void disk_assert_durable(const char *when)
@@ -295,9 +313,10 @@ int flock(int fd, int operation)
 {
 	bool half;
 	void (*other)(void *ctx) = disk.other;
-	disk.other = NULL;
-	if (other)
+	if (other) {
+		disk.other = NULL;
 		other(disk.ctx);
+	}
 	if (disk.reads && disk_fails("flock", fd, NULL, &half))
 		return -1;
 	return REAL(flock)(fd, operation);
