@@ -19,7 +19,8 @@ struct job {
 	struct document_place place;
 	const char *from, *to;
 	const struct schema_document *domain, *target;
-	/* A domain of schema v1 has no storage of its own, which could be deleted, and no list. */
+	/* False for a domain of another schema than that of new ones: its storage is never
+	 * deleted, and has no list. */
 	bool has_storage;
 	uint64_t storage, number;
 	bool is_open; /* it has begun, and may be half done */

@@ -21,8 +21,8 @@ PERMISSIONS = ("create", "read", "update", "delete", "readACL", "updateACL")
 CHUNKS, CHUNK = 8, 32 << 10         # of each domain; bytes
 DOMAINS = {"home/a.h5": 1, "home/b.h5": 2, "home/run": 3, "home/sub/d.nc": 4, "loose/e.h5": 5}
 PLAIN = {"home/plain.txt": b"plain", "home/empty": b"", "loose/only.txt": b"only"}
-# PUTs and DELETEs of a rename, by whether it is in S3: the list of names of the storage, and there the
-# document of the new name and that of the old one. A directory moves the document.
+# PUTs and DELETEs of a rename, by whether it is in S3: the list of names of the storage, and in S3
+# the document of the new name and that of the old one. A directory moves the document.
 RENAME = {False: (1, 0), True: (2, 1)}
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -368,7 +368,8 @@ def test_a_rename_that_fails(place, tmp_path, then):
         new_name, old_name = f"home/sub/new{n}.h5", f"home/old{n}.h5"
         with mount(place, tmp_path, "rw") as m:
             rename(m.file("home/a.h5"), m.file(old_name))
-        with mount(place, tmp_path, "rw", f"debug_fault=fail:{n}+:EIO@{old_name}/.domain.json") as m:
+        fault = f"debug_fault=fail:{n}+:EIO@{old_name}/.domain.json"
+        with mount(place, tmp_path, "rw", fault) as m:
             code = attempt(rename, m.path, old_name, new_name)
             keys = place.keys()
             old, new = (f"{path}/.domain.json" in keys for path in (old_name, new_name))

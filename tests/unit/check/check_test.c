@@ -49,8 +49,9 @@ static void storages_without_a_name(void **state)
 	bucket_open(b, 0, 0);
 	assert_check(b, "", false,
 		     "= sound /a.h5\n= sound /b/c/deep.h5\n= sound /b/x.h5\n= sound /z.h5\n"
-		     "note /  db/12345678-9abcdef0/: no name leads to this storage: it is left over from "
-		     "a domain that was removed, or from a commit that has failed or is running\n"
+		     "note /  db/12345678-9abcdef0/: no name leads to this storage: it is left "
+		     "over from a domain that was removed, or from a commit that has failed or is "
+		     "running\n"
 		     "= sound /\n");
 	assert_check(b, "b", true, "= sound /b/c/deep.h5\n= sound /b/x.h5\n");
 	bucket_put(b, "b/x.h5/.domain.json", "[");

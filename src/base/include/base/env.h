@@ -23,7 +23,7 @@ struct env {
 	void (*sleep)(const struct env *env, uint64_t ns);
 	/* Fills with unpredictable bytes (jitter, ids). */
 	void (*random)(const struct env *env, void *bytes, size_t n);
-	/* Nanoseconds since the epoch, for records that other machines read. NULL: the real ones. */
+	/* Nanoseconds since the epoch, for records that other machines read. NULL: real ones. */
 	int64_t (*wall)(const struct env *env);
 	void *ctx;
 };

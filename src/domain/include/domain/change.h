@@ -73,14 +73,14 @@ int change_rename_domain(const struct change *c, const char *from,
 			 const struct schema_document *domain, const char *to,
 			 const struct schema_document *target, struct change_garbage *out,
 			 struct err *err);
-/* Finishes the last rename of the domain with this storage if it was interrupted, and if it began at
- * least age_ns ago: a rename of another process may still be running. -EBUSY: it is younger. */
+/* Finishes the last rename of the domain with this storage if it was interrupted, and if it began
+ * at least age_ns ago: a rename of another process may still be running. -EBUSY: it is younger. */
 int change_finish_rename(const struct change *c, uint64_t storage, int64_t age_ns, struct err *err);
 /* Whether a path is a domain with this storage: 1, 0 or a negative errno. */
 int change_has_storage(const struct change *c, const char *path, uint64_t storage, struct err *err);
-/* Deletes garbage, unless a domain in the folder of `path`, or a name that a rename has given to the
- * domain, still leads to it. *deleted: the number of objects. -EBUSY: a rename may not have ended; the
- * caller tries again later. */
+/* Deletes garbage, unless a domain in the folder of `path`, or a name that a rename has given to
+ * the domain, still leads to it. *deleted: the number of objects. -EBUSY: a rename may not have
+ * ended; the caller tries again later. */
 int change_collect(const struct change *c, const char *path, const struct change_garbage *g,
 		   uint64_t *deleted, struct err *err);
 /* Whether a storage has a root group, so that it may be that of a domain: 1, 0 or negative. */
