@@ -145,9 +145,11 @@ static void go_on(void *arg)
 		op->then(op);
 }
 
-/* Ends the probe. The store may be freed as soon as the last operation goes on. */
-static void end_probe(struct s3_store *s, enum s3_probe probe, const struct err *err)
+/* Ends the probe. own: the operation that runs it, which goes on in this thread, and last: the
+ * store and its pool may be freed as soon as no operation is in progress. */
+static void end_probe(struct s3_operation *own, enum s3_probe probe, const struct err *err)
 {
+	struct s3_store *s = own->s;
 	struct s3_conditions *c = &s->conditions;
 	pthread_mutex_lock(&c->lock);
 	struct s3_operation *op = c->probe[probe].waiting;
@@ -158,13 +160,18 @@ static void end_probe(struct s3_store *s, enum s3_probe probe, const struct err 
 	while (op) {
 		struct s3_operation *next = op->waiting;
 		op->req->answer.err = *err;
-		store_work(&s->base, op->req, go_on);
+		if (op != own)
+			store_work(&s->base, op->req, go_on);
 		op = next;
 	}
+	go_on(own->req);
 }
 
-static void run_probe(struct s3_store *s, enum s3_probe probe)
+/* In a thread of its own. */
+static void run_probe(struct store_request *req, enum s3_probe probe)
 {
+	struct s3_operation *op = store_slot(store_working(req), req);
+	struct s3_store *s = op->s;
 	enum s3_support support[S3_FEATURES] = {S3_UNKNOWN};
 	struct err err = ERR_INIT;
 	if (s3_probe_run(s, probe, support, &err) == 0) {
@@ -174,18 +181,17 @@ static void run_probe(struct s3_store *s, enum s3_probe probe)
 				atomic_store(&s->conditions.support[i], support[i]);
 		err_clear(&err);
 	}
-	end_probe(s, probe, &err);
+	end_probe(op, probe, &err);
 }
 
-/* In threads of their own. */
 static void run_single(void *arg)
 {
-	run_probe(s3_store_of(store_working(arg)), S3_PROBE_SINGLE);
+	run_probe(arg, S3_PROBE_SINGLE);
 }
 
 static void run_parts(void *arg)
 {
-	run_probe(s3_store_of(store_working(arg)), S3_PROBE_PARTS);
+	run_probe(arg, S3_PROBE_PARTS);
 }
 
 void s3_await_probe(struct s3_operation *op, enum s3_probe probe,
