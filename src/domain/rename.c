@@ -361,8 +361,8 @@ static int explain_gone(struct job *j, struct err *err)
 	    strcmp(r->from, j->from) == 0 && strcmp(r->to, j->to) == 0)
 		return 0;
 	return err_set(err, -EBUSY,
-		       "%s: another program has removed it at the same moment; the domain has the "
-		       "name /%s now",
+		       "%s: another program has removed or renamed it at the same moment; the "
+		       "domain was given the name /%s",
 		       j->from, j->to);
 }
 

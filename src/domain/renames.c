@@ -120,6 +120,8 @@ bool renames_knows(struct renames *r, uint64_t storage)
 
 bool renames_is_new_list(struct renames *r, uint64_t version)
 {
+	if (!r)
+		return false;
 	pthread_mutex_lock(&r->lock);
 	const bool is_new = version && !contains_locked(r->lists, version);
 	if (is_new)

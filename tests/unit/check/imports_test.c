@@ -68,7 +68,7 @@ static void imports_of_domains_that_are_shown(void **state)
 	struct bucket *b = *state;
 	for (unsigned int i = 0; i < 2; i++) {
 		char text[256], shown[32];
-		bucket_domain(b, i + 1, paths[i]);
+		bucket_domain(b, 1, paths[i]); /* the storage stays */
 		const char *key = put_record(b, paths[i], false);
 		snprintf(shown, sizeof(shown), "/%s%s", paths[i], i ? ".h5" : "");
 		text[0] = '\0';
