@@ -156,6 +156,7 @@ static int remove_domain(struct draft_put *p, const struct names_node *n, struct
 		.owner = p->e->user,
 		.now_ns = engine_wall_clock(),
 		.cancelled = p->c->cancelled,
+		.renames = p->e->renames,
 	};
 	struct change_garbage garbage;
 	draft_put_drop(p, n);
