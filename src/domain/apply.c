@@ -2,9 +2,15 @@
 /*
  * See domain/apply.h. The way of an operation, whose requests the queue sends:
  *
- *   PUT or DELETE --condition failed--> HEAD --a possible size--> GET --+--> done
- *        ^                               |                              |
- *        +------- the version is the one that the condition wants ------+--> conflict
+ *   PUT or DELETE --condition failed--> HEAD --the mark of the plan--> done
+ *        ^                               |
+ *        +--- the version is the one ----+--another mark--> conflict
+ *             that the condition wants
+ *
+ * If the store is not known to keep marks, equal bytes decide instead of the mark: a GET follows
+ * the HEAD. They count only if a request of the operation may have succeeded without an answer:
+ * the journal has a note PLAN_SENT from an earlier run, or this run had to repeat the request.
+ * Otherwise another program may have put the same bytes, and it is a conflict.
  *
  * The queue calls make(), judge() and release() in any thread. release() passes what has succeeded
  * to the caller's thread, which notes it and starts more operations.
@@ -27,6 +33,7 @@ enum { NONE = UINT32_MAX, LOOKS = 4 /* at an object, before its changes count as
 struct item {
 	uint32_t before, after; /* the operations with the same key; NONE */
 	bool finished;		/* in this run */
+	bool sent;		/* an earlier request of it may have succeeded */
 	char *etag;		/* that it has put in this run, for `after`; NULL: unknown */
 };
 
@@ -43,7 +50,7 @@ struct run {
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t over;
 	unsigned int pending;  /* operations that have begun and are not settled */
-	struct work *finished; /* of them, those that have succeeded */
+	struct work *finished; /* of them, those that have succeeded or were refused */
 	uint32_t conflict;
 	struct err why;
 };
@@ -56,8 +63,10 @@ struct work {
 	const char *expect;	    /* PLAN_IF_VERSION: the version */
 	char found[STORE_ETAG_MAX]; /* the version of the object */
 	char taken[STORE_ETAG_MAX]; /* a version that was found and is expected */
+	char mark[PLAN_MARK];
 	unsigned int looks;
-	bool succeeded;
+	bool is_noted; /* PLAN_SENT */
+	bool succeeded, is_refused;
 	struct work *next;
 };
 
@@ -86,7 +95,8 @@ static int by_key(const void *x, const void *y)
 static int link_items(struct run *r, const struct sort_key *sorted, uint32_t n, struct err *err)
 {
 	for (uint32_t k = 0; k < n; k++)
-		r->items[k] = (struct item){NONE, NONE, false, NULL};
+		r->items[k] = (struct item){
+			.before = NONE, .after = NONE, .sent = r->a->plan->operations[k].sent};
 	for (uint32_t k = 1; k < n; k++) {
 		const struct sort_key *a = &sorted[k - 1], *b = &sorted[k];
 		if (strcmp(a->key, b->key) != 0)
@@ -99,6 +109,18 @@ static int link_items(struct run *r, const struct sort_key *sorted, uint32_t n, 
 		r->items[b->i].before = a->i;
 	}
 	return 0;
+}
+
+/* A DELETE of a key of which a later operation is done. The object is what that one has put. */
+static bool is_overtaken(const struct run *r, uint32_t i)
+{
+	const struct plan_operation *ops = r->a->plan->operations;
+	if (ops[i].action != PLAN_DELETE)
+		return false;
+	for (i = r->items[i].after; i != NONE; i = r->items[i].after)
+		if (ops[i].done)
+			return true;
+	return false;
 }
 
 static int order_operations(struct run *r, struct err *err)
@@ -119,12 +141,23 @@ static int order_operations(struct run *r, struct err *err)
 		return rc;
 	qsort(sorted, n, sizeof(*sorted), by_phase);
 	for (size_t k = 0; k < n; k++)
-		if (!plan->operations[sorted[k].i].done)
+		if (!plan->operations[sorted[k].i].done && !is_overtaken(r, sorted[k].i))
 			r->order[r->count++] = sorted[k].i;
 	return 0;
 }
 
 /* ---- requests ---- */
+
+static bool keeps_marks(const struct run *r)
+{
+	return store_keeps_marks(r->a->store) == STORE_MARKS_KEPT;
+}
+
+/* Whether a request of the operation may have succeeded without an answer. */
+static bool is_sent(const struct work *w)
+{
+	return w->run->items[w->i].sent;
+}
 
 static struct store_cond condition_of(const struct work *w)
 {
@@ -134,7 +167,7 @@ static struct store_cond condition_of(const struct work *w)
 	if (w->op->condition == PLAN_IF_ABSENT)
 		cond.if_none_match = "*";
 	if (w->op->action == PLAN_PUT && w->op->condition != PLAN_ALWAYS)
-		cond.retried = w->run->a->is_repeated;
+		cond.retried = w->run->a->is_repeated && (keeps_marks(w->run) || is_sent(w));
 	return cond;
 }
 
@@ -148,6 +181,7 @@ static int change_again(const struct work *w, struct store_request *req)
 {
 	set_up(w, req, w->op->action == PLAN_PUT ? STORE_PUT : STORE_DELETE);
 	req->cond = condition_of(w);
+	req->mark = w->op->action == PLAN_PUT ? w->mark : NULL;
 	return PUT_AGAIN;
 }
 
@@ -155,6 +189,7 @@ static int conflict(struct work *w, struct err *err)
 {
 	struct run *r = w->run;
 	err_set(err, -ESTALE, "object %s: another program has changed it", w->op->key);
+	w->is_refused = w->is_noted && !is_sent(w);
 	pthread_mutex_lock(&r->lock);
 	if (r->conflict == NONE) {
 		r->conflict = w->i;
@@ -169,6 +204,7 @@ static int look(struct work *w, struct store_request *req, struct err *err)
 	if (w->looks++ == LOOKS)
 		return conflict(w, err);
 	set_up(w, req, STORE_HEAD);
+	req->wants_mark = true;
 	return PUT_AGAIN;
 }
 
@@ -185,7 +221,15 @@ static const struct plan_operation *operation_of(const struct work *w, uint32_t 
 	return i == NONE ? NULL : &w->run->a->plan->operations[i];
 }
 
-/* Whether an operation of this key puts `size` bytes. The key has few of them. */
+/* An operation may have put its object, as far as the journal tells. */
+static bool may_have_put(const struct work *w, uint32_t i)
+{
+	const struct item *item = &w->run->items[i];
+	const struct plan_operation *op = operation_of(w, i);
+	return op->action == PLAN_PUT && (op->done || item->finished || item->sent);
+}
+
+/* Whether a request of this key that may have succeeded has put `size` bytes. The key has few. */
 static bool may_be_ours(const struct work *w, uint64_t size)
 {
 	const struct item *items = w->run->items;
@@ -193,7 +237,7 @@ static bool may_be_ours(const struct work *w, uint64_t size)
 	while (items[i].before != NONE)
 		i = items[i].before;
 	for (; i != NONE; i = items[i].after)
-		if (operation_of(w, i)->action == PLAN_PUT && operation_of(w, i)->length == size)
+		if (may_have_put(w, i) && operation_of(w, i)->length == size)
 			return true;
 	return false;
 }
@@ -207,11 +251,38 @@ static bool is_removed_by_us(const struct work *w)
 	return i != NONE;
 }
 
-static bool has_put(const struct plan_operation *op, const uint8_t digest[PLAN_DIGEST],
+static bool has_put(const struct work *w, uint32_t i, const uint8_t digest[PLAN_DIGEST],
 		    uint64_t size)
 {
-	return op->action == PLAN_PUT && op->length == size &&
+	const struct plan_operation *op = operation_of(w, i);
+	return may_have_put(w, i) && op->length == size &&
 	       memcmp(op->sha256, digest, PLAN_DIGEST) == 0;
+}
+
+/* An earlier operation of the key has put what was found: this one expects it. */
+static int take_found(struct work *w, struct store_request *req)
+{
+	memcpy(w->taken, w->found, sizeof(w->taken));
+	w->expect = w->taken;
+	return change_again(w, req);
+}
+
+/* Whether operation i comes after another one, with the same key. */
+static bool is_after(const struct work *w, uint32_t i, uint32_t other)
+{
+	while (other != NONE && other != i)
+		other = w->run->items[other].after;
+	return other != NONE;
+}
+
+/* Which operation of this key has put an object with a mark; NONE: another request has. */
+static uint32_t find_putter(const struct work *w, const char *mark)
+{
+	const struct plan *plan = w->run->a->plan;
+	uint32_t i;
+	return plan_find_mark(plan, mark, &i) && strcmp(plan->operations[i].key, w->op->key) == 0
+		       ? i
+		       : NONE;
 }
 
 /* The answer to the HEAD. */
@@ -228,10 +299,18 @@ static int judge_version(struct work *w, struct store_request *req, struct err *
 		return is_removed_by_us(w) ? succeed(w) : conflict(w, err);
 	}
 	memcpy(w->found, answer->meta.etag, sizeof(w->found));
+	const uint32_t putter = find_putter(w, answer->has_mark ? answer->mark : "");
+	if (putter != NONE && is_after(w, putter, w->i))
+		return succeed(w);
+	if (putter != NONE && op->condition == PLAN_IF_VERSION && w->found[0] &&
+	    strcmp(w->found, w->expect) != 0)
+		return take_found(w, req);
 	if (op->condition == PLAN_IF_VERSION && strcmp(w->found, w->expect) == 0)
 		return change_again(w, req);
+	/* The store keeps marks, whatever it has said before. */
+	const bool has_other = answer->has_mark && answer->mark[0];
 	const uint64_t size = answer->meta.size;
-	if (!may_be_ours(w, size))
+	if (has_other || keeps_marks(w->run) || !may_be_ours(w, size))
 		return conflict(w, err);
 	set_up(w, req, STORE_GET);
 	req->max = size ? size : 1;
@@ -252,16 +331,12 @@ static int judge_bytes(struct work *w, struct store_request *req, struct err *er
 		return rc;
 	plan_digest(answer->body.data, answer->body.len, digest);
 	for (uint32_t i = w->i; i != NONE; i = items[i].after)
-		if (has_put(operation_of(w, i), digest, answer->body.len))
+		if (has_put(w, i, digest, answer->body.len))
 			return succeed(w);
-	for (uint32_t i = items[w->i].before; i != NONE; i = items[i].before) {
-		if (w->op->condition != PLAN_IF_VERSION || !w->found[0] ||
-		    !has_put(operation_of(w, i), digest, answer->body.len))
-			continue;
-		memcpy(w->taken, w->found, sizeof(w->taken));
-		w->expect = w->taken;
-		return change_again(w, req);
-	}
+	for (uint32_t i = items[w->i].before; i != NONE; i = items[i].before)
+		if (w->op->condition == PLAN_IF_VERSION && w->found[0] &&
+		    has_put(w, i, digest, answer->body.len))
+			return take_found(w, req);
 	return conflict(w, err);
 }
 
@@ -269,6 +344,8 @@ static int judge_bytes(struct work *w, struct store_request *req, struct err *er
 static int judge_change(struct work *w, struct store_request *req, struct err *err)
 {
 	const int rc = store_failure(&req->answer, err);
+	if (req->answer.repeated)
+		w->run->items[w->i].sent = true;
 	if (rc == 0) {
 		memcpy(w->found, req->answer.meta.etag, sizeof(w->found));
 		return succeed(w);
@@ -314,11 +391,11 @@ static void release(void *arg)
 {
 	struct work *w = arg;
 	struct run *r = w->run;
-	const bool succeeded = w->succeeded;
-	if (!succeeded)
+	const bool is_known = w->succeeded || w->is_refused;
+	if (!is_known)
 		free(w);
 	pthread_mutex_lock(&r->lock);
-	if (succeeded) {
+	if (is_known) {
 		w->next = r->finished;
 		r->finished = w;
 	} else {
@@ -326,6 +403,18 @@ static void release(void *arg)
 	}
 	pthread_cond_signal(&r->over);
 	pthread_mutex_unlock(&r->lock);
+}
+
+static void note(struct run *r, uint32_t i, enum plan_note what)
+{
+	struct err err = ERR_INIT;
+	if (draft_note_operation(r->a->draft, i, what, &err) == 0 || r->warned)
+		return;
+	r->warned = true;
+	log_warning(
+		r->a->env->log,
+		"draft %s: %s; if the commit is interrupted, it is repeated from an earlier point",
+		draft_id(r->a->draft), err.msg);
 }
 
 static int start(struct run *r, uint32_t i, struct err *err)
@@ -338,12 +427,26 @@ static int start(struct run *r, uint32_t i, struct err *err)
 	w->run = r;
 	w->i = i;
 	w->op = op;
+	plan_mark(r->a->plan->number, i, w->mark);
 	w->expect = before != NONE && r->items[before].etag ? r->items[before].etag : op->version;
+	w->is_noted = op->action == PLAN_PUT && op->condition != PLAN_ALWAYS &&
+		      (r->a->notes_sent || !keeps_marks(r));
+	/* What may be withdrawn depends on this note. Otherwise it only helps a later run. */
+	const int noted = w->is_noted && r->a->notes_sent
+				  ? draft_note_operation(r->a->draft, i, PLAN_SENT, err)
+				  : 0;
+	if (noted) {
+		free(w);
+		return noted;
+	}
+	if (w->is_noted && !r->a->notes_sent)
+		note(r, i, PLAN_SENT);
 	pthread_mutex_lock(&r->lock);
 	r->pending++;
 	pthread_mutex_unlock(&r->lock);
 	const struct put put = {.key = op->key,
 				.cond = condition_of(w),
+				.mark = w->mark,
 				.make = op->action == PLAN_PUT ? make : NULL,
 				.answered = judge,
 				.release = release,
@@ -354,21 +457,15 @@ static int start(struct run *r, uint32_t i, struct err *err)
 
 /* ---- the caller's thread ---- */
 
-static void note(struct run *r, uint32_t i)
-{
-	struct err err = ERR_INIT;
-	if (draft_note_done(r->a->draft, i, &err) == 0 || r->warned)
-		return;
-	r->warned = true;
-	log_warning(
-		r->a->env->log,
-		"draft %s: %s; if the commit is interrupted, it is repeated from an earlier point",
-		draft_id(r->a->draft), err.msg);
-}
-
-/* An operation has succeeded. Frees w. */
+/* An operation has succeeded, or was refused. Frees w. */
 static void settle(struct run *r, struct work *w)
 {
+	if (!w->succeeded) {
+		note(r, w->i, PLAN_VOID);
+		free(w);
+		return;
+	}
+
 	struct item *item = &r->items[w->i];
 	const bool is_put = w->op->action == PLAN_PUT;
 	if (is_put)
@@ -380,7 +477,7 @@ static void settle(struct run *r, struct work *w)
 	if (is_put && item->after != NONE && w->found[0])
 		item->etag = strdup(w->found); /* without memory for it, the object is examined */
 	if (!r->defers)
-		note(r, w->i);
+		note(r, w->i, PLAN_DONE);
 	if (r->a->done)
 		r->a->done(r->a->ctx, w->i, is_put ? w->found : "");
 	free(w);
@@ -419,7 +516,7 @@ static int run_phase(struct run *r, uint32_t from, uint32_t to, struct err *err)
 	const int synced = store_sync(r->a->store, rc ? NULL : err);
 	for (uint32_t k = from; r->defers && synced == 0 && k < to; k++)
 		if (r->items[r->order[k]].finished)
-			note(r, r->order[k]);
+			note(r, r->order[k], PLAN_DONE);
 	return rc ? rc : synced;
 }
 
@@ -432,6 +529,8 @@ static int run_phases(struct run *r, struct err *err)
 		while (to < r->count && ops[r->order[to]].phase == ops[r->order[from]].phase)
 			to++;
 		rc = run_phase(r, from, to, err);
+		if (!rc && r->a->phase_done)
+			rc = r->a->phase_done(r->a->ctx, ops[r->order[from]].phase, err);
 	}
 	return rc;
 }

@@ -280,6 +280,7 @@ int put_queue_add(struct put_queue *q, const struct put *p, struct err *err)
 	store_request_reset(s->req, p->make ? STORE_PUT : STORE_DELETE);
 	store_request_key(s->req, p->key);
 	s->req->cond = p->cond;
+	s->req->mark = p->make ? p->mark : NULL;
 	s->put = *p;
 	s->put.key = s->req->key;
 	charge(s, p->memory);

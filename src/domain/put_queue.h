@@ -33,6 +33,7 @@ enum {
 struct put {
 	const char *key;
 	struct store_cond cond; /* borrowed until release() */
+	const char *mark;	/* of a put: NULL, or as in struct store_request; likewise */
 	/* Appends the body of a put to *body, in a worker. Returns 0, PUT_NOTHING or a negative
 	 * errno. NULL: the key is deleted. */
 	int (*make)(void *arg, struct bytes *body, struct err *err);

@@ -3,6 +3,7 @@
 #include "update_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct update_base *update_base_new(struct domain *d, const struct update_image 
 	b->domain = domain_ref(d);
 	b->image = *image;
 	b->is_image = true;
+	snprintf(b->document, sizeof(b->document), "%s", domain_document(d)->etag);
 	return b;
 }
 
@@ -26,6 +28,8 @@ void update_base_free(struct update_base *b)
 	scan_free(b->whole);
 	scan_free(b->next_whole);
 	bytes_release(&b->targets);
+	bytes_release(&b->earlier);
+	free(b->growth);
 	domain_unref(b->domain);
 	free(b);
 }
@@ -73,6 +77,9 @@ int update_base_scan(struct update_base *b, const struct env *env, struct err *e
 	int rc = scan_open(env, b->image.source, false, &known, &b->scan, err);
 	for (uint32_t i = 0; !rc && i < tree_count(t); i++)
 		rc = adopt(b, tree_nth(t, i), err);
+	b->growth = rc ? NULL : calloc((size_t)tree_numbers(b->scan->tree) + 1, sizeof(*b->growth));
+	if (!rc && !b->growth)
+		rc = err_set(err, -ENOMEM, "out of memory");
 	if (!rc)
 		return 0;
 	scan_free(b->scan);
@@ -92,8 +99,26 @@ void update_base_begin(struct update_base *b, struct scan *next, struct scan *wh
 	*targets = (struct bytes){0};
 }
 
+static void drop_next(struct update_base *b)
+{
+	scan_free(b->next);
+	scan_free(b->next_whole);
+	b->next = b->next_whole = NULL;
+	bytes_release(&b->targets);
+}
+
+int update_base_restart(struct update_base *b, uint64_t plan)
+{
+	drop_next(b);
+	return bytes_append(&b->earlier, &plan, sizeof(plan)) ? -ENOMEM : 0;
+}
+
 void update_base_end(struct update_base *b)
 {
+	const size_t n = (size_t)tree_numbers(b->next->tree) + 1;
+	free(b->growth);
+	b->growth = calloc(n, sizeof(*b->growth));
+	b->earlier.len = 0;
 	scan_free(b->scan);
 	bytes_release(&b->targets);
 	b->scan = b->next;

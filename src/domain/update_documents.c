@@ -41,7 +41,7 @@ static int add_new(struct update *u, uint32_t number, struct err *err)
 	const struct update_operation what = {
 		.op = {.action = PLAN_PUT, .condition = PLAN_IF_ABSENT, .phase = PHASE_NEW_OBJECTS},
 		.key = key,
-		.target = {.object = number},
+		.target = {.object = number, .owner = number, .is_new = true},
 	};
 	int rc = object_key(u, number, key, err);
 	if (!rc)
@@ -70,6 +70,24 @@ static int add_edited(const struct documents *d, const struct store_request *req
 	if (rc)
 		return err_wrap(d->err, rc, "object %s", u->now->paths[c->after]);
 	return update_add(u, what, &text, d->err);
+}
+
+/* Puts the document as it is, with another time: see update_grow.c. */
+static int add_claim(const struct documents *d, const struct store_request *req, size_t i,
+		     const struct update_operation *last)
+{
+	struct update *u = d->u;
+	const struct object_change none = {.before = d->changed[i].before,
+					   .after = d->changed[i].after};
+	struct update_operation what = *last;
+	if (u->base->growth[none.before] != GROWTH_FOUND)
+		return 0;
+	what.op.phase = PHASE_CLAIM;
+	what.target = (struct update_target){.object = OBJECT_NONE,
+					     .owner = none.after,
+					     .is_claim = true,
+					     .before = none.before};
+	return add_edited(d, req, &none, &tree_object(u->before->tree, none.before)->o, &what);
 }
 
 /* Puts the document with a state between the old and the new one, if there is one. The phase of
@@ -172,9 +190,11 @@ static int take_document(void *arg, size_t i, struct store_request *req)
 		       .version = now,
 		       .phase = d->phase[i] ? d->phase[i] : PHASE_OBJECTS},
 		.key = key,
-		.target = {.object = c->after},
+		.target = {.object = c->after, .owner = c->after},
 	};
-	rc = add_between(d, req, i, &what);
+	rc = add_claim(d, req, i, &what);
+	if (!rc)
+		rc = add_between(d, req, i, &what);
 	return rc ? rc : add_edited(d, req, c, NULL, &what);
 }
 

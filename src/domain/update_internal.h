@@ -92,6 +92,13 @@ void scan_adopt_unread(struct scan *s, uint32_t number, const struct dataset *fr
 
 /* ---- update_base.c ---- */
 
+/* Which growth of a dataset was met by objects at new places: see update_grow.c. */
+enum growth_state {
+	GROWTH_FREE,	/* none, as far as known */
+	GROWTH_FOUND,	/* there are some: the plan claims the dataset */
+	GROWTH_CLAIMED, /* the dataset has been claimed */
+};
+
 struct update_base {
 	struct domain *domain;
 	struct update_image image;
@@ -101,9 +108,14 @@ struct update_base {
 	/* For update_options.is_checked: the same state, and the next one, with all objects. */
 	struct scan *whole, *next_whole;
 	/* If the journal has the plan of an update that has not ended, NULL or empty otherwise: */
-	struct scan *next;    /* becomes the base when the update has ended */
-	struct bytes targets; /* a struct update_target for each operation */
+	struct scan *next;	       /* becomes the base when the update has ended */
+	struct bytes targets;	       /* a struct update_target for each operation */
+	char document[STORE_ETAG_MAX]; /* the version of the document of the domain, as known */
+	enum growth_state *growth;     /* by number in `scan`; NULL: all are GROWTH_FREE */
+	struct bytes earlier;	       /* of uint64_t: numbers of plans that were replaced */
 };
+/* The plan in the journal cannot be completed, and is to be replaced by another one. -ENOMEM. */
+int update_base_restart(struct update_base *b, uint64_t plan);
 /* Reads the image, if that was not done before. */
 int update_base_scan(struct update_base *b, const struct env *env, struct err *err);
 /* The plan is in the journal. */
@@ -223,14 +235,16 @@ struct update {
 	atomic_bool failed; /* the bucket or the disk that has the draft has: not the file */
 	uint32_t *same;	    /* by number in `now`: the number in `before`, or OBJECT_NONE */
 	struct tree_change change;
-	struct bytes chunks;	 /* of struct chunk_change */
-	struct bytes operations; /* of struct plan_operation */
-	struct bytes targets;	 /* of struct update_target, one for each operation */
-	bool counts_changed;	 /* objects or chunks were added or removed */
+	struct bytes chunks;	  /* of struct chunk_change */
+	struct bytes operations;  /* of struct plan_operation */
+	struct bytes targets;	  /* of struct update_target, one for each operation */
+	bool counts_changed;	  /* objects or chunks were added or removed */
+	bool may_replan, replans; /* the plan is to be replaced by another one */
 };
 
 enum update_phase {
-	PHASE_NEW_CHUNKS = 1,
+	PHASE_CLAIM,
+	PHASE_NEW_CHUNKS,
 	PHASE_NEW_OBJECTS,
 	PHASE_CHUNKS,
 	PHASE_OBJECTS,
@@ -282,9 +296,13 @@ int update_judge_slots(struct scan *s, uint32_t number, const struct slots *slot
 
 /* What an operation changes. When the operation is done, this gets the new version. */
 struct update_target {
-	uint32_t object; /* number in the new scan; OBJECT_NONE: neither document nor chunk */
+	uint32_t object; /* number in the new scan; OBJECT_NONE: it gets no version */
+	uint32_t owner;	 /* the object to which it belongs; OBJECT_NONE: to none */
+	bool is_new;	 /* the owner is a new object */
 	bool is_chunk;
 	uint64_t chunk;
+	bool is_claim;	 /* the document of the base gets the version */
+	uint32_t before; /* is_claim: number in the old scan */
 };
 struct update_operation {
 	struct plan_operation op; /* its key is not set */
@@ -300,8 +318,18 @@ int update_add(struct update *u, const struct update_operation *what, const stru
 /* update_plan.c: the operations. */
 int update_plan(struct update *u, struct err *err);
 
+/* update_grow.c: what is at the new places of datasets that grow. Changes the operations of their
+ * chunks, and adds others. */
+int update_look(struct update *u, struct err *err);
+/* The datasets have been claimed. -EAGAIN: something else is there than the plan says. */
+int update_look_again(struct update *u, const struct plan *plan, struct err *err);
+
 /* update_documents.c: reads the documents that change, and adds their puts. */
 int update_plan_documents(struct update *u, struct err *err);
+
+/* update_confirm.c: whether the domain still has what a plan that has been applied has changed: see
+ * domain/confirm.h. */
+int update_confirm(struct update *u, const struct plan *plan, struct err *err);
 
 /* update_puts.c: what a plan that has been applied has put. NULL: out of memory. */
 struct domain_puts *update_puts(const struct update *u, const struct plan *plan);

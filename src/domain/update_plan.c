@@ -101,6 +101,13 @@ static int find_version(struct chunk_plan *p, bool *is_absent)
 						 is_absent);
 }
 
+/* A place outside of the old shape. What is there is found out by update_look(). */
+static bool is_unknown_place(const struct chunk_plan *p)
+{
+	return p->what.op.phase == PHASE_NEW_CHUNKS && p->u->same[p->c->dataset] != OBJECT_NONE &&
+	       !p->version[0];
+}
+
 /* Sets the condition of the operation. */
 static int set_condition(struct chunk_plan *p, struct err *err)
 {
@@ -110,7 +117,7 @@ static int set_condition(struct chunk_plan *p, struct err *err)
 	if (rc)
 		return err_set(err, rc, "a chunk of dataset %s has changed in the bucket",
 			       p->u->now->paths[p->c->dataset]);
-	if (is_absent)
+	if (is_absent || is_unknown_place(p))
 		p->what.op.condition = PLAN_IF_ABSENT;
 	else if (p->version[0])
 		p->what.op.condition = PLAN_IF_VERSION;
@@ -153,7 +160,7 @@ static int add_put(struct chunk_plan *p, const struct bytes *body, struct err *e
 /* A chunk of fill values is not stored. */
 static int add_delete(struct chunk_plan *p, struct err *err)
 {
-	if (p->what.is_absent || p->u->same[p->c->dataset] == OBJECT_NONE)
+	if (p->what.is_absent || is_unknown_place(p) || p->u->same[p->c->dataset] == OBJECT_NONE)
 		return 0;
 	p->what.op.action = PLAN_DELETE;
 	p->u->counts_changed = true;
@@ -197,6 +204,8 @@ static int plan_chunk(struct chunk_plan *p, struct err *err)
 		.op = {.phase = phase_of(p->u, p->c)},
 		.key = key,
 		.target = {.object = p->c->is_gone ? OBJECT_NONE : p->c->dataset,
+			   .owner = p->c->dataset,
+			   .is_new = p->u->same[p->c->dataset] == OBJECT_NONE,
 			   .is_chunk = true,
 			   .chunk = p->c->number},
 	};
@@ -256,7 +265,7 @@ static int plan_summary(struct update *u, struct err *err)
 	const struct update_operation what = {
 		.op = {.action = PLAN_DELETE, .phase = PHASE_SUMMARY},
 		.key = key,
-		.target = {.object = OBJECT_NONE},
+		.target = {.object = OBJECT_NONE, .owner = OBJECT_NONE},
 	};
 	if (!u->counts_changed || u->schema->info_key(d, key, sizeof(key)) <= 0)
 		return 0;
@@ -266,6 +275,8 @@ static int plan_summary(struct update *u, struct err *err)
 int update_plan(struct update *u, struct err *err)
 {
 	int rc = plan_chunks(u, err);
+	if (!rc)
+		rc = update_look(u, err);
 	if (!rc)
 		rc = update_plan_documents(u, err);
 	return rc ? rc : plan_summary(u, err);

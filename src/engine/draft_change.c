@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include <domain/apply.h>
+#include <domain/complete.h>
 #include <domain/update.h>
 #include <engine/draft_signs.h>
 #include <h5/superblock.h>
 #include <overlay/plan.h>
+#include <schema/schema.h>
 
 #include "internal.h"
 #include "size_memory.h"
@@ -324,8 +326,12 @@ int draft_change_resume(const struct commit *commit, bool *found, struct err *er
 				    .is_repeated = true,
 				    .puts = import_puts(commit->e, 0),
 				    .cancelled = commit->cancelled};
+	const struct complete complete = {
+		.apply = &apply, .plan = &plan, .schema = schema_all()[0], .path = path};
 	domain_change_begin(&commit->e->changes);
-	rc = apply_run(&apply, &result, err);
+	rc = complete_run(&complete, &result, err);
+	if (rc == -ESTALE)
+		complete_withdraw(&complete);
 	domain_change_end(&commit->e->changes);
 	plan_release(&plan);
 	if (!rc)

@@ -114,10 +114,12 @@ static int write_plan(const struct draft *d, const struct bytes *file)
 }
 
 static int put_held(struct draft *d, const struct plan_operation *operations, uint32_t count,
-		    struct err *err)
+		    const struct plan_subject *subject, struct err *err)
 {
 	auto_bytes struct bytes file = {0};
 	struct plan plan = {.count = count};
+	if (subject)
+		plan.subject = *subject;
 	if (!d->snapshot)
 		return err_set(err, -EINVAL, "a plan needs a snapshot");
 	plan.generation = d->snapshot->layers.top->generation;
@@ -147,24 +149,24 @@ static int put_held(struct draft *d, const struct plan_operation *operations, ui
 }
 
 int draft_put_plan(struct draft *d, const struct plan_operation *operations, uint32_t count,
-		   struct err *err)
+		   const struct plan_subject *subject, struct err *err)
 {
 	if (draft_is_read_only(d))
 		return err_set(err, -EROFS, "a draft of an earlier mount gets no new plan");
 	pthread_rwlock_wrlock(&d->changes);
 	int rc = draft_note_resumed(d, err);
 	if (rc == 0)
-		rc = put_held(d, operations, count, err);
+		rc = put_held(d, operations, count, subject, err);
 	pthread_rwlock_unlock(&d->changes);
 	return rc;
 }
 
-int draft_note_done(struct draft *d, uint32_t operation, struct err *err)
+int draft_note_operation(struct draft *d, uint32_t operation, enum plan_note note, struct err *err)
 {
 	const struct plan plan = {.number = d->plan_number};
 	uint8_t record[PLAN_DONE_RECORD];
 	struct stat st;
-	plan_encode_done(&plan, operation, record);
+	plan_encode_note(&plan, operation, note, record);
 	auto_close int fd = file_open(d->place.dir, "done", O_WRONLY | O_CREAT | O_APPEND);
 	int rc = fd < 0 ? fd : fstat(fd, &st) ? -errno : 0;
 	/* A record that a crash has torn. */
@@ -174,6 +176,8 @@ int draft_note_done(struct draft *d, uint32_t operation, struct err *err)
 	errno = EIO; /* if only a part of the record is written */
 	if (rc == 0 && write(fd, record, sizeof(record)) != (ssize_t)sizeof(record))
 		rc = -errno;
+	if (rc == 0 && note == PLAN_VOID)
+		rc = sync_file(fd);
 	return rc ? err_errno(err, rc, "cannot note what is done") : 0;
 }
 
@@ -198,7 +202,7 @@ static int read_done(const struct draft *d, struct plan *plan, struct err *err)
 	size_t n;
 	int rc = read_file(d->place.dir, "done", &bytes, &n);
 	if (rc == 0)
-		plan_apply_done(plan, bytes, n);
+		plan_apply_notes(plan, bytes, n);
 	return rc == 0 || rc == -ENOENT ? 0 : err_errno(err, rc, "cannot read what is done");
 }
 

@@ -3,13 +3,20 @@
  * The file `plan`, little-endian:
  *
  *    +0  8  "HSMDPLAN"
- *    +8  4  version: 2 if an operation has a body of kind 3, else 1
+ *    +8  4  version: 3 if there is a subject, else 2 if an operation has a body of kind 3, else 1
  *   +12  4  CRC-32C of +0 to +12 and +16 to the end
  *   +16  8  number of the plan
  *   +24  4  generation of the snapshot
  *   +28  4  count of operations
  *   +32  8  size of the snapshot
  *   +40     operations
+ *           version 3: the subject, as framed records (base/frame.h)
+ *
+ * Records of the subject, in this order. Texts have a NUL at their end:
+ *
+ *    1  id of the root group: exactly one
+ *    2  number of a plan that this one has replaced, 8 bytes
+ *    3  id of an object
  *
  * An operation:
  *
@@ -25,10 +32,10 @@
  *   +58  2  length of the version
  *   +60     key, version, each with a NUL; the body, if it is inline
  *
- * The file `done` has a record for each operation that has been done:
+ * The file `done` has records about operations, in their order:
  *
  *    +0  4  CRC-32C of +4 to +24
- *    +4  4  zero
+ *    +4  4  kind: 0 it is done, 1 its request follows, 2 it is as if not sent
  *    +8  8  number of the plan
  *   +16  8  index of the operation
  */
@@ -36,21 +43,26 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/checksum.h>
 #include <base/cursor.h>
 #include <base/emit.h>
+#include <base/frame.h>
 #include <openssl/evp.h>
 
 enum {
 	VERSION = 1,
 	VERSION_FILE = 2,
+	VERSION_SUBJECT = 3,
 	FIXED = 40,
 	CRC_AT = 12,
 	CRC_END = 16,
 	OPERATION_MIN = 60 + 2
 };
+enum { RECORD_ROOT = 1, RECORD_EARLIER, RECORD_OBJECT };
 
 static const uint8_t magic[8] = {'H', 'S', 'M', 'D', 'P', 'L', 'A', 'N'};
 
@@ -74,9 +86,11 @@ uint64_t plan_file_end(const struct plan_operation *operations, uint32_t count)
 	return end;
 }
 
-/* Earlier versions of the program read plans that need no file `bodies`. */
+/* Earlier versions of the program read plans that need no file `bodies`, and have no subject. */
 static uint32_t version_of(const struct plan *plan)
 {
+	if (plan->subject.root)
+		return VERSION_SUBJECT;
 	for (uint32_t i = 0; i < plan->count; i++)
 		if (plan->operations[i].body == PLAN_FILE)
 			return VERSION_FILE;
@@ -153,8 +167,30 @@ static void emit_plan(struct emit *e, const struct plan *plan)
 		emit_operation(e, &plan->operations[i]);
 }
 
+static int append_text(struct bytes *out, uint16_t type, const char *text)
+{
+	return frame_append(out, type, text, strlen(text) + 1);
+}
+
+static int append_subject(const struct plan_subject *s, struct bytes *out)
+{
+	if (!s->root)
+		return 0;
+	int rc = append_text(out, RECORD_ROOT, s->root);
+	for (uint32_t i = 0; rc == 0 && i < s->nearlier; i++) {
+		uint8_t number[8];
+		struct emit e = emit_to(number, sizeof(number));
+		emit_u64(&e, s->earlier[i]);
+		rc = frame_append(out, RECORD_EARLIER, number, sizeof(number));
+	}
+	for (uint32_t i = 0; rc == 0 && i < s->count; i++)
+		rc = append_text(out, RECORD_OBJECT, s->objects[i]);
+	return rc;
+}
+
 int plan_encode(const struct plan *plan, struct bytes *out, struct err *err)
 {
+	const size_t start = out->len;
 	for (uint32_t i = 0; i < plan->count; i++) {
 		const char *fault = find_fault(&plan->operations[i], plan->size);
 		if (fault)
@@ -170,8 +206,16 @@ int plan_encode(const struct plan *plan, struct bytes *out, struct err *err)
 	uint8_t *file = out->data + out->len;
 	struct emit e = emit_to(file, count.pos);
 	emit_plan(&e, plan);
-	emit_patch_u32(&e, CRC_AT, crc_of(file, count.pos));
 	out->len += count.pos;
+	const int rc = append_subject(&plan->subject, out);
+	const size_t n = out->len - start;
+	if (rc || n > PLAN_MAX) {
+		out->len = start;
+		return rc ? err_set(err, rc, "out of memory")
+			  : err_set(err, -E2BIG, "the plan of the commit is too large");
+	}
+	e = emit_to(out->data + start + CRC_AT, 4);
+	emit_u32(&e, crc_of(out->data + start, n));
 	return 0;
 }
 
@@ -225,10 +269,89 @@ static int read_operations(struct cursor *c, struct plan *plan, struct err *err)
 	int rc = 0;
 	for (uint32_t i = 0; rc == 0 && i < plan->count; i++)
 		rc = read_operation(c, i, plan, err);
+	return rc;
+}
+
+/* ---- the subject ---- */
+
+/* The text of a record; NULL if it is none. */
+static const char *text_of(struct cursor *body)
+{
+	size_t n;
+	const char *text = cur_cstr(body, &n);
+	return text && n && !cur_left(body) ? text : NULL;
+}
+
+/* Counts the records, and checks their order. */
+static int count_records(struct cursor c, struct plan_subject *s)
+{
+	struct cursor body;
+	uint16_t type, last = 0;
+	int rc;
+	while ((rc = frame_next(&c, &type, &body)) > 0) {
+		const bool is_first = last == 0;
+		if (type < last || type > RECORD_OBJECT || is_first != (type == RECORD_ROOT))
+			return -EBADMSG;
+		s->nearlier += type == RECORD_EARLIER;
+		s->count += type == RECORD_OBJECT;
+		last = type;
+	}
+	return rc == 0 && last == 0 ? -EBADMSG : rc;
+}
+
+static int read_records(struct cursor *c, struct plan_subject *s)
+{
+	struct cursor body;
+	uint16_t type;
+	uint32_t objects = 0, plans = 0;
+	while (frame_next(c, &type, &body) > 0) {
+		if (type == RECORD_EARLIER) {
+			s->earlier[plans++] = cur_u64(&body);
+			if (!cur_ok(&body) || cur_left(&body))
+				return -EBADMSG;
+			continue;
+		}
+		const char *text = text_of(&body);
+		if (!text)
+			return -EBADMSG;
+		if (type == RECORD_ROOT)
+			s->root = text;
+		else
+			s->objects[objects++] = text;
+	}
+	return 0;
+}
+
+static int read_subject(struct cursor *c, struct plan_subject *s, struct err *err)
+{
+	int rc = count_records(*c, s);
+	if (rc)
+		return damaged(err, "has a damaged list of what it changes");
+	s->earlier = calloc(s->nearlier + 1, sizeof(*s->earlier));
+	s->objects = calloc(s->count + 1, sizeof(*s->objects));
+	if (!s->earlier || !s->objects)
+		return err_set(err, -ENOMEM, "out of memory");
+	rc = read_records(c, s);
+	return rc ? damaged(err, "has a damaged list of what it changes") : 0;
+}
+
+static void release_lists(struct plan *plan)
+{
+	free(plan->operations);
+	free((void *)plan->subject.objects);
+	free(plan->subject.earlier);
+}
+
+/* The operations, and the subject if there is one. */
+static int read_lists(struct cursor *c, struct plan *plan, uint32_t version, struct err *err)
+{
+	int rc = read_operations(c, plan, err);
+	if (rc == 0 && version == VERSION_SUBJECT)
+		rc = read_subject(c, &plan->subject, err);
 	if (rc == 0 && cur_left(c) != 0)
 		rc = damaged(err, "has bytes behind its last operation");
-	if (rc)
-		free(plan->operations);
+	if (rc == 0 && version_of(plan) != version)
+		rc = damaged(err, "has a version that does not fit its operations");
 	return rc;
 }
 
@@ -242,21 +365,20 @@ int plan_decode(uint8_t *file, size_t n, struct plan *plan, struct err *err)
 	const uint32_t version = cur_u32(&c), crc = cur_u32(&c);
 	if (crc != crc_of(file, n))
 		return damaged(err, "does not have its checksum");
-	if (version != VERSION && version != VERSION_FILE)
+	if (version < VERSION || version > VERSION_SUBJECT)
 		return err_set(err, -ENOTSUP,
 			       "the plan has version %" PRIu32 " of the format, this program reads "
-			       "versions %d and %d; use the program that wrote it",
-			       version, VERSION, VERSION_FILE);
+			       "versions %d to %d; use the program that wrote it",
+			       version, VERSION, VERSION_SUBJECT);
 	*plan = (struct plan){.number = cur_u64(&c)};
 	plan->generation = cur_u32(&c);
 	plan->count = cur_u32(&c);
 	plan->size = cur_u64(&c);
-	int rc = read_operations(&c, plan, err);
-	if (rc)
+	const int rc = read_lists(&c, plan, version, err);
+	if (rc) {
+		release_lists(plan);
+		*plan = (struct plan){.count = 0};
 		return rc;
-	if (version_of(plan) != version) {
-		free(plan->operations);
-		return damaged(err, "has a version that does not fit its operations");
 	}
 	plan->file = file;
 	return 0;
@@ -264,34 +386,75 @@ int plan_decode(uint8_t *file, size_t n, struct plan *plan, struct err *err)
 
 void plan_release(struct plan *plan)
 {
-	free(plan->operations);
+	release_lists(plan);
 	free(plan->file);
 	*plan = (struct plan){.count = 0};
 }
 
-/* ---- what is done ---- */
+/* ---- notes ---- */
 
-void plan_encode_done(const struct plan *plan, uint32_t operation, uint8_t bytes[PLAN_DONE_RECORD])
+void plan_encode_note(const struct plan *plan, uint32_t operation, enum plan_note note,
+		      uint8_t bytes[PLAN_DONE_RECORD])
 {
 	struct emit e = emit_to(bytes, PLAN_DONE_RECORD);
 	emit_u32(&e, 0);
-	emit_u32(&e, 0);
+	emit_u32(&e, (uint32_t)note);
 	emit_u64(&e, plan->number);
 	emit_u64(&e, operation);
 	emit_patch_u32(&e, 0, checksum_crc32c(bytes + 4, PLAN_DONE_RECORD - 4, 0));
 }
 
-void plan_apply_done(struct plan *plan, const uint8_t *bytes, size_t n)
+void plan_apply_notes(struct plan *plan, const uint8_t *bytes, size_t n)
 {
 	uint8_t expected[PLAN_DONE_RECORD];
 	for (; n >= PLAN_DONE_RECORD; bytes += PLAN_DONE_RECORD, n -= PLAN_DONE_RECORD) {
 		struct cursor c = cursor_of(bytes, PLAN_DONE_RECORD);
-		cur_skip(&c, 16);
+		cur_skip(&c, 4);
+		const uint32_t note = cur_u32(&c);
+		cur_skip(&c, 8);
 		const uint64_t i = cur_u64(&c);
-		if (i >= plan->count)
+		if (i >= plan->count || note > PLAN_VOID)
 			continue;
-		plan_encode_done(plan, (uint32_t)i, expected);
-		if (memcmp(bytes, expected, PLAN_DONE_RECORD) == 0)
-			plan->operations[i].done = true;
+		plan_encode_note(plan, (uint32_t)i, (enum plan_note)note, expected);
+		if (memcmp(bytes, expected, PLAN_DONE_RECORD) != 0)
+			continue;
+		if (note != PLAN_SENT)
+			plan->operations[i].done = note == PLAN_DONE;
+		if (note != PLAN_DONE)
+			plan->operations[i].sent = note == PLAN_SENT;
 	}
+}
+
+/* ---- marks ---- */
+
+void plan_mark(uint64_t plan, uint32_t operation, char mark[PLAN_MARK])
+{
+	snprintf(mark, PLAN_MARK, "%016" PRIx64 "-%" PRIu32, plan, operation);
+}
+
+bool plan_find_mark(const struct plan *plan, const char *mark, uint32_t *operation)
+{
+	char expected[PLAN_MARK];
+	const char *dash = strchr(mark, '-');
+	const unsigned long long i = dash ? strtoull(dash + 1, NULL, 10) : UINT64_MAX;
+	if (i >= plan->count)
+		return false;
+	plan_mark(plan->number, (uint32_t)i, expected);
+	*operation = (uint32_t)i;
+	return strcmp(mark, expected) == 0;
+}
+
+bool plan_has_mark(const struct plan *plan, const char *mark)
+{
+	const struct plan_subject *s = &plan->subject;
+	char expected[PLAN_MARK];
+	uint32_t i;
+	if (plan_find_mark(plan, mark, &i))
+		return true;
+	for (i = 0; i < s->nearlier; i++) {
+		plan_mark(s->earlier[i], 0, expected);
+		if (strncmp(mark, expected, strcspn(expected, "-") + 1) == 0)
+			return true;
+	}
+	return false;
 }

@@ -17,8 +17,10 @@ int plan_decode(uint8_t *file, size_t n, struct plan *plan, struct err *err);
 /* The bytes that the file `bodies` must have for valid operations. */
 uint64_t plan_file_end(const struct plan_operation *operations, uint32_t count);
 
-void plan_encode_done(const struct plan *plan, uint32_t operation, uint8_t bytes[PLAN_DONE_RECORD]);
-/* Marks the operations that are done. Records that are torn or of another plan are ignored. */
-void plan_apply_done(struct plan *plan, const uint8_t *bytes, size_t n);
+void plan_encode_note(const struct plan *plan, uint32_t operation, enum plan_note note,
+		      uint8_t bytes[PLAN_DONE_RECORD]);
+/* Sets `done` and `sent` of the operations. Records that are torn or of another plan are ignored.
+ */
+void plan_apply_notes(struct plan *plan, const uint8_t *bytes, size_t n);
 
 #endif

@@ -23,7 +23,7 @@ static void decode(uint8_t *file, size_t size)
 	require(plan_encode(&plan, &again, NULL) == 0);
 	require(again.len == size && memcmp(again.data, file, size) == 0);
 	/* Any bytes may be records of what is done. */
-	plan_apply_done(&plan, file, size);
+	plan_apply_notes(&plan, file, size);
 	plan_release(&plan);
 }
 

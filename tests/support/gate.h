@@ -30,6 +30,7 @@ struct gate {
 	bool after;	 /* they reach the bucket before they fail */
 	int code;
 	atomic_uint ops[STORE_OPS];
+	atomic_uint last_change; /* the number of the last PUT or DELETE */
 	int sync; /* the result of store_sync() */
 	atomic_uint syncs;
 	/* Called before a request with this number, from 1; for another writer. */
@@ -54,6 +55,8 @@ static inline void gate_submit(struct store *s, struct store_request *req)
 	const unsigned int n = atomic_fetch_add(&g->n, 1) + 1;
 	*fails = g->at && (n == g->at || (g->later && n > g->at));
 	atomic_fetch_add(&g->ops[req->op], 1);
+	if (req->op == STORE_PUT || req->op == STORE_DELETE)
+		atomic_store(&g->last_change, n);
 	if (g->other_at == n)
 		g->other(g->base.inner);
 	if (*fails && !g->after)

@@ -255,7 +255,7 @@ static void make_plan(struct world *w)
 			make_operation(w, i++, &parts[p]);
 	assert_int_equal(i, COUNT);
 	fill_bucket(w);
-	assert_int_equal(draft_put_plan(w->d, w->ops, COUNT, NULL), 0);
+	assert_int_equal(draft_put_plan(w->d, w->ops, COUNT, NULL, NULL), 0);
 }
 
 static void reset_trial(struct world *w)

@@ -172,6 +172,85 @@ static void a_conflict_ends_the_run(void **state)
 	}
 }
 
+/* Another program puts the bytes that the plan puts: a conflict all the same. */
+static void equal_bytes_at(unsigned int at, unsigned int lacks)
+{
+	struct apply_result out;
+	struct world *w = open_world(0, 0);
+	store_mem_set_lacks(w->trial->base.inner, lacks, NULL, NULL);
+	assert_int_equal(
+		call_put(w->store, w->keys[at], w->texts[at], w->ops[at].length, NULL, NULL, NULL),
+		0);
+	for (unsigned int tries = 0; tries < 2; tries++) {
+		assert_int_equal(run_plan(w, tries != 0, &out, NULL), -ESTALE);
+		assert_int_equal(out.conflict, at);
+	}
+	/* Nor has a later process forgotten that the bucket has refused it. */
+	restart(w, false);
+	assert_int_equal(run_plan(w, true, &out, NULL), -ESTALE);
+	assert_int_equal(out.conflict, at);
+	close_world(w);
+}
+
+static void equal_bytes_are_a_conflict(void **state)
+{
+	for (unsigned int at = 1; at < 150; at += 13) {
+		equal_bytes_at(at, 0);
+		equal_bytes_at(at, STORE_MEM_NO_MARKS);
+	}
+}
+
+/* The answer to a put is lost. Without marks, the journal knows that it was sent. */
+static void a_lost_answer_is_found(unsigned int at, unsigned int lacks, bool loses_notes, int code)
+{
+	struct apply_result out;
+	struct world *w = open_world(0, 0);
+	store_mem_set_lacks(w->trial->base.inner, lacks, NULL, NULL);
+	w->trial->at = at + 1;
+	w->trial->times = 1;
+	w->trial->code = -EIO;
+	w->trial->lost = true;
+	assert_int_equal(run_plan(w, false, &out, NULL), -EIO);
+	reset_trial(w);
+	restart(w, loses_notes);
+	assert_int_equal(run_plan(w, true, &out, NULL), code);
+	if (code == 0)
+		check_bucket(w);
+	close_world(w);
+}
+
+static void own_puts_are_known_by_their_marks(void **state)
+{
+	for (unsigned int at = 1; at < 150; at += 13) {
+		a_lost_answer_is_found(at, 0, false, 0);
+		a_lost_answer_is_found(at, 0, true, 0);
+		a_lost_answer_is_found(at, STORE_MEM_NO_MARKS, false, 0);
+		/* Nobody knows who has put these bytes. */
+		a_lost_answer_is_found(at, STORE_MEM_NO_MARKS, true, -ESTALE);
+	}
+}
+
+/* A DELETE and a later put of one key: the put is done, and its note has survived alone. */
+static void a_delete_does_not_come_late(void **state)
+{
+	struct apply_result out;
+	struct world *w = open_world(0, 0);
+	const struct plan_operation ops[] = {
+		{.action = PLAN_DELETE, .phase = 1, .key = "p8/x", .version = ""},
+		{.action = PLAN_PUT, .phase = 2, .key = "p8/x", .version = ""},
+	};
+	struct plan_operation both[2];
+	memcpy(both, ops, sizeof(both));
+	assert_int_equal(draft_set_body(w->d, &both[1], "new", 3, NULL), 0);
+	assert_int_equal(draft_put_plan(w->d, both, 2, NULL, NULL), 0);
+	assert_int_equal(call_put(w->store, "p8/x", "new", 3, NULL, NULL, NULL), 0);
+	assert_int_equal(draft_note_operation(w->d, 1, PLAN_DONE, NULL), 0);
+	reset_trial(w);
+	assert_int_equal(run_plan(w, true, &out, NULL), 0);
+	assert_int_equal(atomic_load(&w->trial->changes), 0);
+	close_world(w);
+}
+
 /* Another program comes between two operations of one key. */
 static void a_conflict_of_the_second_change(void **state)
 {
@@ -257,7 +336,7 @@ static void a_phase_has_a_key_once(void **state)
 	struct apply_result out;
 	struct world *w = open_world(0, 0);
 	w->ops[5].key = w->keys[7];
-	assert_int_equal(draft_put_plan(w->d, w->ops, COUNT, NULL), 0);
+	assert_int_equal(draft_put_plan(w->d, w->ops, COUNT, NULL, NULL), 0);
 	assert_int_equal(run_plan(w, false, &out, NULL), -EINVAL);
 	assert_int_equal(atomic_load(&w->trial->changes), 0);
 	close_world(w);
@@ -273,7 +352,7 @@ static void a_plan_may_be_in_any_order(void **state)
 		w->ops[i] = w->ops[COUNT - 1 - i];
 		w->ops[COUNT - 1 - i] = op;
 	}
-	assert_int_equal(draft_put_plan(w->d, w->ops, COUNT, NULL), 0);
+	assert_int_equal(draft_put_plan(w->d, w->ops, COUNT, NULL, NULL), 0);
 	w->trial->is_ordered = true;
 	assert_runs(w, false, &out);
 	assert_int_equal(atomic_load(&w->trial->changes), COUNT);
@@ -284,7 +363,7 @@ static void an_empty_plan_needs_no_request(void **state)
 {
 	struct apply_result out;
 	struct world *w = open_world(0, 0);
-	assert_int_equal(draft_put_plan(w->d, NULL, 0, NULL), 0);
+	assert_int_equal(draft_put_plan(w->d, NULL, 0, NULL, NULL), 0);
 	assert_runs(w, false, &out);
 	assert_int_equal(atomic_load(&w->trial->changes) + atomic_load(&w->trial->syncs), 0);
 	close_world(w);
@@ -297,6 +376,9 @@ int main(void)
 		cmocka_unit_test(another_process_goes_on),
 		cmocka_unit_test(each_request_may_fail_once),
 		cmocka_unit_test(a_conflict_ends_the_run),
+		cmocka_unit_test(equal_bytes_are_a_conflict),
+		cmocka_unit_test(own_puts_are_known_by_their_marks),
+		cmocka_unit_test(a_delete_does_not_come_late),
 		cmocka_unit_test(a_conflict_of_the_second_change),
 		cmocka_unit_test(a_cancelled_run_goes_on_later),
 		cmocka_unit_test(notes_may_fail),

@@ -20,6 +20,7 @@
 #include <base/source_file.h>
 #include <data/tree_diff.h>
 #include <domain/apply.h>
+#include <domain/complete.h>
 #include <domain/import.h>
 #include <domain/puts.h>
 #include <domain/update.h>
@@ -558,8 +559,8 @@ static inline void world_check_same(struct world *w)
 
 /* ---- another process ---- */
 
-/* The process ends; a later one finishes the plan that it has left, if there is one. */
-static inline void world_recover(struct world *w)
+/* The process ends; a later one runs the plan that it has left, if there is one. */
+static inline int world_resume(struct world *w)
 {
 	const struct draft_beneath beneath = {.read = world_read_image, .ctx = w};
 	struct plan plan;
@@ -571,9 +572,9 @@ static inline void world_recover(struct world *w)
 	if (draft_open(w->f.j, w->id, &beneath, &w->draft, &err))
 		fail_msg("%s", err.msg);
 	assert_int_equal(draft_seal(w->draft, &w->snapshot, NULL), 0);
-	const int rc = draft_get_plan(w->draft, &plan, &err);
+	int rc = draft_get_plan(w->draft, &plan, &err);
 	if (rc == -ENOENT)
-		return;
+		return 0;
 	assert_int_equal(rc, 0);
 	const struct apply apply = {.env = &w->f.env,
 				    .store = &w->gate->base,
@@ -582,11 +583,23 @@ static inline void world_recover(struct world *w)
 				    .plan = &plan,
 				    .is_repeated = true,
 				    .puts = 4};
-	if (apply_run(&apply, &out, &err))
-		fail_msg("%s", err.msg);
+	const struct complete complete = {
+		.apply = &apply, .plan = &plan, .schema = schema_all()[0], .path = DOMAIN_PATH};
+	rc = complete_run(&complete, &out, &w->err);
+	if (rc == -ESTALE)
+		complete_withdraw(&complete);
 	plan_release(&plan);
+	if (rc)
+		return rc;
 	assert_int_equal(apply_take_removed(&apply, &w->result.removed, NULL), 0);
 	assert_int_equal(draft_remove_plan(w->draft, NULL), 0);
+	return 0;
+}
+
+static inline void world_recover(struct world *w)
+{
+	if (world_resume(w))
+		fail_msg("%s", w->err.msg);
 }
 
 #endif

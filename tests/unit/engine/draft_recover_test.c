@@ -279,7 +279,7 @@ static void begin_plan(struct world *w, bool is_written_later)
 	assert_int_equal(draft_seal(w->draft, &s, NULL), 0);
 	assert_int_equal(draft_mark(w->draft, commit_mark_encode(&begun), NULL), 0);
 	assert_int_equal(draft_set_body(w->draft, &put, "body", 4, NULL), 0);
-	assert_int_equal(draft_put_plan(w->draft, &put, 1, NULL), 0);
+	assert_int_equal(draft_put_plan(w->draft, &put, 1, NULL, NULL), 0);
 	draft_snapshot_close(s);
 	if (is_written_later)
 		assert_int_equal(draft_write(w->draft, 1, "later", 5, NULL), 0);

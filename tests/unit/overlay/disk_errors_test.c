@@ -212,10 +212,10 @@ static int put_plan(struct run *r)
 	}
 	if (rc == 0) {
 		r->m->may_have_plan = true;
-		rc = draft_put_plan(r->d, ops, 2, NULL);
+		rc = draft_put_plan(r->d, ops, 2, NULL, NULL);
 	}
 	r->m->must_have_plan = rc == 0;
-	return rc ? rc : draft_note_done(r->d, 1, NULL);
+	return rc ? rc : draft_note_operation(r->d, 1, PLAN_DONE, NULL);
 }
 
 static void remove_plan(struct run *r)

@@ -162,7 +162,7 @@ static void put_plan(struct draft *d)
 	assert_int_equal(draft_set_body(d, &ops[0], "text", 4, NULL), 0);
 	assert_int_equal(draft_set_body(d, &ops[1], body, sizeof(body), NULL), 0);
 	struct draft_snapshot *s = seal_marked(d);
-	if (draft_put_plan(d, ops, 2, &err))
+	if (draft_put_plan(d, ops, 2, NULL, &err))
 		fail_msg("%s", err.msg);
 	disk_assert_durable("draft_put_plan()");
 	draft_snapshot_close(s);

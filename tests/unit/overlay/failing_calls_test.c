@@ -135,12 +135,12 @@ static int call_put_plan(struct rig *r)
 				    .offset = r->body,
 				    .length = sizeof(body)};
 	plan_digest(body, sizeof(body), op.sha256);
-	return draft_put_plan(r->d, &op, 1, NULL);
+	return draft_put_plan(r->d, &op, 1, NULL, NULL);
 }
 
 static int call_note_done(struct rig *r)
 {
-	return draft_note_done(r->d, 0, NULL);
+	return draft_note_operation(r->d, 0, PLAN_DONE, NULL);
 }
 
 static int call_get_plan(struct rig *r)

@@ -11,6 +11,7 @@
 
 #include <overlay/plan.h>
 
+#include "overlay/plan_codec.h"
 #include "overlay_fixture.h"
 
 static const struct plan_operation operations[] = {
@@ -77,8 +78,8 @@ static void a_later_process_finishes_a_plan(void **state)
 	char id[JOURNAL_ID], bytes[8];
 	struct draft *d = make_sealed(&f, &s);
 	assert_int_equal(draft_get_plan(d, &plan, NULL), -ENOENT);
-	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
-	assert_int_equal(draft_note_done(d, 1, NULL), 0);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL, NULL), 0);
+	assert_int_equal(draft_note_operation(d, 1, PLAN_DONE, NULL), 0);
 	/* The program goes on. */
 	assert_int_equal(draft_write(d, 2, "changed", 7, NULL), 0);
 	assert_int_equal(draft_resize(d, 5, NULL), 0);
@@ -99,9 +100,9 @@ static void a_later_process_finishes_a_plan(void **state)
 	assert_int_equal(draft_snapshot_source(s)->size, 8);
 	assert_int_equal(source_read(draft_snapshot_source(s), 0, bytes, 8, NULL), 0);
 	assert_memory_equal(bytes, "original", 8);
-	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), -EROFS);
-	assert_int_equal(draft_note_done(d, 0, NULL), 0);
-	assert_int_equal(draft_note_done(d, 2, NULL), 0);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL, NULL), -EROFS);
+	assert_int_equal(draft_note_operation(d, 0, PLAN_DONE, NULL), 0);
+	assert_int_equal(draft_note_operation(d, 2, PLAN_DONE, NULL), 0);
 	assert_int_equal(draft_get_plan(d, &plan, NULL), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
 		assert_true(plan.operations[i].done);
@@ -121,25 +122,25 @@ static void what_was_done_belongs_to_one_plan(void **state)
 	char path[128];
 	glob_t found;
 	struct draft *d = make_sealed(&f, &s);
-	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL, NULL), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
-		assert_int_equal(draft_note_done(d, i, NULL), 0);
+		assert_int_equal(draft_note_operation(d, i, PLAN_DONE, NULL), 0);
 	/* A crash may leave the old file beside the new plan. */
 	snprintf(path, sizeof(path), "%s/1/*/*/done", f.path);
 	assert_int_equal(glob(path, 0, NULL, &found), 0);
 	snprintf(path, sizeof(path), "%s/kept", f.path);
 	assert_int_equal(link(found.gl_pathv[0], path), 0);
-	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL, NULL), 0);
 	assert_int_equal(link(path, found.gl_pathv[0]), 0);
 	assert_int_equal(truncate(found.gl_pathv[0], 2 * 24 + 7), 0);
-	assert_int_equal(draft_note_done(d, 2, NULL), 0);
+	assert_int_equal(draft_note_operation(d, 2, PLAN_DONE, NULL), 0);
 	assert_int_equal(draft_get_plan(d, &plan, NULL), 0);
 	assert_false(plan.operations[0].done || plan.operations[1].done);
 	assert_true(plan.operations[2].done);
 	plan_release(&plan);
 	globfree(&found);
 	draft_snapshot_close(s);
-	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), -EINVAL);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL, NULL), -EINVAL);
 	assert_int_equal(draft_drop(d, NULL), 0);
 	fixture_end(&f);
 }
@@ -205,7 +206,7 @@ static void bodies_outlive_the_process(void **state)
 	char id[JOURNAL_ID], path[256];
 	struct draft *d = make_sealed(&f, &s);
 	make_bodies(d, ops);
-	assert_int_equal(draft_put_plan(d, ops, 3, NULL), 0);
+	assert_int_equal(draft_put_plan(d, ops, 3, NULL, NULL), 0);
 	assert_bodies(d, s, 0);
 	memcpy(id, draft_id(d), JOURNAL_ID);
 	draft_snapshot_close(s);
@@ -233,7 +234,7 @@ static struct draft *make_left(struct overlay_fixture *f, char id[JOURNAL_ID])
 	struct plan_operation ops[3];
 	struct draft *d = make_sealed(f, &s);
 	make_bodies(d, ops);
-	assert_int_equal(draft_put_plan(d, ops, 3, NULL), 0);
+	assert_int_equal(draft_put_plan(d, ops, 3, NULL, NULL), 0);
 	memcpy(id, draft_id(d), JOURNAL_ID);
 	draft_snapshot_close(s);
 	draft_close(d);
@@ -287,10 +288,10 @@ static void a_plan_names_only_bodies_that_exist(void **state)
 	make_bodies(d, ops);
 	assert_int_equal(room_used(&f), used + 17 * 4096);
 	ops[1].offset = 1;
-	assert_int_equal(draft_put_plan(d, ops, 3, NULL), -EINVAL);
+	assert_int_equal(draft_put_plan(d, ops, 3, NULL, NULL), -EINVAL);
 	assert_int_equal(draft_remove_plan(d, NULL), 0);
 	ops[1].offset = 0;
-	assert_int_equal(draft_put_plan(d, ops, 3, NULL), -EINVAL);
+	assert_int_equal(draft_put_plan(d, ops, 3, NULL, NULL), -EINVAL);
 	assert_int_equal(room_used(&f), used);
 	draft_snapshot_close(s);
 	assert_int_equal(draft_drop(d, NULL), 0);
@@ -304,7 +305,7 @@ static void the_snapshot_of_a_plan_does_not_change(void **state)
 	struct draft_snapshot *s;
 	char id[JOURNAL_ID], bytes[8];
 	struct draft *d = make_sealed(&f, &s);
-	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL, NULL), 0);
 	for (unsigned int i = 0; i < 3; i++) {
 		draft_snapshot_close(s);
 		assert_int_equal(draft_write(d, i, "changed", 7, NULL), 0);
@@ -332,7 +333,7 @@ static void without_a_plan_the_next_snapshot_is_new(void **state)
 	struct draft_snapshot *s;
 	char bytes[7];
 	struct draft *d = make_sealed(&f, &s);
-	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL, NULL), 0);
 	draft_snapshot_close(s);
 	assert_int_equal(draft_write(d, 2, "changed", 7, NULL), 0);
 	assert_int_equal(draft_remove_plan(d, NULL), 0);
@@ -370,7 +371,7 @@ static void a_large_plan_fits(void **state)
 						 .version = "0123456789abcdef0123456789abcdef"};
 		assert_int_equal(draft_set_body(d, &ops[i], document, sizeof(document), NULL), 0);
 	}
-	assert_int_equal(draft_put_plan(d, ops, MANY, NULL), 0);
+	assert_int_equal(draft_put_plan(d, ops, MANY, NULL, NULL), 0);
 	assert_int_equal(stat(path_of(&f, "plan"), &st), 0);
 	assert_in_range(st.st_size, MANY * 100, MANY * 160 + PLAN_INLINE_SUM);
 	assert_int_equal(draft_get_plan(d, &plan, NULL), 0);
@@ -427,7 +428,7 @@ static void an_invalid_operation_is_refused(void **state)
 	struct draft *d = make_sealed(&f, &s);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct err err = ERR_INIT;
-		assert_int_equal(draft_put_plan(d, &cases[i].op, 1, &err), -EINVAL);
+		assert_int_equal(draft_put_plan(d, &cases[i].op, 1, NULL, &err), -EINVAL);
 		if (!strstr(err.msg, cases[i].why))
 			fail_msg("%s", err.msg);
 	}
@@ -445,7 +446,7 @@ static void no_changed_byte_of_a_plan_is_believed(void **state)
 	uint8_t bytes[1024];
 	glob_t found;
 	struct draft *d = make_sealed(&f, &s);
-	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL, NULL), 0);
 	snprintf(path, sizeof(path), "%s/1/*/*/plan", f.path);
 	assert_int_equal(glob(path, 0, NULL, &found), 0);
 	const int fd = open(found.gl_pathv[0], O_RDWR);
@@ -468,9 +469,41 @@ static void no_changed_byte_of_a_plan_is_believed(void **state)
 	fixture_end(&f);
 }
 
+/* What a plan changes is in the journal, for a later process. */
+static void a_plan_has_a_subject(void **state)
+{
+	const char *objects[] = {"d-1", "g-2"};
+	uint64_t earlier[] = {7, UINT64_MAX};
+	const struct plan_subject subject = {.root = "g-root",
+					     .objects = objects,
+					     .count = 2,
+					     .earlier = earlier,
+					     .nearlier = 2};
+	struct plan plan = {.number = 0x123456789abcdef0, .generation = 1, .subject = subject};
+	struct plan read;
+	auto_bytes struct bytes file = {0};
+	char mark[PLAN_MARK];
+	assert_int_equal(plan_encode(&plan, &file, NULL), 0);
+	uint8_t *copy = malloc(file.len);
+	memcpy(copy, file.data, file.len);
+	assert_int_equal(plan_decode(copy, file.len, &read, NULL), 0);
+	assert_string_equal(read.subject.root, "g-root");
+	assert_true(read.subject.count == 2 && read.subject.nearlier == 2);
+	assert_string_equal(read.subject.objects[1], "g-2");
+	assert_true(read.subject.earlier[1] == UINT64_MAX);
+	plan_mark(7, 3, mark);
+	assert_string_equal(mark, "0000000000000007-3");
+	assert_true(plan_has_mark(&read, mark));
+	plan_mark(8, 3, mark);
+	assert_false(plan_has_mark(&read, mark));
+	assert_false(plan_has_mark(&read, ""));
+	plan_release(&read);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plan_has_a_subject),
 		cmocka_unit_test(a_later_process_finishes_a_plan),
 		cmocka_unit_test(what_was_done_belongs_to_one_plan),
 		cmocka_unit_test(bodies_outlive_the_process),

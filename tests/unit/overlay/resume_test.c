@@ -191,7 +191,7 @@ static void put_plan(struct draft *d)
 	assert_int_equal(draft_seal(d, &s, NULL), 0);
 	plan_digest("fithird", 7, ops[1].sha256);
 	if (draft_set_body(d, &ops[0], large, sizeof(large), &err) ||
-	    draft_put_plan(d, ops, 2, &err) || draft_note_done(d, 0, &err))
+	    draft_put_plan(d, ops, 2, NULL, &err) || draft_note_operation(d, 0, PLAN_DONE, &err))
 		fail_msg("%s", err.msg);
 	assert_int_equal(ops[0].body, PLAN_FILE);
 	draft_snapshot_close(s);

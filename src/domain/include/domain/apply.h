@@ -6,13 +6,20 @@
  * Invariants:
  *  1. An operation begins only when all operations of lower phases have succeeded. What they have
  *     put is durable by then, so a later phase may name it.
- *  2. Each operation may be done twice: the second time gives the same bucket. If the condition of
- *     an operation fails, the object is examined. If it is what the operation, or a later one of
- *     the same key, would have left behind, the operation has been done. If it still has the
- *     version of the condition, the operation is tried again. Otherwise it is a conflict.
+ *  2. Each operation may be done twice: the second time gives the same bucket. Each put has a mark
+ *     of its own (plan_mark()), which is stored with the object. If the condition of an operation
+ *     fails, the object is examined. If it has the mark of the operation, or of a later one of the
+ *     same key, the operation has been done. If it has the mark of an earlier one of the same key,
+ *     its version is the expected one. If it still has the version of the condition, the operation
+ *     is tried again. Otherwise it is a conflict, also if the bytes are equal: another program may
+ *     have put the same bytes. Only if the store does not keep marks, equal bytes show that an
+ *     operation was done, and only of an operation whose request may have lost its answer.
  *  3. After an error, no operation begins any more. Those that have begun are finished.
  *  4. An operation is noted in the journal when it is done and durable. If the note fails, the
  *     commit goes on, because the operation may be done twice; the log has a warning.
+ *
+ * A DELETE is left out if a later operation of the same key is done: the object is what that one
+ * has put.
  *
  * Requests: one for each operation, as long as no condition fails.
  *
@@ -52,7 +59,13 @@ struct apply {
 	 * a delete, and for a put whose object a later operation has deleted already. May be NULL.
 	 */
 	void (*done)(void *ctx, uint32_t operation, const char *etag);
+	/* Called in the thread of the caller when all operations of a phase are done, if some of
+	 * them were not done before. Not 0: the run ends with this. May be NULL. */
+	int (*phase_done)(void *ctx, uint32_t phase, struct err *err);
 	void *ctx;
+	/* The journal gets PLAN_SENT for each put with a condition, also if the store keeps marks.
+	 */
+	bool notes_sent;
 };
 
 enum { APPLY_NO_CONFLICT = UINT32_MAX };

@@ -13,7 +13,9 @@
  *   collect  find the chunks that were written or removed       update_chunks.c
  *   plan     make the operations, in phases                     update_plan.c, update_documents.c,
  *                                                               update_order.c
- *   apply    put and delete; each operation may be done twice   apply.h
+ *   look     what is at the places over which datasets grow     update_grow.c
+ *   apply    put and delete; each operation may be done twice   apply.h, complete.h
+ *   confirm  whether the domain still has what was changed      update_confirm.c, confirm.h
  *
  * The base of an update is the state that the scan is compared with: the objects of the domain,
  * their versions, and the addresses of their chunks. For the first update this is the image of the
@@ -37,8 +39,12 @@
  *
  *   0  read the documents that will be replaced, ask    their versions are those of the base
  *      for the versions of those that are removed
- *   1  put chunks of new datasets, and chunks outside   none, or their version
- *      of the old shape
+ *      look at the places over which datasets grow
+ *      put the document of a dataset as it is, to       their version
+ *      claim it: see update_grow.c
+ *   1  put chunks of new datasets                       none
+ *      put chunks outside of the old shape, and delete  absent, or the version that was found
+ *      what is left over there
  *   2  put documents of new objects, with their links   absent
  *   3  put and delete chunks within the shape           their version, where it is known
  *   4  put documents of changed datasets and types; if  their version
@@ -61,9 +67,8 @@
  *   1. A link never names an object whose document is not there. Other programs may break this: the
  *      object that a link of a new document names may be removed by them.
  *   2. A document never describes a shape within which there are chunks of another shape: each
- *      element that a reader finds is the old or the new one at its place. Exception: an object of
- *      the bucket at the place of a chunk outside of the opened shape, which another program has
- *      left there, becomes a chunk if the dataset grows and the file has no chunk there.
+ *      element that a reader finds is the old or the new one at its place. Exception: a chunk of
+ *      another commit that lets the dataset grow at the same time, if that process is killed.
  *   3. An object that stays in the domain is reachable at every moment. If groups exchange objects
  *      under equal names, one of the links has another name for a moment, which begins with
  *      "hsmount-moves-" (update_between.c).
@@ -74,10 +79,14 @@
  *      been deleted (overlay/removed.h).
  *   7. Each operation may be done twice. The second time gives the same bucket.
  *   8. If a condition fails, no further operation begins. The plan stays in the journal, with which
- *      operations were done.
+ *      operations were done. What it has put where another commit may make it visible is removed
+ *      (complete.h).
  *   9. Only what has changed is put: one chunk is one PUT, one attribute is one PUT, and a draft
- *      without a change is none. Two documents are put twice: that of a dataset of phase 6, and
- *      those of groups that both gain and lose links, except for one of them.
+ *      without a change is none. Some documents are put twice: that of a dataset of phase 6, that
+ *      of a dataset that is claimed, and those of groups that both gain and lose links, except for
+ *      one of them.
+ *  10. An update succeeds only if the domain has what was changed after the last operation. This
+ *      takes one round of requests.
  *
  * Blocks. One thread at a time for each base.
  */
@@ -198,8 +207,8 @@ bool update_is_pending(const struct update_base *b);
 /* Updates the domain. On success, the base is the file as the snapshot has it. Errors: -ESTALE:
  * another program has changed the domain; -EOPNOTSUPP: a domain cannot hold something in the file;
  * -EIO: the file is damaged; -ECANCELED; -ENOSPC: of the journal; errors of the store and of the
- * snapshot. After an error, either nothing was put, or the update is pending, and a
- * later process continues the plan with apply_run(). */
+ * snapshot. After an error, either nothing was put, or a plan is in the journal: the update is
+ * pending, or makes another plan. A later process continues the plan with complete_run(). */
 int domain_update(struct update_base *b, const struct update_options *opt,
 		  struct update_result *out, struct err *err);
 
