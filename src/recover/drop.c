@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <domain/change.h>
+#include <domain/complete.h>
 #include <engine/draft_commit.h>
 #include <engine/parts.h>
 #include <overlay/plan.h>
@@ -102,6 +103,40 @@ static void purge_all(struct drop *d, const struct engine_options *bucket)
 		say(d, "objects that its commit has stored may be left in the bucket: %s", err.msg);
 	if (d->e)
 		engine_close(d->e);
+	d->e = NULL;
+}
+
+/* ---- what the plan of a changed domain has put ---- */
+
+static void withdraw(const struct drop *d, struct draft *draft, struct plan *plan)
+{
+	const struct apply apply = {
+		.env = &d->e->env, .store = d->e->store, .draft = draft, .plan = plan};
+	const struct complete complete = {
+		.apply = &apply, .plan = plan, .schema = schema_all()[0], .path = d->path};
+	const uint64_t n = complete_withdraw(&complete);
+	if (n)
+		say(d, "deleted %" PRIu64 " object%s that its commit had stored", n,
+		    n == 1 ? "" : "s");
+}
+
+/* An error is no reason to keep the draft. */
+static void withdraw_plan(struct drop *d, struct draft *draft, const struct engine_options *bucket)
+{
+	struct err err = ERR_INIT;
+	struct plan plan;
+	if (draft_get_plan(draft, &plan, NULL))
+		return;
+	say(d, "the domain %s may have a part of the changes: its commit was interrupted", d->path);
+	const int rc =
+		plan.subject.root ? recover_open_bucket(d->found, bucket, NULL, &d->e, &err) : 0;
+	if (!rc && d->e)
+		withdraw(d, draft, &plan);
+	if (rc)
+		say(d, "objects that its commit has stored may be left in the bucket: %s", err.msg);
+	if (d->e)
+		engine_close(d->e);
+	plan_release(&plan);
 }
 
 /* ---- the draft ---- */
@@ -122,17 +157,12 @@ static int drop_readable(struct drop *d, struct draft *draft, const struct engin
 			 struct err *err)
 {
 	struct draft_stat stat;
-	struct plan plan;
 	draft_get_stat(draft, &stat);
 	snprintf(d->path, sizeof(d->path), "%s", draft_get_about(draft)->path);
 	set_numbers(d, stat.mark);
 	if (d->first < d->end)
 		purge_all(d, bucket);
-	if (draft_get_plan(draft, &plan, NULL) == 0) {
-		say(d, "the domain %s may have a part of the changes: its commit was interrupted",
-		    d->path);
-		plan_release(&plan);
-	}
+	withdraw_plan(d, draft, bucket);
 	return draft_drop(draft, err);
 }
 
