@@ -23,7 +23,8 @@
 #include <hsmount/err.h>
 #include <hsmount/log.h>
 
-struct cancel; /* opaque: base/cancel.h, for the FUSE front; other callers pass NULL */
+struct engine_world; /* opaque: engine/parts.h */
+struct cancel;	     /* opaque: base/cancel.h, for the FUSE front; other callers pass NULL */
 struct engine;
 struct engine_file;
 
@@ -91,6 +92,7 @@ struct engine_options {
 	const char *debug_fault; /* injects failures into the store, for tests; NULL: none */
 	bool debug_count;	 /* show the counters as attributes user.hsds.debug.* of the root */
 	struct engine_s3_options s3;
+	const struct engine_world *world; /* NULL, or the surroundings in a simulation */
 };
 /* The defaults: workers 16, cache_size 256 MiB, cache_disk_size 10 GiB, metadata_ttl 1,
  * open_ttl 0. */

@@ -128,6 +128,28 @@ static void stop_threads(struct engine *e)
 	pool_stop_threads(e->pool);
 }
 
+static struct store *new_store(struct engine *e, const struct engine_options *opt, struct err *err)
+{
+	const struct engine_world *world = opt->world;
+	if (!world)
+		return store_stack_new(&e->env, opt, e->meter, &e->stack, err);
+	struct store *bottom = world->store(world->ctx, &e->env, err);
+	return bottom ? store_stack_over(bottom, &e->stack, err) : NULL;
+}
+
+static struct env new_env(struct engine *e, const struct engine_world *world)
+{
+	struct env env = env_real(e->log, e->pool);
+	if (!world)
+		return env;
+	env.now = world->now;
+	env.wall = world->wall;
+	env.sleep = world->sleep;
+	env.random = world->random;
+	env.ctx = world->ctx;
+	return env;
+}
+
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err)
 {
 	bool becomes_bucket;
@@ -147,7 +169,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	e->pool = pool_new(opt->workers);
 	if (!e->pool)
 		goto fail;
-	e->env = env_real(e->log, e->pool);
+	e->env = new_env(e, opt->world);
 	e->env.budget = budget_new(&(struct budget_limits){
 		.bytes = opt->cache_size, .metadata_min = METADATA_MIN, .option = "cache_size"});
 	if (!e->env.budget)
@@ -158,7 +180,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (!e->bucket || !e->meter)
 		goto fail;
 	struct err why = ERR_INIT;
-	e->store = store_stack_new(&e->env, opt, e->meter, &e->stack, &why);
+	e->store = new_store(e, opt, &why);
 	if (!e->store) {
 		rc = why.code ? why.code : -ENOMEM;
 		if (rc != -ENOMEM)
@@ -195,7 +217,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (opt->write) {
 		const struct garbage_ops ops = change_garbage_ops(e);
 		e->renames = renames_new(&e->env);
-		e->garbage = garbage_new(&e->env, &ops, true);
+		e->garbage = garbage_new(&e->env, &ops, !opt->world);
 		e->user = strdup(opt->user);
 		if (!e->garbage || !e->renames || !e->user)
 			goto fail;

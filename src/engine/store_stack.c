@@ -202,6 +202,15 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	return s;
 }
 
+struct store *store_stack_over(struct store *bucket, struct store_stack_parts *parts,
+			       struct err *err)
+{
+	struct store *s = bucket;
+	wrap(&s, store_count_new(s, err));
+	*parts = (struct store_stack_parts){.whole = bucket, .count = s};
+	return s;
+}
+
 /* True if a request with this result was answered, even if the answer is that an object is too
  * large. */
 static bool was_answered(const char *result)

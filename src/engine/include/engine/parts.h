@@ -62,6 +62,20 @@ struct engine {
 	struct early *early;			/* what is requested in advance, or NULL */
 };
 
+/* The surroundings of an engine in a simulation (engine_options.world): several engines in one
+ * process over one bucket. All but `store` are as in struct env. Garbage is not deleted in a
+ * thread: the caller calls garbage_collect(). */
+struct engine_world {
+	/* The bucket, which the engine owns: it frees the store. engine_options.bucket still names
+	 * a directory; its path identifies the bucket in the journal. */
+	struct store *(*store)(void *ctx, const struct env *env, struct err *err);
+	uint64_t (*now)(const struct env *env);
+	int64_t (*wall)(const struct env *env);
+	void (*sleep)(const struct env *env, uint64_t ns);
+	void (*random)(const struct env *env, void *bytes, size_t n);
+	void *ctx;
+};
+
 static inline uint64_t engine_now(const struct engine *e)
 {
 	return e->env.now(&e->env);

@@ -35,6 +35,9 @@ struct store_stack_parts {
 struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
 			      struct http_stats *meter, struct store_stack_parts *parts,
 			      struct err *err);
+/* The same over a bucket that the caller has made, and that the stack owns from now on. */
+struct store *store_stack_over(struct store *bucket, struct store_stack_parts *parts,
+			       struct err *err);
 /* Appends a text that identifies, among all buckets, the part of the bucket that is shown: the
  * server's URL or the directory's real path, then the prefix on a line of its own. */
 int store_stack_identity(const struct store_stack_parts *parts, const char *bucket, struct str *out,
