@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The content of the HDF5 files of the simulation, and how it is read from and written into the
+ * bytes of a file, without an HDF5 library. All files have the same objects:
+ *
+ *   /            attributes "uid" (never changes), "count" and "tag"; groups "n0" to "n3" come and
+ * go /x           8 numbers in two chunks /rows        4 numbers and more, in chunks of 4 /g/spare
+ * 8 numbers in two chunks; it can be removed /g/empty     an empty group
+ *
+ * A change of a content touches as few bytes of the file as the change of a library would.
+ */
+#ifndef SIM_CONTENT_H
+#define SIM_CONTENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hsmount/err.h>
+
+enum { CONTENT_CELLS = 8, CONTENT_CHUNK = 4, CONTENT_ROWS = 40, CONTENT_LINKS = 4 };
+
+struct content {
+	uint64_t uid, count, tag;
+	unsigned int links; /* bit i: "n" i exists */
+	uint64_t x[CONTENT_CELLS];
+	uint64_t nrows, rows[CONTENT_ROWS];
+	bool has_spare;
+	uint64_t spare[CONTENT_CELLS];
+};
+
+/* Parts of a content that are stored in one object each, or change as if they were. */
+enum content_part {
+	PART_ROOT, /* count, tag, links */
+	PART_X0,   /* the first chunk of x */
+	PART_X1,
+	PART_ROWS,
+	PART_SPARE,
+	CONTENT_PARTS
+};
+const char *content_part_name(enum content_part part);
+/* A number that stands for the value of a part. */
+uint64_t content_value(const struct content *c, enum content_part part);
+
+/* The first content of a file. */
+void content_init(struct content *c, uint64_t uid);
+/* Returns 0, or -EIO: the bytes are not such a file. */
+int content_read(const uint8_t *bytes, size_t n, struct content *out, struct err *err);
+/* Changes the bytes of a file from one content to another. The buffer has room for CONTENT_GROWTH
+ * more bytes. Fails as content_read(). */
+enum { CONTENT_GROWTH = 16384 };
+int content_change(uint8_t *bytes, size_t *n, const struct content *from, const struct content *to,
+		   struct err *err);
+/* The bytes of a file with the first content of uid 0. Heap. */
+uint8_t *content_template(size_t *n);
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See engine_box.h. */
+#include "engine_box.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <engine/draft_commit.h>
+#include <engine/internal.h>
+#include <hsmount/recover.h>
+
+#include "drafts.h"
+
+enum { SPOOL_SIZE = 64 << 20, CACHE_SIZE = 8 << 20, PATH_LEN = 512, DROPPED_MAX = 16 };
+
+static void __attribute__((noreturn, format(printf, 1, 2))) give_up(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	abort();
+}
+
+/* ---- trees of files ---- */
+
+static void path_in(char out[PATH_LEN], const char *dir, const char *name)
+{
+	if (snprintf(out, PATH_LEN, "%s/%s", dir, name) >= PATH_LEN)
+		give_up("%s/%s: too long", dir, name);
+}
+
+/* Calls fn for each entry of a directory; ends if it returns true. */
+static bool each_entry(const char *path, bool (*fn)(void *ctx, const char *dir, const char *name),
+		       void *ctx)
+{
+	DIR *dir = opendir(path);
+	bool ended = false;
+	if (!dir)
+		return false;
+	for (const struct dirent *e; !ended && (e = readdir(dir));)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			ended = fn(ctx, path, e->d_name);
+	closedir(dir);
+	return ended;
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	uint8_t buf[16384];
+	const int in = open(from, O_RDONLY | O_CLOEXEC);
+	const int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	struct stat st;
+	if (in < 0 || out < 0 || fstat(in, &st) || ftruncate(out, st.st_size))
+		give_up("%s cannot be copied", from);
+	off_t at = 0;
+	while ((at = lseek(in, at, SEEK_DATA)) >= 0) {
+		const ssize_t n = pread(in, buf, sizeof(buf), at);
+		if (n <= 0)
+			break;
+		if (pwrite(out, buf, (size_t)n, at) != n)
+			give_up("%s cannot be written", to);
+		at += n;
+	}
+	close(in);
+	close(out);
+}
+
+static bool copy_entry(void *ctx, const char *dir, const char *name)
+{
+	char from[PATH_LEN], to[PATH_LEN];
+	struct stat st;
+	path_in(from, dir, name);
+	path_in(to, ctx, name);
+	if (lstat(from, &st) == 0 && S_ISDIR(st.st_mode)) {
+		mkdir(to, 0700);
+		each_entry(from, copy_entry, to);
+	} else {
+		copy_file(from, to);
+	}
+	return false;
+}
+
+static bool remove_entry(void *ctx, const char *dir, const char *name)
+{
+	char path[PATH_LEN];
+	path_in(path, dir, name);
+	if (unlink(path)) {
+		each_entry(path, remove_entry, NULL);
+		rmdir(path);
+	}
+	return false;
+}
+
+static bool has_tag(void *ctx, const char *dir, const char *name)
+{
+	char path[PATH_LEN];
+	struct stat st;
+	bool found = false;
+	path_in(path, dir, name);
+	if (lstat(path, &st))
+		return false;
+	if (S_ISDIR(st.st_mode))
+		return each_entry(path, has_tag, ctx);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *bytes = malloc((size_t)st.st_size + 1);
+	if (fd >= 0 && bytes && read(fd, bytes, (size_t)st.st_size) == st.st_size)
+		found = memmem(bytes, (size_t)st.st_size, ctx, 8);
+	free(bytes);
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+/* ---- the world ---- */
+
+static const char *parent(void)
+{
+	return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
+void world_init(struct world *w, uint64_t seed, unsigned int lacks, struct log *log)
+{
+	char path[PATH_LEN];
+	struct err err = ERR_INIT;
+	*w = (struct world){.log = log, .pool = pool_new(0)};
+	w->env = env_real(log, w->pool);
+	snprintf(w->dir, sizeof(w->dir), "%s/hsmount-sim-XXXXXX", parent());
+	if (!mkdtemp(w->dir))
+		give_up("%s: it cannot be made", w->dir);
+	path_in(path, w->dir, "bucket");
+	mkdir(path, 0700);
+	path_in(path, w->dir, "bucket/db");
+	mkdir(path, 0700);
+	w->bucket = store_mem_new(&w->env, &err);
+	if (!w->bucket)
+		give_up("%s", err.msg);
+	scheduler_init(&w->scheduler, w->bucket, rng_derive(seed, 1));
+	store_mem_set_lacks(w->bucket, lacks, scheduler_between, &w->scheduler);
+}
+
+void world_release(struct world *w)
+{
+	scheduler_release(&w->scheduler);
+	store_free(w->bucket);
+	pool_free(w->pool);
+	each_entry(w->dir, remove_entry, NULL);
+	rmdir(w->dir);
+}
+
+/* ---- the surroundings of an engine ---- */
+
+static struct store *bucket_of(void *ctx, const struct env *env, struct err *err)
+{
+	struct box *b = ctx;
+	struct store *gate = gate_new(&b->line, env, err);
+	if (!gate || !b->world->repeats)
+		return gate;
+	struct store *retry = store_retry_new(gate, NULL, err);
+	if (!retry)
+		store_free(gate);
+	return retry;
+}
+
+static uint64_t now(const struct env *env)
+{
+	const struct box *b = env->ctx;
+	return b->world->scheduler.now_ns;
+}
+
+static int64_t wall(const struct env *env)
+{
+	return INT64_C(1700000000000000000) + (int64_t)now(env);
+}
+
+static void no_sleep(const struct env *env, uint64_t ns)
+{
+}
+
+static void numbers(const struct env *env, void *bytes, size_t n)
+{
+	struct box *b = env->ctx;
+	uint8_t *p = bytes;
+	for (size_t i = 0; i < n; i++)
+		p[i] = (uint8_t)(rng_next(&b->random) >> 56);
+}
+
+/* ---- the life of an engine ---- */
+
+static void journal_of(const struct box *b, unsigned int generation, char path[PATH_LEN])
+{
+	char name[64];
+	snprintf(name, sizeof(name), "journal-%u-%u", b->number, generation);
+	path_in(path, b->world->dir, name);
+}
+
+/* What an engine is opened with. */
+struct settings {
+	struct engine_options opt;
+	struct engine_world world;
+	char bucket[PATH_LEN], journal[PATH_LEN];
+};
+
+static void settings_init(struct settings *s, struct box *b)
+{
+	struct engine_options *opt = &s->opt;
+	s->world = (struct engine_world){.store = bucket_of,
+					 .now = now,
+					 .wall = wall,
+					 .sleep = no_sleep,
+					 .random = numbers,
+					 .ctx = b};
+	engine_options_init(opt);
+	path_in(s->bucket, b->world->dir, "bucket");
+	journal_of(b, b->generation, s->journal);
+	opt->world = &s->world;
+	opt->bucket = s->bucket;
+	opt->log = b->world->log;
+	opt->workers = 0;
+	opt->cache_size = CACHE_SIZE;
+	opt->stat = ENGINE_STAT_ESTIMATE;
+	opt->user = "ann";
+	opt->journal_dir = s->journal;
+	opt->spool_size = SPOOL_SIZE;
+}
+
+static void open_engine(struct box *b, bool read_only)
+{
+	struct settings s;
+	struct err err = ERR_INIT;
+	settings_init(&s, b);
+	s.opt.write = !read_only;
+	if (engine_open(&s.opt, &b->engine, &err))
+		give_up("an engine cannot be opened: %s", err.msg);
+}
+
+/* The process ends here: this is what the disk has. */
+static void killed(void *ctx)
+{
+	struct box *b = ctx;
+	char from[PATH_LEN], to[PATH_LEN];
+	journal_of(b, b->generation, from);
+	journal_of(b, b->generation + 1, to);
+	mkdir(to, 0700);
+	each_entry(from, copy_entry, to);
+	b->kills++;
+}
+
+void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed, bool read_only)
+{
+	*b = (struct box){.world = w, .number = number, .random = rng_derive(seed, 100 + number)};
+	b->line = (struct line){.scheduler = &w->scheduler,
+				.engine = number,
+				.repeats = w->repeats,
+				.kill = killed,
+				.ctx = b};
+	open_engine(b, read_only);
+}
+
+void box_recover(struct box *b)
+{
+	const atomic_bool never = false;
+	atomic_uint_fast64_t left = 0;
+	struct engine *e = b->engine;
+	garbage_notes_take(e);
+	drafts_recover(e, drafts_journal(e->drafts), &never, &left);
+}
+
+void box_collect(struct box *b)
+{
+	garbage_collect(b->engine->garbage, b->world->scheduler.now_ns);
+}
+
+void box_restart(struct box *b)
+{
+	engine_close(b->engine);
+	open_engine(b, false);
+	box_recover(b);
+}
+
+struct drop {
+	struct engine_drafts *drafts;
+	const struct engine_options *opt;
+	struct scheduler *scheduler;
+	char ids[DROPPED_MAX][32];
+	unsigned int n;
+};
+
+static int note_waiting(void *arg, const struct engine_draft_item *item)
+{
+	struct drop *d = arg;
+	if (item->state == ENGINE_DRAFT_WAITING && d->n < DROPPED_MAX)
+		snprintf(d->ids[d->n++], sizeof(d->ids[0]), "%s", item->id);
+	return 0;
+}
+
+static void note_line(void *arg, const char *line)
+{
+	struct drop *d = arg;
+	scheduler_note(d->scheduler, "drop: %s", line);
+}
+
+void box_kill(struct box *b)
+{
+	if (b->line.dead)
+		return;
+	b->line.dead = true;
+	killed(b);
+}
+
+/* Frees a killed engine, and goes on with the journal as it was at the kill. */
+static void bury(struct box *b)
+{
+	char old[PATH_LEN];
+	engine_close(b->engine);
+	journal_of(b, b->generation, old);
+	each_entry(old, remove_entry, NULL);
+	rmdir(old);
+	b->generation++;
+	b->line.dead = false;
+	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
+}
+
+void box_drop(struct box *b)
+{
+	struct settings s;
+	struct err err = ERR_INIT;
+	struct drop d = {.opt = &s.opt, .scheduler = &b->world->scheduler};
+	box_kill(b);
+	bury(b);
+	settings_init(&s, b);
+	if (!engine_drafts_open(s.journal, &d.drafts, &err)) {
+		engine_drafts_list(d.drafts, NULL, note_waiting, &d, &err);
+		for (unsigned int i = 0; i < d.n; i++)
+			if (engine_drafts_drop(d.drafts, d.ids[i], d.opt, note_line, &d, &err))
+				note_line(&d, err.msg);
+		engine_drafts_close(d.drafts);
+	}
+	open_engine(b, false);
+	box_recover(b);
+}
+
+void box_revive(struct box *b)
+{
+	bury(b);
+	open_engine(b, false);
+	box_recover(b);
+}
+
+void box_release(struct box *b)
+{
+	engine_close(b->engine);
+	b->engine = NULL;
+}
+
+bool box_journal_has(const struct box *b, uint64_t tag)
+{
+	char path[PATH_LEN];
+	journal_of(b, b->generation, path);
+	return each_entry(path, has_tag, &tag);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An engine and its life: it is opened over the bucket of a world, closed, killed and opened again
+ * with the same journal.
+ *
+ * A kill copies the journal at that moment, as the disk has it when the process ends. From then on
+ * all requests of the engine fail, so the old engine unwinds without an effect on the bucket; what
+ * it still writes goes to the old copy, which nobody reads. box_revive() frees it, and opens an
+ * engine on the copy.
+ */
+#ifndef SIM_ENGINE_BOX_H
+#define SIM_ENGINE_BOX_H
+
+#include <engine/parts.h>
+
+#include "gate.h"
+
+struct world {
+	char dir[64]; /* journals, and an empty directory that names the bucket */
+	struct env env;
+	struct pool *pool;
+	struct store *bucket;
+	struct scheduler scheduler;
+	struct log *log;
+	bool repeats; /* requests that fail for a moment are repeated, as for S3 */
+};
+
+/* lacks: enum store_mem_lacks. Failures of the simulation itself end the program. */
+void world_init(struct world *w, uint64_t seed, unsigned int lacks, struct log *log);
+void world_release(struct world *w);
+
+struct box {
+	struct world *world;
+	unsigned int number;
+	struct engine *engine;
+	struct line line;
+	unsigned int generation; /* of the journal */
+	struct rng random;
+	unsigned int kills;
+};
+
+/* Opens the engine. read_only: without a journal. */
+void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed, bool read_only);
+/* Finishes what earlier engines have left, as engine_start() does in a thread. */
+void box_recover(struct box *b);
+/* Deletes the garbage that is due. */
+void box_collect(struct box *b);
+/* As an unmount, and the next mount. */
+void box_restart(struct box *b);
+/* As kill -9, `hsimage recover drop` of all drafts, and the next mount. */
+void box_drop(struct box *b);
+/* As kill -9. */
+void box_kill(struct box *b);
+/* After a kill: opens the next engine, and recovers. */
+void box_revive(struct box *b);
+void box_release(struct box *b);
+/* Whether one of the files in the journal has these 8 bytes. */
+bool box_journal_has(const struct box *b, uint64_t tag);
+
+#endif

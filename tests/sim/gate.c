@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See gate.h. A gate is the bottom of its engine's stack. It repeats each request at the bucket,
+ * which has no workers and answers at once, and takes the answer over. A request that is late is
+ * kept with copies of all that it refers to.
+ */
+#include "gate.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/source.h>
+#include <store/implement.h>
+
+enum { LATE_ARRIVES = 8 /* a late request arrives once in this many steps */ };
+
+/* ---- the turn ---- */
+
+void scheduler_init(struct scheduler *s, struct store *bucket, struct rng random)
+{
+	*s = (struct scheduler){
+		.turn = -1,
+		.random = random,
+		.bucket = bucket,
+		.now_ns = UINT64_C(1000000000000),
+		.hash = UINT64_C(0xcbf29ce484222325),
+	};
+	pthread_mutex_init(&s->lock, NULL);
+	for (unsigned int i = 0; i < ENGINES_MAX; i++)
+		pthread_cond_init(&s->changed[i], NULL);
+}
+
+void scheduler_release(struct scheduler *s)
+{
+	scheduler_deliver(s);
+	str_release(&s->trace);
+	for (unsigned int i = 0; i < ENGINES_MAX; i++)
+		pthread_cond_destroy(&s->changed[i]);
+	pthread_mutex_destroy(&s->lock);
+}
+
+/* Who runs next. -1: nobody is left. */
+static int choose_locked(struct scheduler *s)
+{
+	unsigned int n = 0;
+	for (unsigned int i = 0; i < ENGINES_MAX; i++)
+		n += s->runs[i];
+	if (!n)
+		return -1;
+	unsigned int k = rng_below(&s->random, n);
+	for (int i = 0; i < ENGINES_MAX; i++)
+		if (s->runs[i] && k-- == 0)
+			return i;
+	return -1;
+}
+
+static void pass_locked(struct scheduler *s, int to)
+{
+	s->turn = to;
+	if (to >= 0)
+		pthread_cond_broadcast(&s->changed[to]);
+}
+
+static void wait_locked(struct scheduler *s, unsigned int engine)
+{
+	while (s->turn != (int)engine)
+		pthread_cond_wait(&s->changed[engine], &s->lock);
+}
+
+void scheduler_begin(struct scheduler *s, unsigned int n, unsigned int switches)
+{
+	pthread_mutex_lock(&s->lock);
+	s->switches = switches;
+	for (unsigned int i = 0; i < n; i++)
+		s->runs[i] = true;
+	pass_locked(s, choose_locked(s));
+	pthread_mutex_unlock(&s->lock);
+}
+
+void scheduler_enter(struct scheduler *s, unsigned int engine)
+{
+	pthread_mutex_lock(&s->lock);
+	wait_locked(s, engine);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void scheduler_leave(struct scheduler *s, unsigned int engine)
+{
+	pthread_mutex_lock(&s->lock);
+	s->runs[engine] = false;
+	pass_locked(s, choose_locked(s));
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void deliver_one(struct scheduler *s);
+
+void scheduler_step(struct scheduler *s, unsigned int engine)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->turn < 0) {
+		pthread_mutex_unlock(&s->lock);
+		return;
+	}
+	s->steps++;
+	if (s->late && rng_once_in(&s->random, LATE_ARRIVES))
+		deliver_one(s);
+	if (rng_once_in(&s->random, s->switches))
+		pass_locked(s, choose_locked(s));
+	wait_locked(s, engine);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void scheduler_between(void *scheduler, const char *key)
+{
+	struct scheduler *s = scheduler;
+	if (!s->delivers && s->turn >= 0)
+		scheduler_step(s, (unsigned int)s->turn);
+}
+
+uint64_t scheduler_moment(struct scheduler *s)
+{
+	pthread_mutex_lock(&s->lock);
+	const uint64_t moment = ++s->steps;
+	pthread_mutex_unlock(&s->lock);
+	return moment;
+}
+
+/* ---- the trace ---- */
+
+void scheduler_note(struct scheduler *s, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	for (const char *c = text; *c; c++)
+		s->hash = (s->hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+	if (!s->quiet)
+		str_addf(&s->trace, "%6llu %s\n", (unsigned long long)s->steps, text);
+}
+
+/* ---- requests that are late ---- */
+
+struct late {
+	struct store_request *req;
+	struct bytes body;
+	struct piece piece;
+	char *texts[4]; /* that the request refers to */
+	unsigned int engine;
+	struct late *next;
+};
+
+static const char *keep(struct late *l, unsigned int i, const char *text)
+{
+	l->texts[i] = text ? strdup(text) : NULL;
+	return l->texts[i];
+}
+
+static int read_body(struct store_request *req, struct bytes *out)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < req->n_pieces; i++)
+		if (req->pieces[i].n)
+			rc = bytes_append(out, req->pieces[i].data, req->pieces[i].n);
+	if (rc || !req->body)
+		return rc;
+	rc = bytes_reserve(out, (size_t)req->body->size);
+	if (rc)
+		return rc;
+	out->len = (size_t)req->body->size;
+	return store_body_read(req, 0, out->data, out->len);
+}
+
+/* What a request asks for, without its key and its answer. Strings are borrowed. */
+static void copy_request(struct store_request *to, const struct store_request *from)
+{
+	store_request_key(to, from->key);
+	to->range = from->range;
+	to->max = from->max;
+	to->cond = from->cond;
+	to->list = from->list;
+	to->list.start_after = NULL;
+	if (from->list.start_after)
+		store_request_start_after(to, from->list.start_after);
+	to->pieces = from->pieces;
+	to->n_pieces = from->n_pieces;
+	to->body = from->body;
+	to->deferred = from->deferred;
+	to->in_parts = from->in_parts;
+	to->note = from->note;
+	to->wants_note = from->wants_note;
+	to->mark = from->mark;
+	to->wants_mark = from->wants_mark;
+}
+
+/* The request is carried out later, if there is memory and its body can be read. */
+static void add_late(struct scheduler *s, unsigned int engine, struct store_request *req)
+{
+	struct late *l = calloc(1, sizeof(*l));
+	struct late **last = &s->late;
+	l->req = store_request_new(s->bucket, req->op);
+	copy_request(l->req, req);
+	if (read_body(req, &l->body))
+		abort();
+	l->piece = (struct piece){l->body.data, l->body.len};
+	l->req->pieces = &l->piece;
+	l->req->n_pieces = l->body.len ? 1 : 0;
+	l->req->body = NULL;
+	l->req->cond.if_match = keep(l, 0, req->cond.if_match);
+	l->req->cond.if_none_match = keep(l, 1, req->cond.if_none_match);
+	l->req->note = keep(l, 2, req->note);
+	l->req->mark = keep(l, 3, req->mark);
+	l->engine = engine;
+	while (*last)
+		last = &(*last)->next;
+	*last = l;
+}
+
+static void deliver_one(struct scheduler *s)
+{
+	struct late *l = s->late;
+	s->late = l->next;
+	s->delivers = true;
+	store_run(s->bucket, l->req);
+	s->delivers = false;
+	const bool done = l->req->answer.state != STORE_UNKNOWN;
+	scheduler_note(s, "engine %u: late %s %s arrives: %s", l->engine, store_op_name(l->req->op),
+		       l->req->key, done ? "done" : l->req->answer.err.msg);
+	store_request_free(l->req);
+	bytes_release(&l->body);
+	for (unsigned int i = 0; i < sizeof(l->texts) / sizeof(l->texts[0]); i++)
+		free(l->texts[i]);
+	free(l);
+}
+
+void scheduler_deliver(struct scheduler *s)
+{
+	while (s->late)
+		deliver_one(s);
+}
+
+/* ---- the gate ---- */
+
+struct gate {
+	struct store base;
+	struct line *line;
+};
+
+const char *fault_name(enum fault fault)
+{
+	static const char *const names[] = {[FAULT_NONE] = "none",
+					    [FAULT_REFUSED] = "refused",
+					    [FAULT_FAILED] = "failed",
+					    [FAULT_LOST] = "lost",
+					    [FAULT_REPEATED] = "repeated",
+					    [FAULT_LATE] = "late",
+					    [FAULT_KILL] = "kill before",
+					    [FAULT_KILL_AFTER] = "kill after",
+					    [FAULT_KILL_LATE] = "kill, and late"};
+	return names[fault];
+}
+
+void line_arm(struct line *l, enum fault fault, unsigned int at, const char *key, bool all)
+{
+	l->fault = fault;
+	l->at = at;
+	l->key = key;
+	l->all = all;
+	l->n = 0;
+	l->hit = false;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	const size_t n = strlen(text), k = strlen(end);
+	return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* A request that does not change anything cannot be late. */
+static enum fault without_effect(enum fault fault)
+{
+	if (fault == FAULT_LATE || fault == FAULT_LOST || fault == FAULT_REPEATED)
+		return FAULT_FAILED;
+	return fault == FAULT_KILL_LATE ? FAULT_KILL : fault;
+}
+
+/* The fault of a request. other: the second key of a move, or NULL. */
+static enum fault fault_of(struct line *l, bool changes, const char *key, const char *other)
+{
+	if (!l->fault || l->hit || !(l->all || changes))
+		return FAULT_NONE;
+	if (l->key && !ends_with(key, l->key) && !(other && ends_with(other, l->key)))
+		return FAULT_NONE;
+	if (++l->n != l->at)
+		return FAULT_NONE;
+	l->hit = true;
+	if (l->fault == FAULT_REPEATED && !l->repeats)
+		return changes ? FAULT_LOST : FAULT_FAILED;
+	return changes ? l->fault : without_effect(l->fault);
+}
+
+static void note_request(struct line *l, const struct store_request *req, enum fault fault)
+{
+	const struct store_cond *c = &req->cond;
+	scheduler_note(l->scheduler, "engine %u:     %s %s%s%s%s%s", l->engine,
+		       store_op_name(req->op), req->key,
+		       c->if_none_match ? " if absent"
+		       : c->if_match	? " if "
+					: "",
+		       c->if_match ? c->if_match : "", fault ? "; fault: " : "",
+		       fault ? fault_name(fault) : "");
+}
+
+static void kill_engine(struct line *l)
+{
+	l->dead = true;
+	l->kill(l->ctx);
+}
+
+/* Carries the request out, and takes the answer over. repeats: as store/retry does if an answer is
+ * lost. Its thread would work beside the actor, and the order would not follow from the seed. */
+static void carry_out(struct line *l, struct store_request *req, bool repeats)
+{
+	struct scheduler *s = l->scheduler;
+	struct store_request *own = store_request_new(s->bucket, req->op);
+	copy_request(own, req);
+	store_run(s->bucket, own);
+	if (repeats) {
+		store_request_reset(own, req->op);
+		copy_request(own, req);
+		own->cond.retried = true;
+		store_run(s->bucket, own);
+		own->answer.repeated = true;
+	}
+	if (own->answer.state == STORE_UNKNOWN && (req->op == STORE_PUT || req->op == STORE_DELETE))
+		scheduler_note(s, "engine %u:       answer: %s", l->engine, own->answer.err.msg);
+	req->answer = own->answer;
+	own->answer = (struct store_answer){0};
+	store_request_free(own);
+}
+
+static bool is_carried_out(enum fault fault)
+{
+	return fault == FAULT_NONE || fault == FAULT_LOST || fault == FAULT_REPEATED ||
+	       fault == FAULT_KILL_AFTER;
+}
+
+static int code_of(enum fault fault)
+{
+	return fault == FAULT_REFUSED ? -EACCES : -EIO;
+}
+
+static void submit(struct store *store, struct store_request *req)
+{
+	struct line *l = ((struct gate *)store)->line;
+	struct scheduler *s = l->scheduler;
+	if (!l->dead)
+		scheduler_step(s, l->engine);
+	if (l->dead) {
+		store_fail(store, req, -EIO, "%s: the engine was killed", req->key);
+		return;
+	}
+	const bool changes = req->op == STORE_PUT || req->op == STORE_DELETE;
+	const enum fault fault = fault_of(l, changes, req->key, NULL);
+	note_request(l, req, fault);
+	if (fault == FAULT_LATE || fault == FAULT_KILL_LATE)
+		add_late(s, l->engine, req);
+	if (is_carried_out(fault))
+		carry_out(l, req, fault == FAULT_REPEATED);
+	if (fault >= FAULT_KILL)
+		kill_engine(l);
+	if (fault && fault != FAULT_REPEATED)
+		store_fail(store, req, code_of(fault), "%s: %s by the simulation", req->key,
+			   fault_name(fault));
+	else if (req->answer.state == STORE_UNKNOWN)
+		store_fail(store, req, req->answer.err.code, NULL);
+	else
+		store_complete(store, req);
+}
+
+/* A move has no answer that could be late, and is not repeated. */
+static enum fault fault_of_move(struct line *l, const char *from, const char *to)
+{
+	const enum fault fault = fault_of(l, true, from, to);
+	return fault == FAULT_REPEATED ? FAULT_LOST
+	       : fault == FAULT_LOST   ? fault
+				       : without_effect(fault);
+}
+
+static int move(struct store *store, const char *from, const char *from_version, const char *to,
+		const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	struct line *l = ((struct gate *)store)->line;
+	struct scheduler *s = l->scheduler;
+	int rc = 0;
+	if (!l->dead)
+		scheduler_step(s, l->engine);
+	if (l->dead)
+		return err_set(err, -EIO, "%s: the engine was killed", from);
+	const enum fault fault = fault_of_move(l, from, to);
+	if (is_carried_out(fault))
+		rc = store_move(s->bucket, from, from_version, to, cond, meta, err);
+	if (rc != -EOPNOTSUPP)
+		scheduler_note(s, "engine %u:     move %s %s: %d %s", l->engine, from, to, rc,
+			       fault ? fault_name(fault) : "");
+	if (fault >= FAULT_KILL)
+		kill_engine(l);
+	return fault ? err_set(err, code_of(fault), "%s: %s by the simulation", from,
+			       fault_name(fault))
+		     : rc;
+}
+
+static enum store_marks keeps_marks(struct store *store)
+{
+	return store_keeps_marks(((struct gate *)store)->line->scheduler->bucket);
+}
+
+static void free_gate(struct store *store)
+{
+	free(store);
+}
+
+struct store *gate_new(struct line *line, const struct env *env, struct err *err)
+{
+	static const struct store_ops ops = {.name = "gate",
+					     .submit = submit,
+					     .keeps_marks = keeps_marks,
+					     .move = move,
+					     .free = free_gate};
+	struct gate *g = calloc(1, sizeof(*g));
+	if (!g) {
+		err_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	store_init(&g->base, &ops, env, 0);
+	g->line = line;
+	return &g->base;
+}

@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See history.h: runs a history. Each actor uses only its own engine and its own operations. */
+#include "history.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hsmount/engine.h>
+
+enum {
+	STATUS = 20, /* offset of the status in the superblock: 1 while a library has it open */
+	FILE_MAX = 1 << 20,
+	SETTLE_ROUNDS = 2,
+	SETTLE_SECONDS = 4000, /* more than an hour */
+	DEAD_STEPS = 60,       /* of other engines until a killed one is there again */
+};
+#define SECOND UINT64_C(1000000000)
+
+const char *const history_names[NAMES_MAX] = {"f1/a.h5", "f1/b.h5", "f2/a.h5",
+					      "f2/c.h5", "f1/d.h5", "f3/e.h5"};
+
+struct actor {
+	struct history *h;
+	unsigned int engine;
+	const uint8_t *file;
+	size_t n;
+};
+
+uint64_t history_tag(unsigned int op)
+{
+	uint64_t tag = 0;
+	/* Two tags differ in each byte, so all bytes are written that replace one by another. */
+	for (unsigned int i = 0; i < 8; i++)
+		tag = tag << 8 | ((op + 1 + 29 * i) & 0xff);
+	return tag;
+}
+
+void history_text(const struct op *op, char *text, size_t size)
+{
+	static const char *const kinds[] = {"create", "change", "remove",  "rename", "mkdir",
+					    "read",   "wait",	"restart", "drop",   "kill"};
+	static const char *const changes[] = {
+		"count",      "tag",	"cell", "x0",	 "x1",		 "grow", "grow equal",
+		"grow empty", "shrink", "link", "spare", "unlink spare", "two"};
+	static const char *const results[] = {"no effect", "done", "refused", "maybe"};
+	char what[96] = "", fault[48] = "";
+	if (op->kind == OP_RENAME)
+		snprintf(what, sizeof(what), "%s %s", history_names[op->name],
+			 history_names[op->to]);
+	else if (op->kind == OP_CHANGE)
+		snprintf(what, sizeof(what), "%s %s", history_names[op->name], changes[op->change]);
+	else if (op->kind <= OP_READ)
+		snprintf(what, sizeof(what), "%s", history_names[op->name]);
+	if (op->hit)
+		snprintf(fault, sizeof(fault), " fault \"%s\" at request %u,",
+			 fault_name(op->fault), op->at);
+	snprintf(text, size, "engine %u: %s %s:%s %s (%d)", op->engine, kinds[op->kind], what,
+		 fault, results[op->status], op->rc);
+}
+
+/* ---- files ---- */
+
+static void bytes_set(struct op *op, uint64_t *v, unsigned int n, uint64_t to)
+{
+	for (unsigned int i = 0; i < n; i++)
+		v[i] = to;
+}
+
+/* Returns false if the change is not possible. */
+static bool decide(struct op *op, uint64_t tag)
+{
+	struct content *c = &op->after;
+	const uint64_t rows = op->before.nrows;
+	*c = op->before;
+	switch (op->change) {
+	case CHANGE_COUNT:
+		c->count++;
+		return true;
+	case CHANGE_TWO:
+		bytes_set(op, c->x + CONTENT_CHUNK, CONTENT_CHUNK, tag);
+		c->tag = tag;
+		return true;
+	case CHANGE_TAG:
+		c->tag = tag;
+		return true;
+	case CHANGE_CELL:
+		c->x[0]++;
+		return true;
+	case CHANGE_X0:
+		bytes_set(op, c->x + 1, CONTENT_CHUNK - 1, tag);
+		return true;
+	case CHANGE_X1:
+		bytes_set(op, c->x + CONTENT_CHUNK, CONTENT_CHUNK, tag);
+		return true;
+	case CHANGE_LINK:
+		c->links ^= 1u << (tag % CONTENT_LINKS);
+		return true;
+	case CHANGE_SPARE:
+		bytes_set(op, c->spare, CONTENT_CHUNK, tag);
+		return c->has_spare;
+	case CHANGE_UNLINK:
+		op->after.has_spare = false;
+		return op->before.has_spare;
+	case CHANGE_SHRINK:
+		c->nrows -= CONTENT_CHUNK;
+		return rows > CONTENT_CHUNK;
+	default:
+		break;
+	}
+	if (rows + CONTENT_CHUNK > CONTENT_ROWS)
+		return false;
+	c->nrows += CONTENT_CHUNK;
+	bytes_set(op, c->rows + rows, CONTENT_CHUNK,
+		  op->change == CHANGE_GROW	    ? tag
+		  : op->change == CHANGE_GROW_EQUAL ? rows
+						    : 0);
+	return true;
+}
+
+static int write_at(struct engine_file *f, uint64_t at, const uint8_t *bytes, size_t n,
+		    struct err *err)
+{
+	const ssize_t done = engine_pwrite(f, bytes, n, at, err);
+	return done < 0 ? (int)done : 0;
+}
+
+/* Writes the bytes that differ. */
+static int write_changes(struct engine_file *f, const uint8_t *old, size_t nold, const uint8_t *new,
+			 size_t n, struct err *err)
+{
+	int rc = 0;
+	for (size_t at = 0; !rc && at < n;) {
+		size_t end = at;
+		while (end < n && (end >= nold || old[end] != new[end]))
+			end++;
+		if (end > at)
+			rc = write_at(f, at, new + at, end - at, err);
+		at = end + 1;
+	}
+	return rc;
+}
+
+static int write_status(struct engine_file *f, uint8_t status, struct err *err)
+{
+	return write_at(f, STATUS, &status, 1, err);
+}
+
+static void take_steps(struct actor *a, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		scheduler_step(&a->h->world.scheduler, a->engine);
+}
+
+/* ---- operations ---- */
+
+static struct engine *engine_of(const struct actor *a)
+{
+	return a->h->boxes[a->engine].engine;
+}
+
+static uint64_t moment(struct actor *a)
+{
+	return scheduler_moment(&a->h->world.scheduler);
+}
+
+static int create(struct actor *a, struct op *op, struct err *err)
+{
+	struct engine_file *f;
+	struct content template;
+	size_t n = a->n;
+	content_init(&op->after, op->uid);
+	uint8_t *bytes = malloc(n + CONTENT_GROWTH);
+	memcpy(bytes, a->file, n);
+	int rc = content_read(bytes, n, &template, err);
+	if (!rc)
+		rc = content_change(bytes, &n, &template, &op->after, err);
+	if (rc)
+		abort();
+	rc = engine_open_write(engine_of(a), history_names[op->name],
+			       ENGINE_CREATE | ENGINE_TRUNCATE, &f, err);
+	op->opened = moment(a);
+	op->was_open = !rc;
+	if (!rc) {
+		rc = write_at(f, 0, bytes, n, err);
+		take_steps(a, op->waits);
+		op->closes = moment(a);
+		if (!rc)
+			rc = engine_flush(f, err);
+		engine_file_close(f);
+	}
+	free(bytes);
+	return rc;
+}
+
+/* Reads the file, and changes it in memory: old and new are buffers of FILE_MAX bytes. */
+static int prepare(struct engine_file *f, struct op *op, uint64_t tag, uint8_t *old, size_t *nold,
+		   uint8_t *new, size_t *n, struct err *err)
+{
+	const ssize_t got = engine_pread(f, old, FILE_MAX - CONTENT_GROWTH, 0, NULL, err);
+	if (got < 0)
+		return (int)got;
+	*nold = *n = (size_t)got;
+	memcpy(new, old, *nold);
+	int rc = content_read(old, *nold, &op->before, err);
+	op->uid = op->before.uid;
+	if (!rc && !decide(op, tag))
+		rc = err_set(err, -ENODATA, "the file has not what is to be changed");
+	return rc ? rc : content_change(new, n, &op->before, &op->after, err);
+}
+
+static void run_op(struct actor *a, struct op *op);
+
+static bool has_inside(const struct history *h, const struct op *op)
+{
+	const struct op *next = op + 1;
+	return next < h->ops + h->nops && next->inside;
+}
+
+static int change_file(struct actor *a, struct op *op, struct engine_file *f, uint64_t tag,
+		       struct err *err)
+{
+	uint8_t *old = malloc(FILE_MAX), *new = malloc(FILE_MAX);
+	size_t nold = 0, n = 0;
+	int rc = prepare(f, op, tag, old, &nold, new, &n, err);
+	op->was_open = !rc;
+	op->opened = moment(a);
+	if (!rc)
+		rc = write_status(f, 1, err);
+	if (!rc)
+		rc = write_changes(f, old, nold, new, n, err);
+	if (!rc)
+		rc = write_status(f, 0, err);
+	free(old);
+	free(new);
+	if (rc)
+		return rc;
+	take_steps(a, op->waits);
+	if (has_inside(a->h, op))
+		run_op(a, op + 1);
+	line_arm(&a->h->boxes[a->engine].line, op->fault, op->at, op->on, op->all);
+	op->closes = moment(a);
+	return engine_flush(f, err);
+}
+
+static int change(struct actor *a, struct op *op, struct err *err)
+{
+	struct engine_file *f;
+	int rc = engine_open_write(engine_of(a), history_names[op->name], 0, &f, err);
+	if (rc)
+		return rc;
+	rc = change_file(a, op, f, history_tag((unsigned int)(op - a->h->ops)), err);
+	engine_file_close(f);
+	return rc;
+}
+
+static int read_file(struct actor *a, struct op *op, struct err *err)
+{
+	struct engine_file *f;
+	uint8_t *bytes = malloc(FILE_MAX);
+	int rc = engine_file_open(engine_of(a), history_names[op->name], &f, err);
+	if (!rc) {
+		const ssize_t n = engine_pread(f, bytes, FILE_MAX, 0, NULL, err);
+		rc = n < 0 ? (int)n : content_read(bytes, (size_t)n, &op->before, err);
+		engine_file_close(f);
+	}
+	free(bytes);
+	return rc;
+}
+
+void history_dir(const struct op *op, char path[static HISTORY_DIR])
+{
+	snprintf(path, HISTORY_DIR, "f%u/dir%u", 1 + op->name % 2, op->name);
+}
+
+static int make_dir(struct actor *a, const struct op *op, struct err *err)
+{
+	char path[HISTORY_DIR];
+	history_dir(op, path);
+	return engine_mkdir(engine_of(a), path, err);
+}
+
+static void wait_seconds(struct actor *a, unsigned int seconds)
+{
+	a->h->world.scheduler.now_ns += seconds * SECOND;
+	box_collect(&a->h->boxes[a->engine]);
+}
+
+static int carry_out(struct actor *a, struct op *op, struct err *err)
+{
+	struct box *b = &a->h->boxes[a->engine];
+	struct engine *e = b->engine;
+	const char *name = history_names[op->name];
+	switch (op->kind) {
+	case OP_CREATE:
+		return create(a, op, err);
+	case OP_CHANGE:
+		return change(a, op, err);
+	case OP_REMOVE:
+		return engine_unlink(e, name, err);
+	case OP_RENAME:
+		return engine_rename(e, name, history_names[op->to], 0, err);
+	case OP_MKDIR:
+		return make_dir(a, op, err);
+	case OP_READ:
+		return read_file(a, op, err);
+	case OP_WAIT:
+		wait_seconds(a, op->waits);
+		return 0;
+	case OP_RESTART:
+		box_restart(b);
+		return 0;
+	case OP_DROP:
+		box_drop(b);
+		return 0;
+	default:
+		box_kill(b);
+		return 0;
+	}
+}
+
+/* ---- results ---- */
+
+static bool has_draft(const struct op *op)
+{
+	return op->was_open && (op->kind == OP_CREATE || op->kind == OP_CHANGE);
+}
+
+/* An error of these is an answer: nothing has happened. A rename may have half happened. */
+static bool is_refusal(const struct op *op)
+{
+	return op->rc == -ESTALE || op->rc == -EEXIST || op->rc == -EBUSY || op->rc == -ENOENT ||
+	       op->rc == -EISDIR || op->rc == -ENOTDIR;
+}
+
+static enum op_status status_of(const struct op *op)
+{
+	const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
+	if (op->rc == 0 && !op->hit)
+		return OP_DONE;
+	if (writes && !op->was_open)
+		return OP_NONE;
+	if (op->kind == OP_READ)
+		return OP_NONE;
+	if (op->rc == 0)
+		return OP_DONE;
+	/* The new name may be there. */
+	if (op->kind == OP_RENAME && (op->rc == -ESTALE || op->rc == -EBUSY))
+		return OP_MAYBE;
+	return !op->hit && is_refusal(op) ? OP_REFUSED : OP_MAYBE;
+}
+
+/* Whether the next operation of the engine drops what is in the journal. */
+static bool is_dropped_next(const struct actor *a, const struct op *op)
+{
+	const struct op *end = a->h->ops + a->h->nops;
+	while (++op < end)
+		if (op->engine == a->engine)
+			return op->kind == OP_DROP;
+	return false;
+}
+
+/* The engine keeps a draft of what has failed under the name, and following operations would deal
+ * with that. So it is opened again; then the draft is committed, or waits in the journal. */
+static void settle_engine(struct actor *a, struct op *op)
+{
+	struct box *b = &a->h->boxes[a->engine];
+	if (is_dropped_next(a, op))
+		return;
+	if (b->line.dead) {
+		b->line.fault = FAULT_NONE;
+		take_steps(a, rng_below(&b->random, DEAD_STEPS));
+		box_revive(b);
+	} else if (op->status == OP_MAYBE && has_draft(op)) {
+		b->line.fault = FAULT_NONE;
+		box_restart(b);
+	}
+}
+
+static void note_op(struct actor *a, const struct op *op, const char *when, const struct err *err)
+{
+	char text[256];
+	history_text(op, text, sizeof(text));
+	scheduler_note(&a->h->world.scheduler, "%s %s %s", text, when, err->msg);
+}
+
+static void run_op(struct actor *a, struct op *op)
+{
+	struct box *b = &a->h->boxes[a->engine];
+	struct err err = ERR_INIT;
+	note_op(a, op, "begins", &err);
+	op->begin = moment(a);
+	op->uid = op->kind == OP_CREATE ? history_tag((unsigned int)(op - a->h->ops)) : 0;
+	line_arm(&b->line, op->fault, op->at, op->on, op->all);
+	op->rc = carry_out(a, op, &err);
+	op->hit = b->line.hit;
+	op->end = moment(a);
+	/* A killed engine has answered nobody. */
+	if (b->line.dead && op->kind < OP_READ && !op->rc)
+		op->rc = -EIO;
+	op->status = status_of(op);
+	note_op(a, op, "ends", &err);
+	if (op->inside)
+		return;
+	settle_engine(a, op);
+	if (!b->line.dead)
+		box_collect(b);
+	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
+}
+
+static void *act(void *arg)
+{
+	struct actor *a = arg;
+	struct history *h = a->h;
+	scheduler_enter(&h->world.scheduler, a->engine);
+	for (unsigned int i = 0; i < h->nops; i++) {
+		if (h->ops[i].engine != a->engine || h->ops[i].inside)
+			continue;
+		const unsigned int follows = h->ops[i].follows;
+		while (follows && !h->ops[follows - 1].end)
+			scheduler_step(&h->world.scheduler, a->engine);
+		run_op(a, &h->ops[i]);
+		scheduler_step(&h->world.scheduler, a->engine);
+	}
+	scheduler_leave(&h->world.scheduler, a->engine);
+	return NULL;
+}
+
+/* ---- a history ---- */
+
+/* Folders, and the files that exist at first. */
+static void set_up(struct history *h, const uint8_t *file, size_t n)
+{
+	struct actor a = {.h = h, .file = file, .n = n};
+	struct err err = ERR_INIT;
+	for (unsigned int i = 1; i <= 3; i++) {
+		char name[8];
+		snprintf(name, sizeof(name), "f%u", i);
+		if (engine_mkdir(engine_of(&a), name, &err))
+			abort();
+	}
+	for (unsigned int i = 0; i < NAMES_MAX; i++) {
+		struct op op = {.kind = OP_CREATE, .name = i, .uid = history_tag(OPS_MAX + i)};
+		if (!(h->present & 1u << i))
+			continue;
+		h->first[i] = op.uid;
+		if (create(&a, &op, &err)) {
+			fprintf(stderr, "the first file cannot be made: %s\n", err.msg);
+			abort();
+		}
+	}
+	h->world.scheduler.now_ns += 10 * SECOND;
+}
+
+static void run_actors(struct history *h, const uint8_t *file, size_t n)
+{
+	struct actor actors[ENGINES_MAX];
+	pthread_t threads[ENGINES_MAX];
+	for (unsigned int i = 0; i < h->engines; i++) {
+		actors[i] = (struct actor){.h = h, .engine = i, .file = file, .n = n};
+		if (pthread_create(&threads[i], NULL, act, &actors[i]))
+			abort();
+	}
+	scheduler_begin(&h->world.scheduler, h->engines, h->switches);
+	for (unsigned int i = 0; i < h->engines; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* All engines recover, and delete their garbage. */
+static void settle(struct history *h)
+{
+	struct scheduler *s = &h->world.scheduler;
+	for (unsigned int round = 0; round < SETTLE_ROUNDS; round++) {
+		for (unsigned int i = 0; i < h->engines; i++) {
+			scheduler_note(s, "engine %u: restart at the end", i);
+			box_restart(&h->boxes[i]);
+			s->now_ns += SETTLE_SECONDS * SECOND;
+			box_collect(&h->boxes[i]);
+		}
+		scheduler_deliver(s);
+	}
+	for (unsigned int i = 0; i < h->engines; i++)
+		box_release(&h->boxes[i]);
+}
+
+void history_run(struct history *h, const uint8_t *file, size_t n, struct log *log, bool trace)
+{
+	world_init(&h->world, h->order, h->lacks, log);
+	h->world.repeats = h->repeats;
+	h->world.scheduler.quiet = !trace;
+	for (unsigned int i = 0; i < h->engines; i++)
+		box_init(&h->boxes[i], &h->world, i, h->seed, false);
+	set_up(h, file, n);
+	run_actors(h, file, n);
+	if (h->seed % 2)
+		scheduler_deliver(&h->world.scheduler);
+	settle(h);
+}
+
+void history_release(struct history *h)
+{
+	world_release(&h->world);
+}
+
+/* ---- from a seed ---- */
+
+static enum fault fault_from(struct rng *r)
+{
+	return (enum fault)(1 + rng_below(r, FAULTS - 1));
+}
+
+static enum op_kind kind_from(struct rng *r)
+{
+	static const struct {
+		enum op_kind kind;
+		unsigned int weight;
+	} table[] = {{OP_CREATE, 5}, {OP_CHANGE, 9}, {OP_REMOVE, 4},  {OP_RENAME, 7}, {OP_MKDIR, 1},
+		     {OP_READ, 1},   {OP_WAIT, 2},   {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1}};
+	unsigned int at = rng_below(r, 32);
+	for (unsigned int i = 0;; i++) {
+		if (at < table[i].weight)
+			return table[i].kind;
+		at -= table[i].weight;
+	}
+}
+
+static void make_op(struct history *h, struct op *op, struct rng *r)
+{
+	const unsigned int names = 2 + (unsigned int)(h->seed % 3);
+	*op = (struct op){
+		.kind = kind_from(r),
+		.engine = rng_below(r, h->engines),
+		.name = rng_below(r, names),
+		.change = (enum change_kind)rng_below(r, CHANGE_KINDS),
+		.waits = rng_once_in(r, 2) ? 0 : 1 + rng_below(r, 12),
+	};
+	do {
+		op->to = rng_below(r, names);
+	} while (op->to == op->name);
+	if (op->kind == OP_WAIT)
+		op->waits = rng_once_in(r, 2) ? 2 : 35;
+	if (h->quiet) {
+		op->kind = op->kind == OP_KILL ? OP_RESTART : op->kind;
+	} else if (op->kind != OP_KILL && rng_once_in(r, 4)) {
+		op->fault = fault_from(r);
+		op->all = rng_once_in(r, 4);
+		op->at = 1 + rng_below(r, op->all || (op->kind == OP_CREATE && rng_once_in(r, 2))
+						  ? 16
+						  : 4);
+	}
+}
+
+/* Some changes are followed by a rename of the open file. */
+static void make_inside(struct history *h, struct rng *r)
+{
+	struct op *op = &h->ops[h->nops];
+	const unsigned int engine = op[-1].engine, name = op[-1].name;
+	if (op[-1].kind != OP_CHANGE || op[-1].inside || op[-1].fault || !rng_once_in(r, 6))
+		return;
+	make_op(h, op, r);
+	op->to = op->to == name ? op->name : op->to;
+	op->kind = OP_RENAME;
+	op->engine = engine;
+	op->name = name;
+	op->fault = FAULT_NONE;
+	op->inside = true;
+	if (op->to != op->name)
+		h->nops++;
+}
+
+/* Most are like S3; some can move objects, as a directory can. */
+void history_service(struct history *h, struct rng *r)
+{
+	h->repeats = !rng_once_in(r, 4);
+	h->lacks = h->repeats ? STORE_MEM_NO_MOVE : 0;
+	if (rng_once_in(r, 8))
+		h->lacks |= STORE_MEM_NO_DELETE_IF;
+	if (rng_once_in(r, 16))
+		h->lacks |= STORE_MEM_NO_MARKS;
+	if (rng_once_in(r, 24))
+		h->lacks |= STORE_MEM_NO_IF_MATCH | STORE_MEM_NO_IF_NONE_MATCH;
+}
+
+void history_make(struct history *h, uint64_t seed)
+{
+	static const unsigned int switches[] = {1, 2, 2, 4, 12};
+	struct rng r = rng_derive(seed, 2);
+	*h = (struct history){.seed = seed, .order = seed, .name = "random"};
+	h->engines = 2 + rng_below(&r, 2);
+	h->switches = switches[rng_below(&r, 5)];
+	h->present = 1 + rng_below(&r, 15);
+	h->quiet = rng_once_in(&r, 3);
+	history_service(h, &r);
+	const unsigned int nops = 4 + rng_below(&r, 9);
+	while (h->nops < nops) {
+		make_op(h, &h->ops[h->nops++], &r);
+		make_inside(h, &r);
+	}
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A history: what a few engines do with a few names, and what came of it. Each engine has an actor,
+ * a thread that carries out its operations one by one. Operations are made from a seed, or are
+ * those of a named history (scripts.c); then the seed decides only their interleaving.
+ */
+#ifndef SIM_HISTORY_H
+#define SIM_HISTORY_H
+
+#include "content.h"
+#include "engine_box.h"
+
+enum { NAMES_MAX = 6, OPS_MAX = 20 };
+
+/* Names are numbers in histories, from 0. */
+extern const char *const history_names[NAMES_MAX];
+
+enum op_kind {
+	OP_CREATE, /* a new file replaces what has the name */
+	OP_CHANGE, /* r+ */
+	OP_REMOVE,
+	OP_RENAME,
+	OP_MKDIR, /* of a folder of its own */
+	OP_READ,
+	OP_WAIT,    /* time passes, and garbage that is due is deleted */
+	OP_RESTART, /* unmount and mount */
+	OP_DROP,    /* a kill; what waits in the journal is dropped before the next mount */
+	OP_KILL,    /* while nothing is done */
+	OP_KINDS
+};
+
+enum change_kind {
+	CHANGE_COUNT,	   /* an attribute is incremented: equal bytes by two writers */
+	CHANGE_TAG,	   /* an attribute gets a value that no other operation has */
+	CHANGE_CELL,	   /* an element is incremented */
+	CHANGE_X0,	   /* the other elements of the same chunk get a value of their own */
+	CHANGE_X1,	   /* another chunk */
+	CHANGE_GROW,	   /* a new chunk */
+	CHANGE_GROW_EQUAL, /* a new chunk with the same bytes by all */
+	CHANGE_GROW_EMPTY, /* new rows that are not written */
+	CHANGE_SHRINK,
+	CHANGE_LINK,   /* a group is added, or removed */
+	CHANGE_SPARE,  /* a chunk of a dataset that others may remove */
+	CHANGE_UNLINK, /* this dataset is removed */
+	CHANGE_TWO,    /* a chunk and an attribute */
+	CHANGE_KINDS
+};
+
+enum op_status {
+	OP_NONE,    /* certainly without an effect */
+	OP_DONE,    /* acknowledged */
+	OP_REFUSED, /* another writer was faster; without an effect */
+	OP_MAYBE,   /* it failed, or its engine was killed */
+};
+
+struct op {
+	enum op_kind kind;
+	unsigned int engine;
+	unsigned int name, to; /* to: of OP_RENAME */
+	enum change_kind change;
+	enum fault fault;
+	unsigned int at; /* which request has the fault */
+	const char *on;	 /* see line_arm() */
+	bool all;	 /* see line_arm() */
+	/* It happens while the operation before, a change by the same engine, has the file open: a
+	 * rename of this file. */
+	bool inside;
+	unsigned int waits;   /* steps between the open and the close; OP_WAIT: seconds */
+	unsigned int follows; /* 0, or: it begins when operation follows - 1 has ended */
+	/* Filled in. */
+	enum op_status status;
+	bool was_open; /* the file was opened */
+	bool hit;      /* the fault has happened */
+	int rc;
+	/* Moments: the operation begins, the file is open, it begins to close, the operation ends.
+	 */
+	uint64_t begin, opened, closes, end;
+	uint64_t uid; /* of the file that it creates or changes */
+	struct content before, after;
+};
+
+struct history {
+	uint64_t seed;
+	uint64_t order;	  /* the seed of the order of requests */
+	const char *name; /* of a named history, or "random" */
+	unsigned int engines;
+	unsigned int switches; /* see struct scheduler */
+	unsigned int present;  /* bit i: the name i exists at first */
+	bool quiet;	       /* without faults */
+	/* The service: enum store_mem_lacks; and whether its requests are repeated, as those to S3.
+	 */
+	unsigned int lacks;
+	bool repeats;
+	struct op ops[OPS_MAX];
+	unsigned int nops;
+	/* Filled in. */
+	struct world world;
+	struct box boxes[ENGINES_MAX];
+	uint64_t first[NAMES_MAX]; /* uids of the files that exist at first; 0: none */
+};
+
+/* The value that only one operation writes; also the uid of a file that it creates. */
+uint64_t history_tag(unsigned int op);
+/* The folder that an OP_MKDIR makes. */
+enum { HISTORY_DIR = 32 };
+void history_dir(const struct op *op, char path[static HISTORY_DIR]);
+void history_text(const struct op *op, char *text, size_t size);
+
+/* Chooses the service. */
+void history_service(struct history *h, struct rng *r);
+/* Makes a history from its seed. */
+void history_make(struct history *h, uint64_t seed);
+/* ---- scripts.c ---- */
+
+unsigned int scripts_count(void);
+const char *scripts_name(unsigned int i);
+/* The i-th named history with a seed. */
+void scripts_make(struct history *h, unsigned int i, uint64_t seed);
+
+/* Runs it: afterwards all engines are closed, and everything that was late has arrived. file: a
+ * template. */
+void history_run(struct history *h, const uint8_t *file, size_t n, struct log *log, bool trace);
+void history_release(struct history *h);
+
+#endif

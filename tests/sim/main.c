@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs histories, and checks each with the oracle.
+ *
+ *   sim [--seed N] [--histories N] [--history NAME]
+ *
+ * The i-th history, from 0, has the seed N + i. With an even seed it is random; otherwise it is one
+ * of the named histories in turn. A history that fails is printed with its seed and its trace.
+ * `--histories 1 --seed N` replays it.
+ *
+ *   --history NAME  only this named history, or `random`
+ *   --brief         prints only the seeds of histories that fail
+ *   --trace         prints each history, and the log of its engines
+ *   --minimise      prints a smaller history that fails, too
+ *   --again         runs each history twice, and fails unless both traces are equal
+ *   --list          prints the names of the named histories
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "minimise.h"
+
+struct options {
+	uint64_t seed;
+	unsigned int histories;
+	const char *only; /* of the names */
+	bool trace, list, again, brief, smallest;
+};
+
+struct totals {
+	unsigned int histories, failed, unnamed, undecided, kills, hits;
+	unsigned int statuses[4];
+};
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: sim [--seed N] [--histories N] [--history NAME] [--brief] "
+			"[--trace] [--minimise] [--again] [--list]\n");
+	exit(2);
+}
+
+static struct options parse(int argc, char **argv)
+{
+	static const struct option table[] = {{"seed", required_argument, NULL, 's'},
+					      {"histories", required_argument, NULL, 'n'},
+					      {"history", required_argument, NULL, 'h'},
+					      {"trace", no_argument, NULL, 't'},
+					      {"list", no_argument, NULL, 'l'},
+					      {"again", no_argument, NULL, 'a'},
+					      {"brief", no_argument, NULL, 'b'},
+					      {"minimise", no_argument, NULL, 'm'},
+					      {NULL, 0, NULL, 0}};
+	struct options o = {.seed = 1, .histories = 500};
+	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+		if (c == 's')
+			o.seed = strtoull(optarg, NULL, 0);
+		else if (c == 'n')
+			o.histories = (unsigned int)strtoul(optarg, NULL, 0);
+		else if (c == 'h')
+			o.only = optarg;
+		else if (c == 't')
+			o.trace = true;
+		else if (c == 'l')
+			o.list = true;
+		else if (c == 'a')
+			o.again = true;
+		else if (c == 'b')
+			o.brief = true;
+		else if (c == 'm')
+			o.smallest = true;
+		else
+			usage();
+	}
+	return o;
+}
+
+/* False: --history does not name it. */
+static bool make(struct history *h, const struct options *o, uint64_t seed)
+{
+	const bool is_random = seed % 2 == 0;
+	const unsigned int script = (unsigned int)(seed / 2 % scripts_count());
+	if (!o->only && is_random) {
+		history_make(h, seed);
+		return true;
+	}
+	if (!o->only) {
+		scripts_make(h, script, seed);
+		return true;
+	}
+	for (unsigned int i = 0; i < scripts_count(); i++)
+		if (strcmp(scripts_name(i), o->only) == 0) {
+			scripts_make(h, i, seed);
+			return true;
+		}
+	if (strcmp(o->only, "random") != 0)
+		return false;
+	history_make(h, seed);
+	return true;
+}
+
+static void report(const struct history *h, const struct model_result *r)
+{
+	printf("history %llu (%s) fails:\n%s", (unsigned long long)h->seed, h->name,
+	       str_text(&r->faults));
+	printf("its service lacks %x%s; its operations:\n", h->lacks,
+	       h->repeats ? ", and requests are repeated" : "");
+	for (unsigned int i = 0; i < h->nops; i++) {
+		char text[256];
+		history_text(&h->ops[i], text, sizeof(text));
+		printf("  %2u [%llu, %llu] file %llx %s\n", i, (unsigned long long)h->ops[i].begin,
+		       (unsigned long long)h->ops[i].end, (unsigned long long)h->ops[i].uid, text);
+	}
+}
+
+static void count(struct totals *t, const struct history *h, const struct model_result *r)
+{
+	t->histories++;
+	t->failed += r->nfaults > 0;
+	t->unnamed += r->unnamed;
+	t->undecided += r->undecided;
+	for (unsigned int i = 0; i < h->engines; i++)
+		t->kills += h->boxes[i].kills;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		t->statuses[h->ops[i].status]++;
+		t->hits += h->ops[i].hit;
+	}
+}
+
+static void run_again(const struct options *o, const struct trial *t, struct history *h,
+		      struct log *log)
+{
+	struct model_result r;
+	if (o->smallest)
+		minimise(t, h);
+	trial_run(t, h, log, true, &r);
+	report(h, &r);
+	printf("its trace:\n%s", str_text(&h->world.scheduler.trace));
+	model_release(&r);
+	history_release(h);
+}
+
+/* Returns the hash of the trace. */
+static uint64_t run(const struct options *o, uint64_t seed, const struct trial *trial,
+		    struct log *log, struct totals *t)
+{
+	struct history *h = calloc(1, sizeof(*h)), *made = malloc(sizeof(*made));
+	struct model_result r;
+	if (!h || !made)
+		abort();
+	if (!make(h, o, seed))
+		usage();
+	*made = *h;
+	trial_run(trial, h, NULL, false, &r);
+	const uint64_t hash = h->world.scheduler.hash;
+	count(t, h, &r);
+	const bool fails = r.nfaults;
+	model_release(&r);
+	history_release(h);
+	if ((fails && !o->brief) || o->trace)
+		run_again(o, trial, made, log);
+	else if (fails)
+		printf("history %llu (%s) fails\n", (unsigned long long)seed, made->name);
+	free(h);
+	free(made);
+	return hash;
+}
+
+int main(int argc, char **argv)
+{
+	const struct options o = parse(argc, argv);
+	struct totals t = {0};
+	size_t n;
+	unsigned int differ = 0;
+	if (o.list) {
+		for (unsigned int i = 0; i < scripts_count(); i++)
+			printf("%s\n", scripts_name(i));
+		return 0;
+	}
+	uint8_t *file = content_template(&n);
+	const struct trial trial = {file, n};
+	struct log *log = o.trace ? log_new("sim", LOG_LEVEL_INFO) : NULL;
+	for (unsigned int i = 0; i < o.histories; i++) {
+		const uint64_t hash = run(&o, o.seed + i, &trial, log, &t);
+		struct totals ignored = {0};
+		if (o.again)
+			differ += hash != run(&o, o.seed + i, &trial, log, &ignored);
+	}
+	printf("%u histories, %u failed; operations: %u acknowledged, %u refused, %u uncertain, "
+	       "%u without effect; %u faults, %u kills; %u storages without a name; %u undecided\n",
+	       t.histories, t.failed, t.statuses[OP_DONE], t.statuses[OP_REFUSED],
+	       t.statuses[OP_MAYBE], t.statuses[OP_NONE], t.hits, t.kills, t.unnamed, t.undecided);
+	if (o.again)
+		printf("%u histories had another trace when they were repeated\n", differ);
+	log_free(log);
+	free(file);
+	return t.failed || differ || t.undecided ? 1 : 0;
+}

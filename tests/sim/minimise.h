@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes a history that fails smaller. */
+#ifndef SIM_MINIMISE_H
+#define SIM_MINIMISE_H
+
+#include "model.h"
+
+/* A history and what is needed to run it. */
+struct trial {
+	const uint8_t *file; /* the template */
+	size_t n;
+};
+
+/* Runs the history and checks it. Afterwards *h has the results; history_release() and
+ * model_release() follow. */
+void trial_run(const struct trial *t, struct history *h, struct log *log, bool trace,
+	       struct model_result *out);
+/* Leaves out operations, faults and waits as long as the history fails in one of a few orders of
+ * its requests. h: as it was made, before it runs. */
+void minimise(const struct trial *t, struct history *h);
+
+#endif

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See model.h: what the bucket has, and the checks of files. names.c checks the names. */
+#include "model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hsmount/check.h>
+
+#include "model_names.h"
+#include "store_calls.h"
+
+enum { FILE_MAX = 1 << 20, STORAGES_MAX = 256, PREFIX_LEN = 20 /* "db/", two numbers, a dash */ };
+
+void model_fault(struct model_result *r, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	str_addf(&r->faults, "  %s\n", text);
+	r->nfaults++;
+}
+
+void model_release(struct model_result *r)
+{
+	str_release(&r->faults);
+}
+
+/* ---- what the bucket has ---- */
+
+struct found {
+	struct history *h;
+	const struct model_gaps *gaps;
+	struct model_result *result;
+	struct engine *engine;
+	bool listed[NAMES_MAX], has[NAMES_MAX];
+	struct content content[NAMES_MAX];
+};
+
+struct folder {
+	struct found *found;
+	const char *path;
+};
+
+static int find_name(void *arg, const char *name, enum engine_kind kind)
+{
+	const struct folder *f = arg;
+	char path[128];
+	snprintf(path, sizeof(path), "%s/%s", f->path, name);
+	for (unsigned int i = 0; i < NAMES_MAX; i++) {
+		if (strcmp(path, history_names[i]) != 0)
+			continue;
+		f->found->listed[i] = true;
+		if (kind != ENGINE_DOMAIN)
+			model_fault(f->found->result, "%s is not a domain", path);
+		return 0;
+	}
+	if (kind != ENGINE_DIR)
+		model_fault(f->found->result, "%s: nobody has made it", path);
+	return 0;
+}
+
+static void list_names(struct found *f)
+{
+	static const char *const folders[] = {"f1", "f2", "f3"};
+	for (unsigned int i = 0; i < 3; i++) {
+		struct err err = ERR_INIT;
+		struct folder folder = {f, folders[i]};
+		if (engine_list(f->engine, folders[i], find_name, &folder, &err))
+			model_fault(f->result, "folder %s cannot be listed: %s", folders[i],
+				    err.msg);
+	}
+}
+
+static void read_name(struct found *f, unsigned int i)
+{
+	struct engine_file *file;
+	struct err err = ERR_INIT;
+	const char *name = history_names[i];
+	int rc = engine_file_open(f->engine, name, &file, &err);
+	if (rc == -ENOENT && !f->listed[i])
+		return;
+	f->has[i] = true;
+	if (!rc) {
+		uint8_t *bytes = malloc(FILE_MAX);
+		const ssize_t n = engine_pread(file, bytes, FILE_MAX, 0, NULL, &err);
+		rc = n < 0 ? (int)n : content_read(bytes, (size_t)n, &f->content[i], &err);
+		engine_file_close(file);
+		free(bytes);
+	}
+	if (rc)
+		model_fault(f->result, "%s is there and cannot be read: %s", name, err.msg);
+	else if (!f->listed[i])
+		model_fault(f->result, "%s can be read, and is not listed", name);
+}
+
+static int note_finding(void *arg, const struct engine_check_finding *finding)
+{
+	if (finding->severity == ENGINE_CHECK_ERROR || finding->severity == ENGINE_CHECK_UNCHECKED)
+		model_fault(arg, "check of %s: %s %s: %s", finding->path, finding->object,
+			    finding->key, finding->text);
+	return 0;
+}
+
+static int note_result(void *arg, const struct engine_check_result *result)
+{
+	return 0;
+}
+
+static void run_check(struct found *f)
+{
+	struct err err = ERR_INIT;
+	const struct engine_check_sink sink = {
+		.finding = note_finding, .result = note_result, .arg = f->result};
+	if (engine_check(f->engine, "", true, &sink, &err))
+		model_fault(f->result, "the check fails: %s", err.msg);
+}
+
+/* ---- storage ---- */
+
+struct storages {
+	char prefix[STORAGES_MAX][PREFIX_LEN + 1];
+	bool named[STORAGES_MAX];
+	unsigned int n;
+};
+
+static bool *storage_of(struct storages *s, const char *prefix, bool add)
+{
+	for (unsigned int i = 0; i < s->n; i++)
+		if (strncmp(s->prefix[i], prefix, PREFIX_LEN) == 0)
+			return &s->named[i];
+	if (!add || s->n == STORAGES_MAX)
+		return NULL;
+	memcpy(s->prefix[s->n], prefix, PREFIX_LEN);
+	return &s->named[s->n++];
+}
+
+/* Notes the storage to which a document leads. */
+static void note_document(struct history *h, struct storages *s, const char *key)
+{
+	struct call_result res;
+	char prefix[PREFIX_LEN + 1] = "db/";
+	if (call_get(h->world.bucket, key, 0, STORE_TO_END, 0, NULL, &res, NULL))
+		abort();
+	const char *root = memmem(res.body.data, res.body.len, "\"g-", 3);
+	if (root && (size_t)(root - (const char *)res.body.data) + 3 + 17 <= res.body.len) {
+		memcpy(prefix + 3, root + 3, 17);
+		bool *named = storage_of(s, prefix, false);
+		if (named)
+			*named = true;
+	}
+	bytes_release(&res.body);
+}
+
+static bool is_document(const char *key)
+{
+	static const char end[] = "/.domain.json";
+	const size_t n = strlen(key), k = sizeof(end) - 1;
+	return n > k && strcmp(key + n - k, end) == 0;
+}
+
+/* Counts the storages without a name. */
+static void count_storages(struct history *h, struct model_result *r)
+{
+	auto_page struct store_page page = {0};
+	struct storages *s = calloc(1, sizeof(*s));
+	if (call_list_all(h->world.bucket, "", false, UINT32_MAX, &page, NULL))
+		abort();
+	for (size_t i = 0; i < page.n; i++)
+		if (strncmp(page.items[i].key, "db/", 3) == 0)
+			storage_of(s, page.items[i].key, true);
+	for (size_t i = 0; i < page.n; i++)
+		if (is_document(page.items[i].key))
+			note_document(h, s, page.items[i].key);
+	for (unsigned int i = 0; i < s->n; i++) {
+		r->unnamed += !s->named[i];
+		if (!s->named[i])
+			scheduler_note(&h->world.scheduler, "storage without a name: %s",
+				       s->prefix[i]);
+	}
+	free(s);
+}
+
+/* Storage may stay if something has failed, if an engine was killed, because nobody knows then for
+ * an hour whether its last rename had ended, if a change met a removal, or if a file was refused:
+ * its draft in the journal can be dropped with the storage. */
+static bool may_leave_storage(const struct history *h)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if (op->hit || op->kind == OP_KILL || op->kind == OP_DROP ||
+		    op->status == OP_MAYBE ||
+		    ((op->kind == OP_CHANGE || op->kind == OP_CREATE) && op->status == OP_REFUSED))
+			return true;
+	}
+	return false;
+}
+
+/* ---- chains of changes ---- */
+
+struct edge {
+	uint64_t from, to;
+	bool must; /* acknowledged */
+	bool used;
+};
+
+struct chain {
+	struct edge edges[OPS_MAX];
+	unsigned int n;
+	uint64_t end;
+};
+
+static bool follow(struct chain *c, uint64_t at)
+{
+	bool all = at == c->end;
+	for (unsigned int i = 0; i < c->n; i++)
+		all = all && (c->edges[i].used || !c->edges[i].must);
+	if (all)
+		return true;
+	for (unsigned int i = 0; i < c->n; i++) {
+		struct edge *e = &c->edges[i];
+		if (e->used || e->from != at)
+			continue;
+		e->used = true;
+		if (follow(c, e->to))
+			return true;
+		e->used = false;
+	}
+	return false;
+}
+
+static bool is_change_of(const struct op *op, uint64_t uid)
+{
+	return op->kind == OP_CHANGE && op->uid == uid &&
+	       (op->status == OP_DONE || op->status == OP_MAYBE);
+}
+
+/* What an operation does to a part of a file. */
+static bool add_edge(struct chain *c, const struct op *op, uint64_t uid, enum content_part part)
+{
+	if (!is_change_of(op, uid))
+		return false;
+	const struct edge e = {.from = content_value(&op->before, part),
+			       .to = content_value(&op->after, part),
+			       .must = op->status == OP_DONE};
+	if (e.from != e.to)
+		c->edges[c->n++] = e;
+	return e.from != e.to;
+}
+
+/* ---- rows ---- */
+
+struct rows {
+	const struct history *h;
+	const struct content *end;
+	bool used[OPS_MAX];
+};
+
+static bool is_zero(const uint64_t *v)
+{
+	for (unsigned int i = 0; i < CONTENT_CHUNK; i++)
+		if (v[i])
+			return false;
+	return true;
+}
+
+/* What a change makes of a state. False: its program has not read this state. */
+static bool change_rows(const struct op *op, const struct content *state, struct content *out)
+{
+	*out = op->after;
+	if (op->before.nrows != state->nrows)
+		return false;
+	for (uint64_t i = 0; i < state->nrows; i += CONTENT_CHUNK) {
+		const uint64_t *seen = op->before.rows + i, *is = state->rows + i;
+		if (memcmp(seen, is, CONTENT_CHUNK * sizeof(*is)) == 0)
+			continue;
+		if (!is_zero(seen))
+			return false;
+		if (i < out->nrows)
+			memcpy(out->rows + i, is, CONTENT_CHUNK * sizeof(*is));
+	}
+	return true;
+}
+
+static bool follow_rows(struct rows *r, const struct content *state)
+{
+	bool all = content_value(state, PART_ROWS) == content_value(r->end, PART_ROWS);
+	for (unsigned int i = 0; i < r->h->nops && all; i++) {
+		const struct op *op = &r->h->ops[i];
+		all = r->used[i] || op->status != OP_DONE || !is_change_of(op, r->end->uid) ||
+		      op->before.nrows == op->after.nrows;
+	}
+	if (all)
+		return true;
+	for (unsigned int i = 0; i < r->h->nops; i++) {
+		const struct op *op = &r->h->ops[i];
+		struct content next;
+		if (r->used[i] || !is_change_of(op, r->end->uid) ||
+		    op->before.nrows == op->after.nrows || !change_rows(op, state, &next))
+			continue;
+		r->used[i] = true;
+		if (follow_rows(r, &next))
+			return true;
+		r->used[i] = false;
+	}
+	return false;
+}
+
+static void describe_part(char *text, size_t size, const struct content *c, enum content_part part)
+{
+	if (part == PART_ROOT)
+		snprintf(text, size, "count %llu, tag %llx, links %x", (unsigned long long)c->count,
+			 (unsigned long long)c->tag, c->links);
+	else if (part == PART_ROWS)
+		snprintf(text, size, "%llu rows, the last is %llx", (unsigned long long)c->nrows,
+			 (unsigned long long)c->rows[c->nrows ? c->nrows - 1 : 0]);
+	else
+		snprintf(text, size, "%llx %llx",
+			 (unsigned long long)(part == PART_X0	? c->x[0]
+					      : part == PART_X1 ? c->x[4]
+								: c->spare[0]),
+			 (unsigned long long)(part == PART_X0 ? c->x[1] : 0));
+}
+
+static void check_part(struct found *f, unsigned int name, enum content_part part)
+{
+	struct chain c = {.n = 0};
+	struct content first;
+	char text[128];
+	const uint64_t uid = f->content[name].uid;
+	content_init(&first, uid);
+	struct rows rows = {.h = f->h, .end = &f->content[name]};
+	c.end = content_value(&f->content[name], part);
+	for (unsigned int i = 0; i < f->h->nops; i++)
+		add_edge(&c, &f->h->ops[i], uid, part);
+	if (part == PART_ROWS ? f->gaps->no_marks || follow_rows(&rows, &first)
+			      : follow(&c, content_value(&first, part)))
+		return;
+	describe_part(text, sizeof(text), &f->content[name], part);
+	model_fault(f->result,
+		    "%s: %s (%s): no order of the changes leads there; an acknowledged change is "
+		    "lost, or a refused one is there",
+		    history_names[name], content_part_name(part), text);
+}
+
+/* The dataset was removed: an acknowledged change of it that began later is lost. */
+static void check_removed_spare(struct found *f, unsigned int name)
+{
+	const struct history *h = f->h;
+	const uint64_t uid = f->content[name].uid;
+	uint64_t removed = 0;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if (op->kind != OP_CHANGE || op->uid != uid || op->change != CHANGE_UNLINK)
+			continue;
+		if (op->status == OP_MAYBE)
+			removed = UINT64_MAX;
+		else if (op->status == OP_DONE && op->end > removed)
+			removed = op->end;
+	}
+	if (!removed)
+		model_fault(f->result, "%s: /g/spare is gone, and nobody has removed it",
+			    history_names[name]);
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if (op->kind == OP_CHANGE && op->uid == uid && op->change == CHANGE_SPARE &&
+		    op->status == OP_DONE && op->closes > removed)
+			model_fault(f->result,
+				    "%s: /g/spare was removed before the acknowledged change %u of "
+				    "it was stored",
+				    history_names[name], i);
+	}
+}
+
+static void check_spare(struct found *f, unsigned int name)
+{
+	const uint64_t uid = f->content[name].uid;
+	if (!f->content[name].has_spare) {
+		check_removed_spare(f, name);
+		return;
+	}
+	for (unsigned int i = 0; i < f->h->nops; i++) {
+		const struct op *op = &f->h->ops[i];
+		if (op->kind == OP_CHANGE && op->uid == uid && op->change == CHANGE_UNLINK &&
+		    op->status == OP_DONE)
+			model_fault(f->result, "%s: /g/spare is there, although it was removed",
+				    history_names[name]);
+	}
+	check_part(f, name, PART_SPARE);
+}
+
+static bool is_known(const struct history *h, uint64_t uid)
+{
+	for (unsigned int i = 0; i < NAMES_MAX; i++)
+		if (h->first[i] == uid)
+			return true;
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].kind == OP_CREATE && h->ops[i].uid == uid)
+			return true;
+	return false;
+}
+
+static void check_content(struct found *f, unsigned int name)
+{
+	if (!is_known(f->h, f->content[name].uid)) {
+		model_fault(f->result, "%s has a file that nobody has made", history_names[name]);
+		return;
+	}
+	if (f->gaps->plain_put)
+		return;
+	for (enum content_part part = 0; part < PART_SPARE; part++)
+		check_part(f, name, part);
+	check_spare(f, name);
+}
+
+/* ---- what was read meanwhile ---- */
+
+/* Whether the part had this value at some time. */
+static bool had_value(const struct history *h, const struct content *c, enum content_part part)
+{
+	const uint64_t value = content_value(c, part);
+	struct content first;
+	content_init(&first, c->uid);
+	bool found = content_value(&first, part) == value || (part == PART_SPARE && !c->has_spare);
+	for (unsigned int i = 0; i < h->nops && !found; i++)
+		found = h->ops[i].kind == OP_CHANGE && h->ops[i].uid == c->uid &&
+			content_value(&h->ops[i].after, part) == value;
+	return found;
+}
+
+static void check_reads(struct found *f)
+{
+	const struct history *h = f->h;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if (op->kind != OP_READ || op->status != OP_DONE)
+			continue;
+		if (!is_known(h, op->before.uid))
+			model_fault(f->result, "operation %u has read a file that nobody has made",
+				    i);
+		for (enum content_part part = 0; part < CONTENT_PARTS; part++)
+			if (!had_value(h, &op->before, part))
+				model_fault(f->result, "operation %u has read %s as it never was",
+					    i, content_part_name(part));
+	}
+}
+
+/* ---- what was refused ---- */
+
+static bool is_name_of_later(const struct history *h, unsigned int i)
+{
+	const struct op *op = &h->ops[i];
+	for (unsigned int k = 0; k < h->nops; k++) {
+		const struct op *o = &h->ops[k];
+		const bool same =
+			o->name == op->name || (o->kind == OP_RENAME && o->to == op->name);
+		if (o->begin > op->begin && o->engine == op->engine && same &&
+		    (o->kind == OP_CREATE || o->kind == OP_CHANGE || o->kind == OP_REMOVE ||
+		     o->kind == OP_RENAME))
+			return true;
+		if (o->begin > op->begin && o->engine == op->engine && o->kind == OP_DROP)
+			return true;
+	}
+	return false;
+}
+
+static bool is_stored(const struct found *f, uint64_t uid)
+{
+	for (unsigned int i = 0; i < NAMES_MAX; i++)
+		if (f->has[i] && f->content[i].uid == uid)
+			return true;
+	return false;
+}
+
+/* A file or a change that was refused is in the journal, unless a later operation of the same mount
+ * on the name has dropped it. */
+static void check_refused(struct found *f)
+{
+	struct history *h = f->h;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		const bool has_tag = op->kind == OP_CREATE ||
+				     (op->kind == OP_CHANGE &&
+				      (op->change == CHANGE_TAG || op->change == CHANGE_X0 ||
+				       op->change == CHANGE_X1 || op->change == CHANGE_TWO ||
+				       op->change == CHANGE_GROW || op->change == CHANGE_SPARE));
+		const bool stored = op->kind == OP_CREATE && is_stored(f, op->uid);
+		if (!has_tag || op->status != OP_REFUSED || is_name_of_later(h, i) || stored)
+			continue;
+		if (!box_journal_has(&h->boxes[op->engine], history_tag(i)))
+			model_fault(f->result,
+				    "operation %u was refused, and the journal does not have it",
+				    i);
+	}
+}
+
+static void check_dirs(struct found *f)
+{
+	for (unsigned int i = 0; i < f->h->nops; i++) {
+		const struct op *op = &f->h->ops[i];
+		struct engine_stat st;
+		char path[HISTORY_DIR];
+		if (op->kind != OP_MKDIR || op->status != OP_DONE)
+			continue;
+		history_dir(op, path);
+		if (engine_lookup(f->engine, path, &st, NULL) || st.kind != ENGINE_DIR)
+			model_fault(f->result, "the folder %s is not there", path);
+	}
+}
+
+/* ---- all ---- */
+
+struct model_gaps model_gaps_of(const struct history *h)
+{
+	return (struct model_gaps){
+		.plain_delete = h->lacks & STORE_MEM_NO_DELETE_IF,
+		.no_marks = h->lacks & STORE_MEM_NO_MARKS,
+		.plain_put = h->lacks & (STORE_MEM_NO_IF_MATCH | STORE_MEM_NO_IF_NONE_MATCH),
+	};
+}
+
+void model_check(struct history *h, const struct model_gaps *gaps, struct model_result *out)
+{
+	struct box b;
+	*out = (struct model_result){0};
+	struct found f = {.h = h, .gaps = gaps, .result = out};
+	box_init(&b, &h->world, ENGINES_MAX - 1, h->seed + 1, true);
+	f.engine = b.engine;
+	list_names(&f);
+	for (unsigned int i = 0; i < NAMES_MAX; i++)
+		read_name(&f, i);
+	if (!out->nfaults)
+		run_check(&f);
+	struct model_names names = {.h = h, .gaps = gaps, .result = out};
+	for (unsigned int i = 0; i < NAMES_MAX; i++) {
+		names.end[i] = f.has[i] ? f.content[i].uid : 0;
+		if (f.has[i] && f.content[i].uid)
+			check_content(&f, i);
+	}
+	if (!out->nfaults && !gaps->plain_put)
+		model_names_check(&names);
+	if (!gaps->plain_put) {
+		check_refused(&f);
+		check_reads(&f);
+	}
+	check_dirs(&f);
+	box_release(&b);
+	count_storages(h, out);
+	if (out->unnamed && !gaps->plain_delete && !gaps->plain_put && !may_leave_storage(h))
+		model_fault(out, "%u storages have no name", out->unnamed);
+}

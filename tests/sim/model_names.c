@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See model_names.h. A search over the states {what each name leads to, how far each operation is}.
+ * A step may happen when it has begun and no other step had to be done before that. States that
+ * were visited are kept in a hash table, so each is looked at once.
+ */
+#include "model_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATES_MAX = 1 << 20, STEPS_MAX = 5 };
+#define NEVER UINT64_MAX
+
+enum step_kind {
+	STEP_NONE,
+	STEP_SEE,     /* notes what the name leads to */
+	STEP_REPLACE, /* the name leads to a new file, if it still leads to what was seen */
+	STEP_ALIVE,   /* a name leads to the file */
+	STEP_REMOVE,  /* the name vanishes; it must exist */
+	STEP_DROP,    /* the name vanishes, if it still leads to what was seen */
+	STEP_LINK,    /* the new name leads to the file, too */
+	STEP_UNLINK,  /* the old name vanishes, if it still leads to that file */
+	STEP_CHECK,   /* it still leads to what was seen */
+	STEP_WIPE,    /* the name vanishes, whatever it leads to */
+};
+
+struct step {
+	enum step_kind kind;
+	uint64_t from, until; /* moments */
+	bool may;	      /* it may be left out, and all that follow */
+	bool skip;	      /* it alone may be left out */
+};
+
+struct plan {
+	struct step steps[STEPS_MAX + 1];
+	unsigned int name, to;
+	uint8_t uid;
+};
+
+/* Files are numbered from 1. */
+struct state {
+	uint8_t names[NAMES_MAX];
+	uint8_t done[OPS_MAX], seen[OPS_MAX];
+};
+
+struct search {
+	struct model_names *m;
+	struct plan plans[OPS_MAX];
+	unsigned int n;
+	uint64_t uids[OPS_MAX + NAMES_MAX + 1];
+	unsigned int nuids;
+	uint8_t end[NAMES_MAX];
+	struct state *visited;
+	unsigned int nvisited, room;
+	bool too_large;
+};
+
+static uint8_t number_of(struct search *s, uint64_t uid)
+{
+	if (!uid)
+		return 0;
+	for (unsigned int i = 1; i <= s->nuids; i++)
+		if (s->uids[i] == uid)
+			return (uint8_t)i;
+	s->uids[++s->nuids] = uid;
+	return (uint8_t)s->nuids;
+}
+
+/* ---- steps of operations ---- */
+
+static void add(struct plan *p, enum step_kind kind, uint64_t from, uint64_t until, bool may)
+{
+	unsigned int i = 0;
+	while (p->steps[i].kind)
+		i++;
+	p->steps[i] =
+		(struct step){.kind = kind, .from = from, .until = may ? NEVER : until, .may = may};
+}
+
+/* Whether the name may have lost its file while the operation ran. */
+static bool was_vacated(const struct history *h, const struct op *op)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *o = &h->ops[i];
+		if ((o->kind == OP_REMOVE || o->kind == OP_RENAME) && o->name == op->name &&
+		    o->begin < op->end && o->end > op->begin)
+			return true;
+	}
+	return false;
+}
+
+static void plan_change(struct search *s, struct plan *p, const struct op *op)
+{
+	/* The refusal counts for good only if the name has another file when the mount looks again
+	 * (JOURNAL.md, "Conflicts"). Otherwise the next mount repeats the commit. */
+	if (op->kind == OP_CREATE && op->status == OP_REFUSED && op->was_open &&
+	    was_vacated(s->m->h, op)) {
+		add(p, STEP_SEE, op->begin, op->opened, false);
+		add(p, STEP_REPLACE, op->end, NEVER, true);
+	}
+	if (op->kind == OP_CREATE && op->was_open && op->status != OP_REFUSED) {
+		add(p, STEP_SEE, op->begin, op->opened, false);
+		add(p, STEP_REPLACE, op->closes, op->end, op->status != OP_DONE);
+	} else if (op->kind == OP_CHANGE && op->status == OP_DONE) {
+		add(p, STEP_ALIVE, op->closes, op->end, false);
+	}
+}
+
+static void plan_name(struct search *s, struct plan *p, const struct op *op)
+{
+	const bool may = op->status == OP_MAYBE, plain = s->m->gaps->plain_delete;
+	if (op->kind == OP_REMOVE && (may || plain)) {
+		add(p, STEP_SEE, op->begin, op->end, may);
+		if (plain)
+			add(p, STEP_CHECK, op->begin, op->end, may);
+		add(p, plain ? STEP_WIPE : STEP_DROP, op->begin, op->end, may);
+	} else if (op->kind == OP_REMOVE) {
+		add(p, STEP_REMOVE, op->begin, op->end, false);
+	} else if (op->kind == OP_RENAME) {
+		/* An attempt that another program has disturbed is made once more. */
+		add(p, STEP_LINK, op->begin, op->end, may);
+		p->steps[0].skip = true;
+		add(p, STEP_LINK, op->begin, op->end, may);
+		if (plain)
+			add(p, STEP_CHECK, op->begin, op->end, may);
+		add(p, plain ? STEP_WIPE : STEP_UNLINK, op->begin, op->end, may);
+	}
+}
+
+static void make_plan(struct search *s, struct plan *p, const struct op *op)
+{
+	*p = (struct plan){.name = op->name, .to = op->to, .uid = number_of(s, op->uid)};
+	if (op->kind == OP_CREATE || op->kind == OP_CHANGE)
+		plan_change(s, p, op);
+	else if (op->status == OP_DONE || op->status == OP_MAYBE)
+		plan_name(s, p, op);
+}
+
+/* ---- the search ---- */
+
+/* Whether another mount may have finished the rename: it gives the file the same new name. */
+static bool has_twin(const struct search *s, unsigned int op)
+{
+	const struct op *o = &s->m->h->ops[op];
+	for (unsigned int i = 0; i < s->n; i++) {
+		const struct op *other = &s->m->h->ops[i];
+		if (i != op && other->kind == OP_RENAME && other->name == o->name &&
+		    other->to == o->to && other->begin < o->end && other->end > o->begin)
+			return true;
+	}
+	return false;
+}
+
+/* Does the step, or returns false if it is not possible. */
+static bool take(const struct search *search, unsigned int op, enum step_kind kind, struct state *s)
+{
+	const struct plan *p = &search->plans[op];
+	uint8_t *name = &s->names[p->name], *to = &s->names[p->to];
+	switch (kind) {
+	case STEP_SEE:
+		s->seen[op] = *name;
+		return true;
+	case STEP_REPLACE:
+		if (*name != s->seen[op])
+			return false;
+		*name = p->uid;
+		return true;
+	case STEP_ALIVE:
+		return memchr(s->names, p->uid, NAMES_MAX);
+	case STEP_REMOVE:
+		if (!*name)
+			return false;
+		*name = 0;
+		return true;
+	case STEP_DROP:
+		if (!*name || *name != s->seen[op])
+			return false;
+		*name = 0;
+		return true;
+	case STEP_LINK:
+		if (!*name)
+			return false;
+		s->seen[op] = *to = *name;
+		return true;
+	case STEP_CHECK:
+		return *name && *name == s->seen[op];
+	case STEP_WIPE:
+		*name = 0;
+		return true;
+	default:
+		if (*name != s->seen[op] && *to == s->seen[op] && has_twin(search, op))
+			return true;
+		if (!*name || *name != s->seen[op])
+			return false;
+		*name = 0;
+		return true;
+	}
+}
+
+static uint64_t hash_of(const struct state *s)
+{
+	const uint8_t *p = (const uint8_t *)s;
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	for (size_t i = 0; i < sizeof(*s); i++)
+		h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+	return h ^ (h >> 29);
+}
+
+/* Whether the state is new. Names are numbered from 1 in the table: an empty place has a zero in
+ * done[0], so that one is stored plus one. */
+static bool visit(struct search *s, const struct state *state)
+{
+	struct state key = *state;
+	key.done[0]++;
+	for (uint64_t i = hash_of(&key);; i++) {
+		struct state *at = &s->visited[i % s->room];
+		if (!at->done[0]) {
+			*at = key;
+			s->nvisited++;
+			s->too_large = s->nvisited >= s->room / 2;
+			return true;
+		}
+		if (memcmp(at, &key, sizeof(key)) == 0)
+			return false;
+	}
+}
+
+static const struct step *step_of(const struct search *s, const struct state *state, unsigned int i)
+{
+	return &s->plans[i].steps[state->done[i]];
+}
+
+/* The first moment at which a step that is not done must be done. */
+static uint64_t deadline(const struct search *s, const struct state *state)
+{
+	uint64_t first = NEVER;
+	for (unsigned int i = 0; i < s->n; i++) {
+		const struct step *step = step_of(s, state, i);
+		if (step->kind && !step->may && step->until < first)
+			first = step->until;
+	}
+	return first;
+}
+
+static bool search_from(struct search *s, const struct state *state)
+{
+	const uint64_t until = deadline(s, state);
+	if (until == NEVER && memcmp(state->names, s->end, sizeof(s->end)) == 0)
+		return true;
+	if (s->too_large || !visit(s, state))
+		return false;
+	for (unsigned int i = 0; i < s->n; i++) {
+		const struct step *step = step_of(s, state, i);
+		struct state next = *state;
+		if (!step->kind || step->from > until)
+			continue;
+		next.done[i]++;
+		if (step->skip && search_from(s, &next))
+			return true;
+		if (take(s, i, step->kind, &next) && search_from(s, &next))
+			return true;
+	}
+	return false;
+}
+
+static void report(struct model_names *m)
+{
+	char text[512];
+	size_t n = 0;
+	for (unsigned int i = 0; i < NAMES_MAX; i++)
+		if (m->end[i])
+			n += (size_t)snprintf(text + n, sizeof(text) - n, " %s has file %llx;",
+					      history_names[i], (unsigned long long)m->end[i]);
+	model_fault(m->result, "no order of the operations leads to these names:%s",
+		    n ? text : " none");
+}
+
+void model_names_check(struct model_names *m)
+{
+	const struct history *h = m->h;
+	struct search s = {.m = m, .n = h->nops, .room = STATES_MAX};
+	struct state first = {.names = {0}};
+	for (unsigned int i = 0; i < h->nops; i++)
+		make_plan(&s, &s.plans[i], &h->ops[i]);
+	for (unsigned int i = 0; i < NAMES_MAX; i++) {
+		first.names[i] = number_of(&s, h->first[i]);
+		s.end[i] = number_of(&s, m->end[i]);
+	}
+	s.visited = calloc(s.room, sizeof(*s.visited));
+	if (!s.visited)
+		abort();
+	if (!search_from(&s, &first)) {
+		if (s.too_large)
+			m->result->undecided++;
+		else
+			report(m);
+	}
+	free(s.visited);
+}

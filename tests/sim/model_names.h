@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of the oracle (model.h) that looks for an order of the operations on names. */
+#ifndef SIM_MODEL_NAMES_H
+#define SIM_MODEL_NAMES_H
+
+#include "model.h"
+
+struct model_names {
+	const struct history *h;
+	const struct model_gaps *gaps;
+	struct model_result *result;
+	uint64_t end[NAMES_MAX]; /* uids of the files that the names lead to; 0: none */
+};
+
+/* Reports a fault if there is none. */
+void model_names_check(struct model_names *m);
+void model_fault(struct model_result *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Named histories: interleavings that are known to be dangerous. The seed decides who is faster,
+ * and in some of them which request fails. Names: see history_names.
+ */
+#include "history.h"
+
+enum { F1_A, F1_B, F2_A, F2_C, F1_D, F3_E };
+enum { SLOW_STEPS = 60 };
+
+struct script {
+	const char *name;
+	unsigned int engines, present;
+	bool has_order; /* often each operation begins when the one before has ended */
+	struct op ops[OPS_MAX];
+};
+
+/* clang-format off */
+#define OP(kind_, e, n)	    .kind = kind_, .engine = e, .name = n
+#define CREATE(e, n)	    {OP(OP_CREATE, e, n)}
+#define REMOVE(e, n)	    {OP(OP_REMOVE, e, n)}
+#define MOVE(e, n, m)	    {OP(OP_RENAME, e, n), .to = m}
+#define MOVE_OPEN(e, n, m)  {OP(OP_RENAME, e, n), .to = m, .inside = true}
+#define CHANGE(e, n, what)  {OP(OP_CHANGE, e, n), .change = what}
+/* The seed decides how long it has the file open. */
+#define SLOW(e, n, what)    {OP(OP_CHANGE, e, n), .change = what, .waits = SLOW_STEPS}
+#define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
+#define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
+#define RESTART(e)	    {OP(OP_RESTART, e, 0)}
+#define DROP(e)		    {OP(OP_DROP, e, 0)}
+#define END		    {OP(OP_KINDS, 0, 0)}
+/* The request for the document of a name has a fault. */
+#define MOVE_FAULT(e, n, m, f, document) \
+	{OP(OP_RENAME, e, n), .to = m, .fault = f, .at = 1, .on = document "/.domain.json"}
+/* The second PUT or DELETE of a change has a fault. */
+#define CHANGE_FAULT(e, n, what, f) {OP(OP_CHANGE, e, n), .change = what, .fault = f, .at = 2}
+
+static const struct script scripts[] = {
+	{"a rename there and back", 2, 1, false, {
+		MOVE(0, F1_A, F2_C), MOVE(1, F2_C, F1_A), MOVE(0, F1_A, F2_C),
+		MOVE(1, F2_C, F1_A), END}},
+	{"rm beside a rename", 2, 1, false, {
+		MOVE(0, F1_A, F2_C), REMOVE(1, F1_A), REMOVE(1, F2_C), END}},
+	{"two renames of one file", 3, 1, false, {
+		MOVE(0, F1_A, F2_C), MOVE(1, F1_A, F1_B), MOVE(2, F1_A, F2_A), END}},
+	{"an old claim is met by a repeated mv", 2, 1, true, {
+		MOVE_FAULT(0, F1_A, F2_C, FAULT_REFUSED, "f1/a.h5"), MOVE(1, F1_A, F2_C),
+		MOVE(0, F1_A, F2_C), WAIT(1, 40), END}},
+	{"a PUT arrives after its time-out", 2, 1, true, {
+		MOVE_FAULT(0, F1_A, F2_C, FAULT_LATE, "f2/c.h5"), MOVE(0, F1_A, F1_B),
+		REMOVE(1, F1_B), WAIT(1, 40), END}},
+	{"a PUT arrives after the file was removed", 2, 1, true, {
+		MOVE_FAULT(0, F1_A, F2_C, FAULT_LATE, "f2/c.h5"), REMOVE(1, F1_A), WAIT(1, 40),
+		WAIT(0, 40), END}},
+	{"a DELETE arrives after its time-out", 2, 1, true, {
+		MOVE_FAULT(0, F1_A, F2_C, FAULT_LATE, "f1/a.h5"), MOVE(1, F2_C, F1_A),
+		MOVE(0, F1_A, F1_B), WAIT(1, 40), END}},
+	{"mkdir and cp beside a rename", 3, 1, false, {
+		MOVE(0, F1_A, F2_C), MKDIR(1, F1_A), CREATE(1, F2_C), CREATE(2, F1_A),
+		MKDIR(2, F1_B), END}},
+	{"a killed rename, then mv and rm of the old name", 2, 1, true, {
+		MOVE_FAULT(0, F1_A, F1_B, FAULT_KILL, "f1/a.h5"), MOVE(1, F1_B, F2_C),
+		REMOVE(1, F1_A), WAIT(1, 40), RESTART(1), END}},
+	{"a refused rename, then mv and rm of the old name", 2, 1, true, {
+		MOVE_FAULT(0, F1_A, F1_B, FAULT_REFUSED, "f1/a.h5"), MOVE(1, F1_B, F2_C),
+		REMOVE(1, F1_A), WAIT(1, 40), RESTART(1), END}},
+	{"a killed rename across folders, then mv and rm", 2, 1, true, {
+		MOVE_FAULT(0, F1_A, F2_C, FAULT_KILL, "f1/a.h5"), MOVE(1, F2_C, F3_E),
+		REMOVE(1, F1_A), WAIT(1, 40), RESTART(1), END}},
+	{"a refused rename across folders, then the old name moves", 2, 1, true, {
+		MOVE_FAULT(0, F1_A, F2_C, FAULT_REFUSED, "f1/a.h5"), MOVE(1, F1_A, F3_E),
+		REMOVE(1, F2_C), WAIT(1, 40), RESTART(1), END}},
+	{"a refused rename, the old name moves, the new one is replaced", 2, 1, true, {
+		MOVE_FAULT(0, F1_A, F1_B, FAULT_REFUSED, "f1/a.h5"), MOVE(1, F1_A, F2_A),
+		CREATE(1, F1_B), WAIT(1, 40), RESTART(1), END}},
+	{"two mounts rename over one name", 2, 7, false, {
+		MOVE(0, F1_A, F2_A), MOVE(1, F1_B, F2_A), END}},
+	{"two mounts create one file", 3, 0, false, {
+		CREATE(0, F1_A), CREATE(1, F1_A), CREATE(2, F1_A), REMOVE(0, F1_A), END}},
+	{"two mounts grow one dataset", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_GROW), SLOW(1, F1_A, CHANGE_GROW),
+		CHANGE(0, F1_A, CHANGE_GROW), CHANGE(1, F1_A, CHANGE_GROW_EMPTY), END}},
+	{"two mounts grow one dataset by equal bytes", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_GROW_EQUAL), SLOW(1, F1_A, CHANGE_GROW_EQUAL),
+		CHANGE(0, F1_A, CHANGE_GROW_EQUAL), CHANGE(1, F1_A, CHANGE_GROW_EQUAL), END}},
+	{"two mounts increment one element", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_CELL), SLOW(1, F1_A, CHANGE_CELL),
+		CHANGE(0, F1_A, CHANGE_CELL), CHANGE(1, F1_A, CHANGE_CELL), END}},
+	{"two mounts increment one attribute", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_COUNT), SLOW(1, F1_A, CHANGE_COUNT),
+		CHANGE(0, F1_A, CHANGE_COUNT), CHANGE(1, F1_A, CHANGE_COUNT), END}},
+	{"a file is removed while another mount changes a chunk", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_X1), REMOVE(1, F1_A), WAIT(1, 40), END}},
+	{"a file is replaced while another mount changes an attribute", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_TAG), CREATE(1, F1_A), END}},
+	{"a file is renamed over while another mount changes a chunk", 2, 3, false, {
+		SLOW(0, F1_A, CHANGE_X0), MOVE(1, F1_B, F1_A), END}},
+	{"a file is renamed while another mount changes it", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_X1), MOVE(1, F1_A, F2_C), CHANGE(1, F2_C, CHANGE_X0), END}},
+	{"an open file is renamed by its own mount", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_X1), MOVE_OPEN(0, F1_A, F2_C), CHANGE(1, F1_A, CHANGE_TAG),
+		CHANGE(1, F2_C, CHANGE_TAG), END}},
+	{"a dataset is removed while another mount changes it", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_SPARE), CHANGE(1, F1_A, CHANGE_UNLINK), WAIT(1, 40), END}},
+	{"a grower fails before the shape, then another mount grows", 2, 1, true, {
+		CHANGE_FAULT(0, F1_A, CHANGE_GROW, FAULT_REFUSED),
+		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_GROW), END}},
+	{"a grower fails and is dropped, then another mount grows", 2, 1, true, {
+		CHANGE_FAULT(0, F1_A, CHANGE_GROW, FAULT_KILL), DROP(0), WAIT(1, 2),
+		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(0, F1_A, CHANGE_GROW_EMPTY), END}},
+	{"a grower is killed before the shape, then another mount grows", 2, 1, true, {
+		CHANGE_FAULT(0, F1_A, CHANGE_GROW, FAULT_KILL),
+		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_SHRINK), END}},
+};
+/* clang-format on */
+
+unsigned int scripts_count(void)
+{
+	return sizeof(scripts) / sizeof(scripts[0]);
+}
+
+const char *scripts_name(unsigned int i)
+{
+	return scripts[i].name;
+}
+
+void scripts_make(struct history *h, unsigned int i, uint64_t seed)
+{
+	static const unsigned int switches[] = {1, 2, 3, 6};
+	struct rng r = rng_derive(seed, 3);
+	const struct script *s = &scripts[i];
+	*h = (struct history){
+		.seed = seed, .name = s->name, .engines = s->engines, .present = s->present};
+	h->switches = switches[rng_below(&r, 4)];
+	history_service(h, &r);
+	const bool one_by_one = s->has_order && !rng_once_in(&r, 3);
+	for (; s->ops[h->nops].kind != OP_KINDS; h->nops++) {
+		struct op *op = &h->ops[h->nops];
+		*op = s->ops[h->nops];
+		if (op->waits == SLOW_STEPS)
+			op->waits = 1 + rng_below(&r, SLOW_STEPS);
+		op->follows = one_by_one ? h->nops : 0;
+	}
+}
