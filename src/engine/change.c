@@ -405,6 +405,8 @@ static void forget_same(struct move *m)
 
 static int find_move(struct engine *e, struct move *m, bool no_replace, struct err *err)
 {
+	/* What was found a moment ago may have been removed since. The new name must not get it. */
+	names_forget(e->names, m->from);
 	int rc = find(e, m->from, &m->source, err);
 	if (!rc && m->source->kind == NAMES_DIR)
 		rc = err_set(err, -EXDEV, "%s: a directory cannot be renamed", m->from);
