@@ -233,16 +233,30 @@ static bool follow(struct chain *c, uint64_t at)
 	return false;
 }
 
-static bool is_change_of(const struct op *op, uint64_t uid)
+/* A change that is refused because its file had no name at that moment keeps its plan. If the file
+ * has a name again, the next mount completes it (JOURNAL.md, "Conflicts"). */
+static bool was_moved(const struct history *h, const struct op *op)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *o = &h->ops[i];
+		if (o->kind == OP_RENAME && o->begin < op->end && o->end > op->begin)
+			return true;
+	}
+	return false;
+}
+
+static bool is_change_of(const struct history *h, const struct op *op, uint64_t uid)
 {
 	return op->kind == OP_CHANGE && op->uid == uid &&
-	       (op->status == OP_DONE || op->status == OP_MAYBE);
+	       (op->status == OP_DONE || op->status == OP_MAYBE ||
+		(op->status == OP_REFUSED && was_moved(h, op)));
 }
 
 /* What an operation does to a part of a file. */
-static bool add_edge(struct chain *c, const struct op *op, uint64_t uid, enum content_part part)
+static bool add_edge(const struct history *h, struct chain *c, const struct op *op, uint64_t uid,
+		     enum content_part part)
 {
-	if (!is_change_of(op, uid))
+	if (!is_change_of(h, op, uid))
 		return false;
 	const struct edge e = {.from = content_value(&op->before, part),
 			       .to = content_value(&op->after, part),
@@ -291,7 +305,7 @@ static bool follow_rows(struct rows *r, const struct content *state)
 	bool all = content_value(state, PART_ROWS) == content_value(r->end, PART_ROWS);
 	for (unsigned int i = 0; i < r->h->nops && all; i++) {
 		const struct op *op = &r->h->ops[i];
-		all = r->used[i] || op->status != OP_DONE || !is_change_of(op, r->end->uid) ||
+		all = r->used[i] || op->status != OP_DONE || !is_change_of(r->h, op, r->end->uid) ||
 		      op->before.nrows == op->after.nrows;
 	}
 	if (all)
@@ -299,7 +313,7 @@ static bool follow_rows(struct rows *r, const struct content *state)
 	for (unsigned int i = 0; i < r->h->nops; i++) {
 		const struct op *op = &r->h->ops[i];
 		struct content next;
-		if (r->used[i] || !is_change_of(op, r->end->uid) ||
+		if (r->used[i] || !is_change_of(r->h, op, r->end->uid) ||
 		    op->before.nrows == op->after.nrows || !change_rows(op, state, &next))
 			continue;
 		r->used[i] = true;
@@ -336,7 +350,7 @@ static void check_part(struct found *f, unsigned int name, enum content_part par
 	struct rows rows = {.h = f->h, .end = &f->content[name]};
 	c.end = content_value(&f->content[name], part);
 	for (unsigned int i = 0; i < f->h->nops; i++)
-		add_edge(&c, &f->h->ops[i], uid, part);
+		add_edge(f->h, &c, &f->h->ops[i], uid, part);
 	if (part == PART_ROWS ? f->gaps->no_marks || follow_rows(&rows, &first)
 			      : follow(&c, content_value(&first, part)))
 		return;
@@ -443,7 +457,7 @@ static void check_reads(struct found *f)
 			model_fault(f->result, "operation %u has read a file that nobody has made",
 				    i);
 		for (enum content_part part = 0; part < CONTENT_PARTS; part++)
-			if (!had_value(h, &op->before, part))
+			if (part != PART_ROWS && !had_value(h, &op->before, part))
 				model_fault(f->result, "operation %u has read %s as it never was",
 					    i, content_part_name(part));
 	}
@@ -488,7 +502,8 @@ static void check_refused(struct found *f)
 				      (op->change == CHANGE_TAG || op->change == CHANGE_X0 ||
 				       op->change == CHANGE_X1 || op->change == CHANGE_TWO ||
 				       op->change == CHANGE_GROW || op->change == CHANGE_SPARE));
-		const bool stored = op->kind == OP_CREATE && is_stored(f, op->uid);
+		const bool stored =
+			op->kind == OP_CREATE ? is_stored(f, op->uid) : was_moved(h, op);
 		if (!has_tag || op->status != OP_REFUSED || is_name_of_later(h, i) || stored)
 			continue;
 		if (!box_journal_has(&h->boxes[op->engine], history_tag(i)))
