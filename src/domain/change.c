@@ -56,7 +56,7 @@ int change_remove_folder(const struct change *c, const char *path,
 			 const struct schema_document *folder, struct err *err)
 {
 	struct schema_document *made = NULL;
-	bool was_absent;
+	enum document_found found = DOCUMENT_WAS_THERE;
 	const struct document_place place = place_of(c);
 	const int empty = is_empty(c, path, err);
 	int rc = empty < 0 ? empty : 0;
@@ -70,8 +70,8 @@ int change_remove_folder(const struct change *c, const char *path,
 		folder = made;
 	}
 	if (!rc && folder)
-		rc = document_delete(&place, path, folder->etag, &was_absent, err);
-	if (!rc && folder && was_absent)
+		rc = document_delete(&place, path, folder->etag, &found, err);
+	if (!rc && found == DOCUMENT_WAS_ABSENT)
 		rc = err_set(err, -ESTALE, "%s: another program has removed it", path);
 	schema_document_unref(made);
 	return rc;
@@ -125,13 +125,13 @@ int change_remove_domain(const struct change *c, const char *path,
 {
 	const struct document_place place = place_of(c);
 	struct change_garbage lost = {0};
-	bool was_absent;
+	enum document_found found = DOCUMENT_WAS_THERE;
 	*out = (struct change_garbage){0};
 	lost.any = c->schema->domain_of_root(domain->info.root, &lost.storage, NULL) == 0;
 	int rc = lost.any ? rename_leave(&place, c->renames, lost.storage, path, err) : 0;
 	if (!rc)
-		rc = document_delete(&place, path, domain->etag, &was_absent, err);
-	if (!rc && was_absent)
+		rc = document_delete(&place, path, domain->etag, &found, err);
+	if (!rc && found == DOCUMENT_WAS_ABSENT)
 		rc = err_set(err, -ESTALE, "%s: another program has removed it", path);
 	if (!rc)
 		*out = lost;

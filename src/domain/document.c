@@ -147,24 +147,26 @@ int document_put_folder(const struct document_place *p, const char *path, const 
 }
 
 int document_delete_key(const struct document_place *p, const char *key, const char *version,
-			bool *was_absent, struct err *err)
+			enum document_found *found, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_DELETE);
-	*was_absent = false;
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
 	store_request_key(req, key);
 	req->cond.if_match = version && version[0] ? version : NULL;
 	req->cancelled = cancelled_by(p->cancelled);
 	store_run(p->store, req);
-	*was_absent = req->answer.was_absent && !req->answer.repeated;
+	if (found)
+		*found = !req->answer.was_absent ? DOCUMENT_WAS_THERE
+			 : req->answer.repeated	 ? DOCUMENT_MAY_BE_OURS
+						 : DOCUMENT_WAS_ABSENT;
 	return store_failure(&req->answer, err);
 }
 
 int document_delete(const struct document_place *p, const char *path, const char *version,
-		    bool *was_absent, struct err *err)
+		    enum document_found *found, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	const int rc = document_key(p, path, key, sizeof(key), err);
-	return rc ? rc : document_delete_key(p, key, version, was_absent, err);
+	return rc ? rc : document_delete_key(p, key, version, found, err);
 }

@@ -56,12 +56,18 @@ int document_key(const struct document_place *p, const char *path, char *key, si
 		 struct err *err);
 /* Whether an object exists: 1, 0 or a negative errno. */
 int document_exists(const struct document_place *p, const char *key, struct err *err);
+/* What a deletion with a version has found. */
+enum document_found {
+	DOCUMENT_WAS_THERE,
+	DOCUMENT_WAS_ABSENT,
+	DOCUMENT_MAY_BE_OURS, /* it was absent, and an earlier attempt may have deleted it */
+};
 /* Deletes the document of a path, or an object. version: NULL or "", or the version that it must
- * have: -ESTALE. *was_absent: there was none before; known only with a version. */
+ * have: -ESTALE. found: may be NULL. */
 int document_delete(const struct document_place *p, const char *path, const char *version,
-		    bool *was_absent, struct err *err);
+		    enum document_found *found, struct err *err);
 int document_delete_key(const struct document_place *p, const char *key, const char *version,
-			bool *was_absent, struct err *err);
+			enum document_found *found, struct err *err);
 
 /* Whether a path is a domain that names the storage: 1, 0 or a negative errno. */
 int document_names_storage(const struct document_place *p, const char *path, uint64_t storage,

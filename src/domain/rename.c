@@ -101,11 +101,10 @@ static int finish(const struct document_place *p, struct renames *renames,
 {
 	const struct rename_record *r = &names->rename;
 	const uint64_t number = renames_begin(renames, p->env, names->storage);
-	bool was_absent;
 	names->rename.number = number;
 	int rc = storage_names_put(p, names, err);
 	if (!rc)
-		rc = document_delete(p, r->from, r->version, &was_absent, err);
+		rc = document_delete(p, r->from, r->version, NULL, err);
 	if (rc == 0 || rc == -ESTALE)
 		renames_settle(renames, number);
 	else if (is_refusal(rc))
@@ -259,14 +258,20 @@ static void settle(struct job *j)
 }
 
 /* The rename has certainly changed nothing. If this fails, the record is dropped by the next
- * change: its new name does not lead to the storage. */
-static void withdraw(struct job *j)
+ * change: its new name does not lead to the storage. is_deleted: the storage is gone, so this list
+ * is all that is left of it. */
+static void withdraw(struct job *j, bool is_deleted)
 {
+	char key[SCHEMA_KEY_MAX + 1];
+	const struct document_place *p = &j->place;
 	settle(j);
 	if (!j->has_storage)
 		return;
 	j->names.rename.state = RENAME_NONE;
-	storage_names_put(&j->place, &j->names, NULL);
+	if (!is_deleted)
+		storage_names_put(p, &j->names, NULL);
+	else if (!storage_own_key(p, j->storage, p->schema->storage_names, key, NULL))
+		document_delete_key(p, key, j->names.etag, NULL, NULL);
 }
 
 /* ---- 2 and 3 ---- */
@@ -322,7 +327,7 @@ static int replace_name(struct job *j, struct err *err)
 	char etag[STORE_ETAG_MAX];
 	const int rc = j->has_storage ? storage_is_named(&j->place, j->storage, err) : 0;
 	if (rc)
-		withdraw(j);
+		withdraw(j, rc == -ESTALE);
 	return rc ? rc : put_new(j, NULL, etag, err);
 }
 
@@ -334,7 +339,6 @@ static int add_name(struct job *j, struct err *err)
 	auto_request struct store_request *marks = store_request_new(p->store, STORE_LIST);
 	struct err ignored = ERR_INIT;
 	char etag[STORE_ETAG_MAX] = "";
-	bool was_absent;
 	if (!marks)
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = storage_list_marks(p, j->storage, marks, err);
@@ -343,22 +347,29 @@ static int add_name(struct job *j, struct err *err)
 	if (rc || storage_judge_marks(p, j->storage, marks, &ignored) == 0)
 		return rc;
 	rc = storage_is_named(p, j->storage, err);
-	if ((rc == -ESTALE || rc == -EBUSY) &&
-	    !document_delete(p, j->to, etag, &was_absent, &ignored))
-		withdraw(j);
+	if ((rc == -ESTALE || rc == -EBUSY) && !document_delete(p, j->to, etag, NULL, &ignored))
+		withdraw(j, rc == -ESTALE);
 	return rc;
 }
 
-/* The document of the old name is gone, and this process has not deleted it. 0: another process has
- * finished this rename. */
-static int explain_gone(struct job *j, struct err *err)
+/* Whether the list says that another process has finished this rename. */
+static bool is_finished(const struct job *j)
 {
 	const struct rename_record *r = &j->names.rename;
+	return r->state == RENAME_BEGUN && r->number != j->number &&
+	       strcmp(r->from, j->from) == 0 && strcmp(r->to, j->to) == 0;
+}
+
+/* The document of the old name is gone. is_ours: perhaps this process has deleted it, and has had
+ * no answer. 0: the rename is complete. */
+static int explain_gone(struct job *j, bool is_ours, struct err *err)
+{
 	const int rc = j->has_storage ? storage_names_read(&j->place, &j->names, err) : 0;
 	if (rc)
 		return rc;
-	if (j->has_storage && r->state == RENAME_BEGUN && r->number != j->number &&
-	    strcmp(r->from, j->from) == 0 && strcmp(r->to, j->to) == 0)
+	is_ours &= !j->has_storage ||
+		   (j->names.rename.state == RENAME_BEGUN && j->names.rename.number == j->number);
+	if (is_ours || (j->has_storage && is_finished(j)))
 		return 0;
 	return err_set(err, -EBUSY,
 		       "%s: another program has removed or renamed it at the same moment; the "
@@ -368,12 +379,14 @@ static int explain_gone(struct job *j, struct err *err)
 
 static int drop_name(struct job *j, struct err *err)
 {
-	bool was_absent;
-	int rc = document_delete(&j->place, j->from, j->domain->etag, &was_absent, err);
+	enum document_found found;
+	int rc = document_delete(&j->place, j->from, j->domain->etag, &found, err);
 	if (rc == 0 || rc == -ESTALE)
 		settle(j);
+	if (rc == 0 && found == DOCUMENT_WAS_THERE)
+		return 0;
 	if (rc == 0)
-		return was_absent ? explain_gone(j, err) : 0;
+		return explain_gone(j, found == DOCUMENT_MAY_BE_OURS, err);
 	if (is_refusal(rc) && rc != -ESTALE) {
 		note_refused(&j->place, &j->names);
 		j->is_open = false;
@@ -398,8 +411,8 @@ static int run(struct job *j, bool *is_given, struct err *err)
 		if (!rc)
 			return drop_name(j, err);
 	}
-	if (is_refusal(rc))
-		withdraw(j);
+	if (is_refusal(rc) && j->is_open)
+		withdraw(j, false);
 	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", j->to) : rc;
 }
 

@@ -78,8 +78,7 @@ static int put_mark(const struct document_place *p, uint64_t storage, struct mar
 
 static int drop_mark(const struct document_place *p, const struct mark *m, struct err *err)
 {
-	bool was_absent;
-	return document_delete_key(p, m->key, NULL, &was_absent, err);
+	return document_delete_key(p, m->key, NULL, NULL, err);
 }
 
 /* Whether a mark counts: 1, 0 or a negative errno. One that is damaged does. */
@@ -141,7 +140,6 @@ static int delete_all(const struct document_place *p, const struct mark *m, uint
 {
 	char prefix[SCHEMA_KEY_MAX + 1], list[SCHEMA_KEY_MAX + 1], root[SCHEMA_KEY_MAX + 1];
 	const struct purge_order order = {.first = root, .kept = {list, m->key}};
-	bool was_absent;
 	int rc = storage_own_key(p, storage, "", prefix, err);
 	if (!rc)
 		rc = storage_own_key(p, storage, p->schema->storage_names, list, err);
@@ -152,7 +150,7 @@ static int delete_all(const struct document_place *p, const struct mark *m, uint
 	if (!rc)
 		rc = storage_purge(p, prefix, &order, deleted, err);
 	if (!rc)
-		rc = document_delete_key(p, list, NULL, &was_absent, err);
+		rc = document_delete_key(p, list, NULL, NULL, err);
 	return rc ? rc : drop_mark(p, m, err);
 }
 

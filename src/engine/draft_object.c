@@ -13,6 +13,7 @@
 #include "draft_put.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,7 @@ static int put(struct draft_put *p, const char *key, const struct store_cond *co
 	       char etag[STORE_ETAG_MAX], struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->e->store, STORE_PUT);
+	char mark[STORE_MARK_MAX + 1];
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
 	store_request_key(req, key);
@@ -59,6 +61,8 @@ static int put(struct draft_put *p, const char *key, const struct store_cond *co
 	req->priority = STORE_COMMIT;
 	req->cond = *cond;
 	req->note = nonempty(p->note);
+	snprintf(mark, sizeof(mark), "%s-%" PRIu32, draft_id(p->c->draft), p->number);
+	req->mark = mark;
 	req->cancelled = cancelled_by(p->c->cancelled);
 	store_run(p->e->store, req);
 	p->may_be_seen |= !is_refused(&req->answer);
@@ -103,12 +107,36 @@ static int same_part(struct draft_put *p, uint64_t at, uint64_t end, struct err 
 	return same;
 }
 
+/* Whether a commit of this draft may have put the object: 1, 0 or a negative errno. Another program
+ * may have put equal bytes. If the store does not keep marks, only the bytes can tell. */
+static int may_be_ours(const struct draft_put *p, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->e->store, STORE_HEAD);
+	const char *id = draft_id(p->c->draft);
+	const struct store_answer *a = req ? &req->answer : NULL;
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, p->about->name);
+	req->wants_mark = true;
+	req->cond.if_match = nonempty(p->present.etag);
+	req->cancelled = cancelled_by(p->c->cancelled);
+	store_run(p->e->store, req);
+	const int rc = store_failure(a, err);
+	if (rc == -ESTALE || (!rc && store_absence(a)))
+		return 0;
+	if (rc)
+		return rc;
+	if (a->mark[0])
+		return strncmp(a->mark, id, strlen(id)) == 0 && a->mark[strlen(id)] == '-';
+	return store_keeps_marks(p->e->store) != STORE_MARKS_KEPT;
+}
+
 int draft_same_object(struct draft_put *p, struct err *err)
 {
 	struct draft *d = p->c->draft;
 	struct draft_extent x = {0};
 	struct draft_stat stat;
-	int same = p->present.node->meta.size == p->bytes.size;
+	int same = p->present.node->meta.size == p->bytes.size ? may_be_ours(p, err) : 0;
 	if (p->about->kind != DRAFT_CHANGE)
 		return same == 1 ? same_part(p, 0, p->bytes.size, err) : same;
 	draft_get_stat(d, &stat);

@@ -343,6 +343,10 @@ static enum op_status status_of(const struct op *op)
 		return OP_NONE;
 	if (op->kind == OP_READ)
 		return OP_NONE;
+	/* If the removal of the old name was repeated, nobody knows whether its first attempt has
+	 * removed it, or another program: see "Renames" in doc/SEMANTICS.md. */
+	if (op->rc == 0 && op->kind == OP_RENAME && op->fault == FAULT_REPEATED)
+		return OP_MAYBE;
 	if (op->rc == 0)
 		return OP_DONE;
 	/* The new name may be there. */
