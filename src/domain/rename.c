@@ -61,12 +61,17 @@ static int lost(const char *path, struct err *err)
 
 /* ---- the record of another rename ---- */
 
-/* Whether the document of the old name is still the one that was to be deleted. */
-static int has_old(const struct document_place *p, const struct rename_record *r, struct err *err)
+/* Whether the document of the old name is still the one that was to be deleted. It must lead to the
+ * storage: a list that somebody has damaged on purpose deletes no other domain. */
+static int has_old(const struct document_place *p, const struct storage_names *names,
+		   struct err *err)
 {
 	struct schema_document *d = NULL;
-	const int rc = document_get(p, r->from, &d, err);
-	const bool same = !rc && d && strcmp(d->etag, r->version) == 0;
+	uint64_t storage;
+	const int rc = document_get(p, names->rename.from, &d, err);
+	const bool same = !rc && d && d->info.root && strcmp(d->etag, names->rename.version) == 0 &&
+			  !p->schema->domain_of_root(d->info.root, &storage, NULL) &&
+			  storage == names->storage;
 	schema_document_unref(d);
 	return rc ? rc : same;
 }
@@ -81,7 +86,7 @@ static int progress_of(const struct document_place *p, const struct storage_name
 	int rc = document_names_storage(p, r->to, names->storage, err);
 	if (rc <= 0)
 		return rc < 0 ? rc : NOT_GIVEN;
-	rc = has_old(p, r, err);
+	rc = has_old(p, names, err);
 	return rc < 0 ? rc : rc ? HALF_DONE : GIVEN;
 }
 

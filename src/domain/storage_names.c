@@ -120,7 +120,7 @@ static int parse_name(struct cursor *c, struct storage_names *out, struct err *e
 {
 	const int64_t given_ns = (int64_t)cur_u64(c);
 	const char *path = cur_cstr(c, NULL);
-	if (!cur_ok(c) || cur_left(c) || !store_key_ok(path) || find(out, path))
+	if (!cur_ok(c) || cur_left(c) || given_ns < 0 || !store_key_ok(path) || find(out, path))
 		return err_set(err, -EBADMSG, "a record of a name is not valid");
 	return storage_names_add(out, path, given_ns, err);
 }
@@ -134,8 +134,8 @@ static int parse_rename(struct cursor *c, struct storage_names *out, struct err 
 	r.from = cur_cstr(c, NULL);
 	r.to = cur_cstr(c, NULL);
 	if (!cur_ok(c) || cur_left(c) || zero || state < RENAME_BEGUN || state > RENAME_WITHDRAWN ||
-	    strlen(r.version) >= STORE_ETAG_MAX || !store_key_ok(r.from) || !store_key_ok(r.to) ||
-	    out->rename.state != RENAME_NONE)
+	    r.began_ns < 0 || strlen(r.version) >= STORE_ETAG_MAX || !store_key_ok(r.from) ||
+	    !store_key_ok(r.to) || strcmp(r.from, r.to) == 0 || out->rename.state != RENAME_NONE)
 		return err_set(err, -EBADMSG, "the record of the last rename is not valid");
 	r.state = (enum rename_state)state;
 	return storage_names_set_rename(out, &r, err);

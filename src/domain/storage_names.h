@@ -28,7 +28,7 @@
 enum rename_state {
 	RENAME_NONE,
 	/* The document of `to` may have been put, and that of `from` may have been deleted. Whoever
-	 * finds this finishes the rename (rename_storage.h). */
+	 * finds this finishes the rename (rename.h). */
 	RENAME_BEGUN,
 	/* The bucket has refused to delete the document of `from`. Both names stay until a program
 	 * repeats the rename, or removes one of them. */
@@ -50,10 +50,7 @@ struct storage_name {
 	const char *path;
 };
 
-enum {
-	STORAGE_NAMES_MAX = 1024,      /* names */
-	STORAGE_NAMES_BYTES = 4 << 20, /* of the object, more than so many names can have */
-};
+enum { STORAGE_NAMES_MAX = 1024 /* names */ };
 
 /* The texts are in the arena. */
 struct storage_names {
