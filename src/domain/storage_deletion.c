@@ -14,6 +14,7 @@
 #include "storage_names.h"
 
 #define HOUR_NS	 (INT64_C(3600) * 1000000000)
+#define DAY_NS	 (24 * HOUR_NS)
 #define PAUSE_NS (UINT64_C(250) * 1000000)
 
 static const char magic[] = "HSMDELET";
@@ -51,7 +52,7 @@ static int parse_mark(const struct bytes *text, int64_t *put_ns, struct err *err
 	if (frame_next(&c, &type, &body) != 1 || type != DELETION || cur_left(&body) != RECORD)
 		return err_set(err, -EBADMSG, "its record is damaged");
 	*put_ns = (int64_t)cur_u64(&body);
-	return 0;
+	return *put_ns >= 0 ? 0 : err_set(err, -EBADMSG, "its time is not valid");
 }
 
 static int put_mark(const struct document_place *p, uint64_t storage, struct mark *m,
@@ -81,12 +82,29 @@ static int drop_mark(const struct document_place *p, const struct mark *m, struc
 	return document_delete_key(p, m->key, NULL, NULL, err);
 }
 
-/* Whether a mark counts: 1, 0 or a negative errno. One that is damaged does. */
-static int counts(const struct document_place *p, const char *key, struct err *err)
+/* The time of the youngest object in a listing, by the clock of the bucket. 0: it is not known. */
+static int64_t youngest(const struct store_page *page)
+{
+	int64_t ns = 0;
+	for (size_t i = 0; i < page->n; i++)
+		if (page->items[i].meta.mtime_ns > ns)
+			ns = page->items[i].meta.mtime_ns;
+	return ns;
+}
+
+/* Whether a mark counts: 1, 0 or a negative errno. The clock of the other process may be wrong, and
+ * that of this one. So the times that the bucket gives its objects decide: a rename has just put
+ * the list of names. If nothing was put after the mark, it counts for a day. If these times are not
+ * known, the time in the mark decides, and one that is damaged counts. */
+static int counts(const struct document_place *p, const struct store_item *mark, int64_t now_ns,
+		  struct err *err)
 {
 	auto_request struct store_request *req = NULL;
 	int64_t put_ns = 0;
-	const int rc = document_read(p, key, &req, err);
+	if (mark->meta.mtime_ns > 0)
+		return now_ns - mark->meta.mtime_ns < HOUR_NS &&
+		       env_wall(p->env) - mark->meta.mtime_ns < DAY_NS;
+	const int rc = document_read(p, mark->key, &req, err);
 	if (rc || !req)
 		return rc;
 	return parse_mark(&req->answer.body, &put_ns, NULL) || env_wall(p->env) - put_ns < HOUR_NS;
@@ -214,22 +232,30 @@ int storage_judge_marks(const struct document_place *p, uint64_t storage,
 	return rc ? rc : !has_root || has_marks(p, req);
 }
 
+/* The first mark in a listing that counts. 1; 0: there is none; or a negative errno. */
+static int find_mark(const struct document_place *p, const struct store_request *req,
+		     const char **key, struct err *err)
+{
+	const struct store_page *page = &req->answer.page;
+	const int64_t now_ns = youngest(page);
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < page->n; i++) {
+		*key = page->items[i].key;
+		rc = is_mark(p, *key) ? counts(p, &page->items[i], now_ns, err) : 0;
+	}
+	return rc;
+}
+
 /* After the wait: 0, or the error of a name that has to be taken back. */
 static int judge_at_last(const struct document_place *p, uint64_t storage,
 			 const struct store_request *req, struct err *err)
 {
-	const struct store_page *page = &req->answer.page;
-	for (size_t i = 0; i < page->n; i++) {
-		const int rc =
-			is_mark(p, page->items[i].key) ? counts(p, page->items[i].key, err) : 0;
-		if (rc > 0)
-			return err_set(err, -EBUSY,
-				       "the storage of the domain is being deleted (%s)",
-				       page->items[i].key);
-		if (rc)
-			return rc;
-	}
-	const int rc = storage_has_root(p, storage, err);
+	const char *key;
+	int rc = find_mark(p, req, &key, err);
+	if (rc > 0)
+		return err_set(err, -EBUSY, "the storage of the domain is being deleted (%s)", key);
+	if (rc == 0)
+		rc = storage_has_root(p, storage, err);
 	return rc ? (rc < 0 ? rc : 0)
 		  : err_set(err, -ESTALE, "the storage of the domain was deleted");
 }
@@ -237,6 +263,7 @@ static int judge_at_last(const struct document_place *p, uint64_t storage,
 int storage_is_named(const struct document_place *p, uint64_t storage, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_LIST);
+	const char *key;
 	int rc = req ? 1 : err_set(err, -ENOMEM, "out of memory");
 	for (int i = 0; rc == 1 && i < WAITS; i++) {
 		if (i)
@@ -246,8 +273,10 @@ int storage_is_named(const struct document_place *p, uint64_t storage, struct er
 			return rc;
 		store_run(p->store, req);
 		rc = storage_judge_marks(p, storage, req, err);
-		/* Nobody puts the root group again. */
-		if (rc == 1 && !has_marks(p, req))
+		/* Nobody puts the root group again, and nobody removes the marks of processes that
+		 * were killed. */
+		if (rc == 1 &&
+		    (!has_marks(p, req) || (i == 0 && find_mark(p, req, &key, err) == 0)))
 			break;
 	}
 	return rc == 1 ? judge_at_last(p, storage, req, err) : rc;

@@ -18,9 +18,9 @@
  *      storage, the list and the mark last
  *
  * Several deletions may run at the same time, each with a mark of its own. The mark of a process
- * that was killed counts for an hour. A rename that began less than an hour ago, and is not
- * settled, counts as a name. Names that the service has made in other folders are not known. All
- * functions block. Any thread.
+ * that was killed counts for an hour, by the clock of the bucket. A rename that began less than an
+ * hour ago, and is not settled, counts as a name. Names that the service has made in other folders
+ * are not known. All functions block. Any thread.
  *
  * A mark is framed records (base/frame.h): the head HSMDELET, version 1; then one of type 1: when
  * it was put, 8 bytes, in nanoseconds since 1970. Its key ends in 16 random hexadecimal digits.

@@ -37,6 +37,7 @@ struct mem_store {
 	unsigned int lacks; /* enum store_mem_lacks */
 	void (*between)(void *arg, const char *key);
 	void *arg;
+	int64_t (*clock)(void);
 	pthread_mutex_t lock; /* guards all members below */
 	struct object *v;     /* ascending by key */
 	size_t n, cap;
@@ -212,6 +213,7 @@ static int check_put_locked(const struct mem_store *m, struct store_request *req
 static void set_version_locked(struct mem_store *m, struct object *o)
 {
 	snprintf(o->meta.etag, sizeof(o->meta.etag), "mem-%" PRIx64, ++m->serial);
+	o->meta.mtime_ns = m->clock ? m->clock() : 0;
 }
 
 /* On success the store owns the contents of *fresh. */
@@ -435,6 +437,11 @@ static const struct store_ops mem_ops = {
 	.move = move,
 	.free = free_store,
 };
+
+void store_mem_set_clock(struct store *mem, int64_t (*clock)(void))
+{
+	mem_of(mem)->clock = clock;
+}
 
 void store_mem_set_lacks(struct store *mem, unsigned int lacks,
 			 void (*between)(void *arg, const char *key), void *arg)

@@ -424,8 +424,11 @@ static void test_late_put(void **state)
 
 /* ---- deletions ---- */
 
+static unsigned int pauses;
+
 static void no_sleep(const struct env *env, uint64_t ns)
 {
+	pauses++;
 }
 
 static char *mark_key(struct world *w)
@@ -450,6 +453,41 @@ static void test_no_name_for_a_storage_that_is_deleted(void **state)
 	assert_int_equal(rename_as(&w, &c, FROM, TO, &err), -EBUSY);
 	assert_names(&w, FROM, TO);
 	world_release(&w);
+}
+
+static int64_t bucket_ns;
+
+static int64_t bucket_clock(void)
+{
+	return bucket_ns;
+}
+
+/* The clock of a machine may be wrong by hours. Marks count for an hour by the clock of the bucket.
+ */
+static void test_wrong_clocks(void **state)
+{
+	static const struct {
+		int64_t hours; /* how wrong the clock of this process is */
+		int64_t age;   /* of the mark, minutes */
+		int rc;
+	} cases[] = {{0, 5, -EBUSY}, {5, 5, -EBUSY}, {-5, 5, -EBUSY},
+		     {0, 61, 0},     {5, 61, 0},     {-5, 61, 0}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		set_up(&w);
+		w.env.sleep = no_sleep;
+		pauses = 0;
+		bucket_ns = wall_ns - cases[i].hours * HOUR_NS;
+		store_mem_set_clock(w.gate->base.inner, bucket_clock);
+		const struct change c = change_of(&w);
+		world_put(&w, mark_key(&w), "");
+		bucket_ns += cases[i].age * (HOUR_NS / 60);
+		assert_int_equal(rename_as(&w, &c, FROM, TO, &err), cases[i].rc);
+		assert_int_equal(pauses > 0, cases[i].rc != 0);
+		assert_names(&w, cases[i].rc ? FROM : TO, cases[i].rc ? TO : FROM);
+		world_release(&w);
+	}
 }
 
 /* A deletion that was killed may be repeated at once. Until then its mark counts for an hour, and
@@ -479,8 +517,10 @@ static void test_a_killed_deletion(void **state)
 		const int named = storage_is_named(&place, gone.storage, &err);
 		assert_int_equal(named, at == 1 ? 0 : -EBUSY);
 		wall_ns += HOUR_NS + 1;
+		pauses = 0;
 		assert_int_equal(storage_is_named(&place, gone.storage, &err),
 				 deleted ? -ESTALE : 0);
+		assert_int_equal(pauses, 0);
 		assert_int_equal(change_collect(&c, FROM, &gone, &again, &err), 0);
 		assert_int_equal(world_keys(&w, ""), 0);
 		schema_document_unref(d);
@@ -574,6 +614,40 @@ static void test_damaged_list(void **state)
 	world_release(&w);
 }
 
+/* The list of FROM with a last rename that no rename has written. */
+static void put_list(struct world *w, const char *from, const char *to, const char *etag)
+{
+	auto_names struct storage_names names = {0};
+	const struct document_place place = {
+		.env = &w->env, .store = w->store, .schema = schema_all()[0]};
+	const struct rename_record record = {
+		.state = RENAME_BEGUN, .number = 1, .version = etag, .from = from, .to = to};
+	assert_int_equal(storage_names_init(&names, storage_of_domain(w, FROM), NULL), 0);
+	assert_int_equal(storage_names_add(&names, FROM, wall_ns, NULL), 0);
+	assert_int_equal(storage_names_set_rename(&names, &record, NULL), 0);
+	assert_int_equal(storage_names_put(&place, &names, NULL), 0);
+}
+
+/* A list that was made on purpose does not delete the only name, or another domain. */
+static void test_hostile_lists(void **state)
+{
+	static const char *const victims[] = {FROM, "home/other.h5"};
+	for (size_t i = 0; i < 2; i++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		set_up(&w);
+		const struct change c = change_of(&w);
+		import_as(&w, victims[1], 5);
+		struct schema_document *d = look_up(&w, victims[i]);
+		put_list(&w, victims[i], FROM, d->etag);
+		schema_document_unref(d);
+		assert_int_equal(rename_as(&w, &c, FROM, TO, &err), i == 0 ? -EIO : 0);
+		assert_names(&w, i == 0 ? FROM : TO, i == 0 ? TO : FROM);
+		assert_int_equal(world_objects(&w, victims[1]), OBJECTS);
+		world_release(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -588,10 +662,12 @@ int main(void)
 		cmocka_unit_test(test_the_old_name_is_removed),
 		cmocka_unit_test(test_late_put),
 		cmocka_unit_test(test_no_name_for_a_storage_that_is_deleted),
+		cmocka_unit_test(test_wrong_clocks),
 		cmocka_unit_test(test_a_killed_deletion),
 		cmocka_unit_test(test_a_deletion_meets_a_rename),
 		cmocka_unit_test(test_old_names),
 		cmocka_unit_test(test_damaged_list),
+		cmocka_unit_test(test_hostile_lists),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

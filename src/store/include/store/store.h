@@ -393,9 +393,11 @@ bool store_mark_ok(const char *text);
  * another program writes into the file or copies it. A PUT fails with -EISDIR if its key is a
  * directory, and with -ENOTDIR if a part of its key is an object. */
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err);
-/* A bucket in memory, for tests. Times are unknown (mtime_ns is 0). Unlike a directory it can hold
- * both "a" and "a/b". */
+/* A bucket in memory, for tests. Times are unknown (mtime_ns is 0), unless it has a clock. Unlike a
+ * directory it can hold both "a" and "a/b". */
 struct store *store_mem_new(const struct env *env, struct err *err);
+/* Called while no request is in progress. clock: nanoseconds since the epoch. */
+void store_mem_set_clock(struct store *mem, int64_t (*clock)(void));
 /* What the service behind this bucket lacks, for tests. A condition that it lacks is compared
  * before the change, as the other stores do it: other requests may come between the two. After a
  * PUT it is compared once more whether the object is still the one that was put; if not, -ESTALE.
