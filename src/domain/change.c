@@ -3,6 +3,7 @@
 #include <domain/change.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "document.h"
 #include "rename.h"
 #include "storage_deletion.h"
+#include "storage_names.h"
 
 static struct document_place place_of(const struct change *c)
 {
@@ -152,6 +154,17 @@ int change_collect(const struct change *c, const char *path, const struct change
 	const int rc =
 		g->any ? storage_delete(&place, c->renames, path, g->storage, deleted, err) : 0;
 	return rc < 0 ? rc : 0;
+}
+
+int change_find_name(const struct change *c, uint64_t storage, char *path, size_t room,
+		     struct err *err)
+{
+	const struct document_place place = place_of(c);
+	char found[STORE_KEY_MAX + 1] = "";
+	const int rc = storage_names_find(&place, storage, found, err);
+	if (rc > 0)
+		snprintf(path, room, "%s", found);
+	return rc;
 }
 
 int change_storage_has_root(const struct change *c, uint64_t storage, struct err *err)

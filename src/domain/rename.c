@@ -326,13 +326,35 @@ static int put_new(struct job *j, struct store_request *beside, char etag[STORE_
 }
 
 /* The name takes the place of another domain, and cannot be taken back. So this process asks before
- * the PUT whether the storage is being deleted. */
+ * the PUT whether the old name still leads to the domain: another program may have removed or
+ * replaced it before the list named this rename. */
+static int check_old_name(struct job *j, struct err *err)
+{
+	const struct document_place *p = &j->place;
+	auto_request struct store_request *req = store_request_new(p->store, STORE_HEAD);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = document_key(p, j->from, req->key, req->room, err);
+	if (rc)
+		return rc;
+	req->cancelled = cancelled_by(p->cancelled);
+	store_run(p->store, req);
+	rc = store_failure(&req->answer, err);
+	if (rc ||
+	    (!store_absence(&req->answer) && strcmp(req->answer.meta.etag, j->domain->etag) == 0))
+		return rc;
+	return err_set(err, -ESTALE, "%s: another program has removed or changed it", j->from);
+}
+
 static int replace_name(struct job *j, struct err *err)
 {
 	char etag[STORE_ETAG_MAX];
-	const int rc = j->has_storage ? storage_is_named(&j->place, j->storage, err) : 0;
+	int rc = j->has_storage ? storage_is_named(&j->place, j->storage, err) : 0;
+	const bool is_deleted = rc == -ESTALE;
+	if (!rc)
+		rc = check_old_name(j, err);
 	if (rc)
-		withdraw(j, rc == -ESTALE);
+		withdraw(j, is_deleted);
 	return rc ? rc : put_new(j, NULL, etag, err);
 }
 

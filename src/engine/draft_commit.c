@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include <domain/change.h>
+
 #include <engine/draft_signs.h>
 
 /* ---- the commit ---- */
@@ -69,6 +71,29 @@ static int finish(struct draft_put *p, bool *done, struct commit_result *out, st
 	return draft_finish_domain(p, done, out, err);
 }
 
+/* The domain that a killed process has stored may have been renamed since. Then a commit would give
+ * its storage the old name once more. */
+static int find_renamed(struct draft_put *p, bool *done, struct commit_result *out, struct err *err)
+{
+	const struct change change = {.env = &p->e->env,
+				      .store = p->e->store,
+				      .schema = schema_all()[0],
+				      .cancelled = p->c->cancelled};
+	int rc = 0;
+	if (!p->again || p->c->left)
+		return 0;
+	for (uint32_t i = p->oldest; !rc && i <= p->number; i++)
+		rc = change_find_name(&change, commit_storage(draft_id(p->c->draft), i), out->path,
+				      sizeof(out->path), err);
+	*done = rc > 0;
+	if (*done) {
+		out->kind = COMMIT_DOMAIN;
+		log_info(p->e->log, "%s was stored by an earlier mount, and is called /%s now",
+			 p->about->name, out->path);
+	}
+	return rc < 0 ? rc : 0;
+}
+
 static int commit(struct draft_put *p, struct commit_result *out, struct err *err)
 {
 	enum draft_signs signs;
@@ -76,6 +101,8 @@ static int commit(struct draft_put *p, struct commit_result *out, struct err *er
 	bool done = false;
 	int rc = is_cancelled(&stop) ? err_set(err, -ECANCELED, "interrupted") : 0;
 	if (!rc)
+		rc = find_renamed(p, &done, out, err);
+	if (!rc && !done)
 		rc = finish(p, &done, out, err);
 	if (!rc && !done)
 		rc = draft_signs_read(&p->bytes, &signs, out->kept, sizeof(out->kept), err);

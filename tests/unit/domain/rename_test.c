@@ -143,7 +143,7 @@ static void test_one_step(void **state)
 /* A rename over another domain: each name leads to one of the two. */
 static void test_replace(void **state)
 {
-	for (unsigned int at = 0; at <= LAST + 1; at++) {
+	for (unsigned int at = 0; at <= LAST + 2; at++) {
 		struct world w;
 		struct err err = ERR_INIT;
 		struct change_garbage garbage;
@@ -156,12 +156,12 @@ static void test_replace(void **state)
 		world_open_gate(&w);
 		w.gate->at = at;
 		w.gate->code = -EIO;
-		/* The first request asks for the names of the domain that is replaced, the third
-		 * one for marks. */
+		/* Two requests more: for the names of the domain that is replaced, and whether the
+		 * old name still leads to the domain. They are all sent one after the other. */
 		const int rc = change_rename_domain(&c, FROM, d, TO, target, &garbage, &err);
 		world_open_gate(&w);
 		assert_int_equal(rc, at == 0 ? 0 : -EIO);
-		assert_int_equal(garbage.any, rc == 0 || at == 1 + DELETE);
+		assert_int_equal(garbage.any, rc == 0 || at == 2 + DELETE);
 		assert_int_equal(world_objects(&w, TO), OBJECTS);
 		if (rc == 0) {
 			assert_int_equal(change_collect(&c, TO, &garbage, &deleted, &err), 0);
@@ -175,6 +175,30 @@ static void test_replace(void **state)
 		schema_document_unref(d);
 		schema_document_unref(target);
 	}
+}
+
+/* Another program has replaced the old name before the rename has begun. The file that has the new
+ * name must not be replaced by the one that is gone. */
+static void test_a_replaced_name_replaces_nothing(void **state)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+	struct change_garbage garbage;
+	set_up(&w);
+	import_as(&w, TO, 3);
+	struct schema_document *d = look_up(&w, FROM), *target = look_up(&w, TO);
+	const uint64_t before = storage_of_domain(&w, TO);
+	w.opt.replace = true;
+	import_as(&w, FROM, 4);
+	w.seed = 2;
+	const struct change c = change_of(&w);
+	assert_int_equal(change_rename_domain(&c, FROM, d, TO, target, &garbage, &err), -ESTALE);
+	assert_false(garbage.any);
+	assert_int_equal(storage_of_domain(&w, TO), before);
+	assert_int_equal(world_objects(&w, TO), OBJECTS);
+	schema_document_unref(d);
+	schema_document_unref(target);
+	world_release(&w);
 }
 
 /* A rename ends after any of its requests, and this is what happens next. */
@@ -654,6 +678,7 @@ int main(void)
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_one_step),
 		cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_a_replaced_name_replaces_nothing),
 		cmocka_unit_test(test_stops),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_there_and_back),
