@@ -130,9 +130,13 @@ int change_remove_domain(const struct change *c, const char *path,
 	enum document_found found = DOCUMENT_WAS_THERE;
 	*out = (struct change_garbage){0};
 	lost.any = c->schema->domain_of_root(domain->info.root, &lost.storage, NULL) == 0;
-	int rc = lost.any ? rename_leave(&place, c->renames, lost.storage, path, err) : 0;
-	if (!rc)
-		rc = document_delete(&place, path, domain->etag, &found, err);
+	const int names = lost.any ? rename_leave(&place, c->renames, lost.storage, path, err) : 0;
+	if (names < 0)
+		return names;
+	int rc = document_delete(&place, path, domain->etag, &found, err);
+	/* Perhaps a rename has just given the name once more, and it is the only one. */
+	if (rc == -ESTALE && names)
+		return err_set(err, -EBUSY, "%s: another program has just changed it", path);
 	if (!rc && found == DOCUMENT_WAS_ABSENT)
 		rc = err_set(err, -ESTALE, "%s: another program has removed it", path);
 	if (!rc)

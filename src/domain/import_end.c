@@ -176,8 +176,9 @@ static int leave_replaced(struct import *im, struct err *err)
 	const struct schema_document *d = im->document;
 	if (!d || !d->info.root || im->schema->domain_of_root(d->info.root, &storage, NULL))
 		return 0;
-	return rename_leave(&im->place, im->opt->commit ? im->opt->commit->renames : NULL, storage,
-			    im->opt->path, err);
+	const int rc = rename_leave(&im->place, im->opt->commit ? im->opt->commit->renames : NULL,
+				    storage, im->opt->path, err);
+	return rc < 0 ? rc : 0;
 }
 
 /* A process that aborts the import may have deleted what this one has put: it marks the storage,

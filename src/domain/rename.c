@@ -12,6 +12,8 @@
 #include "storage_names.h"
 
 #define DAY_NS (INT64_C(86400) * 1000000000)
+/* For so long after a process has taken a rename over, the new name is not removed. */
+#define TAKEN_NS (INT64_C(30) * 1000000000)
 enum { EXPIRED_MAX = 16 /* old names that a claim examines */ };
 
 struct job {
@@ -24,6 +26,8 @@ struct job {
 	bool has_storage;
 	uint64_t storage, number;
 	bool is_open; /* it has begun, and may be half done */
+	/* The storage of the target may get this name once more at any moment: rename_leave(). */
+	bool is_guarded;
 	struct storage_names names;
 };
 
@@ -99,14 +103,16 @@ static void note_refused(const struct document_place *p, struct storage_names *n
 	storage_names_put(p, names, NULL);
 }
 
-/* Takes a rename over that is half done, so that nobody else finishes it, and deletes the old name.
- */
+/* Takes a rename over that is half done, so that nobody else finishes it, and nobody removes the
+ * new name meanwhile. Then deletes the old name. */
 static int finish(const struct document_place *p, struct renames *renames,
 		  struct storage_names *names, struct err *err)
 {
 	const struct rename_record *r = &names->rename;
 	const uint64_t number = renames_begin(renames, p->env, names->storage);
 	names->rename.number = number;
+	names->rename.state = RENAME_TAKEN;
+	names->rename.began_ns = env_wall(p->env);
 	int rc = storage_names_put(p, names, err);
 	if (!rc)
 		rc = document_delete(p, r->from, r->version, NULL, err);
@@ -125,7 +131,7 @@ static int finish_last(const struct document_place *p, struct renames *renames,
 		       struct storage_names *names, bool *is_given, struct err *err)
 {
 	*is_given = false;
-	if (names->rename.state != RENAME_BEGUN ||
+	if (!rename_is_open(names->rename.state) ||
 	    renames_is_settled(renames, names->rename.number))
 		return 0;
 	const int progress = progress_of(p, names, err);
@@ -142,7 +148,7 @@ int change_finish_rename(const struct change *c, uint64_t storage, int64_t age_n
 	bool is_given;
 	const int rc = storage_names_read(&place, &names, err);
 	const struct rename_record *r = &names.rename;
-	if (rc || r->state != RENAME_BEGUN)
+	if (rc || !rename_is_open(r->state))
 		return rc;
 	if (env_wall(c->env) - r->began_ns < age_ns)
 		return err_set(err, -EBUSY, "the rename of /%s to /%s may be running", r->from,
@@ -150,29 +156,49 @@ int change_finish_rename(const struct change *c, uint64_t storage, int64_t age_n
 	return finish_last(&place, c->renames, &names, &is_given, err);
 }
 
+static int changed_meanwhile(const char *path, struct err *err)
+{
+	return err_set(err, -EBUSY,
+		       "%s: another program has just changed the names of this domain; look at "
+		       "them again",
+		       path);
+}
+
+/* Whether another process is deleting the old name, or has just done so. Then the program that
+ * removes the new one may not know yet that it is the only one. */
+static bool is_being_finished(const struct document_place *p, const struct rename_record *r)
+{
+	return r->state == RENAME_TAKEN && env_wall(p->env) - r->began_ns < TAKEN_NS;
+}
+
+/* Nobody finishes the last rename any more. The document of a new name that is removed has arrived.
+ * That of an old one may not have. */
+static int withdraw_last(const struct document_place *p, struct storage_names *names, bool is_old,
+			 const char *path, struct err *err)
+{
+	struct rename_record *r = &names->rename;
+	if (!is_old && is_being_finished(p, r))
+		return changed_meanwhile(path, err);
+	r->state = is_old && rename_is_open(r->state) ? RENAME_WITHDRAWN : RENAME_NONE;
+	r->began_ns = env_wall(p->env);
+	const int rc = storage_names_put(p, names, err);
+	return rc == -ESTALE ? changed_meanwhile(path, err) : rc;
+}
+
 int rename_leave(const struct document_place *p, struct renames *renames, uint64_t storage,
 		 const char *path, struct err *err)
 {
 	auto_names struct storage_names names = {.storage = storage};
-	struct rename_record *r = &names.rename;
+	const struct rename_record *r = &names.rename;
 	int rc = storage_names_read(p, &names, err);
-	if (rc || r->state == RENAME_NONE || renames_is_settled(renames, r->number))
+	if (rc || !names.etag[0])
 		return rc;
-	const bool is_old = strcmp(r->from, path) == 0;
-	if (!is_old && strcmp(r->to, path) != 0)
-		return 0;
-	if (is_old && r->state == RENAME_WITHDRAWN)
-		return 0;
-	/* The document of a new name that is removed has arrived. That of an old one may not have.
-	 */
-	r->state = is_old && r->state == RENAME_BEGUN ? RENAME_WITHDRAWN : RENAME_NONE;
-	r->began_ns = env_wall(p->env);
-	rc = storage_names_put(p, &names, err);
-	return rc == -ESTALE ? err_set(err, -EBUSY,
-				       "%s: another program has just changed the names of this "
-				       "domain; look at them again",
-				       path)
-			     : rc;
+	if (r->state != RENAME_NONE && !renames_is_settled(renames, r->number)) {
+		const bool is_old = strcmp(r->from, path) == 0;
+		if (is_old ? r->state != RENAME_WITHDRAWN : strcmp(r->to, path) == 0)
+			rc = withdraw_last(p, &names, is_old, path, err);
+	}
+	return rc ? rc : 1;
 }
 
 /* ---- 1: the claim ---- */
@@ -383,7 +409,7 @@ static int add_name(struct job *j, struct err *err)
 static bool is_finished(const struct job *j)
 {
 	const struct rename_record *r = &j->names.rename;
-	return r->state == RENAME_BEGUN && r->number != j->number &&
+	return rename_is_open(r->state) && r->number != j->number &&
 	       strcmp(r->from, j->from) == 0 && strcmp(r->to, j->to) == 0;
 }
 
@@ -395,7 +421,7 @@ static int explain_gone(struct job *j, bool is_ours, struct err *err)
 	if (rc)
 		return rc;
 	is_ours &= !j->has_storage ||
-		   (j->names.rename.state == RENAME_BEGUN && j->names.rename.number == j->number);
+		   (rename_is_open(j->names.rename.state) && j->names.rename.number == j->number);
 	if (is_ours || (j->has_storage && is_finished(j)))
 		return 0;
 	return err_set(err, -EBUSY,
@@ -414,7 +440,13 @@ static int drop_name(struct job *j, struct err *err)
 		return 0;
 	if (rc == 0)
 		return explain_gone(j, found == DOCUMENT_MAY_BE_OURS, err);
-	if (is_refusal(rc) && rc != -ESTALE) {
+	/* A repetition may find another domain, and put it over the new name. */
+	if (rc == -ESTALE)
+		return err_set(err, -EBUSY,
+			       "%s: another program has changed it at the same moment; the domain "
+			       "was given the name /%s",
+			       j->from, j->to);
+	if (is_refusal(rc)) {
 		note_refused(&j->place, &j->names);
 		j->is_open = false;
 	}
@@ -440,6 +472,8 @@ static int run(struct job *j, bool *is_given, struct err *err)
 	}
 	if (is_refusal(rc) && j->is_open)
 		withdraw(j, false);
+	if (rc == -ESTALE && j->is_guarded)
+		return changed_meanwhile(j->to, err);
 	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", j->to) : rc;
 }
 
@@ -466,8 +500,9 @@ int change_rename_domain(const struct change *c, const char *from,
 	const bool replaces =
 		storage_of(c, target, &replaced) && !(j.has_storage && replaced == j.storage);
 	int rc = replaces ? rename_leave(&j.place, c->renames, replaced, to, err) : 0;
-	if (rc)
+	if (rc < 0)
 		return rc;
+	j.is_guarded = rc == 1;
 	const bool is_known = renames_knows(c->renames, j.storage);
 	j.number = renames_begin(c->renames, c->env, j.storage);
 	rc = j.has_storage ? claim(&j, is_known, err) : 0;

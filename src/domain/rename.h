@@ -30,9 +30,11 @@
 
 /* A program is about to remove a name from a storage, or to give the name to another one. If this
  * name belongs to a rename that may not be finished, nobody finishes it after this call. One GET,
- * and a PUT in that case. renames: NULL, or those of this process. -EBUSY: another program has
- * changed the names at the same moment, so the caller's user must look at them again. The code is
- * not -ESTALE, because the kernel repeats a call that fails with that. */
+ * and a PUT in that case. renames: NULL, or those of this process. 0; 1: the storage has a list, so
+ * that the name may be given to it once more at any moment. If the change then finds another
+ * version, it fails with -EBUSY, too. -EBUSY: another program has changed the names at the same
+ * moment, or is doing so, and the caller's user must look at them again. The code is not -ESTALE,
+ * because a call that fails with that is repeated, and would remove the last name. */
 int rename_leave(const struct document_place *p, struct renames *renames, uint64_t storage,
 		 const char *path, struct err *err);
 

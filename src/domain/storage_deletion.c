@@ -116,7 +116,7 @@ static int counts(const struct document_place *p, const struct store_item *mark,
 static bool may_be_renamed(const struct document_place *p, struct renames *renames,
 			   const struct rename_record *r)
 {
-	return (r->state == RENAME_BEGUN || r->state == RENAME_WITHDRAWN) &&
+	return (rename_is_open(r->state) || r->state == RENAME_WITHDRAWN) &&
 	       env_wall(p->env) - r->began_ns < HOUR_NS && !renames_is_settled(renames, r->number);
 }
 

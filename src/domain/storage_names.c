@@ -133,7 +133,7 @@ static int parse_rename(struct cursor *c, struct storage_names *out, struct err 
 	r.version = cur_cstr(c, NULL);
 	r.from = cur_cstr(c, NULL);
 	r.to = cur_cstr(c, NULL);
-	if (!cur_ok(c) || cur_left(c) || zero || state < RENAME_BEGUN || state > RENAME_WITHDRAWN ||
+	if (!cur_ok(c) || cur_left(c) || zero || state < RENAME_BEGUN || state > RENAME_TAKEN ||
 	    r.began_ns < 0 || strlen(r.version) >= STORE_ETAG_MAX || !store_key_ok(r.from) ||
 	    !store_key_ok(r.to) || strcmp(r.from, r.to) == 0 || out->rename.state != RENAME_NONE)
 		return err_set(err, -EBADMSG, "the record of the last rename is not valid");

@@ -15,7 +15,7 @@
  *    +0  8  when it was       +0  8  its number
  *           given             +8  4  enum rename_state
  *    +8     path, NUL        +12  4  zero
- *                            +16  8  when it began
+ *                            +16  8  when it began, or was taken over or withdrawn
  *                            +24     version of the document of `from`, NUL; `from`, NUL; `to`, NUL
  *
  * Times are in nanoseconds since 1970, and paths are those of the bucket.
@@ -36,7 +36,15 @@ enum rename_state {
 	/* A program removes one of the two names. Nobody finishes the rename, but the document of
 	 * `to` may still arrive. */
 	RENAME_WITHDRAWN,
+	/* As RENAME_BEGUN; a process has taken the rename over, and may be deleting the document of
+	 * `from` at this moment. */
+	RENAME_TAKEN,
 };
+
+static inline bool rename_is_open(enum rename_state state)
+{
+	return state == RENAME_BEGUN || state == RENAME_TAKEN;
+}
 
 struct rename_record {
 	enum rename_state state; /* RENAME_NONE: there is no record */

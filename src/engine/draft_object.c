@@ -224,7 +224,7 @@ static int replace_domain(struct draft_put *p, const char *key, char etag[STORE_
 	}
 	rc = remove_domain(p, p->present.node, err);
 	/* The domain stays, so the object must not. */
-	if (rc == -ESTALE)
+	if (rc == -ESTALE || rc == -EBUSY)
 		draft_delete_object(p, key, etag, NULL);
 	return rc;
 }

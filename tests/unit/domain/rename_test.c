@@ -3,101 +3,10 @@
  * Renames of domains that end between two requests, or meet other programs. After each of them the
  * names that are left lead to the whole domain, and the storage goes with the last one.
  */
-#include "change_fixture.h"
-
-#include <domain/renames.h>
-
-#include "domain/storage_deletion.h"
-#include "domain/storage_names.h"
-
-#define FROM	"home/a.h5"
-#define TO	"work/b.h5"
-#define HOUR_NS (INT64_C(3600) * 1000000000)
+#include "rename_fixture.h"
 
 /* The requests of a first rename in S3. */
 enum { CLAIM = 1, PUT, MARKS, DELETE, LAST = DELETE };
-
-static int64_t wall_ns;
-
-static int64_t wall(const struct env *env)
-{
-	return wall_ns;
-}
-
-/* A bucket in S3 with the domain FROM. */
-static void set_up(struct world *w)
-{
-	wall_ns = INT64_C(1700000000000000000);
-	world_init(w, 0);
-	w->env.wall = wall;
-	store_mem_set_lacks(w->gate->base.inner, STORE_MEM_NO_MOVE, NULL, NULL);
-	import_as(w, FROM, 1);
-	w->seed = 2;
-	world_open_gate(w);
-}
-
-/* Another process has the same bucket. */
-static struct change other_process(struct world *w)
-{
-	struct change c = change_of(w);
-	c.store = w->gate->base.inner;
-	return c;
-}
-
-static int rename_as(struct world *w, const struct change *c, const char *from, const char *to,
-		     struct err *err)
-{
-	struct schema_document *d = look_up(w, from), *target = look_up(w, to);
-	struct change_garbage garbage = {0};
-	assert_non_null(d);
-	world_open_gate(w);
-	const int rc = change_rename_domain(c, from, d, to, target, &garbage, err);
-	assert_false(garbage.any);
-	schema_document_unref(d);
-	schema_document_unref(target);
-	return rc;
-}
-
-/* As `rm`, and the deletion of the storage later. -EBUSY: the storage stays for now. */
-static int remove_as(struct world *w, const struct change *c, const char *path)
-{
-	struct schema_document *d = look_up(w, path);
-	struct change_garbage garbage;
-	struct err err = ERR_INIT;
-	uint64_t deleted;
-	assert_non_null(d);
-	int rc = change_remove_domain(c, path, d, &garbage, &err);
-	schema_document_unref(d);
-	assert_true(rc || garbage.any);
-	return rc ? rc : change_collect(c, path, &garbage, &deleted, &err);
-}
-
-static uint64_t storage_of_domain(struct world *w, const char *path)
-{
-	struct schema_document *d = look_up(w, path);
-	uint64_t storage;
-	assert_non_null(d);
-	assert_int_equal(schema_all()[0]->domain_of_root(d->info.root, &storage, NULL), 0);
-	schema_document_unref(d);
-	return storage;
-}
-
-static void assert_names(struct world *w, const char *one, const char *none)
-{
-	assert_int_equal(world_objects(w, one), OBJECTS);
-	assert_int_equal(world_objects(w, none), 0);
-}
-
-/* Removing what is left removes everything. */
-static void tear_down(struct world *w, const char *last)
-{
-	const struct change c = other_process(w);
-	world_open_gate(w);
-	wall_ns += 2 * HOUR_NS;
-	assert_int_equal(remove_as(w, &c, last), 0);
-	assert_int_equal(world_keys(w, ""), 0);
-	world_release(w);
-}
 
 static void test_requests(void **state)
 {
@@ -236,9 +145,16 @@ static void go_on(struct world *w, enum then then, bool had_new)
 	case MOVE_OLD:
 		rename_as(w, &c, FROM, "else/c.h5", &err);
 		assert_int_equal(world_objects(w, FROM), 0);
-		if (had_new)
-			assert_int_equal(remove_as(w, &c, TO),
-					 world_objects(w, "else/c.h5") ? 0 : 0);
+		if (!had_new)
+			break;
+		/* Unless it was refused, the first rename was finished instead, so the new name is
+		 * the last one. */
+		if (world_objects(w, "else/c.h5") == 0) {
+			assert_int_equal(remove_as(w, &c, TO), -EBUSY);
+			assert_names(w, TO, FROM);
+			wall_ns += HOUR_NS / 60;
+		}
+		assert_int_equal(remove_as(w, &c, TO), 0);
 		break;
 	case MOVE_NEW:
 		if (had_new) {
@@ -320,18 +236,16 @@ static void test_refused(void **state)
 
 /* ---- two processes ---- */
 
-static struct world *meeting;
-static const char *other_from, *other_to;
-static int other_rc;
-
-static void rename_meanwhile(struct store *bucket)
+static void replace_meanwhile(struct store *bucket)
 {
 	const struct change c = other_process(meeting);
 	struct schema_document *d = look_up(meeting, other_from);
+	struct schema_document *target = look_up(meeting, other_to);
 	struct change_garbage garbage;
 	meeting->gate->other_at = 0;
-	other_rc = change_rename_domain(&c, other_from, d, other_to, NULL, &garbage, NULL);
+	other_rc = change_rename_domain(&c, other_from, d, other_to, target, &garbage, NULL);
 	schema_document_unref(d);
+	schema_document_unref(target);
 }
 
 static void remove_meanwhile(struct store *bucket)
@@ -366,7 +280,7 @@ static void test_there_and_back(void **state)
 {
 	struct world w;
 	set_up(&w);
-	assert_int_equal(meet(&w, DELETE, rename_meanwhile, TO, FROM), -ESTALE);
+	assert_int_equal(meet(&w, DELETE, rename_meanwhile, TO, FROM), -EBUSY);
 	assert_int_equal(other_rc, 0);
 	assert_names(&w, FROM, TO);
 	tear_down(&w, FROM);
@@ -413,6 +327,89 @@ static void test_the_old_name_is_removed(void **state)
 	}
 }
 
+/* A rename of FROM to TO that was killed before its DELETE. */
+static void set_up_half_done(struct world *w)
+{
+	struct err err = ERR_INIT;
+	set_up(w);
+	const struct change c = change_of(w);
+	struct schema_document *d = look_up(w, FROM);
+	struct change_garbage garbage = {0};
+	world_open_gate(w);
+	w->gate->at = DELETE;
+	w->gate->later = true;
+	w->gate->code = -EIO;
+	assert_int_equal(change_rename_domain(&c, FROM, d, TO, NULL, &garbage, &err), -EIO);
+	assert_true(garbage.half_done);
+	schema_document_unref(d);
+	world_open_gate(w);
+	meeting = w;
+	wall_ns += HOUR_NS / 60;
+}
+
+/* A program removes the new name while another process finishes the rename. One name stays. */
+static void test_a_name_is_removed_while_the_other_one_is(void **state)
+{
+	for (unsigned int at = 1;; at++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		set_up_half_done(&w);
+		const struct change c = change_of(&w);
+		const uint64_t storage = storage_of_domain(&w, FROM);
+		other_from = TO;
+		other_rc = 1;
+		world_open_gate(&w);
+		w.gate->other_at = at;
+		w.gate->other = remove_meanwhile;
+		const int rc = change_finish_rename(&c, storage, 0, &err);
+		world_open_gate(&w);
+		assert_true(rc == 0 || rc == -ESTALE);
+		assert_names(&w, other_rc ? TO : FROM, other_rc ? FROM : TO);
+		if (other_rc == 1) {
+			assert_int_equal(rc, 0);
+			world_release(&w);
+			break;
+		}
+		assert_true(other_rc == 0 || other_rc == -EBUSY);
+		tear_down(&w, other_rc ? TO : FROM);
+	}
+}
+
+/* A program removes the new name, or puts another domain over it, while another process repeats the
+ * rename. Neither is repeated: the new name may be the last one. */
+static void test_a_name_is_removed_while_it_is_given(void **state)
+{
+	for (int replaces = 0; replaces <= 1; replaces++)
+		for (unsigned int at = 1;; at++) {
+			struct world w;
+			struct err err = ERR_INIT;
+			struct change_garbage garbage;
+			set_up_half_done(&w);
+			import_as(&w, "home/w.h5", 5);
+			w.seed = 9;
+			const struct change c = change_of(&w);
+			struct schema_document *d = look_up(&w, TO), *by = look_up(&w, "home/w.h5");
+			other_from = FROM;
+			other_to = TO;
+			other_rc = 1;
+			world_open_gate(&w);
+			w.gate->other_at = at;
+			w.gate->other = replace_meanwhile;
+			const int rc = replaces ? change_rename_domain(&c, "home/w.h5", by, TO, d,
+								       &garbage, &err)
+						: change_remove_domain(&c, TO, d, &garbage, &err);
+			world_open_gate(&w);
+			schema_document_unref(d);
+			schema_document_unref(by);
+			/* At last the other domain has its new name, and loses it again. */
+			assert_true(rc == (other_rc == 1 ? 0 : -EBUSY) || (replaces && rc == 0));
+			assert_int_equal(world_objects(&w, other_rc == 1 ? FROM : TO), OBJECTS);
+			world_release(&w);
+			if (other_rc == 1)
+				break;
+		}
+}
+
 /* The put of the new name has no answer, and arrives when the old name is gone. */
 static void test_late_put(void **state)
 {
@@ -446,232 +443,6 @@ static void test_late_put(void **state)
 	tear_down(&w, TO);
 }
 
-/* ---- deletions ---- */
-
-static unsigned int pauses;
-
-static void no_sleep(const struct env *env, uint64_t ns)
-{
-	pauses++;
-}
-
-static char *mark_key(struct world *w)
-{
-	static char key[SCHEMA_KEY_MAX + 17];
-	const struct document_place place = {.schema = schema_all()[0]};
-	assert_int_equal(storage_own_key(&place, storage_of_domain(w, FROM),
-					 schema_all()[0]->storage_deletion, key, NULL),
-			 0);
-	return strcat(key, "0123456789abcdef");
-}
-
-/* A storage that is being deleted gets no new name. */
-static void test_no_name_for_a_storage_that_is_deleted(void **state)
-{
-	struct world w;
-	struct err err = ERR_INIT;
-	set_up(&w);
-	w.env.sleep = no_sleep;
-	const struct change c = change_of(&w);
-	world_put(&w, mark_key(&w), "");
-	assert_int_equal(rename_as(&w, &c, FROM, TO, &err), -EBUSY);
-	assert_names(&w, FROM, TO);
-	world_release(&w);
-}
-
-static int64_t bucket_ns;
-
-static int64_t bucket_clock(void)
-{
-	return bucket_ns;
-}
-
-/* The clock of a machine may be wrong by hours. Marks count for an hour by the clock of the bucket.
- */
-static void test_wrong_clocks(void **state)
-{
-	static const struct {
-		int64_t hours; /* how wrong the clock of this process is */
-		int64_t age;   /* of the mark, minutes */
-		int rc;
-	} cases[] = {{0, 5, -EBUSY}, {5, 5, -EBUSY}, {-5, 5, -EBUSY},
-		     {0, 61, 0},     {5, 61, 0},     {-5, 61, 0}};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct world w;
-		struct err err = ERR_INIT;
-		set_up(&w);
-		w.env.sleep = no_sleep;
-		pauses = 0;
-		bucket_ns = wall_ns - cases[i].hours * HOUR_NS;
-		store_mem_set_clock(w.gate->base.inner, bucket_clock);
-		const struct change c = change_of(&w);
-		world_put(&w, mark_key(&w), "");
-		bucket_ns += cases[i].age * (HOUR_NS / 60);
-		assert_int_equal(rename_as(&w, &c, FROM, TO, &err), cases[i].rc);
-		assert_int_equal(pauses > 0, cases[i].rc != 0);
-		assert_names(&w, cases[i].rc ? FROM : TO, cases[i].rc ? TO : FROM);
-		world_release(&w);
-	}
-}
-
-/* A deletion that was killed may be repeated at once. Until then its mark counts for an hour, and
- * it may have deleted the root group, after which nobody gives the storage a name. */
-static void test_a_killed_deletion(void **state)
-{
-	for (unsigned int at = 1; at <= 8; at++) {
-		struct world w;
-		struct err err = ERR_INIT;
-		uint64_t deleted, again;
-		set_up(&w);
-		w.env.sleep = no_sleep;
-		const struct change c = change_of(&w);
-		const struct change_garbage gone = {.any = true,
-						    .storage = storage_of_domain(&w, FROM)};
-		struct schema_document *d = look_up(&w, FROM);
-		assert_int_equal(call_delete(w.store, FROM "/.domain.json", NULL, NULL), 0);
-		world_open_gate(&w);
-		w.gate->at = at;
-		w.gate->later = true;
-		w.gate->code = -EIO;
-		assert_int_equal(change_collect(&c, FROM, &gone, &deleted, &err), -EIO);
-		world_open_gate(&w);
-		const struct document_place place = {
-			.env = &w.env, .store = w.store, .schema = schema_all()[0]};
-		w.seed = 7;
-		const int named = storage_is_named(&place, gone.storage, &err);
-		assert_int_equal(named, at == 1 ? 0 : -EBUSY);
-		wall_ns += HOUR_NS + 1;
-		pauses = 0;
-		assert_int_equal(storage_is_named(&place, gone.storage, &err),
-				 deleted ? -ESTALE : 0);
-		assert_int_equal(pauses, 0);
-		assert_int_equal(change_collect(&c, FROM, &gone, &again, &err), 0);
-		assert_int_equal(world_keys(&w, ""), 0);
-		schema_document_unref(d);
-		world_release(&w);
-	}
-}
-
-/* Another process renames the domain into a folder that the deletion does not look into, before any
- * of the requests of the deletion. */
-static void test_a_deletion_meets_a_rename(void **state)
-{
-	for (unsigned int at = 1;; at++) {
-		struct world w;
-		struct err err = ERR_INIT;
-		uint64_t deleted;
-		set_up(&w);
-		w.env.sleep = no_sleep;
-		const struct change c = change_of(&w);
-		const struct change_garbage gone = {.any = true,
-						    .storage = storage_of_domain(&w, FROM)};
-		meeting = &w;
-		other_from = FROM;
-		other_to = TO;
-		other_rc = 1;
-		world_open_gate(&w);
-		w.gate->other_at = at;
-		w.gate->other = rename_meanwhile;
-		/* The name that has lost the storage is in a third folder. */
-		const int rc = change_collect(&c, "else/x.h5", &gone, &deleted, &err);
-		const unsigned int n = w.gate->n;
-		world_open_gate(&w);
-		if (at > n) {
-			/* Names that no rename has given are not known. */
-			world_release(&w);
-			break;
-		}
-		/* Nothing is lost unless the rename says so. */
-		if (other_rc == 0) {
-			assert_names(&w, TO, FROM);
-			assert_int_equal(deleted, 0);
-		}
-		assert_true(rc == 0 || rc == -EBUSY);
-		world_release(&w);
-	}
-}
-
-/* Names leave the list after a day, but not as long as they lead to the storage. */
-static void test_old_names(void **state)
-{
-	struct world w;
-	struct err err = ERR_INIT;
-	set_up(&w);
-	const struct change c = change_of(&w);
-	auto_names struct storage_names names = {.storage = storage_of_domain(&w, FROM)};
-	const struct document_place place = {
-		.env = &w.env, .store = w.store, .schema = schema_all()[0]};
-	assert_int_equal(rename_as(&w, &c, FROM, TO, &err), 0);
-	wall_ns += 25 * HOUR_NS;
-	assert_int_equal(rename_as(&w, &c, TO, "else/c.h5", &err), 0);
-	assert_int_equal(storage_names_read(&place, &names, &err), 0);
-	assert_int_equal(names.n, 2);
-	struct schema_document *d = look_up(&w, "else/c.h5");
-	assert_int_equal(document_put(&place, TO, &d->info, &(struct store_cond){0}, NULL, &err),
-			 0);
-	schema_document_unref(d);
-	wall_ns += 25 * HOUR_NS;
-	assert_int_equal(rename_as(&w, &c, "else/c.h5", FROM, &err), 0);
-	assert_int_equal(storage_names_read(&place, &names, &err), 0);
-	assert_int_equal(names.n, 3);
-	assert_int_equal(remove_as(&w, &c, FROM), 0);
-	assert_names(&w, TO, FROM);
-	world_release(&w);
-}
-
-static void test_damaged_list(void **state)
-{
-	struct world w;
-	struct err err = ERR_INIT;
-	char key[SCHEMA_KEY_MAX + 1];
-	set_up(&w);
-	const struct change c = change_of(&w);
-	const struct document_place place = {.schema = schema_all()[0]};
-	assert_int_equal(storage_own_key(&place, storage_of_domain(&w, FROM),
-					 schema_all()[0]->storage_names, key, NULL),
-			 0);
-	world_put(&w, key, "no list");
-	assert_int_equal(rename_as(&w, &c, FROM, TO, &err), -EIO);
-	assert_non_null(strstr(err.msg, key));
-	assert_int_equal(remove_as(&w, &c, FROM), -EIO);
-	assert_names(&w, FROM, TO);
-	world_release(&w);
-}
-
-/* The list of FROM with a last rename that no rename has written. */
-static void put_list(struct world *w, const char *from, const char *to, const char *etag)
-{
-	auto_names struct storage_names names = {0};
-	const struct document_place place = {
-		.env = &w->env, .store = w->store, .schema = schema_all()[0]};
-	const struct rename_record record = {
-		.state = RENAME_BEGUN, .number = 1, .version = etag, .from = from, .to = to};
-	assert_int_equal(storage_names_init(&names, storage_of_domain(w, FROM), NULL), 0);
-	assert_int_equal(storage_names_add(&names, FROM, wall_ns, NULL), 0);
-	assert_int_equal(storage_names_set_rename(&names, &record, NULL), 0);
-	assert_int_equal(storage_names_put(&place, &names, NULL), 0);
-}
-
-/* A list that was made on purpose does not delete the only name, or another domain. */
-static void test_hostile_lists(void **state)
-{
-	static const char *const victims[] = {FROM, "home/other.h5"};
-	for (size_t i = 0; i < 2; i++) {
-		struct world w;
-		struct err err = ERR_INIT;
-		set_up(&w);
-		const struct change c = change_of(&w);
-		import_as(&w, victims[1], 5);
-		struct schema_document *d = look_up(&w, victims[i]);
-		put_list(&w, victims[i], FROM, d->etag);
-		schema_document_unref(d);
-		assert_int_equal(rename_as(&w, &c, FROM, TO, &err), i == 0 ? -EIO : 0);
-		assert_names(&w, i == 0 ? FROM : TO, i == 0 ? TO : FROM);
-		assert_int_equal(world_objects(&w, victims[1]), OBJECTS);
-		world_release(&w);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -685,14 +456,9 @@ int main(void)
 		cmocka_unit_test(test_two_claims),
 		cmocka_unit_test(test_a_rename_is_overtaken),
 		cmocka_unit_test(test_the_old_name_is_removed),
+		cmocka_unit_test(test_a_name_is_removed_while_the_other_one_is),
+		cmocka_unit_test(test_a_name_is_removed_while_it_is_given),
 		cmocka_unit_test(test_late_put),
-		cmocka_unit_test(test_no_name_for_a_storage_that_is_deleted),
-		cmocka_unit_test(test_wrong_clocks),
-		cmocka_unit_test(test_a_killed_deletion),
-		cmocka_unit_test(test_a_deletion_meets_a_rename),
-		cmocka_unit_test(test_old_names),
-		cmocka_unit_test(test_damaged_list),
-		cmocka_unit_test(test_hostile_lists),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
