@@ -107,7 +107,8 @@ int engine_check(struct engine *e, const char *path, bool all, const struct engi
 	if (!rc && n->kind == NAMES_DIR)
 		rc = check_imports(&c, e, path);
 	/* Only a check of the whole bucket has seen all names. */
-	if (!rc && !n->path[0] && n->kind == NAMES_DIR && !c.names_unknown)
+	if (!rc && !n->path[0] && n->kind == NAMES_DIR && !c.names_unknown &&
+	    names_list_is_whole(e->names))
 		rc = check_storages(&c, e);
 	bytes_release(&c.storages);
 	return rc;

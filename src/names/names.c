@@ -98,3 +98,8 @@ int names_check_new(struct names *ns, const char *path, struct err *err)
 		return err_set(err, -EINVAL, "%s: the mount does not show this path", path);
 	return 0;
 }
+
+bool names_list_is_whole(struct names *ns)
+{
+	return !ns->roots && !atomic_load(&ns->left_out);
+}

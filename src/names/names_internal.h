@@ -17,6 +17,7 @@ struct names {
 	const char *const *roots; /* as in the options */
 	struct names_cache *cache;
 	atomic_uint_fast64_t changes; /* calls of names_changed() */
+	atomic_bool left_out;	      /* a listing has left something out */
 };
 
 enum {

@@ -89,6 +89,7 @@ static void release_listing(struct listing *l)
 
 static void note_unfit(struct listing *l, const char *key)
 {
+	atomic_store(&l->ns->left_out, true);
 	if (l->unfit.n++ == 0)
 		l->unfit.first = strdup(key);
 }
@@ -333,6 +334,7 @@ static void sort(struct listing *l)
 		struct entry *en = &l->entries[i];
 		if (n && strcmp(l->entries[n - 1].node->name, en->node->name) == 0) {
 			log_left_out(l, en);
+			atomic_store(&l->ns->left_out, true);
 			names_node_unref(en->node);
 			continue;
 		}

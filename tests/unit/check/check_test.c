@@ -60,6 +60,21 @@ static void storages_without_a_name(void **state)
 	str_release(&s.text);
 }
 
+/* The domain `a` would be listed as `a.h5`, so no listing shows it. */
+static void a_name_that_is_not_listed(void **state)
+{
+	struct bucket *b = *state;
+	struct findings s = {0};
+	const struct engine_check_sink sink = findings_sink(&s);
+	put_all(b);
+	bucket_domain(b, 7, "a");
+	bucket_open(b, 0, 0);
+	assert_int_equal(engine_check(b->engine, "", false, &sink, NULL), 0);
+	assert_non_null(strstr(str_text(&s.text), "= sound /a.h5\n"));
+	assert_null(strstr(str_text(&s.text), "no name leads"));
+	str_release(&s.text);
+}
+
 static void paths_that_cannot_be_checked(void **state)
 {
 	struct bucket *b = *state;
@@ -114,6 +129,8 @@ int main(void)
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_domain_does_not_end_the_check,
 						bucket_setup, bucket_teardown),
+		cmocka_unit_test_setup_teardown(a_name_that_is_not_listed, bucket_setup,
+						bucket_teardown),
 		cmocka_unit_test_setup_teardown(storages_without_a_name, bucket_setup,
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(paths_that_cannot_be_checked, bucket_setup,

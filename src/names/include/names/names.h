@@ -139,6 +139,9 @@ int names_check_new(struct names *ns, const char *path, struct err *err);
  * -ENOTDIR. */
 typedef int (*names_list_fn)(void *arg, const char *name, enum names_kind kind);
 int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, struct err *err);
+/* False if a listing has left out what it cannot show, for example a domain `run` beside `run.h5`,
+ * or if names_options.roots are set. */
+bool names_list_is_whole(struct names *ns);
 /* For the time after a mount: caches the nodes of the root's entries, so that the first look-ups in
  * the root send no request. Caches nothing if the root has more than 64 entries, with
  * names_options.roots, or if nodes are never valid. A failed request is not reported: a look-up
