@@ -313,12 +313,24 @@ static struct store_cond target_condition(const struct job *j)
 				   .if_match = j->target ? j->target->etag : NULL};
 }
 
-static int move(const struct job *j, struct err *err)
+/* Before a step that cannot be taken back, this process asks whether the storage is being deleted.
+ * The list names the rename already, so a deletion that has not looked at it yet stops. */
+static int check_storage(struct job *j, struct err *err)
+{
+	const int rc = j->has_storage ? storage_is_named(&j->place, j->storage, err) : 0;
+	if (rc)
+		withdraw(j, rc == -ESTALE);
+	return rc;
+}
+
+static int move(struct job *j, struct err *err)
 {
 	char from[SCHEMA_KEY_MAX + 1], to[SCHEMA_KEY_MAX + 1];
 	const struct store_cond cond = target_condition(j);
 	struct store_meta meta;
-	int rc = document_key(&j->place, j->from, from, sizeof(from), err);
+	int rc = store_moves(j->place.store) ? check_storage(j, err) : -EOPNOTSUPP;
+	if (!rc)
+		rc = document_key(&j->place, j->from, from, sizeof(from), err);
 	if (!rc)
 		rc = document_key(&j->place, j->to, to, sizeof(to), err);
 	return rc ? rc : store_move(j->place.store, from, j->domain->etag, to, &cond, &meta, err);
@@ -351,9 +363,8 @@ static int put_new(struct job *j, struct store_request *beside, char etag[STORE_
 	return store_failure(&put->answer, err);
 }
 
-/* The name takes the place of another domain, and cannot be taken back. So this process asks before
- * the PUT whether the old name still leads to the domain: another program may have removed or
- * replaced it before the list named this rename. */
+/* Whether the old name still leads to the domain: another program may have removed or replaced it
+ * before the list named this rename. */
 static int check_old_name(struct job *j, struct err *err)
 {
 	const struct document_place *p = &j->place;
@@ -366,26 +377,26 @@ static int check_old_name(struct job *j, struct err *err)
 	req->cancelled = cancelled_by(p->cancelled);
 	store_run(p->store, req);
 	rc = store_failure(&req->answer, err);
-	if (rc ||
-	    (!store_absence(&req->answer) && strcmp(req->answer.meta.etag, j->domain->etag) == 0))
-		return rc;
-	return err_set(err, -ESTALE, "%s: another program has removed or changed it", j->from);
+	if (!rc &&
+	    (store_absence(&req->answer) || strcmp(req->answer.meta.etag, j->domain->etag) != 0))
+		rc = err_set(err, -ESTALE, "%s: another program has removed or changed it",
+			     j->from);
+	if (rc)
+		withdraw(j, false);
+	return rc;
 }
 
+/* The name takes the place of another domain. */
 static int replace_name(struct job *j, struct err *err)
 {
 	char etag[STORE_ETAG_MAX];
-	int rc = j->has_storage ? storage_is_named(&j->place, j->storage, err) : 0;
-	const bool is_deleted = rc == -ESTALE;
+	int rc = check_storage(j, err);
 	if (!rc)
 		rc = check_old_name(j, err);
-	if (rc)
-		withdraw(j, is_deleted);
 	return rc ? rc : put_new(j, NULL, etag, err);
 }
 
-/* Asks this side by side. The list names the rename already, so a deletion that has not looked at
- * it yet stops. */
+/* Asks the same side by side. */
 static int add_name(struct job *j, struct err *err)
 {
 	const struct document_place *p = &j->place;
@@ -460,7 +471,7 @@ static int run(struct job *j, bool *is_given, struct err *err)
 	*is_given = !rc;
 	if (rc == 0) {
 		settle(j);
-		return j->has_storage ? storage_is_named(&j->place, j->storage, err) : 0;
+		return 0;
 	}
 	if (rc != -EOPNOTSUPP && rc != -EXDEV) {
 		err_copy(err, &why);

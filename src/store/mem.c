@@ -349,8 +349,6 @@ static int move(struct store *s, const char *from, const char *from_version, con
 {
 	auto_unlock struct mem_store *m = lock(s);
 	const struct object *o = lookup_locked(m, from);
-	if (m->lacks & STORE_MEM_NO_MOVE)
-		return err_set(err, -EOPNOTSUPP, "object %s: the service cannot move it", from);
 	if (!o && !from_version[0])
 		return err_set(err, -ENOENT, "object %s: absent", from);
 	if (!o || (from_version[0] && strcmp(from_version, o->meta.etag) != 0))
@@ -437,6 +435,12 @@ static const struct store_ops mem_ops = {
 	.move = move,
 	.free = free_store,
 };
+static const struct store_ops mem_ops_no_move = {
+	.name = "mem",
+	.submit = submit,
+	.keeps_marks = keeps_marks,
+	.free = free_store,
+};
 
 void store_mem_set_clock(struct store *mem, int64_t (*clock)(void))
 {
@@ -446,8 +450,9 @@ void store_mem_set_clock(struct store *mem, int64_t (*clock)(void))
 void store_mem_set_lacks(struct store *mem, unsigned int lacks,
 			 void (*between)(void *arg, const char *key), void *arg)
 {
-	assert(mem->ops == &mem_ops);
+	assert(mem->ops == &mem_ops || mem->ops == &mem_ops_no_move);
 	struct mem_store *m = mem_of(mem);
+	mem->ops = lacks & STORE_MEM_NO_MOVE ? &mem_ops_no_move : &mem_ops;
 	m->lacks = lacks;
 	m->between = between;
 	m->arg = arg;

@@ -317,6 +317,13 @@ enum store_marks store_keeps_marks(struct store *s)
 	return s->ops->keeps_marks ? s->ops->keeps_marks(s) : STORE_MARKS_DROPPED;
 }
 
+bool store_moves(const struct store *s)
+{
+	while (s->inner)
+		s = s->inner;
+	return s->ops->move;
+}
+
 int store_move(struct store *s, const char *from, const char *from_version, const char *to,
 	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
 {

@@ -20,18 +20,27 @@ static char *mark_key(struct world *w)
 	return strcat(key, "0123456789abcdef");
 }
 
-/* A storage that is being deleted gets no new name. */
+/* A storage that is being deleted gets no new name, and what has this name stays. */
 static void test_no_name_for_a_storage_that_is_deleted(void **state)
 {
-	struct world w;
-	struct err err = ERR_INIT;
-	set_up(&w);
-	w.env.sleep = no_sleep;
-	const struct change c = change_of(&w);
-	world_put(&w, mark_key(&w), "");
-	assert_int_equal(rename_as(&w, &c, FROM, TO, &err), -EBUSY);
-	assert_names(&w, FROM, TO);
-	world_release(&w);
+	for (int i = 0; i < 4; i++) {
+		const bool moves = i % 2, replaces = i / 2;
+		struct world w;
+		struct err err = ERR_INIT;
+		set_up(&w);
+		w.env.sleep = no_sleep;
+		const struct change c = change_of(&w);
+		if (moves)
+			store_mem_set_lacks(w.gate->base.inner, 0, NULL, NULL);
+		if (replaces)
+			import_as(&w, TO, 5);
+		w.seed = 9;
+		world_put(&w, mark_key(&w), "");
+		assert_int_equal(rename_as(&w, &c, FROM, TO, &err), -EBUSY);
+		assert_int_equal(world_objects(&w, FROM), OBJECTS);
+		assert_int_equal(world_objects(&w, TO), replaces ? OBJECTS : 0);
+		world_release(&w);
+	}
 }
 
 static int64_t bucket_ns;

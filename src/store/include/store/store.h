@@ -345,6 +345,8 @@ enum store_marks store_keeps_marks(struct store *s);
  * errors as of a PUT. */
 int store_move(struct store *s, const char *from, const char *from_version, const char *to,
 	       const struct store_cond *cond, struct store_meta *meta, struct err *err);
+/* False: store_move() fails with -EOPNOTSUPP. */
+bool store_moves(const struct store *s);
 /* Frees a stack; s is its top. No request may be in progress. NULL is fine. */
 void store_free(struct store *s);
 
