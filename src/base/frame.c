@@ -72,5 +72,7 @@ int frame_take_head(struct cursor *c, const char *magic, uint32_t version, struc
 			       magic);
 	if (found > version)
 		return err_set(err, -ENOTSUP, "it has version %" PRIu32 " of the format", found);
+	if (cur_left(&body))
+		return err_set(err, -EBADMSG, "the record %.*s is too long", FRAME_MAGIC, magic);
 	return 0;
 }

@@ -50,6 +50,13 @@ static void test_heads(void **state)
 	assert_non_null(strstr(err.msg, "version 3"));
 	c = cursor_of(b.data, 0);
 	assert_int_equal(frame_take_head(&c, magic, 3, &err), -EBADMSG);
+	/* Magic, version 3, and a byte more. A later version may have more. */
+	bytes_release(&b);
+	assert_int_equal(frame_append(&b, FRAME_HEAD, "HSMOTHER\3\0\0\0x", 13), 0);
+	c = cursor_of(b.data, b.len);
+	assert_int_equal(frame_take_head(&c, "HSMOTHER", 3, &err), -EBADMSG);
+	c = cursor_of(b.data, b.len);
+	assert_int_equal(frame_take_head(&c, "HSMOTHER", 2, &err), -ENOTSUP);
 }
 
 /* Reads all records. The number of intact ones before the end or the damage. */
