@@ -72,8 +72,8 @@ int document_delete_key(const struct document_place *p, const char *key, const c
 /* Whether a path is a domain that names the storage: 1, 0 or a negative errno. */
 int document_names_storage(const struct document_place *p, const char *path, uint64_t storage,
 			   struct err *err);
-/* Whether a domain in the folder of `path`, other than `path` itself, names the storage: 1, 0 or a
- * negative errno. */
+/* Whether a domain in the folder of `path`, or `path` itself, names the storage: 1, 0 or a negative
+ * errno. */
 int storage_is_shared(const struct document_place *p, const char *path, uint64_t storage,
 		      struct err *err);
 /* Deletes all keys below a prefix. order: NULL, or the key that is deleted before all that are

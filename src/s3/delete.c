@@ -40,20 +40,37 @@ static void after_delete(struct s3_operation *op)
 		s3_fail(op, rc);
 }
 
+/* A 404 to a HEAD proves nothing. A DELETE without a condition could remove what another writer puts
+ * meanwhile, so a listing proves that there is nothing to delete. */
+static void after_absence(struct s3_operation *op)
+{
+	const int rc = s3_absence_result(op);
+	if (rc == 0) {
+		op->req->answer.was_absent = true;
+		s3_absent(op, STORE_BY_LISTING);
+	} else if (rc == -EEXIST) {
+		err_set(err_of(op), -ESTALE, "DELETE %s: another writer has just put it",
+			op->req->key);
+		s3_fail(op, -ESTALE);
+	} else {
+		s3_fail(op, rc);
+	}
+}
+
 static void after_head(struct s3_operation *op)
 {
 	struct store_meta now;
 	const char *if_match = op->req->cond.if_match;
 	const int rc = s3_head_result(op, &now);
-	/* A missing object has no version to compare; the DELETE then proves that it is absent. */
 	if (rc == 0 && strcmp(now.etag, if_match) != 0) {
 		err_set(err_of(op), -ESTALE, "DELETE %s: version %s, expected %s", op->req->key,
 			now.etag, if_match);
 		s3_fail(op, -ESTALE);
-	} else if (rc && rc != -ENOENT) {
+	} else if (rc == -ENOENT) {
+		s3_send_absence(op, after_absence);
+	} else if (rc) {
 		s3_fail(op, rc);
 	} else {
-		op->req->answer.was_absent = rc == -ENOENT;
 		send_delete(op, false, after_delete);
 	}
 }
@@ -65,8 +82,7 @@ static void after_refusal(struct s3_operation *op)
 	struct store_meta now;
 	const int rc = s3_head_result(op, &now);
 	if (rc == -ENOENT) {
-		op->req->answer.was_absent = true;
-		send_delete(op, false, after_delete);
+		s3_send_absence(op, after_absence);
 	} else if (rc) {
 		s3_fail(op, rc);
 	} else {

@@ -71,7 +71,7 @@ def test_commit(gateway, client, environment, tmp_path):
         # PUT: the chunk and the document. Before that, a new process tests the conditions of the
         # gateway, which wants ETags without quotes (see s3/probe.c): six PUTs, a HEAD, a DELETE.
         probe = collections.Counter(PUT=6, HEAD=1, DELETE=1)
-        assert commit(NAME) == probe + collections.Counter(GET=15, PUT=2)
+        assert commit(NAME) == probe + collections.Counter(GET=15, PUT=2, HEAD=3)
         # Each dataset has a document and its chunks. The root group and the domain have documents.
         assert commit(NEW) == probe + collections.Counter(GET=9, PUT=DATASETS * (1 + CHUNKS) + 2)
         assert listed(tmp_path) == []
