@@ -106,8 +106,7 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 		path = NULL;
 		return check_no_memory(c);
 	}
-	struct schema_document *document =
-		n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL;
+	struct schema_document *document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL;
 	c->names_unknown |= !document;
 	if (check_note_root(c, document ? document->info.root : NULL))
 		return -ENOMEM;

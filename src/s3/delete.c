@@ -40,8 +40,8 @@ static void after_delete(struct s3_operation *op)
 		s3_fail(op, rc);
 }
 
-/* A 404 to a HEAD proves nothing. A DELETE without a condition could remove what another writer puts
- * meanwhile, so a listing proves that there is nothing to delete. */
+/* A 404 to a HEAD proves nothing. A DELETE without a condition could remove what another writer
+ * puts meanwhile, so a listing proves that there is nothing to delete. */
 static void after_absence(struct s3_operation *op)
 {
 	const int rc = s3_absence_result(op);

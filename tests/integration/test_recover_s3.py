@@ -70,6 +70,7 @@ def test_commit(gateway, client, environment, tmp_path):
         # documents open the domain. The document of /g is read again before it is replaced.
         # PUT: the chunk and the document. Before that, a new process tests the conditions of the
         # gateway, which wants ETags without quotes (see s3/probe.c): six PUTs, a HEAD, a DELETE.
+        # HEAD: three ask at the end whether the domain still has what was changed.
         probe = collections.Counter(PUT=6, HEAD=1, DELETE=1)
         assert commit(NAME) == probe + collections.Counter(GET=15, PUT=2, HEAD=3)
         # Each dataset has a document and its chunks. The root group and the domain have documents.

@@ -31,7 +31,7 @@ struct gate {
 	int code;
 	atomic_uint ops[STORE_OPS];
 	atomic_uint last_change; /* the number of the last PUT or DELETE */
-	int sync; /* the result of store_sync() */
+	int sync;		 /* the result of store_sync() */
 	atomic_uint syncs;
 	/* Called before a request with this number, from 1; for another writer. */
 	unsigned int other_at;

@@ -40,7 +40,7 @@ struct fixture {
 	bool put_knows_no_time;
 	bool no_move;
 	bool no_move_if_absent; /* a move can only replace */
-	bool utf8_keys; /* keys that are not UTF-8 fail with -EIO */
+	bool utf8_keys;		/* keys that are not UTF-8 fail with -EIO */
 };
 
 static inline void fake_sleep(const struct env *env, uint64_t ns)

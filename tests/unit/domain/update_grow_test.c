@@ -104,7 +104,8 @@ static bool has_chunk(struct world *w, uint64_t i)
 static void chunks_are_put_where_nothing_is(void **state)
 {
 	struct world *w = begin_short();
-	if (world_update(w)) fail_msg("%s", w->err.msg);
+	if (world_update(w))
+		fail_msg("%s", w->err.msg);
 	/* Two chunks and the document; the summary is gone already. */
 	assert_int_equal(w->gate->ops[STORE_PUT], 3);
 	assert_int_equal(w->gate->ops[STORE_LIST], 0);

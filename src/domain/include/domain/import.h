@@ -81,7 +81,7 @@ struct import_commit {
 	 * none has. */
 	bool has_folder;
 	size_t folder_len;
-	int64_t modified_ns; /* of the document of the domain, since the epoch */
+	int64_t modified_ns;	 /* of the document of the domain, since the epoch */
 	struct renames *renames; /* of this process (domain/renames.h); NULL: not known */
 	/* The root group is put when all other objects are there, for domain_import_finish().
 	 * Otherwise all objects are put side by side, which takes fewer rounds of requests. */
