@@ -11,7 +11,8 @@
 #include "storage_deletion.h"
 #include "storage_names.h"
 
-#define DAY_NS (INT64_C(86400) * 1000000000)
+#define MINUTE_NS (INT64_C(60) * 1000000000)
+#define DAY_NS	  (INT64_C(86400) * 1000000000)
 /* For so long after a process has taken a rename over, the new name is not removed. */
 #define TAKEN_NS (INT64_C(30) * 1000000000)
 enum { EXPIRED_MAX = 16 /* old names that a claim examines */ };
@@ -203,9 +204,11 @@ int rename_leave(const struct document_place *p, struct renames *renames, uint64
 
 /* ---- 1: the claim ---- */
 
+/* In a list that is nearly full, a day is too long. */
 static bool is_current(const struct job *j, const struct storage_name *name, int64_t now)
 {
-	return now - name->given_ns < DAY_NS || strcmp(name->path, j->from) == 0 ||
+	const int64_t age = j->names.n + EXPIRED_MAX > STORAGE_NAMES_MAX ? MINUTE_NS : DAY_NS;
+	return now - name->given_ns < age || strcmp(name->path, j->from) == 0 ||
 	       strcmp(name->path, j->to) == 0;
 }
 

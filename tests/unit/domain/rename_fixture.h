@@ -10,9 +10,10 @@
 #include "domain/storage_deletion.h"
 #include "domain/storage_names.h"
 
-#define FROM	"home/a.h5"
-#define TO	"work/b.h5"
-#define HOUR_NS (INT64_C(3600) * 1000000000)
+#define FROM	  "home/a.h5"
+#define TO	  "work/b.h5"
+#define HOUR_NS	  (INT64_C(3600) * 1000000000)
+#define MINUTE_NS (INT64_C(60) * 1000000000)
 
 static int64_t wall_ns;
 

@@ -183,6 +183,24 @@ static void test_old_names(void **state)
 	world_release(&w);
 }
 
+/* A program that gives one file a new name again and again is not refused. */
+static void test_full_list(void **state)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+	char names[2][32];
+	set_up(&w);
+	const struct change c = change_of(&w);
+	strcpy(names[0], FROM);
+	for (unsigned int i = 0; i < STORAGE_NAMES_MAX + 100; i++) {
+		snprintf(names[1 - i % 2], sizeof(names[0]), "home/%u.h5", i);
+		wall_ns += MINUTE_NS / 10;
+		if (rename_as(&w, &c, names[i % 2], names[1 - i % 2], &err))
+			fail_msg("%u: %s", i, err.msg);
+	}
+	tear_down(&w, names[0]);
+}
+
 static void test_damaged_list(void **state)
 {
 	struct world w;
@@ -244,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_a_killed_deletion),
 		cmocka_unit_test(test_a_deletion_meets_a_rename),
 		cmocka_unit_test(test_old_names),
+		cmocka_unit_test(test_full_list),
 		cmocka_unit_test(test_damaged_list),
 		cmocka_unit_test(test_hostile_lists),
 	};
