@@ -16,7 +16,7 @@ from mounts import HSIMAGE, run
 
 MIB = 1 << 20
 OLD, NEW = b"old" * 1000, b"new!" * (2 * MIB)
-TEMPORARY = re.compile(r"^\.hsmount")
+TEMPORARY = re.compile(r"^\.hsmount-tmp")
 
 
 def write_domain(path, number, n):

@@ -9,6 +9,7 @@ import oracle
 
 CONTENT = ("attributes", "links", "shape")      # the members of a document that a change may touch
 LISTS = ".info.json"
+NAMES = ".hsmount-names"     # the list of the names of a storage
 
 
 def content_of(raw):
@@ -106,12 +107,12 @@ def is_chunk(key, chunks):
 
 
 def left_over(root):
-    """Keys below db/ that belong to no object of a domain of schema v2."""
+    """Keys below db/ that belong to no domain of schema v2."""
     bucket, keys, chunks = oracle.Bucket(root), set(), {}
     for path in bucket.files():
         domain = bucket.domain(path)
         more = storage(domain)
-        keys |= more[0]
+        keys |= more[0] | {f"{oracle.storage_key(domain.root)}/{NAMES}"}
         chunks.update(more[1])
     found = []
     for at, _, names in os.walk(os.path.join(os.fspath(root), "db")):
