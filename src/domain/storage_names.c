@@ -37,8 +37,8 @@ int storage_names_add(struct storage_names *names, const char *path, int64_t now
 {
 	struct storage_name *name = find(names, path);
 	if (!name && names->n == STORAGE_NAMES_MAX)
-		return err_set(err, -ENOSPC, "%s: the domain has had %d names within a minute", path,
-			       STORAGE_NAMES_MAX);
+		return err_set(err, -ENOSPC, "%s: the domain has had %d names within a minute",
+			       path, STORAGE_NAMES_MAX);
 	if (!name && names->n == names->room) {
 		const size_t room = names->room ? 2 * names->room : 8;
 		struct storage_name *v = reallocarray(names->v, room, sizeof(*v));

@@ -78,8 +78,8 @@ def test_copies(mounted, sources):
 
 
 def test_temporary_names(mounted, sources):
-    """A rename of a domain in a directory is a put of the list of its names, and a move; that of a plain
-    object is a copy and a delete."""
+    """A rename of a domain in a directory is a put of the list of its names, and a move. That of a
+    plain object is a copy and a delete."""
     count = Counter(mounted, sources)
     assert count("rsync $S/a.h5 x.h5") == (DOMAIN + 1, 0)
     assert count("rsync -a $S/b.h5 x.h5") == (DOMAIN + 1, 0)
