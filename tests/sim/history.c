@@ -352,6 +352,10 @@ static enum op_status status_of(const struct op *op)
 	/* The new name may be there. */
 	if (op->kind == OP_RENAME && (op->rc == -ESTALE || op->rc == -EBUSY))
 		return OP_MAYBE;
+	/* A file that meets a rename which is being finished is stored later, by the same mount or
+	 * the next one. */
+	if (writes && op->rc == -EBUSY)
+		return OP_MAYBE;
 	return !op->hit && is_refusal(op) ? OP_REFUSED : OP_MAYBE;
 }
 
