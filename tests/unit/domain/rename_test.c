@@ -313,9 +313,9 @@ static void test_the_old_name_is_removed(void **state)
 {
 	for (unsigned int at = CLAIM; at <= LAST; at++) {
 		struct world w;
-		set_up(&w);
 		if (at == MARKS)
 			continue; /* together with PUT */
+		set_up(&w);
 		const int rc = meet(&w, at, remove_meanwhile, FROM, NULL);
 		assert_true(rc == -ESTALE || rc == -EBUSY || rc == -EIO);
 		/* A rename may have begun, so the storage was not deleted. */
