@@ -482,7 +482,10 @@ static void settle(struct history *h)
 	for (unsigned int round = 0; round < SETTLE_ROUNDS; round++) {
 		for (unsigned int i = 0; i < h->engines; i++) {
 			scheduler_note(s, "engine %u: restart at the end", i);
-			box_restart(&h->boxes[i]);
+			if (h->boxes[i].line.dead)
+				box_revive(&h->boxes[i]);
+			else
+				box_restart(&h->boxes[i]);
 			s->now_ns += SETTLE_SECONDS * SECOND;
 			box_collect(&h->boxes[i]);
 		}

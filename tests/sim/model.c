@@ -2,6 +2,7 @@
 /* See model.h: what the bucket has, and the checks of files. names.c checks the names. */
 #include "model.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,6 +246,14 @@ static bool was_moved(const struct history *h, const struct op *op)
 	return false;
 }
 
+/* A change of two objects that is refused at the second one has stored the first one, the chunk
+ * (SEMANTICS.md, "Other programs"). */
+static bool is_half_stored(const struct op *op, uint64_t uid, enum content_part part)
+{
+	return op->kind == OP_CHANGE && op->uid == uid && op->status == OP_REFUSED &&
+	       op->rc == -ESTALE && op->change == CHANGE_TWO && part == PART_X1;
+}
+
 static bool is_change_of(const struct history *h, const struct op *op, uint64_t uid)
 {
 	return op->kind == OP_CHANGE && op->uid == uid &&
@@ -256,7 +265,7 @@ static bool is_change_of(const struct history *h, const struct op *op, uint64_t 
 static bool add_edge(const struct history *h, struct chain *c, const struct op *op, uint64_t uid,
 		     enum content_part part)
 {
-	if (!is_change_of(h, op, uid))
+	if (!is_change_of(h, op, uid) && !is_half_stored(op, uid, part))
 		return false;
 	const struct edge e = {.from = content_value(&op->before, part),
 			       .to = content_value(&op->after, part),

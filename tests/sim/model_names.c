@@ -6,6 +6,7 @@
  */
 #include "model_names.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,10 @@ enum step_kind {
 	STEP_REMOVE,  /* the name vanishes; it must exist */
 	STEP_DROP,    /* the name vanishes, if it still leads to what was seen */
 	STEP_LINK,    /* the new name leads to the file, too */
-	STEP_UNLINK,  /* the old name vanishes, if it still leads to that file */
-	STEP_CHECK,   /* it still leads to what was seen */
-	STEP_WIPE,    /* the name vanishes, whatever it leads to */
+	STEP_GIVE,   /* the same for the file that was seen, if no other file loses its last name */
+	STEP_UNLINK, /* the old name vanishes, if it still leads to that file */
+	STEP_CHECK,  /* it still leads to what was seen */
+	STEP_WIPE,   /* the name vanishes, whatever it leads to */
 };
 
 struct step {
@@ -118,6 +120,11 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 		add(p, plain ? STEP_WIPE : STEP_DROP, op->begin, op->end, may);
 	} else if (op->kind == OP_REMOVE) {
 		add(p, STEP_REMOVE, op->begin, op->end, false);
+	} else if (op->kind == OP_RENAME && op->rc == -EBUSY) {
+		/* Another program has removed or replaced the old name meanwhile, and the new name
+		 * stays (SEMANTICS.md, "Renames"). */
+		add(p, STEP_SEE, op->begin, op->end, true);
+		add(p, STEP_GIVE, op->begin, op->end, true);
 	} else if (op->kind == OP_RENAME) {
 		/* An attempt that another program has disturbed is made once more. */
 		add(p, STEP_LINK, op->begin, op->end, may);
@@ -153,6 +160,15 @@ static bool has_twin(const struct search *s, unsigned int op)
 	return false;
 }
 
+/* Whether the file of a name has another one. */
+static bool has_other_name(const struct state *s, unsigned int name)
+{
+	for (unsigned int i = 0; i < NAMES_MAX; i++)
+		if (i != name && s->names[i] == s->names[name])
+			return true;
+	return false;
+}
+
 /* Does the step, or returns false if it is not possible. */
 static bool take(const struct search *search, unsigned int op, enum step_kind kind, struct state *s)
 {
@@ -183,6 +199,11 @@ static bool take(const struct search *search, unsigned int op, enum step_kind ki
 		if (!*name)
 			return false;
 		s->seen[op] = *to = *name;
+		return true;
+	case STEP_GIVE:
+		if (!s->seen[op] || (*to && *name != s->seen[op] && !has_other_name(s, p->to)))
+			return false;
+		*to = s->seen[op];
 		return true;
 	case STEP_CHECK:
 		return *name && *name == s->seen[op];
