@@ -125,6 +125,7 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 		 * stays (SEMANTICS.md, "Renames"). */
 		add(p, STEP_SEE, op->begin, op->end, true);
 		add(p, STEP_GIVE, op->begin, op->end, true);
+		add(p, STEP_UNLINK, op->begin, op->end, true); /* by whoever finishes it */
 	} else if (op->kind == OP_RENAME) {
 		/* An attempt that another program has disturbed is made once more. */
 		add(p, STEP_LINK, op->begin, op->end, may);
