@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <codec/chunk.h>
+#include <domain/change.h>
 #include <engine/parts.h>
 #include <schema/schema.h>
 #include <store/store.h>
@@ -222,15 +223,30 @@ static bool is_own(const struct inventory *v, const char *key, const char *name)
 	return name && strncmp(key, v->prefix, n) == 0 && strncmp(key + n, name, strlen(name)) == 0;
 }
 
+static int check_names(struct inventory *v, const char *key)
+{
+	const struct change c = {
+		.env = &v->dc->e->env, .store = v->dc->e->store, .schema = v->schema};
+	struct err why = ERR_INIT;
+	uint64_t storage;
+	if (v->schema->domain_of_root(domain_info(v->dc->d)->root, &storage, NULL))
+		return 0;
+	const int rc = change_check_names(&c, storage, &why);
+	if (rc == 0)
+		return 0;
+	return check_find(v->dc->c, rc == -EIO ? ENGINE_CHECK_ERROR : ENGINE_CHECK_UNCHECKED, NULL,
+			  key, "the domain cannot be renamed or removed: %s", why.msg);
+}
+
 /* A key of the root group, or of no object. */
 static int take_other(struct inventory *v, const struct store_item *item)
 {
 	if (is_own(v, item->key, v->schema->storage_names))
-		return 0;
+		return check_names(v, item->key);
 	if (is_own(v, item->key, v->schema->storage_deletion))
 		return check_find(v->dc->c, ENGINE_CHECK_NOTE, NULL, item->key,
-				  "a deletion of the domain has begun, and was interrupted before "
-				  "it looked for names; it counts for an hour");
+				  "a deletion of this storage is running or was interrupted; after "
+				  "an hour it does not count any more");
 	if (is_document(v, tree_nth(v->dc->tree, 0), item->key))
 		v->documents++;
 	else if (strcmp(item->key, v->summary) != 0)

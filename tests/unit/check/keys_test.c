@@ -51,6 +51,25 @@ static void keys_beside_the_chunks(void **state)
 		     "= sound /x.h5\n");
 }
 
+/* What this program keeps below the storage. */
+static void names_and_deletions(void **state)
+{
+	struct bucket *b = *state;
+	put_domain(b);
+	bucket_put(b, CHECK_PREFIX ".hsmount-names", "no list");
+	bucket_put(b, CHECK_PREFIX ".hsmount-deletion-0123456789abcdef", "");
+	bucket_open(b, 1000, 0);
+	assert_check(
+		b, "x.h5", false,
+		"note /x.h5  " CHECK_PREFIX ".hsmount-deletion-0123456789abcdef: a deletion of "
+		"this storage is running or was interrupted; after an hour it does not count "
+		"any more\n"
+		"error /x.h5  " CHECK_PREFIX ".hsmount-names: the domain cannot be renamed or "
+		"removed: list of names " CHECK_PREFIX ".hsmount-names: it does not begin with "
+		"the record HSMNAMES\n"
+		"= damaged /x.h5\n");
+}
+
 static void the_summary(void **state)
 {
 	struct bucket *b = *state;
@@ -93,6 +112,7 @@ int main(void)
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(keys_beside_the_chunks, bucket_setup,
 						bucket_teardown),
+		cmocka_unit_test_setup_teardown(names_and_deletions, bucket_setup, bucket_teardown),
 		cmocka_unit_test_setup_teardown(the_summary, bucket_setup, bucket_teardown),
 		cmocka_unit_test_setup_teardown(sizes_of_chunks, bucket_setup, bucket_teardown),
 	};

@@ -83,6 +83,9 @@ int change_has_storage(const struct change *c, const char *path, uint64_t storag
  * ended; the caller tries again later. */
 int change_collect(const struct change *c, const char *path, const struct change_garbage *g,
 		   uint64_t *deleted, struct err *err);
+/* Reads the list of names of a storage. 0; -EIO: it is damaged, so the domain cannot be renamed,
+ * removed or replaced; other errors of the store. */
+int change_check_names(const struct change *c, uint64_t storage, struct err *err);
 /* Finds a name that a rename has given to the domain with this storage, and that leads to it: 1
  * with the path, 0 or negative. */
 int change_find_name(const struct change *c, uint64_t storage, char *path, size_t room,
