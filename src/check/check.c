@@ -79,37 +79,45 @@ static int visit(struct walk *w, const char *path, struct path **rest)
 	return 0;
 }
 
-int engine_check(struct engine *e, const char *path, bool all, const struct engine_check_sink *sink,
-		 struct err *err)
+/* The work of engine_check(); what has been gathered in w->c stays there for the caller. */
+static int walk_from(struct walk *w, const char *path)
 {
 	auto_names_node struct names_node *n = NULL;
-	struct check c = {.sink = sink, .all = all, .err = err};
-	struct walk w = {.c = &c, .e = e};
+	struct engine *e = w->e;
+	struct check *c = w->c;
 	struct path *first = NULL;
 	bool found = false;
-	int rc = names_resolve(e->names, path, &n, err);
+	int rc = names_resolve(e->names, path, &n, c->err);
 	if (rc == -ENOENT) {
-		const int import = check_import_of(&c, e, path, &found);
+		const int import = check_import_of(c, e, path, &found);
 		return import || found ? import : rc;
 	}
 	if (rc)
 		return rc;
 	if (n->kind == NAMES_OBJECT)
-		return err_set(err, -EINVAL, "%s: neither a domain nor a directory", path);
-	rc = visit(&w, path, &first);
+		return err_set(c->err, -EINVAL, "%s: neither a domain nor a directory", path);
+	rc = visit(w, path, &first);
 	while (first) {
 		struct path *p = first;
 		first = p->next;
 		if (!rc)
-			rc = visit(&w, p->text, &first);
+			rc = visit(w, p->text, &first);
 		free(p);
 	}
 	if (!rc && n->kind == NAMES_DIR)
-		rc = check_imports(&c, e, path);
+		rc = check_imports(c, e, path);
 	/* Only a check of the whole bucket has seen all names. */
-	if (!rc && !n->path[0] && n->kind == NAMES_DIR && !c.names_unknown &&
+	if (!rc && !n->path[0] && n->kind == NAMES_DIR && !c->names_unknown &&
 	    names_list_is_whole(e->names))
-		rc = check_storages(&c, e);
+		rc = check_storages(c, e);
+	return rc;
+}
+
+int engine_check(struct engine *e, const char *path, bool all, const struct engine_check_sink *sink,
+		 struct err *err)
+{
+	struct check c = {.sink = sink, .all = all, .err = err};
+	const int rc = walk_from(&(struct walk){.c = &c, .e = e}, path);
 	bytes_release(&c.storages);
 	return rc;
 }

@@ -111,6 +111,7 @@ static int finish(const struct document_place *p, struct renames *renames,
 {
 	const struct rename_record *r = &names->rename;
 	const uint64_t number = renames_begin(renames, p->env, names->storage);
+	renames_settle(renames, r->number); /* from now on, that of this number counts */
 	names->rename.number = number;
 	names->rename.state = RENAME_TAKEN;
 	names->rename.began_ns = env_wall(p->env);
