@@ -307,6 +307,25 @@ static int put_copy(struct engine *e, const struct move *m, const struct bytes *
 	return store_failure(&req->answer, err);
 }
 
+/* A domain that has the new name hides the object, so it is removed when the object is there. In a
+ * directory the two cannot exist side by side. */
+static int put_over(struct engine *e, const struct change *c, const struct move *m,
+		    const struct bytes *body, const char *note, struct err *err)
+{
+	const bool hidden = m->target && m->target->kind == NAMES_DOMAIN;
+	struct err why = ERR_INIT;
+	int rc = put_copy(e, m, body, note, &why);
+	if (hidden && (rc == 0 || rc == -EISDIR)) {
+		const int removed = remove_domain(e, c, m->target, err);
+		if (removed || rc == 0)
+			return removed;
+		rc = put_copy(e, m, body, note, &why);
+	}
+	if (rc)
+		err_copy(err, &why);
+	return rc;
+}
+
 /* A copy under the new name, then the removal of the old one. */
 static int rename_object(struct engine *e, const struct change *c, const struct move *m,
 			 struct err *err)
@@ -328,11 +347,8 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 	strcpy(note, get->answer.note);
 	if (!rc && !get->answer.has_note)
 		rc = names_note(e->names, m->source, note, err);
-	/* A domain would hide the object. */
-	if (!rc && m->target && m->target->kind == NAMES_DOMAIN)
-		rc = remove_domain(e, c, m->target, err);
 	if (!rc)
-		rc = put_copy(e, m, &get->answer.body, note, err);
+		rc = put_over(e, c, m, &get->answer.body, note, err);
 	if (rc)
 		return rc;
 	rc = delete_object(e, m->source, err);
@@ -356,26 +372,14 @@ static int check_listed(const char *path, struct err *err)
 	return 0;
 }
 
-static int rename_domain(struct engine *e, const struct change *c, const struct move *m,
-			 struct err *err)
+/* Gives a domain a name, and notes in the journal what may be left. replaced: the domain that has
+ * this name, or NULL. */
+static int give_name(struct engine *e, const struct change *c, const struct names_node *source,
+		     const struct schema_document *doc, const char *to,
+		     const struct schema_document *replaced, struct err *err)
 {
-	const bool replaces = m->target && m->target->kind == NAMES_DOMAIN;
-	const char *to = replaces ? m->target->path : m->to;
-	const struct schema_document *doc, *replaced = NULL;
 	struct change_garbage garbage;
 	uint64_t storage;
-	int rc = document_of(m->source, &doc, err);
-	if (!rc)
-		rc = check_listed(to, err);
-	if (!rc && replaces)
-		rc = document_of(m->target, &replaced, err);
-	if (rc)
-		return rc;
-	/* In a directory, the domain and the object cannot exist side by side. */
-	if (m->target && !replaces)
-		rc = delete_object(e, m->target, err);
-	if (rc || strcmp(m->source->path, to) == 0)
-		return rc;
 	/* Storage that has a name is no garbage: before, because the next process would find a
 	 * note, and afterwards, because another thread may have removed its other name. */
 	const bool known = storage_of(&doc->info, &storage);
@@ -384,13 +388,49 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 	const uint32_t note =
 		garbage_note_change(e, to, replaced ? &replaced->info : NULL, &doc->info);
 	const uint32_t rename =
-		known ? garbage_note_rename(e, m->source->path, storage) : LEFTOVER_NONE;
-	rc = change_rename_domain(c, m->source->path, doc, to, replaced, &garbage, err);
+		known ? garbage_note_rename(e, source->path, storage) : LEFTOVER_NONE;
+	const int rc = change_rename_domain(c, source->path, doc, to, replaced, &garbage, err);
 	garbage_settle(e->garbage, to, &garbage, note);
 	if (known)
 		garbage_rescue(e->garbage, storage);
-	garbage_settle_rename(e->garbage, m->source->path, storage, garbage.half_done, rename);
+	garbage_settle_rename(e->garbage, source->path, storage, garbage.half_done, rename);
 	return rc;
+}
+
+/* A plain object that has the name is hidden by the domain, so it is removed when the domain is
+ * there. In a directory the two cannot exist side by side. */
+static int give_name_over(struct engine *e, const struct change *c, const struct move *m,
+			  const struct schema_document *doc, struct err *err)
+{
+	struct err why = ERR_INIT;
+	int rc = give_name(e, c, m->source, doc, m->to, NULL, &why);
+	if (rc == 0)
+		return delete_object(e, m->target, err);
+	if (rc == -ENOTDIR) {
+		rc = delete_object(e, m->target, err);
+		return rc ? rc : give_name(e, c, m->source, doc, m->to, NULL, err);
+	}
+	err_copy(err, &why);
+	return rc;
+}
+
+static int rename_domain(struct engine *e, const struct change *c, const struct move *m,
+			 struct err *err)
+{
+	const bool replaces = m->target && m->target->kind == NAMES_DOMAIN;
+	const char *to = replaces ? m->target->path : m->to;
+	const struct schema_document *doc, *replaced = NULL;
+	int rc = document_of(m->source, &doc, err);
+	if (!rc)
+		rc = check_listed(to, err);
+	if (!rc && replaces)
+		rc = document_of(m->target, &replaced, err);
+	if (rc)
+		return rc;
+	if (strcmp(m->source->path, to) == 0)
+		return m->target && !replaces ? delete_object(e, m->target, err) : 0;
+	return m->target && !replaces ? give_name_over(e, c, m, doc, err)
+				      : give_name(e, c, m->source, doc, to, replaced, err);
 }
 
 /* Both names of a domain without extension lead to it. */

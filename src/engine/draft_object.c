@@ -191,22 +191,6 @@ static int remove_domain(struct draft_put *p, const struct names_node *n, struct
 	return change_remove_domain(&change, n->path, n->doc.document, &garbage, err);
 }
 
-/* Whether a put has failed because a directory has the folder of the domain under this key: 1, 0 or
- * a negative errno. */
-static int is_folder(struct draft_put *p, const char *key, int rc, struct err *err)
-{
-	auto_request struct store_request *req = NULL;
-	if (rc != -EEXIST)
-		return rc == -EISDIR;
-	req = store_request_new(p->e->store, STORE_HEAD);
-	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
-	store_request_key(req, key);
-	store_run(p->e->store, req);
-	rc = store_failure(&req->answer, err);
-	return rc ? rc : store_absence(&req->answer) != NULL;
-}
-
 static int replace_domain(struct draft_put *p, const char *key, char etag[STORE_ETAG_MAX],
 			  struct err *err)
 {
@@ -215,13 +199,13 @@ static int replace_domain(struct draft_put *p, const char *key, char etag[STORE_
 	char shown[STORE_KEY_MAX + 1];
 	const bool hidden = !draft_shown_name(p->present.node->path, shown);
 	int rc = put(p, key, hidden ? &none : &absent, etag, err);
-	if (rc) {
-		const int folder = is_folder(p, key, rc, err);
-		if (folder <= 0)
-			return folder ? folder : rc;
+	/* In a directory, the folder of the domain has this key. */
+	if (rc == -EISDIR) {
 		rc = remove_domain(p, p->present.node, err);
 		return rc ? rc : put(p, key, &absent, etag, err);
 	}
+	if (rc)
+		return rc;
 	rc = remove_domain(p, p->present.node, err);
 	/* The domain stays, so the object must not. */
 	if (rc == -ESTALE || rc == -EBUSY)

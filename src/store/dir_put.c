@@ -168,15 +168,24 @@ static void write_note(const struct dir_store *d, int fd, const struct store_req
 	log_warning(d->base.env->log, "%s", err.msg);
 }
 
+/* -EEXIST; -EISDIR: a directory has the name. */
+static int occupied(int parent, const char *name)
+{
+	struct stat st;
+	return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode)
+		       ? -EISDIR
+		       : -EEXIST;
+}
+
 static int rename_if_absent(int parent, const char *temp, const char *name)
 {
 	if (renameat2(parent, temp, parent, name, RENAME_NOREPLACE) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
+		return errno == EEXIST ? occupied(parent, name) : -errno;
 	/* The file system cannot do that. link(2) does not replace files either. */
 	if (linkat(parent, temp, parent, name, 0))
-		return -errno;
+		return errno == EEXIST ? occupied(parent, name) : -errno;
 	unlinkat(parent, temp, 0);
 	return 0;
 }

@@ -371,7 +371,7 @@ static void test_failed_puts_leave_nothing(void **state)
 	assert_int_equal(call_put(f->s, "x", "3", 1, &absent, NULL, &err), -EEXIST);
 	assert_int_equal(call_put(f->s, "x", "3", 1, &other, NULL, &err), -ESTALE);
 	assert_int_equal(call_put(f->s, "d", "3", 1, NULL, NULL, &err), -EISDIR);
-	assert_int_equal(call_put(f->s, "d", "3", 1, &absent, NULL, &err), -EEXIST);
+	assert_int_equal(call_put(f->s, "d", "3", 1, &absent, NULL, &err), -EISDIR);
 	assert_int_equal(call_put(f->s, "x/z", "3", 1, NULL, NULL, &err), -ENOTDIR);
 	assert_int_equal(call_put(f->s, name, "3", 1, NULL, NULL, &err), -ENAMETOOLONG);
 	assert_int_equal(count_entries(path_of(f, "")), 2);
