@@ -134,16 +134,17 @@ static enum outcome head(struct probe *p)
 	return send(p, &spec, true);
 }
 
-static enum outcome delete (struct probe *p, const char *etag) {
-	char value[S3_QUOTED_MAX]; struct sigv4_pair header;
-	const struct s3_spec spec =
-		{
-			.method = "DELETE",
-			.key = str_text(&p->key),
-			.header = &header,
-			.n_header = condition(etag, true, value, &header),
-			.body_max = HTTP_ERROR_BODY_MAX,
-		};
+static enum outcome send_delete(struct probe *p, const char *etag)
+{
+	char value[S3_QUOTED_MAX];
+	struct sigv4_pair header;
+	const struct s3_spec spec = {
+		.method = "DELETE",
+		.key = str_text(&p->key),
+		.header = &header,
+		.n_header = condition(etag, true, value, &header),
+		.body_max = HTTP_ERROR_BODY_MAX,
+	};
 	return send(p, &spec, etag != p->etag);
 }
 
@@ -178,10 +179,10 @@ static enum outcome probe_match(struct probe *p, try_fn try, enum s3_support *su
 
 static enum outcome probe_delete(struct probe *p, enum s3_support *support)
 {
-	enum outcome what = delete (p, impossible);
+	enum outcome what = send_delete(p, impossible);
 	*support = what == DONE ? S3_IGNORED : S3_MISSING;
 	if (what == FAILED && p->etag[0]) {
-		what = delete (p, p->etag);
+		what = send_delete(p, p->etag);
 		*support = what == DONE ? S3_WORKS : S3_BROKEN;
 	}
 	return what;
@@ -339,7 +340,7 @@ static enum outcome probe_object(struct probe *p, enum s3_probe probe,
 	if (single && what == DONE)
 		return what;
 	p->err = &unused;
-	if (delete (p, NULL) != DONE)
+	if (send_delete(p, NULL) != DONE)
 		log_info(p->s->base.env->log, "object %s is left over: %s", str_text(&p->key),
 			 unused.msg);
 	p->err = err;
