@@ -2,7 +2,6 @@
 """hsimage recover commit stores drafts in a bucket of S3, with the requests that it needs."""
 import collections
 import os
-import re
 
 import h5py
 import numpy as np
@@ -51,8 +50,7 @@ def leave_drafts(url, env, tmp_path):
 
 
 def test_commit(gateway, client, environment, tmp_path):
-    name = re.sub("[^a-z0-9]+", "-", f"recover-{tmp_path.name}".lower())
-    client.make_bucket(name)
+    name = client.new_bucket("recover")
     client.upload(name, imports.make_bucket(tmp_path / "bucket"))
     write_file(tmp_path / "a.h5")
     write_new_file(tmp_path / "new.h5")

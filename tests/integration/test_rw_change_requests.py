@@ -54,9 +54,8 @@ class Gateway(Directory):
         super().__init__(tmp_path)
         self.client = request.getfixturevalue("client")
         self.env = request.getfixturevalue("environment")
-        self.name = f"change-{tmp_path.name}".replace("_", "-").lower()[:60].rstrip("-")
+        self.name = self.client.new_bucket("change")
         self.url = f"s3://{self.name}"
-        self.client.make_bucket(self.name)
         self.client.upload(self.name, self.root)
 
     def state(self):

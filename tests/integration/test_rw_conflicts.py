@@ -27,9 +27,7 @@ class World:
         self.tmp_path, self.client, self.env = tmp_path, client, env
         self.url = imports.make_bucket(tmp_path / "bucket")
         if client:
-            name = re.sub("[^a-z0-9]", "-", f"conflict-{tmp_path.name}".lower())[:60]
-            self.name = name.rstrip("-")
-            client.make_bucket(self.name)
+            self.name = client.new_bucket("conflict")
             client.upload(self.name, self.url)
             self.url = f"s3://{self.name}"
 

@@ -25,9 +25,8 @@ def fixture_both(request, tmp_path):
     make_bucket(tmp_path / "bucket")
     url, env = tmp_path / "bucket", None
     if request.param == "gateway":
-        name = f"rw-files-{os.path.basename(tmp_path)}".replace("_", "-").lower()[:60].rstrip("-")
         client = request.getfixturevalue("client")
-        client.make_bucket(name)
+        name = client.new_bucket("files")
         client.upload(name, url)
         url, env = f"s3://{name}", request.getfixturevalue("environment")
     with Pair(url, tmp_path, env) as pair:

@@ -53,9 +53,8 @@ class Gateway:
 
 def make_gateway(request, tmp_path):
     root = imports.make_bucket(tmp_path / "bucket")
-    name = f"rw-kept-{tmp_path.name}".replace("_", "-").lower()[:60].rstrip("-")
     client = request.getfixturevalue("client")
-    client.make_bucket(name)
+    name = client.new_bucket("kept")
     client.upload(name, root)
     return Gateway(client, name, request.getfixturevalue("environment"))
 

@@ -279,9 +279,8 @@ REFUSALS = {
 
 
 @pytest.fixture
-def s3_world(client, gateway, environment, tmp_path):
-    name = re.sub("[^a-z0-9]", "-", f"rw-{os.path.basename(tmp_path)}".lower())[:60].rstrip("-")
-    client.make_bucket(name)
+def s3_world(client, gateway, environment):
+    name = client.new_bucket("limits")
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
         yield name, proxy, dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
 

@@ -84,9 +84,8 @@ def place(request, tmp_path):
             bucket.put(key, body)
     if request.param == "directory":
         return Directory(root)
-    name = f"rw-names-{os.path.basename(tmp_path)}".replace("_", "-").lower()[:60].rstrip("-")
     client = request.getfixturevalue("client")
-    client.make_bucket(name)
+    name = client.new_bucket("names")
     client.upload(name, root)
     return Gateway(client, name, request.getfixturevalue("environment"))
 
@@ -489,8 +488,7 @@ def test_an_empty_place(place, tmp_path, request):
     """It becomes a bucket, even if only a plain file is stored in it."""
     url, env = os.fspath(tmp_path / "bucket"), None
     if place == "gateway":
-        name = f"rw-empty-{os.path.basename(tmp_path)}".replace("_", "-").lower()[:60].rstrip("-")
-        request.getfixturevalue("client").make_bucket(name)
+        name = request.getfixturevalue("client").new_bucket("empty")
         url, env = f"s3://{name}", request.getfixturevalue("environment")
     else:
         os.mkdir(url)

@@ -2,7 +2,6 @@
 """The next open after a commit costs what an open of an unchanged domain costs, however large the
 domain is: it asks the bucket whether it has what was put, and reads none of it again."""
 import os
-import re
 import threading
 
 import h5py
@@ -48,8 +47,7 @@ def make_place(request, place, tmp_path):
     if place == "directory":
         return os.fspath(root), None
     client = request.getfixturevalue("client")
-    name = re.sub("[^a-z0-9]+", "-", f"reopen-{tmp_path.name}".lower())[:60].rstrip("-")
-    client.make_bucket(name)
+    name = client.new_bucket("reopen")
     client.upload(name, root)
     return f"s3://{name}", request.getfixturevalue("environment")
 

@@ -53,9 +53,8 @@ def warnings(m):
 # ---- a versioned bucket of Ceph ----
 
 @pytest.fixture
-def versioned(client, tmp_path):
-    name = re.sub("[^a-z0-9]+", "-", f"versioned-{tmp_path.name}".lower())
-    client.make_bucket(name)
+def versioned(client):
+    name = client.new_bucket("versioned")
     client.request("PUT", f"/{name}", {"versioning": ""}, body=VERSIONS)
     client.put(name, "db/x", b"1")
     client.put(name, "d/a", b"1")

@@ -9,6 +9,7 @@ import http.client
 import pathlib
 import socket
 import urllib.parse
+import uuid
 
 UPLOADERS = 4
 
@@ -103,6 +104,12 @@ class Client:
 
     def make_bucket(self, bucket):
         self.request("PUT", f"/{bucket}")
+
+    def new_bucket(self, purpose):
+        """Makes a bucket with a name that nobody else has, and returns its name."""
+        name = f"{purpose}-{uuid.uuid4().hex}"
+        self.make_bucket(name)
+        return name
 
     def put(self, bucket, key, body):
         self.request("PUT", f"/{bucket}/{key}", body=body)

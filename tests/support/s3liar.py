@@ -253,6 +253,8 @@ class Liar:
                 break
             items.append(item)
         token = items[-1] if more else None
-        return listing([i if i.endswith("/") else
-                        (i, etag_of(self.body(i)), len(self.body(i))) for i in items],
+        # An object that is removed meanwhile is not listed.
+        bodies = {i: None if i.endswith("/") else self.body(i) for i in items}
+        return listing([i if i.endswith("/") else (i, etag_of(body), len(body))
+                        for i, body in bodies.items() if i.endswith("/") or body is not None],
                        more, token)
