@@ -57,6 +57,7 @@ struct domain {
 	struct domain_rechecks rechecks;
 	struct domain_versions versions;
 	struct domain_plan *plan; /* of the hint, while the domain is loaded */
+	bool is_torn;		  /* it changed while it was loaded: see struct schema_loader */
 	bool has_references;	  /* a dataset refers to an HDF5 file */
 	struct domain_references references;
 };

@@ -182,10 +182,12 @@ static bool request_document(struct loading *l, struct store_request *req)
 	return true;
 }
 
-/* The earlier snapshot was made from another version of the domain's document. */
+/* The earlier snapshot was made from another version of the domain's document, or from documents
+ * and listings of two moments. */
 static bool must_reload(const struct loading *l)
 {
-	return l->previous && !is_version(l->d->document, l->previous->document);
+	return l->previous &&
+	       (l->previous->is_torn || !is_version(l->d->document, l->previous->document));
 }
 
 static int take_document(struct loading *l, struct store_request *req)
@@ -270,10 +272,8 @@ static int take(void *arg, size_t i, struct store_request *req)
 		return take_document(l, req);
 	const bool is_answered = req->done;
 	read_large(l->d, req);
-	if (l->plan && is_answered) {
+	if (is_answered)
 		domain_note_failure(l->plan, store_failure(&req->answer, NULL));
-		l->plan->lost |= req->known_etag && store_absence(&req->answer);
-	}
 	return take_answer(l, i, req, is_answered);
 }
 
@@ -325,6 +325,9 @@ static int run_loader(struct loading *l, bool *same)
 	if (!rc && l->loader->incomplete)
 		rc = LOAD_INCOMPLETE;
 	*same = !rc && l->loader->same;
+	l->d->is_torn = l->loader->is_torn;
+	if (l->plan)
+		l->plan->torn = l->loader->is_torn;
 	l->d->space = l->loader->space;
 	return rc;
 }

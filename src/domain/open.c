@@ -9,7 +9,12 @@
 
 #define DOMAIN_ARENA_LIMIT ((size_t)4 << 30)
 
-enum { LOGGED_PROBLEMS = 50 /* of one domain; less than LOG_BURST */ };
+enum {
+	LOGGED_PROBLEMS = 50, /* of one domain; less than LOG_BURST */
+	/* Loads of a domain that changes meanwhile. The last one counts as it is: the next open
+	 * loads the domain again. */
+	ATTEMPTS = 3,
+};
 
 static uint64_t resolve(void *ctx, const char *text, size_t n)
 {
@@ -94,6 +99,17 @@ static int open_with(const struct domain_bucket *bucket, const char *path,
 	return 0;
 }
 
+/* Loads a domain again that changed while it was loaded. What has not changed is taken from *d. */
+static int open_again(const struct domain_bucket *bucket, const char *path,
+		      const struct domain_hint *hint, struct domain **d, struct err *err)
+{
+	struct domain *torn = *d;
+	const struct domain_hint again = {.previous = torn, .plan = hint->plan};
+	const int rc = open_with(bucket, path, &again, d, err);
+	domain_unref(torn);
+	return rc;
+}
+
 int domain_open(const struct domain_bucket *bucket, const char *path,
 		const struct domain_hint *hint, struct domain **out, struct err *err)
 {
@@ -103,5 +119,8 @@ int domain_open(const struct domain_bucket *bucket, const char *path,
 	without.puts = NULL;
 	if (rc == LOAD_INCOMPLETE)
 		rc = open_with(bucket, path, &without, out, err);
+	const bool once = without.plan && without.plan->whole_only;
+	for (int i = 1; !rc && !once && (*out)->is_torn && i < ATTEMPTS; i++)
+		rc = open_again(bucket, path, &without, out, err);
 	return rc;
 }

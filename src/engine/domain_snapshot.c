@@ -58,7 +58,7 @@ static void note_size(struct engine *e, struct names_node *n, const struct snaps
 	/* A domain without a summary changes, and its version does not. */
 	const bool has_version =
 		s->sees_chunks || (s->has_summary && s->summary.etag[0] && document[0]);
-	if (has_version && !s->lacks_listed)
+	if (has_version && !s->is_torn)
 		size_memory_keep(e->size_memory, n->path, &version, &size, st.mtime_ns);
 	if (s->sees_chunks || s->has_summary)
 		names_set_size(n, &found);

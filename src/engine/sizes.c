@@ -207,7 +207,7 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 		*size = (struct file_size){.size = image_size(image),
 					   .blocks = div_up_u64(image_allocated(image), STAT_BLOCK),
 					   .is_exact = true};
-	if (!rc && p->keep && !p->how.lost)
+	if (!rc && p->keep && !p->how.torn)
 		snapshots_keep(e, p->node->path, &began, domain, image);
 	else
 		image_free(image);
@@ -215,10 +215,10 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 	return rc;
 }
 
-/* keys: NULL, or what a shared listing has shown. *lost: a document that was listed is absent.
+/* keys: NULL, or what a shared listing has shown. *torn: it changed while it was read.
  * -E2BIG: the keys of the domain do not fit a page. */
 static int plan_listed(struct sizes *s, struct names_node *node, bool keep, struct store_page *keys,
-		       struct names_size *out, bool *lost, struct err *err)
+		       struct names_size *out, bool *torn, struct err *err)
 {
 	struct plan p = {.s = s, .node = node, .keep = keep, .out = out};
 	struct file_size size = {SIZE_UNKNOWN, SIZE_UNKNOWN / STAT_BLOCK, .is_exact = false};
@@ -229,7 +229,7 @@ static int plan_listed(struct sizes *s, struct names_node *node, bool keep, stru
 				     .keys = keys,
 				     .cancelled = &s->stopping};
 	int rc = measure(&p, &size, err);
-	*lost = p.how.lost;
+	*torn = p.how.torn;
 	give_memory(s, p.memory);
 	if (p.is_cheap)
 		return open_for_stat(s, node, out, err);
@@ -240,7 +240,7 @@ static int plan_listed(struct sizes *s, struct names_node *node, bool keep, stru
 	set_size(out, &size);
 	const struct size_version version = {.kind = SIZE_LISTED, .digest = out->version};
 	/* What the bucket refuses, it may give later. */
-	if (p.has_listing && !p.how.refused && !p.how.lost)
+	if (p.has_listing && !p.how.refused && !p.how.torn)
 		size_memory_keep(s->e->size_memory, node->path, &version, &size, out->mtime_ns);
 	return 0;
 }
@@ -294,7 +294,7 @@ static int find_size(struct sizes *s, struct job *j, struct names_size *out, str
 {
 	struct names_node *node = j->node;
 	struct names_summary summary;
-	bool is_lost;
+	bool is_torn;
 	*out = (struct names_size){.size = SIZE_UNKNOWN, .blocks = SIZE_UNKNOWN / STAT_BLOCK};
 	if (node->doc.document)
 		out->mtime_ns = node->doc.document->info.modified_ns;
@@ -311,11 +311,11 @@ static int find_size(struct sizes *s, struct job *j, struct names_size *out, str
 		return 0;
 	}
 	struct store_page *keys = j->shared.is_listed ? &j->shared.keys : NULL;
-	rc = plan_listed(s, node, j->is_alone, keys, out, &is_lost, err);
+	rc = plan_listed(s, node, j->is_alone, keys, out, &is_torn, err);
 	/* It has changed after the listing. */
-	if (is_lost) {
+	if (is_torn) {
 		err_clear(err);
-		rc = plan_listed(s, node, j->is_alone, NULL, out, &is_lost, err);
+		rc = plan_listed(s, node, j->is_alone, NULL, out, &is_torn, err);
 	}
 	if (rc != -E2BIG)
 		return rc;

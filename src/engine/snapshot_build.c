@@ -134,7 +134,7 @@ int snapshot_refresh(struct engine *e, const struct snapshot_domain *of, uint64_
 		*may_pass = rc == -ENOMEM;
 	}
 	if (rc == 0 && *out != old) {
-		(*out)->lacks_listed = o.plan.lost;
+		(*out)->is_torn = o.plan.torn;
 		set_times(e, *out, is_new ? &summary : NULL);
 	}
 	domain_unref(domain);

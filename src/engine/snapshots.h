@@ -37,9 +37,9 @@ struct snapshot_use {
 struct snapshot {
 	struct domain *domain;
 	struct image *image;
-	uint64_t version;  /* never 0 */
-	bool sees_chunks;  /* a change of any chunk makes another version */
-	bool lacks_listed; /* a document that was listed was absent: it was deleted just then */
+	uint64_t version; /* never 0 */
+	bool sees_chunks; /* a change of any chunk makes another version */
+	bool is_torn;	  /* the domain changed during each of its loads */
 	/* If it sees chunks: schema_listed.version. Otherwise 0, and the summary, if it was read
 	 * during the open. */
 	uint64_t listed;

@@ -8,6 +8,10 @@
  *            objects;
  *   READ     reads the documents of all objects.
  *
+ * If documents name objects that the listings do not show, another round (MISSING) asks whether
+ * they exist. Then, or if a document has another version than listed, the load is torn: the domain
+ * changed between the listings and the documents.
+ *
  * The objects get their numbers between the two rounds, so that documents can refer to each other.
  * hsds_read.c reads and keeps the documents.
  *
@@ -100,6 +104,8 @@ static enum hsds2_stage next_stage(struct hsds2_loader *l)
 	case HSDS2_LIST:
 		return HSDS2_READ;
 	case HSDS2_READ:
+		return l->missing.n || l->missing.out_of_memory ? HSDS2_MISSING : HSDS2_END;
+	case HSDS2_MISSING:
 	case HSDS2_END:
 		return HSDS2_END;
 	case HSDS2_COMPARE:
@@ -145,6 +151,10 @@ int hsds2_round(struct schema_loader *base, uint32_t *n, struct err *err)
 		if (!rc)
 			rc = hsds2_number_found(l, err);
 		*n = l->hsds.space->n;
+		break;
+	case HSDS2_MISSING:
+		rc = hsds2_sort_missing(l, err);
+		*n = l->missing.n;
 		break;
 	case HSDS2_START:
 	case HSDS2_END:
@@ -294,6 +304,8 @@ bool hsds2_request(struct schema_loader *base, uint32_t i, struct schema_request
 		return request_listing(l, i, req);
 	case HSDS2_READ:
 		return hsds_request_document(&l->hsds, i, req);
+	case HSDS2_MISSING:
+		return hsds2_request_missing(l, i, req);
 	case HSDS2_START:
 	case HSDS2_END:
 		break;
@@ -306,7 +318,7 @@ int hsds2_answer(struct schema_loader *base, uint32_t i, const struct schema_ans
 {
 	struct hsds2_loader *l = self(base);
 	if (!answer && l->stage != HSDS2_READ)
-		return err_set(err, -EIO, "the key of the root group would be too long");
+		return err_set(err, -EIO, "the key of an object would be too long");
 	switch (l->stage) {
 	case HSDS2_COMPARE:
 		return answer_compare(l, answer, err);
@@ -318,6 +330,8 @@ int hsds2_answer(struct schema_loader *base, uint32_t i, const struct schema_ans
 		return answer_listing(l, i, answer, err);
 	case HSDS2_READ:
 		return hsds_answer_document(&l->hsds, i, answer, err);
+	case HSDS2_MISSING:
+		return hsds2_answer_missing(l, i, answer, err);
 	case HSDS2_START:
 	case HSDS2_END:
 		break;
@@ -329,7 +343,10 @@ static uint32_t number_of(void *loader, const struct schema_id *id)
 {
 	struct hsds2_loader *l = loader;
 	const uint32_t number = hsds_number(l->hsds.space, id);
-	l->hsds.base.incomplete |= number == OBJECT_NONE && l->only_expected;
+	if (number == OBJECT_NONE && l->only_expected)
+		l->hsds.base.incomplete = true;
+	else if (number == OBJECT_NONE)
+		hsds2_note_missing(l, id);
 	return number;
 }
 
@@ -355,6 +372,7 @@ void hsds2_loader_free(struct schema_loader *base)
 	free(l->found);
 	free(l->suspects);
 	free(l->seen);
+	free(l->missing.ids);
 	arena_free(l->ranges.arena);
 	arena_free(l->expected);
 	free(l);

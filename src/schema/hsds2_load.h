@@ -14,6 +14,7 @@ enum hsds2_stage {
 	HSDS2_HEADS,   /* a HEAD for each document, for the same purpose */
 	HSDS2_LIST,    /* listings that show the objects */
 	HSDS2_READ,    /* the documents of the objects */
+	HSDS2_MISSING, /* a HEAD for each object that they name and that no listing has shown */
 	HSDS2_END
 };
 
@@ -28,6 +29,13 @@ struct hsds2_ranges {
 	const char **ends; /* the last key of each range but the last one */
 };
 
+/* Objects that documents name and that no listing has shown; each once after HSDS2_READ. */
+struct hsds2_missing {
+	struct schema_id *ids;
+	uint32_t n, room;
+	bool out_of_memory;
+};
+
 struct hsds2_loader {
 	struct hsds_loader hsds;
 	enum hsds2_stage stage;
@@ -40,7 +48,14 @@ struct hsds2_loader {
 	uint32_t *suspects;	/* memory of hsds.heads, if not all objects are compared */
 	struct arena *expected; /* NULL, or memory of hsds.previous: see hsds2_expect() */
 	bool only_expected;	/* no listing has shown the objects */
+	struct hsds2_missing missing;
 };
+
+/* The ids of all objects of a domain begin with the same digits. */
+static inline bool hsds2_is_of_domain(const struct hsds2_loader *l, const struct schema_id *id)
+{
+	return id->form == SCHEMA_ID_V2 && memcmp(id->b, l->hsds.space->root.b, 8) == 0;
+}
 
 /* hsds2_expect.c: makes hsds.previous what the puts of the load have made of the earlier load. It
  * has no tree and no listing. -ENOMEM. */
@@ -59,6 +74,14 @@ int hsds2_number_found(struct hsds2_loader *l, struct err *err);
  * l->changed or l->heads. */
 int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bool is_last,
 		  struct err *err);
+/* hsds2_missing.c: notes an object that a document names, and that no listing has shown. */
+void hsds2_note_missing(struct hsds2_loader *l, const struct schema_id *id);
+/* After READ: drops duplicates. -ENOMEM, also if an object could not be noted. */
+int hsds2_sort_missing(struct hsds2_loader *l, struct err *err);
+/* Request and answer for the i-th of them. SCHEMA_ENOUGH: it exists. */
+bool hsds2_request_missing(const struct hsds2_loader *l, uint32_t i, struct schema_request *req);
+int hsds2_answer_missing(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
+			 struct err *err);
 /* Divides the keys after a page into ranges that have about a page of known keys each. -ENOMEM. */
 int hsds2_divide(struct hsds2_loader *l, const char *after, struct err *err);
 

@@ -205,6 +205,9 @@ int hsds_answer_document(struct hsds_loader *l, uint32_t i, const struct schema_
 	if (n < 0)
 		return err_set(err, n == -ENAMETOOLONG ? -EIO : n,
 			       "the key of an object cannot be made");
+	if (answer && !answer->code && l->space->entries[i].etag[0])
+		l->base.is_torn |=
+			answer->absent || strcmp(answer->etag, l->space->entries[i].etag) != 0;
 	if (document_of(l, i, answer, &doc))
 		return take_document(l, i, &doc, err);
 	if (answer->absent)

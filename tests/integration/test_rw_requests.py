@@ -156,9 +156,10 @@ def calls(text, root):
             continue
         if not match[4] and not re.match("rename|unlink|rmdir|mkdir|truncate|ftruncate", match[1]):
             continue
-        arguments = re.sub(r"\{.*?\}+|/\*.*?\*/|0x\w+|\b\d+<|\d{4,}", "", arguments)
+        # What is random may have four digits in a row.
         arguments = re.sub(r"(?<=\w\.)[A-Za-z0-9]{6}\b|(?<=sed)[A-Za-z0-9]{6}|pid\d+", "*",
                            arguments)
+        arguments = re.sub(r"\{.*?\}+|/\*.*?\*/|0x\w+|\b\d+<|\d{4,}", "", arguments)
         found.add(f"{match[1]}({arguments}) {match[4] or 'succeeds'}")
     return found
 

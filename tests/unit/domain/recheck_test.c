@@ -12,6 +12,7 @@ struct holder {
 	struct store base;
 	struct store_request *held;
 	unsigned int heads;
+	bool opens;		       /* holds nothing yet */
 	bool answers;		       /* holds their answers instead */
 	struct domain_changes changes; /* that this process makes */
 };
@@ -20,7 +21,7 @@ static void hold(struct store *s, struct store_request *req)
 {
 	struct holder *h = (struct holder *)s;
 	h->heads += req->op == STORE_HEAD;
-	if (req->op != STORE_HEAD || h->answers) {
+	if (req->op != STORE_HEAD || h->answers || h->opens) {
 		store_pass(s, req);
 		return;
 	}
@@ -84,7 +85,7 @@ static void open_large(struct fixture *f, struct holder *h)
 		assert_int_equal(call_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
 	}
 	f->env.now = fixed_time;
-	*h = (struct holder){0};
+	*h = (struct holder){.opens = true};
 	store_wrap(&h->base, &ops, f->store, 0, 0);
 	assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
 							     .store = &h->base,
@@ -92,6 +93,7 @@ static void open_large(struct fixture *f, struct holder *h)
 							     .changes = &h->changes},
 				     "d.h5", NULL, &f->domain, NULL),
 			 0);
+	h->opens = false;
 	h->heads = 0;
 }
 

@@ -8,7 +8,9 @@
  * documents. If the document is known, the first two are one round. Domains with variable-length
  * data may need a fourth and a fifth, because the layout of an image depends on the sizes of these
  * chunks. If the domain is too large for one page of a listing, the chunks of these datasets are
- * listed. If chunks are compressed, the first 16 bytes of each are read.
+ * listed. If chunks are compressed, the first 16 bytes of each are read. If documents name objects
+ * that no listing has shown, one more round asks whether these exist. A domain that changed between
+ * the listings and the documents is loaded again, at most three times in all.
  *
  * A struct domain is constant after domain_open(): any thread may read it.
  */
@@ -84,9 +86,9 @@ struct domain_plan {
 	struct store_page *keys;
 	const atomic_bool *cancelled; /* NULL, or as in struct store_request */
 	/* Filled in. failed: the store could not answer a request, which may pass; refused: it does
-	 * not permit one; lost: it does not have a document that it has listed. If none is set, and
+	 * not permit one; torn: the domain changed while it was loaded. If none is set, and
 	 * memory was not short, a failure is a property of this version of the domain. */
-	bool failed, refused, lost;
+	bool failed, refused, torn;
 };
 
 /* What the caller knows of a domain before it is opened; all members may be zero. */

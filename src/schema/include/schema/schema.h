@@ -234,7 +234,7 @@ struct schema_load {
 	void *ctx;
 };
 
-/* Each schema has its own loader, which begins with this struct. The last three members are
+/* Each schema has its own loader, which begins with this struct. The last four members are
  * valid after the last round. */
 struct schema_loader {
 	struct schema_load load;
@@ -243,6 +243,10 @@ struct schema_loader {
 	/* A document names an object that neither `previous` nor `puts` has. The domain must be
 	 * loaded without `puts`, because a listing may show the object. */
 	bool incomplete;
+	/* Something has changed between the listing and the documents: a document has another
+	 * version than listed, or names an object that exists and was not listed. So other objects
+	 * and chunks may be missing, too, and the domain must be loaded again, after this load. */
+	bool is_torn;
 };
 
 /* ---- new domains ---- */
