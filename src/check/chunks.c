@@ -6,6 +6,7 @@
 #include "check.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct runner {
 	size_t n, sent, used;
 	uint64_t bytes;	   /* of the chunks in flight */
 	uint64_t failures; /* check_failed_requests() at the start */
+	uint32_t denied;   /* the last dataset whose chunk table was found to be wrong */
 	pthread_mutex_t lock;
 	pthread_cond_t arrived;
 	struct flight flights[AT_ONCE]; /* of chunk i: flights[i % AT_ONCE] */
@@ -116,6 +118,18 @@ static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_r
 		dc->c->result.chunks++;
 		dc->c->result.bytes += result->fetched;
 	}
+	if (result->denied && r->denied != chunk->dataset) {
+		r->denied = chunk->dataset;
+		const int rc = check_find_at(
+			dc, ENGINE_CHECK_ERROR, chunk->dataset, NULL,
+			"the chunk table has an empty record for chunk %" PRIu64
+			" (and perhaps for others), but the HDF5 file has the chunk. A mount shows "
+			"the data. HSDS shows the fill value; `hsimage link --replace` without "
+			"--fastlink mends that",
+			chunk->number);
+		if (rc)
+			return rc;
+	}
 	if (result->code == 0) {
 		check_decoded(dc->c, chunk->probed ? result->fetched : chunk->size);
 		return check_image_chunk(dc, chunk, result);
@@ -153,6 +167,7 @@ int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size
 	r->failures = check_failed_requests(dc->e);
 	r->chunks = chunks;
 	r->n = n;
+	r->denied = OBJECT_NONE;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->arrived, NULL);
 	while (r->used < r->n && (!rc || r->used < r->sent)) {

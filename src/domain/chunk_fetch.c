@@ -138,6 +138,7 @@ static void finish(struct fetch *f, struct chunk_result *chunk)
 	}
 	const chunk_done done = f->done;
 	void *arg = f->arg;
+	chunk->denied = f->place.place.denied && !chunk->code && !chunk->absent;
 	bytes_release(&f->stored);
 	store_request_release(f->req);
 	free(f);

@@ -179,6 +179,32 @@ static int fill_table(struct import *im, uint32_t number, const struct scan *s, 
 	return grid_init(a, &ds->grid, g->rank, g->count, chunk, err);
 }
 
+/* HSDS passes the words of the initializer to a shell, without quotes: other characters would
+ * change what it runs. */
+static bool is_safe(const char *text)
+{
+	static const char safe[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-";
+	return text[strspn(text, safe)] == '\0';
+}
+
+/* Whether the records of a table can be left to HSDS, which then finds them with the initializer
+ * "chunklocator". */
+static bool may_locate(struct import *im, uint32_t dataset, const struct reference_file *f)
+{
+	if (!im->opt->link->locate || !f->h5path)
+		return false;
+	if (is_safe(f->h5path) && is_safe(f->uri))
+		return true;
+	import_note(
+		im,
+		"dataset %s: its chunk table is stored, as without --fastlink: HSDS can find the "
+		"chunks only if the path of the dataset, the key of the file and the name of the "
+		"bucket have no other characters than letters, digits, '_', '.', '/' and '-'",
+		import_path(im, dataset));
+	return false;
+}
+
 static int add_table(struct import *im, uint32_t dataset, const struct scan *s, struct reference *r,
 		     struct err *err)
 {
@@ -190,7 +216,7 @@ static int add_table(struct import *im, uint32_t dataset, const struct scan *s, 
 		rc = out_of_memory(err);
 	r->layout = REFERENCE_TABLE;
 	r->table = t.table;
-	if (rc || !im->opt->link->locate || !r->file.h5path)
+	if (rc || !may_locate(im, dataset, &r->file))
 		return rc;
 	struct dataset *table = &tree_edit(im->tree, t.table)->dataset;
 	table->initializer = INITIALIZER_CHUNK_LOCATOR;

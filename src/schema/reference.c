@@ -489,21 +489,30 @@ static int place_record(const struct reference *r, const struct record_type *t,
 			 place, err);
 }
 
+/* Which chunks there are is told by the index of the file. A service that could not read the file
+ * has stored records of size 0, so such a record proves nothing. */
+static int place_indexed(const struct reference *r, const struct dataset *table, bool denied,
+			 struct chunk_place *place)
+{
+	const struct reference_file *f = table->indexed;
+	place->record_file = *f;
+	if (r->file.uri && strcmp(r->file.uri, f->uri) == 0) {
+		place->record_file.etag = r->file.etag;
+		place->record_file.size = r->file.size;
+	}
+	place->file = &place->record_file;
+	place->encoding = ENCODING_HDF5;
+	place->absent = false;
+	place->denied = denied;
+	return SCHEMA_NEEDS_INDEX;
+}
+
 /* The record has not been stored. */
 static int place_unstored(const struct reference *r, const struct record_type *t,
 			  const struct dataset *table, struct chunk_place *place, struct err *err)
 {
-	const struct reference_file *f = table->indexed;
-	if (table->initializer == INITIALIZER_CHUNK_LOCATOR) {
-		place->record_file = *f;
-		if (r->file.uri && strcmp(r->file.uri, f->uri) == 0) {
-			place->record_file.etag = r->file.etag;
-			place->record_file.size = r->file.size;
-		}
-		place->file = &place->record_file;
-		place->encoding = ENCODING_HDF5;
-		return SCHEMA_NEEDS_INDEX;
-	}
+	if (table->initializer == INITIALIZER_CHUNK_LOCATOR)
+		return place_indexed(r, table, false, place);
 	if (table->fill_defined && table->fill.fixed.len == table->type->size)
 		return place_record(r, t, &table->fill, place, err);
 	place->absent = true; /* a record of zeros */
@@ -532,6 +541,8 @@ static int place_by_table(const struct object *o, const struct object *table, ui
 		rc = err_set(err, -EIO, "it is incomplete");
 	else
 		rc = place_record(r, &t, answer->record, place, err);
+	if (!rc && place->absent && table->dataset.initializer == INITIALIZER_CHUNK_LOCATOR)
+		return place_indexed(r, &table->dataset, true, place);
 	return rc < 0 ? err_wrap(err, rc, "its chunk table %s: record %" PRIu64, table->id,
 				 place->record)
 		      : rc;

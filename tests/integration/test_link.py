@@ -283,6 +283,60 @@ def test_fastlink(bucket, tmp_path):
     check_export(bucket, tmp_path)
 
 
+# Names of datasets, and whether the service can look up their chunks: it passes them to a shell.
+NAMES = {"plain": True, "with-all_of.these": True, "my data": False, "a;touch pwned;b": False,
+         "x$HOME": False, "a`b`": False, "quote'd": False, "gr\u00f6\u00dfe": False}
+
+
+def tables_of(bucket):
+    """For each path, the key and the document of the chunk table."""
+    stored, out = oracle.Bucket(bucket).domain(DOMAIN), {}
+    for i, path in stored.paths.items():
+        if "chunk_table" in stored.objects[i].properties.get("layout", {}):
+            key = oracle.document_key(stored.objects[i].properties["layout"]["chunk_table"])
+            out[path] = key, json.loads((bucket / key).read_text(encoding="ascii"))
+    return out
+
+
+def test_fastlink_of_names_that_a_shell_changes(bucket, tmp_path):
+    with h5py.File(bucket / FILE, "w") as f:
+        for name in NAMES:
+            f.create_dataset(name, data=range(1, 10001), chunks=(5,), dtype="i4")
+    done = link(bucket, "--fastlink")
+    tables = tables_of(bucket)
+    assert set(tables) == {f"/{name}" for name in NAMES}
+    for name, is_safe in NAMES.items():
+        key, document = tables[f"/{name}"]
+        assert ("initializer" in document["creationProperties"]) == is_safe, name
+        assert (len(os.listdir(os.path.dirname(bucket / key))) == 1) == is_safe, name
+    # The log replaces what cannot be printed.
+    assert done.stderr.count("its chunk table is stored") == len(NAMES) - sum(NAMES.values())
+    assert "dataset /my data: its chunk table is stored" in done.stderr
+    check_export(bucket, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["odd bucket", "$(reboot)"])
+def test_fastlink_in_a_bucket_of_such_a_name(bucket, name):
+    other = bucket.rename(bucket.parent / name)
+    make_file(other / FILE)
+    assert "dataset /many: its chunk table is stored" in link(other, "--fastlink").stderr
+
+
+def test_an_empty_record_proves_nothing(bucket, tmp_path):
+    """A service that could not read the file has stored records of size 0."""
+    make_file(bucket / FILE)
+    link(bucket, "--fastlink")
+    run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN, check=True)
+    key, document = tables_of(bucket)["/many"]
+    rows, columns = document["shape"]["dims"]
+    size = sum(int(f["type"]["base"][-4:-2]) // 8 for f in document["type"]["fields"])
+    (bucket / key).with_name("0_0").write_bytes(bytes(rows * columns * size))
+    check_export(bucket, tmp_path)
+    checked = run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN)
+    assert checked.returncode == 1
+    assert checked.stdout.count("the chunk table has an empty record for chunk") == 1
+
+
 def test_a_copy_of_the_bucket(bucket, tmp_path):
     """A directory can be copied: what the domain records of the file is true of the copy, too."""
     make_file(bucket / FILE)

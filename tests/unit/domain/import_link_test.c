@@ -154,7 +154,8 @@ static void test_located(void **state)
 	assert_int_equal(count_objects(&w, "\"chunklocator\", \"--h5path=/fixed/paged\", "
 					   "\"--filepath=raw/indexes.h5\", \"--bucket=bucket\""),
 			 1);
-	assert_int_equal(count_objects(&w, "chunklocator"), TABLES);
+	/* The path of the other one, "/fixed, filtered/paged", has characters of a shell. */
+	assert_int_equal(count_objects(&w, "chunklocator"), TABLES - 1);
 	world_release(&w);
 }
 

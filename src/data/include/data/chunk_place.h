@@ -36,6 +36,8 @@ struct chunk_place {
 	 * `table`. */
 	uint32_t table;
 	uint64_t record;
+	/* For SCHEMA_NEEDS_INDEX: a record that is stored says that there is no such chunk. */
+	bool denied;
 	struct reference_file record_file; /* memory for `file` */
 };
 

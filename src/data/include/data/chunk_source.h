@@ -41,6 +41,7 @@ uint64_t chunk_list_find(const struct chunk_list *chunks, uint64_t number);
 struct chunk_result {
 	int code;	    /* 0 or a negative errno */
 	bool absent;	    /* the chunk is not stored: all elements are the fill value */
+	bool denied;	    /* its HDF5 file has the chunk; the chunk table says that it does not */
 	struct elems elems; /* of the whole chunk; empty if absent; the callback owns them */
 	uint64_t fetched;   /* bytes that came from the store */
 	struct err err;	    /* names the key */
