@@ -363,8 +363,11 @@ def test_a_rename_that_fails(place, tmp_path, then):
     """From some request for the old name's document on, all fail, as if the daemon were killed. The
     domain always has a name. If it has two, the next mount with the journal removes the old one. If
     another mount removes or renames one of them before, the other one stays."""
-    both = 0
-    for n in range(3, 9):
+    if not place.env and then != "the same journal":
+        pytest.skip("a directory moves the document in one step, so the domain never has two names")
+    both, code, n = 0, errno.EIO, 2
+    while code:     # until the rename needs no more requests
+        n += 1
         new_name, old_name = f"home/sub/new{n}.h5", f"home/old{n}.h5"
         with mount(place, tmp_path, "rw") as m:
             rename(m.file("home/a.h5"), m.file(old_name))
@@ -399,7 +402,6 @@ def test_a_rename_that_fails(place, tmp_path, then):
             if old and new:
                 os.unlink(m.file(old_name))
             assert content(m.file("home/a.h5")) == b"domain 1"
-    # A directory moves the document in one step.
     assert bool(both) == (place.env is not None)
 
 
