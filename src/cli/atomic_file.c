@@ -45,7 +45,18 @@ static int open_stream(struct atomic_file *f, struct err *err)
 	return f->fd < 0 ? err_errno(err, -errno, "%s", f->path) : 0;
 }
 
-static int open_temporary(struct atomic_file *f, struct err *err)
+/* old: the file that is replaced, or NULL. */
+static int set_owner_and_mode(int fd, const struct stat *old, mode_t mask)
+{
+	if (!old)
+		return fchmod(fd, 0666 & ~mask);
+	/* Only root may give a file away. Without that, the new file belongs to this user. */
+	if (fchown(fd, old->st_uid, old->st_gid) && errno != EPERM)
+		return -1;
+	return fchmod(fd, old->st_mode & 0777);
+}
+
+static int open_temporary(struct atomic_file *f, const struct stat *old, struct err *err)
 {
 	const char *slash = strrchr(f->target, '/'), *base = slash ? slash + 1 : f->target;
 	const mode_t mask = umask(0);
@@ -66,20 +77,38 @@ static int open_temporary(struct atomic_file *f, struct err *err)
 		free(name);
 		return err_errno(err, rc, "%s", f->path);
 	}
-	return fchmod(f->fd, 0666 & ~mask) ? err_errno(err, -errno, "%s", f->path) : 0;
+	return set_owner_and_mode(f->fd, old, mask) ? err_errno(err, -errno, "%s", f->path) : 0;
 }
 
-int atomic_file_open(struct atomic_file *f, const char *path, uint64_t size, struct err *err)
+static int exists_already(const struct atomic_file *f, struct err *err)
 {
-	struct stat st;
+	return err_set(err, -EEXIST, "%s: the file exists; --force replaces it", f->path);
+}
+
+/* The shell has made this file for the output of the program. */
+static bool is_standard_output(const struct stat *st)
+{
+	struct stat out;
+	return fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == st->st_dev &&
+	       out.st_ino == st->st_ino;
+}
+
+int atomic_file_open(struct atomic_file *f, const char *path, bool force, uint64_t size,
+		     struct err *err)
+{
+	struct stat st, link;
 	*f = (struct atomic_file){.path = path, .fd = -1};
 	const bool exists = stat(path, &st) == 0;
 	if (strcmp(path, "-") == 0 || (exists && !S_ISREG(st.st_mode)))
 		return open_stream(f, err);
+	f->may_replace = force || (exists && is_standard_output(&st));
+	/* A link that leads nowhere would be replaced, too. */
+	if (!f->may_replace && lstat(path, &link) == 0)
+		return exists_already(f, err);
 	f->target = exists ? realpath(path, NULL) : strdup(path);
 	if (!f->target)
 		return err_errno(err, -errno, "%s", path);
-	int rc = open_temporary(f, err);
+	int rc = open_temporary(f, exists ? &st : NULL, err);
 	if (!rc && ftruncate(f->fd, (off_t)size))
 		rc = err_errno(err, -errno, "%s", path);
 	return rc;
@@ -123,12 +152,26 @@ static int sync_name(const struct atomic_file *f, struct err *err)
 	return rc ? err_errno(err, rc, "%s", f->path) : 0;
 }
 
+/* Returns 0 or -1 with errno. */
+static int give_name(const struct atomic_file *f)
+{
+	if (f->may_replace)
+		return rename(f->temporary, f->target);
+	if (renameat2(AT_FDCWD, f->temporary, AT_FDCWD, f->target, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	/* The file system cannot do that. link(2) does not replace files either. */
+	return link(f->temporary, f->target) ? -1 : unlink(f->temporary);
+}
+
 int atomic_file_commit(struct atomic_file *f, struct err *err)
 {
 	if (f->is_stream)
 		return 0;
-	if (fsync(f->fd) || rename(f->temporary, f->target))
-		return err_errno(err, -errno, "%s", f->path);
+	if (fsync(f->fd) || give_name(f))
+		return errno == EEXIST ? exists_already(f, err)
+				       : err_errno(err, -errno, "%s", f->path);
 	forget_temporary(f);
 	return sync_name(f, err);
 }

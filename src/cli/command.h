@@ -11,7 +11,7 @@
 /* Options of recover. */
 struct command_recover {
 	bool used; /* one of them was given */
-	bool force, yes;
+	bool yes;
 	const char *journal_dir; /* NULL: the default */
 };
 
@@ -24,6 +24,7 @@ struct command {
 	bool details;		 /* ls -l */
 	bool verify;		 /* info --verify */
 	const char *output;	 /* export --output, or NULL */
+	bool force;		 /* export, recover export */
 	bool all;		 /* check */
 	bool json;		 /* check, recover list */
 	struct engine_import import;
@@ -83,8 +84,7 @@ int command_import_check(const struct command *c, struct err *err);
 
 /* recover.c: its options. */
 enum command_recover_options {
-	OPTION_FORCE = 640,
-	OPTION_YES,
+	OPTION_YES = 640,
 	OPTION_JOURNAL_DIR,
 };
 /* Applies an option. -EINVAL. */

@@ -73,11 +73,11 @@ static int copy_stream(struct copy *c, uint64_t size, struct err *err)
 	return copy_range(c, 0, size, err);
 }
 
-static int copy_all(struct copy *c, const char *file, struct err *err)
+static int copy_all(struct copy *c, const char *file, bool force, struct err *err)
 {
 	struct engine_stat st;
 	engine_file_stat(c->in, &st);
-	int rc = atomic_file_open(&c->out, file, st.size, err);
+	int rc = atomic_file_open(&c->out, file, force, st.size, err);
 	if (rc)
 		return rc;
 	auto_free void *buf = malloc(PIECE);
@@ -108,7 +108,7 @@ int command_export(struct command *c)
 	int rc = engine_file_open(c->engine, c->path, &c->file, &err);
 	copy.in = c->file;
 	if (!rc)
-		rc = copy_all(&copy, file ? file : default_file(c), &err);
+		rc = copy_all(&copy, file ? file : default_file(c), c->force, &err);
 	atomic_file_close(&copy.out);
 	if (rc)
 		return command_failed(c, &err);

@@ -18,6 +18,7 @@ enum { CLOSE_MS = 200 };
 enum {
 	OPTION_VERIFY = 256,
 	OPTION_OUTPUT,
+	OPTION_FORCE,
 	OPTION_ALL,
 	OPTION_JSON
 }; /* returned by getopt_long() */
@@ -75,11 +76,12 @@ static const struct command_def {
 	 "\n"
 	 "  --verify   read the whole file and report each chunk that cannot be read\n"},
 	{"export", command_export, "BUCKET/DOMAIN",
-	 "usage: hsimage [OPTIONS] export BUCKET/DOMAIN [FILE]\n"
-	 "       hsimage [OPTIONS] -b BUCKET export DOMAIN [FILE]\n"
+	 "usage: hsimage [OPTIONS] export [--force] BUCKET/DOMAIN [FILE]\n"
+	 "       hsimage [OPTIONS] -b BUCKET export [--force] DOMAIN [FILE]\n"
 	 "Writes a domain as an HDF5 file, any other object as it is.\n"
 	 "\n"
 	 "  FILE, --output FILE   the file to write; \"-\" is standard output\n"
+	 "  --force               replace FILE if it exists; its permissions stay\n"
 	 "\n"
 	 "Without FILE, the bytes go to standard output if that is not a terminal\n"
 	 "(hsimage export BUCKET/DOMAIN > FILE), else to a file with the domain's name in the\n"
@@ -244,6 +246,9 @@ static int parse_one(struct command *c, struct arguments *a, int opt, struct err
 	case OPTION_JSON:
 		c->json = true;
 		return 0;
+	case OPTION_FORCE:
+		c->force = true;
+		return 0;
 	case OPTION_OUTPUT:
 		c->output = optarg;
 		return *optarg ? 0 : err_set(err, -EINVAL, "--output: must not be empty");
@@ -252,7 +257,7 @@ static int parse_one(struct command *c, struct arguments *a, int opt, struct err
 	default:
 		if (opt >= OPTIONS_LONG)
 			return options_add_long(&c->options, opt, optarg, err);
-		if (opt >= OPTION_FORCE)
+		if (opt >= OPTION_YES)
 			return command_recover_option(c, opt, optarg, err);
 		c->imports = true;
 		return command_import_option(c, opt, optarg, err);
@@ -347,9 +352,11 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 {
 	const bool imports = def->run == command_import || def->run == command_link;
 	const bool prints_json = def->run == command_check || def->run == command_recover;
+	const bool writes_file = def->run == command_export || def->run == command_recover;
 	const char *foreign = c->details && def->run != command_ls		? "-l"
 			      : c->verify && def->run != command_info		? "--verify"
 			      : c->output && def->run != command_export		? "--output"
+			      : c->force && !writes_file			? "--force"
 			      : c->all && def->run != command_check		? "--all"
 			      : c->json && !prints_json				? "--json"
 			      : c->recover.used && def->run != command_recover	? "of recover"

@@ -47,9 +47,6 @@ int command_recover_option(struct command *c, int opt, const char *value, struct
 	struct command_recover *r = &c->recover;
 	r->used = true;
 	switch (opt) {
-	case OPTION_FORCE:
-		r->force = true;
-		return 0;
 	case OPTION_YES:
 		r->yes = true;
 		return 0;
@@ -68,7 +65,7 @@ int command_recover_check(const struct command *c, char *const *words, int n, st
 	const int i = find_action(words[0]);
 	if (i == ACTIONS)
 		return err_set(err, -EINVAL, "recover %s: no such command", words[0]);
-	const char *foreign = r->force && i != EXPORT	   ? "--force"
+	const char *foreign = c->force && i != EXPORT	   ? "--force"
 			      : r->yes && !actions[i].asks ? "--yes"
 			      : c->json && i != LIST	   ? "--json"
 							   : NULL;
@@ -171,20 +168,10 @@ static int copy_all(struct copy *k, const char *file, struct err *err)
 	if (!buf)
 		return err_set(err, -ENOMEM, "out of memory");
 	k->buf = buf;
-	int rc = atomic_file_open(&k->out, file, engine_draft_size(k->in), err);
+	int rc = atomic_file_open(&k->out, file, k->c->force, engine_draft_size(k->in), err);
 	if (!rc)
 		rc = copy_bytes(k, err);
 	return rc ? rc : atomic_file_commit(&k->out, err);
-}
-
-/* An export must not replace a file that may be the better one. */
-static int check_file(const struct command *c, const char *file, struct err *err)
-{
-	struct stat st;
-	return c->recover.force || lstat(file, &st) ||
-			       (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
-		       ? 0
-		       : err_set(err, -EEXIST, "%s: the file exists; --force replaces it", file);
 }
 
 static int export_draft(struct command *c, struct engine_drafts *drafts)
@@ -192,9 +179,7 @@ static int export_draft(struct command *c, struct engine_drafts *drafts)
 	struct copy k = {.c = c, .out = {.fd = -1}};
 	struct err err = ERR_INIT;
 	const char *id = c->words[1], *file = c->words[2];
-	int rc = check_file(c, file, &err);
-	if (!rc)
-		rc = engine_draft_open(drafts, id, &c->options.engine, &k.in, &err);
+	int rc = engine_draft_open(drafts, id, &c->options.engine, &k.in, &err);
 	if (!rc) {
 		progress_start(&c->progress);
 		rc = copy_all(&k, file, &err);

@@ -448,7 +448,7 @@ def test_2_too_few_descriptors(tmp_path):
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
         out = tmp_path / f"out{limit}"
-        done = mounts.run(mounts.HSIMAGE, "export", "--output", out, f"{bucket.root}/x.h5",
+        done = mounts.run(mounts.HSIMAGE, "export", "--force", f"{bucket.root}/x.h5", out,
                           preexec_fn=few if limit else None)
         assert done.returncode == 0 or done.stderr
         return out.read_bytes() if done.returncode == 0 else None
@@ -550,7 +550,7 @@ def test_7_chunk_that_is_written_while_it_is_read(tmp_path, large):
                         return
 
     def export():
-        return mounts.run(mounts.HSIMAGE, "export", "--output", tmp_path / "out",
+        return mounts.run(mounts.HSIMAGE, "export", "--force", "--output", tmp_path / "out",
                           f"{bucket.root}/x.h5")
 
     writer = threading.Thread(target=write)

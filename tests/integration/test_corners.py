@@ -36,7 +36,7 @@ def bucket_of(tmp_path, make, v1=False):
 
 
 def export(bucket, path, to):
-    run(HSIMAGE, "-b", bucket.root, "export", path, to, check=True)
+    run(HSIMAGE, "-b", bucket.root, "export", "--force", path, to, check=True)
     return to
 
 

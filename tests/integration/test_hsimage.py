@@ -341,6 +341,23 @@ def test_export_from_a_terminal(bucket, tmp_path):
     assert (tmp_path / "x.h5").read_bytes() == (tmp_path / "a.h5").read_bytes()
 
 
+def test_an_export_replaces_nothing(bucket, tmp_path):
+    """The source of an import often has the name of the domain."""
+    source, domain = tmp_path / "x.h5", f"{bucket}/home/x.h5"
+    source.write_bytes(b"precious")
+    source.chmod(0o600)
+    for operands in [source], ["--output", source]:
+        done = run(HSIMAGE, "export", domain, *operands)
+        assert done.returncode == 1 and "the file exists; --force replaces it" in done.stderr
+    with Terminal(HSIMAGE, "export", domain, stdout=None, cwd=tmp_path) as t:
+        assert "the file exists; --force replaces it" in t.finish()
+        assert t.process.returncode == 1
+    assert source.read_bytes() == b"precious"
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+    run(HSIMAGE, "export", "--force", domain, source, check=True)
+    assert source.read_bytes()[:4] == b"\x89HDF" and source.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_failed_export_leaves_nothing(bucket, tmp_path):
     with mkbucket.Maker(bucket) as made:
         d = made.domain("x.h5")

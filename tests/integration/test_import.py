@@ -145,7 +145,7 @@ def import_file(*arguments, code=0, **more):
 
 
 def export(source, path, **more):
-    run(HSIMAGE, "export", source, path, check=True, **more)
+    run(HSIMAGE, "export", "--force", source, path, check=True, **more)
     return path
 
 

@@ -184,7 +184,7 @@ def linked_places(bucket):
 def check_export(bucket, tmp_path, ignored=()):
     """The image of the domain is equal to the file."""
     out = tmp_path / "out.h5"
-    run(HSIMAGE, "-b", bucket, "export", DOMAIN, out, check=True, timeout=110)
+    run(HSIMAGE, "-b", bucket, "export", "--force", DOMAIN, out, check=True, timeout=110)
     assert filediff.differences(bucket / FILE, out, ignored) == []
     return out
 
@@ -397,7 +397,7 @@ def test_bucket_name(bucket, tmp_path):
             if "file_uri" in x.properties.get("layout", {})}
     assert uris == {"public/" + FILE}
     out = tmp_path / "out.h5"
-    run(HSIMAGE, *named, "-b", bucket, "export", DOMAIN, out, check=True, timeout=110)
+    run(HSIMAGE, *named, "-b", bucket, "export", "--force", DOMAIN, out, check=True, timeout=110)
     assert filediff.differences(bucket / FILE, out) == []
     assert run(HSIMAGE, "-b", bucket, "export", DOMAIN, tmp_path / "no.h5").returncode == 1
 
@@ -540,7 +540,7 @@ def test_s3(environment, client, tmp_path):
     assert datasets == 7 and requests > 1
     assert read < (tmp_path / "file.h5").stat().st_size / 2
     out = tmp_path / "out.h5"
-    gateway.hsimage(environment, "export", f"s3://{name}/{DOMAIN}", str(out))
+    gateway.hsimage(environment, "export", "--force", f"s3://{name}/{DOMAIN}", str(out))
     assert filediff.differences(tmp_path / "file.h5", out) == []
     refused = run(HSIMAGE, "link", f"s3://{name}/raw/none.h5", f"s3://{name}/{DOMAIN}",
                   env=environment)

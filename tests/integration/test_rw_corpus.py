@@ -44,7 +44,8 @@ def exported(pytestconfig, directory):
     entries = [e for c in pytestconfig.collections for e in c.entries()]
     for i, entry in enumerate(sampled(entries, rarer=4)):
         path = directory / f"exported-{i}.h5"
-        done = run(HSIMAGE, "-b", entry.collection.bucket.root, "export", mount_name(entry.path),
+        done = run(HSIMAGE, "-b", entry.collection.bucket.root, "export", "--force",
+                   mount_name(entry.path),
                    path)
         if done.returncode == 0:
             yield Source(path, f"exported-{i}", h5diff=False)
@@ -73,7 +74,7 @@ def edited(pytestconfig, directory):
         entry = random.Random(seed).choice(which.entries())
         path = directory / f"edited-{seed}.h5"
         for operations in (20, 5, 0):
-            run(HSIMAGE, "-b", which.bucket.root, "export", mount_name(entry.path), path,
+            run(HSIMAGE, "-b", which.bucket.root, "export", "--force", mount_name(entry.path), path,
                 check=True)
             if run(sys.executable, h5edit.__file__, path, str(seed),
                    str(operations)).returncode == 0:

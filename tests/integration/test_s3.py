@@ -53,7 +53,7 @@ def test_contract_with_faults(environment, gateway, contract_bucket, name):
 
 
 def export(env, bucket, entry, path):
-    hsimage(env, "export", f"{bucket}/{entry.path}", str(path))
+    hsimage(env, "export", "--force", f"{bucket}/{entry.path}", str(path))
     return path.read_bytes()
 
 

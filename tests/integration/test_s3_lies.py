@@ -49,7 +49,7 @@ def forever(head, piece):
 def export(liar, tmp_path, code=0):
     """The exported file, or standard error if the export fails with this code."""
     out = tmp_path / "out.h5"
-    done = mounts.run(mounts.HSIMAGE, "export", "--output", out, "s3://bucket/a/x.h5",
+    done = mounts.run(mounts.HSIMAGE, "export", "--force", "--output", out, "s3://bucket/a/x.h5",
                       env=liar.environment())
     assert done.returncode == code, done.stderr
     assert "Sanitizer" not in done.stderr
@@ -213,7 +213,8 @@ class Damage:
 
 def export_with(liar, tmp_path, verify):
     out = tmp_path / f"{verify}.h5"
-    return out, mounts.run(mounts.HSIMAGE, "-o", f"verify={verify}", "export", "--output", out,
+    return out, mounts.run(mounts.HSIMAGE, "-o", f"verify={verify}", "export", "--force",
+                           "--output", out,
                            "s3://bucket/a/x.h5", env=liar.environment())
 
 

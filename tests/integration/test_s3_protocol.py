@@ -92,7 +92,8 @@ def test_payer_and_owner(environment, gateway, sample, sample_bucket, tmp_path):
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
         options = ("-o", "requester_pays,bucket_owner=123456789012")
         path = sample.entries()[0].path
-        hsimage(env, *options, "export", f"s3://{sample_bucket}/{path}", str(tmp_path / "x.h5"))
+        hsimage(env, *options, "export", "--force", f"s3://{sample_bucket}/{path}",
+                str(tmp_path / "x.h5"))
         assert len(proxy.requests) > 3
         for request in proxy.requests:
             assert request.headers["x-amz-request-payer"] == "requester"
@@ -165,10 +166,10 @@ def test_contract_over_http2(environment, gateway, contract_bucket, h2):
 def test_one_connection_for_all(environment, gateway, sample, sample_bucket, tmp_path, h2):
     entry = max(sample.entries(), key=lambda e: len(sample.bucket.domain(e.path).objects))
     want, got = tmp_path / "d.h5", tmp_path / "s.h5"
-    hsimage(environment, "export", f"{sample.bucket.root}/{entry.path}", str(want))
+    hsimage(environment, "export", "--force", f"{sample.bucket.root}/{entry.path}", str(want))
     with faultproxy.Proxy(gateway["endpoint"]) as plain, h2(plain.endpoint) as proxy:
         env = over(environment, gateway, proxy)
-        hsimage(env, "export", f"s3://{sample_bucket}/{entry.path}", str(got))
+        hsimage(env, "export", "--force", f"s3://{sample_bucket}/{entry.path}", str(got))
         log = proxy.log()
     assert got.read_bytes() == want.read_bytes()
     assert {e.protocol for e in log} == {"h2"} and len(log) > 50

@@ -102,7 +102,7 @@ def store(bucket, verb, *options, check=True):
 
 
 def export(bucket, tmp_path):
-    run(HSIMAGE, "-b", bucket, "export", DOMAIN, tmp_path / "out.h5", check=True)
+    run(HSIMAGE, "-b", bucket, "export", "--force", DOMAIN, tmp_path / "out.h5", check=True)
     return tmp_path / "out.h5"
 
 

@@ -363,7 +363,7 @@ def exported(made, tmp_path_factory):
 
 
 def export(bucket, path, to):
-    run(HSIMAGE, "export", f"{bucket.root}/{path}", to, check=True)
+    run(HSIMAGE, "export", "--force", f"{bucket.root}/{path}", to, check=True)
     return to
 
 

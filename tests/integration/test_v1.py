@@ -161,7 +161,8 @@ def test_the_root_is_not_listed(bucket, tmp_path):
             assert sum(map(of_root, server.requests)) == mounting
         server.requests.clear()
         out = tmp_path / "forms.h5"
-        run(HSIMAGE, "-b", "s3://bucket", "export", "home/forms.h5", out, env=env, check=True)
+        run(HSIMAGE, "-b", "s3://bucket", "export", "--force", "home/forms.h5", out, env=env,
+            check=True)
         assert sum(map(of_root, server.requests)) == mounting
         assert not server.failures
     assert compare.differences(oracle.Bucket(bucket.root), "home/forms.h5", out) == []

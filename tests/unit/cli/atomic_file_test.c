@@ -78,7 +78,8 @@ static struct atomic_file open_new(const struct place *p)
 {
 	struct atomic_file f;
 	struct err err = ERR_INIT;
-	if (atomic_file_open(&f, p->file, 6, &err) || atomic_file_write(&f, "new", 3, 2, &err))
+	if (atomic_file_open(&f, p->file, true, 6, &err) ||
+	    atomic_file_write(&f, "new", 3, 2, &err))
 		fail_msg("%s", err.msg);
 	return f;
 }
@@ -101,6 +102,84 @@ static void a_commit_replaces_the_old_file(void **state)
 	assert_int_equal(count_files(p), 1);
 }
 
+static void a_file_that_is_replaced_keeps_its_permissions(void **state)
+{
+	const struct place *p = *state;
+	struct stat st;
+	put_old(p);
+	assert_int_equal(chmod(p->file, 0604), 0);
+	struct atomic_file f = open_new(p);
+	assert_int_equal(atomic_file_commit(&f, NULL), 0);
+	atomic_file_close(&f);
+	assert_int_equal(stat(p->file, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0604);
+}
+
+static void check_refused(const struct place *p, const char *path)
+{
+	struct atomic_file f;
+	struct err err = ERR_INIT;
+	const int before = count_files(p);
+	assert_int_equal(atomic_file_open(&f, path, false, 3, &err), -EEXIST);
+	assert_non_null(strstr(err.msg, "the file exists; --force replaces it"));
+	atomic_file_close(&f);
+	assert_int_equal(count_files(p), before);
+}
+
+static void nothing_is_replaced_without_force(void **state)
+{
+	const struct place *p = *state;
+	char link[96], buf[16];
+	snprintf(link, sizeof(link), "%s/link", p->dir);
+	assert_int_equal(symlink("out", link), 0);
+	check_refused(p, link); /* it leads nowhere */
+	put_old(p);
+	check_refused(p, p->file);
+	check_refused(p, link);
+	unlink(link);
+	assert_int_equal(contents(p, buf, sizeof(buf)), 3);
+	assert_memory_equal(buf, "old", 3);
+}
+
+/* Another program makes a file of this name while the new one is written. */
+static void a_file_that_appears_meanwhile_stays(void **state)
+{
+	const struct place *p = *state;
+	struct atomic_file f;
+	struct err err = ERR_INIT;
+	char buf[16];
+	assert_int_equal(atomic_file_open(&f, p->file, false, 6, &err), 0);
+	assert_int_equal(atomic_file_write(&f, "new", 3, 2, &err), 0);
+	put_old(p);
+	assert_int_equal(atomic_file_commit(&f, &err), -EEXIST);
+	atomic_file_close(&f);
+	assert_int_equal(count_files(p), 1);
+	assert_int_equal(contents(p, buf, sizeof(buf)), 3);
+	assert_memory_equal(buf, "old", 3);
+}
+
+/* The shell has made it: `hsimage export B/x.h5 /dev/stdout > out`. */
+static void standard_output_may_be_replaced(void **state)
+{
+	const struct place *p = *state;
+	struct atomic_file f;
+	struct err err = ERR_INIT;
+	char buf[16];
+	put_old(p);
+	const int out = dup(STDOUT_FILENO), fd = open(p->file, O_WRONLY | O_CLOEXEC);
+	assert_true(out >= 0 && fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0);
+	const int opened = atomic_file_open(&f, "/dev/stdout", false, 3, &err);
+	const int written = opened ? opened : atomic_file_write(&f, "new", 3, 0, &err);
+	const int committed = written ? written : atomic_file_commit(&f, &err);
+	dup2(out, STDOUT_FILENO);
+	close(out);
+	close(fd);
+	atomic_file_close(&f);
+	assert_int_equal(committed, 0);
+	assert_int_equal(contents(p, buf, sizeof(buf)), 3);
+	assert_memory_equal(buf, "new", 3);
+}
+
 /* /dev/stdout is a link, too. */
 static void a_link_to_the_old_file_stays(void **state)
 {
@@ -112,7 +191,7 @@ static void a_link_to_the_old_file_stays(void **state)
 	snprintf(link, sizeof(link), "%s/link", p->dir);
 	put_old(p);
 	assert_int_equal(symlink("out", link), 0);
-	assert_int_equal(atomic_file_open(&f, link, 3, &err), 0);
+	assert_int_equal(atomic_file_open(&f, link, true, 3, &err), 0);
 	assert_int_equal(atomic_file_write(&f, "new", 3, 0, &err), 0);
 	assert_int_equal(atomic_file_commit(&f, &err), 0);
 	atomic_file_close(&f);
@@ -156,7 +235,7 @@ static void what_is_not_written_takes_no_space(void **state)
 	const off_t size = 1 << 30;
 	struct atomic_file f;
 	struct stat st;
-	assert_int_equal(atomic_file_open(&f, p->file, (uint64_t)size, NULL), 0);
+	assert_int_equal(atomic_file_open(&f, p->file, false, (uint64_t)size, NULL), 0);
 	assert_int_equal(atomic_file_write(&f, "x", 1, (uint64_t)size / 2, NULL), 0);
 	assert_int_equal(atomic_file_commit(&f, NULL), 0);
 	atomic_file_close(&f);
@@ -233,7 +312,7 @@ static void a_size_that_is_not_supported_is_reported(void **state)
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	limit = (struct rlimit){.rlim_cur = 1 << 20, .rlim_max = old.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	const int large = atomic_file_open(&f, p->file, 2 << 20, &err);
+	const int large = atomic_file_open(&f, p->file, false, 2 << 20, &err);
 	atomic_file_close(&f);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_int_equal(large, -EFBIG);
@@ -245,7 +324,7 @@ static void a_full_device_is_reported(void **state)
 {
 	struct atomic_file f;
 	struct err err = ERR_INIT;
-	assert_int_equal(atomic_file_open(&f, "/dev/full", 3, &err), 0);
+	assert_int_equal(atomic_file_open(&f, "/dev/full", false, 3, &err), 0);
 	assert_true(f.is_stream);
 	assert_int_equal(atomic_file_write(&f, "new", 3, 0, &err), -ENOSPC);
 	assert_string_equal(err.msg, "/dev/full: No space left on device");
@@ -256,7 +335,7 @@ static void a_directory_that_is_missing_is_reported(void **state)
 {
 	struct atomic_file f;
 	struct err err = ERR_INIT;
-	assert_int_equal(atomic_file_open(&f, "/no/such/dir/out", 3, &err), -ENOENT);
+	assert_int_equal(atomic_file_open(&f, "/no/such/dir/out", false, 3, &err), -ENOENT);
 	assert_string_equal(err.msg, "/no/such/dir/out: No such file or directory");
 	atomic_file_close(&f);
 }
@@ -285,6 +364,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_commit_replaces_the_old_file),
+		TEST(a_file_that_is_replaced_keeps_its_permissions),
+		TEST(nothing_is_replaced_without_force),
+		TEST(a_file_that_appears_meanwhile_stays),
+		TEST(standard_output_may_be_replaced),
 		TEST(a_link_to_the_old_file_stays),
 		TEST(without_a_commit_nothing_changes),
 		TEST(permissions_follow_the_umask),
