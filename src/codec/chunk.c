@@ -202,11 +202,15 @@ static int decode_hdf5(const struct codec_chunk *c, struct bytes *stored, struct
 		*stored = (struct bytes){0};
 	} else {
 		rc = codec_hdf5_decode(c->pipeline, c->filter_mask, c->type->size, stored->data,
-				       stored->len, (size_t)expected, &plain, err);
+				       stored->len, (size_t)codec_hdf5_limit(expected), &plain,
+				       err);
 	}
-	if (!rc && plain.len != expected)
+	plain.len = (size_t)min_u64(plain.len, expected);
+	if (!rc && plain.len < c->covered * c->type->size)
 		rc = err_set(err, -EIO, "chunk has %zu bytes, its shape needs %llu", plain.len,
 			     (unsigned long long)expected);
+	if (!rc && bytes_append_zero(&plain, (size_t)expected - plain.len))
+		rc = err_set(err, -ENOMEM, "out of memory");
 	if (rc)
 		return rc;
 	out->fixed = plain;

@@ -159,6 +159,12 @@ static int finish(struct stream *s, size_t max, struct bytes *out, struct err *e
 	return rc ? err_errno(err, rc, "chunk of %zu bytes", s->n) : 0;
 }
 
+uint64_t codec_hdf5_limit(uint64_t n)
+{
+	enum { FACTOR = 2, MORE = 64 << 10 };
+	return n < UINT64_MAX / FACTOR - MORE ? FACTOR * n + MORE : n;
+}
+
 int codec_hdf5_decode(const struct pipeline *p, uint32_t filter_mask, uint32_t elem_size,
 		      const uint8_t *in, size_t n, size_t max, struct bytes *out, struct err *err)
 {

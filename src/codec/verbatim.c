@@ -63,11 +63,10 @@ int codec_verbatim(const struct pipeline *file, uint32_t filter_mask, const stru
 }
 
 int codec_verbatim_length(const uint8_t *bytes, size_t n, uint64_t plain, size_t *length,
-			  struct err *err)
+			  uint64_t *decoded, struct err *err)
 {
-	auto_bytes struct bytes out = {0};
 	size_t left = 0;
-	const int rc = zstream_inflate(bytes, n, plain, &out, &left, err);
+	const int rc = zstream_measure(bytes, n, plain, decoded, &left, err);
 	*length = n - left;
 	return rc;
 }

@@ -32,6 +32,7 @@ enum {
 	INFLATE_RATIO = 1032,	  /* no byte of deflate decodes to more bytes */
 	INFLATE_SLACK = 64,	  /* for the last bits of a stream */
 	INFLATE_FIRST = 16 << 20, /* first allocation; pages that are not touched cost nothing */
+	MEASURE_BYTES = 64 << 10, /* of a stream whose bytes are not kept */
 };
 
 bool zstream_looks_like(const uint8_t *in, size_t n)
@@ -94,6 +95,35 @@ int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *o
 		used += feed - z->avail_in;
 		out->len += room - z->avail_out;
 		if (out->len > limit)
+			return err_set(err, -EIO, "zlib stream inflates to more than %llu bytes",
+				       (unsigned long long)limit);
+		if (zrc != Z_OK && zrc != Z_STREAM_END)
+			return inflate_error(zrc, z, n, err);
+	}
+	*left = n - used;
+	return 0;
+}
+
+int zstream_measure(const uint8_t *in, size_t n, uint64_t limit, uint64_t *size, size_t *left,
+		    struct err *err)
+{
+	uint8_t window[MEASURE_BYTES];
+	z_stream stream = {0};
+	if (inflateInit(&stream) != Z_OK)
+		return err_errno(err, -ENOMEM, "zlib");
+	z_stream *z __attribute__((cleanup(inflate_cleanup))) = &stream;
+	size_t used = 0;
+	int zrc = Z_OK;
+	for (*size = 0; zrc != Z_STREAM_END;) {
+		const uInt feed = (uInt)min_u64(n - used, UINT_MAX);
+		z->next_in = (z_const Bytef *)(uintptr_t)(in + used);
+		z->avail_in = feed;
+		z->next_out = window;
+		z->avail_out = sizeof(window);
+		zrc = inflate(z, Z_NO_FLUSH);
+		used += feed - z->avail_in;
+		*size += sizeof(window) - z->avail_out;
+		if (*size > limit)
 			return err_set(err, -EIO, "zlib stream inflates to more than %llu bytes",
 				       (unsigned long long)limit);
 		if (zrc != Z_OK && zrc != Z_STREAM_END)

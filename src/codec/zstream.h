@@ -18,6 +18,10 @@ bool zstream_looks_like(const uint8_t *in, size_t n);
 int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, size_t *left,
 		    struct err *err);
 
+/* The same, but the output is not kept: *size is its length. */
+int zstream_measure(const uint8_t *in, size_t n, uint64_t limit, uint64_t *size, size_t *left,
+		    struct err *err);
+
 /* Appends a stream of n bytes, at most 2^31, to out. level: 0 to 9. -ENOMEM. */
 int zstream_deflate(const uint8_t *in, size_t n, int level, struct bytes *out, struct err *err);
 

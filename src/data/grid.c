@@ -83,6 +83,17 @@ void grid_coords(const struct grid *g, uint64_t number, uint64_t *coords)
 	}
 }
 
+uint64_t grid_covered(const struct grid *g, uint64_t number)
+{
+	uint64_t coords[DSPACE_MAX_RANK], last = 0;
+	grid_coords(g, number, coords);
+	for (uint32_t i = 0; i < g->rank; i++) {
+		const uint64_t inside = g->dims[i] - coords[i] * g->chunk[i];
+		last = last * g->chunk[i] + min_u64(inside, g->chunk[i]) - 1;
+	}
+	return last + 1;
+}
+
 uint64_t grid_number(const struct grid *g, const uint64_t *coords)
 {
 	uint64_t number = 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the object of one chunk from one or several chunks of the file. A chunk whose stored bytes
- * the service can read passes as it is; any other is decoded and encoded again.
+ * the service can read passes as it is; any other is decoded and encoded again. A stream that
+ * passes is inflated once, so that no damaged one gets into the bucket, and none with fewer or more
+ * elements than a whole chunk, which libhdf5 reads and the service does not.
  *
  * A chunk in which every element is the fill value is not stored: the readers of the bucket show
  * the fill value where no object is. Such a chunk is recognised in its elements. The bytes of a
@@ -205,19 +207,22 @@ static int pass(const struct chunk_context *c, const struct h5file_chunk *part,
 	size_t keep = 0;
 	if (!c->may_pass || (!part->is_filtered && c->is_filtered))
 		return MUST_DECODE;
+	uint64_t plain = c->plain_size;
+	struct err why = ERR_INIT;
 	int rc = codec_verbatim(c->file->pipeline, part->filter_mask, c->ds->type, stored->data,
 				stored->len, &keep, err);
 	if (rc)
 		return blame_file(c, rc);
 	if (!keep || (!c->is_filtered && keep != c->plain_size))
 		return MUST_DECODE;
+	if (c->is_filtered)
+		rc = codec_verbatim_length(stored->data, keep, c->plain_size, &keep, &plain, &why);
+	if (rc || plain != c->plain_size)
+		return MUST_DECODE; /* which may say what is wrong */
 	if (!c->is_filtered)
 		rc = is_fill(c, stored->data, keep);
-	else if (c->from.is_verified || keep < c->plain_size / FILL_RATIO)
+	else if (keep < c->plain_size / FILL_RATIO)
 		rc = decodes_to_fill(c, part, stored, err);
-	if (!rc && c->is_filtered && c->from.is_verified)
-		rc = blame_file(
-			c, codec_verbatim_length(stored->data, keep, c->plain_size, &keep, err));
 	if (rc)
 		return rc < 0 ? rc : PUT_NOTHING;
 	stored->len = keep;

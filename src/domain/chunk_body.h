@@ -23,9 +23,6 @@ struct chunk_origin {
 	const char *const *paths; /* by number: of the objects in the file, or NULL */
 	/* Becomes true if the bytes of the file are the reason of an error. Any thread. */
 	atomic_bool *is_damaged;
-	/* Filtered chunks are decoded also if they are stored as they are, so that no damaged chunk
-	 * replaces another one. */
-	bool is_verified;
 };
 /* The path of an object of the file. Never NULL. */
 const char *chunk_origin_path(const struct chunk_origin *o, uint32_t number);

@@ -190,6 +190,9 @@ static int decode(const struct fetch *f, const struct pipeline *p, uint32_t filt
 		.pipeline = p ? p : &recorded,
 		.encoding = f->place.place.encoding,
 		.filter_mask = filter_mask,
+		.covered = f->place.place.encoding == ENCODING_HDF5
+				   ? grid_covered(&ds->grid, f->number)
+				   : 0,
 		.max_bytes = measured(f->d, f->dataset, f->number),
 		.resolver = &f->d->resolver,
 	};

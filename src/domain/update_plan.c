@@ -225,8 +225,7 @@ static int enter_dataset(struct chunk_plan *p, struct err *err)
 					  .tree = u->now->tree,
 					  .schema = u->schema,
 					  .paths = u->now->paths,
-					  .is_damaged = &u->now->is_damaged,
-					  .is_verified = true};
+					  .is_damaged = &u->now->is_damaged};
 	if (p->context && p->context->number == p->c->dataset)
 		return 0;
 	chunk_context_unref(p->context);

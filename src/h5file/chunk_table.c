@@ -231,8 +231,15 @@ void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chun
 		h5_file_advise(&f->file, chunk->addr, chunk->size);
 }
 
-/* Undoes the filters. *out: exactly the bytes of the chunk in the file, without those of a cut that
- * are beyond the extent. */
+/* A writer may have left out elements beyond the extent. */
+static bool has_elements(const struct dataset_info *d, const struct h5file_chunk *chunk, size_t n)
+{
+	return d->layout.cls == LAYOUT_CHUNKED &&
+	       n >= grid_covered(&d->shown.grid, chunk->number) * d->elem_size;
+}
+
+/* Undoes the filters. *out: exactly the bytes of the chunk in the file. Elements beyond the extent
+ * that are not stored, such as those of a cut, are zeros. */
 static int undo_filters(const struct dataset_info *d, const struct h5file_chunk *chunk,
 			struct bytes *stored, struct bytes *out, struct err *err)
 {
@@ -244,15 +251,17 @@ static int undo_filters(const struct dataset_info *d, const struct h5file_chunk 
 		return err_set(err, -ENOMEM, "out of memory: chunk of %" PRIu64 " bytes", whole);
 	if (chunk->is_filtered) {
 		rc = codec_hdf5_decode(shown->pipeline, chunk->filter_mask, d->elem_size,
-				       stored->data, stored->len, (size_t)want, out, err);
+				       stored->data, stored->len, (size_t)codec_hdf5_limit(want),
+				       out, err);
 	} else {
 		*out = *stored;
 		*stored = (struct bytes){0};
 	}
-	if (!rc && out->len != want)
+	if (!rc && out->len != want && !has_elements(d, chunk, out->len))
 		rc = err_set(err, -EIO, "the chunk has %zu bytes instead of %" PRIu64, out->len,
 			     want);
-	if (!rc && bytes_append_zero(out, (size_t)(whole - want)))
+	out->len = min_u64(out->len, whole);
+	if (!rc && bytes_append_zero(out, (size_t)(whole - out->len)))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	return rc;
 }

@@ -29,7 +29,8 @@ struct codec_chunk {
 	const struct pipeline *pipeline;
 	enum chunk_encoding encoding;
 	uint32_t filter_mask; /* ENCODING_HDF5: bit i: filter i was not applied */
-	uint64_t max_bytes;   /* limit of a decoded chunk of variable length */
+	uint64_t covered;   /* ENCODING_HDF5: the elements that must be stored, as grid_covered() */
+	uint64_t max_bytes; /* limit of a decoded chunk of variable length */
 	const struct object_resolver *resolver;
 };
 
@@ -87,6 +88,10 @@ bool codec_filter_known(uint32_t id);
 int codec_hdf5_decode(const struct pipeline *p, uint32_t filter_mask, uint32_t elem_size,
 		      const uint8_t *in, size_t n, size_t max, struct bytes *out, struct err *err);
 
+/* The limit for the bytes of a chunk with n bytes of elements. There may be more bytes, of which
+ * libhdf5 uses the first n; this limit permits twice as many. */
+uint64_t codec_hdf5_limit(uint64_t n);
+
 /* ---- making chunk objects ---- */
 
 /* How to encode a chunk object. Everything is borrowed. */
@@ -115,9 +120,10 @@ int codec_chunk_encode(const struct codec_encode *c, const struct elems *in, str
  * size of a chunk without filters is not checked. -EIO: the checksum is wrong. */
 int codec_verbatim(const struct pipeline *file, uint32_t filter_mask, const struct dtype *t,
 		   const uint8_t *bytes, size_t n, size_t *keep, struct err *err);
-/* The length of the compressed stream at the beginning of such bytes, of which a reader of HDF5
- * files ignores the rest. plain: bytes of the elements. -EIO: damaged; -ENOMEM. */
+/* The length of the zlib stream at the beginning of such bytes, of which a reader of HDF5 files
+ * ignores the rest. All of it is decoded. plain: bytes of the elements; *decoded: bytes that there
+ * are. -EIO: damaged, or more than `plain` bytes; -ENOMEM. */
 int codec_verbatim_length(const uint8_t *bytes, size_t n, uint64_t plain, size_t *length,
-			  struct err *err);
+			  uint64_t *decoded, struct err *err);
 
 #endif

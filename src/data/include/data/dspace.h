@@ -67,6 +67,9 @@ void grid_cut(uint32_t rank, const uint64_t *dims, uint64_t elem_size, uint64_t 
 	      uint64_t *chunk);
 /* Chunk number <-> chunk coordinates (in chunks, not elements). number < nchunks. */
 void grid_coords(const struct grid *g, uint64_t number, uint64_t *coords);
+/* How many elements of a chunk, in row-major order, there are up to the last one inside the extent.
+ * The others are padding. */
+uint64_t grid_covered(const struct grid *g, uint64_t number);
 uint64_t grid_number(const struct grid *g, const uint64_t *coords);
 
 #endif
