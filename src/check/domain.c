@@ -57,6 +57,24 @@ static int report_elsewhere(struct domain_check *dc)
 	return rc;
 }
 
+static int report_unaddressable(struct domain_check *dc)
+{
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < tree_count(dc->tree); i++) {
+		const uint32_t number = tree_nth(dc->tree, i);
+		const struct object *o = &tree_object(dc->tree, number)->o;
+		for (uint32_t k = 0; !rc && k < o->nattrs; k++)
+			if (!schema_is_addressable(&o->attrs[k]))
+				rc = check_find_at(
+					dc, ENGINE_CHECK_NOTE, number, NULL,
+					"attribute \"%.200s\": clients of HSDS cannot ask "
+					"for it by its name, because the name contains "
+					"\"/\"; in a mount it can be read",
+					o->attrs[k].name);
+	}
+	return rc;
+}
+
 static int check_open(struct check *c, struct engine *e, const struct names_node *n,
 		      struct domain *d)
 {
@@ -69,6 +87,8 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 		rc = report_problems(&dc);
 	if (!rc)
 		rc = report_elsewhere(&dc);
+	if (!rc)
+		rc = report_unaddressable(&dc);
 	if (!rc)
 		rc = check_links(&dc);
 	if (!rc)

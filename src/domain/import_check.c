@@ -182,6 +182,28 @@ static int decide(struct check *c, uint64_t undecoded)
 	return drop(c);
 }
 
+/* Tells what the domain holds and clients of the service cannot ask for. */
+static void tell_unaddressable(const struct import *im)
+{
+	const char *first = NULL, *path = NULL;
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < tree_count(im->tree); i++) {
+		const uint32_t number = tree_nth(im->tree, i);
+		const struct object *o = &tree_object(im->tree, number)->o;
+		for (uint32_t k = 0; k < o->nattrs; k++) {
+			if (schema_is_addressable(&o->attrs[k]) || n++)
+				continue;
+			first = o->attrs[k].name;
+			path = import_path(im, number);
+		}
+	}
+	if (n)
+		import_note(im,
+			    "clients of HSDS cannot ask by name for %" PRIu64 " attribute%s whose "
+			    "name contains \"/\", such as %.200s of %s; a mount shows %s",
+			    n, n == 1 ? "" : "s", first, path, n == 1 ? "it" : "them");
+}
+
 int import_check(struct import *im, struct err *err)
 {
 	struct check c = {.im = im, .err = err};
@@ -191,6 +213,8 @@ int import_check(struct import *im, struct err *err)
 		rc = collect(&c, &undecoded);
 	if (!rc)
 		rc = decide(&c, undecoded);
+	if (!rc)
+		tell_unaddressable(im);
 	free(c.v);
 	return rc;
 }

@@ -173,6 +173,32 @@ static int say_datasets(const struct engine_info_sink *sink, struct domain *doma
 	return rc;
 }
 
+static int say_attribute(const struct engine_info_sink *sink, const struct object_paths *paths,
+			 uint32_t number, const struct attribute *a)
+{
+	auto_str struct str line = {0};
+	str_addf(&line, "clients of HSDS cannot ask by name for: ");
+	describe_path(&line, paths, number);
+	str_addf(&line, ", attribute %s", a->name);
+	return say_text(sink, &line);
+}
+
+static int say_unaddressable(const struct engine_info_sink *sink, struct domain *domain)
+{
+	const struct tree *tree = domain_tree(domain);
+	struct object_paths *paths = object_paths_new(tree);
+	int rc = paths ? 0 : -ENOMEM;
+	for (uint32_t i = 0; !rc && i < tree_count(tree); i++) {
+		const uint32_t number = tree_nth(tree, i);
+		const struct object *o = &tree_object(tree, number)->o;
+		for (uint32_t k = 0; !rc && k < o->nattrs; k++)
+			if (!schema_is_addressable(&o->attrs[k]))
+				rc = say_attribute(sink, paths, number, &o->attrs[k]);
+	}
+	object_paths_free(paths);
+	return rc;
+}
+
 static int say_problems(const struct engine_info_sink *sink, struct domain *domain)
 {
 	const struct tree *tree = domain_tree(domain);
@@ -222,6 +248,8 @@ int engine_info(struct engine *e, const char *path, bool verify,
 		rc = say_counts(sink, domain);
 	if (!rc)
 		rc = say_datasets(sink, domain);
+	if (!rc)
+		rc = say_unaddressable(sink, domain);
 	if (!rc)
 		rc = say_problems(sink, domain);
 	if (!rc && verify)

@@ -2,7 +2,7 @@
 /*
  * Attributes: messages of the object header (compact), or a fractal heap with a version 2 B-tree of
  * names (dense). Either may be shared messages. They get into the order of their creation if the
- * object tracks it, and otherwise of their names.
+ * object tracks it, and otherwise into that of the messages, in which libhdf5 lists them.
  */
 #include "attr.h"
 
@@ -27,7 +27,8 @@ enum {
 struct found {
 	struct attribute attr;
 	uint64_t committed; /* header of the committed datatype; H5_UNDEF: none */
-	uint32_t corder;
+	uint32_t corder;    /* 0 if it is not tracked */
+	size_t at;	    /* in the order of the messages, or of the B-tree */
 };
 
 struct reader {
@@ -73,7 +74,11 @@ static int decode_value(struct reader *r, const struct h5_attr *a, struct elems 
 
 static int add(struct reader *r, const struct h5_attr *a, uint32_t corder, struct err *err)
 {
-	struct found x = {.committed = a->committed, .corder = corder};
+	struct found x = {
+		.committed = a->committed,
+		.corder = r->tracked ? corder : 0,
+		.at = r->found.len / sizeof(x),
+	};
 	x.attr = (struct attribute){
 		.name = a->name, .type = a->type, .committed = OBJECT_NONE, .space = a->space};
 	int rc = decode_value(r, a, &x.attr.value, err);
@@ -190,10 +195,17 @@ static int read_dense(struct reader *r, struct err *err)
 	return rc ? rc : check_corders(r, &info, err);
 }
 
+static int by_place(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
 static int by_name(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
-	return strcmp(x->attr.name, y->attr.name);
+	const int names = strcmp(x->attr.name, y->attr.name);
+	return names ? names : by_place(a, b);
 }
 
 static int by_corder(const void *a, const void *b)
@@ -201,10 +213,10 @@ static int by_corder(const void *a, const void *b)
 	const struct found *x = a, *y = b;
 	if (x->corder != y->corder)
 		return x->corder < y->corder ? -1 : 1;
-	return by_name(a, b);
+	return by_place(a, b);
 }
 
-/* Sorts the attributes. Of those with the same name only one stays. Returns their number. */
+/* Sorts the attributes. Of those with the same name only the first stays. Returns their number. */
 static size_t sort(struct reader *r)
 {
 	struct found *all = (void *)r->found.data;
@@ -213,7 +225,7 @@ static size_t sort(struct reader *r)
 		qsort(all, n, sizeof(*all), by_name);
 	for (size_t i = 0; i < n; i++) {
 		struct err why = ERR_INIT;
-		if (!kept || by_name(&all[kept - 1], &all[i]) != 0) {
+		if (!kept || strcmp(all[kept - 1].attr.name, all[i].attr.name) != 0) {
 			all[kept++] = all[i];
 			continue;
 		}
@@ -222,7 +234,7 @@ static size_t sort(struct reader *r)
 		elems_release(&all[i].attr.value);
 	}
 	r->found.len = kept * sizeof(*all);
-	if (kept && r->tracked)
+	if (kept)
 		qsort(all, kept, sizeof(*all), by_corder);
 	return kept;
 }

@@ -230,7 +230,7 @@ class Checker:
     def attributes(self, doc):
         for name, a in (self.member(doc, "attributes", "object") or {}).items():
             self.where.append(f"attribute {name!r}")
-            self.need(name and "/" not in name or not self.strict, "name")
+            self.need(name or not self.strict, "name")
             size = self.type(a.get("type"))
             dims = self.shape(self.member(a, "shape", "object") or {}, True)
             self.member(a, "created", "time")

@@ -249,6 +249,12 @@ struct schema_loader {
 	bool is_torn;
 };
 
+/* ---- what the service cannot do ---- */
+
+/* HSDS finds an attribute by its name in the path of a URL, which "/" would divide. Programs that
+ * read the documents, as a mount does, find it. */
+bool schema_is_addressable(const struct attribute *a);
+
 /* ---- new domains ---- */
 
 /* Something in a tree that a domain cannot hold. */
