@@ -50,10 +50,11 @@ static int set_owner_and_mode(int fd, const struct stat *old, mode_t mask)
 {
 	if (!old)
 		return fchmod(fd, 0666 & ~mask);
-	/* Only root may give a file away. Without that, the new file belongs to this user. */
-	if (fchown(fd, old->st_uid, old->st_gid) && errno != EPERM)
-		return -1;
-	return fchmod(fd, old->st_mode & 0777);
+	/* Only root may give a file away, and a user only to a group of his. The permissions of the
+	 * old group are not those of another one. */
+	const bool same_group = fchown(fd, old->st_uid, old->st_gid) == 0 ||
+				fchown(fd, (uid_t)-1, old->st_gid) == 0;
+	return fchmod(fd, old->st_mode & (same_group ? 0777 : 0707));
 }
 
 static int open_temporary(struct atomic_file *f, const struct stat *old, struct err *err)
@@ -162,7 +163,15 @@ static int give_name(const struct atomic_file *f)
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
 	/* The file system cannot do that. link(2) does not replace files either. */
-	return link(f->temporary, f->target) ? -1 : unlink(f->temporary);
+	if (link(f->temporary, f->target) == 0)
+		return unlink(f->temporary);
+	if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP)
+		return -1;
+	/* Nor does it have links. */
+	struct stat st;
+	if (lstat(f->target, &st) == 0)
+		errno = EEXIST;
+	return errno == EEXIST ? -1 : rename(f->temporary, f->target);
 }
 
 int atomic_file_commit(struct atomic_file *f, struct err *err)

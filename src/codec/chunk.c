@@ -197,16 +197,17 @@ static int decode_hdf5(const struct codec_chunk *c, struct bytes *stored, struct
 	if (!mul_u64(c->type->size, c->nelems, &expected) || expected > SIZE_MAX / 2)
 		return err_set(err, -EIO, "a chunk of %llu elements of %u bytes is too large",
 			       (unsigned long long)c->nelems, c->type->size);
+	const uint64_t limit = c->covered ? codec_hdf5_limit(expected) : expected;
+	const uint64_t least = c->covered ? c->covered * c->type->size : expected;
 	if (c->pipeline->n == 0 && stored->len == expected) {
 		plain = *stored;
 		*stored = (struct bytes){0};
 	} else {
 		rc = codec_hdf5_decode(c->pipeline, c->filter_mask, c->type->size, stored->data,
-				       stored->len, (size_t)codec_hdf5_limit(expected), &plain,
-				       err);
+				       stored->len, (size_t)limit, &plain, err);
 	}
 	plain.len = (size_t)min_u64(plain.len, expected);
-	if (!rc && plain.len < c->covered * c->type->size)
+	if (!rc && plain.len < least)
 		rc = err_set(err, -EIO, "chunk has %zu bytes, its shape needs %llu", plain.len,
 			     (unsigned long long)expected);
 	if (!rc && bytes_append_zero(&plain, (size_t)expected - plain.len))

@@ -373,9 +373,9 @@ uint64_t chunk_memory(const struct chunk_parts *parts)
 	uint64_t largest = 0;
 	for (uint32_t i = 0; i < parts->n; i++)
 		largest = max_u64(largest, parts->parts[i].size);
-	const bool passes =
-		c->may_pass && parts->n == 1 && parts->parts[0].filter_mask == 0 &&
-		(c->is_filtered ? largest >= c->plain_size / FILL_RATIO : largest == c->plain_size);
+	/* A compressed chunk may have to be encoded again: only its elements show that. */
+	const bool passes = c->may_pass && parts->n == 1 && parts->parts[0].filter_mask == 0 &&
+			    !c->is_filtered && largest == c->plain_size;
 	return passes ? largest : largest + 2 * c->plain_size;
 }
 

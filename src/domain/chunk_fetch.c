@@ -184,15 +184,16 @@ static int decode(const struct fetch *f, const struct pipeline *p, uint32_t filt
 {
 	const struct dataset *ds = &object_of(f)->dataset;
 	struct pipeline recorded;
+	/* Filters that a domain only records may be others than those of the file. */
+	const bool is_certain = f->place.place.encoding == ENCODING_HDF5 && ds->reference &&
+				(p || ds->reference->exact);
 	const struct codec_chunk spec = {
 		.type = ds->type,
 		.nelems = ds->grid.chunk_elems,
 		.pipeline = p ? p : &recorded,
 		.encoding = f->place.place.encoding,
 		.filter_mask = filter_mask,
-		.covered = f->place.place.encoding == ENCODING_HDF5
-				   ? grid_covered(&ds->grid, f->number)
-				   : 0,
+		.covered = is_certain ? grid_covered(&ds->grid, f->number) : 0,
 		.max_bytes = measured(f->d, f->dataset, f->number),
 		.resolver = &f->d->resolver,
 	};

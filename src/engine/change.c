@@ -5,6 +5,7 @@
  * faster, it is tried once more after a fresh look-up. While a name is changed, it is held, so that
  * no draft of it is committed (drafts.h). Any thread.
  */
+#include "draft_put.h"
 #include "drafts.h"
 #include "internal.h"
 
@@ -288,8 +289,9 @@ struct move {
 	struct names_node *target; /* NULL: nothing has the new name */
 };
 
+/* etag: gets the version of the copy. hidden: a domain hides what may be there. */
 static int put_copy(struct engine *e, const struct move *m, const struct bytes *body,
-		    const char *note, struct err *err)
+		    const char *note, bool hidden, char etag[STORE_ETAG_MAX], struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(e->store, STORE_PUT);
 	const bool replaces = m->target && m->target->kind == NAMES_OBJECT;
@@ -299,12 +301,24 @@ static int put_copy(struct engine *e, const struct move *m, const struct bytes *
 	store_request_key(req, m->to);
 	req->pieces = &piece;
 	req->n_pieces = body->len ? 1 : 0;
-	req->cond.if_none_match = replaces ? NULL : "*";
+	req->cond.if_none_match = replaces || hidden ? NULL : "*";
 	req->cond.if_match = replaces ? m->target->meta.etag : NULL;
 	req->in_parts = true;
 	req->note = note[0] ? note : NULL;
 	store_run(e->store, req);
+	snprintf(etag, STORE_ETAG_MAX, "%s", req->answer.meta.etag);
 	return store_failure(&req->answer, err);
+}
+
+/* The domain stays, so the copy must not. */
+static void withdraw_copy(struct engine *e, const struct move *m, const char *etag)
+{
+	auto_request struct store_request *req = store_request_new(e->store, STORE_DELETE);
+	if (!req || !etag[0])
+		return;
+	store_request_key(req, m->to);
+	req->cond.if_match = etag;
+	store_run(e->store, req);
 }
 
 /* A domain that has the new name hides the object, so it is removed when the object is there. In a
@@ -312,14 +326,19 @@ static int put_copy(struct engine *e, const struct move *m, const struct bytes *
 static int put_over(struct engine *e, const struct change *c, const struct move *m,
 		    const struct bytes *body, const char *note, struct err *err)
 {
-	const bool hidden = m->target && m->target->kind == NAMES_DOMAIN;
+	const bool is_over = m->target && m->target->kind == NAMES_DOMAIN;
+	/* The domain `run` is shown as `run.h5`, and hides neither object. */
+	char shown[STORE_KEY_MAX + 1], etag[STORE_ETAG_MAX];
+	const bool hidden = is_over && !draft_shown_name(m->target->path, shown);
 	struct err why = ERR_INIT;
-	int rc = put_copy(e, m, body, note, &why);
-	if (hidden && (rc == 0 || rc == -EISDIR)) {
+	int rc = put_copy(e, m, body, note, hidden, etag, &why);
+	if (is_over && (rc == 0 || rc == -EISDIR)) {
 		const int removed = remove_domain(e, c, m->target, err);
+		if (rc == 0 && (removed == -ESTALE || removed == -EBUSY))
+			withdraw_copy(e, m, etag);
 		if (removed || rc == 0)
 			return removed;
-		rc = put_copy(e, m, body, note, &why);
+		rc = put_copy(e, m, body, note, false, etag, &why);
 	}
 	if (rc)
 		err_copy(err, &why);
@@ -404,8 +423,15 @@ static int give_name_over(struct engine *e, const struct change *c, const struct
 {
 	struct err why = ERR_INIT;
 	int rc = give_name(e, c, m->source, doc, m->to, NULL, &why);
-	if (rc == 0)
-		return delete_object(e, m->target, err);
+	if (rc == 0) {
+		rc = delete_object(e, m->target, err);
+		/* The kernel, and this file, repeat a call that fails with ESTALE. */
+		return rc == -ESTALE ? err_set(err, -EBUSY,
+					       "%s: another program has changed it at the same "
+					       "moment; the domain has this name now",
+					       m->to)
+				     : rc;
+	}
 	if (rc == -ENOTDIR) {
 		rc = delete_object(e, m->target, err);
 		return rc ? rc : give_name(e, c, m->source, doc, m->to, NULL, err);

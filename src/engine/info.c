@@ -179,7 +179,8 @@ static int say_attribute(const struct engine_info_sink *sink, const struct objec
 	auto_str struct str line = {0};
 	str_addf(&line, "clients of HSDS cannot ask by name for: ");
 	describe_path(&line, paths, number);
-	str_addf(&line, ", attribute %s", a->name);
+	str_addf(&line, ", attribute ");
+	str_add_printable(&line, a->name);
 	return say_text(sink, &line);
 }
 

@@ -76,7 +76,8 @@ int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bo
 		  struct err *err);
 /* hsds2_missing.c: notes an object that a document names, and that no listing has shown. */
 void hsds2_note_missing(struct hsds2_loader *l, const struct schema_id *id);
-/* After READ: drops duplicates. -ENOMEM, also if an object could not be noted. */
+/* After READ: drops duplicates, and all after the first 1,024. -ENOMEM, also if an object could not
+ * be noted. */
 int hsds2_sort_missing(struct hsds2_loader *l, struct err *err);
 /* Request and answer for the i-th of them. SCHEMA_ENOUGH: it exists. */
 bool hsds2_request_missing(const struct hsds2_loader *l, uint32_t i, struct schema_request *req);

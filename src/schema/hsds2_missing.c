@@ -8,7 +8,10 @@
 
 #include <stdlib.h>
 
-enum { MOST = TREE_MAX_OBJECTS /* a listing shows at most as many */ };
+enum {
+	MOST = TREE_MAX_OBJECTS, /* a listing shows at most as many */
+	ASKED_MAX = 1024,	 /* more remainders than a domain has */
+};
 
 void hsds2_note_missing(struct hsds2_loader *l, const struct schema_id *id)
 {
@@ -45,7 +48,7 @@ int hsds2_sort_missing(struct hsds2_loader *l, struct err *err)
 	for (uint32_t i = 0; i < m->n; i++)
 		if (n == 0 || compare(&m->ids[n - 1], &m->ids[i]))
 			m->ids[n++] = m->ids[i];
-	m->n = n;
+	m->n = (uint32_t)min_u64(n, ASKED_MAX);
 	return 0;
 }
 
@@ -58,6 +61,9 @@ bool hsds2_request_missing(const struct hsds2_loader *l, uint32_t i, struct sche
 int hsds2_answer_missing(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
 			 struct err *err)
 {
+	/* An entry that cannot be examined need not belong to the domain. */
+	if (answer->code == -EACCES || answer->code == -ELOOP || answer->code == -ENOLINK)
+		return 0;
 	if (answer->code) {
 		char id[SCHEMA_ID_MAX];
 		schema_id_format(&l->missing.ids[i], id);

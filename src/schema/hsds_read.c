@@ -197,6 +197,20 @@ static bool document_of(const struct hsds_loader *l, uint32_t i, const struct sc
 	return true;
 }
 
+/* Whether an object has changed since it was listed. Some services write ETags differently in
+ * listings; then the version is that of the earlier load. */
+static bool is_newer(const struct hsds_loader *l, uint32_t i, const struct schema_answer *answer)
+{
+	const struct hsds_entry *entry = &l->space->entries[i];
+	const struct hsds_space *old = l->previous;
+	const uint32_t number = old ? hsds_number(old, &entry->id) : OBJECT_NONE;
+	if (!entry->etag[0] || answer->absent)
+		return entry->etag[0];
+	if (answer->unchanged || !answer->etag[0] || strcmp(answer->etag, entry->etag) == 0)
+		return false;
+	return number == OBJECT_NONE || strcmp(answer->etag, old->entries[number].etag) != 0;
+}
+
 int hsds_answer_document(struct hsds_loader *l, uint32_t i, const struct schema_answer *answer,
 			 struct err *err)
 {
@@ -205,9 +219,7 @@ int hsds_answer_document(struct hsds_loader *l, uint32_t i, const struct schema_
 	if (n < 0)
 		return err_set(err, n == -ENAMETOOLONG ? -EIO : n,
 			       "the key of an object cannot be made");
-	if (answer && !answer->code && l->space->entries[i].etag[0])
-		l->base.is_torn |=
-			answer->absent || strcmp(answer->etag, l->space->entries[i].etag) != 0;
+	l->base.is_torn |= answer && !answer->code && is_newer(l, i, answer);
 	if (document_of(l, i, answer, &doc))
 		return take_document(l, i, &doc, err);
 	if (answer->absent)

@@ -120,8 +120,8 @@ def test_a_changed_chunk_is_got_again(bucket, cache, mount):
 def test_other_options_know_it_too(bucket, cache, tmp_path):
     """hsimage uses the cache, here with a relative path."""
     for _ in range(2):
-        run(HSIMAGE, "--cache-dir=cache", "export", f"{bucket.root}/x.h5", tmp_path / "x.h5",
-            cwd=tmp_path, check=True)
+        run(HSIMAGE, "--cache-dir=cache", "export", "--force", f"{bucket.root}/x.h5",
+            tmp_path / "x.h5", cwd=tmp_path, check=True)
         with h5py.File(tmp_path / "x.h5", "r") as f:
             assert f["data"][()].tobytes() == b"".join(bucket.want)
     assert len(os.listdir(cache)) > CHUNKS

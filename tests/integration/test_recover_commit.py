@@ -503,7 +503,7 @@ def start_commit(tmp_path, draft, number):
 def check_either(tmp_path, bucket, old, new):
     """The domain is the old or the new one. Returns which."""
     out = tmp_path / "now.h5"
-    run(HSIMAGE, "-b", bucket, "export", "--output", out, NAME, check=True)
+    run(HSIMAGE, "-b", bucket, "export", "--force", "--output", out, NAME, check=True)
     found = {n: rwmounts.file_differences(path, out) for n, path in (("old", old), ("new", new))}
     same = [n for n, lines in found.items() if not lines]
     assert same, found
@@ -574,7 +574,7 @@ def test_a_new_domain_and_a_kill(mount, bucket, hdf5, tmp_path, number):
     assert number > 10 or [i["id"] for i in listed(tmp_path)] == [draft]
     finish(mount, tmp_path, draft, "mount" if number % 4 == 1 else "command")
     out = tmp_path / "now.h5"
-    run(HSIMAGE, "-b", bucket, "export", "--output", out, "home/new.h5", check=True)
+    run(HSIMAGE, "-b", bucket, "export", "--force", "--output", out, "home/new.h5", check=True)
     assert run("h5diff", hdf5, out, check=True).stdout == ""
     assert rwmounts.check(bucket).returncode == 0
     assert bucketstate.left_over(bucket) == []

@@ -77,7 +77,7 @@ def test_commit(gateway, client, environment, tmp_path):
         with h5py.File(tmp_path / "a.h5", "r+") as f:
             exec(CHANGE, {"f": f})    # pylint: disable=exec-used
         for source, file in ("a.h5", NAME), ("new.h5", NEW):
-            run(HSIMAGE, "-b", url, "export", "--output", tmp_path / "out.h5", file, env=env,
+            run(HSIMAGE, "-b", url, "export", "--force", file, tmp_path / "out.h5", env=env,
                 check=True)
             assert rwmounts.file_differences(tmp_path / source, tmp_path / "out.h5") == []
         assert rwmounts.check(url, env).returncode == 0

@@ -29,7 +29,10 @@ struct codec_chunk {
 	const struct pipeline *pipeline;
 	enum chunk_encoding encoding;
 	uint32_t filter_mask; /* ENCODING_HDF5: bit i: filter i was not applied */
-	uint64_t covered;   /* ENCODING_HDF5: the elements that must be stored, as grid_covered() */
+	/* ENCODING_HDF5: 0, or the pipeline is certainly that of the file, and only so many
+	 * elements must be stored (grid_covered()). Then the chunk may be shorter or longer than
+	 * its elements. */
+	uint64_t covered;
 	uint64_t max_bytes; /* limit of a decoded chunk of variable length */
 	const struct object_resolver *resolver;
 };

@@ -10,7 +10,7 @@
  * chunks. If the domain is too large for one page of a listing, the chunks of these datasets are
  * listed. If chunks are compressed, the first 16 bytes of each are read. If documents name objects
  * that no listing has shown, one more round asks whether these exist. A domain that changed between
- * the listings and the documents is loaded again, at most three times in all.
+ * the listings and the documents is loaded again, until it was loaded three times.
  *
  * A struct domain is constant after domain_open(): any thread may read it.
  */
