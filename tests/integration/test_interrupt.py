@@ -226,7 +226,8 @@ def test_many_interrupted_readers_end_together_and_leave_nothing_behind(tmp_path
             # All read the same pages: the kernel lets one after the other request them.
             children = [stack.enter_context(program("read", path, CHUNK, at[0]))
                         for _ in range(10)]
-            assert interrupt(*children) < SOON
+            # Ten processes also take time to end on a busy machine.
+            assert interrupt(*children) < 2 * SOON < SLOWER_MS / 1000
             most = max(most, threads(m))
     assert most < 64
     assert wait_for(lambda: threads(m) < 40, 5)
