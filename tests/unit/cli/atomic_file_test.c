@@ -66,6 +66,13 @@ static size_t contents(const struct place *p, char *buf, size_t cap)
 	return (size_t)n;
 }
 
+static void expect_text(const struct place *p, const char *text)
+{
+	char buf[16];
+	assert_int_equal(contents(p, buf, sizeof(buf)), strlen(text));
+	assert_memory_equal(buf, text, strlen(text));
+}
+
 static void put_old(const struct place *p)
 {
 	const int fd = open(p->file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -92,8 +99,7 @@ static void a_commit_replaces_the_old_file(void **state)
 	put_old(p);
 	struct atomic_file f = open_new(p);
 	assert_int_equal(count_files(p), 2);
-	assert_int_equal(contents(p, buf, sizeof(buf)), 3);
-	assert_memory_equal(buf, "old", 3);
+	expect_text(p, "old");
 	assert_int_equal(atomic_file_commit(&f, &err), 0);
 	assert_int_equal(count_files(p), 1);
 	assert_int_equal(contents(p, buf, sizeof(buf)), 6);
@@ -129,7 +135,7 @@ static void check_refused(const struct place *p, const char *path)
 static void nothing_is_replaced_without_force(void **state)
 {
 	const struct place *p = *state;
-	char link[96], buf[16];
+	char link[96];
 	snprintf(link, sizeof(link), "%s/link", p->dir);
 	assert_int_equal(symlink("out", link), 0);
 	check_refused(p, link); /* it leads nowhere */
@@ -137,8 +143,7 @@ static void nothing_is_replaced_without_force(void **state)
 	check_refused(p, p->file);
 	check_refused(p, link);
 	unlink(link);
-	assert_int_equal(contents(p, buf, sizeof(buf)), 3);
-	assert_memory_equal(buf, "old", 3);
+	expect_text(p, "old");
 }
 
 /* Another program makes a file of this name while the new one is written. */
@@ -147,15 +152,13 @@ static void a_file_that_appears_meanwhile_stays(void **state)
 	const struct place *p = *state;
 	struct atomic_file f;
 	struct err err = ERR_INIT;
-	char buf[16];
 	assert_int_equal(atomic_file_open(&f, p->file, false, 6, &err), 0);
 	assert_int_equal(atomic_file_write(&f, "new", 3, 2, &err), 0);
 	put_old(p);
 	assert_int_equal(atomic_file_commit(&f, &err), -EEXIST);
 	atomic_file_close(&f);
 	assert_int_equal(count_files(p), 1);
-	assert_int_equal(contents(p, buf, sizeof(buf)), 3);
-	assert_memory_equal(buf, "old", 3);
+	expect_text(p, "old");
 }
 
 /* The shell has made it: `hsimage export B/x.h5 /dev/stdout > out`. */
@@ -164,7 +167,6 @@ static void standard_output_may_be_replaced(void **state)
 	const struct place *p = *state;
 	struct atomic_file f;
 	struct err err = ERR_INIT;
-	char buf[16];
 	put_old(p);
 	const int out = dup(STDOUT_FILENO), fd = open(p->file, O_WRONLY | O_CLOEXEC);
 	assert_true(out >= 0 && fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0);
@@ -176,8 +178,7 @@ static void standard_output_may_be_replaced(void **state)
 	close(fd);
 	atomic_file_close(&f);
 	assert_int_equal(committed, 0);
-	assert_int_equal(contents(p, buf, sizeof(buf)), 3);
-	assert_memory_equal(buf, "new", 3);
+	expect_text(p, "new");
 }
 
 /* /dev/stdout is a link, too. */
@@ -187,7 +188,7 @@ static void a_link_to_the_old_file_stays(void **state)
 	struct atomic_file f;
 	struct err err = ERR_INIT;
 	struct stat st;
-	char link[96], buf[16];
+	char link[96];
 	snprintf(link, sizeof(link), "%s/link", p->dir);
 	put_old(p);
 	assert_int_equal(symlink("out", link), 0);
@@ -195,8 +196,7 @@ static void a_link_to_the_old_file_stays(void **state)
 	assert_int_equal(atomic_file_write(&f, "new", 3, 0, &err), 0);
 	assert_int_equal(atomic_file_commit(&f, &err), 0);
 	atomic_file_close(&f);
-	assert_int_equal(contents(p, buf, sizeof(buf)), 3);
-	assert_memory_equal(buf, "new", 3);
+	expect_text(p, "new");
 	assert_int_equal(lstat(link, &st), 0);
 	assert_true(S_ISLNK(st.st_mode));
 	unlink(link);
