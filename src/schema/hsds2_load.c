@@ -9,11 +9,9 @@
  *   READ     reads the documents of all objects.
  *
  * If documents name objects that the listings do not show, another round (MISSING) asks whether
- * they exist. Then, or if a document has another version than listed, the load is torn: the domain
- * changed between the listings and the documents.
- *
- * The objects get their numbers between the two rounds, so that documents can refer to each other.
- * hsds_read.c reads and keeps the documents.
+ * they exist. If one does, or cannot be asked for, or if a document has another version than
+ * listed, the load is torn: the domain may have changed between the listings and the documents. If
+ * the earlier load has all documents, the listings are newer than they are, and are proof enough.
  *
  * If the domain is to be loaded only if it can be listed whole, LIST is the first listing alone.
  *
@@ -104,7 +102,7 @@ static enum hsds2_stage next_stage(struct hsds2_loader *l)
 	case HSDS2_LIST:
 		return HSDS2_READ;
 	case HSDS2_READ:
-		return l->missing.n || l->missing.out_of_memory ? HSDS2_MISSING : HSDS2_END;
+		return l->hsds.fresh && l->missing.n ? HSDS2_MISSING : HSDS2_END;
 	case HSDS2_MISSING:
 	case HSDS2_END:
 		return HSDS2_END;
@@ -153,7 +151,7 @@ int hsds2_round(struct schema_loader *base, uint32_t *n, struct err *err)
 		*n = l->hsds.space->n;
 		break;
 	case HSDS2_MISSING:
-		rc = hsds2_sort_missing(l, err);
+		hsds2_sort_missing(l);
 		*n = l->missing.n;
 		break;
 	case HSDS2_START:
@@ -331,7 +329,7 @@ int hsds2_answer(struct schema_loader *base, uint32_t i, const struct schema_ans
 	case HSDS2_READ:
 		return hsds_answer_document(&l->hsds, i, answer, err);
 	case HSDS2_MISSING:
-		return hsds2_answer_missing(l, i, answer, err);
+		return hsds2_answer_missing(l, answer);
 	case HSDS2_START:
 	case HSDS2_END:
 		break;

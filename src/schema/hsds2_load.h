@@ -33,7 +33,7 @@ struct hsds2_ranges {
 struct hsds2_missing {
 	struct schema_id *ids;
 	uint32_t n, room;
-	bool out_of_memory;
+	bool too_many; /* to ask for each, or to note */
 };
 
 struct hsds2_loader {
@@ -76,13 +76,11 @@ int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bo
 		  struct err *err);
 /* hsds2_missing.c: notes an object that a document names, and that no listing has shown. */
 void hsds2_note_missing(struct hsds2_loader *l, const struct schema_id *id);
-/* After READ: drops duplicates, and all after the first 1,024. -ENOMEM, also if an object could not
- * be noted. */
-int hsds2_sort_missing(struct hsds2_loader *l, struct err *err);
-/* Request and answer for the i-th of them. SCHEMA_ENOUGH: it exists. */
+/* After READ: drops duplicates. If more than 1,024 are left, drops all, and the load is torn. */
+void hsds2_sort_missing(struct hsds2_loader *l);
+/* Request and answer for the i-th of them. SCHEMA_ENOUGH: it exists, or cannot be asked for. */
 bool hsds2_request_missing(const struct hsds2_loader *l, uint32_t i, struct schema_request *req);
-int hsds2_answer_missing(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
-			 struct err *err);
+int hsds2_answer_missing(struct hsds2_loader *l, const struct schema_answer *answer);
 /* Divides the keys after a page into ranges that have about a page of known keys each. -ENOMEM. */
 int hsds2_divide(struct hsds2_loader *l, const char *after, struct err *err);
 

@@ -2,7 +2,8 @@
 /*
  * Objects that documents name and that no listing has shown. Most are remainders: their documents
  * have been deleted. But a program may have put an object after the listing, and then the document
- * that names it. So the store is asked for each of them. Pure.
+ * that names it. So the store is asked for each of them. If that is not possible, or there are too
+ * many, the domain is loaded again: then its listings are newer than the documents. Pure.
  */
 #include "hsds2_load.h"
 
@@ -10,18 +11,19 @@
 
 enum {
 	MOST = TREE_MAX_OBJECTS, /* a listing shows at most as many */
-	ASKED_MAX = 1024,	 /* more remainders than a domain has */
+	ASKED_MAX = 1024,	 /* with more, another listing is cheaper */
 };
 
 void hsds2_note_missing(struct hsds2_loader *l, const struct schema_id *id)
 {
 	struct hsds2_missing *m = &l->missing;
+	m->too_many |= m->n == MOST;
 	if (!hsds2_is_of_domain(l, id) || m->n == MOST)
 		return;
 	if (m->n == m->room) {
 		const uint32_t room = m->room ? 2 * m->room : 16;
 		struct schema_id *ids = reallocarray(m->ids, room, sizeof(*ids));
-		m->out_of_memory |= !ids;
+		m->too_many |= !ids;
 		if (!ids)
 			return;
 		m->ids = ids;
@@ -37,19 +39,17 @@ static int compare(const void *a, const void *b)
 	return kinds ? kinds : memcmp(x->b, y->b, sizeof(x->b));
 }
 
-int hsds2_sort_missing(struct hsds2_loader *l, struct err *err)
+void hsds2_sort_missing(struct hsds2_loader *l)
 {
 	struct hsds2_missing *m = &l->missing;
 	uint32_t n = 0;
-	if (m->out_of_memory)
-		return err_set(err, -ENOMEM, "out of memory: objects");
-	if (m->n)
-		qsort(m->ids, m->n, sizeof(*m->ids), compare);
+	qsort(m->ids, m->n, sizeof(*m->ids), compare);
 	for (uint32_t i = 0; i < m->n; i++)
 		if (n == 0 || compare(&m->ids[n - 1], &m->ids[i]))
 			m->ids[n++] = m->ids[i];
-	m->n = (uint32_t)min_u64(n, ASKED_MAX);
-	return 0;
+	m->too_many |= n > ASKED_MAX;
+	l->hsds.base.is_torn |= m->too_many;
+	m->n = m->too_many ? 0 : n;
 }
 
 bool hsds2_request_missing(const struct hsds2_loader *l, uint32_t i, struct schema_request *req)
@@ -58,18 +58,9 @@ bool hsds2_request_missing(const struct hsds2_loader *l, uint32_t i, struct sche
 	return hsds2_object_key(&l->missing.ids[i], req->key, req->room) >= 0;
 }
 
-int hsds2_answer_missing(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
-			 struct err *err)
+int hsds2_answer_missing(struct hsds2_loader *l, const struct schema_answer *answer)
 {
-	/* An entry that cannot be examined need not belong to the domain. */
-	if (answer->code == -EACCES || answer->code == -ELOOP || answer->code == -ENOLINK)
-		return 0;
-	if (answer->code) {
-		char id[SCHEMA_ID_MAX];
-		schema_id_format(&l->missing.ids[i], id);
-		err_copy(err, answer->err);
-		return err_wrap(err, answer->code, "object %s", id);
-	}
-	l->hsds.base.is_torn |= !answer->absent;
-	return answer->absent ? 0 : SCHEMA_ENOUGH;
+	const bool is_torn = answer->code || !answer->absent;
+	l->hsds.base.is_torn |= is_torn;
+	return is_torn ? SCHEMA_ENOUGH : 0;
 }

@@ -74,6 +74,7 @@ struct hsds_loader {
 	struct hsds_space *space;
 	struct schema_types types;
 	bool changed; /* the domain has changed since `previous` */
+	bool fresh;   /* a document was read that `previous` does not have in this version */
 	/* Numbers of the objects of `previous` to compare by HEAD. */
 	const uint32_t *heads;
 	uint32_t nheads;

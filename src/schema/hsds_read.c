@@ -197,18 +197,22 @@ static bool document_of(const struct hsds_loader *l, uint32_t i, const struct sc
 	return true;
 }
 
-/* Whether an object has changed since it was listed. Some services write ETags differently in
- * listings; then the version is that of the earlier load. */
-static bool is_newer(const struct hsds_loader *l, uint32_t i, const struct schema_answer *answer)
+/* Compares a document that was read with the listing and the earlier load. Some services write
+ * ETags differently in listings; then the earlier load has the same version. */
+static void note_version(struct hsds_loader *l, uint32_t i, const struct schema_answer *answer)
 {
-	const struct hsds_entry *entry = &l->space->entries[i];
+	const char *listed = l->space->entries[i].etag;
 	const struct hsds_space *old = l->previous;
-	const uint32_t number = old ? hsds_number(old, &entry->id) : OBJECT_NONE;
-	if (!entry->etag[0] || answer->absent)
-		return entry->etag[0];
-	if (answer->unchanged || !answer->etag[0] || strcmp(answer->etag, entry->etag) == 0)
-		return false;
-	return number == OBJECT_NONE || strcmp(answer->etag, old->entries[number].etag) != 0;
+	const uint32_t number = old ? hsds_number(old, &l->space->entries[i].id) : OBJECT_NONE;
+	const bool known =
+		number != OBJECT_NONE && hsds_same_version(answer->etag, old->entries[number].etag);
+	if (answer->absent) {
+		l->base.is_torn |= listed[0] != '\0';
+	} else if (!answer->unchanged && !known) {
+		l->fresh = true;
+		l->base.is_torn |=
+			listed[0] && answer->etag[0] && strcmp(answer->etag, listed) != 0;
+	}
 }
 
 int hsds_answer_document(struct hsds_loader *l, uint32_t i, const struct schema_answer *answer,
@@ -219,7 +223,8 @@ int hsds_answer_document(struct hsds_loader *l, uint32_t i, const struct schema_
 	if (n < 0)
 		return err_set(err, n == -ENAMETOOLONG ? -EIO : n,
 			       "the key of an object cannot be made");
-	l->base.is_torn |= answer && !answer->code && is_newer(l, i, answer);
+	if (answer && !answer->code)
+		note_version(l, i, answer);
 	if (document_of(l, i, answer, &doc))
 		return take_document(l, i, &doc, err);
 	if (answer->absent)

@@ -103,14 +103,19 @@ static uint64_t requests_of_open(struct fixture *f)
 
 /* The document, the listing of everything, those of groups, datasets and datatypes, six documents,
  * the object of the dangling link, the chunk of strings twice. The listing of everything makes the
- * other three unnecessary. */
+ * other three unnecessary. If the object cannot be asked for, the domain is listed again. */
+static bool is_needed(unsigned int n)
+{
+	return !(n >= 3 && n <= 5) && n != 12;
+}
+
 static void each_request_of_an_open_may_fail(void **state)
 {
 	struct fixture *f = *state;
 	compress_strings(f);
 	assert_int_equal(requests_of_open(f), 14);
 	for (unsigned int n = 1; n <= 14; n++)
-		if (open_fails(f, n, "EIO", -EIO) != !(n >= 3 && n <= 5))
+		if (open_fails(f, n, "EIO", -EIO) != is_needed(n))
 			fail_msg("request %u", n);
 }
 
@@ -122,9 +127,10 @@ static void each_request_of_a_large_domain_may_fail(void **state)
 	make_large(f);
 	const uint64_t requests = requests_of_open(f);
 	assert_in_range(requests, 15, 16);
+	unsigned int opened = 0;
 	for (unsigned int n = 1; n <= requests; n++)
-		if (!open_fails(f, n, "EIO", -EIO))
-			fail_msg("request %u", n);
+		opened += !open_fails(f, n, "EIO", -EIO);
+	assert_int_equal(opened, 1); /* the object of the dangling link */
 }
 
 /* Opens a domain again of which one document has changed. */
@@ -163,9 +169,9 @@ static void each_request_of_a_reopen_may_fail(void **state)
 		assert_ptr_not_equal(d, f->domain);
 		domain_unref(d);
 	}
-	/* The domain document, the changed document, and the object of the dangling link. If the
-	 * listing fails, all is loaded again. */
-	assert_int_equal(failed, 3);
+	/* The domain document and the changed document. If the listing fails, all is loaded again.
+	 */
+	assert_int_equal(failed, 2);
 }
 
 static void an_open_without_memory_fails(void **state)
@@ -173,7 +179,7 @@ static void an_open_without_memory_fails(void **state)
 	struct fixture *f = *state;
 	const uint64_t requests = requests_of_open(f);
 	for (unsigned int n = 1; n <= requests; n++)
-		if (open_fails(f, n, "ENOMEM", -ENOMEM) != !(n >= 3 && n <= 5))
+		if (open_fails(f, n, "ENOMEM", -ENOMEM) != is_needed(n))
 			fail_msg("request %u", n);
 }
 

@@ -160,11 +160,48 @@ static void a_busy_domain_is_opened(void **state)
 	domain_unref(d);
 }
 
+/* With very many remainders, another listing proves that they do not exist. A new object among them
+ * is found all the same. */
+static void many_remainders_cost_a_listing(void **state)
+{
+	enum { REMAINDERS = 1500 };
+	struct fixture *f = *state;
+	struct cost cost;
+	char *text = malloc(REMAINDERS * 128);
+	assert_non_null(text);
+	int n = sprintf(text,
+			"{" SMALL_HEAD(SMALL_ROOT) ",'links':{'ints':" SMALL_HARD(SMALL_INTS, "1"));
+	for (int i = 0; i < REMAINDERS; i++)
+		n += sprintf(text + n,
+			     ",'n%d':{'class':'H5L_TYPE_HARD','created':2,"
+			     "'id':'g-11111111-22222222-0007-000000-%06x'}",
+			     i, i);
+	sprintf(text + n, "},'attributes':{}}");
+	assert_int_equal(small_put(f->store, KEY_ROOT, text), 0);
+	free(text);
+	f->domain = open_with(f, NULL, &cost);
+	assert_int_equal(cost.heads, 0);
+	assert_int_equal(cost.lists, 5); /* one more than usual */
+	struct domain *same = open_again(f, f->domain, &cost);
+	assert_ptr_equal(same, f->domain);
+	assert_int_equal(cost.lists, 1);
+	domain_unref(same);
+	assert_int_equal(
+		small_put(f->store, SMALL_PREFIX "/g/0007-000000-0005db/.group.json",
+			  "{" SMALL_HEAD(SMALL_ID(
+				  "g", "0007-000000-0005db")) ",'links':{},'attributes':{}}"),
+		0);
+	struct domain *later = open_again(f, f->domain, &cost);
+	assert_non_null(find(later, SMALL_ID("g", "0007-000000-0005db")));
+	domain_unref(later);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_change_is_seen_whole),
 		cmocka_unit_test_setup_teardown(a_busy_domain_is_opened, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_remainders_cost_a_listing, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,9 +243,10 @@ struct schema_loader {
 	/* A document names an object that neither `previous` nor `puts` has. The domain must be
 	 * loaded without `puts`, because a listing may show the object. */
 	bool incomplete;
-	/* Something has changed between the listing and the documents: a document has another
-	 * version than listed, or names an object that exists and was not listed. So other objects
-	 * and chunks may be missing, too, and the domain must be loaded again, after this load. */
+	/* Something may have changed between the listing and the documents: a document has another
+	 * version than listed, or names an object that was not listed, and that exists or cannot be
+	 * asked for. So other objects and chunks may be missing, too, and the domain must be loaded
+	 * again, with this load as `previous`. */
 	bool is_torn;
 };
 
