@@ -84,12 +84,13 @@ static void get_chunk(void *ctx, const struct chunk_request *request, chunk_done
 
 /* ---- the bytes ---- */
 
+/* From the superblock on, so that addresses are offsets. */
 static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
 {
 	const struct check_image *ci = ctx;
 	for (size_t done = 0; done < n;) {
 		const ssize_t got = image_read(ci->image, NULL, (uint8_t *)buf + done, n - done,
-					       offset + done, NULL, err);
+					       image_base(ci->image) + offset + done, NULL, err);
 		if (got <= 0)
 			return got < 0 ? (int)got : err_set(err, -EIO, "the file ends early");
 		done += (size_t)got;
@@ -312,7 +313,9 @@ static int make_image(struct check_image *ci, const char *mount_dir, struct err 
 static int open_file(struct check_image *ci, struct err *why)
 {
 	const struct h5file_options opt = {.budget = ci->dc->e->env.budget};
-	ci->bytes = (struct source){.size = image_size(ci->image), .read_at = read_at, .ctx = ci};
+	ci->bytes = (struct source){.size = image_size(ci->image) - image_base(ci->image),
+				    .read_at = read_at,
+				    .ctx = ci};
 	return h5file_open(&ci->bytes, &opt, &ci->file, why);
 }
 

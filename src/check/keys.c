@@ -38,7 +38,8 @@ struct inventory {
 	struct domain_check *dc;
 	const struct schema_ops *schema;
 	char prefix[SCHEMA_KEY_MAX + 1];
-	char summary[SCHEMA_KEY_MAX + 1]; /* its key; "": none */
+	char summary[SCHEMA_KEY_MAX + 1];    /* its key; "": none */
+	char user_block[SCHEMA_KEY_MAX + 1]; /* likewise */
 	struct arena *arena;
 	struct entry *entries; /* by prefix; without the root group */
 	uint32_t n;
@@ -247,6 +248,12 @@ static int take_other(struct inventory *v, const struct store_item *item)
 		return check_find(v->dc->c, ENGINE_CHECK_NOTE, NULL, item->key,
 				  "a deletion of this storage is running or was interrupted; after "
 				  "an hour it does not count any more");
+	if (strcmp(item->key, v->user_block) == 0)
+		return 0; /* the open has read it */
+	if (is_own(v, item->key, v->schema->user_blocks))
+		return check_find(v->dc->c, ENGINE_CHECK_NOTE, NULL, item->key,
+				  "an earlier user block of the file, %" PRIu64 " bytes",
+				  item->meta.size);
 	if (is_document(v, tree_nth(v->dc->tree, 0), item->key))
 		v->documents++;
 	else if (strcmp(item->key, v->summary) != 0)
@@ -414,6 +421,9 @@ static bool find_keys(struct inventory *v)
 		return false;
 	if (v->schema->info_key(document, v->summary, sizeof(v->summary)) <= 0)
 		v->summary[0] = '\0';
+	if (!v->schema->user_block_key ||
+	    v->schema->user_block_key(v->dc->tree, v->user_block, sizeof(v->user_block)) <= 0)
+		v->user_block[0] = '\0';
 	return true;
 }
 

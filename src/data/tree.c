@@ -249,6 +249,12 @@ const struct tree_object *tree_object(const struct tree *t, uint32_t number)
 	return &t->objects[number];
 }
 
+const struct user_block *tree_user_block(const struct tree *t)
+{
+	const struct object *root = tree_numbers(t) ? &tree_object(t, 0)->o : NULL;
+	return root && root->kind == OBJECT_GROUP ? root->group.user_block : NULL;
+}
+
 uint32_t tree_count(const struct tree *t)
 {
 	return t->count;

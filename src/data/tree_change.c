@@ -418,6 +418,7 @@ static int compare_object(struct change *c, struct object_change *out)
 		rc = compare_parts(c, &p, &out->nattrs, &out->attrs, &out->reordered);
 	if (rc || after->kind != OBJECT_GROUP)
 		return rc;
+	out->user_block = !user_block_equal(before->group.user_block, after->group.user_block);
 	p.kind = &link_kind;
 	p.nbefore = before->group.nlinks;
 	p.nafter = after->group.nlinks;
@@ -427,7 +428,7 @@ static int compare_object(struct change *c, struct object_change *out)
 
 static bool is_change(const struct object_change *o)
 {
-	return o->shape || o->reordered || o->nattrs > 0 || o->nlinks > 0;
+	return o->shape || o->user_block || o->reordered || o->nattrs > 0 || o->nlinks > 0;
 }
 
 /* Objects of the new tree. */

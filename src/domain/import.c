@@ -3,6 +3,7 @@
 #include "import_internal.h"
 
 #include "storage_deletion.h"
+#include "user_block.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -52,6 +53,22 @@ static int keep_paths(struct import *im, struct err *err)
 	return 0;
 }
 
+/* The bytes in front of the superblock. */
+static int keep_user_block(struct import *im, struct source *source, struct err *err)
+{
+	const struct import_options *opt = im->opt;
+	struct err why = ERR_INIT;
+	int rc = user_block_of_file(source, h5file_base(im->file), tree_arena(im->tree),
+				    &tree_edit(im->tree, 0)->group.user_block, &why);
+	if (rc == -EFBIG && opt->skip_unsupported) {
+		import_note(im, "the file: %s; it is left out", why.msg);
+		return 0;
+	}
+	if (rc)
+		err_copy(err, &why);
+	return rc == -EFBIG ? err_wrap(err, -EOPNOTSUPP, "a domain cannot hold the file") : rc;
+}
+
 static int open_file(struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
@@ -68,7 +85,9 @@ static int open_file(struct import *im, struct err *err)
 	if (rc)
 		return err_wrap(err, rc, "%s", opt->file.name);
 	im->tree = h5file_edit_tree(im->file);
-	rc = keep_paths(im, err);
+	rc = keep_user_block(im, source, err);
+	if (!rc)
+		rc = keep_paths(im, err);
 	if (!rc)
 		rc = import_check(im, err);
 	if (!rc)

@@ -108,9 +108,6 @@ int import_plan(struct import *im, struct err *err);
 
 /* Makes references of the datasets whose data can stay in the file. */
 int link_plan(struct import *im, struct err *err);
-/* Puts a body that exists already. *body is emptied. */
-int link_put_body(struct import *im, const char *key, struct bytes *body, uint64_t weight,
-		  struct err *err);
 /* Puts the chunks of the tables. */
 int link_put_tables(struct import *im, struct err *err);
 /* Announces the reads of the chunks of a dataset that is copied. */
@@ -118,8 +115,11 @@ int link_advise(struct import *im, uint32_t number, struct err *err);
 
 /* ---- import_store.c: step 3 ---- */
 
-/* Puts all chunks and all documents of objects. */
+/* Puts all chunks, the user block and all documents of objects. */
 int import_store(struct import *im, struct err *err);
+/* import_body.c: puts a body that exists already. *body is emptied. */
+int import_put_body(struct import *im, const char *key, struct bytes *body, uint64_t weight,
+		    struct err *err);
 
 /* ---- import_end.c ---- */
 

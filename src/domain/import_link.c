@@ -299,42 +299,6 @@ int link_plan(struct import *im, struct err *err)
 	return rc ? rc : note_overlap(im, h5file_claims_check(im->file, &why), &why, err);
 }
 
-/* ---- bodies that exist ---- */
-
-static int give_body(void *arg, struct bytes *body, struct err *err)
-{
-	struct bytes *b = arg;
-	(void)err;
-	*body = *b;
-	*b = (struct bytes){0};
-	return 0;
-}
-
-static void free_body(void *arg)
-{
-	bytes_release(arg);
-	free(arg);
-}
-
-int link_put_body(struct import *im, const char *key, struct bytes *body, uint64_t weight,
-		  struct err *err)
-{
-	struct bytes *b = malloc(sizeof(*b));
-	if (!b)
-		return out_of_memory(err);
-	*b = *body;
-	*body = (struct bytes){0};
-	const struct put put = {
-		.key = key,
-		.make = give_body,
-		.release = free_body,
-		.arg = b,
-		.memory = b->len,
-		.weight = weight,
-	};
-	return put_queue_add(im->queue, &put, err);
-}
-
 /* ---- tables ---- */
 
 struct records {
@@ -398,7 +362,7 @@ static int put_table_chunk(struct import *im, const struct import_table *t, cons
 		return out_of_memory(err);
 	rec.to = body.data;
 	rc = h5file_chunks(im->file, t->dataset, rec.first, rec.first + n, put_record, &rec, err);
-	return rc ? rc : link_put_body(im, key, &body, 0, err);
+	return rc ? rc : import_put_body(im, key, &body, 0, err);
 }
 
 static int put_table(struct import *im, const struct import_table *t, struct err *err)

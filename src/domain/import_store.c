@@ -68,7 +68,7 @@ static int put_made(struct chunks *c, struct chunk_parts *parts, const char *key
 	chunk_free(parts);
 	if (rc)
 		return rc < 0 ? rc : 0;
-	return link_put_body(c->im, key, &body, weight, err);
+	return import_put_body(c->im, key, &body, weight, err);
 }
 
 /* Hands the collected chunk over to the queue. */
@@ -241,6 +241,22 @@ static int put_documents(struct import *im, enum object_kind kind, struct err *e
 	return rc ? rc : end_step(im, err);
 }
 
+/* A user block that is an object of its own. The document of the root group names it. */
+static int put_user_block(struct import *im, struct err *err)
+{
+	const struct user_block *b = tree_user_block(im->tree);
+	char key[SCHEMA_KEY_MAX + 1];
+	auto_bytes struct bytes body = {0};
+	const int rc = im->schema->user_block_key(im->tree, key, sizeof(key));
+	if (rc < 0)
+		return err_set(err, rc, "the key of the user block is too long");
+	if (rc == 0)
+		return 0;
+	if (bytes_append(&body, b->data, b->len))
+		return err_set(err, -ENOMEM, "out of memory: the user block");
+	return import_put_body(im, key, &body, 0, err);
+}
+
 int import_store(struct import *im, struct err *err)
 {
 	static const enum object_kind kinds[] = {OBJECT_DATASET, OBJECT_DATATYPE, OBJECT_GROUP};
@@ -249,6 +265,8 @@ int import_store(struct import *im, struct err *err)
 	put_queue_counts(im->queue, &counts);
 	if (!im->opt->commit)
 		im->result->chunks = im->result->found + counts.puts;
+	if (!rc)
+		rc = put_user_block(im, err);
 	for (size_t i = 0; !rc && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		rc = put_documents(im, kinds[i], err);
 	if (!rc)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "domain_internal.h"
+#include "user_block.h"
 
 #define DOMAIN_ARENA_LIMIT ((size_t)4 << 30)
 
@@ -67,6 +68,8 @@ static int read_all(struct domain *d, const struct schema_ops *const *schemas,
 	if (rc || *same)
 		return rc;
 	rc = tree_finish(d->tree, err);
+	if (!rc)
+		rc = domain_read_user_block(d, hint, err);
 	if (rc)
 		return rc;
 	d->chunks = calloc(tree_numbers(d->tree), sizeof(*d->chunks));

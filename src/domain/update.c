@@ -16,41 +16,11 @@ enum { UPDATE_ARENA = 1 << 30, REPLANS = 4 };
 
 /* ---- begin and end ---- */
 
-/* Errors of the disk that has the draft, and of the bucket, are not damage of the file. */
-static int read_bytes(struct update *u, struct source *from, uint64_t offset, void *buf, size_t n,
-		      struct err *err)
-{
-	const int rc = source_read(from, offset, buf, n, err);
-	if (rc)
-		atomic_store(&u->failed, true);
-	return rc;
-}
-
-static int read_snapshot(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
-{
-	struct update *u = ctx;
-	return read_bytes(u, draft_snapshot_source(u->opt->snapshot), offset, buf, n, err);
-}
-
-static int read_image(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
-{
-	struct update *u = ctx;
-	return read_bytes(u, u->base->image.source, offset, buf, n, err);
-}
-
 static int init(struct update *u, struct update_base *b, const struct update_options *opt,
 		struct update_result *out, struct err *err)
 {
 	*u = (struct update){.base = b, .opt = opt, .result = out};
 	u->schema = domain_schema(b->domain);
-	u->file = (struct source){.size = draft_snapshot_source(opt->snapshot)->size,
-				  .read_at = read_snapshot,
-				  .ctx = u};
-	u->image = (struct source){.size = b->image.source->size, .read_at = read_image, .ctx = u};
-	u->since = (struct since_image){.file = &u->file,
-					.image = &u->image,
-					.next_replaced = opt->next_replaced,
-					.ctx = opt->ctx};
 	u->arena = arena_new(UPDATE_ARENA);
 	if (!u->arena)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -77,10 +47,14 @@ static int find_changes(struct update *u, struct err *err)
 {
 	struct update_known as_before = {.base = u->base, .since = &u->since};
 	const struct h5file_known known = {.is_known = update_is_known, .ctx = &as_before};
-	int rc = scan_open(u->opt->env, &u->file, true, &known, &u->now, err);
+	int rc = update_find_file(u, err);
+	if (!rc)
+		rc = scan_open(u->opt->env, &u->file, true, &known, &u->now, err);
 	if (rc)
 		return rc;
-	rc = update_match(u, err);
+	rc = update_read_user_block(u, err);
+	if (!rc)
+		rc = update_match(u, err);
 	if (!rc)
 		rc = update_adopt(u, err);
 	if (!rc)

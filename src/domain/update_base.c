@@ -75,6 +75,8 @@ int update_base_scan(struct update_base *b, const struct env *env, struct err *e
 	struct update_known all = {.base = b};
 	const struct h5file_known known = {.is_known = update_is_known, .ctx = &all};
 	int rc = scan_open(env, b->image.source, false, &known, &b->scan, err);
+	if (!rc)
+		tree_edit(b->scan->tree, 0)->group.user_block = tree_user_block(t);
 	for (uint32_t i = 0; !rc && i < tree_count(t); i++)
 		rc = adopt(b, tree_nth(t, i), err);
 	b->growth = rc ? NULL : calloc((size_t)tree_numbers(b->scan->tree) + 1, sizeof(*b->growth));

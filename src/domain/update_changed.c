@@ -16,14 +16,12 @@
 
 static bool is_written(const struct update *u, uint64_t addr, uint64_t size)
 {
-	const uint64_t start = h5file_base(u->now->file) + addr;
-	return size && u->opt->is_written(u->opt->ctx, start, start + size);
+	return size && update_is_written(u, addr, addr + size);
 }
 
 static int find_written(void *ctx, uint64_t addr, uint64_t size)
 {
-	const struct update *u = ctx;
-	return is_written(u, addr, size);
+	return is_written(ctx, addr, size);
 }
 
 static int read_heaps(const struct pair *p, const struct chunk_record *r, struct err *err)
@@ -45,15 +43,13 @@ static int read_heaps(const struct pair *p, const struct chunk_record *r, struct
 /* Whether a chunk has its place and its bytes from the image. */
 static bool is_of_image(const struct pair *p, const struct chunk_record *r, uint64_t *chunk)
 {
-	const struct update_options *opt = p->u->opt;
 	uint64_t start, end, slot;
-	if (!p->has_slots || h5file_base(p->u->now->file) ||
-	    !update_renumber(p->grid, p->slots.grid, r->number, chunk) ||
+	if (!p->has_slots || !update_renumber(p->grid, p->slots.grid, r->number, chunk) ||
 	    !slots_find(&p->slots, *chunk, &slot))
 		return false;
 	slots_range(&p->slots, slot, &start, &end);
 	return r->addr == start && r->size == end - start && !r->mask &&
-	       opt->next_replaced(opt->ctx, start, end) == end;
+	       update_next_replaced(p->u, start, end) == end;
 }
 
 int chunk_has_new_items(const struct pair *p, const struct chunk_record *now, struct err *err)
@@ -66,7 +62,7 @@ int chunk_has_new_items(const struct pair *p, const struct chunk_record *now, st
 	if (!is_of_image(p, now, &chunk))
 		return read_heaps(p, now, err);
 	return image->items(image->ctx, p->slots.dataset, chunk, &start, &end) &&
-	       u->opt->is_written(u->opt->ctx, start, end);
+	       update_is_written(u, start, end);
 }
 
 int chunk_has_changed(const struct pair *p, const struct chunk_record *old,

@@ -191,14 +191,14 @@ static int gone_slot(const struct pair *p, uint64_t slot, struct err *err)
 
 /* Calls fn for each slot of [first, end) with bytes that `next` finds. */
 static int for_each_found(const struct pair *p, uint64_t first, uint64_t end,
-			  uint64_t (*next)(void *ctx, uint64_t start, uint64_t end), slot_fn fn,
-			  struct err *err)
+			  uint64_t (*next)(const struct update *u, uint64_t start, uint64_t end),
+			  slot_fn fn, struct err *err)
 {
 	uint64_t at, stop, start, slot_end;
 	int rc = 0;
 	slots_range(&p->slots, first, &at, &slot_end);
 	slots_range(&p->slots, end - 1, &start, &stop);
-	while (!rc && at < stop && (at = next(p->u->opt->ctx, at, stop)) < stop) {
+	while (!rc && at < stop && (at = next(p->u, at, stop)) < stop) {
 		const uint64_t slot = slots_at(&p->slots, at);
 		slots_range(&p->slots, slot, &start, &slot_end);
 		if (at < slot_end)
@@ -220,10 +220,9 @@ static int check_items(const struct pair *p, uint64_t slot, struct err *err)
 
 static int compare_written(const struct pair *p, uint64_t first, uint64_t end, struct err *err)
 {
-	const struct update_options *opt = p->u->opt;
-	int rc = for_each_found(p, first, end, opt->next_written, add_slot, err);
+	int rc = for_each_found(p, first, end, update_next_written, add_slot, err);
 	if (!rc && p->has_items && !p->u->base->is_image)
-		rc = for_each_found(p, first, end, opt->next_replaced, check_items, err);
+		rc = for_each_found(p, first, end, update_next_replaced, check_items, err);
 	return rc;
 }
 
@@ -231,11 +230,10 @@ static int compare_written(const struct pair *p, uint64_t first, uint64_t end, s
 static int compare_items(const struct pair *p, struct err *err)
 {
 	const struct update_image *image = &p->u->base->image;
-	const struct update_options *opt = p->u->opt;
 	uint64_t at = p->slots.at.items, start, end;
 	int rc = 0;
 	while (!rc && at < p->slots.at.items_end) {
-		at = opt->next_written(opt->ctx, at, p->slots.at.items_end);
+		at = update_next_written(p->u, at, p->slots.at.items_end);
 		if (at >= p->slots.at.items_end)
 			break;
 		const uint64_t slot = image->item_slot(image->ctx, p->slots.dataset, at);

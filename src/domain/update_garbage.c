@@ -29,13 +29,22 @@ static const char *version_of(const struct scan *s, uint32_t number)
 	return s->version[number] ? s->version[number] : "";
 }
 
+/* A user block that is an object of its own, and that the domain no longer has. */
+static const struct user_block *removed_block(const struct update *u)
+{
+	const struct user_block *old = tree_user_block(u->before->tree);
+	return old && old->object && !user_block_equal(old, tree_user_block(u->now->tree)) ? old
+											   : NULL;
+}
+
 int update_note_removed(const struct update *u, struct err *err)
 {
 	const struct tree_change *c = &u->change;
+	const struct user_block *block = removed_block(u);
 	auto_free struct removed_object *objects = calloc(c->nremoved + 1, sizeof(*objects));
 	const struct removed_list list = {.path = domain_path(u->base->domain),
 					  .root = domain_document(u->base->domain)->info.root,
-					  .count = c->nremoved,
+					  .count = c->nremoved + (block != NULL),
 					  .objects = objects};
 	if (!objects)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -43,7 +52,9 @@ int update_note_removed(const struct update *u, struct err *err)
 		objects[i] = (struct removed_object){
 			.id = tree_object(u->before->tree, c->removed[i])->o.id,
 			.version = version_of(u->before, c->removed[i])};
-	return draft_put_removed(u->opt->draft, c->nremoved ? &list : NULL, err);
+	if (block)
+		objects[c->nremoved] = (struct removed_object){.id = block->object, .version = ""};
+	return draft_put_removed(u->opt->draft, list.count ? &list : NULL, err);
 }
 
 /* ---- deleting ---- */
@@ -53,15 +64,18 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The ids of all objects of a domain, sorted. */
-static const char **list_ids(const struct tree *t)
+/* The ids of all objects of a domain, and the name of its user block, sorted. */
+static const char **list_ids(const struct tree *t, size_t *n)
 {
-	const uint32_t n = tree_count(t);
-	const char **ids = calloc(n ? n : 1, sizeof(*ids));
-	for (uint32_t i = 0; ids && i < n; i++)
-		ids[i] = tree_object(t, tree_nth(t, i))->o.id;
-	if (ids && n)
-		qsort(ids, n, sizeof(*ids), compare);
+	const struct user_block *block = tree_user_block(t);
+	const char **ids = calloc((size_t)tree_count(t) + 1, sizeof(*ids));
+	*n = 0;
+	for (uint32_t i = 0; ids && i < tree_count(t); i++)
+		ids[(*n)++] = tree_object(t, tree_nth(t, i))->o.id;
+	if (ids && block && block->object)
+		ids[(*n)++] = block->object;
+	if (*n)
+		qsort(ids, *n, sizeof(*ids), compare);
 	return ids;
 }
 
@@ -122,10 +136,11 @@ static int delete_object(struct collection *c, const struct removed_object *o, s
 
 static int delete_all(struct collection *c, const struct tree *t, struct err *err)
 {
-	auto_free const char **ids = list_ids(t);
+	size_t n;
+	auto_free const char **ids = list_ids(t, &n);
 	int rc = ids ? 0 : err_set(err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; !rc && i < c->list->count; i++)
-		if (!bsearch(&c->list->objects[i].id, ids, tree_count(t), sizeof(*ids), compare))
+		if (!bsearch(&c->list->objects[i].id, ids, n, sizeof(*ids), compare))
 			rc = delete_object(c, &c->list->objects[i], err);
 	return rc;
 }

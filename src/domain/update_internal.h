@@ -229,8 +229,11 @@ struct update {
 	struct scan *before, *now;
 	struct scan *whole; /* `now` with all objects; only for is_checked */
 	struct arena *arena;
-	struct source file;  /* the snapshot */
-	struct source image; /* that of the base */
+	uint64_t user_block; /* of the file: the offset of address 0 in the snapshot */
+	/* The block has another size than that of the base, or of the image. */
+	bool is_moved, is_moved_since_image;
+	struct source file;  /* the snapshot from its superblock on */
+	struct source image; /* that of the base, likewise */
 	struct since_image since;
 	atomic_bool failed; /* the bucket or the disk that has the draft has: not the file */
 	uint32_t *same;	    /* by number in `now`: the number in `before`, or OBJECT_NONE */
@@ -253,6 +256,18 @@ enum update_phase {
 	PHASE_GROUPS, /* and the following ones: see update_order.c */
 };
 #define PHASE_SUMMARY UINT32_MAX
+
+/* update_file.c: finds the superblock of the snapshot. Sets what struct update has for it. */
+int update_find_file(struct update *u, struct err *err);
+/* As in struct update_options, for addresses. */
+bool update_is_written(const struct update *u, uint64_t start, uint64_t end);
+uint64_t update_next_written(const struct update *u, uint64_t start, uint64_t end);
+uint64_t update_next_replaced(const struct update *u, uint64_t start, uint64_t end);
+bool update_is_held(const struct update *u, uint64_t start, uint64_t end);
+/* The tree of `now` gets the user block of the file. -EOPNOTSUPP: a domain cannot hold it. */
+int update_read_user_block(struct update *u, struct err *err);
+/* Adds the put of a user block that is an object of its own, if it has changed. */
+int update_plan_user_block(struct update *u, struct err *err);
 
 /* update_match.c: fills in `same`. */
 int update_match(struct update *u, struct err *err);

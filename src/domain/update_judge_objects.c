@@ -39,7 +39,8 @@ static bool same_change(const struct update *u, const struct object_change *a,
 			const struct update *whole, const struct object_change *b)
 {
 	return address(u->now, a->after) == address(whole->now, b->after) && a->shape == b->shape &&
-	       a->reordered == b->reordered && a->nattrs == b->nattrs && a->nlinks == b->nlinks &&
+	       a->user_block == b->user_block && a->reordered == b->reordered &&
+	       a->nattrs == b->nattrs && a->nlinks == b->nlinks &&
 	       same_parts(a->attrs, b->attrs, a->nattrs) &&
 	       same_parts(a->links, b->links, a->nlinks);
 }
@@ -106,6 +107,8 @@ int update_judge_objects(struct update *u, struct err *err)
 	rc = scan_open(u->opt->env, &u->file, true, NULL, &u->whole, err);
 	if (rc)
 		return rc;
+	tree_edit(u->whole->tree, 0)->group.user_block = tree_user_block(u->now->tree);
+	tree_edit(b->whole->tree, 0)->group.user_block = tree_user_block(u->before->tree);
 	whole.before = b->whole;
 	whole.now = u->whole;
 	rc = update_match(&whole, err);

@@ -139,9 +139,10 @@ static bool is_range(const struct chunk_plan *p, const struct bytes *body, uint6
 {
 	const struct chunk_parts *parts = p->parts;
 	const struct update *u = p->u;
-	*offset = h5file_base(u->now->file) + parts->parts[0].addr;
+	const uint64_t addr = parts->parts[0].addr;
+	*offset = u->user_block + addr;
 	return parts->is_verbatim && !parts->parts[0].data &&
-	       u->opt->is_held(u->opt->ctx, *offset, *offset + body->len);
+	       update_is_held(u, addr, addr + body->len);
 }
 
 static int add_put(struct chunk_plan *p, const struct bytes *body, struct err *err)
@@ -276,6 +277,8 @@ int update_plan(struct update *u, struct err *err)
 	int rc = plan_chunks(u, err);
 	if (!rc)
 		rc = update_look(u, err);
+	if (!rc)
+		rc = update_plan_user_block(u, err);
 	if (!rc)
 		rc = update_plan_documents(u, err);
 	return rc ? rc : plan_summary(u, err);

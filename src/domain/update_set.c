@@ -190,7 +190,6 @@ static int read_contiguous(struct reading *r, uint32_t number, struct err *err)
 	return add_run(r->s, r->out, 0, r->slots->at.n, err);
 }
 
-/* The image has no user block. */
 int chunk_set_read(struct scan *s, uint32_t number, const struct slots *slots,
 		   const struct since_image *since, struct err *err)
 {
@@ -198,7 +197,7 @@ int chunk_set_read(struct scan *s, uint32_t number, const struct slots *slots,
 	const struct dataset *ds = &tree_object(s->tree, number)->o.dataset;
 	struct reading r = {.s = s,
 			    .out = &s->chunks[number],
-			    .slots = h5file_base(s->file) ? NULL : slots,
+			    .slots = slots,
 			    .since = since,
 			    .is_sorted = true};
 	if (r.out->is_read)

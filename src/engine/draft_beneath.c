@@ -49,6 +49,11 @@ bool old_base_is_domain(const struct draft_about *about)
 	return about->kind == DRAFT_CHANGE && about->version[0] == 'd';
 }
 
+bool old_base_has_other_layout(const struct draft_about *about)
+{
+	return old_base_is_domain(about) && about->layout != IMAGE_REVISION;
+}
+
 static int is_stale(struct err *err)
 {
 	return err_set(err, -ESTALE, "the domain has changed since, or is not there any more");
@@ -81,6 +86,8 @@ static int check_identity(const struct engine *e, const struct draft_about *abou
 {
 	static const uint8_t unknown[DRAFT_BENEATH_ID];
 	uint8_t id[DRAFT_BENEATH_ID];
+	if (old_base_has_other_layout(about))
+		return err_set(err, -EINVAL, OLD_BASE_OTHER_LAYOUT);
 	if (memcmp(about->beneath_id, unknown, sizeof(unknown)) == 0)
 		return err_set(err, -EINVAL,
 			       "the draft does not say which version of the domain lies beneath");

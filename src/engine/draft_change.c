@@ -11,7 +11,6 @@
 #include <domain/complete.h>
 #include <domain/update.h>
 #include <engine/draft_signs.h>
-#include <h5/superblock.h>
 #include <overlay/plan.h>
 #include <schema/schema.h>
 
@@ -39,9 +38,10 @@ struct draft_change {
 static int read_image(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
 {
 	const struct draft_change *c = ctx;
+	const uint64_t base = image_base(c->snapshot->image);
 	for (size_t done = 0; done < n;) {
 		const ssize_t got = image_read(c->snapshot->image, c->stream, (uint8_t *)buf + done,
-					       n - done, offset + done, NULL, err);
+					       n - done, base + offset + done, NULL, err);
 		if (got <= 0)
 			return got ? (int)got : err_set(err, -EIO, "the image is too short");
 		done += (size_t)got;
@@ -119,7 +119,9 @@ struct draft_change *draft_change_new(struct engine *e, struct snapshot *s)
 	c->e = e;
 	c->snapshot = s;
 	c->stream = image_stream_new(s->image);
-	c->image = (struct source){.size = image_size(s->image), .read_at = read_image, .ctx = c};
+	c->image = (struct source){.size = image_size(s->image) - image_base(s->image),
+				   .read_at = read_image,
+				   .ctx = c};
 	atomic_init(&c->progress, PROGRESS_UNMARKED);
 	const struct update_image image = {.source = &c->image,
 					   .header = find_header,
@@ -154,17 +156,20 @@ enum draft_progress draft_change_progress(const struct draft_change *c)
 	return (enum draft_progress)atomic_load(&c->progress);
 }
 
+bool draft_change_is_of_block(const struct draft_change *c, struct draft_snapshot *s)
+{
+	const struct image *img = c->snapshot->image;
+	const uint64_t base = image_base(img), size = draft_snapshot_source(s)->size;
+	return base > 0 && size == image_size(img) &&
+	       draft_snapshot_next_written(s, base, size) == size;
+}
+
 void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n)
 {
-	uint8_t raw[H5_SUPERBLOCK_MAX];
-	struct h5_superblock sb;
-	size_t got = 0;
-	if (offset >= sizeof(raw) || n == 0 || draft_read(d, 0, raw, sizeof(raw), &got, NULL))
+	bool is_open;
+	if (!draft_signs_may_mark(offset, n) || !draft_signs_mark(d, &is_open))
 		return;
-	struct cursor bytes = cursor_of(raw, got);
-	if (h5_superblock_decode(&bytes, &sb, NULL))
-		return;
-	if (sb.status_flags & 1)
+	if (is_open)
 		atomic_store(&c->progress, PROGRESS_OPEN);
 	else if (draft_change_progress(c) == PROGRESS_OPEN)
 		atomic_store(&c->progress, PROGRESS_CLOSED);

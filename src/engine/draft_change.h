@@ -27,6 +27,8 @@ enum draft_progress {
 	PROGRESS_CLOSED,   /* the file was marked, and is not marked any more */
 };
 enum draft_progress draft_change_progress(const struct draft_change *c);
+/* Whether only the user block was written: the rest of the file is that of the image. */
+bool draft_change_is_of_block(const struct draft_change *c, struct draft_snapshot *s);
 /* After a write to [offset, offset + n) of the draft. Any thread. */
 void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n);
 

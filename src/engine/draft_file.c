@@ -28,8 +28,10 @@ static int make_bytes(struct file_draft *d, struct draft **out, struct err *err)
 	};
 	const struct draft_beneath beneath = {.read = draft_base_read, .ctx = d->base};
 	const struct snapshot *image = draft_base_snapshot(d->base);
-	if (image)
+	if (image) {
 		snapshot_identity(d->t->e, image, about.beneath_id);
+		about.layout = IMAGE_REVISION;
+	}
 	int rc = draft_create(d->t->journal, &about, d->base ? &beneath : NULL, out, err);
 	if (!rc)
 		atomic_store(&d->bytes, *out);

@@ -130,7 +130,8 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 /* Decides whether the draft snapshot may be committed now. *waits: not before the last close.
  *
  * - The change of a domain waits until the library has closed the file. Only a library that marks
- *   the file tells when that is.
+ *   the file tells when that is. The user block does not belong to the library, so its change does
+ *   not wait.
  * - If a write has failed and the bucket has a file of this name, only a complete HDF5 file is
  *   committed. Otherwise a part of the new file would replace the whole old one. The program knows
  *   of the failure, because its write has returned the error.
@@ -143,7 +144,8 @@ static int check_snapshot(const struct file_draft *d, bool is_last, struct draft
 	const bool takes = !is_last && d->base && !d->change;
 	enum draft_signs signs;
 	char why[256];
-	*waits = is_change(d) && !is_last && draft_change_progress(d->change) != PROGRESS_CLOSED;
+	*waits = is_change(d) && !is_last && draft_change_progress(d->change) != PROGRESS_CLOSED &&
+		 !draft_change_is_of_block(d->change, s);
 	if (*waits || (lost == NOTHING_LOST && !takes))
 		return 0;
 	int rc = draft_signs_read(draft_snapshot_source(s), &signs, why, sizeof(why), err);

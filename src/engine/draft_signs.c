@@ -85,31 +85,80 @@ int draft_signs_read(struct source *s, enum draft_signs *out, char *why, size_t 
 	return 0;
 }
 
-/* The bytes of the superblock of some version, if all of them were written. */
-static bool read_written(struct draft *d, uint8_t *raw, size_t n, size_t *got)
+/* ---- drafts ---- */
+
+bool draft_signs_may_mark(uint64_t offset, uint64_t n)
 {
-	struct draft_extent x = {.end = 0};
-	return draft_next_extent(d, &x) && x.kind == DRAFT_WRITTEN && x.end >= n &&
-	       draft_read(d, 0, raw, n, got, NULL) == 0 && *got == n;
+	for (uint64_t at = 0; at < offset + n; at = h5_superblock_next(at))
+		if (offset < at + H5_SUPERBLOCK_MAX)
+			return n > 0;
+	return false;
+}
+
+static int read_draft(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	size_t got;
+	const int rc = draft_read(ctx, offset, buf, n, &got, err);
+	return rc || got == n ? rc : err_set(err, -EIO, "the file ends early");
+}
+
+bool draft_signs_mark(struct draft *d, bool *is_open)
+{
+	uint8_t raw[H5_SUPERBLOCK_MAX];
+	struct h5_superblock sb;
+	struct draft_stat stat;
+	uint64_t at;
+	bool found;
+	draft_get_stat(d, &stat);
+	struct source s = {.size = stat.size, .read_at = read_draft, .ctx = d};
+	if (h5_superblock_find(&s, &at, &found, NULL) || !found)
+		return false;
+	const size_t n = (size_t)min_u64(s.size - at, sizeof(raw));
+	if (source_read(&s, at, raw, n, NULL))
+		return false;
+	struct cursor c = cursor_of(raw, n);
+	if (h5_superblock_decode(&c, &sb, NULL))
+		return false;
+	*is_open = sb.status_flags & OPEN_FOR_WRITING;
+	return true;
+}
+
+/* The superblock at an offset, if all its bytes are among the n bytes that were written there. */
+static bool decode_written(struct draft *d, uint64_t at, uint64_t n, struct h5_superblock *sb)
+{
+	static const size_t sizes[] = {H5_SUPERBLOCK_MAX, H5_SUPERBLOCK_SIZE, SUPERBLOCK_2};
+	uint8_t raw[H5_SUPERBLOCK_MAX];
+	size_t got;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		if (sizes[i] > n)
+			continue;
+		if (draft_read(d, at, raw, sizes[i], &got, NULL))
+			return false;
+		struct cursor c = cursor_of(raw, got);
+		return !h5_superblock_decode(&c, sb, NULL);
+	}
+	return false;
 }
 
 enum draft_library draft_signs_library(struct draft *d)
 {
-	static const size_t sizes[] = {H5_SUPERBLOCK_MAX, H5_SUPERBLOCK_SIZE, SUPERBLOCK_2};
-	uint8_t raw[H5_SUPERBLOCK_MAX];
+	struct draft_extent x = {.end = 0};
 	struct h5_superblock sb;
 	struct draft_stat stat;
 	char why[256];
-	size_t n = 0;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && n == 0; i++)
-		if (!read_written(d, raw, sizes[i], &n))
-			n = 0;
-	struct cursor c = cursor_of(raw, n);
-	if (n == 0 || h5_superblock_decode(&c, &sb, NULL))
+	uint64_t at = 0;
+	bool found = false;
+	while (!found && draft_next_extent(d, &x)) {
+		while (at < x.start)
+			at = h5_superblock_next(at);
+		for (; !found && at < x.end; at = found ? at : h5_superblock_next(at))
+			found = x.kind == DRAFT_WRITTEN && decode_written(d, at, x.end - at, &sb);
+	}
+	if (!found)
 		return LIBRARY_UNKNOWN;
 	draft_get_stat(d, &stat);
 	if (is_open(&sb))
 		return LIBRARY_OPEN;
-	return judge(&sb, 0, stat.size, why, sizeof(why)) == SIGNS_CLOSED ? LIBRARY_CLOSED
-									  : LIBRARY_UNEVEN;
+	return judge(&sb, at, stat.size, why, sizeof(why)) == SIGNS_CLOSED ? LIBRARY_CLOSED
+									   : LIBRARY_UNEVEN;
 }

@@ -76,6 +76,8 @@ static int say_file(const struct engine_info_sink *sink, const struct snapshot *
 			" on disk when exported: chunks that were never written take no space");
 	}
 	int rc = say_text(sink, &line);
+	if (!rc && image_base(s->image))
+		rc = say(sink, "user block: %" PRIu64 " bytes", image_base(s->image));
 	if (!rc)
 		rc = say(sink, "file layout: revision %d", IMAGE_REVISION);
 	if (!rc && !s->sees_chunks)

@@ -181,16 +181,23 @@ int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err 
 	return 0;
 }
 
-int h5_superblock_find(struct source *s, uint64_t *at, bool *found, struct err *err)
+uint64_t h5_superblock_next(uint64_t at)
 {
 	enum { USER_BLOCK_MIN = 512 };
+	if (at > UINT64_MAX / 2)
+		return UINT64_MAX;
+	return at ? at * 2 : USER_BLOCK_MIN;
+}
+
+int h5_superblock_find(struct source *s, uint64_t *at, bool *found, struct err *err)
+{
 	uint8_t bytes[H5_SIGNATURE_LEN];
 	*found = false;
 	for (*at = 0; *at < s->size && s->size - *at >= sizeof(bytes);
-	     *at = *at ? *at * 2 : USER_BLOCK_MIN) {
+	     *at = h5_superblock_next(*at)) {
 		int rc = source_read(s, *at, bytes, sizeof(bytes), err);
 		*found = !rc && h5_is_signature(bytes);
-		if (rc || *found || *at > UINT64_MAX / 2)
+		if (rc || *found)
 			return rc;
 	}
 	return 0;

@@ -254,6 +254,15 @@ struct tree *h5file_edit_tree(struct h5file *f)
 	return f->tree;
 }
 
+int h5file_find(struct source *s, uint64_t *base, struct err *err)
+{
+	bool found;
+	const int rc = h5_superblock_find(s, base, &found, err);
+	if (rc || !found)
+		*base = 0;
+	return rc;
+}
+
 uint64_t h5file_base(const struct h5file *f)
 {
 	return f->file.base;

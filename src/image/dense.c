@@ -93,27 +93,36 @@ bool links_are_dense(const struct object *o)
 	return false;
 }
 
+/* Bytes of the message of an attribute. UINT64_MAX: it is too large for a header message, or has
+ * too many bytes without a value. */
+static uint64_t attr_size(const struct attribute *a)
+{
+	struct emit count = emit_count();
+	const uint64_t len = attribute_bytes(a);
+	if (len > IMAGE_MESSAGE_MAX || len - a->value.fixed.len > IMAGE_UNSET_MAX)
+		return UINT64_MAX;
+	h5_attr_encode(&count,
+		       &(struct h5_attr){.name = a->name,
+					 .type = a->type,
+					 .committed = a->committed == OBJECT_NONE ? H5_UNDEF : 0,
+					 .space = a->space,
+					 .data_len = len});
+	return count.pos > IMAGE_MESSAGE_MAX ? UINT64_MAX : count.pos;
+}
+
 bool attrs_are_dense(const struct object *o)
 {
+	const bool few = o->nattrs <= IMAGE_ATTRS_FEW;
+	uint64_t sum = 0;
 	if (o->nattrs > IMAGE_ATTRS_COMPACT)
 		return true;
 	for (uint32_t i = 0; i < o->nattrs; i++) {
-		const struct attribute *a = &o->attrs[i];
-		struct emit count = emit_count();
-		const uint64_t len = attribute_bytes(a);
-		if (len > IMAGE_MESSAGE_MAX || len - a->value.fixed.len > IMAGE_UNSET_MAX)
+		const uint64_t size = attr_size(&o->attrs[i]);
+		if (size == UINT64_MAX || (!few && size > IMAGE_ATTR_SMALL))
 			return true;
-		h5_attr_encode(
-			&count,
-			&(struct h5_attr){.name = a->name,
-					  .type = a->type,
-					  .committed = a->committed == OBJECT_NONE ? H5_UNDEF : 0,
-					  .space = a->space,
-					  .data_len = len});
-		if (count.pos > IMAGE_MESSAGE_MAX)
-			return true;
+		sum += size;
 	}
-	return false;
+	return !few && sum > IMAGE_ATTRS_BYTES;
 }
 
 static uint32_t hash_of(const struct entry *entry)

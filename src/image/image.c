@@ -65,6 +65,8 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	img->charge = (struct budget_charge){.budget = env->budget, .use = BUDGET_PLANS};
 	img->flags = opt->flags;
 	img->file_name = opt->file_name;
+	img->block = tree_user_block(tree);
+	img->base = img->block ? img->block->size : 0;
 	img->dir = strdup(opt->domain_dir ? opt->domain_dir : "");
 	int rc = img->dir ? image_plan(img, err) : err_set(err, -ENOMEM, "out of memory");
 	if (!rc) {
@@ -90,12 +92,17 @@ void image_forget_chunks(struct image *img)
 
 uint64_t image_size(const struct image *img)
 {
-	return img->size;
+	return img->base + img->size;
+}
+
+uint64_t image_base(const struct image *img)
+{
+	return img->base;
 }
 
 uint64_t image_allocated(const struct image *img)
 {
-	return img->allocated;
+	return img->base + img->allocated;
 }
 
 void image_get_stats(const struct image *img, struct cache_owner_stats *out)

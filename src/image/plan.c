@@ -117,6 +117,12 @@ static void add_extent(struct image *img, enum extent_kind kind, uint32_t datase
 		img->allocated += size;
 }
 
+/* The first address from `at` on that begins a page of the file. */
+static uint64_t align_page(const struct image *img, uint64_t at)
+{
+	return align_u64(img->base + at, IMAGE_PAGE) - img->base;
+}
+
 static int place_values(struct image *img, uint64_t *at, struct err *err)
 {
 	int rc = values_place(img, at, err);
@@ -138,7 +144,7 @@ static int place_indexes(struct image *img, uint64_t *at, struct err *err)
 		if (rc)
 			return rc;
 	}
-	*at = align_u64(*at, IMAGE_PAGE);
+	*at = align_page(img, *at);
 	return 0;
 }
 
@@ -161,9 +167,10 @@ static void place_gap(struct image *img, uint64_t *at)
 static uint64_t run_start(const struct image *img, uint64_t at, uint64_t n, bool *shared)
 {
 	const bool small = img->ndatasets > IMAGE_OWN_PAGES && n < IMAGE_PAGE;
-	at = align_u64(at, small && *shared ? 8 : IMAGE_PAGE);
+	at = small && *shared ? align_u64(at, 8) : align_page(img, at);
 	*shared = small;
-	return small && at % IMAGE_PAGE + n > IMAGE_PAGE ? align_u64(at, IMAGE_PAGE) : at;
+	const uint64_t in_page = (img->base + at) % IMAGE_PAGE;
+	return small && in_page + n > IMAGE_PAGE ? align_page(img, at) : at;
 }
 
 static int place_raw(struct image *img, uint64_t *at, struct err *err)
@@ -190,7 +197,7 @@ static int place_heaps(struct image *img, uint64_t *at, struct err *err)
 		const uint64_t bytes = dataset_heap_bytes(d);
 		if (bytes == 0)
 			continue;
-		*at = align_u64(*at, IMAGE_PAGE);
+		*at = align_page(img, *at);
 		d->heap_addr = *at;
 		add_extent(img, EXTENT_HEAP, i, *at, bytes);
 		int rc = advance(at, bytes, err);
@@ -203,7 +210,7 @@ static int place_heaps(struct image *img, uint64_t *at, struct err *err)
 /* Assigns addresses to all regions after the metadata. */
 static int place_data(struct image *img, struct err *err)
 {
-	uint64_t at = align_u64(img->meta_size, IMAGE_PAGE);
+	uint64_t at = align_page(img, img->meta_size);
 	img->extents = calloc(3 * (size_t)img->ndatasets + img->nvalues + 2, sizeof(*img->extents));
 	if (!img->extents)
 		return err_set(err, -ENOMEM, "out of memory: %u datasets", img->ndatasets);
@@ -297,7 +304,8 @@ static int encode_all(struct image *img, const struct h5_gheap_writer *heap, str
 	h5_superblock_encode(&e, &(struct h5_superblock){.leaf_k = 4,
 							 .internal_k = 16,
 							 .chunk_k = H5_BT1_K,
-							 .eof = img->size,
+							 .base = img->base,
+							 .eof = img->base + img->size,
 							 .root = img->header_addr[0]});
 	for (uint32_t i = 0; !rc && i < img->nobjects; i++) {
 		rc = wrap_object(err, header_encode(&e, img, &img->objects[i], err),

@@ -10,7 +10,11 @@
  *      size of their global heaps. Then all later regions get their addresses, and headers and
  *      dense storage are encoded into memory.
  *
+ * Addresses are relative to the base address, the size of the user block, and so are all offsets
+ * in image/ but those of image_read() and image_seek(). Pages are those of the file.
+ *
  * Regions in file order:
+ *   user block                                                           in the tree
  *   superblock | headers | dense storage | global heaps of attributes    one block of memory
  *   large attributes, each in a region of its own                        rendered when read
  *   chunk indexes                                                        rendered when read
@@ -49,9 +53,15 @@ enum {
 	IMAGE_GAP_FROM = 16 << 20, /* a file with less raw data has no gap */
 	IMAGE_MAX_COMPACT = 64,	   /* a group with more links has dense storage */
 	IMAGE_MIN_DENSE = 6,
-	IMAGE_ATTRS_COMPACT = 8,   /* an object with more attributes has dense storage */
-	IMAGE_UNSET_MAX = 4096,	   /* unset bytes of an attribute value in metadata */
-	IMAGE_MESSAGE_MAX = 65535, /* bytes of the body of a header message */
+	IMAGE_ATTRS_FEW = 8, /* so many attributes are in the header, unless one is too large */
+	/* More attributes are in the header, up to IMAGE_ATTRS_COMPACT, if each message has at most
+	 * IMAGE_ATTR_SMALL bytes and all together have at most IMAGE_ATTRS_BYTES. Otherwise they
+	 * are in dense storage, which not all readers know. */
+	IMAGE_ATTRS_COMPACT = 64,
+	IMAGE_ATTR_SMALL = 4096,
+	IMAGE_ATTRS_BYTES = 64 << 10,
+	IMAGE_UNSET_MAX = 4096,			/* unset bytes of an attribute value in metadata */
+	IMAGE_MESSAGE_MAX = 65535,		/* bytes of the body of a header message */
 	IMAGE_FILL_MAX = IMAGE_MESSAGE_MAX - 8, /* bytes of a fill value in a header */
 	IMAGE_FILE_NAME_MAX = 4096,		/* of an external link's file, with its NUL */
 };
@@ -130,7 +140,9 @@ struct image_object {
 
 struct image {
 	const struct env *env;
-	const struct tree *tree; /* borrowed */
+	const struct tree *tree;	/* borrowed */
+	const struct user_block *block; /* of the tree; NULL: none */
+	uint64_t base;			/* its size: the offset of address 0 in the file */
 	struct chunk_source chunks;
 	unsigned int flags;
 	char *dir; /* directory of the domain in the mount */

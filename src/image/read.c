@@ -120,23 +120,36 @@ static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *bu
 	}
 }
 
-ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t n, uint64_t offset,
-		   struct cancel *cancel, struct err *err)
+/* The same as image_read() for an address, behind the user block. */
+static ssize_t read_address(struct image *img, struct image_stream *s, uint8_t *buf, size_t n,
+			    uint64_t addr, struct cancel *cancel, struct err *err)
 {
 	const struct reader reader = {.stream = s, .cancel = cancel};
 	struct stream_plan plan = {0};
 	size_t done = 0;
-	if (offset >= img->size || n == 0)
+	if (addr >= img->size || n == 0)
 		return 0;
-	n = min_u64(n, img->size - offset);
-	stream_read(s, offset, n);
+	n = min_u64(n, img->size - addr);
+	stream_read(s, addr, n);
 	while (done < n) {
-		stream_plan_read(img, s, &plan, offset + done, offset + n);
-		ssize_t got = read_piece(img, &reader, (uint8_t *)buf + done, n - done,
-					 offset + done, err);
+		stream_plan_read(img, s, &plan, addr + done, addr + n);
+		ssize_t got = read_piece(img, &reader, buf + done, n - done, addr + done, err);
 		if (got < 0)
 			return done > 0 ? (ssize_t)done : got;
 		done += (size_t)got;
 	}
 	return (ssize_t)done;
+}
+
+ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t n, uint64_t offset,
+		   struct cancel *cancel, struct err *err)
+{
+	const size_t first = offset < img->base ? (size_t)min_u64(n, img->base - offset) : 0;
+	if (first)
+		user_block_read(img->block, offset, buf, first);
+	if (first == n)
+		return (ssize_t)n;
+	const ssize_t got = read_address(img, s, (uint8_t *)buf + first, n - first,
+					 offset + first - img->base, cancel, err);
+	return got < 0 && first ? (ssize_t)first : got + (ssize_t)first;
 }

@@ -101,15 +101,17 @@ static uint64_t seek_hole(const struct image *img, uint64_t at)
 	return img->size;
 }
 
+/* The user block and the superblock behind it are data. */
 int64_t image_seek(const struct image *img, uint64_t offset, int whence)
 {
-	if (offset >= img->size)
+	if (offset >= img->base + img->size)
 		return -ENXIO;
+	const uint64_t at = offset > img->base ? offset - img->base : 0;
 	switch (whence) {
 	case SEEK_DATA:
-		return (int64_t)seek_data(img, offset);
+		return (int64_t)(offset < img->base ? offset : img->base + seek_data(img, at));
 	case SEEK_HOLE:
-		return (int64_t)seek_hole(img, offset);
+		return (int64_t)(img->base + seek_hole(img, at));
 	default:
 		return -EINVAL;
 	}

@@ -4,18 +4,18 @@
  * version.
  *
  *    +0  8  "HSMDRAFT"
- *    +8  4  version: 3 with an identity, 2 without one, or 1 if spools may lack the files of
- *           checksums
+ *    +8  4  version: 4 with an identity and a layout, 3 with an identity, 2 without one, or 1 if
+ *           spools may lack the files of checksums
  *   +12  4  CRC-32C of +0 to +12 and +16 to the end
  *   +16 16  boot id of the machine
  *   +32  4  kind: 1 new, 2 replace, 3 change
- *   +36  4  zero
+ *   +36  4  layout of what lies beneath, in version 4, else zero
  *   +40  8  size of what lies beneath
  *   +48  8  time of creation, ns since the epoch
  *   +56  2  length of the path in the bucket
  *   +58  2  length of the name in the mount
  *   +60  2  length of the version of what is replaced or lies beneath
- *   +62  2  length of the identity of what lies beneath: 32 in version 3, else zero
+ *   +62  2  length of the identity of what lies beneath: 32 from version 3 on, else zero
  *   +64     path, name, version, each with a NUL; the identity; zeros up to the end
  */
 #include "header.h"
@@ -47,6 +47,15 @@ static size_t identity_of(const struct draft_about *about)
 	return is_known ? sizeof(unknown) : 0;
 }
 
+static uint32_t version_of(const struct header *h)
+{
+	if (!h->sums)
+		return HEADER_NO_SUMS;
+	if (!identity_of(&h->about))
+		return HEADER_NO_IDENTITY;
+	return h->about.layout ? HEADER_VERSION : HEADER_NO_LAYOUT;
+}
+
 int draft_header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], struct err *err)
 {
 	const struct draft_about *about = &h->about;
@@ -57,11 +66,11 @@ int draft_header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], stru
 		return err_set(err, -ENAMETOOLONG, "path and name are too long for the journal");
 	struct emit e = emit_to(bytes, HEADER_SIZE);
 	emit_bytes(&e, magic, sizeof(magic));
-	emit_u32(&e, !h->sums ? HEADER_NO_SUMS : identity ? HEADER_VERSION : HEADER_NO_IDENTITY);
+	emit_u32(&e, version_of(h));
 	emit_u32(&e, 0);
 	emit_bytes(&e, h->boot, sizeof(h->boot));
 	emit_u32(&e, about->kind);
-	emit_u32(&e, 0);
+	emit_u32(&e, version_of(h) == HEADER_VERSION ? about->layout : 0);
 	emit_u64(&e, about->beneath);
 	emit_u64(&e, (uint64_t)about->created_ns);
 	emit_u16(&e, (uint16_t)path);
@@ -110,12 +119,12 @@ static int decode_identity(struct cursor *c, size_t length, bool has, struct dra
 	return !has || identity_of(about) ? 0 : damaged(err, "has an identity of nothing");
 }
 
-static int decode_fields(struct cursor *c, bool has_identity, struct header *h, struct err *err)
+static int decode_fields(struct cursor *c, uint32_t format, struct header *h, struct err *err)
 {
 	struct draft_about *about = &h->about;
 	memcpy(h->boot, cur_bytes(c, JOURNAL_BOOT), JOURNAL_BOOT);
 	about->kind = cur_u32(c);
-	const uint32_t zero = cur_u32(c);
+	about->layout = cur_u32(c);
 	about->beneath = cur_u64(c);
 	about->created_ns = (int64_t)cur_u64(c);
 	const size_t path = cur_u16(c), name = cur_u16(c), version = cur_u16(c);
@@ -125,11 +134,13 @@ static int decode_fields(struct cursor *c, bool has_identity, struct header *h, 
 	about->version = read_text(c, version);
 	if (!about->path || !about->name || !about->version)
 		return damaged(err, "has a text of another length than it says");
-	int rc = decode_identity(c, identity, has_identity, about, err);
+	int rc = decode_identity(c, identity, format >= HEADER_NO_LAYOUT, about, err);
 	if (rc)
 		return rc;
-	if (zero || !is_zero(c))
+	if ((about->layout && format < HEADER_VERSION) || !is_zero(c))
 		return damaged(err, "has a reserved field that is not zero");
+	if (!about->layout && format == HEADER_VERSION)
+		return damaged(err, "does not say in which layout it is");
 	if (about->kind < DRAFT_NEW || about->kind > DRAFT_CHANGE)
 		return damaged(err, "has an unknown kind");
 	if (about->kind != DRAFT_CHANGE && about->beneath != 0)
@@ -155,5 +166,5 @@ int draft_header_decode(const void *bytes, size_t n, struct header *h, struct er
 			       "reads versions %d to %d; use the program that wrote it",
 			       version, HEADER_NO_SUMS, HEADER_VERSION);
 	h->sums = version != HEADER_NO_SUMS;
-	return decode_fields(&c, version == HEADER_VERSION, h, err);
+	return decode_fields(&c, version, h, err);
 }

@@ -9,7 +9,8 @@ enum {
 	HEADER_SIZE = 4096,
 	HEADER_NO_SUMS = 1,	/* the version of drafts that need not have checksums */
 	HEADER_NO_IDENTITY = 2, /* … that do not know the identity of what lies beneath */
-	HEADER_VERSION = 3,
+	HEADER_NO_LAYOUT = 3,	/* … or not in which layout it is */
+	HEADER_VERSION = 4,
 };
 
 struct header {

@@ -37,6 +37,7 @@ struct recover_item {
 	struct engine_draft_item item; /* its texts, except for `bucket`, are those below */
 	enum draft_kind kind;	       /* 0: not known */
 	uint64_t mark;
+	bool has_other_layout; /* see old_base_has_other_layout() */
 	bool has_plan; /* the commit of a domain that was changed in place was interrupted … */
 	uint32_t operations, done; /* … and these of its operations were done */
 	char id[JOURNAL_ID];

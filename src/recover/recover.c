@@ -90,6 +90,7 @@ static void set_about(struct recover_item *i, const struct draft_about *about)
 	i->kind = about->kind;
 	i->item.created_ns = about->created_ns;
 	i->item.changes_domain = old_base_is_domain(about);
+	i->has_other_layout = old_base_has_other_layout(about);
 	str_add(&i->name, about->name);
 	str_add(&i->path, about->path);
 	str_add(&i->version, about->version);
@@ -114,6 +115,8 @@ static void set_waiting(struct recover_item *i, bool is_marked, const char *note
 		str_add(&i->why, "it was committed, but not what was written to it later");
 	else
 		str_add(&i->why, "the program that wrote it had not closed it");
+	if (i->has_other_layout && !i->has_plan)
+		str_add(&i->why, "; " OLD_BASE_OTHER_LAYOUT);
 }
 
 /* Without "draft ID: " at its start. */

@@ -173,6 +173,8 @@ static int make(struct edit *e, struct edit_parts *attributes, struct edit_parts
 		rc = edit_parts_write(e, links);
 	if (!rc && e->want->change->shape)
 		rc = edit_shape(e);
+	if (!rc && edit_own_is_changed(e))
+		rc = edit_own_write(e);
 	if (rc)
 		return rc;
 	edit_time(e);

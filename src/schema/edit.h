@@ -99,11 +99,25 @@ int edit_same_attribute(struct edit *e, const struct attribute *doc, const struc
 bool edit_same_link(const struct edit *e, const struct link *doc, const struct link *after);
 bool edit_same_text(const char *a, const char *b); /* both may be NULL */
 
+/* A part of the new document is not as it should be. */
+int edit_differs(const struct edit *e, const char *member);
+/* Compares two objects without some members. */
+int edit_same_json(struct edit *e, json_t *a, json_t *b, const char *const *without, size_t n,
+		   bool *same);
+
 /* ---- edit_check.c ---- */
 
 /* Compares the new document with the old one and with what has changed. -EIO: it differs. */
 int edit_check(struct edit *e, const struct edit_parts *attributes, const struct edit_parts *links,
 	       const struct edit_document *now);
+
+/* ---- edit_own.c: the member "hsmount" ---- */
+
+bool edit_own_is_changed(const struct edit *e);
+/* Adds the replacements to e->splice. -EIO: the document has another form than expected. */
+int edit_own_write(struct edit *e);
+/* Compares this member of the new document with what it should be. */
+int edit_own_check(struct edit *e, const struct edit_document *now);
 
 /* ---- edit.c ---- */
 

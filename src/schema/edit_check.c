@@ -60,11 +60,6 @@ static int compare_named(const void *a, const void *b)
 	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-static int differs(const struct edit *e, const char *member)
-{
-	return err_set(e->err, -EIO, "%s: the document has an unusual form", member);
-}
-
 /* Whether the new document is expected to have this part, as far as it can be parsed. */
 static bool is_expected(const struct edit_part *part)
 {
@@ -108,13 +103,13 @@ static int check_content(struct edit *e, const struct edit_parts *p, const struc
 	if (!want || !found)
 		return edit_out_of_memory(e);
 	if (n != found_n)
-		return differs(e, p->member);
+		return edit_differs(e, p->member);
 	for (size_t i = 0; !rc && i < n; i++) {
 		right = strcmp(want[i].name, found[i].name) == 0;
 		if (right)
 			rc = is_right(e, p, want[i].part, now, found[i].index, &right);
 		if (!rc && !right)
-			rc = differs(e, p->member);
+			rc = edit_differs(e, p->member);
 	}
 	return rc;
 }
@@ -128,25 +123,10 @@ static int check_order(const struct edit *e, const struct edit_parts *p, const s
 		if (strcmp(edit_part_name(e, p, p->order[next]), edit_name_in(now, p->links, i)) ==
 		    0)
 			next++;
-	return next == p->norder ? 0 : differs(e, p->member);
+	return next == p->norder ? 0 : edit_differs(e, p->member);
 }
 
 /* ---- JSON ---- */
-
-/* Compares two objects without some members. */
-static int same_json(struct edit *e, json_t *a, json_t *b, const char *const *without, size_t n,
-		     bool *same)
-{
-	auto_json json_t *x = json_copy(a), *y = json_copy(b);
-	if ((a && !x) || (b && !y))
-		return edit_out_of_memory(e);
-	for (size_t i = 0; i < n; i++) {
-		json_object_del(x, without[i]);
-		json_object_del(y, without[i]);
-	}
-	*same = json_equal(x, y);
-	return 0;
-}
 
 /* Members that stay are the same JSON, and no others have come or gone. */
 static int check_members(struct edit *e, const struct edit_parts *p, json_t *now)
@@ -161,11 +141,11 @@ static int check_members(struct edit *e, const struct edit_parts *p, json_t *now
 		/* An earlier member of the same name has the value of the last one. */
 		n += !part->gone;
 		if (!part->gone && !part->change)
-			rc = same_json(e, part->json, v, created, part->retimed, &same);
+			rc = edit_same_json(e, part->json, v, created, part->retimed, &same);
 		if (rc || !same)
-			return rc ? rc : differs(e, p->member);
+			return rc ? rc : edit_differs(e, p->member);
 	}
-	return json_object_size(now) <= n ? 0 : differs(e, p->member);
+	return json_object_size(now) <= n ? 0 : edit_differs(e, p->member);
 }
 
 static int check_parts(struct edit *e, const struct edit_parts *p, const struct edit_document *now)
@@ -184,13 +164,13 @@ static int check_shape(struct edit *e, const struct edit_document *now)
 	const struct dataset *old = &e->old.o.dataset, *ds = &now->o.dataset;
 	struct dspace want = old->space;
 	bool same;
-	const int rc = same_json(e, json_object_get(e->old.json, "shape"),
-				 json_object_get(now->json, "shape"), dims, 2, &same);
+	const int rc = edit_same_json(e, json_object_get(e->old.json, "shape"),
+				      json_object_get(now->json, "shape"), dims, 2, &same);
 	if (rc)
 		return rc;
 	want.dims = e->after->dataset.space.dims;
 	if (!same || want.rank != e->after->dataset.space.rank || !dspace_equal(&ds->space, &want))
-		return differs(e, "shape");
+		return edit_differs(e, "shape");
 	/* The chunks that are stored keep their shape. */
 	return grid_same_chunks(&old->grid, &ds->grid)
 		       ? 0
@@ -200,12 +180,12 @@ static int check_shape(struct edit *e, const struct edit_document *now)
 int edit_check(struct edit *e, const struct edit_parts *attributes, const struct edit_parts *links,
 	       const struct edit_document *now)
 {
-	const char *without[4] = {"lastModified"};
+	const char *without[5] = {"lastModified"};
 	size_t n = 1;
 	bool same;
 	int rc = 0;
 	if (now->left_out > e->old.left_out)
-		return differs(e, "links and attributes");
+		return edit_differs(e, "links and attributes");
 	if (attributes->parts) {
 		without[n++] = attributes->member;
 		rc = check_parts(e, attributes, now);
@@ -218,7 +198,11 @@ int edit_check(struct edit *e, const struct edit_parts *attributes, const struct
 		without[n++] = "shape";
 		rc = check_shape(e, now);
 	}
+	if (!rc && edit_own_is_changed(e)) {
+		without[n++] = "hsmount";
+		rc = edit_own_check(e, now);
+	}
 	if (!rc)
-		rc = same_json(e, e->old.json, now->json, without, n, &same);
-	return rc || same ? rc : differs(e, "members");
+		rc = edit_same_json(e, e->old.json, now->json, without, n, &same);
+	return rc || same ? rc : edit_differs(e, "members");
 }

@@ -2,6 +2,7 @@
 /* Names and values of links and attributes in the trees and in the documents; see edit.h. Pure. */
 #include "edit.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include <data/number.h>
@@ -101,4 +102,25 @@ bool edit_same_link(const struct edit *e, const struct link *doc, const struct l
 	if (doc->cls == LINK_HARD)
 		return doc->target == number_of(e, after->target);
 	return edit_same_text(doc->path, after->path) && edit_same_text(doc->domain, after->domain);
+}
+
+/* ---- documents ---- */
+
+int edit_differs(const struct edit *e, const char *member)
+{
+	return err_set(e->err, -EIO, "%s: the document has an unusual form", member);
+}
+
+int edit_same_json(struct edit *e, json_t *a, json_t *b, const char *const *without, size_t n,
+		   bool *same)
+{
+	auto_json json_t *x = json_copy(a), *y = json_copy(b);
+	if ((a && !x) || (b && !y))
+		return edit_out_of_memory(e);
+	for (size_t i = 0; i < n; i++) {
+		json_object_del(x, without[i]);
+		json_object_del(y, without[i]);
+	}
+	*same = json_equal(x, y);
+	return 0;
 }

@@ -12,6 +12,7 @@
 #include "hsds1.h"
 #include "hsds_load.h"
 #include "object.h"
+#include "user_block.h"
 
 enum { DOCUMENT_ARENA = 64 << 20 /* memory for parsing a domain's document, bytes */ };
 
@@ -92,6 +93,9 @@ const struct schema_ops hsds2_ops = {
 	.new_object_key = hsds2_new_object_key,
 	.new_chunk_key = hsds2_new_chunk_key,
 	.key_of_id = hsds2_key_of_id,
+	.user_block_key = hsds2_user_block_key,
+	.take_user_block = schema_user_block_take,
+	.user_blocks = HSDS2_USER_BLOCK,
 	.storage_prefix = hsds2_new_storage_prefix,
 	.storage_names = HSDS2_NAMES,
 	.storage_deletion = ".hsmount-deletion-",

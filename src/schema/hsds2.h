@@ -82,11 +82,13 @@ int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_
 /* These also return -EINVAL: the object has no id, or no such chunk. */
 int hsds2_new_object_key(const struct tree *t, uint32_t number, char *key, size_t room);
 int hsds2_key_of_id(const char *root, const char *id, char *key, size_t room, size_t *folder);
+int hsds2_user_block_key(const struct tree *t, char *key, size_t room);
 int hsds2_new_chunk_key(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
 			size_t room);
 int hsds2_new_storage_prefix(uint64_t domain, char *prefix, size_t room);
 int hsds2_domain_of_root(const char *root, uint64_t *domain, struct err *err);
 #define HSDS2_NAMES	    ".hsmount-names"
+#define HSDS2_USER_BLOCK    ".hsmount-userblock-"
 #define HSDS2_IMPORT_PREFIX "db/.import-"
 int hsds2_import_key(const char *path, char *key, size_t room);
 

@@ -8,6 +8,7 @@
  * the first attempt. New objects of an existing domain have their digits from a seed instead. Pure.
  */
 #include "hsds2.h"
+#include "user_block.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -125,7 +126,7 @@ int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err
 		if (!rc)
 			give_times(tree_edit(t, i), now_ns);
 	}
-	return rc;
+	return rc ? rc : schema_user_block_name(t, domain, err);
 }
 
 /* ---- new objects of an existing domain ---- */
@@ -195,7 +196,7 @@ int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_
 			give_times(tree_edit(t, i), now_ns);
 	}
 	free(taken.digits);
-	return rc;
+	return rc ? rc : schema_user_block_name(t, mix(seed ^ mix(domain)), err);
 }
 
 /* ---- keys ---- */
@@ -209,10 +210,34 @@ int hsds2_new_object_key(const struct tree *t, uint32_t number, char *key, size_
 	return hsds2_object_key(&id, key, room);
 }
 
+static int user_block_key(const struct schema_id *root, const char *name, char *key, size_t room)
+{
+	const int n = hsds2_storage_prefix(root, key, room);
+	const int more =
+		n < 0 ? n : snprintf(key + n, room - (size_t)n, HSDS2_USER_BLOCK "%s", name);
+	return more < 0 || (size_t)(n + more) >= room ? -ENAMETOOLONG : n + more;
+}
+
+int hsds2_user_block_key(const struct tree *t, char *key, size_t room)
+{
+	const struct user_block *b = tree_user_block(t);
+	const char *id = tree_object(t, 0)->o.id;
+	struct schema_id root;
+	if (!b || !b->object)
+		return 0;
+	if (!id || !schema_id_parse(id, strlen(id), &root))
+		return -EINVAL;
+	return user_block_key(&root, b->object, key, room);
+}
+
 int hsds2_key_of_id(const char *root, const char *id, char *key, size_t room, size_t *folder)
 {
 	char storage[SCHEMA_KEY_MAX + 1];
 	struct schema_id r, i;
+	*folder = 0;
+	if (schema_user_block_is_name(id) && schema_id_parse(root, strlen(root), &r) &&
+	    hsds2_is_root(&r))
+		return user_block_key(&r, id, key, room);
 	if (!schema_id_parse(root, strlen(root), &r) || !schema_id_parse(id, strlen(id), &i) ||
 	    r.form != SCHEMA_ID_V2 || i.form != SCHEMA_ID_V2 || schema_id_equal(&r, &i))
 		return -EINVAL;
@@ -222,7 +247,8 @@ int hsds2_key_of_id(const char *root, const char *id, char *key, size_t room, si
 		return prefix < 0 ? prefix : n;
 	if (strncmp(key, storage, (size_t)prefix) != 0)
 		return -EINVAL;
-	*folder = i.kind == OBJECT_DATASET ? (size_t)(strrchr(key, '/') - key) + 1 : 0;
+	if (i.kind == OBJECT_DATASET)
+		*folder = (size_t)(strrchr(key, '/') - key) + 1;
 	return n;
 }
 

@@ -4,6 +4,7 @@
 
 #include "json_memory.h"
 #include "parse.h"
+#include "user_block.h"
 
 #include <string.h>
 
@@ -69,6 +70,8 @@ static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
 	o->modified_ns = schema_time_ns(json_object_get(doc, "lastModified"));
 	o->attrs_ordered = schema_tracks_order(json_object_get(doc, "creationProperties"));
 	rc = parse_kind(ctx, json, id, o, err);
+	if (!rc && schema_id_equal(id, root))
+		rc = schema_user_block_parse(ctx, doc, o, err);
 	if (!rc)
 		rc = schema_attributes(ctx, doc, o, err);
 	return rc ? rc : schema_dimension_scale(ctx, doc, o, err);

@@ -113,7 +113,7 @@ def make_source(path, seed):
     if is_netcdf(seed):
         return ncplus.make(path, seed)
     libver = BOUNDS[seed % 3][0]
-    h5py.File(path, "w", libver=libver).close()
+    rplus.make(path, seed, libver)
     rplus.change(path, seed, 25, libver, seed % 2)
 
 

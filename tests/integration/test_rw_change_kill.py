@@ -34,12 +34,13 @@ CASES = {
     "both": "f['m'].resize((4, 12)); f['m'][:, 6:] = 9; f['m'][0, 0] = -1",
     "back": "f['d'].resize((150,)); f['d'].resize((600,)); f['d'][599] = 6",
     "exchange": "a, b = f['g/x'], f['i/x']; del f['g/x'], f['i/x']; f['g/x'], f['i/x'] = b, a",
+    "block": "os.pwrite(f.id.get_vfd_handle(), b'another user block', 0); f['d'][3] = 9",
     "grow": "f['d'].resize((900,)); f['d'][700:] = 8; f['d'].attrs['b'] = 'longer than before'",
 }
 
 
 def write_file(path):
-    with h5py.File(path, "w") as f:
+    with h5py.File(path, "w", userblock_size=16384) as f:
         f.create_dataset("d", data=np.arange(600), chunks=(100,), maxshape=(None,))
         f.create_dataset("z", data=np.arange(100), chunks=(30,), maxshape=(None,),
                          compression="gzip")
@@ -51,6 +52,8 @@ def write_file(path):
                          maxshape=(None, None))
         f["d"].attrs["b"] = "short"
         f.attrs["a"] = 1
+    with open(path, "r+b") as f:
+        f.write(bytes(range(1, 256)) * 64)     # more than a document holds
 
 
 class Case:
@@ -62,7 +65,7 @@ class Case:
         write_file(self.old)
         shutil.copy(self.old, self.new)
         with h5py.File(self.new, "r+") as f:
-            exec(self.change, {"f": f, "np": np})
+            exec(self.change, {"f": f, "np": np, "os": os})
         self.first = imports.make_bucket(tmp_path / "first")
         run(HSIMAGE, "-b", self.first, "import", self.old, NAME, check=True)
 

@@ -23,7 +23,7 @@ ROWS, CHUNK = 40000, 10000
 
 
 def write_file(path):
-    with h5py.File(path, "w") as f:
+    with h5py.File(path, "w", userblock_size=1024) as f:
         f.create_dataset("d", data=np.arange(ROWS), chunks=(CHUNK,), maxshape=(None,))
         f["g/x"] = 1
         f.attrs["version"] = 1
@@ -336,7 +336,7 @@ def refused(place, mounted, command):
 
 
 @pytest.mark.parametrize("command", [
-    "echo more >> {0}", "printf text | dd of={0} conv=notrunc", "head -c 3000 /dev/zero | "
+    "echo more >> {0}", "printf text | dd of={0} conv=notrunc bs=1 seek=1024", "head -c 3000 /dev/zero | "
     "dd of={0} conv=notrunc", "python3 -c \"import os; os.ftruncate(os.open('{0}', os.O_RDWR), "
     "5000)\""])
 def test_damage_is_refused(place, mounted, command):

@@ -34,7 +34,7 @@ class Place:
         self.directory, self.bucket = tmp_path, imports.make_bucket(tmp_path / "bucket")
         for seed in seeds:
             source = tmp_path / f"{seed}.source.h5"
-            h5py.File(source, "w").close()
+            rplus.make(source, seed)
             rplus.change(source, seed, 20, BOUNDS[seed % 4], seed % 2)
             run(HSIMAGE, "-b", self.bucket, "import", source, self.name(seed), check=True)
 

@@ -10,6 +10,7 @@ import oracle
 CONTENT = ("attributes", "links", "shape")      # the members of a document that a change may touch
 LISTS = ".info.json"
 NAMES = ".hsmount-names"     # the list of the names of a storage
+USER_BLOCK = ".hsmount-userblock-"
 
 
 def content_of(raw):
@@ -111,8 +112,11 @@ def left_over(root):
     bucket, keys, chunks = oracle.Bucket(root), set(), {}
     for path in bucket.files():
         domain = bucket.domain(path)
-        more = storage(domain)
-        keys |= more[0] | {f"{oracle.storage_key(domain.root)}/{NAMES}"}
+        more, folder = storage(domain), oracle.storage_key(domain.root)
+        keys |= more[0] | {f"{folder}/{NAMES}"}
+        block = domain.user_block()
+        if block and "object" in block:
+            keys.add(f"{folder}/{USER_BLOCK}{block['object']}")
         chunks.update(more[1])
     found = []
     for at, _, names in os.walk(os.path.join(os.fspath(root), "db")):

@@ -18,6 +18,7 @@
 #include "schema/json.h"
 #include "schema/object.h"
 #include "schema/splice.h"
+#include "schema/user_block.h"
 
 enum edited_step {
 	EDITED_REMOVE,
@@ -26,6 +27,7 @@ enum edited_step {
 	EDITED_ADD,
 	EDITED_MOVE,
 	EDITED_SHAPE,
+	EDITED_BLOCK, /* the user block of the root group */
 	EDITED_STEPS,
 	EDITED_LINK = 0x80, /* with one of the first five: a link, otherwise an attribute */
 };
@@ -346,12 +348,33 @@ static inline void edited_shape(struct edited *e, uint32_t d, uint8_t how)
 	*s = now;
 }
 
+static inline void edited_block(struct edited *e, uint8_t how)
+{
+	static const char name[] = "0123456789abcdef0123456789abcdef0123456789abcdef"
+				   "0123456789abcdef-0123456789abcdef";
+	struct object *o = edited_after(e);
+	const struct object *before = &tree_object(e->trees[0], e->number)->o;
+	struct user_block *b;
+	if (!schema_id_equal(&e->id, &e->root))
+		return;
+	o->group.user_block = NULL;
+	if (how % 3 && !user_block_new(tree_arena(e->trees[1]), 512, &how, 1, &b, NULL)) {
+		b->object = how % 3 == 2 ? name : NULL;
+		o->group.user_block = b;
+	}
+	e->change.user_block = !user_block_equal(before->group.user_block, o->group.user_block);
+}
+
 static inline void edited_step(struct edited *e, const uint8_t step[static 3])
 {
 	const bool link = step[0] & EDITED_LINK;
 	const enum edited_step what = (enum edited_step)((step[0] & 0x7f) % EDITED_STEPS);
 	struct edited_parts *p = link ? &e->links : &e->attrs;
 	const uint32_t i = p->n ? step[1] % p->n : 0;
+	if (what == EDITED_BLOCK) {
+		edited_block(e, step[2]);
+		return;
+	}
 	if (what == EDITED_SHAPE) {
 		edited_shape(e, step[1], step[2]);
 		return;
@@ -503,6 +526,9 @@ static inline const char *edited_differs(struct edited *e, const struct bytes *o
 	const char *why = rc ? "it cannot be parsed" : edited_same_attrs(e, &now, want);
 	if (!why && now.kind == OBJECT_GROUP)
 		why = edited_same_links(&now, want);
+	if (!why && now.kind == OBJECT_GROUP &&
+	    !schema_user_block_same(now.group.user_block, want->group.user_block))
+		why = "user block";
 	if (!why && now.kind == OBJECT_DATASET &&
 	    !dspace_same_dims(&now.dataset.space, &want->dataset.space))
 		why = "shape";

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two HDF5 files object by object, as h5py and libhdf5 read them: links, types, spaces,
-fill values, data, attributes. Elements are compared as their bytes in the type of the file, without
-the padding of compounds, so no conversion hides a difference.
+"""Compares two HDF5 files object by object, as h5py and libhdf5 read them: user block, links,
+types, spaces, fill values, data, attributes. Elements are compared as their bytes in the type of
+the file, without the padding of compounds, so no conversion hides a difference.
 
     filediff.py A B         prints the differences
 """
@@ -77,6 +77,7 @@ class File:
     """An open file, with a path for each object: the first one in the order of a walk by name."""
 
     def __init__(self, path):
+        self.block = user_block(path)
         self.f = h5py.File(path, "r")
         self.paths, self.objects, self.unreadable = {}, {}, set()
         todo = [(b"/", self.f["/"].id)]
@@ -105,6 +106,19 @@ class File:
 
     def path_of(self, handle):
         return self.paths.get(h5o.get_info(handle).addr)
+
+
+def user_block(path):
+    """The bytes in front of the superblock, or None if it cannot be found."""
+    with open(path, "rb") as f:
+        at, size = 0, f.seek(0, 2)
+        while at < size:
+            f.seek(at)
+            if f.read(8) == b"\x89HDF\r\n\x1a\n":
+                f.seek(0)
+                return f.read(at)
+            at = at * 2 or 512
+    return None
 
 
 def open_object(group, name):
@@ -139,6 +153,8 @@ class Difference:
             self.found.append(f"{where}: {what}")
 
     def run(self):
+        if self.a.block != self.b.block:
+            self.note("the file", "its user block differs")
         for path, handle in self.a.objects.items():
             where = path.decode("utf-8", "surrogateescape")
             if any(where == i or where.startswith(i.rstrip("/") + "/") for i in self.ignored):

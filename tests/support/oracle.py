@@ -513,6 +513,11 @@ class Domain:
                         queue.append(link.id)
 
 
+    def user_block(self):
+        """The member of the document of the root group, or None."""
+        return self.bucket.document(document_key(self.root)).get("hsmount", {}).get("userBlock")
+
+
 class Bucket:
     def __init__(self, root):
         self.root = os.fspath(root)

@@ -11,6 +11,15 @@ import io
 import os
 
 STATUS = 20     # offset of the mark in a superblock of version 0
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+def superblock(content):
+    """The offset of the superblock, which is behind the user block."""
+    at = 0
+    while content[at:at + 8] != SIGNATURE:
+        at = at * 2 or 512
+    return at
 
 
 class Recorder(io.BytesIO):
@@ -34,8 +43,9 @@ class Recorder(io.BytesIO):
 
     def marks(self):
         """The values that the mark has got."""
-        return {data[STATUS - offset] for offset, data in self.log
-                if data is not None and offset <= STATUS < offset + len(data)}
+        mark = superblock(self.getvalue()) + STATUS
+        return {data[mark - offset] for offset, data in self.log
+                if data is not None and offset <= mark < offset + len(data)}
 
 
 def replay(fd, log):

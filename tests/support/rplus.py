@@ -7,6 +7,7 @@ the changes of a file have either references or removals.
 
     python3 rplus.py FILE SEED COUNT [libver]
 """
+import random
 import sys
 
 import h5py
@@ -357,6 +358,17 @@ class Changes:
         operations = self.ALWAYS + (self.REFERENCES if self.references else self.REMOVALS)
         for _ in range(count):
             operations[self.number(0, len(operations))](self)
+
+
+USER_BLOCKS = 0, 512, 8192, 0       # by seed: none, in a document, an object of its own
+
+
+def make(path, seed, libver=None):
+    """A file without objects. Many have a user block."""
+    size = USER_BLOCKS[seed // 3 % len(USER_BLOCKS)]
+    h5py.File(path, "w", libver=libver, userblock_size=size).close()
+    with open(path, "r+b") as f:
+        f.write(random.Random(seed).randbytes(size))
 
 
 def change(path, seed, count, libver=None, references=False):

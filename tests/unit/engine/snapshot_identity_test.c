@@ -156,7 +156,8 @@ static void describe(struct engine *e, struct draft_about *about, char version[C
 				      .path = "d.h5",
 				      .name = "d.h5",
 				      .version = version,
-				      .beneath = image_size(s->image)};
+				      .beneath = image_size(s->image),
+				      .layout = IMAGE_REVISION};
 	snapshot_identity(e, s, about->beneath_id);
 	snapshot_close(s);
 }
@@ -210,6 +211,8 @@ static void another_image_is_refused(void **state)
 	other = about;
 	other.beneath++;
 	assert_int_equal(open_code(&e, &other), -ESTALE);
+	for (other = about, other.layout = 0; other.layout < IMAGE_REVISION; other.layout++)
+		assert_int_equal(open_code(&e, &other), -EINVAL);
 	other = about;
 	memset(other.beneath_id, 0, ID);
 	assert_int_equal(open_code(&e, &other), -EINVAL);

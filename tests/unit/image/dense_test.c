@@ -197,8 +197,10 @@ static void attributes_are_dense_when_many_or_large(void **state)
 		unsigned int small, len;
 		bool ordered, dense;
 	} cases[] = {
-		{8, 0, false, false},	   {9, 0, false, true},	    {9, 0, true, true},
-		{0, 60000, false, false},  {0, 70000, false, true}, {3, 70000, true, true},
+		{8, 0, false, false},	   {9, 0, false, false},    {64, 0, true, false},
+		{65, 0, false, true},	   {65, 0, true, true},	    {0, 60000, false, false},
+		{7, 60000, true, false},   {0, 70000, false, true}, {3, 70000, true, true},
+		{63, 4000, true, false},   {8, 4000, false, false}, {8, 4097, false, true},
 		{600, 300000, true, true},
 	};
 	struct rendered *r = *state;
@@ -234,7 +236,7 @@ static void attributes_are_dense_when_many_or_large(void **state)
 /* Messages of up to 4,096 bytes are in the heap, larger ones have regions of their own. */
 static void messages_of_about_4096_bytes(void **state)
 {
-	enum { SMALL = 9, HEAD = 25 }; /* HEAD: bytes of the message before the value */
+	enum { SMALL = 65, HEAD = 25 }; /* HEAD: bytes of the message before the value */
 	struct rendered *r = *state;
 	for (unsigned int len = 4096 - HEAD - 2; len <= 4096 - HEAD + 2; len++) {
 		struct walk w = {.r = r};

@@ -19,7 +19,7 @@
 #include "plan.h"
 #include "rendered.h"
 
-static const int pinned_revision = 2;
+static const int pinned_revision = 3;
 
 static void as_it_is(struct rendered *r)
 {
@@ -48,6 +48,34 @@ static void dense(struct rendered *r)
 		     (const char *)links.data, (const char *)attrs.data);
 	bytes_release(&links);
 	bytes_release(&attrs);
+}
+
+/* More attributes than libhdf5 keeps in a header, in the header. */
+static void many_attributes(struct rendered *r)
+{
+	struct bytes attrs = {0};
+	char text[256];
+	for (unsigned int i = 0; i < 64; i++) {
+		snprintf(text, sizeof(text),
+			 "%s'a%u':{'type':%s,'shape':{'class':'H5S_SCALAR'},'value':%u,'created':%"
+			 "u}",
+			 i ? "," : "", i, SMALL_I32, i, i + 1);
+		assert_int_equal(bytes_append(&attrs, text, strlen(text)), 0);
+	}
+	assert_int_equal(bytes_append(&attrs, "", 1), 0);
+	rendered_put(r, SMALL_PREFIX "/.group.json",
+		     "{" SMALL_HEAD(SMALL_ROOT) ",'links':{},'attributes':{%s}}",
+		     (const char *)attrs.data);
+	bytes_release(&attrs);
+}
+
+static void user_block(struct rendered *r)
+{
+	rendered_put(r, SMALL_PREFIX "/.group.json",
+		     "{" SMALL_HEAD(SMALL_ROOT) ",'links':{'n':{'class':'H5L_TYPE_HARD','id':'%s',"
+						"'created':1}},'attributes':{},'hsmount':"
+						"{'userBlock':{'size':1024,'value':'TUFUTEFC'}}}",
+		     SMALL_INTS);
 }
 
 static const char text_type[] =
@@ -141,6 +169,8 @@ static const struct {
 	uint32_t digest;
 } trees[] = {
 	{"as_it_is", as_it_is, 20488, 0x4e45b3d2},
+	{"user_block", user_block, 8216, 0xfd6f0a56},
+	{"many_attributes", many_attributes, 4104, 0xf04bc3f3},
 	{"dense", dense, 20488, 0x0c0063cd},
 	{"large_attributes", large_attributes, 40968, 0x16bf7005},
 	{"chunked", chunked, 40968, 0xb9290b3f},

@@ -50,6 +50,11 @@ static void a_description_is_read(void **state)
 	assert_true(h.sums);
 	assert_int_equal(h.about.beneath_id[0], 1);
 	assert_int_equal(h.about.beneath_id[31], 32);
+	assert_int_equal(h.about.layout, 0);
+	assert_int_equal(draft_header_decode(bytes, load("layout", bytes, sizeof(bytes)), &h, NULL),
+			 0);
+	assert_int_equal(h.about.beneath_id[31], 32);
+	assert_int_equal(h.about.layout, 3);
 	assert_int_equal(
 		draft_header_decode(bytes, load("longest", bytes, sizeof(bytes)), &h, NULL), 0);
 	assert_int_equal(strlen(h.about.path), 4029);
@@ -81,7 +86,7 @@ static void a_damaged_description_has_a_reason(void **state)
 		{"bad-magic", -EBADMSG, "the file `draft` does not begin with HSMDRAFT"},
 		{"bad-crc", -EBADMSG, "the file `draft` does not have its checksum"},
 		{"later-version", -ENOTSUP,
-		 "the draft has version 4 of the format, this program reads versions 1 to 3; use "
+		 "the draft has version 5 of the format, this program reads versions 1 to 4; use "
 		 "the program that wrote it"},
 		{"unknown-kind", -EBADMSG, "the file `draft` has an unknown kind"},
 		{"kind-zero", -EBADMSG, "the file `draft` has an unknown kind"},
@@ -98,6 +103,7 @@ static void a_damaged_description_has_a_reason(void **state)
 		{"identity-zero", -EBADMSG, "the file `draft` has an identity of nothing"},
 		{"identity-without-room", -EBADMSG,
 		 "the file `draft` has no room for its identity"},
+		{"layout-zero", -EBADMSG, "the file `draft` does not say in which layout it is"},
 		{"tail-not-zero", -EBADMSG,
 		 "the file `draft` has a reserved field that is not zero"},
 		{"name-longer-than-said", -EBADMSG,

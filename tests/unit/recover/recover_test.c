@@ -2,6 +2,8 @@
 /* The list of the drafts in a journal, and how they are found and described. */
 #include "fixture.h"
 
+#include <image/image.h>
+
 static struct draft_about about_file(const char *name, int64_t created_ns)
 {
 	return (struct draft_about){.kind = DRAFT_NEW,
@@ -153,6 +155,11 @@ static void a_draft_is_described(void **state)
 	check_has(&j, "commits: none has begun\ncontent: not known: ");
 
 	about.version = "d:x";
+	memset(about.beneath_id, 1, sizeof(about.beneath_id));
+	journal_add(&j, "", &about, "1", 0, id);
+	assert_non_null(
+		strstr(journal_text(&j, NULL), "; another version of hsmount has written "));
+	about.layout = IMAGE_REVISION;
 	journal_add(&j, "", &about, "1", mark(1, true), id);
 	assert_non_null(strstr(journal_text(&j, NULL), "changed nothing or everything\n"));
 	show(&j, id);

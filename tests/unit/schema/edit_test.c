@@ -163,6 +163,28 @@ static void changes_what_is_asked(void **state)
 		 1,
 		 GROUP(",\"links\":{\"a\":" SOFT("x", "5") ",\"b\":" SOFT(
 			 "y", "7.000002") ",\"c\":" SOFT("z", "7") "}" MODIFIED_NOW)},
+		/* what only this program knows */
+		{GROUP(MODIFIED),
+		 {EDITED_BLOCK, 0, 4},
+		 1,
+		 GROUP(MODIFIED_NOW
+		       ", \"hsmount\": {\"userBlock\": {\"size\": 512, \"value\": \"BA==\"}}")},
+		{GROUP(",\"hsmount\":{\"x\":[1e2]}" MODIFIED),
+		 {EDITED_BLOCK, 0, 5},
+		 1,
+		 GROUP(",\"hsmount\":{\"x\":[1e2], \"userBlock\": {\"size\": 512, \"object\": "
+		       "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef-"
+		       "0123456789abcdef\"}}" MODIFIED_NOW)},
+		{GROUP(",\"hsmount\":{ \"userBlock\" : {\"size\":512,\"value\":\"QQ==\"} "
+		       ",\"x\":1}" MODIFIED),
+		 {EDITED_BLOCK, 0, 4},
+		 1,
+		 GROUP(",\"hsmount\":{ \"userBlock\" : {\"size\": 512, \"value\": \"BA==\"} "
+		       ",\"x\":1}" MODIFIED_NOW)},
+		{GROUP(",\"hsmount\":{\"userBlock\":{\"size\":512,\"value\":\"QQ==\"}}" MODIFIED),
+		 {EDITED_BLOCK, 0, 0},
+		 1,
+		 GROUP(",\"hsmount\":{\"userBlock\":null}" MODIFIED_NOW)},
 		/* a new name must not change the order of equal times */
 		{GROUP(",\"links\":{\"a\":" SOFT("x", "5") ",\"b\":" SOFT("y", "5") "}" MODIFIED),
 		 {EDITED_LINK | EDITED_RENAME, 0, 0},
@@ -242,10 +264,16 @@ static void keeps_dimension_scales(void **state)
 static void refuses_odd_documents(void **state)
 {
 	static const uint8_t add[] = {EDITED_ADD, 0, 0};
+	static const uint8_t block[] = {EDITED_BLOCK, 0, 1};
 	static const uint8_t retarget[] = {EDITED_LINK | EDITED_REPLACE, 0, 3};
 	check(GROUP(",\"attributes\":{},\"attr\\u0069butes\":{}"), add, 1, NULL, -EIO,
 	      "attributes: the document has it twice");
 	check(GROUP(",\"attributes\":[]"), add, 1, NULL, -EIO, "attributes: not an object");
+	check(GROUP(",\"hsmount\":7"), block, 1, NULL, -EIO, "hsmount: not an object");
+	check(GROUP(",\"hsmount\":{},\"hsmount\":{}"), block, 1, NULL, -EIO,
+	      "hsmount: the document has it twice");
+	check(GROUP(",\"hsmount\":{\"userBlock\":1,\"user\\u0042lock\":null}"), block, 1, NULL,
+	      -EIO, "userBlock: the document has it twice");
 	check(GROUP(",\"attributes\":{}") " x", add, 1, NULL, -EIO, "JSON");
 	check(GROUP(",\"x\":\"\xff\""), add, 1, NULL, -EIO, "JSON");
 	/* two members, and the name of both links is "a" */

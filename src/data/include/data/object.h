@@ -17,6 +17,7 @@
 #include <data/elems.h>
 #include <data/filter.h>
 #include <data/reference.h>
+#include <data/user_block.h>
 
 #define OBJECT_NONE UINT32_MAX
 
@@ -126,6 +127,8 @@ struct object {
 			/* Creation order of the links is tracked. If not, they are in the order of
 			 * their names. */
 			bool links_ordered;
+			/* Root group: the user block of the file. NULL: it has none. */
+			const struct user_block *user_block;
 		} group;
 		struct dataset dataset;
 		const struct dtype *datatype;

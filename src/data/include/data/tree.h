@@ -67,6 +67,8 @@ int tree_finish(struct tree *t, struct err *err);
 uint32_t tree_numbers(const struct tree *t);
 /* The object with a number, also before the tree is finished. */
 const struct tree_object *tree_object(const struct tree *t, uint32_t number);
+/* The user block of the file; NULL: it has none. */
+const struct user_block *tree_user_block(const struct tree *t);
 /* Number of reachable objects. They are in breadth-first order of their first link. */
 uint32_t tree_count(const struct tree *t);
 /* Number of the i-th reachable object; the 0-th is the root group. */

@@ -32,6 +32,9 @@
  * than in the image. All others stand for runs of slots, which are neither read nor kept one by
  * one: the work is in proportion to what was written, not to the number of chunks.
  *
+ * User block. It belongs to the root group, and is read only if programs have written to it. If its
+ * size changes, all bytes of the file are at other offsets and count as written (update_file.c).
+ *
  * The image and the file are read by the same functions of h5file/. So what an image does not show,
  * or shows in another form than the bucket, never counts as changed.
  *
@@ -46,6 +49,7 @@
  *      put chunks outside of the old shape, and delete  absent, or the version that was found
  *      what is left over there
  *   2  put documents of new objects, with their links   absent
+ *      put a user block that is an object of its own    none: its key is new
  *   3  put and delete chunks within the shape           their version, where it is known
  *   4  put documents of changed datasets and types; if  their version
  *      a shape becomes smaller in one dimension and
@@ -130,9 +134,10 @@ struct update_parts {
 };
 
 /* The image of the domain. Borrowed until update_base_free(). Datasets and chunks have the numbers
- * of the tree of the domain and of its grids. */
+ * of the tree of the domain and of its grids. All addresses are relative to the base address. */
 struct update_image {
-	struct source *source; /* its bytes; any thread may read them, and reads may block */
+	/* Its bytes from the superblock on; any thread may read them, and reads may block. */
+	struct source *source;
 	/* As image_header(), image_parts_at() and image_items(). */
 	uint64_t (*header)(void *ctx, uint32_t number);
 	bool (*parts)(void *ctx, uint64_t addr, struct update_parts *out);

@@ -21,6 +21,12 @@ struct old_base {
 struct draft_beneath old_base_beneath(struct old_base *o);
 /* Whether a domain lies beneath, which programs have changed in place. */
 bool old_base_is_domain(const struct draft_about *about);
+/* Whether the file of this domain had another layout when the draft was begun (IMAGE_REVISION).
+ * Then old_base_open() fails with -EINVAL and this text. */
+bool old_base_has_other_layout(const struct draft_about *about);
+#define OLD_BASE_OTHER_LAYOUT                                                                      \
+	"another version of hsmount has written it, which lays out the files of domains in "       \
+	"another way; only that version can read or commit it"
 /* Sends requests only for a domain. -EINVAL: nothing that can be read lies beneath; -ESTALE: the
  * domain has changed since, or is not there any more; -ENOMEM; errors of the bucket. */
 int old_base_open(struct old_base *o, struct engine *e, const struct draft_about *about,

@@ -3,7 +3,9 @@
 #ifndef ENGINE_DRAFT_SIGNS_H
 #define ENGINE_DRAFT_SIGNS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <base/source.h>
 #include <hsmount/err.h>
@@ -19,6 +21,12 @@ enum draft_signs {
  * about the rest of the file, which may be damaged. Fails only as the source does. */
 int draft_signs_read(struct source *s, enum draft_signs *out, char *why, size_t room,
 		     struct err *err);
+
+/* Whether a write to [offset, offset + n) may change the mark of an open file. */
+bool draft_signs_may_mark(uint64_t offset, uint64_t n);
+/* Reads the mark, which is in the superblock, also from what lies beneath. False: the file has no
+ * superblock that can be read. */
+bool draft_signs_mark(struct draft *d, bool *is_open);
 
 /* Whether a library has the file open for writing, as far as the written bytes of a draft tell.
  * What lies beneath is not read. */

@@ -28,6 +28,9 @@ void h5_superblock_encode(struct emit *e, const struct h5_superblock *sb);
 /* -EOPNOTSUPP: also for sizes of addresses or lengths other than 2, 4 and 8. */
 int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err *err);
 
+/* A superblock is at offset 0, or behind a user block of 512 * 2^n bytes. The offset after one at
+ * which it can be; UINT64_MAX: there are no more. */
+uint64_t h5_superblock_next(uint64_t at);
 struct source;
 /* Finds the superblock: at the start, or after a user block of 512 * 2^n bytes. Fails only as the
  * source does. */

@@ -206,6 +206,9 @@ int h5file_chunk_heaps(struct h5file *f, uint32_t number, const struct h5file_ch
 		       int (*fn)(void *ctx, uint64_t addr, uint64_t size), void *ctx,
 		       struct err *err);
 
+/* Finds the offset of the superblock, which is the size of the user block. If there is no
+ * superblock, it is 0, and the source cannot be opened. Errors are those of the source. */
+int h5file_find(struct source *s, uint64_t *base, struct err *err);
 /* The offset in the source to which addresses are relative: the size of the user block. */
 uint64_t h5file_base(const struct h5file *f);
 /* The source's counters: reads and bytes so far. */

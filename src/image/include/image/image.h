@@ -22,7 +22,7 @@
 
 /* Revision of the layout. It increases whenever a plan gives different addresses for the same tree,
  * so that addresses of one revision are never used with another one. */
-enum { IMAGE_REVISION = 2 };
+enum { IMAGE_REVISION = 3 };
 
 enum image_flags {
 	IMAGE_NO_FILTERS = 1 << 0, /* chunks are shown without filters */
@@ -55,6 +55,10 @@ void image_free(struct image *img);
 void image_forget_chunks(struct image *img);
 
 uint64_t image_size(const struct image *img);
+/* The size of the user block, which is in front of the superblock: the base address of the file.
+ * All addresses and ranges of the functions below are relative to it, except for the offsets of
+ * image_read() and image_seek(). */
+uint64_t image_base(const struct image *img);
 /* Bytes of the file that are not in holes: metadata, and the chunks that are not known to be
  * absent. */
 uint64_t image_allocated(const struct image *img);

@@ -81,6 +81,8 @@ struct draft_about {
 	/* What lies beneath, beside its version: differs between images of a domain. Zeros: not
 	 * known, or the version says it all. */
 	uint8_t beneath_id[DRAFT_BENEATH_ID];
+	/* With beneath_id: the revision of the layout of an image (image/image.h). 0: not known. */
+	uint32_t layout;
 };
 
 enum journal_state {

@@ -413,15 +413,23 @@ struct schema_ops {
 	int (*new_chunk_key)(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
 			     size_t room);
 	/* Writes the key of the document of an object with this id, in the domain with this root
-	 * group. *folder: the length of the part of the key with which the keys of all chunks of a
+	 * group, or of the object of a user block with this name (user_block.object). *folder: the
+	 * length of the part of the key with which the keys of all chunks of a
 	 * dataset begin; 0: the object has no chunks. -EINVAL: it is no id of an object of this
 	 * domain other than the root group. NULL: as adopt_new. */
 	int (*key_of_id)(const char *root, const char *id, char *key, size_t room, size_t *folder);
+	/* Writes the key of the object that has the user block of a domain, or that gets it.
+	 * Returns its length; 0: the document of the root group has the block, or there is none. */
+	int (*user_block_key)(const struct tree *t, char *key, size_t room);
+	/* Gives a tree the bytes of this object. -EIO: they are not those that the document names;
+	 * -ENOMEM. NULL: as user_block_key. */
+	int (*take_user_block)(struct tree *t, const void *bytes, size_t n, struct err *err);
 	int (*storage_prefix)(uint64_t domain, char *prefix, size_t room);
 	/* Names of the objects of this program below that prefix: the list of the names of the
 	 * domain, and how the name of a mark of a deletion begins. The service ignores them.
 	 * storage_own: how these names begin, and that of the document of the root group. */
 	const char *storage_own, *storage_names, *storage_deletion;
+	const char *user_blocks; /* how the names of the objects of user blocks begin */
 	/* The prefix of all storages, which are the prefixes below it in a listing. */
 	const char *storages;
 	/* Writes the text of a reference to an object: see struct object_namer. */
