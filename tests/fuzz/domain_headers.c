@@ -114,10 +114,11 @@ void check_headers(struct image *img)
 	struct err err = ERR_INIT;
 	require(h && (h->arena = arena_new((size_t)1 << 30)));
 	h->file = h5_file_of(&source);
-	require(read_at(img, 0, bytes, sizeof(bytes), NULL) == 0);
+	h->file.base = image_base(img);
+	require(read_at(img, image_base(img), bytes, sizeof(bytes), NULL) == 0);
 	struct cursor c = cursor_of(bytes, sizeof(bytes));
 	require_decoded(h5_superblock_decode(&c, &sb, &err), "superblock", 0, &err);
-	require(sb.eof == image_size(img));
+	require(sb.eof == image_size(img) && sb.base == image_base(img));
 	visit(h, sb.root);
 	for (size_t i = 0; i < h->n; i++) {
 		struct h5_ohdr header;

@@ -100,6 +100,9 @@ static const char *const words[] = {
 static const char *const members[] = {
 	"id",
 	"root",
+	"hsmount",
+	"userBlock",
+	"object",
 	"type",
 	"shape",
 	"class",

@@ -228,6 +228,66 @@ static void the_written_bytes_tell_of_the_library(void **state)
 	assert_int_equal(library_of(s.superblock, 96, SIZE), LIBRARY_UNKNOWN);
 }
 
+/* Whether the draft has the mark, as seen after a write of the superblock at an offset. */
+static bool mark_at(uint64_t at, uint8_t status, bool *is_open)
+{
+	struct overlay_fixture f;
+	struct draft *d;
+	struct sparse s;
+	make_old(&s, at, at + SIZE);
+	s.superblock[20] = status;
+	fixture_begin(&f, 0);
+	assert_int_equal(draft_create(f.j, &about_change, NULL, &d, NULL), 0);
+	assert_int_equal(draft_resize(d, at + SIZE, NULL), 0);
+	for (uint64_t k = 0; k < at; k = h5_superblock_next(k))
+		assert_int_equal(draft_write(d, k, "no block", 8, NULL), 0);
+	assert_int_equal(draft_write(d, at, s.superblock, sizeof(s.superblock), NULL), 0);
+	const bool found = draft_signs_mark(d, is_open);
+	assert_int_equal(draft_signs_library(d), status & 1 ? LIBRARY_OPEN : LIBRARY_CLOSED);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+	return found;
+}
+
+static void the_mark_is_behind_the_user_block(void **state)
+{
+	static const uint64_t at[] = {0, 512, 2048, 65536};
+	bool is_open;
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++)
+		for (uint8_t status = 0; status < 2; status++) {
+			assert_true(mark_at(at[i], status, &is_open));
+			assert_int_equal(is_open, status);
+		}
+}
+
+static void which_writes_may_change_the_mark(void **state)
+{
+	static const struct {
+		uint64_t offset, n;
+		bool may;
+	} rows[] = {
+		{0, 1, true},
+		{99, 1, true},
+		{100, 412, false},
+		{100, 413, true},
+		{512, 0, false},
+		{511, 1, false},
+		{512, 1, true},
+		{611, 1, true},
+		{612, 412, false},
+		{612, 413, true},
+		{1536, 1, false},
+		{1536, 513, true},
+		{1 << 20, 1, true},
+		{(1 << 20) + 100, 1 << 19, false},
+		{(1 << 20) - 1, 2, true},
+		{UINT64_C(1) << 60, 4096, true},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (draft_signs_may_mark(rows[i].offset, rows[i].n) != rows[i].may)
+			fail_msg("row %zu", i);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +298,8 @@ int main(void)
 		cmocka_unit_test(a_damaged_superblock_is_incomplete),
 		cmocka_unit_test(errors_of_the_disk_are_no_damage),
 		cmocka_unit_test(the_written_bytes_tell_of_the_library),
+		cmocka_unit_test(the_mark_is_behind_the_user_block),
+		cmocka_unit_test(which_writes_may_change_the_mark),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

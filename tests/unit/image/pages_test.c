@@ -10,6 +10,8 @@
 
 #include <errno.h>
 
+#include <unistd.h>
+
 #include "plan.h"
 #include "rendered.h"
 
@@ -104,6 +106,40 @@ static void a_damaged_dataset_fails_alone(void **state)
 	}
 }
 
+/* Addresses are relative to the user block, and pages are those of the file. */
+static void pages_behind_a_user_block(void **state)
+{
+	static const unsigned int sizes[] = {512, 1024, 2048, 4096, 8192};
+	struct rendered *r = *state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint8_t whole[2 * 8192], part[100];
+		rendered_put(r, SMALL_PREFIX "/.group.json",
+			     "{" SMALL_HEAD(SMALL_ROOT) ",'links':{'n':" SMALL_HARD(
+				     SMALL_INTS, "1") "},'attributes':{},'hsmount':{'userBlock':"
+						      "{'size':%u,'value':'TUFUTEFC'}}}",
+			     sizes[i]);
+		assert_int_equal(rendered_make(r, NULL, NULL), 0);
+		assert_int_equal(image_base(r->img), sizes[i]);
+		assert_int_equal(r->file.base, sizes[i]);
+		assert_int_equal(image_size(r->img), sizes[i] + r->img->size);
+		for (uint32_t k = 0; k < r->img->ndatasets; k++)
+			assert_int_equal((sizes[i] + r->img->datasets[k].raw_addr) % IMAGE_PAGE, 0);
+		const size_t n = 2 * sizes[i];
+		assert_int_equal(image_read(r->img, NULL, whole, n, 0, NULL, NULL), n);
+		assert_memory_equal(whole, "MATLAB\0\0", 8);
+		for (size_t at = 0; at + sizeof(part) < n; at += 13) {
+			assert_int_equal(
+				image_read(r->img, NULL, part, sizeof(part), at, NULL, NULL),
+				sizeof(part));
+			assert_memory_equal(part, whole + at, sizeof(part));
+		}
+		assert_int_equal(image_seek(r->img, 7, SEEK_DATA), 7);
+		assert_int_equal(image_seek(r->img, sizes[i], SEEK_DATA), sizes[i]);
+		assert_true(image_seek(r->img, 0, SEEK_HOLE) > sizes[i]);
+		assert_int_equal(image_seek(r->img, image_size(r->img), SEEK_DATA), -ENXIO);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +150,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(heaps_have_pages_of_their_own, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_dataset_fails_alone, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(pages_behind_a_user_block, rendered_setup,
 						rendered_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
