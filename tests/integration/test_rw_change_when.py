@@ -337,8 +337,8 @@ def refused(place, mounted, command):
 
 @pytest.mark.parametrize("command", [
     "echo more >> {0}", "printf text | dd of={0} conv=notrunc bs=1 seek=1024",
-    "head -c 3000 /dev/zero | dd of={0} conv=notrunc", "python3 -c \"import os; os.ftruncate(os.open('{0}', os.O_RDWR), "
-    "5000)\""])
+    "head -c 3000 /dev/zero | dd of={0} conv=notrunc",
+    "python3 -c \"import os; os.ftruncate(os.open('{0}', os.O_RDWR), 5000)\""])
 def test_damage_is_refused(place, mounted, command):
     """Bytes that no domain can hold. The bucket stays as it is, and the draft is kept."""
     refused(place, mounted, command)
