@@ -281,6 +281,8 @@ struct engine_link {
 	 * object is read, in ranges. */
 	bool is_local;
 	bool locate; /* no chunk tables are stored: readers find chunks in the index of the file */
+	bool verify; /* all data to which the domain refers are read first; a damaged chunk is an
+			error */
 	/* Filled in: datasets that refer to the file, and the bytes of their data; requests for
 	 * ranges, and the bytes of their answers. */
 	uint64_t linked, linked_bytes, requests, bytes;

@@ -22,7 +22,7 @@ struct command {
 	const char *operands[2]; /* after the command's name; NULL: not given */
 	char *const *words;	 /* all of them, then NULL */
 	bool details;		 /* ls -l */
-	bool verify;		 /* info --verify */
+	bool verify;		 /* info --verify, link --verify */
 	const char *output;	 /* export --output, or NULL */
 	bool force;		 /* export, recover export */
 	bool all;		 /* check */

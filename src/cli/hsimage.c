@@ -124,10 +124,14 @@ static const struct command_def {
 	 "       hsimage [OPTIONS] -b BUCKET link KEY DOMAIN\n"
 	 "       hsimage [OPTIONS] link --abort BUCKET/DOMAIN\n"
 	 "Makes a domain of an HDF5 file in the same bucket. The domain refers to the data,\n"
-	 "which stay in the file: only its metadata are read. Otherwise like import.\n"
+	 "which stay in the file: without --verify only its metadata are read. Otherwise like\n"
+	 "import.\n"
 	 "\n"
 	 "  --as KEY             FILE is a local file that has, or will have, this key\n"
 	 "  --fastlink           store no chunk tables: readers look up chunks in the file\n"
+	 "  --verify             read all data of the file first, and refuse a file that has "
+	 "chunks\n"
+	 "                       that cannot be decoded\n"
 	 "  --replace            replace a domain that exists, and delete its storage\n"
 	 "  --keep-storage       with --replace: keep the storage of the old domain\n"
 	 "  --skip-unsupported   leave out what a domain cannot hold, and list it\n"
@@ -205,7 +209,8 @@ static int add_options(struct command *c, const struct arguments *a, const char 
 	return rc;
 }
 
-/* "--verify=WHEN" is "-o verify=WHEN". Without a value, "--verify" is the flag of info. */
+/* "--verify=WHEN" is "-o verify=WHEN". Without a value, "--verify" is a flag of info and
+ * link. */
 static int add_verify_option(struct command *c, const char *when, struct err *err)
 {
 	char option[32];
@@ -353,8 +358,9 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 	const bool imports = def->run == command_import || def->run == command_link;
 	const bool prints_json = def->run == command_check || def->run == command_recover;
 	const bool writes_file = def->run == command_export || def->run == command_recover;
+	const bool verifies = def->run == command_info || def->run == command_link;
 	const char *foreign = c->details && def->run != command_ls		? "-l"
-			      : c->verify && def->run != command_info		? "--verify"
+			      : c->verify && !verifies				? "--verify"
 			      : c->output && def->run != command_export		? "--output"
 			      : c->force && !writes_file			? "--force"
 			      : c->all && def->run != command_check		? "--all"

@@ -86,7 +86,7 @@ int command_import_option(struct command *c, int opt, const char *value, struct 
 int command_import_check(const struct command *c, struct err *err)
 {
 	const struct engine_import *import = &c->import;
-	if (import->abort && (c->as || c->fastlink))
+	if (import->abort && (c->as || c->fastlink || c->verify))
 		return err_set(err, -EINVAL,
 			       "--abort removes an unfinished link; other options do not apply");
 	if (import->keep_storage && !import->replace)

@@ -61,7 +61,7 @@ static void print_counts(const struct command *c, const struct engine_link *link
 int command_link(struct command *c)
 {
 	struct err err = ERR_INIT;
-	struct engine_link link = {.is_local = c->as, .locate = c->fastlink};
+	struct engine_link link = {.is_local = c->as, .locate = c->fastlink, .verify = c->verify};
 	auto_free char *key = NULL;
 	int status = command_import_open(c);
 	if (status)

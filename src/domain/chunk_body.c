@@ -387,17 +387,23 @@ int chunk_make(void *arg, struct bytes *body, struct err *err)
 					 : make_one(parts, body, err);
 }
 
+void chunk_explain_number(const char *path, const struct grid *grid, uint64_t number,
+			  struct err *err)
+{
+	uint64_t coords[DSPACE_MAX_RANK];
+	char text[256] = "";
+	size_t n = 0;
+	grid_coords(grid, number, coords);
+	for (uint32_t i = 0; i < grid->rank && n < sizeof(text); i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%" PRIu64, i ? "," : "",
+				      coords[i]);
+	err_wrap(err, err->code, "dataset %s: chunk (%s)", path, text);
+}
+
 void chunk_explain(void *arg, struct err *err)
 {
 	const struct chunk_parts *parts = arg;
 	const struct chunk_context *c = parts->context;
-	uint64_t coords[DSPACE_MAX_RANK];
-	char text[256] = "";
-	size_t n = 0;
-	grid_coords(&c->ds->grid, parts->number, coords);
-	for (uint32_t i = 0; i < c->ds->grid.rank && n < sizeof(text); i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%" PRIu64, i ? "," : "",
-				      coords[i]);
-	err_wrap(err, err->code, "dataset %s: chunk (%s)", chunk_origin_path(&c->from, c->number),
-		 text);
+	chunk_explain_number(chunk_origin_path(&c->from, c->number), &c->ds->grid, parts->number,
+			     err);
 }

@@ -72,5 +72,8 @@ uint64_t chunk_memory(const struct chunk_parts *c);
 /* For struct put. arg: a struct chunk_parts. */
 int chunk_make(void *arg, struct bytes *body, struct err *err);
 void chunk_explain(void *arg, struct err *err);
+/* Adds to an error which chunk of a grid it is about. path: of the dataset. */
+void chunk_explain_number(const char *path, const struct grid *grid, uint64_t number,
+			  struct err *err);
 
 #endif

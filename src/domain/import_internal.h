@@ -61,6 +61,7 @@ struct import {
 	struct key_set *keys;		 /* that an earlier call has put; NULL: none */
 	struct bytes tables;		 /* of struct import_table */
 	bool overlaps;			 /* in the file of a link; reported */
+	uint64_t verified;		 /* bytes of a link that were read */
 	uint32_t npaths;		 /* length of paths and datasets */
 	atomic_bool is_damaged; /* a chunk cannot be decoded or encoded. Set by any thread */
 	bool is_refused;	/* … and this has ended the import, not an error of the bucket */
@@ -112,6 +113,12 @@ int link_plan(struct import *im, struct err *err);
 int link_put_tables(struct import *im, struct err *err);
 /* Announces the reads of the chunks of a dataset that is copied. */
 int link_advise(struct import *im, uint32_t number, struct err *err);
+
+/* ---- link_verify.c ---- */
+
+/* Reads all data to which the domain refers. Reports chunks that cannot be decoded or lack
+ * elements, and fails with -EIO if there are any. Errors of the source; -ENOMEM, -ECANCELED. */
+int link_verify(struct import *im, struct err *err);
 
 /* ---- import_store.c: step 3 ---- */
 

@@ -296,7 +296,9 @@ int link_plan(struct import *im, struct err *err)
 		if (is_linkable(im, tree_nth(im->tree, i)))
 			rc = link_dataset(im, tree_nth(im->tree, i), err);
 	struct err why = ERR_INIT;
-	return rc ? rc : note_overlap(im, h5file_claims_check(im->file, &why), &why, err);
+	if (!rc)
+		rc = note_overlap(im, h5file_claims_check(im->file, &why), &why, err);
+	return rc || !im->opt->link->verify ? rc : link_verify(im, err);
 }
 
 /* ---- tables ---- */

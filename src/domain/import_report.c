@@ -25,6 +25,12 @@ void import_progress(const struct import *im)
 	struct put_queue_counts counts;
 	if (!im->opt->progress)
 		return;
+	if (im->opt->link && im->opt->link->verify) {
+		/* All data are referred to before the first are verified. */
+		if (im->verified)
+			im->opt->progress(im->opt->ctx, im->verified, im->result->linked_bytes);
+		return;
+	}
 	if (im->opt->link) {
 		im->opt->progress(im->opt->ctx, im->result->linked_bytes, im->opt->file.size);
 		return;

@@ -50,7 +50,7 @@ static int is_metadata_changed(const struct update_known *k, const struct update
 static int is_changed(const struct update_known *k, const struct update_parts *p, struct err *err)
 {
 	struct update_slots at;
-	if (!k->base->image.slots(k->base->image.ctx, p->number, &at) || at.n == 0)
+	if (!k->base->image.slots(k->base->image.ctx, p->number, &at))
 		at = (struct update_slots){.n = 0};
 	if (since_image_is_written(k->since, p->large.start, p->large.end) ||
 	    since_image_is_written(k->since, p->items.start, p->items.end) ||
@@ -83,7 +83,7 @@ static int claim_data(const struct update_base *b, struct scan *s, uint32_t data
 		      struct err *err)
 {
 	struct update_slots at;
-	if (!b->image.slots(b->image.ctx, dataset, &at) || at.n == 0)
+	if (!b->image.slots(b->image.ctx, dataset, &at))
 		return 0;
 	int rc = at.index == UINT64_MAX ? 0 : claim(s, at.index, at.index_end, err);
 	if (!rc)

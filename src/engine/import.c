@@ -258,6 +258,7 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		.key = linked.bucket_key,
 		.etag = link_file_etag(&linked),
 		.locate = opt->link && opt->link->locate,
+		.verify = opt->link && opt->link->verify,
 	};
 	whole.main = opt->link ? link_file_of(&linked) : file_of(&file);
 	const struct import_options io = {

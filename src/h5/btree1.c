@@ -31,6 +31,9 @@
  *
  *   address(l, j) = addr + node size * (c(h-1) + ... + c(l+1) + j).
  *
+ * Without chunks, the tree is one leaf without entries. libhdf5 writes such a leaf when the last
+ * chunk of a dataset is removed.
+ *
  * This holds only for rendered trees: libhdf5 changes nodes in place, so the decoder walks the
  * tree.
  *
@@ -66,12 +69,12 @@ uint64_t h5_bt1_node_size(uint32_t rank)
 	return NODE_HEADER_SIZE + (H5_BT1_FANOUT + 1) * key_size(rank) + H5_BT1_FANOUT * CHILD_SIZE;
 }
 
-/* Number of nodes of each level, leaves first. Returns the number of levels. n > 0. */
+/* Number of nodes of each level, leaves first. Returns the number of levels. */
 static unsigned int count_levels(uint64_t n, uint64_t nodes[MAX_LEVELS])
 {
 	unsigned int levels = 0;
 	do {
-		n = div_up_u64(n, H5_BT1_FANOUT);
+		n = n ? div_up_u64(n, H5_BT1_FANOUT) : 1;
 		nodes[levels++] = n;
 	} while (n > 1);
 	return levels;
@@ -79,8 +82,6 @@ static unsigned int count_levels(uint64_t n, uint64_t nodes[MAX_LEVELS])
 
 uint64_t h5_bt1_size(uint32_t rank, uint64_t n)
 {
-	if (n == 0)
-		return 0;
 	uint64_t nodes[MAX_LEVELS], total = 0, size;
 	unsigned int levels = count_levels(n, nodes);
 	for (unsigned int l = 0; l < levels; l++)
@@ -138,13 +139,14 @@ static void emit_header(struct emit *e, const struct node *node)
 	emit_u64(e, node->index + 1 < node->count ? at + node_size : H5_UNDEF);
 }
 
-/* Key i and child i of the node. The last key has no child; the rest of the node is zeros. */
+/* Key i and child i of the node. The last key has no child; the rest of the node is zeros. A tree
+ * without chunks has no keys. */
 static void emit_entry(struct emit *e, const struct node *node, uint64_t i)
 {
 	const struct h5_bt1 *t = node->tree;
 	uint64_t element = 0;
 	struct h5_bt1_chunk chunk = {0};
-	if (i > node->entries)
+	if (i > node->entries || t->n == 0)
 		return;
 	uint64_t number = node->first + i * node->span;
 	if (i == node->entries && number >= t->n) {

@@ -131,11 +131,20 @@ static int place_values(struct image *img, uint64_t *at, struct err *err)
 	return rc;
 }
 
+/* A dataset without chunks has an empty index, because jsfive and pyfive cannot read a dataset that
+ * has no index. Variable-length data have none: libhdf5 reads their fill value from a read-only
+ * file only if there is no index (see fills_slots() in dataset.c), and jsfive fails if there is
+ * one. */
+static bool has_index(const struct image_dataset *d)
+{
+	return d->chunked && (d->nslots > 0 || !d->ds->type->has_vlen);
+}
+
 static int place_indexes(struct image *img, uint64_t *at, struct err *err)
 {
 	for (uint32_t i = 0; i < img->ndatasets; i++) {
 		struct image_dataset *d = &img->datasets[i];
-		if (!d->chunked || d->nslots == 0)
+		if (!has_index(d))
 			continue;
 		uint64_t size = h5_bt1_size(d->ds->grid.rank, d->nslots);
 		d->index_addr = *at;

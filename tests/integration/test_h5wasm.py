@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """h5wasm contains libhdf5 2.0. It reads the files of a mount, which makes checks that 1.x does not
 make, and it writes files for import. In the files that it writes in the newest format are messages
-that the libhdf5 of h5py cannot read. h5wasm itself describes these."""
+that the libhdf5 of h5py cannot read. h5wasm itself describes these. test_readers.py has older
+versions of it."""
 import hashlib
 import os
 import shutil

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import time
+import zlib
 
 import h5py
 import numpy as np
@@ -281,6 +282,87 @@ def test_fastlink(bucket, tmp_path):
         "chunklocator", "--h5path=/many", "--filepath=" + FILE, "--bucket=bucket"]
     assert doc["shape"]["dims"] == [40, 30]
     check_export(bucket, tmp_path)
+
+
+# ---- verification ----
+
+def write_streams(path, stored, shape=(600, 4), chunks=(100, 4), **more):
+    """A dataset /group/x with these streams as chunks."""
+    with h5py.File(path, "a") as f:
+        d = f.create_dataset("group/x", shape, "<i4", chunks=chunks, compression="gzip",
+                             maxshape=(None, 4), **more)
+        for at, stream in stored.items():
+            d.id.write_direct_chunk(at, stream)
+
+
+def streams():
+    """Whole chunks, except for the last one, which ends at the extent."""
+    data = np.arange(1, 2201, dtype="<i4").reshape(550, 4)
+    return data, {(i, 0): zlib.compress(data[i:i + 100].tobytes()) for i in range(0, 550, 100)}
+
+
+def test_verify(bucket, tmp_path):
+    """All data are read. A chunk that ends at the extent is whole."""
+    data, stored = streams()
+    make_file(bucket / FILE)
+    write_streams(bucket / FILE, stored, (550, 4))
+    with h5py.File(bucket / FILE) as f:
+        assert (f["group/x"][()] == data).all()
+    datasets, size, _, read = counts_of(link(bucket, "--verify"))
+    assert read > size
+    unverified = counts_of(link(bucket, "--replace"))
+    assert unverified[:2] == (datasets, size) and unverified[3] < read - size // 2
+    check_export(bucket, tmp_path)
+    run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN, check=True)
+
+
+def files_in(bucket):
+    return sorted(p for p in bucket.rglob("*") if p.is_file())
+
+
+DAMAGE = {"cut": (lambda s: s[:-7], r"chunk \(2,0\): .*"),
+          "garbage": (lambda s: b"garbage" * 9, r"chunk \(2,0\): .*"),
+          "no stream": (lambda s: b"\0", r"chunk \(2,0\): .*"),
+          "elements are missing": (lambda s: zlib.compress(zlib.decompress(s)[:-4]),
+                                   r"chunk \(2,0\): .*1596 bytes instead of 1600.*")}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_verify_finds_damage(bucket, damage):
+    """Every damaged chunk is reported, and the bucket stays as it was."""
+    change, reason = DAMAGE[damage]
+    stored = streams()[1]
+    stored[(200, 0)] = change(stored[(200, 0)])
+    write_streams(bucket / FILE, stored, (550, 4))
+    before = files_in(bucket)
+    done = link(bucket, "--verify", check=False)
+    assert done.returncode == 1
+    found = [line for line in done.stderr.splitlines() if "chunk (" in line]
+    assert len(found) == 1 and re.fullmatch(r"hsimage: dataset /group/x: " + reason, found[0])
+    assert done.stderr.endswith(f"{FILE}: 1 chunk of the file is damaged\n"), done.stderr
+    assert files_in(bucket) == before
+    link(bucket)
+
+
+def test_verify_checks_checksums(bucket):
+    with h5py.File(bucket / FILE, "w") as f:
+        d = f.create_dataset("x", data=np.arange(3000), chunks=(100,), fletcher32=True)
+        places = [d.id.get_chunk_info(i).byte_offset for i in range(25)]
+    with open(bucket / FILE, "r+b") as f:
+        for place in places:
+            f.seek(place)
+            f.write(b"damage")
+    done = link(bucket, "--verify", check=False)
+    assert done.returncode == 1 and "25 chunks of the file are damaged" in done.stderr
+    assert done.stderr.count("dataset /x: chunk (") == 20 and "and 5 more" in done.stderr
+
+
+def test_verify_is_an_option_of_link(bucket):
+    make_file(bucket / FILE)
+    done = run(HSIMAGE, "-b", bucket, "import", "--verify", bucket / FILE, DOMAIN)
+    assert done.returncode == 2 and "import has no option --verify" in done.stderr
+    done = run(HSIMAGE, "-b", bucket, "link", "--abort", "--verify", DOMAIN)
+    assert done.returncode == 2 and "other options do not apply" in done.stderr
 
 
 # Names of datasets, and whether the service can look up their chunks: it passes them to a shell.

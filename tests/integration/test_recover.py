@@ -267,9 +267,9 @@ def test_a_bucket_without_a_name(journal, tmp_path):
 
 
 def test_a_later_version(journal, tmp_path):
-    draft = journal.add("a", [(0, b"x")], format_version=4)
+    draft = journal.add("a", [(0, b"x")], format_version=5)
     item, = listed(journal)
-    assert item["state"] == "later version" and "version 4 of the format" in item["why"]
+    assert item["state"] == "later version" and "version 5 of the format" in item["why"]
     for command in (["export", draft, tmp_path / "out"], ["commit", "--yes", draft],
                     ["drop", "--yes", draft]):
         done = recover(journal, *command)

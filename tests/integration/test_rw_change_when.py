@@ -183,6 +183,33 @@ def test_readers_see_the_last_commit(place, mounted):
         assert old("d = f['d'][:10]; assert d[0] == 0") != ""
 
 
+def test_swmr(place, mounted):
+    """A domain cannot be opened for SWMR writing. h5py says why, and the file stays usable. A SWMR
+    reader sees the last commit. A new file can be written with SWMR."""
+    path, new = mounted.file(NAME), mounted.file("home/new.h5")
+    with h5py.File(path, "r+", libver="latest") as f:
+        with pytest.raises(RuntimeError, match="Unable to start swmr writing .file superblock "
+                                               "version - should be at least 3"):
+            f.swmr_mode = True
+        f["d"][5] = -1
+    with pytest.raises(OSError, match="superblock version for SWMR is less than 3"):
+        h5py.h5f.open(path.encode(), h5py.h5f.ACC_RDWR | h5py.h5f.ACC_SWMR_WRITE)
+    assert not place.is_unchanged()
+    with h5py.File(path, "r", swmr=True) as f:
+        assert f["d"][5] == -1
+    assert drafts(mounted) == []
+    with h5py.File(new, "w", libver="latest") as f:
+        d = f.create_dataset("x", (10,), "i4", chunks=(2,), maxshape=(None,))
+        f.swmr_mode = True
+        for i in range(10):
+            d[i] = i
+            d.flush()
+    mounted.released()
+    assert (place.bucket / "home/new.h5/.domain.json").exists()
+    with h5py.File(new, "r") as f:
+        assert list(f["x"]) == list(range(10))
+
+
 def test_a_stale_reader_gets_errors_for_changed_chunks(place, tmp_path):
     """A reader in another mount has the old version open. The chunks are larger than what the
     kernel reads ahead, so the mount has only those that were read."""

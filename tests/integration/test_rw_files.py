@@ -3,6 +3,8 @@
 what was written with what another, read-only mount of the bucket shows."""
 import errno
 import os
+import shutil
+import zlib
 
 import h5py
 import numpy
@@ -225,3 +227,43 @@ def test_damaged_and_unclosed_files(pair):
         """, pair.path("killed.h5"), check=False)
     assert mounts.wait_for(lambda: os.path.exists(pair.ro.file("home/killed.h5")), 10)
     assert mounts.wait_for(lambda: kept(pair, "killed.h5"), 10), pair.rw.log()
+
+
+def write_edge(path, values, n):
+    """The last chunk has n elements in the file, of which 5 are inside of the extent."""
+    with h5py.File(path, "a") as f:
+        d = f.require_dataset("x", (15,), "<i4", chunks=(10,), compression="gzip")
+        for at, end in ((0, 10), (10, 10 + n)):
+            d.id.write_direct_chunk((at,), zlib.compress(values[at:end].tobytes()))
+
+
+def test_chunks_that_end_at_the_extent(pair):
+    """libhdf5 reads them, so a copy becomes a domain. A chunk that lacks elements inside of the
+    extent is damage: a copy stays as it is, and a change fails when it is closed."""
+    values = numpy.arange(15, dtype="<i4")
+    write_edge(pair.local("short.h5"), values, 5)
+    write_edge(pair.local("damaged.h5"), values, 4)
+    for name in "short.h5", "damaged.h5":
+        shutil.copyfile(pair.local(name), pair.path(name))
+    assert mounts.wait_for(lambda: kept(pair, "damaged.h5"), 10)
+    assert "dataset /x: chunk (1): " in kept(pair, "damaged.h5")
+    assert compare_bytes(pair.local("damaged.h5"), pair.ro.file("home", "damaged.h5")) == ""
+    assert mounts.wait_for(lambda: is_domain(pair, "short.h5"), 10)
+    for added in 0, 100:
+        if added:
+            write_edge(pair.path("short.h5"), values + added, 5)
+        with h5py.File(pair.path("short.h5"), "r") as f:
+            assert (f["x"][()] == values + added).all()
+    python("""
+        import h5py, os, sys, zlib
+        f = h5py.File(sys.argv[1], "r+")
+        f["x"].id.write_direct_chunk((10,), zlib.compress(bytes(16)))
+        try:
+            f.close()
+            os._exit(1)
+        except RuntimeError:
+            os._exit(0)
+        """, pair.path("short.h5"))
+    assert "dataset /x: chunk (1): " in pair.rw.log()
+    with h5py.File(pair.ro.file("home", "short.h5"), "r") as f:
+        assert (f["x"][()] == values + 100).all()

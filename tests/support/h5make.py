@@ -492,6 +492,90 @@ def make_netcdf(path):
                    timeout=60)
 
 
+# ---- what most programs write ----
+
+MIXED_TYPES = ("<i1", "<i2", ">i4", "<i8", "<u1", ">u2", "<u4", "<u8", "<f4", "<f8", ">f8", "text",
+               "S7", "S1", "bool", "enum", "compound", "vlen")
+MIXED_WORDS = ("temperature", "a b", "caf\u00e9", "", "x" * 40, "units: m/s")
+
+
+def mixed_dtype(name):
+    special = {"text": h5py.string_dtype(), "enum": h5py.enum_dtype({"red": 0, "green": 5}, "<i2"),
+               "compound": np.dtype([("n", "<i4"), ("x", "<f8"), ("name", "S5")]),
+               "vlen": h5py.vlen_dtype(np.dtype("<i4"))}
+    return special.get(name) or np.dtype(name)
+
+
+def mixed_values(r, dtype, shape):
+    n = int(np.prod(shape))
+    words = [MIXED_WORDS[i] for i in r.integers(0, len(MIXED_WORDS), n)]
+    if h5py.check_string_dtype(dtype):
+        values = words if dtype.kind == "O" else [w.encode() for w in words]
+    elif dtype.names:
+        values = [(i, i / 7, w.encode()[:5]) for i, w in enumerate(words)]
+    elif h5py.check_enum_dtype(dtype):
+        values = r.choice([0, 5], n)
+    else:
+        values = r.normal(0, 1000, n) if dtype.kind == "f" else r.integers(0, 120, n)
+    return np.array(values, dtype).reshape(shape)
+
+
+def mixed_dataset(r, group, name, dtype):
+    is_list = dtype.kind == "O" and not h5py.check_string_dtype(dtype)
+    rank = 1 if is_list else int(r.integers(0, 4))
+    shape = tuple(int(n) for n in r.integers(1, 9, rank))
+    options = {}
+    if rank and dtype.kind in "iuf" and r.integers(0, 2):
+        options["fillvalue"] = mixed_values(r, dtype, ())
+    if rank and r.integers(0, 3):
+        options["chunks"] = tuple(int(r.integers(1, n + 1)) for n in shape)
+        options["maxshape"] = tuple(None if r.integers(0, 2) else n for n in shape)
+        if dtype.kind != "O":
+            options["compression"] = "gzip" if r.integers(0, 2) else None
+            options["shuffle"] = bool(r.integers(0, 2))
+            options["fletcher32"] = bool(r.integers(0, 2))
+        if r.integers(0, 6) == 0:
+            shape = tuple(0 if n is None else n for n in options["maxshape"])
+    d = group.create_dataset(name, shape, dtype, **options)
+    written = int(r.integers(0, 4))    # 0: nothing, 1: one element
+    if is_list:
+        for i in range(d.size if written > 1 else min(d.size, written)):
+            d[i] = r.integers(0, 1000, r.integers(0, 4)).astype("<i4")
+    elif d.size and rank and written == 1:
+        d[:1] = mixed_values(r, dtype, (1,) + shape[1:])
+    elif d.size and written:
+        d[...] = mixed_values(r, dtype, shape)
+    return d
+
+
+def mixed_attributes(r, o, types, rank_max):
+    for i in range(int(r.choice([0, 1, 3, 8, 9, 20, 64, 65]))):
+        dtype = mixed_dtype(r.choice(types))
+        shape = tuple(int(n) for n in r.integers(1, 4, r.integers(0, rank_max + 1)))
+        o.attrs.create(f"{MIXED_WORDS[i % 3]} {i}", mixed_values(r, dtype, shape), dtype=dtype)
+
+
+def make_mixed(path, seed):
+    """A small file with what most programs write. With an even seed, it has only types and
+    attributes that netCDF reads."""
+    r = np.random.default_rng(seed)
+    bounds = list(BOUNDS)[seed % len(BOUNDS)] if seed % 3 == 0 else "earliest"
+    types = MIXED_TYPES if seed % 2 else MIXED_TYPES[:12]
+    attributes = (MIXED_TYPES[:14], 2) if seed % 2 else (types, 1)
+    with h5py.File(path, "w", libver=bounds if bounds in ("earliest", "latest") else (bounds,) * 2,
+                   track_order=bool(seed & 4)) as f:
+        groups = [f]
+        for i in range(int(r.integers(1, 5))):
+            groups.append(groups[int(r.integers(0, len(groups)))].create_group(f"group {i}"))
+        for i in range(int(r.integers(1, 16))):
+            group = groups[int(r.integers(0, len(groups)))]
+            d = mixed_dataset(r, group, f"d{i}", mixed_dtype(r.choice(types)))
+            if r.integers(0, 3) == 0:
+                mixed_attributes(r, d, *attributes)
+        mixed_attributes(r, groups[-1], *attributes)
+        f["soft"], f["hard"] = h5py.SoftLink("/group 0"), groups[-1]
+
+
 def main():
     directory = sys.argv[1]
     for name, bounds in names():

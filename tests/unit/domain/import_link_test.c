@@ -221,12 +221,152 @@ static void test_changed_file(void **state)
 	world_release(&w);
 }
 
+/* ---- verification ---- */
+
+/* The file with other bytes in one place, and reads that are counted there. */
+struct damage {
+	struct world *w;
+	struct source source, *file;
+	uint64_t at, reads;
+	int code;		/* of such reads; 0: the bytes are zeros */
+	atomic_bool *cancelled; /* by the first such read; or NULL */
+};
+
+static int read_damaged(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	struct damage *d = ctx;
+	int rc = source_read(d->file, offset, buf, n, err);
+	if (rc || offset != d->at)
+		return rc;
+	d->reads++;
+	memset(buf, 0, n);
+	if (d->cancelled)
+		atomic_store(d->cancelled, true);
+	return d->code ? err_set(err, d->code, "a fault") : 0;
+}
+
+static int open_damaged(void *ctx, struct source **out, struct err *err)
+{
+	struct damage *d = ctx;
+	const int rc = world_open_data(d->w, "streams.h5", &d->file, err);
+	if (rc)
+		return rc;
+	d->source = (struct source){.size = d->file->size, .read_at = read_damaged, .ctx = d};
+	*out = &d->source;
+	return 0;
+}
+
+static int note_place(void *ctx, const struct h5file_chunk *chunk, struct err *err)
+{
+	struct damage *d = ctx;
+	if (chunk->number == 0)
+		d->at = chunk->addr;
+	return 0;
+}
+
+/* Damages the first chunk of /x. */
+static void damage_chunk(struct damage *d)
+{
+	struct source *source;
+	struct h5file *f;
+	d->at = UINT64_MAX;
+	assert_int_equal(open_damaged(d, &source, NULL), 0);
+	assert_int_equal(h5file_open(source, NULL, &f, NULL), 0);
+	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, note_place, d, NULL), 0);
+	assert_true(d->at != UINT64_MAX);
+	h5file_close(f);
+	source_file_close(d->w->file);
+	d->w->file = NULL;
+}
+
+static void begin_verify(struct world *w, struct import_link *link, struct damage *d)
+{
+	init(w, link, 0);
+	link->verify = true;
+	*d = (struct damage){.w = w};
+	w->opt.file.open = open_damaged;
+	w->opt.file.check = NULL;
+	w->opt.file.ctx = d;
+	damage_chunk(d);
+}
+
+static void test_verified(void **state)
+{
+	struct world w, plain;
+	struct import_link link;
+	struct import_result result;
+	init(&plain, &link, 0);
+	world_must_import(&plain, NULL);
+	char *want = world_content(&plain, "");
+	init(&w, &link, 0);
+	link.verify = true;
+	world_must_import(&w, &result);
+	world_check_content(&w, want);
+	assert_int_equal(result.linked, LINKED);
+	assert_int_equal(w.done, result.linked_bytes);
+	assert_int_equal(w.total, result.linked_bytes);
+	free(want);
+	world_release(&w);
+	world_release(&plain);
+}
+
+/* Nothing is put, and the record of the link is removed. Without verification, data are not read.
+ */
+static void test_damaged_chunk(void **state)
+{
+	struct world w;
+	struct import_link link;
+	struct import_result result;
+	struct damage d;
+	struct err err;
+	begin_verify(&w, &link, &d);
+	assert_int_equal(world_import(&w, &result, &err), -EIO);
+	assert_string_equal(err.msg, "/data/run.h5: 1 chunk of the file is damaged");
+	assert_non_null(strstr(w.notes, "dataset /x: chunk (0): "));
+	assert_int_equal(result.problems, 1);
+	assert_true(result.refused);
+	assert_int_equal(d.reads, 1);
+	assert_int_equal(world_objects(&w, ""), 0);
+	d.reads = 0;
+	link.verify = false;
+	world_must_import(&w, NULL);
+	assert_int_equal(d.reads, 0);
+	world_release(&w);
+}
+
+/* An error of the source is no damage, and a user may interrupt. */
+static void test_verification_ends_early(void **state)
+{
+	struct world w;
+	struct import_link link;
+	struct damage d;
+	struct err err;
+	atomic_bool cancelled = false;
+	begin_verify(&w, &link, &d);
+	d.code = -ETIMEDOUT;
+	assert_int_equal(world_import(&w, NULL, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.msg, "dataset /x: chunk (0): "));
+	assert_int_equal(world_objects(&w, ""), 0);
+	d.code = 0;
+	d.cancelled = &cancelled;
+	w.opt.cancelled = &cancelled;
+	assert_int_equal(world_import(&w, NULL, &err), -ECANCELED);
+	assert_int_equal(world_objects(&w, "home"), 0);
+	world_release(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_documents),    cmocka_unit_test(test_table),
-		cmocka_unit_test(test_located),	     cmocka_unit_test(test_interrupted),
-		cmocka_unit_test(test_another_kind), cmocka_unit_test(test_changed_file),
+		cmocka_unit_test(test_documents),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_located),
+		cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_another_kind),
+		cmocka_unit_test(test_changed_file),
+		cmocka_unit_test(test_verified),
+		cmocka_unit_test(test_damaged_chunk),
+		cmocka_unit_test(test_verification_ends_early),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

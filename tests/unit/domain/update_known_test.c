@@ -3,6 +3,8 @@
 #include "sampling.h"
 #include "update_edits.h"
 
+#include <h5/btree1.h>
+
 #include "domain/update_internal.h"
 
 /* Whether the last update has read the dataset with a link in the root group. */
@@ -56,8 +58,6 @@ static void only_what_was_written_is_read(void **state)
 	}
 }
 
-/* ---- metadata that is written without a change ---- */
-
 static struct update_parts parts_in(struct world *w, const char *name)
 {
 	struct update_parts p;
@@ -71,6 +71,53 @@ static struct byte_range index_in(struct world *w, const char *name)
 	assert_true(world_slots(w, parts_in(w, name).number, &at));
 	return (struct byte_range){at.index, at.index_end};
 }
+
+/* The index of a dataset without chunks gets a first chunk. The header stays as it is. */
+static void add_first_chunk(struct world *w, const char *name, const void *bytes, size_t n)
+{
+	uint8_t entry[2 * 24 + 8] = {0};
+	const uint64_t dataset = edit_path(w->draft, name), index = edit_data(w->draft, dataset);
+	edit_put(entry, 4, n);
+	edit_put(entry + 24, 8, edit_append(w->draft, bytes, n));
+	edit_put(entry + 24 + 8 + 8, 8, 5);
+	edit_write(w->draft, index + 24, entry, sizeof(entry));
+	edit_set_chunks(w->draft, dataset, 1);
+}
+
+static void the_first_chunk_is_found(void **state)
+{
+	static const int16_t values[5] = {10, 11, 12, 13, 14};
+	struct world *w = world_begin();
+	edit_set_chunks(w->draft, edit_path(w->draft, "line"), 0);
+	assert_int_equal(world_update(w), 0);
+	world_close(w);
+	world_open(w);
+	const struct byte_range index = index_in(w, "line");
+	assert_int_equal(index.end - index.start, h5_bt1_size(1, 0));
+	assert_int_equal(edit_chunks(w->draft, edit_path(w->draft, "line")), 0);
+	check_read(w, "", 0, 0);
+	add_first_chunk(w, "line", values, sizeof(values));
+	check_read(w, "line", 1, 1);
+	world_end(w);
+}
+
+/* An empty index occupies its place nevertheless. */
+static void nothing_lies_over_an_empty_index(void **state)
+{
+	uint8_t addr[8];
+	struct world *w = world_begin();
+	const uint64_t line = edit_path(w->draft, "line");
+	edit_set_chunks(w->draft, line, 0);
+	assert_int_equal(world_update(w), 0);
+	world_close(w);
+	world_open(w);
+	edit_put(addr, 8, index_in(w, "line").start + 8);
+	edit_write(w->draft, edit_chunk_at(w->draft, edit_path(w->draft, "gzip"), 1, 0), addr, 8);
+	world_must_fail(w, -EIO, true);
+	world_end(w);
+}
+
+/* ---- metadata that is written without a change ---- */
 
 /* Writes the bytes that the file has. */
 static void rewrite(struct world *w, struct byte_range r)
@@ -329,6 +376,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_are_changed_without_datasets),
 		cmocka_unit_test(only_what_was_written_is_read),
+		cmocka_unit_test(the_first_chunk_is_found),
+		cmocka_unit_test(nothing_lies_over_an_empty_index),
 		cmocka_unit_test(equal_metadata_is_not_read),
 		cmocka_unit_test(equal_attributes_are_not_read),
 		cmocka_unit_test(equal_items_are_read),

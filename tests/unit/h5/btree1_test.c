@@ -92,6 +92,8 @@ static int expect_chunk(void *ctx, const struct h5_bt1_chunk *chunk, struct err 
 }
 
 static const struct shape shapes[] = {
+	{1, {0}, {4}},
+	{3, {0, 2, 0}, {4, 1, 1}},
 	{1, {1}, {4}},
 	{1, {2}, {4}},
 	{1, {64}, {4}},
@@ -128,7 +130,7 @@ static void test_size(void **state)
 		uint32_t rank;
 		uint64_t n, nodes;
 	} rows[] = {
-		{1, 0, 0},
+		{1, 0, 1},
 		{1, 1, 1},
 		{1, 64, 1},
 		{1, 65, 3},
@@ -172,6 +174,26 @@ static void test_bytes_of_libhdf5(void **state)
 	assert_memory_equal(ours, native, n);
 	for (size_t i = n; i < sizeof(ours); i++)
 		assert_int_equal(ours[i], 0);
+	free(native);
+}
+
+/* The root after libhdf5 1.10.8 has removed the last chunk. Bytes after its header have no meaning.
+ */
+static void test_empty_root_of_libhdf5(void **state)
+{
+	const struct h5_bt1 t = {.rank = 1, .elem_size = 2};
+	uint8_t ours[2096];
+	size_t n;
+	uint8_t *native = hex_bytes("5452454501000000ffffffffffffffffffffffffffffffff", &n);
+	assert_int_equal(h5_bt1_size(1, 0), sizeof(ours));
+	for (size_t step = 1; step <= sizeof(ours); step += step * 6 + 1) {
+		memset(ours, 1, sizeof(ours));
+		for (size_t at = 0; at < sizeof(ours); at += step)
+			h5_bt1_read(&t, at, ours + at, min_u64(step, sizeof(ours) - at));
+		assert_memory_equal(ours, native, n);
+		for (size_t i = n; i < sizeof(ours); i++)
+			assert_int_equal(ours[i], 0);
+	}
 	free(native);
 }
 
@@ -574,6 +596,7 @@ int main(void)
 		cmocka_unit_test(test_walk_gives_what_was_rendered),
 		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_bytes_of_libhdf5),
+		cmocka_unit_test(test_empty_root_of_libhdf5),
 		cmocka_unit_test(test_nodes_fit_together),
 		cmocka_unit_test(test_any_window),
 		cmocka_unit_test(test_index_without_limit),

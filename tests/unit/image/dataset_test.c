@@ -134,6 +134,30 @@ static void fill_values_may_be_larger_than_a_message(void **state)
 	assert_int_equal(byte, 7);
 }
 
+/* Readers such as jsfive and pyfive require an index. */
+static void datasets_without_chunks_have_an_empty_index(void **state)
+{
+	static const char leaf[] = "TREE\1\0\0\0\377\377\377\377\377\377\377\377"
+				   "\377\377\377\377\377\377\377\377";
+	const struct chunk_list none = {.listed = true};
+	struct small_tree *t = *state;
+	const struct dtype *plain = dtype_opaque(t->a, 4, "", NULL);
+	const struct dtype *text =
+		dtype_vlen_string(t->a, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
+	uint8_t node[24];
+	small_dataset(t, plain, 3, 10, none);
+	small_dataset(t, text, 3, 10, none);
+	small_dataset(t, plain, 3, 10, none)->requested = LAYOUT_CONTIGUOUS;
+	const struct image_dataset *d = render(t);
+	assert_int_equal(d[0].nslots, 0);
+	assert_int_equal(d[0].raw_addr, H5_UNDEF);
+	assert_int_equal(image_read(t->img, NULL, node, sizeof(node), d[0].index_addr, NULL, NULL),
+			 sizeof(node));
+	assert_memory_equal(node, leaf, sizeof(node));
+	assert_true(d[1].chunked && d[1].nslots == 0 && d[1].index_addr == H5_UNDEF);
+	assert_true(!d[2].chunked && d[2].index_addr == H5_UNDEF);
+}
+
 static void errors_of_the_source_are_returned(void **state)
 {
 	static const uint64_t number = 0, decoded = 100;
@@ -215,6 +239,7 @@ int main(void)
 		TEST(datasets_with_filters_are_chunked),
 		TEST(windows_of_nested_types),
 		TEST(fill_values_may_be_larger_than_a_message),
+		TEST(datasets_without_chunks_have_an_empty_index),
 		TEST(errors_of_the_source_are_returned),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

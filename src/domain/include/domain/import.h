@@ -68,6 +68,7 @@ struct import_link {
 	const char *bucket, *key;
 	const char *etag; /* of that object; NULL: not known */
 	bool locate;	  /* no chunk tables are stored: readers find chunks in the file's index */
+	bool verify;	  /* step 2 reads all data to which the domain refers */
 };
 
 /* An import whose caller keeps a journal, so that the bucket needs no record. The caller repeats it
@@ -125,7 +126,8 @@ struct import_options {
 	const struct import_commit *commit;
 	/* A line for the user: what is damaged or left out, advice. May be NULL. */
 	void (*note)(void *ctx, const char *line);
-	/* Bytes of raw data in the file that are stored, and all of them. May be NULL. */
+	/* Bytes of raw data in the file that are stored, and all of them; of a link, those that are
+	 * referred to or verified. May be NULL. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *ctx;
 };

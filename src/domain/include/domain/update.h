@@ -119,7 +119,7 @@ struct update_base;
 struct update_slots {
 	uint64_t n; /* slots */
 	/* Address of the chunk index, a version 1 B-tree that the image has rendered; UINT64_MAX:
-	 * there is none, because the data are contiguous. */
+	 * there is none. An index without chunks is one empty node. */
 	uint64_t index, index_end;
 	uint64_t addr;		   /* of the first slot */
 	uint64_t size, stride;	   /* bytes of a slot; from slot to slot */

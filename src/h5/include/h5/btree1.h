@@ -26,18 +26,19 @@ struct h5_bt1_chunk {
 struct h5_bt1 {
 	uint32_t rank;	    /* without the element-size dimension */
 	uint32_t elem_size; /* bytes; part of the last key */
-	uint64_t n;	    /* chunks in the index, > 0 */
+	uint64_t n;	    /* chunks in the index */
 	uint64_t addr;	    /* file address of the root node */
 	/* The i-th chunk in row-major order of offsets. */
 	void (*chunk)(void *ctx, uint64_t i, struct h5_bt1_chunk *out);
 	/* The key after the last chunk, as libhdf5 writes it: size and mask are 0, and the offset
-	 * is that of the last chunk plus one chunk in every dimension. addr is not used. */
+	 * is that of the last chunk plus one chunk in every dimension. addr is not used. Not called
+	 * if n is 0. */
 	void (*end)(void *ctx, struct h5_bt1_chunk *out);
 	void *ctx;
 };
 
 uint64_t h5_bt1_node_size(uint32_t rank);
-/* Bytes of the whole index; UINT64_MAX on overflow. */
+/* Bytes of the whole index, at least one node; UINT64_MAX on overflow. */
 uint64_t h5_bt1_size(uint32_t rank, uint64_t n);
 /* Renders bytes [offset, offset + n) of the index. offset + n is at most h5_bt1_size(). Takes time
  * for the entries in the range only. */
