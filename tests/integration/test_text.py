@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names and text of HDF5 files that JSON and the service have no form for are kept with all their
+bytes, whichever way a file takes into a bucket and out of it: import, link, export, a mount, copies
+into a mount, and programs that change a domain in place. libhdf5 (h5py, h5dump) is the judge."""
+import json
+import os
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+from h5py import h5d, h5p, h5s, h5t
+
+import filediff
+import hsds_validator
+import imports
+import rwmounts
+from mounts import HSIMAGE, Mount, run
+
+DOMAIN = "home/x.h5"
+
+
+@pytest.fixture
+def bucket(tmp_path):
+    return imports.make_bucket(tmp_path / "bucket")
+
+
+def import_file(bucket, source, *options, check=True):
+    return run(HSIMAGE, "-b", bucket, "import", *options, source, DOMAIN, check=check)
+
+
+def export(bucket, target, domain=DOMAIN):
+    run(HSIMAGE, "-b", bucket, "export", "--force", domain, target, check=True)
+    return target
+
+
+def documents(bucket, storage="db"):
+    return [json.loads(p.read_text()) for p in (bucket / storage).rglob(".*.json")
+            if p.name in (".group.json", ".dataset.json", ".datatype.json")]
+
+
+def assert_sound(bucket, domain=DOMAIN):
+    run(HSIMAGE, "-b", bucket, "check", "--all", domain, check=True)
+    assert hsds_validator.check_domain(os.fspath(bucket), domain, strict=True) == []
+
+
+def headers(path):
+    """What h5dump prints of a file, without the name of the file."""
+    return run("h5dump", "-p", path, check=True).stdout.split("\n", 1)[1]
+
+
+# ---- names in types ----
+
+def latin_types():
+    opaque = h5t.create(h5t.OPAQUE, 3)
+    opaque.set_tag(b"caf\xe9")
+    enum = h5t.enum_create(h5t.STD_I8LE)
+    for name, value in ((b"gr\xfcn", 1), (b"member_0", 2), (b"\xed\xb3\xbc", -1)):
+        enum.enum_insert(name, value)
+    compound = h5t.create(h5t.COMPOUND, 16)
+    compound.insert(b"id", 0, h5t.STD_I32LE)
+    compound.insert(b"T (\xb0C)", 4, h5t.IEEE_F64LE)
+    compound.insert(b"farbe", 12, enum)
+    compound.insert(b"gr\xf6\xdfe", 13, opaque)
+    nested = h5t.create(h5t.COMPOUND, 40)
+    nested.insert(b"\xff\xfe", 0, compound)
+    nested.insert(b"\xc3\xa9", 16, h5t.array_create(enum, (3,)))
+    nested.insert(b"\xe9", 24, h5t.vlen_create(enum))
+    return {"opaque": opaque, "enum": enum, "compound": compound, "nested": nested}
+
+
+def write_latin(path, more=()):
+    with h5py.File(path, "w") as f:
+        add_latin(f, more)
+        f["plain"] = np.arange(5)
+
+
+def add_latin(f, more=()):
+    for name, tid in latin_types().items():
+        plist = h5p.create(h5p.DATASET_CREATE)
+        plist.set_chunk((2,))
+        data = np.random.default_rng(1).integers(0, 256, 3 * tid.get_size(), "u1")
+        did = h5d.create(f.id, name.encode(), tid, h5s.create_simple((3,)), plist)
+        attr = h5py.h5a.create(did, b"a", tid, h5s.create_simple((3,)))
+        if name != "nested":
+            did.write(h5s.ALL, h5s.ALL, data, tid)
+            attr.write(data, tid)
+        tid.copy().commit(f.id, f"t {name}".encode(), lcpl=h5p.create(h5p.LINK_CREATE))
+    for name in more:
+        f[name] = 1
+
+
+def assert_latin(path):
+    with h5py.File(path, "r") as f:
+        for name, tid in latin_types().items():
+            for where in (name, f"t {name}"):
+                found = h5py.h5o.open(f.id, where.encode())
+                found = found if isinstance(found, h5t.TypeID) else found.get_type()
+                assert found.equal(tid)
+            assert h5py.h5a.open(f[name].id, b"a").get_type().equal(tid)
+        compound = f["compound"].id.get_type()
+        assert [compound.get_member_name(i) for i in range(4)] == [b"id", b"T (\xb0C)", b"farbe",
+                                                                   b"gr\xf6\xdfe"]
+        assert f["enum"].id.get_type().get_member_name(0) == b"gr\xfcn"
+        assert f["opaque"].id.get_type().get_tag() == b"caf\xe9"
+
+
+def assert_same(source, path):
+    assert_latin(path)
+    assert filediff.differences(source, path) == []
+    assert run("h5dump", path).stdout.split("\n", 1)[1] == \
+        run("h5dump", source).stdout.split("\n", 1)[1]
+
+
+def test_names_in_types_are_imported(tmp_path, bucket):
+    source = tmp_path / "source.h5"
+    write_latin(source)
+    run(HSIMAGE, "check", "--all", source, check=True)
+    assert import_file(bucket, source).stderr == ""
+    assert_sound(bucket)
+    assert_same(source, export(bucket, tmp_path / "out.h5"))
+    with Mount(bucket, tmp_path) as mount:
+        assert_same(source, mount.file(DOMAIN))
+    # The service sees ASCII text only.
+    found = {json.dumps(d["type"]["mapping"]) for d in documents(bucket) if "mapping" in
+             d.get("type", {})}
+    assert found == {'{"member_0_1": 1, "member_0": 2, "member_2": -1}'}
+
+
+def test_names_in_types_are_linked(tmp_path, bucket):
+    source = tmp_path / "source.h5"
+    write_latin(source)
+    (bucket / "raw").mkdir()
+    shutil.copy(source, bucket / "raw/x.h5")
+    run(HSIMAGE, "-b", bucket, "link", "raw/x.h5", DOMAIN, check=True)
+    run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN, check=True)
+    assert_same(source, export(bucket, tmp_path / "out.h5"))
+
+
+def test_names_in_types_are_copied_and_changed(tmp_path, bucket):
+    """A copy into a mount, and a session that adds objects of such types and writes to one."""
+    source = tmp_path / "source.h5"
+    write_latin(source)
+    with rwmounts.RwMount(bucket, tmp_path) as mount:
+        shutil.copy(source, mount.file(DOMAIN))
+        mount.released()
+        assert rwmounts.is_domain(mount.file(DOMAIN))
+        with h5py.File(mount.file("home/new.h5"), "w") as f:
+            f["first"] = 1
+        mount.released()
+        for path, change in ((DOMAIN, ()), ("home/new.h5", ("more",))):
+            with h5py.File(mount.file(path), "r+") as f:
+                if change:
+                    add_latin(f, change)
+                else:
+                    tid = f["enum"].id.get_type()
+                    f["enum"].id.write(h5s.ALL, h5s.ALL, np.array([1, 2, -1], "i1"), tid)
+                    h5py.h5a.delete(f["enum"].id, b"a")
+                    h5py.h5a.create(f["enum"].id, b"a", tid, h5s.create_simple((3,)))
+                    f["plain"][2] = 7
+            mount.released()
+            assert mount.left() == 0
+            assert rwmounts.attribute(mount.file(path), "user.hsds.kept") is None
+            assert_latin(mount.file(path))
+    for path in (DOMAIN, "home/new.h5"):
+        assert_sound(bucket, path)
+        with Mount(bucket, tmp_path) as mount:
+            assert_latin(mount.file(path))
+    with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
+        assert f["plain"][2] == 7
+        assert f["enum"].id.get_type().equal(latin_types()["enum"])
