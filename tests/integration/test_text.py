@@ -169,3 +169,107 @@ def test_names_in_types_are_copied_and_changed(tmp_path, bucket):
     with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
         assert f["plain"][2] == 7
         assert f["enum"].id.get_type().equal(latin_types()["enum"])
+
+
+# ---- the order of links ----
+
+NAMES = ["b", "a", "Z", "caf\u00e9", "0", "aa", "ab-", "a b", "\u00fc"]
+
+
+def write_untracked(path, libver):
+    """Groups that do not track the order: few links and many, in the header and in dense storage
+    ("latest"), or in symbol tables ("earliest"). In any form, libhdf5 lists them by name."""
+    with h5py.File(path, "w", libver=libver) as f:
+        for name in NAMES:
+            f[name] = 1
+        many = f.create_group("many")
+        for i in np.random.default_rng(1).permutation(40):
+            many[f"n{i}"] = h5py.SoftLink("/a")
+        raw = many.create_group("raw")
+        for name in b"\xe9", b"e", b"\x80", b"\xc3\xa9":
+            raw.id.links.create_soft(name, b"/a")
+
+
+def names(path):
+    found = {}
+    with h5py.File(path, "r") as f:
+        for where in "/", "many", "many/raw":
+            found[where] = list(f[where].id)
+    return found
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_links_without_an_order(tmp_path, bucket, libver):
+    """The rendered groups track the order, so that h5py lists them by it."""
+    source = tmp_path / "source.h5"
+    write_untracked(source, libver)
+    expected = names(source)
+    assert expected["/"] == sorted(n.encode() for n in [*NAMES, "many"])
+    import_file(bucket, source)
+    assert_sound(bucket)
+    assert names(export(bucket, tmp_path / "out.h5")) == expected
+    with rwmounts.RwMount(bucket, tmp_path) as mount:
+        assert names(mount.file(DOMAIN)) == expected
+        shutil.copy(source, mount.file("home/copy.h5"))
+        mount.released()
+        assert names(mount.file("home/copy.h5")) == expected
+        with h5py.File(mount.file(DOMAIN), "r+") as f:
+            plist = f["many"].id.get_create_plist()
+            assert plist.get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+            f["5"] = 1
+            f["1"] = 1
+            f["many/0"] = h5py.SoftLink("/a")
+            new = f.create_group("new")         # without tracking, as in the source
+            for name in "d", "c":
+                new[name] = 1
+            f.flush()
+            new["b"] = 1
+        mount.released()
+    expected["/"] += [b"5", b"1", b"new"]
+    expected["many"].append(b"0")
+    with rwmounts.RwMount(bucket, tmp_path) as mount:
+        assert names(mount.file(DOMAIN)) == expected
+        with h5py.File(mount.file(DOMAIN), "r+") as f:
+            f["new/a"] = 1
+        mount.released()
+    with Mount(bucket, tmp_path) as mount, h5py.File(mount.file(DOMAIN), "r") as f:
+        assert list(f["new"].id)[-1] == b"a"
+        assert sorted(f["new"].id) == [b"a", b"b", b"c", b"d"]
+    assert_sound(bucket)
+
+
+def write_untracked_netcdf(path, title):
+    """As programs without libnetcdf write it."""
+    with h5py.File(path, "w") as f:
+        f.create_dataset("x", data=np.arange(4.)).make_scale("x")
+        for name in "v", "u":
+            f.create_dataset(name, data=np.arange(4)).dims[0].attach_scale(f["x"])
+            f[name].attrs["units"] = np.bytes_("m")
+        f.attrs["title"] = np.bytes_(title)
+
+
+def test_netcdf_writes_to_files_without_an_order(tmp_path, bucket):
+    """libnetcdf opens a file for writing only if its groups track the order of creation, so these
+    programs fail on a disk."""
+    source, side = tmp_path / "source.h5", tmp_path / "side.nc"
+    write_untracked_netcdf(source, "source")
+    run("ncks", "-h", "-v", "u", source, side, check=True)
+    run("ncrename", "-h", "-v", "u,w", side, check=True)
+    commands = (("ncatted", "-h", "-a", "units,v,o,c,kilometres", "x.nc"),
+                ("ncks", "-h", "-A", side, "x.nc"))
+    shutil.copy(source, tmp_path / "x.nc")
+    before = (tmp_path / "x.nc").read_bytes()
+    for command in commands:
+        assert run(*command, cwd=tmp_path).returncode != 0
+    assert (tmp_path / "x.nc").read_bytes() == before
+    with rwmounts.RwMount(bucket, tmp_path) as mount:
+        shutil.copy(source, mount.file("home/x.nc"))
+        for command in commands:
+            run(*command, cwd=mount.file("home"), check=True)
+            mount.released()
+    with Mount(bucket, tmp_path) as mount:
+        text = run("ncdump", "-h", mount.file("home/x.nc"), check=True).stdout
+        with h5py.File(mount.file("home/x.nc")) as f:
+            assert sorted(f) == ["u", "v", "w", "x"]
+            assert f["v"].attrs["units"] == b"kilometres"
+    assert "v(x)" in text and "w(x)" in text and 'v:units = "kilometres"' in text
