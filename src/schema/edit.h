@@ -2,7 +2,8 @@
 /*
  * Changes the document of an object that exists: schema_ops.edit_object(). edit.c reads the
  * document and changes its own members, edit_parts.c changes its links and attributes, and
- * edit_check.c compares the new document with what it should be. Both of them use edit_same.c.
+ * edit_extras.c its member "hsmount". edit_check.c compares the new document with what it should
+ * be. edit_parts.c and edit_check.c use edit_same.c.
  *
  * Both documents are parsed with numbers of their own: each id that one of them names has a number,
  * in the order in which they are found. So links to objects that the domain does not have are
@@ -85,6 +86,12 @@ struct edit_parts {
 int edit_parts_plan(struct edit *e, bool links, struct edit_parts *p);
 /* Adds the replacements to e->splice. */
 int edit_parts_write(struct edit *e, struct edit_parts *p);
+/* ---- edit_extras.c ---- */
+
+/* Adds the replacements in the member "hsmount" to e->splice. -EIO: it has an unusual form;
+ * -EOPNOTSUPP: a domain cannot hold the comment. */
+int edit_extras(struct edit *e);
+
 /* ---- edit_same.c ---- */
 
 /* The name of the i-th link or attribute. */

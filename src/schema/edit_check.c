@@ -12,6 +12,8 @@
 
 #include <data/tree_diff.h>
 
+#include "extras.h"
+
 /* ---- parts ---- */
 
 /* Whether a part that was not changed has the same content in both documents. References can be
@@ -197,10 +199,29 @@ static int check_shape(struct edit *e, const struct edit_document *now)
 		       : err_set(e->err, -EIO, "shape: the document has no shape of chunks");
 }
 
+/* The members of "hsmount" that stay, and the comment. */
+static int check_extras(struct edit *e, const struct edit_document *now)
+{
+	static const char *const changed[] = {SCHEMA_EXTRA_COMMENT};
+	auto_json json_t *none = json_object();
+	json_t *a = json_object_get(e->old.json, SCHEMA_EXTRAS);
+	json_t *b = json_object_get(now->json, SCHEMA_EXTRAS);
+	bool same;
+	if (!none)
+		return edit_out_of_memory(e);
+	const int rc = same_json(e, json_is_object(a) ? a : none, json_is_object(b) ? b : none,
+				 changed, 1, &same);
+	if (rc)
+		return rc;
+	return same && edit_same_text(now->o.comment, e->after->comment)
+		       ? 0
+		       : differs(e, SCHEMA_EXTRAS);
+}
+
 int edit_check(struct edit *e, const struct edit_parts *attributes, const struct edit_parts *links,
 	       const struct edit_document *now)
 {
-	const char *without[4] = {"lastModified"};
+	const char *without[5] = {"lastModified"};
 	size_t n = 1;
 	bool same;
 	int rc = 0;
@@ -217,6 +238,10 @@ int edit_check(struct edit *e, const struct edit_parts *attributes, const struct
 	if (!rc && e->want->change->shape) {
 		without[n++] = "shape";
 		rc = check_shape(e, now);
+	}
+	if (!rc && e->want->change->comment) {
+		without[n++] = SCHEMA_EXTRAS;
+		rc = check_extras(e, now);
 	}
 	if (!rc)
 		rc = same_json(e, e->old.json, now->json, without, n, &same);

@@ -15,6 +15,8 @@
 #include <base/utf8.h>
 #include <data/number.h>
 
+#include "extras.h"
+
 enum { CARRIER_ARENA = 64 << 20 /* memory for the carriers of one document, bytes */ };
 
 /* When a link or attribute was created. */
@@ -188,6 +190,7 @@ static int put_object(struct schema_emit *e, const struct object *o)
 	int rc = put_kind(e, o);
 	if (!rc)
 		rc = put_attributes(e, o);
+	schema_extras_emit(w, o);
 	write_close(w, '}');
 	return rc;
 }

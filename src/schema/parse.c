@@ -106,19 +106,27 @@ static bool unescape(char *text)
 int schema_ctx_bytes(struct schema_ctx *ctx, const json_t *string, const char **out,
 		     struct err *err)
 {
-	bool utf8;
+	enum { SURROGATE = 3 /* bytes that stand for one */ };
+	struct schema_text text;
+	*out = NULL;
 	if (!json_is_string(string))
 		return err_set(err, -EIO, "not a text");
-	int rc = schema_ctx_name(ctx, json_string_value(string), json_string_length(string), out,
-				 &utf8, err);
-	if (rc || utf8)
+	int rc = schema_ctx_text(ctx, string, &text, err);
+	if (rc)
 		return rc;
-	char *text = arena_strndup(ctx->arena, *out, strlen(*out));
-	if (!text)
+	if (text.literal || text.has_nul)
+		return err_set(err, -EIO, "it %s", text.literal ? "is a number" : "contains a NUL");
+	if (text.n > SURROGATE * SCHEMA_NAME_MAX)
+		return err_set(err, -EIO, "%zu bytes, the limit is %d", text.n, SCHEMA_NAME_MAX);
+	char *copy = arena_strndup(ctx->arena, text.s, text.n);
+	if (!copy)
 		return err_errno(err, -ENOMEM, "text");
-	if (!unescape(text))
+	if (!text.utf8 && !unescape(copy))
 		return err_set(err, -EIO, "it contains a lone surrogate that stands for no byte");
-	*out = text;
+	if (strlen(copy) > SCHEMA_NAME_MAX)
+		return err_set(err, -EIO, "%zu bytes, the limit is %d", strlen(copy),
+			       SCHEMA_NAME_MAX);
+	*out = copy;
 	return 0;
 }
 

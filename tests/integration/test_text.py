@@ -5,6 +5,7 @@ into a mount, and programs that change a domain in place. libhdf5 (h5py, h5dump)
 import json
 import os
 import shutil
+import sys
 
 import h5py
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 
 import filediff
+import h5raw
 import hsds_validator
 import imports
 import rwmounts
@@ -273,3 +275,167 @@ def test_netcdf_writes_to_files_without_an_order(tmp_path, bucket):
             assert sorted(f) == ["u", "v", "w", "x"]
             assert f["v"].attrs["units"] == b"kilometres"
     assert "v(x)" in text and "w(x)" in text and 'v:units = "kilometres"' in text
+
+
+# ---- comments ----
+
+COMMENTS = {"/": b"caf\xe9", "group": b"a comment\nof \"two\" lines\\", "data": "\u00e9".encode(),
+            "small": b"\xed\xb3\xbc", "type": b"x" * 65000, "dense": b"\x01\x7f\x80"}
+
+
+def set_comment(f, path, comment):
+    h5py.h5o.set_comment(f[path].id, comment)
+
+
+def write_comments(path, libver):
+    with h5py.File(path, "w", libver=libver) as f:
+        f.create_group("group")
+        f.create_dataset("data", data=np.arange(100), chunks=(10,), compression="gzip")
+        f["small"] = 1
+        f["type"] = np.dtype("i4")
+        f["none"] = 2
+        dense = f.create_group("dense", track_order=True)
+        for i in range(70):
+            dense[f"n{i}"] = h5py.SoftLink("/data")
+            if i < 12:
+                dense.attrs[f"a{i}"] = i
+        for where, comment in COMMENTS.items():
+            set_comment(f, where, comment)
+
+
+def comments(path):
+    with h5py.File(path, "r") as f:
+        found = {where: h5raw.comment(f[where].id) for where in (*COMMENTS, "none")}
+    return {where: comment for where, comment in found.items() if comment}
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_comments_are_imported(tmp_path, bucket, libver):
+    source = tmp_path / "source.h5"
+    write_comments(source, libver)
+    assert comments(source) == COMMENTS
+    run(HSIMAGE, "check", "--all", source, check=True)
+    assert import_file(bucket, source).stderr == ""
+    assert_sound(bucket)
+    out = export(bucket, tmp_path / "out.h5")
+    assert comments(out) == COMMENTS
+    assert filediff.differences(source, out) == []
+    assert "caf" in headers(out) and headers(source).count("COMMENT") == headers(out).count(
+        "COMMENT")
+    (bucket / "raw").mkdir()
+    shutil.copy(source, bucket / "raw/x.h5")
+    run(HSIMAGE, "-b", bucket, "link", "raw/x.h5", "home/link.h5", check=True)
+    assert comments(export(bucket, tmp_path / "link.h5", "home/link.h5")) == COMMENTS
+    with rwmounts.RwMount(bucket, tmp_path) as mount:
+        assert comments(mount.file(DOMAIN)) == COMMENTS
+        shutil.copy(source, mount.file("home/copy.h5"))
+        mount.released()
+        assert rwmounts.is_domain(mount.file("home/copy.h5"))
+        assert comments(mount.file("home/copy.h5")) == COMMENTS
+
+
+@pytest.mark.parametrize("libver", [None, "latest"])
+def test_comments_are_changed_in_place(tmp_path, bucket, libver):
+    """Set, changed and removed, alone and together with other changes. The documents of other
+    objects stay."""
+    source = tmp_path / "source.h5"
+    write_comments(source, None)
+    import_file(bucket, source)
+    changes = {"/": b"", "group": b"gr\xfcn", "small": b"caf\xe9" * 100, "data": b"data",
+               "type": b"t", "none": b"none"}
+    expected = {**COMMENTS, **changes}
+    del expected["/"]
+    before = {p: p.read_bytes() for p in (bucket / "db").rglob(".*.json")}
+    # Another member of "hsmount" stays.
+    (path,) = (p for p in before if p.name == ".group.json" and b'"dense"' in before[p])
+    text = before[path].replace(b'"hsmount": {', b'"hsmount": {"other": [1e2], ')
+    path.write_bytes(text)
+    before[path] = text
+    with rwmounts.RwMount(bucket, tmp_path) as mount:
+        requests = mount.requests()["put"]
+        for i, (where, comment) in enumerate(changes.items()):
+            with h5py.File(mount.file(DOMAIN), "r+", libver=libver) as f:
+                set_comment(f, where, comment)
+                if i % 2:
+                    f[where].attrs["x"] = i
+            mount.released()
+            assert mount.left() == 0
+        assert mount.requests()["put"] - requests == len(changes)
+        with h5py.File(mount.file(DOMAIN), "r+") as f:
+            f["new"] = 3
+            set_comment(f, "new", b"new\xff")
+        mount.released()
+        assert comments(mount.file(DOMAIN)) == expected
+        mount.released()
+    root = path.read_bytes()
+    assert b'"hsmount": {"other": [1e2]}' in root
+    same = [p for p in before if p.read_bytes() == before[p]]
+    dense = [p for p in same if b"\\u0001\\u007f\\udc80" in before[p]]
+    assert len(dense) == 1, "the document of the only object that nobody has changed"
+    with Mount(bucket, tmp_path) as mount:
+        assert comments(mount.file(DOMAIN)) == expected
+        with h5py.File(mount.file(DOMAIN)) as f:
+            assert h5raw.comment(f["new"].id) == b"new\xff"
+            assert f["group"].attrs["x"] == 1
+    run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN, check=True)
+    assert comments(export(bucket, tmp_path / "out.h5")) == expected
+
+
+def test_comments_that_are_too_long(tmp_path, bucket):
+    """An object header has room for 65,535 bytes, a domain for 65,000."""
+    source = tmp_path / "source.h5"
+    with h5py.File(source, "w") as f:
+        f["x"] = 1
+        f["y"] = 2
+        set_comment(f, "x", b"x" * 65001)
+        set_comment(f, "y", b"y" * 65000)
+    done = import_file(bucket, source, check=False)
+    assert done.returncode == 1
+    assert "/x, comment: a comment of more than 65,000 bytes" in done.stderr
+    assert sorted(os.listdir(bucket / "home")) == [".domain.json"], "nothing is left"
+    done = import_file(bucket, source, "--skip-unsupported")
+    assert "/x, comment: a comment of more than 65,000 bytes" in done.stderr
+    with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
+        assert h5raw.comment(f["x"].id) == b""
+        assert h5raw.comment(f["y"].id) == b"y" * 65000
+    with rwmounts.RwMount(bucket, tmp_path) as mount:
+        shutil.copy(source, mount.file("home/copy.h5"))
+        mount.released()
+        kept = rwmounts.attribute(mount.file("home/copy.h5"), "user.hsds.kept")
+        assert "a comment of more than 65,000 bytes" in kept
+        # In a process of its own, because h5py cannot close a file whose close has failed.
+        program = f"""import h5py, os
+f = h5py.File({mount.file(DOMAIN)!r}, "r+")
+h5py.h5o.set_comment(f["y"].id, b"z" * 65001)
+try:
+    f.close()
+except RuntimeError as e:
+    os._exit("errno = 95" in str(e))"""
+        assert run(sys.executable, "-c", program).returncode == 1
+        mount.released()
+        assert mount.left() == 1
+        assert "/y, comment: a domain cannot hold it: a comment of more than" in mount.log()
+
+
+def test_damaged_comments(tmp_path, bucket):
+    """Without its NUL, a comment is left out, and told."""
+    source = tmp_path / "source.h5"
+    with h5py.File(source, "w", libver="earliest") as f:
+        f["x"] = 1
+        set_comment(f, "x", b"1234567")
+    data = source.read_bytes()
+    assert data.count(b"1234567\0") == 1
+    source.write_bytes(data.replace(b"1234567\0", b"12345678"))
+    done = import_file(bucket, source, check=False)
+    assert done.returncode == 1 and "/x: the comment is left out" in done.stderr
+    done = import_file(bucket, source, "--skip-unsupported")
+    assert "/x: the comment is left out" in done.stderr
+    with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
+        assert f["x"][()] == 1
+    # In a document, too.
+    (path,) = (bucket / "db").rglob(".dataset.json")
+    path.write_text(path.read_text().rstrip("}") + '}, "hsmount": {"comment": "\\ud800"}}')
+    done = run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN)
+    assert "hsmount.comment" in done.stdout
+    with Mount(bucket, tmp_path) as mount, h5py.File(mount.file(DOMAIN)) as f:
+        assert f["x"][()] == 1

@@ -357,6 +357,7 @@ def groups(f):
     f["x" * 3000] = h5py.SoftLink("long name")
     h5l.LinkProxy.create_soft(f.id.links, b"lone \xe9", b"bytes \xff")
     f["g8"].id.set_comment(b".", b"a comment")
+    h5py.h5o.set_comment(f.id, b"caf\xe9\n\"\\" + b"x" * 300)
     deep = f
     for i in range(50):
         deep = deep.create_group("d")

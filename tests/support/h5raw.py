@@ -29,6 +29,8 @@ _lib = loaded_library()
 _hid = ctypes.c_int64
 _lib.H5Dread.argtypes = [_hid, _hid, _hid, _hid, _hid, ctypes.c_void_p]
 _lib.H5Aread.argtypes = [_hid, _hid, ctypes.c_void_p]
+_lib.H5Oget_comment.argtypes = [_hid, ctypes.c_char_p, ctypes.c_size_t]
+_lib.H5Oget_comment.restype = ctypes.c_ssize_t
 
 PADS = {h5t.STR_NULLTERM: "nullterm", h5t.STR_NULLPAD: "nullpad", h5t.STR_SPACEPAD: "spacepad"}
 
@@ -36,6 +38,16 @@ PADS = {h5t.STR_NULLTERM: "nullterm", h5t.STR_NULLPAD: "nullpad", h5t.STR_SPACEP
 def text(name):
     """Names in a type may have any bytes."""
     return name.decode("utf-8", "surrogateescape")
+
+
+def comment(handle):
+    """The comment of an object; b"" if it has none. h5py.h5o.get_comment() returns other bytes."""
+    size = _lib.H5Oget_comment(handle.id, None, 0)
+    if size < 0:
+        raise RuntimeError("H5Oget_comment")
+    buffer = ctypes.create_string_buffer(size + 1)
+    _lib.H5Oget_comment(handle.id, buffer, size + 1)
+    return buffer.value
 
 
 def type_of(tid):

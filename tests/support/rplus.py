@@ -83,6 +83,7 @@ class Changes:
     def __init__(self, f, seed, references=False, is_newer=False):
         self.references, self.is_newer = references, is_newer
         self.f, self.random = f, np.random.default_rng(seed)
+        self.comments = np.random.default_rng(seed + 1)
         self.seed, self.count, self.removed, self.written = seed, 0, set(), {}
 
     def pick(self, items):
@@ -334,6 +335,14 @@ class Changes:
         if self.is_newer:
             owner.attrs["large"] = self.values("<f8", (size,))
 
+    def set_comment(self):
+        """Sets, changes or removes the comment of an object. Random numbers of its own leave the
+        sequence of the other operations as it is."""
+        owners = ["/"] + objects(self.f, GROUP, DATASET)
+        owner = self.f[owners[int(self.comments.integers(len(owners)))]]
+        texts = b"", b"a comment", b"caf\xe9", "\u00e9".encode() * 200
+        h5py.h5o.set_comment(owner.id, texts[int(self.comments.integers(len(texts)))])
+
     # ---- scales ----
 
     def attach_scale(self):
@@ -357,6 +366,8 @@ class Changes:
         operations = self.ALWAYS + (self.REFERENCES if self.references else self.REMOVALS)
         for _ in range(count):
             operations[self.number(0, len(operations))](self)
+            if self.comments.integers(8) == 0:
+                self.set_comment()
 
 
 def change(path, seed, count, libver=None, references=False):
