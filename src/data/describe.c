@@ -19,7 +19,9 @@ static void describe_compound(struct str *out, const struct dtype *t)
 	enum { SHOWN = 16 };
 	str_add(out, "compound{");
 	for (uint32_t i = 0; i < t->compound.n && i < SHOWN; i++) {
-		str_addf(out, "%s%s: ", i ? ", " : "", t->compound.members[i].name);
+		str_add(out, i ? ", " : "");
+		str_add_printable(out, t->compound.members[i].name);
+		str_add(out, ": ");
 		describe_type(out, t->compound.members[i].type);
 	}
 	if (t->compound.n > SHOWN)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in a datatype: members of compounds and symbols of enumerations. */
+/*
+ * Names in a datatype: members of compounds and symbols of enumerations. HDF5 gives them no
+ * character set, so they may have any bytes but NUL.
+ */
 #include "dtype.h"
 
 #include <errno.h>
 #include <string.h>
-
-#include <base/utf8.h>
 
 static int compare(const void *a, const void *b)
 {
@@ -17,9 +18,6 @@ int dtype_check_names(const char **names, uint32_t n, struct err *err)
 	for (uint32_t i = 0; i < n; i++) {
 		if (!names[i] || !names[i][0])
 			return err_set(err, -EINVAL, "member %u has no name", i);
-		if (!utf8_valid(names[i], strlen(names[i])))
-			return err_set(err, -EINVAL, "the name of member %u is not valid UTF-8: %s",
-				       i, names[i]);
 	}
 	/* A hostile document may have 65,535 names: comparing all pairs would take too long. */
 	qsort(names, n, sizeof(*names), compare);

@@ -413,6 +413,7 @@ static int compare_object(struct change *c, struct object_change *out)
 	p.ordered = before->attrs_ordered && after->attrs_ordered;
 	if (tree_object(c->before, out->before)->unread)
 		return unpaired(c, out->after, "its content in the old tree is not known");
+	out->comment = !texts_equal(before->comment, after->comment);
 	int rc = compare_content(c, before, after, out);
 	if (!rc)
 		rc = compare_parts(c, &p, &out->nattrs, &out->attrs, &out->reordered);
@@ -428,7 +429,8 @@ static int compare_object(struct change *c, struct object_change *out)
 
 static bool is_change(const struct object_change *o)
 {
-	return o->shape || o->user_block || o->reordered || o->nattrs > 0 || o->nlinks > 0;
+	return o->shape || o->comment || o->user_block || o->reordered || o->nattrs > 0 ||
+	       o->nlinks > 0;
 }
 
 /* Objects of the new tree. */

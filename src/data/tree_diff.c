@@ -489,6 +489,18 @@ static int compare_time(struct diff *d, uint32_t number, const char *what, int64
 	return report(d, number, &text);
 }
 
+static int compare_comment(struct diff *d, uint32_t number, const char *a, const char *b)
+{
+	struct str text = {0};
+	if (a && b && strcmp(a, b) == 0)
+		return 0;
+	if (a && b)
+		str_add(&text, "comment: is another one");
+	else if (a || b)
+		str_addf(&text, "comment: is %s", a ? "missing" : "additional");
+	return a || b ? report(d, number, &text) : 0;
+}
+
 static int compare_contents(struct diff *d, uint32_t number)
 {
 	static const char *const kinds[] = {"group", "dataset", "committed datatype"};
@@ -505,6 +517,8 @@ static int compare_contents(struct diff *d, uint32_t number)
 		rc = compare_type(d, number, "", a->datatype, b->datatype);
 	if (!rc)
 		rc = compare_attributes(d, number, a, b);
+	if (!rc)
+		rc = compare_comment(d, number, a->comment, b->comment);
 	if (!rc)
 		rc = compare_time(d, number, "creation", a->created_ns, b->created_ns);
 	return rc ? rc : compare_time(d, number, "modification", a->modified_ns, b->modified_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decides whether a file can be stored. Damage always ends the import. What a domain cannot hold
- * ends it, too, or is left out if the user says so: an attribute, a link, or an object with all
- * links to it.
+ * ends it, too, or is left out if the user says so: an attribute, a link, a comment, or an object
+ * with all links to it.
  *
  * Two sources name what cannot be held: the reader (a structure without a decoder; it has marked
  * the object as broken), and the schema's table of rules.
@@ -19,6 +19,7 @@ enum { LISTED = 20 /* lines about one kind of problem if the import ends */ };
 struct refused {
 	uint32_t object;
 	const char *attribute, *link;
+	bool comment;
 };
 
 struct check {
@@ -36,7 +37,7 @@ static void line(struct check *c, const char *path, const char *part, const char
 {
 	if (c->lines++ < c->listed)
 		import_note(c->im, "%s%s%s%s%s: %s", *path ? path : "the file", part ? ", " : "",
-			    part ? part : "", part ? " " : "", name ? name : "", why);
+			    part ? part : "", name ? " " : "", name ? name : "", why);
 }
 
 static void report_rest(const struct check *c)
@@ -86,10 +87,11 @@ static int add(void *ctx, const struct schema_refusal *r)
 		c->v = v;
 		c->cap = cap;
 	}
-	c->v[c->n++] = (struct refused){r->object, r->attribute, r->link};
+	c->v[c->n++] = (struct refused){r->object, r->attribute, r->link, r->comment};
 	line(c, import_path(c->im, r->object),
 	     r->attribute ? "attribute"
 	     : r->link	  ? "link"
+	     : r->comment ? "comment"
 			  : NULL,
 	     r->attribute ? r->attribute : r->link, r->why);
 	return 0;
@@ -133,6 +135,9 @@ static void drop_parts(struct check *c, size_t first, size_t n)
 			o->attrs[kept++] = o->attrs[i];
 	}
 	o->nattrs = kept;
+	for (size_t i = first; i < first + n; i++)
+		if (c->v[i].comment)
+			o->comment = NULL;
 	if (o->kind != OBJECT_GROUP)
 		return;
 	kept = 0;
@@ -140,6 +145,11 @@ static void drop_parts(struct check *c, size_t first, size_t n)
 		if (!is_refused(c, first, n, true, o->group.links[i].name))
 			o->group.links[kept++] = o->group.links[i];
 	o->group.nlinks = kept;
+}
+
+static bool is_whole(const struct refused *r)
+{
+	return !r->attribute && !r->link && !r->comment;
 }
 
 static int compare(const void *a, const void *b)
@@ -157,7 +167,7 @@ static int drop(struct check *c)
 		const uint32_t number = c->v[first].object;
 		bool whole = false;
 		for (end = first; end < c->n && c->v[end].object == number; end++)
-			whole = whole || (!c->v[end].attribute && !c->v[end].link);
+			whole = whole || is_whole(&c->v[end]);
 		if (whole && number == 0)
 			return err_set(c->err, -EOPNOTSUPP, "%s: the root group cannot be stored",
 				       c->im->opt->file.name);

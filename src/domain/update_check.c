@@ -57,6 +57,8 @@ static bool is_new(const struct check *c, const struct schema_refusal *r)
 		return is_new_attribute(c, r);
 	if (r->link)
 		return is_new_link(c, r);
+	if (r->comment)
+		return c->changes[r->object] && c->changes[r->object]->comment;
 	return !r->is_fixed && c->changes[r->object];
 }
 
@@ -70,6 +72,7 @@ static int refuse(void *ctx, const struct schema_refusal *r)
 		       c->u->now->paths[r->object],
 		       r->attribute ? ", attribute "
 		       : r->link    ? ", link "
+		       : r->comment ? ", comment"
 				    : "",
 		       part ? part : "", r->why);
 }

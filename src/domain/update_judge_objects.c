@@ -39,8 +39,8 @@ static bool same_change(const struct update *u, const struct object_change *a,
 			const struct update *whole, const struct object_change *b)
 {
 	return address(u->now, a->after) == address(whole->now, b->after) && a->shape == b->shape &&
-	       a->user_block == b->user_block && a->reordered == b->reordered &&
-	       a->nattrs == b->nattrs && a->nlinks == b->nlinks &&
+	       a->comment == b->comment && a->user_block == b->user_block &&
+	       a->reordered == b->reordered && a->nattrs == b->nattrs && a->nlinks == b->nlinks &&
 	       same_parts(a->attrs, b->attrs, a->nattrs) &&
 	       same_parts(a->links, b->links, a->nlinks);
 }

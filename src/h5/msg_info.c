@@ -223,6 +223,11 @@ int h5_mtime_old_decode(struct cursor *c, uint32_t *seconds, struct err *err)
 	return 0;
 }
 
+void h5_comment_encode(struct emit *e, const char *comment)
+{
+	emit_bytes(e, comment, strlen(comment) + 1);
+}
+
 int h5_comment_decode(struct cursor *c, struct arena *a, const char **comment, struct err *err)
 {
 	size_t n = 0;

@@ -96,13 +96,27 @@ static int read_dataset(struct h5file *f, const struct header *h, struct err *er
 	return rc ? rc : add_dataset(f, h->number, info, err);
 }
 
-static void note_comment(struct h5file *f, const struct header *h)
+/* A comment that cannot be read is left out: the object does not depend on it. No version of
+ * libhdf5 shares these messages. */
+static int read_comment(struct h5file *f, const struct header *h, struct object *o)
 {
+	const struct h5_msg *m = h5_ohdr_find(&h->h, H5_MSG_COMMENT);
 	struct err why = ERR_INIT;
-	if (!h5_ohdr_find(&h->h, H5_MSG_COMMENT))
-		return;
-	err_set(&why, -EOPNOTSUPP, "the comment is left out");
-	h5file_note(f, H5FILE_WARNING, h->number, &why);
+	if (!m)
+		return 0;
+	struct cursor body = cursor_of(m->body, m->len);
+	int rc = m->flags & H5_MSG_SHARED
+			 ? err_set(&why, -EOPNOTSUPP, "comment: a shared message")
+			 : h5_comment_decode(&body, tree_arena(f->tree), &o->comment, &why);
+	if (rc == -ENOMEM)
+		return rc;
+	if (!rc && !o->comment[0])
+		o->comment = NULL;
+	if (!rc)
+		return 0;
+	err_wrap(&why, rc, "the comment is left out");
+	h5file_note(f, H5FILE_UNSUPPORTED, h->number, &why);
+	return 0;
 }
 
 static int read_object(struct h5file *f, struct header *h, struct err *err)
@@ -123,9 +137,10 @@ static int read_object(struct h5file *f, struct header *h, struct err *err)
 		rc = read_times(f, h, tree_edit(f->tree, h->number), err);
 	if (!rc)
 		rc = attr_read(f, h, err);
+	if (!rc && read_comment(f, h, tree_edit(f->tree, h->number)))
+		rc = out_of_memory(err);
 	if (rc)
 		return err_wrap(err, rc, "object header at %" PRIu64, objects_header(f, h->number));
-	note_comment(f, h);
 	objects_set_header(f, h->number, h->h.version, h->h.has_times ? h->h.btime : 0);
 	return 0;
 }

@@ -188,6 +188,8 @@ static void add_messages(struct builder *b, const struct image *img, const struc
 	else
 		add_group(b, img, io);
 	add_attrs(b, img, io);
+	if (o->comment)
+		h5_comment_encode(add(b, H5_MSG_COMMENT, 0), o->comment);
 	if (io->node->refcount != 1)
 		h5_refcount_encode(add(b, H5_MSG_REFCOUNT, 0), io->node->refcount);
 	pad(b);

@@ -72,19 +72,9 @@ static const struct dtype *integer(struct search *s, const struct dtype *t)
 	return dtype_integer(s->arena, size, is_signed, t->integer.big_endian, s->err);
 }
 
-static const struct dtype *enumeration(struct search *s, const struct dtype *t, enum place place)
-{
-	const struct dtype *base = find(s, t->enumeration.base, place);
-	if (!base || base->cls != DTYPE_INTEGER || place == PLACE_ARRAY || place == PLACE_VLEN)
-		return base;
-	if (base == t->enumeration.base)
-		return t;
-	return dtype_enum(s->arena, base, t->enumeration.n, t->enumeration.names,
-			  t->enumeration.values, s->err);
-}
+/* ---- names ---- */
 
-/* ---- compounds ---- */
-
+/* The service refuses other names of the members of compounds. */
 static bool is_ascii(const char *name)
 {
 	for (; *name; name++)
@@ -93,47 +83,105 @@ static bool is_ascii(const char *name)
 	return true;
 }
 
-/* An ASCII name that no other member of the type has. */
-static const char *member_name(struct search *s, const struct dtype *t, uint32_t i)
+/* In the mapping of an enumeration, the service takes any text. Bytes that are not UTF-8 would be
+ * lone surrogates, at which its clients may fail. */
+static bool is_text(const char *name)
 {
-	char name[64];
-	const char *given = t->compound.members[i].name;
-	if (is_ascii(given))
-		return given;
-	for (uint32_t attempt = 0;; attempt++) {
-		bool taken = false;
-		snprintf(name, sizeof(name), attempt ? "member_%u_%u" : "member_%u", i, attempt);
-		for (uint32_t k = 0; k < t->compound.n && !taken; k++)
-			taken = strcmp(t->compound.members[k].name, name) == 0;
-		if (!taken)
-			break;
+	return utf8_valid(name, strlen(name));
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* "member_<i>", or "member_<i>_<attempt>" if a name of the type is like it. */
+static const char *new_name(struct search *s, uint32_t i, const char *const *sorted, uint32_t n)
+{
+	char text[64];
+	const char *name = text;
+	snprintf(text, sizeof(text), "member_%u", i);
+	for (uint32_t attempt = 1; bsearch(&name, sorted, n, sizeof(*sorted), compare); attempt++)
+		snprintf(text, sizeof(text), "member_%u_%u", i, attempt);
+	return arena_strndup(s->arena, text, strlen(text));
+}
+
+/* Replaces the names that are not served by ASCII names that the type does not have. *same: false
+ * if there are any. */
+static int serve_names(struct search *s, bool (*is_served)(const char *), const char **names,
+		       uint32_t n, bool *same)
+{
+	auto_free const char **sorted = NULL;
+	for (uint32_t i = 0; i < n; i++) {
+		if (is_served(names[i]))
+			continue;
+		if (!sorted) {
+			sorted = calloc(n, sizeof(*sorted));
+			if (!sorted)
+				return err_errno(s->err, -ENOMEM, "type");
+			memcpy(sorted, names, n * sizeof(*sorted));
+			qsort(sorted, n, sizeof(*sorted), compare);
+		}
+		names[i] = new_name(s, i, sorted, n);
+		if (!names[i])
+			return err_errno(s->err, -ENOMEM, "type");
+		*same = false;
 	}
-	const char *copy = arena_strndup(s->arena, name, strlen(name));
-	if (!copy)
-		err_set(s->err, -ENOMEM, "out of memory: type");
-	return copy;
+	return 0;
+}
+
+static const struct dtype *enumeration(struct search *s, const struct dtype *t, enum place place)
+{
+	const uint32_t n = t->enumeration.n;
+	const struct dtype *base = find(s, t->enumeration.base, place);
+	if (!base || base->cls != DTYPE_INTEGER || place == PLACE_ARRAY || place == PLACE_VLEN)
+		return base;
+	bool same = base == t->enumeration.base;
+	auto_free const char **names = calloc(n, sizeof(*names));
+	if (!names) {
+		err_errno(s->err, -ENOMEM, "type");
+		return NULL;
+	}
+	memcpy(names, t->enumeration.names, n * sizeof(*names));
+	if (serve_names(s, is_text, names, n, &same))
+		return NULL;
+	return same ? t : dtype_enum(s->arena, base, n, names, t->enumeration.values, s->err);
+}
+
+/* ---- compounds ---- */
+
+/* The members in the order of the type, with their carriers. */
+static const struct dtype *packed(struct search *s, const struct dtype *t,
+				  struct dtype_member *members, const char **names)
+{
+	const uint32_t n = t->compound.n;
+	bool same = t->is_packed;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct dtype_member *m = &t->compound.members[i];
+		members[i].type = find(s, m->type, PLACE_MEMBER);
+		if (!members[i].type)
+			return NULL;
+		names[i] = m->name;
+		same = same && members[i].type == m->type;
+	}
+	if (serve_names(s, is_ascii, names, n, &same))
+		return NULL;
+	for (uint32_t i = 0; i < n; i++)
+		members[i].name = names[i];
+	return same ? t : dtype_compound(s->arena, n, members, 0, s->err);
 }
 
 static const struct dtype *compound(struct search *s, const struct dtype *t, enum place place)
 {
 	const uint32_t n = t->compound.n;
-	bool same = t->is_packed;
 	if (n == 1 && t->has_vlen)
 		return find(s, t->compound.members[0].type, place);
-	struct dtype_member *members = arena_array(s->arena, n, sizeof(*members));
-	if (!members) {
-		err_set(s->err, -ENOMEM, "out of memory: compound of %u members", n);
-		return NULL;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		const struct dtype_member *m = &t->compound.members[i];
-		members[i].type = find(s, m->type, PLACE_MEMBER);
-		members[i].name = members[i].type ? member_name(s, t, i) : NULL;
-		if (!members[i].name)
-			return NULL;
-		same = same && members[i].type == m->type && members[i].name == m->name;
-	}
-	return same ? t : dtype_compound(s->arena, n, members, 0, s->err);
+	auto_free struct dtype_member *members = calloc(n, sizeof(*members));
+	auto_free const char **names = calloc(n, sizeof(*names));
+	if (members && names)
+		return packed(s, t, members, names);
+	err_errno(s->err, -ENOMEM, "compound of %u members", n);
+	return NULL;
 }
 
 /* ---- arrays and sequences ---- */

@@ -9,6 +9,7 @@
  *   compound with gaps or in another order            the same members, packed
  *   member name that is not ASCII                     the same member with an ASCII name
  *   bitfield, time, integer of unusual precision      integer of the same size: 1, 2, 4, 8 bytes
+ *   name in an enumeration that is not UTF-8          the same enumeration with an ASCII name
  *   enumeration inside an array or a sequence         its integer
  *   compound with one member of variable length       that member
  *   array of arrays                                   one array with the dimensions of both

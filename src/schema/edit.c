@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The document of an object that exists, with what has changed: its shape and the time of its
- * modification here, its links and attributes in edit_parts.c. See edit.h. Pure.
+ * modification here, its links and attributes in edit_parts.c, its member "hsmount" in
+ * edit_extras.c. See edit.h. Pure.
  */
 #include "edit.h"
 
@@ -173,8 +174,8 @@ static int make(struct edit *e, struct edit_parts *attributes, struct edit_parts
 		rc = edit_parts_write(e, links);
 	if (!rc && e->want->change->shape)
 		rc = edit_shape(e);
-	if (!rc && edit_own_is_changed(e))
-		rc = edit_own_write(e);
+	if (!rc)
+		rc = edit_extras(e);
 	if (rc)
 		return rc;
 	edit_time(e);

@@ -2,7 +2,8 @@
 /*
  * Changes the document of an object that exists: schema_ops.edit_object(). edit.c reads the
  * document and changes its own members, edit_parts.c changes its links and attributes, and
- * edit_check.c compares the new document with what it should be. Both of them use edit_same.c.
+ * edit_extras.c its member "hsmount". edit_check.c compares the new document with what it should
+ * be. edit_parts.c and edit_check.c use edit_same.c.
  *
  * Both documents are parsed with numbers of their own: each id that one of them names has a number,
  * in the order in which they are found. So links to objects that the domain does not have are
@@ -85,6 +86,14 @@ struct edit_parts {
 int edit_parts_plan(struct edit *e, bool links, struct edit_parts *p);
 /* Adds the replacements to e->splice. */
 int edit_parts_write(struct edit *e, struct edit_parts *p);
+/* ---- edit_extras.c ---- */
+
+/* Adds the replacements in the member "hsmount" to e->splice. -EIO: it has an unusual form;
+ * -EOPNOTSUPP: a domain cannot hold the comment. */
+int edit_extras(struct edit *e);
+/* Compares this member of the new document with what it should be. */
+int edit_check_extras(struct edit *e, const struct edit_document *now);
+
 /* ---- edit_same.c ---- */
 
 /* The name of the i-th link or attribute. */
@@ -110,14 +119,6 @@ int edit_same_json(struct edit *e, json_t *a, json_t *b, const char *const *with
 /* Compares the new document with the old one and with what has changed. -EIO: it differs. */
 int edit_check(struct edit *e, const struct edit_parts *attributes, const struct edit_parts *links,
 	       const struct edit_document *now);
-
-/* ---- edit_own.c: the member "hsmount" ---- */
-
-bool edit_own_is_changed(const struct edit *e);
-/* Adds the replacements to e->splice. -EIO: the document has another form than expected. */
-int edit_own_write(struct edit *e);
-/* Compares this member of the new document with what it should be. */
-int edit_own_check(struct edit *e, const struct edit_document *now);
 
 /* ---- edit.c ---- */
 

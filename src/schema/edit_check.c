@@ -12,6 +12,8 @@
 
 #include <data/tree_diff.h>
 
+#include "extras.h"
+
 /* ---- parts ---- */
 
 /* Whether a part that was not changed has the same content in both documents. References can be
@@ -198,9 +200,9 @@ int edit_check(struct edit *e, const struct edit_parts *attributes, const struct
 		without[n++] = "shape";
 		rc = check_shape(e, now);
 	}
-	if (!rc && edit_own_is_changed(e)) {
-		without[n++] = "hsmount";
-		rc = edit_own_check(e, now);
+	if (!rc && (e->want->change->comment || e->want->change->user_block)) {
+		without[n++] = SCHEMA_EXTRAS;
+		rc = edit_check_extras(e, now);
 	}
 	if (!rc)
 		rc = edit_same_json(e, e->old.json, now->json, without, n, &same);

@@ -7,7 +7,6 @@
  * link has a member "hsmount" with the bytes in base64: {"name", "h5path", "h5domain"}. Pure.
  */
 #include "emit.h"
-#include "user_block.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,6 +14,8 @@
 #include <base/hex.h>
 #include <base/utf8.h>
 #include <data/number.h>
+
+#include "extras.h"
 
 enum { CARRIER_ARENA = 64 << 20 /* memory for the carriers of one document, bytes */ };
 
@@ -179,18 +180,6 @@ static int put_kind(struct schema_emit *e, const struct object *o)
 	return rc;
 }
 
-/* What the service does not know of an object. */
-static void put_own(struct writer *w, const struct object *o)
-{
-	if (o->kind != OBJECT_GROUP || !o->group.user_block)
-		return;
-	write_key(w, "hsmount");
-	write_open(w, '{');
-	write_key(w, "userBlock");
-	schema_user_block_write(w, o->group.user_block);
-	write_close(w, '}');
-}
-
 static int put_object(struct schema_emit *e, const struct object *o)
 {
 	struct writer *w = &e->w;
@@ -201,7 +190,7 @@ static int put_object(struct schema_emit *e, const struct object *o)
 	int rc = put_kind(e, o);
 	if (!rc)
 		rc = put_attributes(e, o);
-	put_own(w, o);
+	schema_extras_emit(w, o);
 	write_close(w, '}');
 	return rc;
 }

@@ -88,11 +88,12 @@ int schema_import_parse(const void *text, size_t n, struct arena *a, struct sche
 int schema_refusals(const struct tree *t, schema_refusal_fn fn, void *ctx);
 /* The same table for a single part of an object. *why: NULL, or what cannot be held. -ENOMEM. */
 int schema_refused_attribute(struct arena *arena, const struct attribute *a, const char **why);
-/* NULL, or why a link or a shape cannot be held; why the values or links of an object do not fit
- * into a document. */
+/* NULL, or why a link, a shape or a comment cannot be held; why the values or links of an object do
+ * not fit into a document. */
 const char *schema_refused_link(const struct link *l);
 const char *schema_refused_shape(const struct dspace *s);
 const char *schema_refused_object(const struct object *o);
+const char *schema_refused_comment(const struct object *o);
 
 /* stream.c: appends the bytes in which the service stores the n elements of a value, and adds the
  * strings without a value to *unset. -EIO: a slot is damaged; -EFBIG. */

@@ -237,13 +237,10 @@ static void write_compound(struct writer *w, const struct dtype *t)
 static int parse_field(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 		       struct dtype_member *m, struct err *err)
 {
-	const json_t *name = json_object_get(v, "name");
-	if (!json_is_string(name))
-		return err_set(err, -EIO, "no name");
-	int rc = schema_ctx_name(ctx, json_string_value(name), json_string_length(name), &m->name,
-				 NULL, err);
-	if (!rc)
-		rc = number(v, "offset", DTYPE_MAX_SIZE, &m->offset, err);
+	int rc = schema_ctx_bytes(ctx, json_object_get(v, "name"), &m->name, err);
+	if (rc)
+		return err_wrap(err, rc, "name");
+	rc = number(v, "offset", DTYPE_MAX_SIZE, &m->offset, err);
 	return rc ? rc : parse(ctx, json_object_get(v, "type"), depth + 1, &m->type, err);
 }
 
@@ -307,11 +304,7 @@ static int parse_enum(struct schema_ctx *ctx, const json_t *v, unsigned int dept
 	if (!names)
 		return err_errno(err, -ENOMEM, "enum");
 	for (size_t i = 0; i < n; i++) {
-		const json_t *name = json_array_get(list, i);
-		if (!json_is_string(name))
-			return err_set(err, -EIO, "enum member %zu: no name", i);
-		rc = schema_ctx_name(ctx, json_string_value(name), json_string_length(name),
-				     &names[i], NULL, err);
+		rc = schema_ctx_bytes(ctx, json_array_get(list, i), &names[i], err);
 		if (rc)
 			return err_wrap(err, rc, "enum member %zu", i);
 	}

@@ -20,7 +20,8 @@
  *   ARRAY            dims, base
  *   VLEN             base
  *
- * Types inside of it have the same form.
+ * Types inside of it have the same form. A byte of a name that is not UTF-8 is a lone surrogate, as
+ * Python's "surrogateescape" writes it.
  */
 #ifndef SCHEMA_EXACT_H
 #define SCHEMA_EXACT_H

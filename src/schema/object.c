@@ -2,9 +2,9 @@
 /* Parses an object's document into a struct object, with the parsers of parse.h. Pure. */
 #include "object.h"
 
+#include "extras.h"
 #include "json_memory.h"
 #include "parse.h"
-#include "user_block.h"
 
 #include <string.h>
 
@@ -69,9 +69,9 @@ static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
 	o->created_ns = schema_time_ns(json_object_get(doc, "created"));
 	o->modified_ns = schema_time_ns(json_object_get(doc, "lastModified"));
 	o->attrs_ordered = schema_tracks_order(json_object_get(doc, "creationProperties"));
-	rc = parse_kind(ctx, json, id, o, err);
-	if (!rc && schema_id_equal(id, root))
-		rc = schema_user_block_parse(ctx, doc, o, err);
+	rc = schema_extras(ctx, doc, schema_id_equal(id, root), o, err);
+	if (!rc)
+		rc = parse_kind(ctx, json, id, o, err);
 	if (!rc)
 		rc = schema_attributes(ctx, doc, o, err);
 	return rc ? rc : schema_dimension_scale(ctx, doc, o, err);

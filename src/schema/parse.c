@@ -83,6 +83,53 @@ int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char 
 	return *out ? 0 : err_errno(err, -ENOMEM, "text");
 }
 
+/* Replaces the three bytes of each lone surrogate U+DC80 to U+DCFF by the byte that it stands for.
+ * False: there is another lone surrogate. */
+static bool unescape(char *text)
+{
+	uint8_t *to = (uint8_t *)text;
+	for (const uint8_t *s = to; *s;) {
+		/* UTF-8 has no character of ED and a second byte from A0. */
+		if (s[0] != 0xed || s[1] < 0xa0) {
+			*to++ = *s++;
+			continue;
+		}
+		if ((s[1] != 0xb2 && s[1] != 0xb3) || (s[2] & 0xc0) != 0x80)
+			return false;
+		*to++ = (uint8_t)(s[1] << 6 | (s[2] & 0x3f));
+		s += 3;
+	}
+	*to = '\0';
+	return true;
+}
+
+int schema_ctx_bytes(struct schema_ctx *ctx, const json_t *string, const char **out,
+		     struct err *err)
+{
+	enum { SURROGATE = 3 /* bytes that stand for one */ };
+	struct schema_text text;
+	*out = NULL;
+	if (!json_is_string(string))
+		return err_set(err, -EIO, "not a text");
+	int rc = schema_ctx_text(ctx, string, &text, err);
+	if (rc)
+		return rc;
+	if (text.literal || text.has_nul)
+		return err_set(err, -EIO, "it %s", text.literal ? "is a number" : "contains a NUL");
+	if (text.n > SURROGATE * SCHEMA_NAME_MAX)
+		return err_set(err, -EIO, "%zu bytes, the limit is %d", text.n, SCHEMA_NAME_MAX);
+	char *copy = arena_strndup(ctx->arena, text.s, text.n);
+	if (!copy)
+		return err_errno(err, -ENOMEM, "text");
+	if (!text.utf8 && !unescape(copy))
+		return err_set(err, -EIO, "it contains a lone surrogate that stands for no byte");
+	if (strlen(copy) > SCHEMA_NAME_MAX)
+		return err_set(err, -EIO, "%zu bytes, the limit is %d", strlen(copy),
+			       SCHEMA_NAME_MAX);
+	*out = copy;
+	return 0;
+}
+
 int64_t schema_time_ns(const json_t *seconds)
 {
 	/* The years 1684 to 2255, which int64_t can hold in ns. */

@@ -70,6 +70,11 @@ int schema_ctx_text(struct schema_ctx *ctx, const json_t *string, struct schema_
  * -EIO, too. */
 int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char **out, bool *utf8,
 		    struct err *err);
+/* The same for a JSON string whose lone surrogates U+DC80 to U+DCFF stand for the bytes 80 to FF,
+ * as write_text() writes bytes that are not UTF-8. -EIO: another lone surrogate, or no string, too.
+ * The limit counts these bytes. */
+int schema_ctx_bytes(struct schema_ctx *ctx, const json_t *string, const char **out,
+		     struct err *err);
 /* Converts seconds since the epoch to ns. 0 if it is not a time. */
 int64_t schema_time_ns(const json_t *seconds);
 /* True if v is a JSON integer and not negative. */

@@ -177,6 +177,7 @@ static bool is_bad_path(const struct link *l)
 /* ---- the table ---- */
 
 static const char large_dims[] = "a dimension of 2^63 or more";
+static const char long_comment[] = "a comment of more than 65,000 bytes";
 
 /* One of the functions is set, and says whether the rule applies. Types have a rule of their own:
  * schema_carrier() finds a reason. */
@@ -205,6 +206,7 @@ static const struct {
 enum { NRULES = sizeof(rules) / sizeof(rules[0]) };
 _Static_assert(CHUNK_BYTES_MAX == 256 << 20, "the text of the rule");
 _Static_assert(SCHEMA_EMIT_OBJECT_MAX == 96 << 20, "the text of the rule");
+_Static_assert(SCHEMA_NAME_MAX == 65000, "the text of the rule");
 
 struct report {
 	uint32_t number;
@@ -252,6 +254,11 @@ const char *schema_refused_shape(const struct dspace *s)
 	return has_large_space(s) ? large_dims : NULL;
 }
 
+const char *schema_refused_comment(const struct object *o)
+{
+	return o->comment && strlen(o->comment) > SCHEMA_NAME_MAX ? long_comment : NULL;
+}
+
 const char *schema_refused_object(const struct object *o)
 {
 	for (size_t i = 0; i < NRULES; i++)
@@ -270,6 +277,11 @@ static int check_attribute(const struct report *r, const struct attribute *a)
 static int check_link(const struct report *r, const struct link *l)
 {
 	return tell(r, &(struct schema_refusal){.link = l->name, .why = schema_refused_link(l)});
+}
+
+static int check_comment(const struct report *r, const struct object *o)
+{
+	return tell(r, &(struct schema_refusal){.comment = true, .why = schema_refused_comment(o)});
 }
 
 static int check_object(const struct report *r, const struct object *o)
@@ -291,6 +303,8 @@ static int check_object(const struct report *r, const struct object *o)
 		rc = type_why(r->arena, t, &refusal.why);
 	if (!rc)
 		rc = tell(r, &refusal);
+	if (!rc)
+		rc = check_comment(r, o);
 	for (uint32_t i = 0; !rc && i < o->nattrs; i++)
 		rc = check_attribute(r, &o->attrs[i]);
 	for (uint32_t i = 0; !rc && o->kind == OBJECT_GROUP && i < o->group.nlinks; i++)

@@ -19,8 +19,6 @@ enum {
 	NAME_LENGTH = DIGEST_DIGITS + 1 + 2 * NONCE,
 };
 
-static const char member[] = "userBlock";
-
 /* ---- names ---- */
 
 bool schema_user_block_is_name(const char *text)
@@ -115,10 +113,9 @@ static int parse(struct schema_ctx *ctx, const json_t *v, struct user_block **ou
 	return (*out)->object ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
-int schema_user_block_parse(struct schema_ctx *ctx, const json_t *doc, struct object *o,
+int schema_user_block_parse(struct schema_ctx *ctx, const json_t *v, struct object *o,
 			    struct err *err)
 {
-	const json_t *v = json_object_get(json_object_get(doc, "hsmount"), member);
 	struct err why = ERR_INIT;
 	struct user_block *b;
 	if (!v || json_is_null(v))
@@ -127,7 +124,7 @@ int schema_user_block_parse(struct schema_ctx *ctx, const json_t *doc, struct ob
 	if (rc == -ENOMEM)
 		return err_set(err, rc, "out of memory: the user block");
 	if (rc)
-		schema_skip(ctx, "member", member, &why);
+		schema_skip(ctx, "member", "hsmount.userBlock", &why);
 	else
 		o->group.user_block = b;
 	return 0;

@@ -18,9 +18,9 @@
 #include "parse.h"
 #include "write.h"
 
-/* Sets group.user_block of a root group from its document. A large block has no bytes yet. A block
- * that is damaged is left out with a note. -ENOMEM. */
-int schema_user_block_parse(struct schema_ctx *ctx, const json_t *doc, struct object *o,
+/* Sets group.user_block of a root group from the member "userBlock". A large block has no bytes
+ * yet. A block that is damaged is left out with a note. -ENOMEM. */
+int schema_user_block_parse(struct schema_ctx *ctx, const json_t *v, struct object *o,
 			    struct err *err);
 /* Whether both blocks have the same text in a document. NULL: none. */
 bool schema_user_block_same(const struct user_block *a, const struct user_block *b);

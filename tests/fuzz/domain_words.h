@@ -134,6 +134,8 @@ static const char *const members[] = {
 	"strPad",
 	"charSet",
 	"track_order",
+	"hsmount",
+	"comment",
 };
 static const char *const integer_bases[] = {
 	"H5T_STD_I8LE",	 "H5T_STD_U8LE",  "H5T_STD_I16LE", "H5T_STD_U16BE",

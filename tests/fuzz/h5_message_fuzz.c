@@ -122,6 +122,9 @@ static void encode(uint8_t type, struct emit *e, const union message *m)
 	case H5_MSG_MTIME:
 		h5_mtime_encode(e, m->number);
 		break;
+	case H5_MSG_COMMENT:
+		h5_comment_encode(e, m->text);
+		break;
 	case SHARED:
 		h5_shared_encode(e, m->addr);
 		break;
@@ -148,7 +151,7 @@ static uint8_t *encode_exact(uint8_t type, const union message *m, size_t *n)
 static bool has_encoder(uint8_t type)
 {
 	return type != H5_MSG_EXTERNAL_FILES && type != H5_MSG_SYMBOL_TABLE &&
-	       type != H5_MSG_COMMENT && type != H5_MSG_MTIME_OLD && type != H5_MSG_FILL_OLD;
+	       type != H5_MSG_MTIME_OLD && type != H5_MSG_FILL_OLD;
 }
 
 static void check_narrow(uint8_t type, const uint8_t *body, size_t n, struct arena *a)

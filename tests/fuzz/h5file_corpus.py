@@ -64,6 +64,20 @@ def types(f):
     regions[0] = f["i"].regionref[1:3]
 
 
+def names(f):
+    """Text that is not UTF-8."""
+    latin = h5t.enum_create(h5t.STD_I8LE)
+    latin.enum_insert(b"gr\xfcn", 1)
+    compound = h5t.create(h5t.COMPOUND, 8)
+    compound.insert(b"T (\xb0C)", 1, latin)
+    opaque = h5t.create(h5t.OPAQUE, 3)
+    opaque.set_tag(b"caf\xe9")
+    compound.insert(b"\xed\xb3\xbc", 4, opaque)
+    h5d.create(f.id, b"gr\xf6\xdfe", compound, h5s.create_simple((2,)))
+    h5py.h5o.set_comment(f.id, b"caf\xe9", obj_name=b"gr\xf6\xdfe")
+    h5py.h5o.set_comment(f.id, b"a comment")
+
+
 def attributes(f):
     for i in range(12):
         f.attrs["attribute %02d" % i] = np.arange(i + 1, dtype="i2")
@@ -201,6 +215,7 @@ def main(out):
 
     for suffix, options in (("old", old), ("new", {})):
         write("types-" + suffix, types, **options)
+        write("names-" + suffix, names, **options)
         write("attributes-" + suffix, attributes, **options)
         write("links-" + suffix, links, **options)
         write("many-links-" + suffix, many_links, 40, **options)

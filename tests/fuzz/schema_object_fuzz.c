@@ -119,6 +119,8 @@ static bool same_bytes(const struct bytes *a, const struct bytes *b)
 static void check_same(const struct object *a, const struct object *b)
 {
 	require(a->kind == b->kind && a->nattrs == b->nattrs);
+	require(!a->comment == !b->comment);
+	require(!a->comment || strcmp(a->comment, b->comment) == 0);
 	for (uint32_t i = 0; i < a->nattrs; i++) {
 		require(strcmp(a->attrs[i].name, b->attrs[i].name) == 0);
 		require(dtype_equal(a->attrs[i].type, b->attrs[i].type));
@@ -199,6 +201,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				    &two, NULL) == rc);
 	if (rc == 0) {
 		check_attributes(&one);
+		require(!one.comment || one.comment[0]);
 		if (one.kind == OBJECT_GROUP)
 			check_links(&one);
 		else if (one.kind == OBJECT_DATASET)

@@ -7,7 +7,7 @@ import os
 
 import oracle
 
-CONTENT = ("attributes", "links", "shape")      # the members of a document that a change may touch
+CONTENT = ("attributes", "links", "shape", "hsmount")   # the members that a change may touch
 LISTS = ".info.json"
 NAMES = ".hsmount-names"     # the list of the names of a storage
 USER_BLOCK = ".hsmount-userblock-"

@@ -72,6 +72,7 @@ class Comparison:
             else:
                 self.type(path, obj.type, handle, oid)
             self.attributes(path, obj, handle)
+            self.equal(path, "comment", obj.comment, h5raw.comment(handle))
         return self.differences
 
     def type(self, where, stored, tid, committed):

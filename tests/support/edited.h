@@ -27,6 +27,7 @@ enum edited_step {
 	EDITED_ADD,
 	EDITED_MOVE,
 	EDITED_SHAPE,
+	EDITED_COMMENT,
 	EDITED_BLOCK, /* the user block of the root group */
 	EDITED_STEPS,
 	EDITED_LINK = 0x80, /* with one of the first five: a link, otherwise an attribute */
@@ -365,6 +366,17 @@ static inline void edited_block(struct edited *e, uint8_t how)
 	e->change.user_block = !user_block_equal(before->group.user_block, o->group.user_block);
 }
 
+static inline void edited_comment(struct edited *e, uint8_t how)
+{
+	static const char *const texts[] = {NULL, "a comment", "caf\xe9 \"\\\n", "\xed\xb3\xbc",
+					    "\xc3\xa9"};
+	const char *before = tree_object(e->trees[0], e->number)->o.comment;
+	struct object *o = edited_after(e);
+	o->comment = texts[how % (sizeof(texts) / sizeof(texts[0]))];
+	e->change.comment =
+		before && o->comment ? strcmp(before, o->comment) != 0 : before != o->comment;
+}
+
 static inline void edited_step(struct edited *e, const uint8_t step[static 3])
 {
 	const bool link = step[0] & EDITED_LINK;
@@ -377,6 +389,10 @@ static inline void edited_step(struct edited *e, const uint8_t step[static 3])
 	}
 	if (what == EDITED_SHAPE) {
 		edited_shape(e, step[1], step[2]);
+		return;
+	}
+	if (what == EDITED_COMMENT) {
+		edited_comment(e, step[2]);
 		return;
 	}
 	if (what == EDITED_MOVE && p->n) {
@@ -532,6 +548,8 @@ static inline const char *edited_differs(struct edited *e, const struct bytes *o
 	if (!why && now.kind == OBJECT_DATASET &&
 	    !dspace_same_dims(&now.dataset.space, &want->dataset.space))
 		why = "shape";
+	if (!why && !edited_same_text(now.comment, want->comment))
+		why = "comment";
 	if (!why && now.modified_ns / 10000 != EDITED_NOW / 10000)
 		why = "time";
 	if (!why && n != tree_numbers(e->trees[1]))
@@ -602,6 +620,29 @@ static inline const char *edited_moved(const struct edited *e, const char *old, 
 	return NULL;
 }
 
+/* The members of "hsmount" that have not changed. It may be gone if it has none. */
+static inline const char *edited_extras_differ(const struct edited *e, const char *old,
+					       size_t old_n, const struct bytes *out,
+					       const struct splice_member *before,
+					       const struct splice_member *after, struct arena *a)
+{
+	struct splice_object x, y = {0};
+	if (splice_scan(old, old_n, before->value, a, &x, NULL))
+		return NULL; /* null becomes an object */
+	if (after && splice_scan((const char *)out->data, out->len, after->value, a, &y, NULL))
+		return "hsmount is no object";
+	for (size_t i = 0; i < x.n; i++) {
+		const struct splice_member *m = &x.members[i];
+		const struct splice_member *n = splice_find(&y, m->name, NULL);
+		if (!(e->change.comment && strcmp(m->name, "comment") == 0) &&
+		    !(e->change.user_block && strcmp(m->name, "userBlock") == 0) &&
+		    (!n || !edited_same_bytes(old, splice_find(&x, m->name, NULL),
+					      (const char *)out->data, n)))
+			return "bytes of another member of hsmount";
+	}
+	return NULL;
+}
+
 /* NULL, or which bytes have changed that should not. */
 static inline const char *edited_bytes_differ(const struct edited *e, const char *old, size_t n,
 					      const struct bytes *out)
@@ -609,13 +650,19 @@ static inline const char *edited_bytes_differ(const struct edited *e, const char
 	struct arena *a = arena_new(256 << 20);
 	struct splice_object x, y;
 	const char *why = NULL, *now = (const char *)out->data;
-	if (splice_scan(old, n, 0, a, &x, NULL) || splice_scan(now, out->len, 0, a, &y, NULL) ||
-	    y.n < x.n)
+	if (splice_scan(old, n, 0, a, &x, NULL) || splice_scan(now, out->len, 0, a, &y, NULL))
 		why = "members";
-	for (size_t i = 0; !why && i < x.n; i++) {
-		const struct splice_member *m = &x.members[i], *k = &y.members[i];
-		const bool links = strcmp(m->name, "links") == 0;
-		if (strcmp(m->name, k->name) != 0)
+	for (size_t i = 0, at = 0; !why && i < x.n; i++, at++) {
+		const bool links = strcmp(x.members[i].name, "links") == 0;
+		const bool has = at < y.n && strcmp(x.members[i].name, y.members[at].name) == 0;
+		const struct splice_member *m = &x.members[i], *k = &y.members[at];
+		if ((e->change.comment || e->change.user_block) &&
+		    strcmp(m->name, "hsmount") == 0) {
+			why = edited_extras_differ(e, old, n, out, m, has ? k : NULL, a);
+			at -= !has;
+			continue;
+		}
+		if (!has)
 			why = "order of members";
 		else if (links || strcmp(m->name, "attributes") == 0)
 			why = edited_moved(e, old, n, out, m->value, k->value, a, links);

@@ -170,6 +170,9 @@ class Difference:
             else:
                 self.type(where, handle, other)
             self.attributes(where, handle, other)
+            comments = [h5raw.comment(o) for o in (handle, other)]
+            if comments[0] != comments[1]:
+                self.note(where, f"comment {comments[1]}, not {comments[0]}")
         for path in self.b.objects:
             if path not in self.a.objects:
                 self.note(path.decode("utf-8", "surrogateescape"), "is not in the first file")

@@ -89,6 +89,18 @@ def plain_types():
     opaque = h5t.create(h5t.OPAQUE, 5)
     opaque.set_tag(b"a tag")
     yield "opaque", opaque
+    opaque = opaque.copy()
+    opaque.set_tag(b"caf\xe9")
+    yield "opaque-latin-1", opaque
+    enum = h5t.enum_create(h5t.STD_U8LE)
+    for name, value in ((b"gr\xfcn", 2), (b"member_0", 1), (b"\xed\xb3\xbc", 7)):
+        enum.enum_insert(name, value)
+    yield "enum-latin-1", enum
+    latin = h5t.create(h5t.COMPOUND, 16)
+    latin.insert(b"T (\xb0C)", 4, h5t.IEEE_F64LE)
+    latin.insert(b"farbe", 1, enum)
+    latin.insert(b"caf\xe9", 12, h5t.STD_U16BE)
+    yield "compound-latin-1", latin
     enum = h5t.enum_create(h5t.STD_I16BE)
     for name, value in ((b"RED", 3), (b"GREEN", -1), ("BL\u00dc".encode(), 300)):
         enum.enum_insert(name, value)
@@ -345,6 +357,7 @@ def groups(f):
     f["x" * 3000] = h5py.SoftLink("long name")
     h5l.LinkProxy.create_soft(f.id.links, b"lone \xe9", b"bytes \xff")
     f["g8"].id.set_comment(b".", b"a comment")
+    h5py.h5o.set_comment(f.id, b"caf\xe9\n\"\\" + b"x" * 300)
     deep = f
     for i in range(50):
         deep = deep.create_group("d")

@@ -105,6 +105,8 @@ class Model:
             else:
                 self.type(o["path"], o["type"], handle)
             self.attributes(o, handle)
+            self.equal(o["path"], "comment", raw_bytes(o["comment"] or ""),
+                       h5raw.comment(handle))
         self.f.close()
         return self.found
 

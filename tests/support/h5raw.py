@@ -29,8 +29,25 @@ _lib = loaded_library()
 _hid = ctypes.c_int64
 _lib.H5Dread.argtypes = [_hid, _hid, _hid, _hid, _hid, ctypes.c_void_p]
 _lib.H5Aread.argtypes = [_hid, _hid, ctypes.c_void_p]
+_lib.H5Oget_comment.argtypes = [_hid, ctypes.c_char_p, ctypes.c_size_t]
+_lib.H5Oget_comment.restype = ctypes.c_ssize_t
 
 PADS = {h5t.STR_NULLTERM: "nullterm", h5t.STR_NULLPAD: "nullpad", h5t.STR_SPACEPAD: "spacepad"}
+
+
+def text(name):
+    """Names in a type may have any bytes."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def comment(handle):
+    """The comment of an object; b"" if it has none. h5py.h5o.get_comment() returns other bytes."""
+    size = _lib.H5Oget_comment(handle.id, None, 0)
+    if size < 0:
+        raise RuntimeError("H5Oget_comment")
+    buffer = ctypes.create_string_buffer(size + 1)
+    _lib.H5Oget_comment(handle.id, buffer, size + 1)
+    return buffer.value
 
 
 def type_of(tid):
@@ -55,15 +72,15 @@ def type_of(tid):
             return ("vstring", pad, cset)
         return ("string", tid.get_size(), pad, cset)
     if cls == h5t.OPAQUE:
-        return ("opaque", tid.get_size(), tid.get_tag().decode())
+        return ("opaque", tid.get_size(), text(tid.get_tag()))
     if cls == h5t.REFERENCE:
         return ("ref",) if tid.equal(h5t.STD_REF_OBJ) else ("odd reference",)
     if cls == h5t.ENUM:
         return ("enum", type_of(tid.get_super()), tuple(sorted(
-            (tid.get_member_name(i).decode(), tid.get_member_value(i))
+            (text(tid.get_member_name(i)), tid.get_member_value(i))
             for i in range(tid.get_nmembers()))))
     if cls == h5t.COMPOUND:
-        return ("compound", tuple((tid.get_member_name(i).decode(), type_of(tid.get_member_type(i)))
+        return ("compound", tuple((text(tid.get_member_name(i)), type_of(tid.get_member_type(i)))
                                   for i in range(tid.get_nmembers())))
     if cls == h5t.ARRAY:
         return ("array", tid.get_array_dims(), type_of(tid.get_super()))

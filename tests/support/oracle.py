@@ -399,6 +399,13 @@ class Object:
             self.shape = parse_shape(doc["shape"])
             self.maxshape = self.parse_max(doc["shape"])
 
+    @property
+    def comment(self):
+        """Its bytes; b"" if it has none."""
+        extras = self.doc.get("hsmount")
+        text = extras.get("comment") if isinstance(extras, dict) else None
+        return (text or "").encode("utf-8", "surrogateescape")
+
     def parse_max(self, shape):
         if not self.shape:
             return self.shape

@@ -104,7 +104,7 @@ static inline const struct dtype *rnd_float(struct rnd *r)
 static inline const struct dtype *rnd_enum(struct rnd *r)
 {
 	static const uint8_t values[3 * 8] = {0, 1, 2, 3, 4, 5, 6, 250, 255, 9, 1};
-	const char *names[] = {"FALSE", "TRUE", "Gr\xc3\xbcn"};
+	const char *names[] = {"FALSE", "TRUE", rnd_below(r, 4) ? "Gr\xc3\xbcn" : "Gr\xfcn"};
 	const uint32_t size = 1u << rnd_below(r, 4);
 	const struct dtype *base =
 		dtype_integer(rnd_arena(r), size, rnd_below(r, 2), rnd_below(r, 2), NULL);
@@ -118,7 +118,7 @@ static inline const struct dtype *rnd_compound(struct rnd *r, uint32_t depth)
 	const bool gaps = rnd_one_in(r, 2);
 	uint32_t end = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		m[i].name = rnd_name(r, true);
+		m[i].name = rnd_name(r, false);
 		m[i].type = rnd_type(r, depth - 1);
 		m[i].offset = end + (gaps ? rnd_below(r, 8) : 0);
 		end = m[i].offset + m[i].type->size;
@@ -404,6 +404,8 @@ static inline struct tree *random_tree(const void *bytes, size_t n, uint64_t see
 			o->group.links = arena_array(tree_arena(r.tree), 2 * total + 4,
 						     sizeof(*o->group.links));
 		rnd_attributes(&r, o);
+		if (rnd_one_in(&r, 3))
+			o->comment = rnd_name(&r, false);
 		struct object *parent = tree_edit(r.tree, group);
 		if (i > 0)
 			rnd_link(&r, &parent->group.links[parent->group.nlinks++], i);

@@ -84,6 +84,7 @@ class Changes:
     def __init__(self, f, seed, references=False, is_newer=False):
         self.references, self.is_newer = references, is_newer
         self.f, self.random = f, np.random.default_rng(seed)
+        self.comments = np.random.default_rng(seed + 1)
         self.seed, self.count, self.removed, self.written = seed, 0, set(), {}
 
     def pick(self, items):
@@ -302,7 +303,7 @@ class Changes:
     def set_attribute(self):
         value = self.pick([self.number(0, 99), self.pick(TEXTS), self.values("<f8", (3,)),
                            h5py.Empty("<i4")])
-        self.owner().attrs[self.pick(["a", "b", "long name", "ü", self.name()])] = value
+        self.owner().attrs[self.pick(["a", "b", "km/h", "ü", self.name()])] = value
 
     def set_references(self):
         target = self.dataset()
@@ -325,7 +326,8 @@ class Changes:
 
     def many_attributes(self):
         owner = self.owner()
-        for i in range(self.number(2, 12)):
+        few = self.number(2, 12)
+        for i in range({2: 40, 3: 66}.get(few, few)):
             owner.attrs[f"many{i}"] = i
 
     def large_attribute(self):
@@ -334,6 +336,14 @@ class Changes:
         owner, size = self.group().create_group(self.name()), self.number(8193, 8400)
         if self.is_newer:
             owner.attrs["large"] = self.values("<f8", (size,))
+
+    def set_comment(self):
+        """Sets, changes or removes the comment of an object. Random numbers of its own leave the
+        sequence of the other operations as it is."""
+        owners = ["/"] + objects(self.f, GROUP, DATASET)
+        owner = self.f[owners[int(self.comments.integers(len(owners)))]]
+        texts = b"", b"a comment", b"caf\xe9", "\u00e9".encode() * 200
+        h5py.h5o.set_comment(owner.id, texts[int(self.comments.integers(len(texts)))])
 
     # ---- scales ----
 
@@ -358,6 +368,8 @@ class Changes:
         operations = self.ALWAYS + (self.REFERENCES if self.references else self.REMOVALS)
         for _ in range(count):
             operations[self.number(0, len(operations))](self)
+            if self.comments.integers(8) == 0:
+                self.set_comment()
 
 
 USER_BLOCKS = 0, 512, 8192, 0       # by seed: none, in a document, an object of its own

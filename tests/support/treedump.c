@@ -6,13 +6,12 @@
  * be opened, with {"error": ...} as the last line.
  *
  * An object:
- *   number, path, kind ("group", "dataset", "datatype"), broken, created, modified (ns)
+ *   number, path, kind ("group", "dataset", "datatype"), broken, created, modified (ns), comment
  *   attrs        [{name, type, committed (path or null), space, shape, max, value}]
  *   links        [{name, class, target (path), target_number, path, file}]
  *   type, space, shape, max, layout, raw, chunk, filters [{id, name, params}], fill {defined,
  *   alloc_time, fill_time, hex, value}, chunks (number that is stored), masks {mask: chunks},
- *   stored_bytes, crc32 (of the elements in row-major order, if the type is plain), data,
- * data_error
+ *   stored_bytes, crc32 (of the elements in row-major order, of a plain type), data, data_error
  *
  * Texts are bytes: each byte of 0x80 or more is one character \u00xx. A value is a flat list of its
  * elements in row-major order. An element is
@@ -625,9 +624,10 @@ static void object(uint32_t number)
 		return;
 	}
 	printf(",\"kind\":\"%s\",\"refcount\":%" PRIu32 ",\"created\":%" PRId64
-	       ",\"modified\":%" PRId64 ",\"attrs_ordered\":%s",
+	       ",\"modified\":%" PRId64 ",\"attrs_ordered\":%s,\"comment\":",
 	       kinds[o->kind], node->refcount, o->created_ns, o->modified_ns,
 	       o->attrs_ordered ? "true" : "false");
+	text(o->comment);
 	attributes(o);
 	if (o->kind == OBJECT_GROUP) {
 		links(o);

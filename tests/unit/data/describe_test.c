@@ -62,6 +62,8 @@ static void every_class_of_types_has_words(void **state)
 	assert_type(dtype_array(a, text, 1, dims, NULL), "array[2] of variable-length string");
 	const struct dtype_member members[] = {{"a", 0, i1}, {"b c", 0, text}};
 	const struct dtype *pair = dtype_compound(a, 2, members, 0, NULL);
+	const struct dtype_member latin1 = {"T\xb0\n", 0, i1};
+	assert_type(dtype_compound(a, 1, &latin1, 0, NULL), "compound{T\\xb0\\x0a: uint8}");
 	assert_type(pair, "compound{a: uint8, b c: variable-length string}");
 	assert_type(dtype_array(a, pair, 1, dims + 1, NULL),
 		    "array[3] of compound{a: uint8, b c: variable-length string}");

@@ -135,8 +135,8 @@ static void show(struct str *s, const struct tree_change *c)
 {
 	for (uint32_t i = 0; i < c->nchanged; i++) {
 		const struct object_change *o = &c->changed[i];
-		str_addf(s, "%u>%u:%s%s", o->before, o->after, o->shape ? " shape" : "",
-			 o->reordered ? " order" : "");
+		str_addf(s, "%u>%u:%s%s%s", o->before, o->after, o->shape ? " shape" : "",
+			 o->comment ? " comment" : "", o->reordered ? " order" : "");
 		show_parts(s, 'a', o->nattrs, o->attrs);
 		show_parts(s, 'l', o->nlinks, o->links);
 		str_add(s, "\n");
@@ -392,6 +392,20 @@ static void shapes(void **state)
 	assert_change(f, "2>2: shape\n");
 }
 
+static void comments(void **state)
+{
+	struct fixture *f = *state;
+	tree_edit(f->before, ROOT)->comment = "stays";
+	tree_edit(f->after, ROOT)->comment = "stays";
+	assert_change(f, "");
+	tree_edit(f->after, ROOT)->comment = NULL;
+	tree_edit(f->before, GROUP)->comment = "old";
+	tree_edit(f->after, GROUP)->comment = "new";
+	tree_edit(f->after, DATASET)->comment = "\xff";
+	tree_edit(f->after, TYPE)->comment = "t";
+	assert_change(f, "0>0: comment\n1>1: comment\n3>3: comment\n2>2: comment\n");
+}
+
 static void objects(void **state)
 {
 	struct fixture *f = *state;
@@ -594,6 +608,7 @@ int main(void)
 		CASE(links_are_moved),
 		CASE(the_order_of_links),
 		CASE(shapes),
+		CASE(comments),
 		CASE(objects),
 		CASE(objects_without_links),
 		CASE(broken_relations_are_refused),

@@ -101,6 +101,7 @@ static struct tree *make(void)
 	add_attribute(t, DATASET, "r", dtype_reference(tree_arena(t), DTYPE_REF_OBJECT, NULL),
 		      target);
 	tree_edit(t, ROOT)->attrs_ordered = true;
+	tree_edit(t, ROOT)->comment = "a comment";
 	for (uint32_t i = 0; i < OBJECTS; i++)
 		tree_edit(t, i)->created_ns = tree_edit(t, i)->modified_ns = 5000000000;
 	return t;
@@ -184,6 +185,7 @@ static void numbers_and_order_do_not_matter(void **state)
 	add_attribute(f->b, 0, "one", int4(f->b), "\1\0\0\0");
 	add_attribute(f->b, 3, "r", dtype_reference(tree_arena(f->b), DTYPE_REF_OBJECT, NULL),
 		      target);
+	tree_edit(f->b, ROOT)->comment = "a comment";
 	assert_int_equal(run(f, 0, map), 0);
 	assert_memory_equal(map, ((const uint32_t[]){0, 2, 3, 1}), sizeof(map));
 	uint64_t n;
@@ -320,6 +322,18 @@ static void committed_type(struct tree *b)
 {
 	tree_edit(b, TYPE)->datatype = dtype_integer(tree_arena(b), 2, true, false, NULL);
 }
+static void more_comment(struct tree *b)
+{
+	tree_edit(b, TYPE)->comment = "more";
+}
+static void no_comment(struct tree *b)
+{
+	tree_edit(b, ROOT)->comment = NULL;
+}
+static void other_comment(struct tree *b)
+{
+	tree_edit(b, ROOT)->comment = "other";
+}
 static void created(struct tree *b)
 {
 	tree_edit(b, GROUP)->created_ns = 4999999999;
@@ -359,6 +373,9 @@ static const struct difference differences[] = {
 	{"/g/d: fill value: is missing", 0, no_fill},
 	{"/g/d: fill value: is another one", 0, other_fill},
 	{"/t: type: int16 instead of int32", 0, committed_type},
+	{"/t: comment: is additional", 0, more_comment},
+	{"/: comment: is missing", 0, no_comment},
+	{"/: comment: is another one", 0, other_comment},
 	{"/g: time of creation: 1970-01-01T00:00:04.999999Z instead of "
 	 "1970-01-01T00:00:05.000000Z",
 	 TREE_DIFF_TIMES, created},

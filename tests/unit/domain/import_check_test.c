@@ -4,6 +4,7 @@
 
 static const struct refusal {
 	const char *path, *attribute, *link;
+	bool comment;
 } * refused; /* of the test that runs; ends with a path of NULL */
 
 static uint32_t number_of(const struct tree *t, const char *path)
@@ -22,6 +23,7 @@ static int refuse(const struct tree *t, schema_refusal_fn fn, void *ctx)
 		rc = fn(ctx, &(struct schema_refusal){.object = number_of(t, r->path),
 						      .attribute = r->attribute,
 						      .link = r->link,
+						      .comment = r->comment,
 						      .why = "not for the test"});
 	return rc;
 }
@@ -35,10 +37,11 @@ static struct schema_ops refusing(void)
 
 static void test_refused(void **state)
 {
-	static const struct refusal some[] = {{"/lzf", NULL, NULL},
-					      {"/", "title", NULL},
-					      {"/", NULL, "soft"},
-					      {NULL, NULL, NULL}};
+	static const struct refusal some[] = {{.path = "/lzf"},
+					      {.path = "/", .attribute = "title"},
+					      {.path = "/", .link = "soft"},
+					      {.path = "/lzf", .comment = true},
+					      {.path = NULL}};
 	const struct schema_ops ops = refusing();
 	struct world w;
 	struct err err;
@@ -46,11 +49,12 @@ static void test_refused(void **state)
 	w.opt.schema = &ops;
 	refused = some;
 	assert_int_equal(world_import(&w, NULL, &err), -EOPNOTSUPP);
-	assert_non_null(strstr(err.msg, "3 parts of the file cannot be stored"));
+	assert_non_null(strstr(err.msg, "4 parts of the file cannot be stored"));
 	assert_non_null(strstr(err.msg, "--skip-unsupported"));
 	assert_string_equal(w.notes, "/lzf: not for the test\n"
 				     "/, attribute title: not for the test\n"
-				     "/, link soft: not for the test\n");
+				     "/, link soft: not for the test\n"
+				     "/lzf, comment: not for the test\n");
 	assert_int_equal(world_keys(&w, ""), 0);
 	world_release(&w);
 }
@@ -76,11 +80,11 @@ static bool has_text(struct world *w, const char *text)
  * reference names goes, too: the reference becomes null. */
 static void test_left_out(void **state)
 {
-	static const struct refusal some[] = {{"/lzf", NULL, NULL},
-					      {"/", "title", NULL},
-					      {"/", NULL, "soft"},
-					      {"/chunked", NULL, NULL},
-					      {NULL, NULL, NULL}};
+	static const struct refusal some[] = {{.path = "/lzf"},
+					      {.path = "/", .attribute = "title"},
+					      {.path = "/", .link = "soft"},
+					      {.path = "/chunked"},
+					      {.path = NULL}};
 	const struct schema_ops ops = refusing();
 	struct import_result result;
 	struct world w;
@@ -101,9 +105,26 @@ static void test_left_out(void **state)
 	world_release(&w);
 }
 
+/* The object itself stays. */
+static void test_comment_left_out(void **state)
+{
+	static const struct refusal some[] = {{.path = "/group", .comment = true}, {.path = NULL}};
+	const struct schema_ops ops = refusing();
+	struct import_result result;
+	struct world w;
+	world_init(&w, 0);
+	w.opt.schema = &ops;
+	w.opt.skip_unsupported = true;
+	refused = some;
+	world_must_import(&w, &result);
+	assert_int_equal(result.left_out, 1);
+	assert_int_equal(world_objects(&w, w.opt.path), OBJECTS);
+	world_release(&w);
+}
+
 static void test_group_left_out(void **state)
 {
-	static const struct refusal some[] = {{"/group", NULL, NULL}, {NULL, NULL, NULL}};
+	static const struct refusal some[] = {{.path = "/group"}, {.path = NULL}};
 	const struct schema_ops ops = refusing();
 	struct world w;
 	world_init(&w, 0);
@@ -118,7 +139,7 @@ static void test_group_left_out(void **state)
 /* Without its root group nothing is left. */
 static void test_root_refused(void **state)
 {
-	static const struct refusal some[] = {{"/", NULL, NULL}, {NULL, NULL, NULL}};
+	static const struct refusal some[] = {{.path = "/"}, {.path = NULL}};
 	const struct schema_ops ops = refusing();
 	struct world w;
 	struct err err;
@@ -134,9 +155,8 @@ static void test_root_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_left_out),
-		cmocka_unit_test(test_group_left_out),
+		cmocka_unit_test(test_refused),		 cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_comment_left_out), cmocka_unit_test(test_group_left_out),
 		cmocka_unit_test(test_root_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

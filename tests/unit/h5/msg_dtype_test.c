@@ -281,6 +281,14 @@ static void test_nested_meaning(void **state)
 		dtype_enum(a, dtype_integer(a, 2, true, false, NULL), 3, names, values, NULL);
 	const struct dtype *arr = dtype_array(a, i32, 1, &three, NULL);
 	const struct dtype_member mixed[] = {{"a", 0, arr}, {"e", 12, e}, {"c", 16, c1}};
+	const char *const latin_names[] = {"gr\xfcn", "a"};
+	const struct dtype *u8 = dtype_integer(a, 1, false, false, NULL);
+	const struct dtype_member latin[] = {
+		{"T (\xb0"
+		 "C)",
+		 0, u8},
+		{"\xff", 1, dtype_enum(a, u8, 2, latin_names, (const uint8_t *)"\1\2", NULL)}};
+	assert_vector_is("latin-1", dtype_compound(a, 2, latin, 0, NULL), a);
 	assert_vector_is("c1", c1, a);
 	assert_vector_is("enum", e, a);
 	assert_vector_is("arr1", arr, a);

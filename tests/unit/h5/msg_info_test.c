@@ -170,8 +170,12 @@ static int decode_comment(struct cursor *c, struct arena *a, void *out, struct e
 {
 	return h5_comment_decode(c, a, out, err);
 }
-static const struct message_codec comment = {.size = sizeof(const char *),
-					     .decode = decode_comment};
+static void encode_comment(struct emit *e, const void *what)
+{
+	h5_comment_encode(e, *(const char *const *)what);
+}
+static const struct message_codec comment = {
+	.size = sizeof(const char *), .decode = decode_comment, .encode = encode_comment};
 
 /* The first row is from a file of 2000; `date -u +%s` agrees with all. */
 static void test_old_time(void **state)
@@ -204,6 +208,8 @@ static void test_comment(void **state)
 	assert_int_equal(decode_message(&comment, "comment", bytes, n, a, &text), 0);
 	assert_string_equal(text, "a comment");
 	assert_fails_truncated(&comment, "comment", bytes, 9);
+	text = "caf\xe9";
+	assert_encodes("comment", encode_comment, &text, "636166e900");
 	free(bytes);
 	arena_free(a);
 }

@@ -74,6 +74,59 @@ static void make(struct small_file *s)
 	small_finish(s, root);
 }
 
+static void small_comment(struct small_file *s, const char *text, size_t n)
+{
+	struct emit e = small_body(s);
+	emit_bytes(&e, text, n);
+	small_message(s, H5_MSG_COMMENT, &e);
+}
+
+/* The second one has no NUL, the third one is empty, the fourth one claims to be shared. */
+static void reads_comments(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+		uint8_t flags;
+		const char *comment;
+	} rows[] = {{"caf\xe9\0\0", 6, 0, "caf\xe9"},
+		    {"caf\xe9", 4, 0, NULL},
+		    {"\0", 1, 0, NULL},
+		    {"shared", 7, H5_MSG_SHARED, NULL}};
+	enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+	static struct small_file s;
+	uint64_t addr[ROWS];
+	small_begin(&s);
+	for (size_t i = 0; i < ROWS; i++) {
+		small_object(&s);
+		small_group(&s, false);
+		small_comment(&s, rows[i].text, rows[i].n);
+		s.msgs[s.header.n - 1].flags = rows[i].flags;
+		addr[i] = small_end(&s);
+	}
+	small_object(&s);
+	small_group(&s, true);
+	for (size_t i = 0; i < ROWS; i++)
+		small_link(&s, (const char *[]){"a", "b", "c", "d"}[i], addr[i]);
+	small_comment(&s, "root", 5);
+	small_finish(&s, small_end(&s));
+	struct h5file *f = open_file(&s);
+	assert_string_equal(object(f, 0)->comment, "root");
+	for (uint32_t i = 0; i < ROWS; i++) {
+		const char *found = object(f, i + 1)->comment;
+		assert_int_equal(!found, !rows[i].comment);
+		if (found)
+			assert_string_equal(found, rows[i].comment);
+	}
+	assert_int_equal(h5file_problems(f), 2);
+	assert_int_equal(h5file_problems_of(f, H5FILE_UNSUPPORTED), 2);
+	assert_string_equal(h5file_problem(f, 0)->path, "/b");
+	assert_non_null(strstr(problem(f, 0), "the comment is left out: comment: "));
+	assert_string_equal(h5file_problem(f, 1)->path, "/d");
+	h5file_close(f);
+	small_release(&s);
+}
+
 static void reads_a_hierarchy(void **state)
 {
 	static struct small_file s;
@@ -382,6 +435,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_a_hierarchy),
+		cmocka_unit_test(reads_comments),
 		cmocka_unit_test(a_damaged_object_leaves_the_others),
 		cmocka_unit_test(a_damaged_root_group_fails),
 		cmocka_unit_test(a_truncated_file_is_reported),

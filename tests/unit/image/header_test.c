@@ -76,12 +76,56 @@ static void every_header_has_room_for_a_continuation(void **state)
 	}
 }
 
+static size_t message_of(const uint8_t *at, uint8_t type, const uint8_t **body)
+{
+	const struct header h = parse(at);
+	const size_t head = at[FLAGS_AT] & 4 ? 6 : 4;
+	for (size_t i = 0; i < h.size;) {
+		const uint8_t *message = at + h.prefix + i;
+		const size_t len = message[1] | (size_t)message[2] << 8;
+		*body = message + head;
+		if (message[0] == type)
+			return len;
+		i += head + len;
+	}
+	return 0;
+}
+
+/* Spec IV.A.2.n. */
+static void a_comment_is_a_message(void **state)
+{
+	enum { COMMENT = 0x0d, LONGEST = 65000 };
+	struct small_tree *t = *state;
+	char *longest = arena_alloc(t->a, LONGEST + 1);
+	memset(longest, 'c', LONGEST);
+	longest[LONGEST] = '\0';
+	const char *const comments[] = {NULL, "caf\xe9", longest};
+	for (uint32_t i = 0; i < 3; i++) {
+		struct object *o = small_add(t, OBJECT_DATATYPE);
+		o->datatype = dtype_ieee(t->a, 8, false, NULL);
+		o->attrs_ordered = i == 1;
+		o->comment = comments[i];
+	}
+	tree_edit(t->tree, 0)->comment = "root";
+	assert_int_equal(small_render(t, NULL), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		const char *comment = tree_object(t->tree, i)->o.comment;
+		const uint8_t *body;
+		const size_t len =
+			message_of(t->img->meta + t->img->header_addr[i], COMMENT, &body);
+		assert_int_equal(len, comment ? strlen(comment) + 1 : 0);
+		if (comment)
+			assert_memory_equal(body, comment, len);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, small_setup, small_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_header_has_room_for_a_continuation),
+		TEST(a_comment_is_a_message),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,26 @@ static const struct dtype *lone_tag(struct arena *a)
 	return dtype_opaque(a, 5, "\xff", NULL);
 }
 
+static const struct dtype *latin1_member(struct arena *a)
+{
+	return compound(a,
+			"T (\xb0"
+			"C)",
+			dtype_ieee(a, 8, false, NULL), 0, 12);
+}
+
+static const struct dtype *latin1_enum(struct arena *a)
+{
+	static const char *const names[] = {"member_1", "gr\xfcn", "gr\xc3\xbcn", "\xed\xb3\xbc"};
+	return dtype_enum(a, dtype_integer(a, 1, false, false, NULL), 4, names,
+			  (const uint8_t *)"\1\2\3\4", NULL);
+}
+
+static const struct dtype *vlen_of_latin1(struct arena *a)
+{
+	return dtype_vlen(a, latin1_enum(a), NULL);
+}
+
 static const struct row {
 	const struct dtype *(*make)(struct arena *a);
 	const char *seen;  /* a part of the document */
@@ -179,6 +199,18 @@ static const struct row {
 	{single_text, "\"type\": {\"class\": \"H5T_STRING\"", "[\"text\", "},
 	{array_of_texts, "{\"name\": \"item_2\", \"type\": {\"class\": \"H5T_STRING\"", ""},
 	{array_of_one_text, "\"type\": {\"class\": \"H5T_STRING\"", ""},
+	{latin1_member, "{\"name\": \"member_1\", \"type\": {\"class\": \"H5T_FLOAT\"", "[["},
+	{latin1_member, "{\"name\": \"T (\\udcb0C)\", \"offset\": 4, ", "[["},
+	{latin1_enum,
+	 "\"mapping\": {\"member_1\": 1, \"member_1_1\": 2, \"gr\\u00fcn\": 3, "
+	 "\"member_3\": 4}, \"hsmount\": {\"class\": \"H5T_ENUM\", ",
+	 "["},
+	{latin1_enum,
+	 "\"names\": [\"member_1\", \"gr\\udcfcn\", \"gr\\u00fcn\", "
+	 "\"\\udced\\udcb3\\udcbc\"]",
+	 "["},
+	{vlen_of_latin1, "\"base\": {\"class\": \"H5T_INTEGER\", \"base\": \"H5T_STD_U8LE\"}",
+	 "[["},
 	{lone_tag, "\"H5T_OPAQUE\", \"size\": 5, \"tag\": \"\", \"hsmount\"", ""},
 };
 
@@ -300,6 +332,12 @@ static void carried_types_are_loaded_again(void **state)
 	"{\"class\":\"H5T_BITFIELD\",\"size\":" s ",\"order\":\"LE\",\"offset\":0,\"precision\":"  \
 	"8}"
 
+#define SHORT                                                                                      \
+	"{\"class\":\"H5T_INTEGER\",\"size\":2,\"order\":\"LE\",\"offset\":0,\"precision\":16}"
+#define NAMED(name)                                                                                \
+	"{" U2 ",\"hsmount\":{\"class\":\"H5T_COMPOUND\",\"size\":2,\"fields\":[{\"name\":" name   \
+	",\"offset\":0,\"type\":" SHORT "}]}}"
+
 #define REF	"\"class\":\"H5T_REFERENCE\",\"base\":\"H5T_STD_REF_OBJ\""
 #define REFS(n) "\"hsmount\":{\"class\":\"H5T_ARRAY\",\"dims\":[" n "],\"base\":{" REF "}}"
 
@@ -341,6 +379,15 @@ static void damaged_exact_types_are_refused(void **state)
 		 "\"size\":2,\"order\":\"LE\",\"offset\":0,\"precision\":16,\"signed\":true},"
 		 "\"names\":[\"a\"],\"values\":\"AA==\"}}",
 		 "not 1 values of 2 bytes"},
+		{NAMED("7"), "name: not a text"},
+		{NAMED("\"\""), "member 0 has no name"},
+		{NAMED("\"\\u0000\""), "name: it contains a NUL"},
+		{NAMED("\"\\ud800\""), "a lone surrogate that stands for no byte"},
+		{NAMED("\"\\udc7f\""), "a lone surrogate that stands for no byte"},
+		{NAMED("\"\\udd00\""), "a lone surrogate that stands for no byte"},
+		{"{" U2 ",\"hsmount\":{\"class\":\"H5T_ENUM\",\"base\":" SHORT
+		 ",\"names\":[\"\\udfff\"],\"values\":\"AAA=\"}}",
+		 "enum member 0: it contains a lone surrogate"},
 		{"{" U2
 		 ",\"hsmount\":{\"class\":\"H5T_OPAQUE\",\"size\":2,\"tag_base64\":\"AA==\"}}",
 		 "tag_base64"},
@@ -361,6 +408,11 @@ static void damaged_exact_types_are_refused(void **state)
 	assert_int_equal(p.rc, 0);
 	assert_int_equal(p.o.datatype->cls, DTYPE_BITFIELD);
 	assert_int_equal(p.o.datatype->integer.precision, 8);
+	parsed_release(&p);
+	/* The smallest and the largest byte, beside a character. */
+	p = parse_type(NAMED("\"\\udc80\\u00fc\\udcff\""));
+	assert_int_equal(p.rc, 0);
+	assert_string_equal(p.o.datatype->compound.members[0].name, "\x80\xc3\xbc\xff");
 	parsed_release(&p);
 }
 

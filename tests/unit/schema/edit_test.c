@@ -179,12 +179,22 @@ static void changes_what_is_asked(void **state)
 		       ",\"x\":1}" MODIFIED),
 		 {EDITED_BLOCK, 0, 4},
 		 1,
-		 GROUP(",\"hsmount\":{ \"userBlock\" : {\"size\": 512, \"value\": \"BA==\"} "
-		       ",\"x\":1}" MODIFIED_NOW)},
+		 GROUP(",\"hsmount\":{\"userBlock\": {\"size\": 512, \"value\": \"BA==\"}, "
+		       "\"x\":1}" MODIFIED_NOW)},
 		{GROUP(",\"hsmount\":{\"userBlock\":{\"size\":512,\"value\":\"QQ==\"}}" MODIFIED),
 		 {EDITED_BLOCK, 0, 0},
 		 1,
-		 GROUP(",\"hsmount\":{\"userBlock\":null}" MODIFIED_NOW)},
+		 GROUP(MODIFIED_NOW)},
+		{GROUP(",\"hsmount\":{\"comment\":\"b\",\"userBlock\":{\"size\":512,"
+		       "\"value\":\"QQ==\"}}" MODIFIED),
+		 {EDITED_BLOCK, 0, 0, EDITED_COMMENT, 0, 0},
+		 2,
+		 GROUP(MODIFIED_NOW)},
+		{GROUP(MODIFIED),
+		 {EDITED_BLOCK, 0, 4, EDITED_COMMENT, 0, 1},
+		 2,
+		 GROUP(MODIFIED_NOW ", \"hsmount\": {\"comment\": \"a comment\", \"userBlock\": "
+				    "{\"size\": 512, \"value\": \"BA==\"}}")},
 		/* a new name must not change the order of equal times */
 		{GROUP(",\"links\":{\"a\":" SOFT("x", "5") ",\"b\":" SOFT("y", "5") "}" MODIFIED),
 		 {EDITED_LINK | EDITED_RENAME, 0, 0},
@@ -194,6 +204,65 @@ static void changes_what_is_asked(void **state)
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		check(rows[i].before, rows[i].steps, rows[i].n, rows[i].after, 0, NULL);
+}
+
+/* The other members of "hsmount" keep their bytes. */
+static void changes_the_comment(void **state)
+{
+	enum { NONE, TEXT, BYTES };
+	static const struct {
+		const char *before;
+		uint8_t how;
+		const char *after;
+	} rows[] = {
+		{GROUP(MODIFIED), TEXT,
+		 GROUP(MODIFIED_NOW ", \"hsmount\": {\"comment\": \"a comment\"}")},
+		{GROUP(",\"hsmount\":null" MODIFIED), TEXT,
+		 GROUP(",\"hsmount\":{\"comment\": \"a comment\"}" MODIFIED_NOW)},
+		{GROUP(",\"hsmount\":{}" MODIFIED), TEXT,
+		 GROUP(",\"hsmount\":{\"comment\": \"a comment\"}" MODIFIED_NOW)},
+		{GROUP(",\"hsmount\":{ \"x\" : 1.50 }" MODIFIED), BYTES,
+		 GROUP(",\"hsmount\":{\"x\" : 1.50, \"comment\": \"caf\\udce9 "
+		       "\\\"\\\\\\n\"}" MODIFIED_NOW)},
+		{GROUP(",\"hsmount\":{\"comment\" : \"b\",\"x\":1e2}" MODIFIED), TEXT,
+		 GROUP(",\"hsmount\":{\"comment\": \"a comment\", \"x\":1e2}" MODIFIED_NOW)},
+		{GROUP(",\"hsmount\":{\"c\\u006fmment\":\"b\" , \"x\":1e2}" MODIFIED), NONE,
+		 GROUP(",\"hsmount\":{\"x\":1e2}" MODIFIED_NOW)},
+		{GROUP(",\"hsmount\":{\"x\":1e2, \"comment\":\"b\" }" MODIFIED), NONE,
+		 GROUP(",\"hsmount\":{\"x\":1e2}" MODIFIED_NOW)},
+		{GROUP(",\"hsmount\" : {\"comment\":\"b\"}" MODIFIED), NONE, GROUP(MODIFIED_NOW)},
+		{GROUP(MODIFIED ",\"hsmount\":{\"comment\":\"b\"}"), NONE, GROUP(MODIFIED_NOW)},
+		{GROUP(",\"hsmount\":{\"comment\":\"b\"}"), NONE,
+		 GROUP(", \"lastModified\": " NOW_TEXT)},
+		{"{\"hsmount\":{\"comment\":\"b\"} , \"id\":\"" ROOT_ID "\",\"root\":\"" ROOT_ID
+		 "\",\"lastModified\":1}",
+		 NONE, "{\"id\":\"" ROOT_ID "\",\"root\":\"" ROOT_ID "\"" MODIFIED_NOW "}"},
+		/* one that could not be read is replaced */
+		{GROUP(",\"hsmount\":{\"comment\":7}" MODIFIED), TEXT,
+		 GROUP(",\"hsmount\":{\"comment\": \"a comment\"}" MODIFIED_NOW)},
+		/* no change: all bytes stay */
+		{GROUP(",\"hsmount\":[1] " MODIFIED), NONE,
+		 GROUP(",\"hsmount\":[1] " MODIFIED_NOW)},
+		{GROUP(",\"hsmount\":{\"comment\":\"\\ud800\"}" MODIFIED), NONE,
+		 GROUP(",\"hsmount\":{\"comment\":\"\\ud800\"}" MODIFIED_NOW)},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const uint8_t step[] = {EDITED_COMMENT, 0, rows[i].how};
+		check(rows[i].before, step, 1, rows[i].after, 0, NULL);
+	}
+	static const struct {
+		const char *before, *why;
+	} bad[] = {
+		{GROUP(",\"hsmount\":[1]"), "hsmount: not an object"},
+		{GROUP(",\"hsmount\":{\"a\":1},\"hsmount\":{}"),
+		 "hsmount: the document has it twice"},
+		{GROUP(",\"hsmount\":{\"comment\":\"1\",\"comment\":\"2\"}"),
+		 "comment: the document has it twice"},
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		const uint8_t step[] = {EDITED_COMMENT, 0, TEXT};
+		check(bad[i].before, step, 1, NULL, -EIO, bad[i].why);
+	}
 }
 
 #define DATASET(shape, more)                                                                       \
@@ -322,6 +391,29 @@ static void refuses_what_a_domain_cannot_hold(void **state)
 	}
 }
 
+static void refuses_a_long_comment(void **state)
+{
+	static const char text[] = GROUP("");
+	static char comment[65002];
+	const struct schema_id root = test_id(ROOT_ID);
+	for (size_t n = 65000; n <= 65001; n++) {
+		auto_bytes struct bytes out = {0};
+		struct err err = ERR_INIT;
+		struct edited e;
+		memset(comment, '\xff', n);
+		assert_int_equal(edited_init(&e, &root, &root, text, strlen(text), 0, &err), 0);
+		edited_after(&e)->comment = comment;
+		e.change.comment = true;
+		assert_int_equal(edited_make(&e, text, strlen(text), &out, &err),
+				 n == 65000 ? 0 : -EOPNOTSUPP);
+		if (n == 65000)
+			assert_null(edited_differs(&e, &out));
+		else
+			assert_contains(err.msg, "a comment of more than 65,000 bytes");
+		edited_release(&e);
+	}
+}
+
 /* A part that the tree has and the document lacks is no reason to guess. */
 static void refuses_another_document(void **state)
 {
@@ -414,10 +506,12 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(changes_what_is_asked),
+		cmocka_unit_test(changes_the_comment),
 		cmocka_unit_test(changes_the_shape),
 		cmocka_unit_test(keeps_dimension_scales),
 		cmocka_unit_test(refuses_odd_documents),
 		cmocka_unit_test(refuses_what_a_domain_cannot_hold),
+		cmocka_unit_test(refuses_a_long_comment),
 		cmocka_unit_test(refuses_another_document),
 		cmocka_unit_test(edits_real_documents),
 	};

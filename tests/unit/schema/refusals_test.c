@@ -187,6 +187,25 @@ static void make_no_file(struct fixture *f)
 	f->link->domain = "";
 }
 
+/* Only the comment cannot be held. */
+static void a_long_comment(void **state)
+{
+	static char comment[65002];
+	for (size_t n = 65000; n <= 65001; n++) {
+		struct fixture f;
+		fixture_init(&f);
+		memset(comment, 'c', n);
+		f.dataset->comment = comment;
+		const struct found found = refusals(&f);
+		assert_int_equal(found.n, n > 65000);
+		if (!found.n)
+			continue;
+		assert_true(found.last.comment && !found.last.is_fixed);
+		assert_int_equal(found.last.object, 1);
+		assert_string_equal(found.last.why, "a comment of more than 65,000 bytes");
+	}
+}
+
 static void every_row_is_reported(void **state)
 {
 	static const struct {
@@ -361,6 +380,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_ordinary_tree_has_none),
 		cmocka_unit_test(every_row_is_reported),
+		cmocka_unit_test(a_long_comment),
 		cmocka_unit_test(types_without_a_carrier_are_reported),
 		cmocka_unit_test(the_codec_has_the_same_filters),
 		cmocka_unit_test(the_callback_can_stop),

@@ -52,7 +52,7 @@ enum dtype_norm { DTYPE_NORM_NONE = 0, DTYPE_NORM_ALWAYS_SET = 1, DTYPE_NORM_IMP
 struct dtype;
 
 struct dtype_member {
-	const char *name; /* UTF-8, NUL-terminated, not empty */
+	const char *name; /* NUL-terminated, not empty; may be other bytes than UTF-8 */
 	uint32_t offset;  /* bytes from the start of the compound */
 	const struct dtype *type;
 };
@@ -82,7 +82,7 @@ struct dtype {
 			enum dtype_cset cset;
 		} string;
 		struct {
-			const char *tag; /* NUL-terminated, at most 255 bytes */
+			const char *tag; /* NUL-terminated, at most 255 bytes of any kind */
 		} opaque;
 		struct {
 			uint32_t n;
@@ -95,7 +95,7 @@ struct dtype {
 		struct {
 			const struct dtype *base; /* an integer type */
 			uint32_t n;
-			const char *const *names;
+			const char *const *names; /* as those of members */
 			const uint8_t *values; /* n * base->size bytes in the byte order of base */
 		} enumeration;
 		struct {

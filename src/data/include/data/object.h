@@ -117,6 +117,8 @@ struct object {
 	enum object_kind kind;
 	const char *id; /* of the service, for messages and extended attributes */
 	int64_t created_ns, modified_ns;
+	/* Bytes without a NUL, not empty; may be invalid UTF-8. NULL: the object has no comment. */
+	const char *comment;
 	bool attrs_ordered; /* attribute creation order is tracked */
 	uint32_t nattrs;
 	struct attribute *attrs; /* in creation order (ties by name) */

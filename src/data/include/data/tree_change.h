@@ -36,6 +36,7 @@ struct object_change {
 	uint32_t before, after; /* numbers of the object in each tree */
 	bool shape;		/* the current dimensions of a dataset differ */
 	bool user_block;	/* that of the file, which belongs to the root group */
+	bool comment;		/* the comment was set, changed or removed */
 	/* Both trees track the order of the attributes or links, and the new order is not the usual
 	 * one: those that stay or were renamed in their old order, and then those that were added.
 	 */

@@ -166,6 +166,7 @@ int h5_mtime_decode(struct cursor *c, uint32_t *seconds, struct err *err);
 int h5_mtime_old_decode(struct cursor *c, uint32_t *seconds, struct err *err);
 
 /* Comment, 0x0d: NUL-terminated, in the arena. */
+void h5_comment_encode(struct emit *e, const char *comment);
 int h5_comment_decode(struct cursor *c, struct arena *a, const char **comment, struct err *err);
 
 /* External file list, 0x07: the raw data of a contiguous dataset are in these files, one after

@@ -263,6 +263,7 @@ struct schema_refusal {
 	uint32_t object;       /* number */
 	const char *attribute; /* NULL, or the attribute of the object that cannot be held */
 	const char *link;      /* NULL, or the link of the group that cannot be held */
+	bool comment;	       /* only the comment of the object cannot be held */
 	/* The reason is the type, the layout or the filters of the object, which never change. */
 	bool is_fixed;
 	const char *why; /* such as "a virtual dataset" */
