@@ -121,3 +121,34 @@ def test_datasets_without_chunks(tmp_path):
         assert f["gzip"].id.get_num_chunks() == 1 and np.flatnonzero(f["gzip"][()] != 5) == [55]
         assert f["plain"].id.get_num_chunks() == 2 and (f["plain"][19] == 3).all()
         assert (f["none"][()] == 4).all() and f["text"][0, 0] == b"first"
+
+
+@pytest.mark.parametrize("count", (9, 64))
+def test_many_attributes(tmp_path, count):
+    """They are in the object header, so jsfive finds them, and libhdf5 1.10 can copy the object.
+    (It crashes if values of variable length are in dense storage.) Programs add and remove
+    attributes as on a disk."""
+    source, image, bucket = tmp_path / "x.h5", tmp_path / "out.h5", tmp_path / "bucket"
+    with h5py.File(source, "w") as f:
+        d = f.create_dataset("x", data=[1, 2])
+        for i in range(count):
+            d.attrs[f"a{i}"] = f"text {i}"
+    imports.make_bucket(bucket)
+    run(HSIMAGE, "-b", bucket, "import", source, "home/x.h5", check=True)
+    run(HSIMAGE, "-b", bucket, "export", "home/x.h5", image, check=True)
+    run("h5copy", "-i", image, "-o", tmp_path / "copy.h5", "-s", "/x", "-d", "/x", check=True)
+    with h5py.File(tmp_path / "copy.h5", "r") as f:
+        assert dict(f["x"].attrs) == {f"a{i}": f"text {i}" for i in range(count)}
+    if wasm.is_available():
+        found = readers.read("jsfive", [(os.fspath(image), ["/x"])])[os.fspath(image)]
+        assert len(found["objects"]["/x"]["attributes"]) == count
+    with h5py.File(image, "r+") as f:
+        d = f["x"]
+        for i in range(0, count, 2):
+            del d.attrs[f"a{i}"]
+        for i in range(70):
+            d.attrs[f"b{i}"] = i
+    with h5py.File(image, "r") as f:
+        assert len(f["x"].attrs) == 70 + count // 2 and f["x"].attrs["b69"] == 69
+        assert f["x"].attrs["a1"] == "text 1"
+    run("h5dump", "-H", image, check=True)
