@@ -62,11 +62,17 @@ static int keep_user_block(struct import *im, struct source *source, struct err 
 				    &tree_edit(im->tree, 0)->group.user_block, &why);
 	if (rc == -EFBIG && opt->skip_unsupported) {
 		import_note(im, "the file: %s; it is left out", why.msg);
+		im->result->left_out++;
 		return 0;
 	}
+	if (rc == -EFBIG)
+		return err_set(err, -EOPNOTSUPP,
+			       "a domain cannot hold %s; to import the rest, use "
+			       "--skip-unsupported",
+			       why.msg);
 	if (rc)
 		err_copy(err, &why);
-	return rc == -EFBIG ? err_wrap(err, -EOPNOTSUPP, "a domain cannot hold the file") : rc;
+	return rc;
 }
 
 static int open_file(struct import *im, struct err *err)
@@ -85,11 +91,11 @@ static int open_file(struct import *im, struct err *err)
 	if (rc)
 		return err_wrap(err, rc, "%s", opt->file.name);
 	im->tree = h5file_edit_tree(im->file);
-	rc = keep_user_block(im, source, err);
-	if (!rc)
-		rc = keep_paths(im, err);
+	rc = keep_paths(im, err);
 	if (!rc)
 		rc = import_check(im, err);
+	if (!rc)
+		rc = keep_user_block(im, source, err);
 	if (!rc)
 		rc = import_plan(im, err);
 	return rc || !opt->link ? rc : link_plan(im, err);

@@ -134,6 +134,12 @@ int update_read_user_block(struct update *u, struct err *err)
 		*block = tree_user_block(domain_tree(u->base->domain));
 		return 0;
 	}
+	const struct user_block *image = tree_user_block(domain_tree(u->base->domain));
+	/* What was not written would become zeros. */
+	if (image && image->is_unknown && n && !u->opt->is_held(u->opt->ctx, 0, n))
+		return err_set(err, -EIO,
+			       "the user block of the domain cannot be read, and only a part of it "
+			       "was written");
 	const int rc = user_block_of_file(&whole, n, u->now->arena, block, err);
 	if (rc == -EFBIG)
 		return err_wrap(err, -EOPNOTSUPP, "a domain cannot hold the file");

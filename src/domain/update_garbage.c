@@ -29,11 +29,12 @@ static const char *version_of(const struct scan *s, uint32_t number)
 	return s->version[number] ? s->version[number] : "";
 }
 
-/* A user block that is an object of its own, and that the domain no longer has. */
+/* A user block that is an object of its own, and that the domain no longer has. An object whose
+ * bytes are not those of its name stays, so that a person can look at it. */
 static const struct user_block *removed_block(const struct update *u)
 {
 	const struct user_block *old = tree_user_block(u->before->tree);
-	return old && old->object && !user_block_equal(old, tree_user_block(u->now->tree)) ? old
+	return old && old->object && !old->is_unknown && !user_block_equal(old, tree_user_block(u->now->tree)) ? old
 											   : NULL;
 }
 

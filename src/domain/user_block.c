@@ -32,40 +32,74 @@ static int take_earlier(struct domain *d, const struct domain *old, bool *taken,
 {
 	const struct user_block *b = tree_user_block(d->tree);
 	const struct user_block *known = old ? tree_user_block(old->tree) : NULL;
-	*taken = known && known->object && known->len > 0 && old->schema == d->schema &&
-		 strcmp(known->object, b->object) == 0 &&
+	*taken = known && known->object && !known->is_unknown && known->size == b->size &&
+		 old->schema == d->schema && strcmp(known->object, b->object) == 0 &&
 		 strcmp(old->document->info.root, d->document->info.root) == 0;
 	return *taken ? d->schema->take_user_block(d->tree, known->data, known->len, err) : 0;
+}
+
+/* The bucket does not have the object. Another program may have changed the block after the
+ * document of the root group was read: then the domain has to be read once more. */
+static int look_at_root(struct domain *d, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(d->store, STORE_HEAD);
+	const char *etag;
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (d->schema->object_key(d->space, 0, req->key, req->room, &etag) < 0)
+		return err_set(err, -EIO, "the key of the root group cannot be made");
+	store_run(d->store, req);
+	const int rc = store_failure(&req->answer, err);
+	if (!rc)
+		d->is_torn |= store_absence(&req->answer) || !etag[0] ||
+			      strcmp(etag, req->answer.meta.etag) != 0;
+	return rc;
+}
+
+static int show_zeros(struct domain *d, const char *key, const struct err *why, struct err *err)
+{
+	struct user_block *b = arena_alloc(d->arena, sizeof(*b));
+	if (!b)
+		return err_set(err, -ENOMEM, "out of memory: the user block");
+	*b = *tree_user_block(d->tree);
+	b->is_unknown = true;
+	tree_edit(d->tree, 0)->group.user_block = b;
+	tree_note(d->tree, "%s: the user block is shown as zeros: %s", key, why->msg);
+	return 0;
 }
 
 static int take(struct domain *d, const struct store_request *req, struct err *err)
 {
 	struct err why = ERR_INIT;
 	const struct bytes *body = &req->answer.body;
-	int rc = store_failure(&req->answer, err);
-	if (rc && rc != -EFBIG)
+	int rc = store_failure(&req->answer, &why);
+	if (rc && rc != -EFBIG) {
+		err_copy(err, &why);
 		return err_wrap(err, rc, "user block %s", req->key);
-	if (store_absence(&req->answer)) {
-		/* The document may be older than a change of the block, so it is read again. */
-		d->is_torn = true;
-		err_set(&why, -ENOENT, "there is no such object");
-	} else if (rc) {
-		err_copy(&why, err);
-	} else if (d->schema->take_user_block(d->tree, body->data, body->len, &why) == -ENOMEM) {
-		return err_set(err, -ENOMEM, "out of memory: the user block");
 	}
-	if (why.code)
-		tree_note(d->tree, "%s: the user block is shown as zeros: %s", req->key, why.msg);
-	return 0;
+	if (!rc && store_absence(&req->answer)) {
+		rc = look_at_root(d, err);
+		err_set(&why, -ENOENT, "there is no such object");
+	} else if (!rc &&
+		   d->schema->take_user_block(d->tree, body->data, body->len, &why) == -ENOMEM) {
+		rc = err_set(err, -ENOMEM, "out of memory: the user block");
+	} else {
+		rc = 0;
+	}
+	return rc || !why.code ? rc : show_zeros(d, req->key, &why, err);
 }
 
 int domain_read_user_block(struct domain *d, const struct domain_hint *hint, struct err *err)
 {
+	static const struct err unsupported = {
+		.msg = "a domain of this schema has no object for it"};
 	const struct user_block *b = tree_user_block(d->tree);
 	auto_request struct store_request *req = NULL;
 	bool taken;
-	if (!b || !b->object || (hint->plan && hint->plan->is_brief) || !d->schema->take_user_block)
+	if (!b || !b->object || (hint->plan && hint->plan->is_brief))
 		return 0;
+	if (!d->schema->take_user_block)
+		return show_zeros(d, b->object, &unsupported, err);
 	int rc = take_earlier(d, hint->previous, &taken, err);
 	if (rc || taken)
 		return rc;
@@ -78,5 +112,8 @@ int domain_read_user_block(struct domain *d, const struct domain_hint *hint, str
 	req->max = b->size;
 	store_run(d->store, req);
 	domain_note_failure(hint->plan, store_failure(&req->answer, NULL));
-	return take(d, req, err);
+	rc = take(d, req, err);
+	if (hint->plan)
+		hint->plan->torn |= d->is_torn;
+	return rc;
 }

@@ -42,16 +42,18 @@ static ssize_t read_raw(struct image *img, const struct reader *r, const struct 
 	uint64_t at = offset - x->start, slot = at / d->stride, in = at % d->stride;
 	const struct cache_chunk *chunk;
 	n = min_u64(n, min_u64(d->stride - in, x->end - offset));
+	if (in >= d->slot_bytes) { /* no chunk is needed for the bytes between slots */
+		memset(buf, 0, n);
+		return (ssize_t)n;
+	}
+	n = min_u64(n, d->slot_bytes - in);
 	int rc = get_slot(img, r, x->dataset, slot, &chunk, err);
 	if (rc)
 		return rc;
-	if (chunk->absent) {
-		size_t filled = in < d->slot_bytes ? min_u64(n, d->slot_bytes - in) : 0;
-		fill_bytes(d, in, buf, filled);
-		memset(buf + filled, 0, n - filled);
-	} else {
+	if (chunk->absent)
+		fill_bytes(d, in, buf, n);
+	else
 		copy_padded(buf, &chunk->slot, in, n);
-	}
 	cache_put(img->owner, chunk, in + n >= d->slot_bytes || offset + n == x->end);
 	return (ssize_t)n;
 }
@@ -120,9 +122,10 @@ static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *bu
 	}
 }
 
-/* The same as image_read() for an address, behind the user block. */
+/* The same as image_read() for an address, behind the user block. before: bytes of the same read
+ * that were in the block. */
 static ssize_t read_address(struct image *img, struct image_stream *s, uint8_t *buf, size_t n,
-			    uint64_t addr, struct cancel *cancel, struct err *err)
+			    uint64_t addr, uint64_t before, struct cancel *cancel, struct err *err)
 {
 	const struct reader reader = {.stream = s, .cancel = cancel};
 	struct stream_plan plan = {0};
@@ -130,7 +133,7 @@ static ssize_t read_address(struct image *img, struct image_stream *s, uint8_t *
 	if (addr >= img->size || n == 0)
 		return 0;
 	n = min_u64(n, img->size - addr);
-	stream_read(s, addr, n);
+	stream_read(s, addr, n, before);
 	while (done < n) {
 		stream_plan_read(img, s, &plan, addr + done, addr + n);
 		ssize_t got = read_piece(img, &reader, buf + done, n - done, addr + done, err);
@@ -150,6 +153,6 @@ ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t 
 	if (first == n)
 		return (ssize_t)n;
 	const ssize_t got = read_address(img, s, (uint8_t *)buf + first, n - first,
-					 offset + first - img->base, cancel, err);
+					 offset + first - img->base, first, cancel, err);
 	return got < 0 && first ? (ssize_t)first : got + (ssize_t)first;
 }

@@ -273,7 +273,7 @@ static void skip_hole_locked(struct image_stream *s, uint64_t offset)
 		sequential_skip(o, offset);
 }
 
-void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
+void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t before)
 {
 	if (!s || !s->cache || s->image->nslots == 0)
 		return;
@@ -285,7 +285,7 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	const bool in_order = sequential_read(&s->order, &file, offset, offset + n);
 	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
 	const uint64_t steps = read > s->read ? read - s->read : 0;
-	s->copies |= offset == 0 && n + img->base % IMAGE_PAGE >= COPY_READ;
+	s->copies |= offset == 0 && before + n >= COPY_READ;
 	const bool copies = s->copies && s->order.running && s->order.end > file.data;
 	s->copies &= !copies;
 	if (copies)

@@ -41,9 +41,9 @@ struct image_stream {
 	bool small;	       /* prefetch_small() was called */
 };
 
-/* A program reads bytes [offset, offset + n) of the file: prefetches the next slots if it reads
- * sequentially. s may be NULL. */
-void stream_read(struct image_stream *s, uint64_t offset, uint64_t n);
+/* A program reads bytes [offset, offset + n) behind the user block, and `before` bytes in front of
+ * them: prefetches the next slots if it reads sequentially. s may be NULL. */
+void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t before);
 
 /* State of one read of several slots. */
 struct stream_plan {

@@ -86,6 +86,7 @@ struct edit_parts {
 int edit_parts_plan(struct edit *e, bool links, struct edit_parts *p);
 /* Adds the replacements to e->splice. */
 int edit_parts_write(struct edit *e, struct edit_parts *p);
+
 /* ---- edit_extras.c ---- */
 
 /* Adds the replacements in the member "hsmount" to e->splice. -EIO: it has an unusual form;

@@ -43,6 +43,12 @@ int schema_extras(struct schema_ctx *ctx, const json_t *doc, bool is_root, struc
 		  struct err *err)
 {
 	const json_t *extras = json_object_get(doc, SCHEMA_EXTRAS);
+	struct err why = ERR_INIT;
+	if (extras && !json_is_object(extras) && !json_is_null(extras)) {
+		err_set(&why, -EIO, "not an object");
+		schema_skip(ctx, "member", SCHEMA_EXTRAS, &why);
+		return 0;
+	}
 	const int rc = parse_comment(
 		ctx, json_object_get(extras, schema_extra_names[SCHEMA_EXTRA_COMMENT]), o, err);
 	if (rc || !is_root)

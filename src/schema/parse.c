@@ -117,15 +117,14 @@ int schema_ctx_bytes(struct schema_ctx *ctx, const json_t *string, const char **
 	if (text.literal || text.has_nul)
 		return err_set(err, -EIO, "it %s", text.literal ? "is a number" : "contains a NUL");
 	if (text.n > SURROGATE * SCHEMA_NAME_MAX)
-		return err_set(err, -EIO, "%zu bytes, the limit is %d", text.n, SCHEMA_NAME_MAX);
+		return err_set(err, -EIO, "more than %d bytes", SCHEMA_NAME_MAX);
 	char *copy = arena_strndup(ctx->arena, text.s, text.n);
 	if (!copy)
 		return err_errno(err, -ENOMEM, "text");
 	if (!text.utf8 && !unescape(copy))
 		return err_set(err, -EIO, "it contains a lone surrogate that stands for no byte");
 	if (strlen(copy) > SCHEMA_NAME_MAX)
-		return err_set(err, -EIO, "%zu bytes, the limit is %d", strlen(copy),
-			       SCHEMA_NAME_MAX);
+		return err_set(err, -EIO, "more than %d bytes", SCHEMA_NAME_MAX);
 	*out = copy;
 	return 0;
 }

@@ -24,7 +24,8 @@ enum {
 bool schema_user_block_is_name(const char *text)
 {
 	for (size_t i = 0; i < NAME_LENGTH; i++)
-		if (i == DIGEST_DIGITS ? text[i] != '-' : hex_digit(text[i]) < 0)
+		if (i == DIGEST_DIGITS ? text[i] != '-'
+				       : !text[i] || !strchr("0123456789abcdef", text[i]))
 			return false;
 	return text[NAME_LENGTH] == '\0';
 }
@@ -97,10 +98,13 @@ static int parse_value(struct arena *a, uint64_t size, const json_t *value, stru
 static int parse(struct schema_ctx *ctx, const json_t *v, struct user_block **out, struct err *err)
 {
 	const json_t *object = json_object_get(v, "object"), *value = json_object_get(v, "value");
-	uint64_t size;
+	uint64_t size = 0;
 	if (!schema_count(json_object_get(v, "size"), &size) || !user_block_is_size(size) ||
 	    size > USER_BLOCK_MAX)
-		return err_set(err, -EIO, "size: a user block cannot have it");
+		return err_set(err, -EIO,
+			       "size: %llu is not a power of two from %d to %d, as that of a user "
+			       "block is",
+			       (unsigned long long)size, USER_BLOCK_MIN, USER_BLOCK_MAX);
 	if (json_is_string(value))
 		return parse_value(ctx->arena, size, value, out, err);
 	const char *name = json_is_string(object) ? json_string_value(object) : "";

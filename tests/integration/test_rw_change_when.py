@@ -384,6 +384,26 @@ def test_emptied_and_written(place, mounted, command, content):
     assert not rwmounts.is_domain(mounted.file(NAME)) and drafts(mounted) == []
 
 
+def test_reading_while_a_program_has_the_file_open(place, mounted):
+    """The chunks that were written come from the draft, also if a page has the bytes behind one: the
+    object in the bucket has another version now."""
+    path = mounted.file("home/pages.h5")
+    with h5py.File(path, "w") as f:
+        f.create_dataset("d", data=np.arange(200000, dtype="i8"), chunks=(20000,))
+    mounted.released()
+    fd = os.open(path, os.O_RDWR)
+    try:
+        with h5py.File(path, "r+") as f:
+            f["d"][100000:180000] = -1
+        with open(path, "rb") as f:
+            assert len(f.read()) == os.fstat(fd).st_size
+        with h5py.File(path, "r") as f:
+            assert (f["d"][100000:180000] == -1).all() and f["d"][99999] == 99999
+    finally:
+        os.close(fd)
+    mounted.released()
+
+
 def test_equal_bytes(place, mounted):
     """Metadata that are written again are compared."""
     path = mounted.file(NAME)

@@ -311,6 +311,31 @@ def test_damage_of_the_object(bucket, tmp_path, damage):
     assert done.returncode == 1 and "the user block is shown as zeros" in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize("whole", (False, True))
+def test_a_write_over_a_damaged_block(bucket, tmp_path, whole):
+    """What cannot be read is not replaced by zeros, unless all of it is written."""
+    size, text = BLOCKS["random"]
+    source = write(tmp_path / "a.mat", size, text)
+    run(HSIMAGE, "-b", bucket, "import", source, NAME, check=True)
+    name, = objects(bucket)
+    with open(os.path.join(os.path.dirname(document(bucket)), name), "ab") as f:
+        f.write(b"more")
+    before = bucketstate.State(bucket)
+    with rwmounts.RwMount(bucket, tmp_path, "metadata_ttl=0") as m:
+        fd = os.open(m.file(NAME), os.O_RDWR)
+        os.pwrite(fd, text if whole else b"AB", 0)
+        if whole:
+            os.close(fd)
+            assert filediff.differences(source, m.file(NAME)) == []
+        else:
+            with pytest.raises(OSError):
+                os.close(fd)
+            assert "the user block of the domain cannot be read" in m.log()
+            assert bucketstate.State(bucket).digest == before.digest
+    if whole:
+        assert name in objects(bucket)      # for a person to look at
+
+
 def test_a_block_that_cannot_be_read(bucket, tmp_path):
     """"Could not ask" is no absence: the open fails."""
     source = write(tmp_path / "a.mat", *BLOCKS["random"])

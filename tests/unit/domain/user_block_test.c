@@ -5,6 +5,7 @@
 
 #include <base/hex.h>
 
+#include "gate.h"
 #include "revalidate.h"
 
 enum { SIZE = 8192, LENGTH = 5000 };
@@ -85,12 +86,58 @@ static void it_is_read_once(void **state)
 	domain_unref(d);
 }
 
+static struct block later_block;
+static struct fixture *later_fixture;
+
+/* The block is another one, and the object of the first one has been deleted. */
+static void change_block(struct store *inner)
+{
+	struct block first;
+	make(&first, 0);
+	put_block(later_fixture, &later_block, LENGTH);
+	put_root(later_fixture, &later_block, "");
+	assert_int_equal(call_delete(inner, first.key, NULL, NULL), 0);
+}
+
+/* Before each request of an open. */
+static void a_block_that_is_replaced_meanwhile(void **state)
+{
+	bool reached = true;
+	make(&later_block, 9);
+	for (unsigned int at = 1; reached; at++) {
+		struct fixture *f;
+		struct block b;
+		struct domain *d = NULL;
+		assert_int_equal(setup((void **)&f), 0);
+		later_fixture = f;
+		make(&b, 0);
+		put_root(f, &b, "");
+		put_block(f, &b, LENGTH);
+		struct gate *g = gate_new(f->store);
+		g->other_at = at;
+		g->other = change_block;
+		assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+								     .store = &g->base,
+								     .schemas = schema_all()},
+					     "d.h5", NULL, &d, NULL),
+				 0);
+		reached = g->n >= at;
+		const struct user_block *found = tree_user_block(domain_tree(d));
+		assert_false(found->is_unknown);
+		check_block(d, strcmp(found->object, b.name) == 0 ? &b : &later_block);
+		domain_unref(d);
+		f->store = &g->base;
+		assert_int_equal(teardown((void **)&f), 0);
+	}
+}
+
 static void damage_is_shown_as_zeros(void **state)
 {
 	struct fixture *f = *state;
 	struct block b;
-	struct cost cost;
+	struct cost cost, without;
 	make(&b, 0);
+	domain_unref(open_again(f, NULL, &without));
 	put_root(f, &b, "");
 	for (int i = 0; i < 3; i++) {
 		if (i == 1)
@@ -101,6 +148,10 @@ static void damage_is_shown_as_zeros(void **state)
 			put_block(f, &b, LENGTH);
 		struct domain *d = open_again(f, NULL, &cost);
 		check_block(d, NULL);
+		assert_true(tree_user_block(domain_tree(d))->is_unknown);
+		/* What the bucket lacks is no reason to read the domain once more. */
+		assert_int_equal(cost.gets, without.gets + 1);
+		assert_int_equal(cost.heads, i == 0);
 		assert_int_equal(tree_problems(domain_tree(d)), 1);
 		const char *why = tree_problem(domain_tree(d), 0);
 		if (!strstr(why, b.key) || !strstr(why, "the user block is shown as zeros") ||
@@ -114,6 +165,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_is_read_once, setup, teardown),
+		cmocka_unit_test(a_block_that_is_replaced_meanwhile),
 		cmocka_unit_test_setup_teardown(damage_is_shown_as_zeros, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

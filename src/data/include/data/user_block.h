@@ -30,6 +30,8 @@ struct user_block {
 	const uint8_t *data;
 	size_t len;
 	const char *object; /* private to the schema: its object in the bucket; NULL: it has none */
+	/* The bytes of the object are lost or not known, and are shown as zeros. */
+	bool is_unknown;
 };
 
 /* Whether a user block can have this size. */

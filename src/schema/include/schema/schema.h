@@ -415,9 +415,9 @@ struct schema_ops {
 			     size_t room);
 	/* Writes the key of the document of an object with this id, in the domain with this root
 	 * group, or of the object of a user block with this name (user_block.object). *folder: the
-	 * length of the part of the key with which the keys of all chunks of a
-	 * dataset begin; 0: the object has no chunks. -EINVAL: it is no id of an object of this
-	 * domain other than the root group. NULL: as adopt_new. */
+	 * length of the part of the key with which the keys of all chunks of a dataset begin; 0:
+	 * the object has no chunks. -EINVAL: it is neither an id of an object of this domain other
+	 * than the root group, nor such a name. NULL: as adopt_new. */
 	int (*key_of_id)(const char *root, const char *id, char *key, size_t room, size_t *folder);
 	/* Writes the key of the object that has the user block of a domain, or that gets it.
 	 * Returns its length; 0: the document of the root group has the block, or there is none. */
