@@ -34,8 +34,10 @@ static const char *version_of(const struct scan *s, uint32_t number)
 static const struct user_block *removed_block(const struct update *u)
 {
 	const struct user_block *old = tree_user_block(u->before->tree);
-	return old && old->object && !old->is_unknown && !user_block_equal(old, tree_user_block(u->now->tree)) ? old
-											   : NULL;
+	return old && old->object && !old->is_unknown &&
+			       !user_block_equal(old, tree_user_block(u->now->tree))
+		       ? old
+		       : NULL;
 }
 
 int update_note_removed(const struct update *u, struct err *err)

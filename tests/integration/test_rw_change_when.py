@@ -385,8 +385,8 @@ def test_emptied_and_written(place, mounted, command, content):
 
 
 def test_reading_while_a_program_has_the_file_open(place, mounted):
-    """The chunks that were written come from the draft, also if a page has the bytes behind one: the
-    object in the bucket has another version now."""
+    """Written chunks come from the draft, also if a page has bytes behind them: the objects in the
+    bucket have other versions now."""
     path = mounted.file("home/pages.h5")
     with h5py.File(path, "w") as f:
         f.create_dataset("d", data=np.arange(200000, dtype="i8"), chunks=(20000,))

@@ -106,6 +106,30 @@ static void a_damaged_dataset_fails_alone(void **state)
 	}
 }
 
+/* A chunk is not needed for the bytes behind it: it may be damaged, or have another version. */
+static void bytes_between_slots_need_no_chunk(void **state)
+{
+	struct rendered *r = *state;
+	uint8_t bytes[16] = {1};
+	rendered_put(r, SMALL_KEY_INTS,
+		     "{" SMALL_HEAD(SMALL_INTS) ",'type':" SMALL_I32
+						",'shape':{'class':'H5S_SIMPLE','dims':[9]},"
+						"'attributes':{},'creationProperties':{'layout':"
+						"{'class':'H5D_CHUNKED'}},'layout':{'class':"
+						"'H5D_CHUNKED','dims':[3]}}");
+	assert_int_equal(small_put(r->store, SMALL_PREFIX "/d/0002-000000-000001/1", "bad"), 0);
+	assert_int_equal(rendered_make(r, NULL, NULL), 0);
+	const struct image_dataset *d = NULL;
+	for (uint32_t i = 0; i < r->img->ndatasets; i++)
+		if (r->img->datasets[i].slot_bytes == 12)
+			d = &r->img->datasets[i];
+	assert_non_null(d);
+	assert_int_equal(d->stride, 16);
+	assert_int_equal(image_read(r->img, NULL, bytes, 16, d->raw_addr, NULL, NULL), -EIO);
+	assert_int_equal(image_read(r->img, NULL, bytes, 4, d->raw_addr + 12, NULL, NULL), 4);
+	assert_memory_equal(bytes, "\0\0\0", 4);
+}
+
 /* Addresses are relative to the user block, and pages are those of the file. */
 static void pages_behind_a_user_block(void **state)
 {
@@ -150,6 +174,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(heaps_have_pages_of_their_own, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_dataset_fails_alone, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(bytes_between_slots_need_no_chunk, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(pages_behind_a_user_block, rendered_setup,
 						rendered_teardown),
