@@ -570,13 +570,14 @@ def mixed_attributes(r, o, types, rank_max):
 
 def make_mixed(path, seed):
     """A small file with what most programs write. With an even seed, it has only types and
-    attributes that netCDF reads."""
+    attributes that netCDF reads. Some have a user block."""
     r = np.random.default_rng(seed)
     bounds = list(BOUNDS)[seed % len(BOUNDS)] if seed % 3 == 0 else "earliest"
     types = MIXED_TYPES if seed % 2 else MIXED_TYPES[:12]
     attributes = (MIXED_TYPES[:14], 2) if seed % 2 else (types, 1)
+    block = {3: 512, 8: 8192}.get(seed % 10, 0)
     with h5py.File(path, "w", libver=bounds if bounds in ("earliest", "latest") else (bounds,) * 2,
-                   track_order=bool(seed & 4)) as f:
+                   track_order=bool(seed & 4), userblock_size=block) as f:
         groups = [f]
         for i in range(int(r.integers(1, 5))):
             groups.append(groups[int(r.integers(0, len(groups)))].create_group(f"group {i}"))
@@ -587,6 +588,8 @@ def make_mixed(path, seed):
                 mixed_attributes(r, d, *attributes)
         mixed_attributes(r, groups[-1], *attributes)
         f["soft"], f["hard"] = h5py.SoftLink("/group 0"), groups[-1]
+    with open(path, "r+b") as f:
+        f.write(b"a block in front of the superblock\n"[:block] * (block // 40))
 
 
 def main():
