@@ -310,8 +310,8 @@ static const struct option_def {
 	{"ro", NULL, MOUNT, CALL, .set = set_write,
 	 .help = "mount read-only, which is the default"},
 	{"rw", NULL, MOUNT, CALL, .set = set_write,
-	 .help = "let programs create, replace, rename and remove files and directories;\n"
-		 "an existing domain can be replaced, but not changed"},
+	 .help = "let programs create, change, replace, rename and remove files and\n"
+		 "directories"},
 	{"journal_dir", "DIR", MOUNT, TEXT, IN(engine.journal_dir),
 	 .help = "with rw: keep files that programs write in DIR until the bucket has\n"
 		 "them (for root /var/lib/hsmount, else ~/.local/state/hsmount)"},
