@@ -252,7 +252,8 @@ static int take_other(struct inventory *v, const struct store_item *item)
 		return 0; /* the open has read it */
 	if (is_own(v, item->key, v->schema->user_blocks))
 		return check_find(v->dc->c, ENGINE_CHECK_NOTE, NULL, item->key,
-				  "an earlier user block of the file, %" PRIu64 " bytes",
+				  "a user block that the root group does not name, %" PRIu64
+				  " bytes",
 				  item->meta.size);
 	if (is_document(v, tree_nth(v->dc->tree, 0), item->key))
 		v->documents++;

@@ -20,6 +20,7 @@ static int import_init(struct import *im, const struct import_options *opt,
 					    .store = opt->store,
 					    .schema = opt->schema,
 					    .cancelled = opt->cancelled};
+	im->charge = (struct budget_charge){.budget = opt->env->budget, .use = BUDGET_TREES};
 	im->arena = arena_new(RECORD_ARENA);
 	return im->arena ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
@@ -28,6 +29,7 @@ static int import_init(struct import *im, const struct import_options *opt,
 static void import_release(struct import *im)
 {
 	put_queue_free(im->queue);
+	budget_set(&im->charge, 0, NULL);
 	key_set_free(im->keys);
 	h5file_close(im->file);
 	free(im->datasets);
@@ -58,8 +60,11 @@ static int keep_user_block(struct import *im, struct source *source, struct err 
 {
 	const struct import_options *opt = im->opt;
 	struct err why = ERR_INIT;
-	int rc = user_block_of_file(source, h5file_base(im->file), tree_arena(im->tree),
-				    &tree_edit(im->tree, 0)->group.user_block, &why);
+	const uint64_t size = h5file_base(im->file);
+	int rc = size <= USER_BLOCK_MAX ? budget_set(&im->charge, size, &why) : 0;
+	if (!rc)
+		rc = user_block_of_file(source, size, tree_arena(im->tree),
+					&tree_edit(im->tree, 0)->group.user_block, &why);
 	if (rc == -EFBIG && opt->skip_unsupported) {
 		import_note(im, "the file: %s; it is left out", why.msg);
 		im->result->left_out++;

@@ -63,6 +63,7 @@ struct import {
 	bool overlaps;			 /* in the file of a link; reported */
 	uint64_t verified;		 /* bytes of a link that were read */
 	uint32_t npaths;		 /* length of paths and datasets */
+	struct budget_charge charge;	 /* of the user block */
 	atomic_bool is_damaged; /* a chunk cannot be decoded or encoded. Set by any thread */
 	bool is_refused;	/* … and this has ended the import, not an error of the bucket */
 };

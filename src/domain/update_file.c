@@ -140,7 +140,10 @@ int update_read_user_block(struct update *u, struct err *err)
 		return err_set(err, -EIO,
 			       "the user block of the domain cannot be read, and only a part of it "
 			       "was written");
-	const int rc = user_block_of_file(&whole, n, u->now->arena, block, err);
+	int rc = n <= USER_BLOCK_MAX ? budget_set(&u->now->charge, u->now->charge.bytes + n, err)
+				     : 0;
+	if (!rc)
+		rc = user_block_of_file(&whole, n, u->now->arena, block, err);
 	if (rc == -EFBIG)
 		return err_wrap(err, -EOPNOTSUPP, "a domain cannot hold the file");
 	return rc ? rc : keep_object(u, block, err);

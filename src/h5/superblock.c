@@ -29,6 +29,7 @@
 
 #include <base/checksum.h>
 #include <base/source.h>
+#include <data/user_block.h>
 #include <h5/superblock.h>
 
 #include "msg.h"
@@ -183,7 +184,6 @@ int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err 
 
 uint64_t h5_superblock_next(uint64_t at)
 {
-	enum { USER_BLOCK_MIN = 512 };
 	if (at > UINT64_MAX / 2)
 		return UINT64_MAX;
 	return at ? at * 2 : USER_BLOCK_MIN;

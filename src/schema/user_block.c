@@ -98,9 +98,10 @@ static int parse_value(struct arena *a, uint64_t size, const json_t *value, stru
 static int parse(struct schema_ctx *ctx, const json_t *v, struct user_block **out, struct err *err)
 {
 	const json_t *object = json_object_get(v, "object"), *value = json_object_get(v, "value");
-	uint64_t size = 0;
-	if (!schema_count(json_object_get(v, "size"), &size) || !user_block_is_size(size) ||
-	    size > USER_BLOCK_MAX)
+	uint64_t size;
+	if (!schema_count(json_object_get(v, "size"), &size))
+		return err_set(err, -EIO, "size: missing, or not a number");
+	if (!user_block_is_size(size) || size > USER_BLOCK_MAX)
 		return err_set(err, -EIO,
 			       "size: %llu is not a power of two from %d to %d, as that of a user "
 			       "block is",

@@ -224,9 +224,16 @@ def test_a_killed_program(bucket, matlab, tmp_path):
         assert bucketstate.State(bucket).digest == before.digest
     left, = json.loads("[" + run(HSIMAGE, "recover", "list", "--json", "--journal",
                                  m.journal).stdout.replace("}\n{", "},{") + "]")
-    shown = run(HSIMAGE, "recover", "show", left["id"], "--journal", m.journal).stdout
-    assert "the library had not closed the file" in shown
-    assert filediff.user_block(matlab) == MATLAB.ljust(512, b"\0")
+    def recover(command, *more):
+        return run(HSIMAGE, "recover", command, left["id"], *more, "--journal", m.journal,
+                   check=True).stdout
+    assert "the library had not closed the file" in recover("show")
+    recover("export", tmp_path / "out.mat")
+    assert filediff.user_block(tmp_path / "out.mat") == MATLAB.ljust(512, b"\0")
+    recover("commit", "--yes")
+    with Mount(bucket, tmp_path) as m, h5py.File(m.file(NAME), "r") as f:
+        assert f.userblock_size == 512 and (f["x"][()] == -1).all()
+    assert block_of(tmp_path / "out.mat", 512) == block_of(matlab, 512)
 
 
 def test_an_old_library(bucket, matlab, tmp_path):
