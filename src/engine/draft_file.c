@@ -63,10 +63,15 @@ void draft_file_close(struct draft_file *f)
 	if (f->writes) {
 		pthread_mutex_lock(&d->t->lock);
 		last = --d->writers == 0;
+		d->closing += last;
 		pthread_mutex_unlock(&d->t->lock);
 	}
-	if (last)
+	if (last) {
 		draft_finish(d);
+		pthread_mutex_lock(&d->t->lock);
+		d->closing--;
+		pthread_mutex_unlock(&d->t->lock);
+	}
 	file_draft_unref(d);
 	free(f);
 }

@@ -146,7 +146,7 @@ void drafts_get_counts(struct drafts *t, struct engine_counts *out)
 	out->drafts_failed = 0;
 	pthread_mutex_lock(&t->lock);
 	for (d = t->by_name; d; d = d->by_name.next)
-		out->drafts_failed += d->failure && d->writers == 0;
+		out->drafts_failed += d->failure && d->writers == 0 && d->closing == 0;
 	for (d = t->aside; d; d = d->next)
 		out->drafts_failed++;
 	out->drafts_open = HASH_CNT(by_version, t->by_version) - out->drafts_failed;

@@ -67,6 +67,7 @@ struct file_draft {
 	 * Changes only while the name is held, too. */
 	struct schema_document *acls;
 	unsigned int refs, writers;
+	unsigned int closing; /* threads that have closed the last file that writes, and commit */
 	bool named;    /* it is in by_name, which counts as a reference */
 	bool is_aside; /* it is in the list `aside`, which counts as a reference */
 	bool alone;    /* nothing else has the name */
