@@ -23,7 +23,7 @@
 #include <hsmount/err.h>
 #include <hsmount/log.h>
 
-struct engine_world; /* opaque: engine/parts.h */
+struct engine_world; /* opaque: bucket/bucket.h */
 struct cancel;	     /* opaque: base/cancel.h, for the FUSE front; other callers pass NULL */
 struct engine;
 struct engine_file;

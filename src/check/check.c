@@ -51,7 +51,7 @@ static int list_dir(struct walk *w, const char *path, struct path **at)
 	struct err why = ERR_INIT;
 	w->dir = path;
 	w->at = at;
-	const int rc = names_list(w->e->names, path, add_path, w, &why);
+	const int rc = names_list(w->e->bucket.names, path, add_path, w, &why);
 	w->c->names_unknown |= rc != 0;
 	if (rc && !w->rc)
 		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
@@ -63,7 +63,7 @@ static int visit(struct walk *w, const char *path, struct path **rest)
 {
 	auto_names_node struct names_node *n = NULL;
 	struct err why = ERR_INIT;
-	if (names_resolve(w->e->names, path, &n, &why)) {
+	if (names_resolve(w->e->bucket.names, path, &n, &why)) {
 		w->c->names_unknown = true;
 		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
 					"the path cannot be looked up: %s", why.msg);
@@ -87,7 +87,7 @@ static int walk_from(struct walk *w, const char *path)
 	struct check *c = w->c;
 	struct path *first = NULL;
 	bool found = false;
-	int rc = names_resolve(e->names, path, &n, c->err);
+	int rc = names_resolve(e->bucket.names, path, &n, c->err);
 	if (rc == -ENOENT) {
 		const int import = check_import_of(c, e, path, &found);
 		return import || found ? import : rc;
@@ -108,7 +108,7 @@ static int walk_from(struct walk *w, const char *path)
 		rc = check_imports(c, e, path);
 	/* Only a check of the whole bucket has seen all names. */
 	if (!rc && !n->path[0] && n->kind == NAMES_DIR && !c->names_unknown &&
-	    names_list_is_whole(e->names))
+	    names_list_is_whole(e->bucket.names))
 		rc = check_storages(c, e);
 	return rc;
 }

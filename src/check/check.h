@@ -3,18 +3,18 @@
  * The check of a domain or a file: shared by the files of check/.
  *
  *   check.c          walks a bucket and calls check_domain() for each domain
- *   domain.c         the order of the checks of one domain
- *   links.c          soft links
- *   external.c       external links
- *   keys.c           what the bucket has below the domain's prefix
- *   grid.c           chunks that no listing shows
- *   imports.c        unfinished imports
- *   storages.c       storages without a name
- *   chunks.c         reads and decodes chunks
- *   image.c          the rendered file, read back
- *   file.c           a local HDF5 file
- *   sample.c         chooses chunks
- *   report.c         findings and results
+ *   check_domain.c         the order of the checks of one domain
+ *   check_links.c          soft links
+ *   check_external.c       external links
+ *   check_keys.c           what the bucket has below the domain's prefix
+ *   check_grid.c           chunks that no listing shows
+ *   check_imports.c        unfinished imports
+ *   check_storages.c       storages without a name
+ *   check_chunks.c         reads and decodes chunks
+ *   check_image.c          the rendered file, read back
+ *   check_file.c           a local HDF5 file
+ *   check_sample.c         chooses chunks
+ *   check_report.c         findings and results
  *
  * A check runs in the thread of its caller. Functions return 0, or what ends the whole check: the
  * sink's result or -ENOMEM. What they find is no error.
@@ -44,7 +44,7 @@ struct check {
 	struct err *err;		   /* why the check ends */
 };
 
-/* ---- report.c ---- */
+/* ---- check_report.c ---- */
 
 /* Starts the result of a domain or file. path: borrowed until check_end(). */
 void check_begin(struct check *c, const char *path);
@@ -65,7 +65,7 @@ uint64_t check_failed_requests(const struct engine *e);
 /* Counts a decoded chunk of so many stored bytes. */
 void check_decoded(struct check *c, uint64_t bytes);
 
-/* ---- sample.c: a deterministic choice of chunks; pure ---- */
+/* ---- check_sample.c: a deterministic choice of chunks; pure ---- */
 
 struct check_chunk {
 	uint32_t dataset; /* object number */

@@ -49,7 +49,7 @@ void command_close(void *command);
 /* Prints an error; returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 
-/* check.c, export.c, import.c, info.c, link.c, ls.c, recover.c */
+/* cmd_check.c, cmd_export.c, cmd_import.c, cmd_info.c, cmd_link.c, cmd_ls.c, cmd_recover.c */
 int command_check(struct command *c);
 int command_ls(struct command *c);
 int command_info(struct command *c);
@@ -58,14 +58,14 @@ int command_import(struct command *c);
 int command_link(struct command *c);
 int command_recover(struct command *c);
 
-/* import.c: from now on, an interrupt does not end the program, but makes the result true. */
+/* cmd_import.c: from now on, an interrupt does not end the program, but makes the result true. */
 const atomic_bool *command_interrupted(void);
 /* The two parts of command_import(). The first one opens the bucket and fills in c->import. Each
  * returns 0 or an exit status. */
 int command_import_open(struct command *c);
 int command_import_run(struct command *c);
 
-/* import.c: the options of import; any other value of getopt_long() is -j. */
+/* cmd_import.c: the options of import; any other value of getopt_long() is -j. */
 enum command_import_options {
 	OPTION_REPLACE = 512,
 	OPTION_KEEP_STORAGE,
@@ -82,7 +82,7 @@ int command_import_option(struct command *c, int opt, const char *value, struct 
 /* Checks that the options fit together. -EINVAL. */
 int command_import_check(const struct command *c, struct err *err);
 
-/* recover.c: its options. */
+/* cmd_recover.c: its options. */
 enum command_recover_options {
 	OPTION_YES = 640,
 	OPTION_JOURNAL_DIR,

@@ -27,7 +27,7 @@
 #include "log_signal.h"
 #include "metrics_listener.h"
 #include "options.h"
-#include "values.h"
+#include "option_values.h"
 
 _Static_assert(OPTIONS_NO_MODE == FUSE_FRONT_ACL_MODE, "passed on without a check");
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "values.h"
+#include "option_values.h"
 
 /* Splits text at the last colon. host: without brackets, 127.0.0.1 if the text has no colon. */
 static bool split(const char *text, char host[INET6_ADDRSTRLEN], const char **port)

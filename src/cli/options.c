@@ -16,7 +16,7 @@
 
 #include <base/mem.h>
 
-#include "values.h"
+#include "option_values.h"
 
 int complain(const char *program, const struct err *err)
 {

@@ -89,7 +89,7 @@ static int apply_bitshuffle(struct stage *s, const struct dtype *t, struct err *
 
 static int apply_served(const struct codec_encode *c, struct stage *s, struct err *err)
 {
-	const struct served_filters *f = c->served;
+	const struct service_filters *f = c->served;
 	const bool shuffled = f->shuffle == SERVED_SHUFFLE_BYTE && !c->type->has_vlen;
 	struct bytes frame auto_bytes = {0};
 	int rc = 0;

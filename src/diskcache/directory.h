@@ -2,7 +2,7 @@
 /*
  * The directory of the disk cache, which any number of processes may share.
  *
- *   <64 hexadecimal digits>   an entry (entry.h). A complete file gets this name by rename(2)
+ *   <64 hexadecimal digits>   an entry (disk_entry.h). A complete file gets this name by rename(2)
  *   tmp-<16 digits>           an entry that is being written. Its writer holds a flock(2) on it. A
  *                             file that can be locked is a leftover of a process that has ended
  *   hsmount-cache.lock        contains the number of bytes in use; locked with flock(2) by a
@@ -29,7 +29,7 @@
 
 #include <store/store.h>
 
-#include "entry.h"
+#include "disk_entry.h"
 
 struct disk_dir {
 	int fd, lock;

@@ -46,7 +46,7 @@ int domain_accept(void *ctx, struct object *o, struct err *err)
 	struct domain *d = ctx;
 	int rc = check_size(d, o, err);
 	if (o->kind == OBJECT_DATASET && o->dataset.reference)
-		d->has_references = true;
+		d->ranges.has_references = true;
 	if (!rc)
 		count_values(d, o);
 	return rc;

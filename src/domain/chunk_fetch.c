@@ -26,7 +26,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "fetch.h"
+#include "place.h"
 
 #include <codec/chunk.h>
 
@@ -445,10 +445,10 @@ static void fetch_chunk(struct domain *d, const struct chunk_request *request, b
 
 /* Reads a chunk of a chunk table. A chunk that is not stored is absent, even if other programs
  * compute its values. */
-static void fetch_table_chunk(struct domain *d, const struct chunk_request *request,
-			      chunk_done done, void *arg)
+static void fetch_table_chunk(void *domain, const struct chunk_request *request, chunk_done done,
+			      void *arg)
 {
-	fetch_chunk(d, request, true, done, arg);
+	fetch_chunk(domain, request, true, done, arg);
 }
 
 static void fetch_chunk(struct domain *d, const struct chunk_request *request, bool is_table,
@@ -499,7 +499,8 @@ static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
 
 static void *begin(void *ctx)
 {
-	return ref_batch_begin(ctx);
+	struct domain *d = ctx;
+	return ref_batch_begin(&d->ranges);
 }
 
 static void end(void *ctx, void *batch)

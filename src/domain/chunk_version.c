@@ -73,7 +73,7 @@ void domain_forget_chunks(struct domain *d)
 	all->began++;
 	pthread_mutex_unlock(&all->lock);
 	free_all(dropped);
-	domain_forget_tables(d);
+	ranges_forget_tables(&d->ranges);
 }
 
 uint64_t domain_versions_begin(struct domain *d)

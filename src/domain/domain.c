@@ -20,8 +20,8 @@ void domain_unref(struct domain *d)
 {
 	if (!d || atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	domain_forget_tables(d);
-	domain_references_release(d);
+	ranges_forget_tables(&d->ranges);
+	ranges_release(&d->ranges);
 	domain_rechecks_release(d);
 	domain_versions_release(d);
 	store_page_release(&d->listing);
@@ -31,6 +31,11 @@ void domain_unref(struct domain *d)
 	tree_free(d->tree);
 	budget_set(&d->charge, 0, NULL);
 	free(d);
+}
+
+bool domain_is_outdated(const struct domain *d)
+{
+	return atomic_load(&d->ranges.changed) || atomic_load(&d->versions.changed);
 }
 
 bool domain_was_listed(const struct domain *d, const char *key)

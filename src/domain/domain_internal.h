@@ -15,7 +15,7 @@
 #include <schema/schema.h>
 #include <store/store.h>
 
-#include "references.h"
+#include <ranges/references.h>
 
 /* Datasets whose documents were checked again while the snapshot is in use (recheck.c). */
 struct domain_rechecks {
@@ -35,7 +35,6 @@ struct domain {
 	atomic_uint refs;
 	const struct env *env;
 	struct store *store;
-	const struct domain_files *files;     /* or NULL */
 	const struct domain_changes *changes; /* or NULL */
 	const struct schema_ops *schema;      /* of the document */
 	char *path;
@@ -58,8 +57,7 @@ struct domain {
 	struct domain_versions versions;
 	struct domain_plan *plan; /* of the hint, while the domain is loaded */
 	bool is_torn;		  /* it changed while it was loaded: see struct schema_loader */
-	bool has_references;	  /* a dataset refers to an HDF5 file */
-	struct domain_references references;
+	struct ranges ranges;
 };
 
 /* All chunks of the dataset together have more than DATASET_DENSE_MAX bytes. */

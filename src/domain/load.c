@@ -102,7 +102,7 @@ static void read_large(struct domain *d, struct store_request *req)
 	snprintf(key, sizeof(key), "%s", req->key);
 	store_request_reset(req, STORE_GET);
 	store_request_key(req, key);
-	req->max = SCHEMA_JSON_MAX;
+	req->max = SCHEMA_DOCUMENT_MAX;
 	store_run(d->store, req);
 }
 

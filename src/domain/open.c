@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "domain_internal.h"
-#include "user_block.h"
+#include <domain/read_user_block.h>
 
 #define DOMAIN_ARENA_LIMIT ((size_t)4 << 30)
 
@@ -31,15 +31,14 @@ static struct domain *new_domain(const struct domain_bucket *bucket, const char 
 	atomic_init(&d->refs, 1);
 	d->env = bucket->env;
 	d->store = bucket->store;
-	d->files = bucket->files;
 	d->changes = bucket->changes;
 	d->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
 	domain_rechecks_init(d);
 	domain_versions_init(d);
-	domain_references_init(d);
 	d->resolver = (struct object_resolver){.resolve = resolve, .ctx = d};
 	d->path = strdup(path);
 	d->tree = tree_new(DOMAIN_ARENA_LIMIT);
+	ranges_init(&d->ranges, d->env, bucket->files, d->tree);
 	if (!d->path || !d->tree) {
 		domain_unref(d);
 		return NULL;

@@ -4,7 +4,7 @@
  * of the bucket, a record of a chunk table (chunk_table.c), or the chunk index of an HDF5 file
  * (ref_index.c). No function blocks.
  */
-#include "fetch.h"
+#include "place.h"
 
 #include <errno.h>
 
@@ -81,11 +81,12 @@ static void record_read(struct table_read *r, int code, const struct elems *valu
 static void read_record(struct place_search *s)
 {
 	s->table = (struct table_read){
-		.domain = s->d,
+		.ranges = &s->d->ranges,
 		.table = s->place.table,
 		.record = s->place.record,
 		.prefetch = s->prefetch,
 		.load = s->load,
+		.ctx = s->d,
 		.batch = s->batch,
 		.done = record_read,
 		.arg = s,
@@ -98,7 +99,7 @@ static void read_record(struct place_search *s)
 /* Sets s->file. The key of the request is empty from then on: errors of a file name it. */
 static int find_file(struct place_search *s, struct err *err)
 {
-	s->file = ref_file_find(s->d, s->place.file, err);
+	s->file = ref_file_find(&s->d->ranges, s->place.file, err);
 	s->req->key[0] = '\0';
 	return s->file ? 0 : err->code;
 }

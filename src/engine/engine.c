@@ -3,7 +3,7 @@
  * Opens and closes an engine: makes the pool, the stack of stores, the cache, the names and the
  * table of snapshots. Any thread may use an engine between the two.
  */
-#include "internal.h"
+#include "engine_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,14 +11,15 @@
 #include <string.h>
 
 #include <diskcache/diskcache.h>
-#include <domain/renames.h>
+#include <storage/renames.h>
 #include <s3/s3.h>
 
-#include "drafts.h"
-#include "early.h"
-#include "recognise.h"
-#include "size_memory.h"
-#include "sizes.h"
+#include <drafts/drafts.h>
+#include "warm_up.h"
+#include <bucket/recognise_bucket.h>
+#include <snapshots/size_cache.h>
+#include <snapshots/sizes.h>
+#include <bucket/schemas.h>
 
 enum {
 	MAX_WORKERS = 1024,
@@ -98,12 +99,12 @@ static int parse_roots(struct engine *e, const char *list, struct err *err)
 static struct names *new_names(const struct engine *e, const struct engine_options *opt)
 {
 	const struct names_options names = {
-		.env = &e->env,
-		.store = e->store,
+		.env = &e->bucket.env,
+		.store = e->bucket.store,
 		.schemas = schema_all(),
 		.ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9),
-		.list_ttl_ns = e->open_ttl_ns,
-		.prefixes_have_objects = e->stack.s3,
+		.list_ttl_ns = e->bucket.open_ttl_ns,
+		.prefixes_have_objects = e->bucket.stack.s3,
 		.roots = e->roots,
 	};
 	return names_new(&names);
@@ -113,33 +114,34 @@ static struct sizes *new_sizes(struct engine *e, const struct engine_options *op
 {
 	const struct sizes_options sizes = {
 		/* Each thread waits for one domain; a directory is read by the workers. */
-		.threads = opt->workers && e->stack.s3 ? e->connections : opt->workers,
+		.threads =
+			opt->workers && e->bucket.stack.s3 ? e->bucket.connections : opt->workers,
 		.limit = opt->cache_size / SIZES_SHARE,
 	};
-	return sizes_new(e, &sizes);
+	return sizes_new(&e->bucket, &sizes);
 }
 
 /* Ends all threads, because a daemon forks after it has opened the engine. The next request starts
  * them again. */
 static void stop_threads(struct engine *e)
 {
-	store_stack_stop_threads(&e->stack);
+	store_stack_stop_threads(&e->bucket.stack);
 	files_stop_threads(e->files);
-	pool_stop_threads(e->pool);
+	pool_stop_threads(e->bucket.pool);
 }
 
 static struct store *new_store(struct engine *e, const struct engine_options *opt, struct err *err)
 {
 	const struct engine_world *world = opt->world;
 	if (!world)
-		return store_stack_new(&e->env, opt, e->meter, &e->stack, err);
-	struct store *bottom = world->store(world->ctx, &e->env, err);
-	return bottom ? store_stack_over(bottom, &e->stack, err) : NULL;
+		return store_stack_new(&e->bucket.env, opt, e->bucket.meter, &e->bucket.stack, err);
+	struct store *bottom = world->store(world->ctx, &e->bucket.env, err);
+	return bottom ? store_stack_over(bottom, &e->bucket.stack, err) : NULL;
 }
 
 static struct env new_env(struct engine *e, const struct engine_world *world)
 {
-	struct env env = env_real(e->log, e->pool);
+	struct env env = env_real(e->bucket.log, e->bucket.pool);
 	if (!world)
 		return env;
 	env.now = world->now;
@@ -159,29 +161,29 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	struct engine *e = calloc(1, sizeof(*e));
 	if (!e)
 		return err_set(err, -ENOMEM, "out of memory");
-	e->log = opt->log;
-	e->no_filters = opt->no_filters;
+	e->bucket.log = opt->log;
+	e->bucket.no_filters = opt->no_filters;
 	e->debug_count = opt->debug_count;
-	e->connections = opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
-	e->open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);
-	e->started_ns = engine_wall_clock();
+	e->bucket.connections = opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
+	e->bucket.open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);
+	e->started_ns = env_wall(&e->bucket.env);
 	rc = -ENOMEM;
-	e->pool = pool_new(opt->workers);
-	if (!e->pool)
+	e->bucket.pool = pool_new(opt->workers);
+	if (!e->bucket.pool)
 		goto fail;
-	e->env = new_env(e, opt->world);
-	e->env.budget = budget_new(&(struct budget_limits){
+	e->bucket.env = new_env(e, opt->world);
+	e->bucket.env.budget = budget_new(&(struct budget_limits){
 		.bytes = opt->cache_size, .metadata_min = METADATA_MIN, .option = "cache_size"});
-	if (!e->env.budget)
+	if (!e->bucket.env.budget)
 		goto fail;
-	e->opened_ns = engine_now(e);
-	e->bucket = strdup(opt->bucket);
-	e->meter = http_stats_new();
-	if (!e->bucket || !e->meter)
+	e->opened_ns = env_now(&e->bucket.env);
+	e->bucket.name = strdup(opt->bucket);
+	e->bucket.meter = http_stats_new();
+	if (!e->bucket.name || !e->bucket.meter)
 		goto fail;
 	struct err why = ERR_INIT;
-	e->store = new_store(e, opt, &why);
-	if (!e->store) {
+	e->bucket.store = new_store(e, opt, &why);
+	if (!e->bucket.store) {
 		rc = why.code ? why.code : -ENOMEM;
 		if (rc != -ENOMEM)
 			err_copy(err, &why);
@@ -190,38 +192,40 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	rc = parse_roots(e, opt->root, err);
 	if (rc)
 		goto fail;
-	rc = recognise_bucket(opt, &e->stack, &becomes_bucket, err);
+	rc = recognise_bucket(opt, &e->bucket.stack, &becomes_bucket, err);
 	if (!rc)
-		rc = files_new(&e->env, opt, e->store, e->meter, &e->files, err);
+		rc = files_new(&e->bucket.env, opt, e->bucket.store, e->bucket.meter, &e->files,
+			       err);
 	stop_threads(e);
 	if (rc)
 		goto fail;
 	rc = -ENOMEM;
-	e->domains = (struct domain_bucket){
-		.env = &e->env,
-		.store = e->store,
+	e->bucket.domains = (struct domain_bucket){
+		.env = &e->bucket.env,
+		.store = e->bucket.store,
 		.schemas = schema_all(),
 		.files = files_interface(e->files),
-		.changes = &e->changes,
+		.changes = &e->bucket.changes,
 	};
-	e->cache = cache_new(&e->env, prefetches_max(opt), NULL);
-	e->names = new_names(e, opt);
-	e->stat_mode = opt->stat;
-	e->size_memory =
-		size_memory_new(e->stack.disk, e->env.budget, e->no_filters ? IMAGE_NO_FILTERS : 0);
+	e->bucket.cache = cache_new(&e->bucket.env, prefetches_max(opt), NULL);
+	e->bucket.names = new_names(e, opt);
+	e->bucket.stat_mode = opt->stat;
+	e->bucket.size_cache = size_cache_new(e->bucket.stack.disk, e->bucket.env.budget,
+					      e->bucket.no_filters ? IMAGE_NO_FILTERS : 0);
 	e->sizes = new_sizes(e, opt);
-	e->snapshots =
-		snapshots_new(e->env.budget, max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
-	if (!e->cache || !e->names || !e->size_memory || !e->sizes || !e->snapshots)
+	e->bucket.snapshots = snapshots_new(e->bucket.env.budget,
+					    max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
+	if (!e->bucket.cache || !e->bucket.names || !e->bucket.size_cache || !e->sizes ||
+	    !e->bucket.snapshots)
 		goto fail;
 	if (opt->write) {
 		const struct garbage_ops ops = change_garbage_ops(e);
-		e->renames = renames_new(&e->env);
-		e->garbage = garbage_new(&e->env, &ops, !opt->world);
-		e->user = strdup(opt->user);
-		if (!e->garbage || !e->renames || !e->user)
+		e->bucket.renames = renames_new(&e->bucket.env);
+		e->bucket.garbage = garbage_new(&e->bucket.env, &ops, !opt->world);
+		e->bucket.user = strdup(opt->user);
+		if (!e->bucket.garbage || !e->bucket.renames || !e->bucket.user)
 			goto fail;
-		rc = drafts_new(e, opt, &e->drafts, err);
+		rc = drafts_new(&e->bucket, opt, &e->drafts, err);
 		if (!rc)
 			rc = garbage_notes_open(e, drafts_journal(e->drafts), err);
 		if (!rc && becomes_bucket)
@@ -241,33 +245,33 @@ void engine_close(struct engine *e)
 {
 	if (!e)
 		return;
-	early_stop(e->early);
+	warm_up_stop(e->warm_up);
 	drafts_free(e->drafts); /* commits make garbage */
-	garbage_free(e->garbage);
-	leftovers_free(e->leftovers);
-	renames_free(e->renames);
+	garbage_free(e->bucket.garbage);
+	gc_log_free(e->gc_log);
+	renames_free(e->bucket.renames);
 	sizes_free(e->sizes);
-	size_memory_free(e->size_memory);
-	snapshots_free(e->snapshots);
-	names_free(e->names);
-	if (e->cache)
-		cache_free(e->cache);
+	size_cache_free(e->bucket.size_cache);
+	snapshots_free(e->bucket.snapshots);
+	names_free(e->bucket.names);
+	if (e->bucket.cache)
+		cache_free(e->bucket.cache);
 	files_free(e->files);
-	if (e->store)
-		store_free(e->store);
-	http_stats_free(e->meter);
-	pool_free(e->pool);
-	budget_free(e->env.budget);
+	if (e->bucket.store)
+		store_free(e->bucket.store);
+	http_stats_free(e->bucket.meter);
+	pool_free(e->bucket.pool);
+	budget_free(e->bucket.env.budget);
 	free(e->roots);
 	free(e->root_names);
-	free(e->user);
-	free(e->bucket);
+	free(e->bucket.user);
+	free(e->bucket.name);
 	free(e);
 }
 
 void engine_start(struct engine *e)
 {
-	e->early = early_start(e);
+	e->warm_up = warm_up_start(e);
 	garbage_notes_take(e);
 	if (e->drafts)
 		drafts_start(e->drafts);
@@ -276,7 +280,7 @@ void engine_start(struct engine *e)
 /* Programs look at the free space before they write. What they write must fit into the journal. */
 int engine_space(struct engine *e, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-	int rc = store_space(e->store, free_bytes, total_bytes);
+	int rc = store_space(e->bucket.store, free_bytes, total_bytes);
 	if (rc != -EOPNOTSUPP || !e->drafts)
 		return rc;
 	struct engine_counts counts;
@@ -291,10 +295,10 @@ void engine_get_counts(struct engine *e, struct engine_counts *out)
 	struct store_counts s;
 	struct cache_stats c;
 	struct store_diskcache_stats d = {0};
-	store_count_read(e->stack.count, &s);
-	cache_get_stats(e->cache, &c);
-	if (e->stack.disk)
-		store_diskcache_read(e->stack.disk, &d);
+	store_count_read(e->bucket.stack.count, &s);
+	cache_get_stats(e->bucket.cache, &c);
+	if (e->bucket.stack.disk)
+		store_diskcache_read(e->bucket.stack.disk, &d);
 	*out = (struct engine_counts){
 		.gets = s.calls[STORE_GET],
 		.range_gets = s.range_gets,
@@ -319,7 +323,7 @@ void engine_get_counts(struct engine *e, struct engine_counts *out)
 		.disk_evicted = d.evicted,
 		.disk_errors = d.errors,
 		.disk_bytes = d.bytes,
-		.images = snapshots_live(e->snapshots),
+		.images = snapshots_live(e->bucket.snapshots),
 		.reads = atomic_load(&e->reads),
 		.bytes_read = atomic_load(&e->bytes_read),
 	};

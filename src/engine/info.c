@@ -3,7 +3,7 @@
  * Describes a domain for a person, line by line: what it is, what is in it, what is wrong with it
  * and, on request, whether all of its file can be read. Any thread.
  */
-#include "internal.h"
+#include "engine_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -234,13 +234,13 @@ int engine_info(struct engine *e, const char *path, bool verify,
 	struct snapshot *s = NULL;
 	struct err why = ERR_INIT;
 	struct snapshot_time requested;
-	int rc = snapshot_resolve(e, path, &n, &requested, err);
+	int rc = snapshot_resolve(&e->bucket, path, &n, &requested, err);
 	if (rc)
 		return rc;
 	if (n->kind != NAMES_DOMAIN)
 		return err_set(err, n->kind == NAMES_DIR ? -EISDIR : -EINVAL, "%s: not a domain",
 			       path[0] ? path : "/");
-	rc = domain_snapshot(e, n, &requested, &s, err);
+	rc = domain_snapshot(&e->bucket, n, &requested, &s, err);
 	if (rc)
 		return rc;
 	struct domain *domain = s->domain;

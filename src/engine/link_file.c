@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <schema/schema.h>
+#include <bucket/schemas.h>
 
 static int out_of_memory(struct err *err)
 {
@@ -40,12 +41,12 @@ static int check_key(const struct link_file *f, struct err *err)
 /* *meta: size UINT64_MAX if there is no such object. */
 static int head(const struct link_file *f, struct store_meta *meta, struct err *err)
 {
-	auto_request struct store_request *req = store_request_new(f->e->store, STORE_HEAD);
+	auto_request struct store_request *req = store_request_new(f->e->bucket.store, STORE_HEAD);
 	if (!req)
 		return out_of_memory(err);
 	store_request_key(req, f->key);
 	req->cancelled = cancelled_by(f->cancelled);
-	store_run(f->e->store, req);
+	store_run(f->e->bucket.store, req);
 	int rc = store_failure(&req->answer, err);
 	if (rc)
 		return err_wrap(err, rc, "%s", f->key);
@@ -107,7 +108,7 @@ static int open_file(void *ctx, struct source **out, struct err *err)
 	if (f->is_local)
 		return import_source_open(&f->local, out, err);
 	store_source_free(f->source);
-	f->source = store_source_new(&(struct store_source_options){.store = f->e->store,
+	f->source = store_source_new(&(struct store_source_options){.store = f->e->bucket.store,
 								    .key = f->key,
 								    .size = f->meta.size,
 								    .etag = f->meta.etag,

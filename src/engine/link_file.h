@@ -6,12 +6,12 @@
 #ifndef ENGINE_LINK_FILE_H
 #define ENGINE_LINK_FILE_H
 
-#include <domain/import.h>
-#include <domain/store_source.h>
+#include <import/import.h>
+#include <ranges/store_source.h>
 #include <store/store.h>
 
 #include "import_file.h"
-#include "internal.h"
+#include "engine_internal.h"
 
 struct link_file {
 	struct engine *e;

@@ -14,8 +14,8 @@
 #include <diskcache/diskcache.h>
 #include <s3/s3.h>
 
-#include "drafts.h"
-#include "internal.h"
+#include <drafts/drafts.h>
+#include "engine_internal.h"
 
 enum { DOMAINS_MAX = 1000 /* if there are more, those with the most reads are shown */ };
 
@@ -83,7 +83,7 @@ static void free_domains(struct metrics_domain *v, size_t from, size_t to)
 static int gather_domains(struct engine *e, struct metrics *m)
 {
 	struct collected c = {0};
-	int rc = snapshots_each(e->snapshots, collect, &c);
+	int rc = snapshots_each(e->bucket.snapshots, collect, &c);
 	m->domains = c.v;
 	m->ndomains = c.n;
 	if (rc || c.n == 0)
@@ -221,25 +221,25 @@ static void gather_cache(struct cache *cache, struct metrics *m)
 /* m is zeroed. */
 static int gather(struct engine *e, struct metrics *m)
 {
-	int rc = gather_http(e->meter, &m->http);
+	int rc = gather_http(e->bucket.meter, &m->http);
 	if (rc)
 		return rc;
 	m->version = HSMOUNT_VERSION;
-	m->bucket = e->bucket;
-	m->uptime_ns = engine_now(e) - e->opened_ns;
+	m->bucket = e->bucket.name;
+	m->uptime_ns = env_now(&e->bucket.env) - e->opened_ns;
 	m->reads = atomic_load(&e->reads);
 	m->bytes_read = atomic_load(&e->bytes_read);
-	m->images = snapshots_live(e->snapshots);
-	gather_store(e->stack.count, &m->store);
-	if (e->stack.s3)
-		gather_features(e->stack.s3, &m->store);
-	gather_cache(e->cache, m);
-	if (e->stack.disk)
-		gather_disk(e->stack.disk, &m->disk);
+	m->images = snapshots_live(e->bucket.snapshots);
+	gather_store(e->bucket.stack.count, &m->store);
+	if (e->bucket.stack.s3)
+		gather_features(e->bucket.stack.s3, &m->store);
+	gather_cache(e->bucket.cache, m);
+	if (e->bucket.stack.disk)
+		gather_disk(e->bucket.stack.disk, &m->disk);
 	gather_drafts(e->drafts, &m->drafts);
-	m->http.retries = e->stack.retry ? store_retry_count(e->stack.retry) : 0;
+	m->http.retries = e->bucket.stack.retry ? store_retry_count(e->bucket.stack.retry) : 0;
 	/* Over HTTP, repeated requests are included. */
-	m->bytes_fetched = store_stack_is_s3(e->bucket) ? m->http.bytes_in : m->store.bytes_in;
+	m->bytes_fetched = store_stack_is_s3(e->bucket.name) ? m->http.bytes_in : m->store.bytes_in;
 	if (m->bytes_read)
 		m->amplification = (double)m->bytes_fetched / (double)m->bytes_read;
 	return gather_domains(e, m);

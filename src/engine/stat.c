@@ -3,9 +3,9 @@
  * Attributes of files and directories. names/ finds out what a path is. If a domain was opened, its
  * snapshot has the size; otherwise sizes.h finds it out. Any thread.
  */
-#include "drafts.h"
-#include "internal.h"
-#include "sizes.h"
+#include <drafts/drafts.h>
+#include "engine_internal.h"
+#include <snapshots/sizes.h>
 
 #include <string.h>
 
@@ -49,15 +49,15 @@ static bool recall(struct engine *e, const struct names_node *n, struct engine_s
 	const struct names_size *size = names_get_size(n);
 	struct engine_stat last;
 	uint64_t listed;
-	if (!snapshots_recall(e->snapshots, n->path, &last, &listed))
+	if (!snapshots_recall(e->bucket.snapshots, n->path, &last, &listed))
 		return false;
 	if (size && size->version != listed) {
 		/* Later look-ups need not find that out again. */
-		snapshots_forget_last(e->snapshots, n->path, last.version);
+		snapshots_forget_last(e->bucket.snapshots, n->path, last.version);
 		return false;
 	}
 	*st = last;
-	st->unchecked = !size && e->stat_mode != ENGINE_STAT_ESTIMATE;
+	st->unchecked = !size && e->bucket.stat_mode != ENGINE_STAT_ESTIMATE;
 	stat_large(n, listed, st);
 	return true;
 }
@@ -66,7 +66,7 @@ static bool recall(struct engine *e, const struct names_node *n, struct engine_s
 static int stat_domain(struct engine *e, struct names_node *n, bool find, struct engine_stat *st,
 		       struct err *err)
 {
-	const enum engine_stat_mode mode = e->stat_mode;
+	const enum engine_stat_mode mode = e->bucket.stat_mode;
 	int rc = find && mode != ENGINE_STAT_ESTIMATE ? sizes_find(e->sizes, n, err) : 0;
 	if (rc && mode == ENGINE_STAT_EXACT)
 		return rc;
@@ -100,7 +100,7 @@ static int stat_node(struct engine *e, struct names_node *n, bool find, struct e
 	if (n->kind == NAMES_DOMAIN)
 		return stat_domain(e, n, find, st, err);
 	st->size_exact = true;
-	st->mode = names_doc_mode(&n->doc, true, e->garbage != NULL);
+	st->mode = names_doc_mode(&n->doc, true, e->bucket.garbage != NULL);
 	if (st->mtime_ns == 0)
 		st->mtime_ns = st->ctime_ns = e->started_ns;
 	return 0;
@@ -113,7 +113,7 @@ static int stat_path(struct engine *e, const char *path, bool find, struct engin
 	bool alone;
 	if (drafts_stat(e->drafts, path, st, &alone) && alone)
 		return 0;
-	int rc = names_resolve(e->names, path, &n, err);
+	int rc = names_resolve(e->bucket.names, path, &n, err);
 	return rc ? rc : stat_node(e, n, find, st, err);
 }
 
@@ -173,7 +173,7 @@ int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg
 	if (rc)
 		rc = err_set(err, rc, "out of memory");
 	if (!rc)
-		rc = names_list(e->names, path, list_one, &l, err);
+		rc = names_list(e->bucket.names, path, list_one, &l, err);
 	if (!rc)
 		rc = list_drafts(&l, NULL);
 	bytes_release(&l.drafts);
@@ -182,5 +182,5 @@ int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg
 
 int engine_check_dir(struct engine *e, const char *path, struct err *err)
 {
-	return names_check_dir(e->names, path, err);
+	return names_check_dir(e->bucket.names, path, err);
 }

@@ -5,8 +5,8 @@
  * the domain or uses its current snapshot. Plain objects and drafts have an attribute of their own.
  * With debug_count, the root has counters instead. Any thread.
  */
-#include "drafts.h"
-#include "internal.h"
+#include <drafts/drafts.h>
+#include "engine_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -190,7 +190,7 @@ static int kept(struct engine *e, struct names_node *n, struct str *out, struct 
 	char note[STORE_NOTE_MAX + 1];
 	if (n->kind != NAMES_OBJECT)
 		return -ENODATA;
-	const int rc = names_note(e->names, n, note, err);
+	const int rc = names_note(e->bucket.names, n, note, err);
 	return rc ? rc : add_text(note, out);
 }
 
@@ -297,7 +297,7 @@ static int of_domain(struct engine *e, struct names_node *n, const struct snapsh
 		     const struct xattr *x, struct str *out, struct err *err)
 {
 	struct snapshot *s = NULL;
-	int rc = domain_snapshot(e, n, requested, &s, err);
+	int rc = domain_snapshot(&e->bucket, n, requested, &s, err);
 	if (rc)
 		return rc;
 	rc = x->of_domain(s->domain, out);
@@ -325,7 +325,7 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 		return x && x->of_node == acls ? draft_acls(e, path, out) : -ENODATA;
 	auto_names_node struct names_node *n = NULL;
 	struct snapshot_time requested;
-	int rc = snapshot_resolve(e, path, &n, &requested, err);
+	int rc = snapshot_resolve(&e->bucket, path, &n, &requested, err);
 	if (!rc && is_kept)
 		return kept(e, n, out, err);
 	if (!rc)
@@ -401,7 +401,7 @@ static int list_all(struct engine *e, const char *path, struct bytes *names, str
 	if (drafts_is_alone(e->drafts, path)) {
 		rc = add_name(names, acls_name, draft_acls(e, path, &value));
 	} else {
-		rc = names_resolve(e->names, path, &n, err);
+		rc = names_resolve(e->bucket.names, path, &n, err);
 		if (!rc)
 			rc = list_node(e, n, names, err);
 	}

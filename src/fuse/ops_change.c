@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "reply.h"
-#include "request.h"
+#include "kernel_request.h"
 #include "stats_files.h"
 
 /* False: the function has replied with an error. */

@@ -16,7 +16,7 @@
 #include <base/mem.h>
 
 #include "reply.h"
-#include "request.h"
+#include "kernel_request.h"
 #include "stats_files.h"
 
 #define NO_INO 0xffffffffU /* libfuse's number for an unknown inode */

@@ -14,7 +14,7 @@
 
 #include "handle.h"
 #include "reply.h"
-#include "request.h"
+#include "kernel_request.h"
 #include "stats_files.h"
 
 enum { PAGE_BYTES = 4096 };

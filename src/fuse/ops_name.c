@@ -14,7 +14,7 @@
 #include "draft_view.h"
 #include "reopen.h"
 #include "reply.h"
-#include "request.h"
+#include "kernel_request.h"
 #include "stats_files.h"
 
 enum {

@@ -20,7 +20,7 @@
 #include "read_ahead.h"
 #include "reopen.h"
 #include "reply.h"
-#include "request.h"
+#include "kernel_request.h"
 #include "stats_files.h"
 
 static bool is_for_writing(const struct fuse_file_info *fi)

@@ -17,7 +17,7 @@
 
 #include "handle.h"
 #include "reply.h"
-#include "request.h"
+#include "kernel_request.h"
 #include "reopen.h"
 #include "stats_files.h"
 #include "writers.h"

@@ -6,7 +6,7 @@
 
 #include "clock.h"
 #include "reopen.h"
-#include "request.h"
+#include "kernel_request.h"
 #include "writers.h"
 
 void session_free(struct session *s)

@@ -24,7 +24,7 @@
 
 #include "clock.h"
 #include "fuse_api.h"
-#include "request.h"
+#include "kernel_request.h"
 
 enum {
 	NUDGE_MS = 50,	/* time between two signals to the loop while the session ends */

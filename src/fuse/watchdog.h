@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread beside those that serve requests. It expires requests (request.h), handles the signals
- * that end the daemon, and makes sure that the session ends in bounded time. At the end of the
- * session it cancels all reads. Requests that cannot be cancelled (an open, a listing) have
+ * A thread beside those that serve requests. It expires requests (kernel_request.h), handles the
+ * signals that end the daemon, and makes sure that the session ends in bounded time. At the end of
+ * the session it cancels all reads. Requests that cannot be cancelled (an open, a listing) have
  * some time to finish. After that the process exits without waiting for them.
  */
 #ifndef FUSE_WATCHDOG_H

@@ -3,7 +3,7 @@
 #ifndef H5FILE_ATTR_H
 #define H5FILE_ATTR_H
 
-#include "header.h"
+#include "object_header.h"
 
 /* Adds the attributes to the object h->number of the tree, which is otherwise complete. An
  * attribute that cannot be decoded is left out and reported. Returns other errors only. References

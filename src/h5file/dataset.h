@@ -3,7 +3,7 @@
 #ifndef H5FILE_DATASET_H
 #define H5FILE_DATASET_H
 
-#include "header.h"
+#include "object_header.h"
 
 /* Fills in the object h->number of the tree as a dataset, and *info, which it allocates. References
  * in the fill value keep the addresses of the file. */

@@ -3,7 +3,7 @@
 #ifndef H5FILE_EXTERNAL_H
 #define H5FILE_EXTERNAL_H
 
-#include "internal.h"
+#include "h5file_internal.h"
 
 /* Reads the external file list of a dataset whose raw data have `need` bytes, and opens the files.
  * -EIO: the list is damaged or its files are too short by definition; -EOPNOTSUPP: a file cannot be

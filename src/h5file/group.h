@@ -3,7 +3,7 @@
 #ifndef H5FILE_GROUP_H
 #define H5FILE_GROUP_H
 
-#include "header.h"
+#include "object_header.h"
 
 /* Fills in the object h->number of the tree as a group. A link that cannot be decoded is left out
  * and reported; if the storage of links is damaged, so are those behind the damage. Returns other

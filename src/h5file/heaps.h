@@ -3,7 +3,7 @@
 #ifndef H5FILE_HEAPS_H
 #define H5FILE_HEAPS_H
 
-#include "internal.h"
+#include "h5file_internal.h"
 
 /* Calls fn for each collection from which values_decode() would read items of n elements, once.
  * *in: n * h5_dtype_file_size() bytes, which are changed. -EIO: a heap reference is damaged; or the

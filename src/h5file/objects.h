@@ -6,7 +6,7 @@
 #ifndef H5FILE_OBJECTS_H
 #define H5FILE_OBJECTS_H
 
-#include "internal.h"
+#include "h5file_internal.h"
 
 enum {
 	/* A longer path is shortened in the middle: the paths of a chain of groups would need

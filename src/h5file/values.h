@@ -6,7 +6,7 @@
 #ifndef H5FILE_VALUES_H
 #define H5FILE_VALUES_H
 
-#include "internal.h"
+#include "h5file_internal.h"
 
 /* Converts n elements. *in: n * h5_dtype_file_size() bytes; taken over and emptied. References keep
  * the addresses of the file until values_resolve(). *out is empty before, and after an error.

@@ -3,7 +3,7 @@
 #ifndef H5FILE_WALK_H
 #define H5FILE_WALK_H
 
-#include "internal.h"
+#include "h5file_internal.h"
 
 /* Reads all objects that the root group leads to, and finishes the tree. -EIO: the root group
  * cannot be read, or structures overlap so much that the walk would take more than the file's size

@@ -4,9 +4,9 @@
  * fractal heap instead of the header. Two version 2 B-trees index them by name and by creation
  * order. In the file: name tree | creation order tree | heap. The sizes of the trees depend only on
  * the number of records, so all addresses are known before anything is encoded. Large attributes
- * have regions of their own (values.c).
+ * have regions of their own (large_values.c).
  */
-#include "plan.h"
+#include "image_plan.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the extent and the slot at an offset of the file, by binary search. */
-#include "plan.h"
+#include "image_plan.h"
 
 uint32_t extent_find(const struct image *img, uint64_t offset)
 {

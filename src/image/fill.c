@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fill values of chunks that are not stored. */
-#include "plan.h"
+#include "image_plan.h"
 
 #include <string.h>
 

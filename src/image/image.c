@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "plan.h"
+#include "image_plan.h"
 
 static void free_dataset(struct image_dataset *d)
 {

@@ -2,7 +2,7 @@
 /* Where the chunks of a dataset are, for those who compare a file with its image: see image.h. */
 #include <image/image.h>
 
-#include "plan.h"
+#include "image_plan.h"
 
 static uint64_t index_end(const struct image_dataset *d)
 {

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "plan.h"
+#include "image_plan.h"
 
 uint64_t image_memory(const struct image *img)
 {

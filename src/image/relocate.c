@@ -6,7 +6,7 @@
  *   object reference               +0 u64 object header address; zero is null
  *   region reference               +0 u64 collection address, +8 u32 index; zero is null
  */
-#include "plan.h"
+#include "image_plan.h"
 
 #include <errno.h>
 #include <string.h>

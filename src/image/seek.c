@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "plan.h"
+#include "image_plan.h"
 
 static bool reads_as_zeros(const struct image_dataset *d)
 {

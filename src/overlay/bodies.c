@@ -14,7 +14,7 @@
 #include <base/fd.h>
 #include <base/mem.h>
 
-#include "file.h"
+#include <journal/private_file.h>
 
 static const char bodies_name[] = "bodies";
 
@@ -55,7 +55,7 @@ int bodies_open(struct bodies *b, int dir, uint64_t size, struct err *err)
 
 /* Takes n bytes of the limit. The free space of the disk is not checked, because a part of it is
  * reserved for commits (see spool.h). */
-static int take_room(struct spool_room *room, uint64_t n, struct err *err)
+static int take_room(struct room *room, uint64_t n, struct err *err)
 {
 	pthread_mutex_lock(&room->lock);
 	const uint64_t taken = min_u64(room->limit, room->taken + room->left);
@@ -71,11 +71,11 @@ static int take_room(struct spool_room *room, uint64_t n, struct err *err)
 }
 
 /* Finds a place for n bytes. */
-static int reserve_locked(struct bodies *b, int dir, struct spool_room *room, size_t n,
-			  uint64_t *offset, struct err *err)
+static int reserve_locked(struct bodies *b, int dir, struct room *room, size_t n, uint64_t *offset,
+			  struct err *err)
 {
 	const uint64_t size = b->size + n;
-	const uint64_t end = align_u64(size, SPOOL_BLOCK);
+	const uint64_t end = align_u64(size, ROOM_BLOCK);
 	if (b->fd < 0) {
 		const int fd = file_open(dir, bodies_name, O_RDWR | O_CREAT | O_TRUNC);
 		if (fd < 0)
@@ -91,7 +91,7 @@ static int reserve_locked(struct bodies *b, int dir, struct spool_room *room, si
 	return 0;
 }
 
-int bodies_add(struct bodies *b, int dir, struct spool_room *room, const void *bytes, size_t n,
+int bodies_add(struct bodies *b, int dir, struct room *room, const void *bytes, size_t n,
 	       uint64_t *offset, struct err *err)
 {
 	pthread_mutex_lock(&b->lock);
@@ -153,12 +153,12 @@ bool bodies_exist(int dir)
 	return fstatat(dir, bodies_name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-int bodies_remove(struct bodies *b, int dir, struct spool_room *room, struct err *err)
+int bodies_remove(struct bodies *b, int dir, struct room *room, struct err *err)
 {
 	if (unlinkat(dir, bodies_name, 0) && errno != ENOENT)
 		return err_errno(err, -errno, "cannot remove the file `bodies`");
 	cleanup_close(&b->fd);
-	spool_room_give(room, b->taken);
+	room_give(room, b->taken);
 	b->fd = -1;
 	b->size = b->taken = b->inlined = 0;
 	b->is_durable = false;

@@ -39,7 +39,7 @@ void bodies_release(struct bodies *b);
  * or it has less than `size` bytes. */
 int bodies_open(struct bodies *b, int dir, uint64_t size, struct err *err);
 /* Appends n bytes, > 0. The first call makes the file. *offset: where they are. */
-int bodies_add(struct bodies *b, int dir, struct spool_room *room, const void *bytes, size_t n,
+int bodies_add(struct bodies *b, int dir, struct room *room, const void *bytes, size_t n,
 	       uint64_t *offset, struct err *err);
 /* -EBADMSG: the file does not have these bytes. */
 int bodies_read(struct bodies *b, uint64_t offset, void *buf, size_t n, struct err *err);
@@ -48,6 +48,6 @@ int bodies_sync(struct bodies *b, int dir, struct err *err);
 /* Whether there is a file. */
 bool bodies_exist(int dir);
 /* Removes the file, and gives the room back that this process has taken for it. */
-int bodies_remove(struct bodies *b, int dir, struct spool_room *room, struct err *err);
+int bodies_remove(struct bodies *b, int dir, struct room *room, struct err *err);
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
+#include <journal/private_file.h>
 
 /* ---- memory ---- */
 
@@ -40,7 +40,7 @@ static struct draft *make(struct journal *j, const struct draft_beneath *beneath
 	pthread_rwlockattr_t attr;
 	if (!d)
 		return NULL;
-	d->place = (struct place){.j = j, .dir = -1, .lock = -1, .guard = -1};
+	d->dir = (struct draft_dir){.j = j, .fd = -1, .lock = -1, .guard = -1};
 	d->map.fd = -1;
 	bodies_init(&d->bodies);
 	if (beneath)
@@ -60,20 +60,20 @@ static struct draft *make(struct journal *j, const struct draft_beneath *beneath
 /* is_left: it remains in the journal. */
 static void release(struct draft *d, bool is_left)
 {
-	struct spool_room *room = &d->place.j->room;
+	struct room *room = &d->dir.j->room;
 	assert(!d->snapshot);
 	if (d->map.fd >= 0)
 		map_close(&d->map, is_left);
 	const uint64_t stored = d->recovered ? 0 : layers_stored(&d->layers);
 	if (is_left)
-		spool_room_leave(room, stored + d->bodies.taken);
+		room_leave(room, stored + d->bodies.taken);
 	else
-		spool_room_give(room, stored + d->bodies.taken);
+		room_give(room, stored + d->bodies.taken);
 	bodies_release(&d->bodies);
 	layers_release(&d->layers);
 	changes_free(d->layers.changes);
 	budget_set(&d->charge, 0, NULL);
-	place_close(&d->place);
+	draft_dir_close(&d->dir);
 	pthread_mutex_destroy(&d->lock);
 	pthread_mutex_destroy(&d->charging);
 	pthread_rwlock_destroy(&d->changes);
@@ -102,7 +102,8 @@ void draft_close(struct draft *d)
 
 int draft_drop(struct draft *d, struct err *err)
 {
-	int rc = d->recovered ? place_remove_left(&d->place, err) : place_remove(&d->place, err);
+	int rc =
+		d->recovered ? draft_dir_remove_left(&d->dir, err) : draft_dir_remove(&d->dir, err);
 	release(d, rc != 0);
 	return rc;
 }
@@ -118,10 +119,10 @@ static int make_files(struct draft *d, struct err *err)
 	}
 	if (rc)
 		return err_set(err, rc, "out of memory");
-	rc = spool_create(d->place.dir, 0, d->charge.budget, &d->layers.top->spool, err);
+	rc = spool_create(d->dir.fd, 0, d->charge.budget, &d->layers.top->spool, err);
 	if (rc)
 		return rc;
-	return map_create(&d->map, d->place.dir, &d->place.j->room, d->about.beneath, err);
+	return map_create(&d->map, d->dir.fd, &d->dir.j->room, d->about.beneath, err);
 }
 
 static int create(struct draft *d, const struct draft_about *about, struct err *err)
@@ -129,14 +130,14 @@ static int create(struct draft *d, const struct draft_about *about, struct err *
 	int rc = about->beneath > FRAMES_LIMIT ? err_errno(err, -EFBIG, "the file")
 					       : copy_about(d, about, err);
 	if (rc == 0)
-		rc = place_begin(d->place.j, about, &d->place, err);
+		rc = draft_dir_begin(d->dir.j, about, &d->dir, err);
 	if (rc)
 		return rc;
 	rc = make_files(d, err);
 	if (rc == 0)
-		rc = place_publish(&d->place, err);
+		rc = draft_dir_publish(&d->dir, err);
 	if (rc)
-		place_abandon(&d->place);
+		draft_dir_abandon(&d->dir);
 	return rc;
 }
 
@@ -172,7 +173,7 @@ static int replay(struct draft *d, bool same_boot, struct err *err)
 {
 	struct stat st;
 	struct map_state s = {.layers = &d->layers, .memory = &d->memory, .charge = &d->charge};
-	auto_close int fd = file_open(d->place.dir, "map", O_RDONLY);
+	auto_close int fd = file_open(d->dir.fd, "map", O_RDONLY);
 	if (fd == -ENOENT)
 		return err_set(err, -EBADMSG, "its map is missing");
 	if (fd < 0 || fstat(fd, &st))
@@ -191,8 +192,7 @@ static int open_spools(struct draft *d, enum spool_sums sums, struct err *err)
 	int rc = 0;
 	for (struct layer *l = d->layers.top; rc == 0 && l; l = l->below) {
 		uint64_t size = 0;
-		rc = spool_open(d->place.dir, l->generation, sums, d->charge.budget, &l->spool,
-				err);
+		rc = spool_open(d->dir.fd, l->generation, sums, d->charge.budget, &l->spool, err);
 		if (rc == 0)
 			rc = spool_size(l->spool, &size, err);
 		if (rc == 0 && size < l->least)
@@ -206,7 +206,7 @@ static int open_spools(struct draft *d, enum spool_sums sums, struct err *err)
 
 static int recover(struct draft *d, const struct header *h, struct err *err)
 {
-	const bool same_boot = memcmp(h->boot, d->place.j->boot, JOURNAL_BOOT) == 0;
+	const bool same_boot = memcmp(h->boot, d->dir.j->boot, JOURNAL_BOOT) == 0;
 	int rc = copy_about(d, &h->about, err);
 	if (rc == 0)
 		rc = replay(d, same_boot, err);
@@ -232,11 +232,11 @@ int draft_open(struct journal *j, const char *id, const struct draft_beneath *be
 	if (!d)
 		return err_set(err, -ENOMEM, "out of memory");
 	d->recovered = true;
-	int rc = place_open(j, id, &d->place, bytes, &h, &why);
+	int rc = draft_dir_open(j, id, &d->dir, bytes, &h, &why);
 	if (rc == 0)
 		rc = recover(d, &h, &why);
 	if (rc == -EBADMSG || rc == -ENODATA)
-		place_set_aside(&d->place, why.msg, NULL);
+		draft_dir_set_aside(&d->dir, why.msg, NULL);
 	if (rc) {
 		release(d, false);
 		err_copy(err, &why);
@@ -250,7 +250,7 @@ int draft_open(struct journal *j, const char *id, const struct draft_beneath *be
 
 const char *draft_id(const struct draft *d)
 {
-	return d->place.id;
+	return d->dir.id;
 }
 
 const struct draft_about *draft_get_about(const struct draft *d)
@@ -268,7 +268,7 @@ int draft_describe(struct draft *d, const char *path, const char *name, const ch
 	about.name = name;
 	about.version = version;
 	pthread_rwlock_wrlock(&d->changes);
-	int rc = place_describe(&d->place, &about, d->synced, err);
+	int rc = draft_dir_describe(&d->dir, &about, d->synced, err);
 	if (rc == 0)
 		rc = copy_about(d, &about, err);
 	pthread_rwlock_unlock(&d->changes);
@@ -277,7 +277,7 @@ int draft_describe(struct draft *d, const char *path, const char *name, const ch
 
 void draft_note_why(struct draft *d, const char *why)
 {
-	place_note_why(&d->place, why);
+	draft_dir_note_why(&d->dir, why);
 }
 
 static int mark_held(struct draft *d, uint64_t mark, struct err *err)

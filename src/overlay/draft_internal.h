@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A draft, for draft.c (its life), draft_change.c (writes and other changes), draft_layers.c (what
+ * A draft, for draft.c (its life), draft_write.c (writes and other changes), draft_layers.c (what
  * changes need), draft_read.c (reads) and draft_seal.c (snapshots and generations).
  *
  * Locks, in the order in which they are taken:
@@ -17,10 +17,10 @@
 
 #include "bodies.h"
 #include "map.h"
-#include "place.h"
+#include <journal/draft_dir.h>
 
 struct draft {
-	struct place place;
+	struct draft_dir dir;
 	struct draft_about about;
 	char *strings; /* of about */
 	struct draft_beneath beneath;

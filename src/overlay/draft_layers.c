@@ -68,7 +68,7 @@ static int begin_generation(struct draft *d, struct err *err)
 {
 	const uint32_t generation = d->layers.highest + 1;
 	struct spool *spool;
-	int rc = spool_create(d->place.dir, generation, d->charge.budget, &spool, err);
+	int rc = spool_create(d->dir.fd, generation, d->charge.budget, &spool, err);
 	if (rc == 0)
 		rc = push_layer(d, generation, spool, err);
 	if (rc)
@@ -122,7 +122,7 @@ int draft_note_resumed(struct draft *d, struct err *err)
 {
 	if (!d->resumed || d->map.fd >= 0)
 		return 0;
-	int rc = map_open_again(&d->map, d->place.dir, &d->place.j->room, d->records, err);
+	int rc = map_open_again(&d->map, d->dir.fd, &d->dir.j->room, d->records, err);
 	if (rc)
 		return rc;
 	rc = map_append(&d->map, MAP_SEAL, d->layers.top->generation, 0, d->layers.size, err);
@@ -134,8 +134,8 @@ int draft_note_resumed(struct draft *d, struct err *err)
 static int sync_names(const struct draft *d, struct err *err)
 {
 	if (!d->synced)
-		return place_sync(&d->place, err);
-	return d->has_new_spool ? place_sync_files(&d->place, err) : 0;
+		return draft_dir_sync(&d->dir, err);
+	return d->has_new_spool ? draft_dir_sync_files(&d->dir, err) : 0;
 }
 
 static int sync_all(struct draft *d, struct err *err)

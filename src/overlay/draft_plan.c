@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files `plan`, `done` and `bodies` of a draft: see overlay/plan.h.
+ * The files `plan`, `done` and `bodies` of a draft: see journal/plan.h.
  *
  * Invariants:
  *  1. A plan is durable as a whole, and only after the draft: what it needs is there.
@@ -20,9 +20,10 @@
 
 #include "bodies.h"
 #include "draft_internal.h"
-#include "file.h"
-#include "plan_codec.h"
-#include "usage.h"
+#include <journal/private_file.h>
+#include <journal/plan_codec.h>
+#include <journal/usage.h>
+#include <overlay/draft_plan.h>
 
 static int sync_file(int fd)
 {
@@ -35,7 +36,7 @@ int draft_add_body(struct draft *d, const void *bytes, size_t n, uint64_t *offse
 {
 	if (draft_is_read_only(d))
 		return err_set(err, -EROFS, "a draft of an earlier mount gets no new plan");
-	return bodies_add(&d->bodies, d->place.dir, &d->place.j->room, bytes, n, offset, err);
+	return bodies_add(&d->bodies, d->dir.fd, &d->dir.j->room, bytes, n, offset, err);
 }
 
 /* Whether n bytes shall be in the plan. */
@@ -95,7 +96,7 @@ int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct p
 		       ? 0
 		       : err_set(err, -EBADMSG,
 				 "draft %s has other bytes for the object %s than its plan says",
-				 d->place.id, op->key);
+				 d->dir.id, op->key);
 }
 
 /* ---- the plan ---- */
@@ -103,7 +104,7 @@ int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct p
 /* Replaces the file `plan`, durably. */
 static int write_plan(const struct draft *d, const struct bytes *file)
 {
-	const int dir = d->place.dir;
+	const int dir = d->dir.fd;
 	auto_close int fd = file_open(dir, "plan.new", O_WRONLY | O_CREAT | O_TRUNC);
 	int rc = fd < 0 ? fd : file_write(fd, 0, file->data, file->len);
 	if (rc == 0)
@@ -125,21 +126,21 @@ static int put_held(struct draft *d, const struct plan_operation *operations, ui
 	plan.generation = d->snapshot->layers.top->generation;
 	plan.size = d->snapshot->layers.size;
 	plan.operations = (struct plan_operation *)(uintptr_t)operations;
-	d->place.j->env->random(d->place.j->env, &plan.number, sizeof(plan.number));
+	d->dir.j->env->random(d->dir.j->env, &plan.number, sizeof(plan.number));
 	int rc = plan_encode(&plan, &file, err);
 	if (rc == 0 && plan_file_end(operations, count) > d->bodies.size)
 		rc = err_set(err, -EINVAL, "the plan names bodies that were not added");
 	if (rc == 0)
 		rc = draft_sync_held(d, err);
 	if (rc == 0)
-		rc = bodies_sync(&d->bodies, d->place.dir, err);
+		rc = bodies_sync(&d->bodies, d->dir.fd, err);
 	if (rc)
 		return rc;
 	d->keeps = true; /* also if an error comes after the rename */
 	rc = write_plan(d, &file);
 	if (rc)
 		return err_errno(err, rc, "cannot write the plan");
-	unlinkat(d->place.dir, "done", 0); /* of an older plan */
+	unlinkat(d->dir.fd, "done", 0); /* of an older plan */
 	d->planned = d->snapshot->layers.top;
 	d->planned_size = plan.size;
 	d->planned_changes = d->snapshot->changes;
@@ -167,7 +168,7 @@ int draft_note_operation(struct draft *d, uint32_t operation, enum plan_note not
 	uint8_t record[PLAN_DONE_RECORD];
 	struct stat st;
 	plan_encode_note(&plan, operation, note, record);
-	auto_close int fd = file_open(d->place.dir, "done", O_WRONLY | O_CREAT | O_APPEND);
+	auto_close int fd = file_open(d->dir.fd, "done", O_WRONLY | O_CREAT | O_APPEND);
 	int rc = fd < 0 ? fd : fstat(fd, &st) ? -errno : 0;
 	/* A record that a crash has torn. */
 	if (rc == 0 && st.st_size % PLAN_DONE_RECORD != 0 &&
@@ -200,7 +201,7 @@ static int read_done(const struct draft *d, struct plan *plan, struct err *err)
 {
 	auto_free uint8_t *bytes = NULL;
 	size_t n;
-	int rc = read_file(d->place.dir, "done", &bytes, &n);
+	int rc = read_file(d->dir.fd, "done", &bytes, &n);
 	if (rc == 0)
 		plan_apply_notes(plan, bytes, n);
 	return rc == 0 || rc == -ENOENT ? 0 : err_errno(err, rc, "cannot read what is done");
@@ -211,7 +212,7 @@ int draft_get_plan(struct draft *d, struct plan *plan, struct err *err)
 	uint8_t *file;
 	size_t n;
 	*plan = (struct plan){.count = 0};
-	int rc = read_file(d->place.dir, "plan", &file, &n);
+	int rc = read_file(d->dir.fd, "plan", &file, &n);
 	if (rc == -EFBIG)
 		rc = err_set(err, -EBADMSG, "the file `plan` is too short or too long");
 	else if (rc)
@@ -232,7 +233,7 @@ int draft_get_plan(struct draft *d, struct plan *plan, struct err *err)
  * next plan, or with the draft. */
 static int remove_held(struct draft *d, struct err *err)
 {
-	const int dir = d->place.dir;
+	const int dir = d->dir.fd;
 	if (unlinkat(dir, "plan", 0) && errno != ENOENT)
 		return err_errno(err, -errno, "cannot remove the plan");
 	d->keeps = false;
@@ -240,21 +241,21 @@ static int remove_held(struct draft *d, struct err *err)
 	unlinkat(dir, "done", 0);
 	unlinkat(dir, "removed", 0);
 	if (!bodies_exist(dir) || sync_file(dir) == 0)
-		bodies_remove(&d->bodies, dir, &d->place.j->room, NULL);
+		bodies_remove(&d->bodies, dir, &d->dir.j->room, NULL);
 	return 0;
 }
 
 int draft_remove_plan(struct draft *d, struct err *err)
 {
-	struct journal *j = d->place.j;
+	struct journal *j = d->dir.j;
 	pthread_rwlock_wrlock(&d->changes);
-	const uint64_t before = d->recovered ? usage_of(j->dir, d->place.id) : 0;
+	const uint64_t before = d->recovered ? usage_of(j->dir, d->dir.id) : 0;
 	const uint64_t taken = d->bodies.taken;
 	int rc = remove_held(d, err);
 	/* The files of a draft that was left count with what they take on the disk. */
 	if (d->recovered) {
-		const uint64_t after = usage_of(j->dir, d->place.id) + taken;
-		spool_room_forget(&j->room, before - min_u64(before, after));
+		const uint64_t after = usage_of(j->dir, d->dir.id) + taken;
+		room_forget(&j->room, before - min_u64(before, after));
 	}
 	pthread_rwlock_unlock(&d->changes);
 	return rc;
@@ -264,7 +265,7 @@ int draft_find_planned(struct draft *d, struct err *err)
 {
 	struct plan plan;
 	struct stat st;
-	if (fstatat(d->place.dir, "plan", &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+	if (fstatat(d->dir.fd, "plan", &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
 		return 0;
 	int rc = draft_get_plan(d, &plan, err);
 	if (rc)
@@ -280,5 +281,19 @@ int draft_find_planned(struct draft *d, struct err *err)
 	plan_release(&plan);
 	if (!layer)
 		return err_set(err, -EBADMSG, "the plan needs a generation that is not there");
-	return end ? bodies_open(&d->bodies, d->place.dir, end, err) : 0;
+	return end ? bodies_open(&d->bodies, d->dir.fd, end, err) : 0;
+}
+
+/* ---- removed objects ---- */
+
+int draft_put_removed(struct draft *d, const struct gc_objects_list *list, struct err *err)
+{
+	if (draft_is_read_only(d))
+		return err_set(err, -EROFS, "a draft of an earlier mount gets no new plan");
+	return gc_objects_write(d->dir.fd, list, err);
+}
+
+int draft_take_removed(struct draft *d, struct gc_objects **out, struct err *err)
+{
+	return gc_objects_take_out(d->dir.j, d->dir.fd, out, err);
 }

@@ -16,7 +16,7 @@ static int read_run(const struct draft *d, const struct run *run, uint64_t at, v
 	switch (run->kind) {
 	case RUN_SPOOL:
 		rc = spool_read(run->spool, at, buf, n, err);
-		return rc == -EBADMSG ? err_wrap(err, rc, "draft %s", d->place.id) : rc;
+		return rc == -EBADMSG ? err_wrap(err, rc, "draft %s", d->dir.id) : rc;
 	case RUN_BENEATH:
 		if (!d->beneath.read)
 			return err_set(err, -EIO, "what lies beneath the draft is not available");

@@ -86,7 +86,7 @@ static int remove_top(struct draft *d, struct err *err)
 		rc = draft_sync_held(d, err);
 	if (rc == 0) {
 		spool_name(generation, name);
-		unlinkat(d->place.dir, name, 0);
+		unlinkat(d->dir.fd, name, 0);
 		sums_remove(&spool->sums);
 	}
 	spool_unref(spool);
@@ -108,7 +108,7 @@ static int fold(struct draft *d, struct err *err)
 {
 	uint64_t need;
 	const uint64_t before = read_stored(d, &need);
-	int rc = spool_room_take(&d->place.j->room, need, err);
+	int rc = room_take(&d->dir.j->room, need, err);
 	if (rc)
 		return rc;
 	rc = copy_layer(d->layers.top, err);
@@ -116,7 +116,7 @@ static int fold(struct draft *d, struct err *err)
 		rc = draft_change_layers(d, LAYERS_MERGE, 0, 0, NULL, err);
 	if (rc == 0)
 		rc = remove_top(d, err);
-	spool_room_give(&d->place.j->room, before + need - read_stored(d, NULL));
+	room_give(&d->dir.j->room, before + need - read_stored(d, NULL));
 	draft_trim_memory(d);
 	return rc;
 }

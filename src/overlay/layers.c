@@ -9,12 +9,12 @@
 
 static uint64_t block_down(uint64_t offset)
 {
-	return offset & ~(uint64_t)(SPOOL_BLOCK - 1);
+	return offset & ~(uint64_t)(ROOM_BLOCK - 1);
 }
 
 static uint64_t block_up(uint64_t offset)
 {
-	return align_u64(offset, SPOOL_BLOCK);
+	return align_u64(offset, ROOM_BLOCK);
 }
 
 static int push(struct layers *l, uint32_t generation, struct spool *spool)

@@ -63,7 +63,7 @@ int map_replay(struct source *bytes, bool same_boot, struct map_state *s, struct
  * written. */
 struct map_file {
 	int fd;
-	struct spool_room *room;
+	struct room *room;
 	pthread_mutex_t lock;
 	uint64_t before; /* bytes that it had when it was opened again; they are not in `taken` */
 	uint64_t taken;	 /* of the room */
@@ -73,11 +73,10 @@ struct map_file {
 };
 
 /* Makes the map in a directory, with its first record. */
-int map_create(struct map_file *m, int dir, struct spool_room *room, uint64_t size,
-	       struct err *err);
+int map_create(struct map_file *m, int dir, struct room *room, uint64_t size, struct err *err);
 /* Opens the map of a draft that an earlier process has left, and cuts it after the records that
  * count, to append others. The caller has replayed it. */
-int map_open_again(struct map_file *m, int dir, struct spool_room *room, uint32_t records,
+int map_open_again(struct map_file *m, int dir, struct room *room, uint32_t records,
 		   struct err *err);
 /* Closes the file and gives its room back, or leaves it taken if the draft is left. */
 void map_close(struct map_file *m, bool is_left);

@@ -16,9 +16,9 @@
 
 #include <base/mem.h>
 
-#include "file.h"
+#include <journal/private_file.h>
 
-enum { SPARE = SPOOL_BLOCK / MAP_RECORD };
+enum { SPARE = ROOM_BLOCK / MAP_RECORD };
 
 static int put(const struct map_file *m, const struct map_record *r, struct err *err)
 {
@@ -35,16 +35,16 @@ static int take_room_locked(struct map_file *m, uint64_t n, struct err *err)
 		return err_set(err, -EFBIG, "the map has too many records");
 	if (n * MAP_RECORD <= m->before + m->taken)
 		return 0;
-	int rc = spool_room_take(m->room, SPOOL_BLOCK, err);
+	int rc = room_take(m->room, ROOM_BLOCK, err);
 	if (rc)
 		return rc;
-	if (fallocate(m->fd, FALLOC_FL_KEEP_SIZE, (off_t)(m->before + m->taken), SPOOL_BLOCK) &&
+	if (fallocate(m->fd, FALLOC_FL_KEEP_SIZE, (off_t)(m->before + m->taken), ROOM_BLOCK) &&
 	    errno != EOPNOTSUPP) {
 		rc = err_errno(err, -errno, "cannot allocate the map");
-		spool_room_give(m->room, SPOOL_BLOCK);
+		room_give(m->room, ROOM_BLOCK);
 		return rc;
 	}
-	m->taken += SPOOL_BLOCK;
+	m->taken += ROOM_BLOCK;
 	return 0;
 }
 
@@ -112,7 +112,7 @@ int map_append(struct map_file *m, enum map_type type, uint32_t generation, uint
 	return rc;
 }
 
-int map_create(struct map_file *m, int dir, struct spool_room *room, uint64_t size, struct err *err)
+int map_create(struct map_file *m, int dir, struct room *room, uint64_t size, struct err *err)
 {
 	*m = (struct map_file){.fd = file_open(dir, "map", O_RDWR | O_CREAT | O_EXCL),
 			       .room = room};
@@ -124,7 +124,7 @@ int map_create(struct map_file *m, int dir, struct spool_room *room, uint64_t si
 	return rc;
 }
 
-int map_open_again(struct map_file *m, int dir, struct spool_room *room, uint32_t records,
+int map_open_again(struct map_file *m, int dir, struct room *room, uint32_t records,
 		   struct err *err)
 {
 	const uint64_t end = (uint64_t)records * MAP_RECORD;
@@ -138,7 +138,7 @@ int map_open_again(struct map_file *m, int dir, struct spool_room *room, uint32_
 	/* No record of this process continues one of the earlier process. */
 	*m = (struct map_file){.fd = fd,
 			       .room = room,
-			       .before = align_u64(end, SPOOL_BLOCK),
+			       .before = align_u64(end, ROOM_BLOCK),
 			       .records = records,
 			       .last = {.type = MAP_SYNC}};
 	pthread_mutex_init(&m->lock, NULL);
@@ -148,9 +148,9 @@ int map_open_again(struct map_file *m, int dir, struct spool_room *room, uint32_
 void map_close(struct map_file *m, bool is_left)
 {
 	if (is_left)
-		spool_room_leave(m->room, m->taken);
+		room_leave(m->room, m->taken);
 	else
-		spool_room_give(m->room, m->taken);
+		room_give(m->room, m->taken);
 	pthread_mutex_destroy(&m->lock);
 	if (m->fd >= 0)
 		close(m->fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room and files of spools: see spool.h. */
+/* See spool.h. */
 #include "spool.h"
 
 #include <assert.h>
@@ -10,141 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <base/mem.h>
 
-#include "file.h"
-
-enum {
-	STEP = 16 << 20, /* bytes that may be taken for one question to the disk */
-	KEEP = 16 << 20, /* bytes that remain free for the plan, its bodies and the map */
-};
-
-/* ---- room ---- */
-
-static int free_space(const struct spool_room *room, uint64_t *bytes, struct err *err)
-{
-	struct statvfs v;
-	if (fstatvfs(room->dir, &v))
-		return err_errno(err, -errno,
-				 "cannot read the free space of the journal directory");
-	if (!mul_u64(v.f_bavail, v.f_frsize, bytes))
-		*bytes = UINT64_MAX;
-	return 0;
-}
-
-int spool_room_init(struct spool_room *room, int dir, uint64_t limit, uint64_t left,
-		    struct err *err)
-{
-	*room = (struct spool_room){.dir = dir, .limit = limit, .left = left};
-	if (limit == 0) {
-		int rc = free_space(room, &room->limit, err);
-		if (rc)
-			return rc;
-		room->limit = room->limit / 2 + left / 2;
-	}
-	pthread_mutex_init(&room->lock, NULL);
-	return 0;
-}
-
-void spool_room_release(struct spool_room *room)
-{
-	assert(room->taken == 0);
-	pthread_mutex_destroy(&room->lock);
-}
-
-static int ask_disk_locked(struct spool_room *room, uint64_t n, struct err *err)
-{
-	uint64_t left = 0;
-	int rc = free_space(room, &left, err);
-	if (rc)
-		return rc;
-	left -= min_u64(left, KEEP);
-	if (left < n)
-		return err_set(err, -ENOSPC,
-			       "no room for %" PRIu64 " more bytes on the disk of the journal "
-			       "directory, of which %d are kept free for commits",
-			       n, KEEP);
-	room->granted = min_u64(left, max_u64(n, STEP));
-	return 0;
-}
-
-static int take_locked(struct spool_room *room, uint64_t n, struct err *err)
-{
-	const uint64_t taken = min_u64(room->limit, room->taken + room->left);
-	char left[80] = "";
-	if (n > room->limit - taken) {
-		if (room->left)
-			snprintf(left, sizeof(left),
-				 ", %" PRIu64 " of them by drafts that hsimage recover lists",
-				 room->left);
-		return err_set(err, -ENOSPC,
-			       "no room for %" PRIu64 " more bytes in the spool: %" PRIu64
-			       " of the %" PRIu64 " bytes of spool_size are taken%s",
-			       n, taken, room->limit, left);
-	}
-	int rc = n > room->granted ? ask_disk_locked(room, n, err) : 0;
-	if (rc)
-		return rc;
-	room->taken += n;
-	room->granted -= n;
-	return 0;
-}
-
-int spool_room_take(struct spool_room *room, uint64_t n, struct err *err)
-{
-	if (n == 0)
-		return 0;
-	pthread_mutex_lock(&room->lock);
-	int rc = take_locked(room, n, err);
-	pthread_mutex_unlock(&room->lock);
-	return rc;
-}
-
-void spool_room_give(struct spool_room *room, uint64_t n)
-{
-	pthread_mutex_lock(&room->lock);
-	assert(room->taken >= n);
-	room->taken -= n;
-	pthread_mutex_unlock(&room->lock);
-}
-
-void spool_room_leave(struct spool_room *room, uint64_t n)
-{
-	spool_room_give(room, n);
-	pthread_mutex_lock(&room->lock);
-	room->left += n;
-	pthread_mutex_unlock(&room->lock);
-}
-
-void spool_room_forget(struct spool_room *room, uint64_t n)
-{
-	pthread_mutex_lock(&room->lock);
-	room->left -= min_u64(room->left, n);
-	pthread_mutex_unlock(&room->lock);
-}
-
-static uint64_t read_count(struct spool_room *room, const uint64_t *count)
-{
-	pthread_mutex_lock(&room->lock);
-	const uint64_t n = *count;
-	pthread_mutex_unlock(&room->lock);
-	return n;
-}
-
-uint64_t spool_room_taken(struct spool_room *room)
-{
-	return read_count(room, &room->taken);
-}
-
-uint64_t spool_room_left(struct spool_room *room)
-{
-	return read_count(room, &room->left);
-}
-
-/* ---- one file ---- */
+#include <journal/private_file.h>
 
 void spool_name(uint32_t generation, char name[SPOOL_NAME])
 {

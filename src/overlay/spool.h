@@ -1,54 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The spool of a draft: sparse files in which every written byte is at its own offset. And the room
- * that all spools of a mount share.
- *
- * Room is counted in blocks of 4 KiB. A caller takes the room for a block before it writes the
- * first byte into it, and gives it back when it has removed the block. So a write that does not fit
- * fails before a byte is accepted. The blocks of a small write anywhere in a large file are all
- * that it takes: nothing is allocated ahead. The disk itself is asked every 16 MiB, and 16 MiB of
- * it are left for what a commit writes. On a local file system, a write also allocates or reserves
- * its blocks, so a full disk is an error of that write and not of a later fsync() or close().
- *
- * Any thread.
+ * The spool of a draft: sparse files in which every written byte is at its own offset. The caller
+ * takes room for the blocks (journal/room.h). Any thread.
  */
 #ifndef OVERLAY_SPOOL_H
 #define OVERLAY_SPOOL_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include <hsmount/err.h>
+#include <journal/room.h>
 
 #include "sums.h"
-
-enum { SPOOL_BLOCK = 4096 };
-
-struct spool_room {
-	int dir;	/* a descriptor on the disk of the spools; borrowed */
-	uint64_t limit; /* bytes */
-	pthread_mutex_t lock;
-	uint64_t taken;
-	uint64_t left;	  /* bytes of drafts that no process has open */
-	uint64_t granted; /* bytes that may be taken before the disk is asked again */
-};
-
-/* limit 0: half of the disk's free space, without the drafts that are left. left: bytes of these. 0
- * or a negative errno. */
-int spool_room_init(struct spool_room *room, int dir, uint64_t limit, uint64_t left,
-		    struct err *err);
-void spool_room_release(struct spool_room *room);
-/* Takes n bytes. -ENOSPC: the limit or the disk has no room for them. */
-int spool_room_take(struct spool_room *room, uint64_t n, struct err *err);
-void spool_room_give(struct spool_room *room, uint64_t n);
-/* The draft that has taken n bytes is left, or n bytes of such drafts have been deleted. */
-void spool_room_leave(struct spool_room *room, uint64_t n);
-void spool_room_forget(struct spool_room *room, uint64_t n);
-uint64_t spool_room_taken(struct spool_room *room);
-uint64_t spool_room_left(struct spool_room *room);
-
-/* ---- one file ---- */
 
 enum { SPOOL_NAME = 32 };
 

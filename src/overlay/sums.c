@@ -26,7 +26,7 @@
 #include <base/checksum.h>
 #include <base/mem.h>
 
-#include "file.h"
+#include <journal/private_file.h>
 
 enum {
 	BLOCK = 512, /* frames */

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commits a draft for hsmount/recover.h, and says what to do if that is impossible. */
-#include "drafts.h"
+#include "left_drafts.h"
 
+#include <engine/parts.h>
 #include <errno.h>
 #include <stdio.h>
 
-#include <engine/draft_beneath.h>
-#include <engine/draft_commit.h>
-#include <overlay/plan.h>
+#include <drafts/base_reader.h>
+#include <drafts/draft_commit.h>
+#include <overlay/draft_plan.h>
 
 struct job {
 	const struct engine_drafts *s;
 	struct recover_found found;
 	struct draft *draft;
 	struct engine *bucket;
-	struct old_base beneath;
+	struct base_reader beneath;
 	bool changes_domain, has_plan;
 	uint64_t mark; /* when it was opened */
 };
@@ -23,7 +24,7 @@ struct job {
 static void end(struct job *j)
 {
 	draft_close(j->draft);
-	old_base_close(&j->beneath);
+	base_reader_close(&j->beneath);
 	engine_close(j->bucket);
 	recover_found_release(&j->found);
 }
@@ -94,7 +95,7 @@ static int open_draft(struct job *j, const struct draft_beneath *reader, struct 
 	struct plan plan;
 	draft_get_stat(j->draft, &stat);
 	j->mark = stat.mark;
-	j->changes_domain = old_base_is_domain(draft_get_about(j->draft));
+	j->changes_domain = base_reader_is_domain(draft_get_about(j->draft));
 	j->has_plan = draft_get_plan(j->draft, &plan, NULL) == 0;
 	if (j->has_plan)
 		plan_release(&plan);
@@ -107,7 +108,7 @@ static int commit(struct job *j, const struct engine_draft_commit *opt, struct c
 	int rc = recover_open_bucket(&j->found, opt->bucket, j->s->path, &j->bucket, err);
 	if (rc)
 		return err_wrap(err, rc, "draft %s", j->found.id);
-	rc = draft_commit_left(j->bucket, j->draft, &j->beneath, opt->cancelled, out, err);
+	rc = draft_commit_left(&j->bucket->bucket, j->draft, &j->beneath, opt->cancelled, out, err);
 	if (rc)
 		return explain(j, rc, err);
 	struct draft *d = j->draft;
@@ -124,7 +125,7 @@ int engine_drafts_commit(struct engine_drafts *s, const char *id,
 	struct err own = ERR_INIT;
 	struct commit_result result = {.kind = COMMIT_WAITS};
 	struct job j = {.s = s};
-	const struct draft_beneath reader = old_base_beneath(&j.beneath);
+	const struct draft_beneath reader = base_reader_beneath(&j.beneath);
 	err = err ? err : &own;
 	int rc = recover_find(s, id, &j.found, err);
 	if (!rc)

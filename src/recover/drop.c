@@ -4,10 +4,10 @@
  *
  * A commit puts the document of the domain after all objects. So storage without a root group has
  * never been a domain, and is deleted. Neither has that of a commit that the bucket has refused
- * (commit_mark.is_refused). Other storage may be the domain of the draft, which another program may
- * have renamed since: it is left unless nothing is there.
+ * (commit_record.is_refused). Other storage may be the domain of the draft, which another program
+ * may have renamed since: it is left unless nothing is there.
  */
-#include "drafts.h"
+#include "left_drafts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,13 +15,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <domain/change.h>
-#include <domain/complete.h>
-#include <engine/draft_commit.h>
+#include <storage/change.h>
+#include <update/complete.h>
+#include <drafts/draft_commit.h>
 #include <engine/parts.h>
-#include <overlay/plan.h>
+#include <overlay/draft_plan.h>
 #include <schema/schema.h>
 #include <store/store.h>
+#include <bucket/schemas.h>
 
 /* If the number of the last commit is lost with the map, as many are tried. */
 enum { NUMBERS_TRIED = 16 };
@@ -52,11 +53,11 @@ static void __attribute__((format(printf, 2, 3))) say(const struct drop *d, cons
 /* Whether any object has a prefix: 1, 0 or a negative errno. */
 static int has_objects(const struct drop *d, const char *prefix, struct err *err)
 {
-	auto_request struct store_request *req = store_request_new(d->e->store, STORE_LIST);
+	auto_request struct store_request *req = store_request_new(d->e->bucket.store, STORE_LIST);
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
 	store_request_key(req, prefix);
-	store_run(d->e->store, req);
+	store_run(d->e->bucket.store, req);
 	const int rc = store_failure(&req->answer, err);
 	return rc ? rc : req->answer.page.n > 0;
 }
@@ -64,10 +65,10 @@ static int has_objects(const struct drop *d, const char *prefix, struct err *err
 static int purge(const struct drop *d, uint32_t number, struct err *err)
 {
 	const uint64_t storage = commit_storage(d->found->id, number);
-	const struct change c = {.env = &d->e->env,
-				 .store = d->e->store,
+	const struct change c = {.env = &d->e->bucket.env,
+				 .store = d->e->bucket.store,
 				 .schema = schema_all()[0],
-				 .now_ns = engine_wall_clock()};
+				 .now_ns = env_wall(&d->e->bucket.env)};
 	const struct change_garbage g = {.any = true, .storage = storage};
 	char prefix[SCHEMA_KEY_MAX + 1];
 	uint64_t deleted;
@@ -110,8 +111,10 @@ static void purge_all(struct drop *d, const struct engine_options *bucket)
 
 static void withdraw(const struct drop *d, struct draft *draft, struct plan *plan)
 {
-	const struct apply apply = {
-		.env = &d->e->env, .store = d->e->store, .draft = draft, .plan = plan};
+	const struct apply apply = {.env = &d->e->bucket.env,
+				    .store = d->e->bucket.store,
+				    .draft = draft,
+				    .plan = plan};
 	const struct complete complete = {
 		.apply = &apply, .plan = plan, .schema = schema_all()[0], .path = d->path};
 	const uint64_t n = complete_withdraw(&complete);
@@ -144,7 +147,7 @@ static void withdraw_plan(struct drop *d, struct draft *draft, const struct engi
 /* Which commits may have left storage. A commit that has ended has left none. */
 static void set_numbers(struct drop *d, uint64_t mark)
 {
-	const struct commit_mark m = commit_mark_decode(mark);
+	const struct commit_record m = commit_record_decode(mark);
 	if (!m.is_running)
 		return;
 	d->first = m.number - (uint32_t)min_u64(m.failed, m.number);

@@ -4,17 +4,17 @@
  * it can be read, each one is opened and closed again; a mount that starts at that moment takes it
  * for one that is in use.
  */
-#include "drafts.h"
+#include "left_drafts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <engine/draft_beneath.h>
-#include <engine/draft_commit.h>
-#include <engine/store_stack.h>
-#include <overlay/plan.h>
+#include <drafts/base_reader.h>
+#include <drafts/draft_commit.h>
+#include <bucket/store_stack.h>
+#include <overlay/draft_plan.h>
 
 /* For the lists of what was written: as much as a mount may always use for them. */
 static const uint64_t memory_max = UINT64_C(512) << 20;
@@ -89,8 +89,8 @@ static void set_about(struct recover_item *i, const struct draft_about *about)
 {
 	i->kind = about->kind;
 	i->item.created_ns = about->created_ns;
-	i->item.changes_domain = old_base_is_domain(about);
-	i->has_other_layout = old_base_has_other_layout(about);
+	i->item.changes_domain = base_reader_is_domain(about);
+	i->has_other_layout = base_reader_has_other_layout(about);
 	str_add(&i->name, about->name);
 	str_add(&i->path, about->path);
 	str_add(&i->version, about->version);
@@ -98,7 +98,7 @@ static void set_about(struct recover_item *i, const struct draft_about *about)
 
 static void set_waiting(struct recover_item *i, bool is_marked, const char *note)
 {
-	const struct commit_mark m = commit_mark_decode(i->mark);
+	const struct commit_record m = commit_record_decode(i->mark);
 	if (m.is_running && note[0])
 		str_addf(&i->why, "it could not be committed: %s", note);
 	else if (m.is_refused)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Describes a draft for hsmount/recover.h: what it is, what it replaces, and how a commit of it
  * would end. */
-#include "drafts.h"
+#include "left_drafts.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include <engine/draft_commit.h>
-#include <engine/draft_signs.h>
+#include <drafts/draft_commit.h>
+#include <drafts/close_state.h>
 #include <h5file/h5file.h>
 
 enum { RANGES_SHOWN = 16 };
@@ -120,7 +120,7 @@ static int put_bytes(const struct show *w, struct draft *d)
 
 static int put_commit(const struct show *w, const struct recover_item *i)
 {
-	const struct commit_mark m = commit_mark_decode(i->mark);
+	const struct commit_record m = commit_record_decode(i->mark);
 	if (!m.number)
 		return put(w, "commits", "none has begun");
 	if (!m.is_running)
@@ -160,19 +160,19 @@ static int put_structures(const struct show *w, struct source *bytes)
 static int put_content(const struct show *w, struct draft *d)
 {
 	struct draft_snapshot *snapshot;
-	enum draft_signs signs;
+	enum close_state state;
 	char reason[512];
 	struct err why = ERR_INIT;
 	int rc = draft_seal(d, &snapshot, &why);
 	if (rc)
 		return put(w, "content", "not known: %s", why.msg);
 	struct source *bytes = draft_snapshot_source(snapshot);
-	rc = draft_signs_read(bytes, &signs, reason, sizeof(reason), &why);
+	rc = close_state_read(bytes, &state, reason, sizeof(reason), &why);
 	if (rc)
 		rc = put(w, "content", "not known: %s", why.msg);
-	else if (signs == SIGNS_OTHER)
+	else if (state == CLOSE_STATE_OTHER)
 		rc = put(w, "content", "not an HDF5 file");
-	else if (signs == SIGNS_UNCLOSED)
+	else if (state == CLOSE_STATE_UNCLOSED)
 		rc = put(w, "content", "an HDF5 file that is not complete: %s", reason);
 	else
 		rc = put_structures(w, bytes);
@@ -202,7 +202,7 @@ static int put_ranges(const struct show *w, struct draft *d)
 /* A commit has ended, and nothing was written later. */
 static bool is_stored(const struct recover_item *i, struct draft *d)
 {
-	const struct commit_mark m = commit_mark_decode(i->mark);
+	const struct commit_record m = commit_record_decode(i->mark);
 	struct draft_stat stat;
 	draft_get_stat(d, &stat);
 	return m.number && !m.is_running && stat.is_marked;
@@ -236,7 +236,7 @@ static int put_change(const struct show *w, const struct recover_item *i, struct
 			 " operations are noted as done; the next mount does the others",
 			 i->done, i->operations);
 	if (!rc)
-		rc = put(w, "library", "%s", library[draft_signs_library(d)]);
+		rc = put(w, "library", "%s", library[close_state_library(d)]);
 	return rc || i->has_plan || is_stored(i, d) ? rc : put_warning(w, i);
 }
 

@@ -9,7 +9,7 @@
  *   names it           present: the 404 was wrong, and the request fails with EIO
  *   fails              unknown: the request fails like the listing
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include "list_xml.h"
 

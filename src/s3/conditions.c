@@ -5,9 +5,9 @@
  * refuse requests that have one. Ceph 16 answers 412 to a current ETag if the bucket has versions.
  *
  * The store does not guess from the answers to the caller's own requests: a 412 may be the conflict
- * that the condition is for. So the first put with a condition waits for a probe (probe.c), and all
- * later ones wait for the same probe. A condition that the service does not check is replaced by
- * comparisons before and after the request.
+ * that the condition is for. So the first put with a condition waits for a probe
+ * (probe_conditions.c), and all later ones wait for the same probe. A condition that the service
+ * does not check is replaced by comparisons before and after the request.
  *
  *   probe        the first operation that needs it          next state
  *   not done     starts it, and waits                       running
@@ -18,7 +18,7 @@
  * Threads: a lock guards the states and the lists of waiting operations. The features are atomic;
  * each is set before its probe is done, and later only by s3_set_missing().
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -12,7 +12,7 @@
  * Any thread. The connections that are being opened at a time are those of one call of
  * store_s3_connect(): `opening` is their number.
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * Otherwise a HEAD comes first, and another writer may change the object between the two. A DELETE
  * does not start a probe.
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * host contains the bucket by default and the server does not know it, the bucket is moved to the
  * path. A user waits for the mount, so time-outs are short here.
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include "error_hints.h"
 

@@ -4,7 +4,7 @@
  * User Guide). Pure, except that it reads the environment and the shared config file through
  * aws_environment and resolves the path of the certificates.
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include <aws/profile.h>
 #include <aws/uri.h>

@@ -3,7 +3,7 @@
  * Gets and heads. Some servers and caches ignore ranges or conditions, so the range, the version
  * and the length of each answer are compared with the request.
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include "etag.h"
 

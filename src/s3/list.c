@@ -4,7 +4,7 @@
  * after a key (start-after), so no token has to be kept. A continuation token is used only if
  * the store leaves out all items of a page.
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include <base/utf8.h>
 

@@ -3,7 +3,7 @@
  * Puts of large objects, in parts:
  *
  * - POST ?uploads: the server names the upload.
- * - PUT ?partNumber=N&uploadId=…, for each part (parts.c): the server answers with its ETag.
+ * - PUT ?partNumber=N&uploadId=…, for each part (upload_parts.c): the server answers with its ETag.
  * - HEAD, and a listing if necessary: only with a condition that the service does not check.
  * - POST ?uploadId=…: the object appears. The body names all parts.
  * - DELETE ?uploadId=…: only after an error. The parts are removed.
@@ -20,7 +20,7 @@
  *
  * https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include <aws/digest.h>
 
@@ -33,8 +33,8 @@
 #include <base/hex.h>
 
 #include "etag.h"
-#include "note.h"
-#include "parts.h"
+#include "object_note.h"
+#include "upload_parts.h"
 #include "upload_xml.h"
 
 enum {

@@ -5,7 +5,7 @@
  * neither a checksum nor a callback delays other transfers. An operation that runs in a thread of
  * its own waits for its answers instead.
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 static void run_next(void *arg)
 {

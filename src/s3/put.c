@@ -12,10 +12,10 @@
  * earlier attempt may have succeeded (cond->retried), an ETag that is the MD5 of the caller's bytes
  * shows the same.
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include "etag.h"
-#include "note.h"
+#include "object_note.h"
 
 #include <aws/digest.h>
 

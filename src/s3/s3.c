@@ -2,7 +2,7 @@
 /*
  * The S3 store: its construction, and which file answers which operation.
  */
-#include "internal.h"
+#include "s3_internal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,15 +2,6 @@
 /* Finds the schema of a path: tries one after the other. Pure. */
 #include <schema/schema.h>
 
-#include "hsds1.h"
-#include "hsds2.h"
-
-const struct schema_ops *const *schema_all(void)
-{
-	static const struct schema_ops *const all[] = {&hsds2_ops, &hsds1_ops, NULL};
-	return all;
-}
-
 struct schema_classify schema_classify_again(const struct schema_ops *const *schemas,
 					     const struct schema_document *known)
 {

@@ -199,7 +199,7 @@ static bool looks_like_frame(const struct bytes *b)
 }
 
 /* served: NULL, or the form that the service stores. */
-static void round_trip(const struct codec_chunk *c, const struct served_filters *served,
+static void round_trip(const struct codec_chunk *c, const struct service_filters *served,
 		       const struct elems *e)
 {
 	const struct object_namer namer = {.name = name};
@@ -232,7 +232,7 @@ static void round_trips(const struct codec_chunk *c, const struct elems *e)
 {
 	static const struct pipeline recorded = {2,
 						 {{.id = FILTER_BITSHUFFLE}, {.id = FILTER_ZSTD}}};
-	static const struct served_filters forms[] = {
+	static const struct service_filters forms[] = {
 		{.compressor = "zlib", .level = 1, .shuffle = SERVED_SHUFFLE_BYTE},
 		{.compressor = "lz4", .level = 5},
 		{.compressor = "zstd", .level = 1, .shuffle = SERVED_SHUFFLE_BIT},

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "diskcache/entry.h"
+#include "diskcache/disk_entry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

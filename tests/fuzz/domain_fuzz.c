@@ -30,12 +30,13 @@
 #include <image/image.h>
 #include <schema/schema.h>
 #include <store/store.h>
+#include <bucket/schemas.h>
 
 #include "domain_headers.h"
 #include "domain_input.h"
 #include "require.h"
-#include "schema/hsds1.h"
-#include "schema/hsds2.h"
+#include "schema/hsds/hsds1.h"
+#include "schema/hsds/hsds2.h"
 #include "store_calls.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "domain/storage_names.h"
+#include <storage/storage_names.h>
 #include "require.h"
 
 static void decode(const uint8_t *file, size_t size)

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <domain/files.h>
+#include <ranges/file_finder.h>
 
 #include "require.h"
 
-#include "engine/files.h"
+#include <engine/referred_files.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -51,9 +51,9 @@ static bool has_credentials(const char *uri)
 
 static void resolve(struct files *f, const char *uri, const char *allowed)
 {
-	const struct domain_files *files = files_interface(f);
+	const struct file_finder *files = files_interface(f);
 	struct err err = ERR_INIT;
-	struct domain_file out = {0};
+	struct found_file out = {0};
 	const int rc = files->resolve(files->ctx, uri, &out, &err);
 	if (rc) {
 		require(rc == err.code && err.msg[0]);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include <h5/btree1.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
 #include "require.h"
 

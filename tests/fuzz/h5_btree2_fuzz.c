@@ -11,7 +11,7 @@
 
 #include <base/checksum.h>
 #include <h5/btree2.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
 #include "require.h"
 

@@ -12,7 +12,7 @@
 #include <base/checksum.h>
 #include <h5/claims.h>
 #include <h5/fheap.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
 #include "require.h"
 

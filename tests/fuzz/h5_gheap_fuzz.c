@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include <h5/gheap.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
 #include "require.h"
 

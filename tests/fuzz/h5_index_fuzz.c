@@ -15,7 +15,7 @@
 #include <base/checksum.h>
 #include <h5/claims.h>
 #include <h5/index.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
 #include "require.h"
 

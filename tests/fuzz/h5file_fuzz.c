@@ -25,7 +25,7 @@
 #include <data/tree_diff.h>
 #include <h5file/h5file.h>
 #include <h5file/one.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
 #include "require.h"
 

@@ -13,7 +13,7 @@
 
 #include <base/cursor.h>
 
-#include "pattern.h"
+#include "prefetch/pattern.h"
 
 enum { GRIDS = 4, RANK = 5, LOOK = 12 };
 

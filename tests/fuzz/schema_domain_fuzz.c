@@ -8,10 +8,10 @@
 
 #include <schema/schema.h>
 
-#include "schema/hsds1.h"
-#include "schema/hsds2.h"
-#include "schema/hsds_load.h"
-#include "schema/object.h"
+#include "schema/hsds/hsds1.h"
+#include "schema/hsds/hsds2.h"
+#include "schema/hsds/hsds_load.h"
+#include "schema/hsds/parse_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <data/tree_diff.h>
+#include <bucket/schemas.h>
 
 #include "emitted.h"
 #include "random_tree.h"

@@ -10,8 +10,8 @@
 
 #include <schema/schema.h>
 
-#include "schema/hsds2.h"
-#include "schema/object.h"
+#include "schema/hsds/hsds2.h"
+#include "schema/hsds/parse_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,8 +46,8 @@ static void check_key(const char *key)
 	struct schema_id id;
 	char want[SCHEMA_KEY_MAX + 1];
 	size_t path_len;
-	struct schema_survey seen = {0};
-	schema_survey_key(&seen, key);
+	struct schema_probe seen = {0};
+	schema_probe_key(&seen, key);
 	require(seen.storage <= hsds2_is_storage(key) && seen.storage + seen.v1 <= 1);
 	require(!(seen.document && seen.documents));
 	require(!(seen.document || seen.documents) || hsds2_is_domain_key(key, &path_len));

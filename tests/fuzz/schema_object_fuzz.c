@@ -10,9 +10,9 @@
 
 #include <schema/schema.h>
 
-#include "schema/hsds2.h"
-#include "schema/json.h"
-#include "schema/object.h"
+#include "schema/hsds/hsds2.h"
+#include <json/reader.h>
+#include "schema/hsds/parse_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -137,13 +137,13 @@ static void check_same(const struct object *a, const struct object *b)
 
 /* right: for each name, 1 if its last value is that of the whole document. It is not in the area,
  * so only its numbers are changed. */
-static int compare_members(const struct schema_json *json, const json_t *whole, json_t *right)
+static int compare_members(const struct json_text *json, const json_t *whole, json_t *right)
 {
-	struct schema_json_members m;
+	struct json_text_members m;
 	struct err err = ERR_INIT;
 	int rc;
-	schema_json_members_begin(&m, json);
-	while ((rc = schema_json_next(&m, &err)) > 0) {
+	json_text_members_begin(&m, json);
+	while ((rc = json_text_next(&m, &err)) > 0) {
 		const char *name = json_string_value(m.name);
 		const json_t *value = json_object_get(whole, name);
 		require(!right || value);
@@ -151,23 +151,23 @@ static int compare_members(const struct schema_json *json, const json_t *whole, 
 			json_integer_set(json_object_get(right, name), json_equal(m.value, value));
 	}
 	require(rc == 0 || err.msg[0] != '\0');
-	schema_json_members_end(&m);
+	json_text_members_end(&m);
 	return rc;
 }
 
 static void check_apart(const uint8_t *data, size_t size)
 {
-	struct schema_json json;
-	struct schema_json_area area;
+	struct json_text json;
+	struct json_text_area area;
 	json_t *whole = NULL, *value, *right = NULL;
 	const char *name;
-	const int rc = schema_json_load(data, size, &whole, NULL);
+	const int rc = json_text_load(data, size, &whole, NULL);
 	json_t *links = json_object_get(whole, "links");
 	if (json_is_object(links))
 		right = json_object();
 	json_object_foreach(links, name, value) json_object_set_new(right, name, json_integer(0));
-	schema_json_area_begin(&area);
-	int apart_rc = schema_json_load_apart(data, size, "links", &json, NULL);
+	json_text_area_begin(&area);
+	int apart_rc = json_text_load_apart(data, size, "links", &json, NULL);
 	require(!apart_rc || (!json.doc && !json.apart));
 	if (rc == 0)
 		require(apart_rc == 0 && (json.apart != NULL) == json_is_object(links));
@@ -175,7 +175,7 @@ static void check_apart(const uint8_t *data, size_t size)
 		apart_rc = compare_members(&json, links, right);
 	require(rc == apart_rc);
 	bytes_release(&json.rewritten);
-	schema_json_area_end(&area);
+	json_text_area_end(&area);
 	json_object_foreach(right, name, value) require(json_integer_value(value) == 1);
 	json_decref(right);
 	json_decref(whole);

@@ -14,8 +14,8 @@
 
 #include "require.h"
 
-#include "schema/hsds2.h"
-#include "schema/object.h"
+#include "schema/hsds/hsds2.h"
+#include "schema/hsds/parse_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,8 +11,8 @@
 
 #include <schema/schema.h>
 
-#include "schema/hsds1.h"
-#include "schema/hsds2.h"
+#include "schema/hsds/hsds1.h"
+#include "schema/hsds/hsds2.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -43,9 +43,9 @@ static void check_key(const char *key)
 	struct hsds1_key k;
 	struct hsds2_key other;
 	char want[SCHEMA_KEY_MAX + 1];
-	struct schema_survey seen = {0};
+	struct schema_probe seen = {0};
 	const bool is_object = hsds1_is_object(key);
-	schema_survey_key(&seen, key);
+	schema_probe_key(&seen, key);
 	require(seen.v1 == is_object);
 	require(!is_object || hsds1_is_storage(key));
 	require(!is_object || !hsds1_is_catalog(key));

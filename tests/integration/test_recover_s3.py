@@ -67,7 +67,8 @@ def test_commit(gateway, client, environment, tmp_path):
         # GET: two find out whether it is a bucket, four what the name is. Four listings and four
         # documents open the domain. The document of /g is read again before it is replaced.
         # PUT: the chunk and the document. Before that, a new process tests the conditions of the
-        # gateway, which wants ETags without quotes (see s3/probe.c): six PUTs, a HEAD, a DELETE.
+        # gateway, which wants ETags without quotes (see s3/probe_conditions.c): six PUTs, a HEAD,
+        # a DELETE.
         # HEAD: three ask at the end whether the domain still has what was changed.
         probe = collections.Counter(PUT=6, HEAD=1, DELETE=1)
         assert commit(NAME) == probe + collections.Counter(GET=15, PUT=2, HEAD=3)

@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <engine/draft_commit.h>
-#include <engine/internal.h>
+#include <drafts/draft_commit.h>
+#include "engine/engine_internal.h"
 #include <hsmount/recover.h>
 
-#include "drafts.h"
+#include <drafts/drafts.h>
 
 enum { SPOOL_SIZE = 64 << 20, CACHE_SIZE = 8 << 20, PATH_LEN = 512, DROPPED_MAX = 16 };
 
@@ -270,12 +270,12 @@ void box_recover(struct box *b)
 	atomic_uint_fast64_t left = 0;
 	struct engine *e = b->engine;
 	garbage_notes_take(e);
-	drafts_recover(e, drafts_journal(e->drafts), &never, &left);
+	drafts_recover(&e->bucket, e->drafts, drafts_journal(e->drafts), &never, &left);
 }
 
 void box_collect(struct box *b)
 {
-	garbage_collect(b->engine->garbage, b->world->scheduler.now_ns);
+	garbage_collect(b->engine->bucket.garbage, b->world->scheduler.now_ns);
 }
 
 void box_restart(struct box *b)

@@ -11,7 +11,7 @@
 #ifndef SIM_ENGINE_BOX_H
 #define SIM_ENGINE_BOX_H
 
-#include <engine/parts.h>
+#include <bucket/bucket.h>
 
 #include "gate.h"
 

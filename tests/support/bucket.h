@@ -19,13 +19,13 @@
 
 #include <hsmount/engine.h>
 
-struct bucket {
+struct test_bucket {
 	char dir[64];
 	char journal[72]; /* of an engine that can write */
 	struct engine *engine;
 };
 
-static inline void bucket_put(struct bucket *b, const char *key, const char *text)
+static inline void bucket_put(struct test_bucket *b, const char *key, const char *text)
 {
 	char path[1024];
 	snprintf(path, sizeof(path), "%s/%s", b->dir, key);
@@ -40,7 +40,7 @@ static inline void bucket_put(struct bucket *b, const char *key, const char *tex
 	close(fd);
 }
 
-static inline void bucket_remove(struct bucket *b, const char *key)
+static inline void bucket_remove(struct test_bucket *b, const char *key)
 {
 	char path[1024];
 	snprintf(path, sizeof(path), "%s/%s", b->dir, key);
@@ -48,7 +48,7 @@ static inline void bucket_remove(struct bucket *b, const char *key)
 }
 
 /* Stores the root group of domain number n, with nattrs attributes, fewer than ten. */
-static inline void bucket_put_root(struct bucket *b, unsigned int n, unsigned int nattrs)
+static inline void bucket_put_root(struct test_bucket *b, unsigned int n, unsigned int nattrs)
 {
 	char key[128], text[4096];
 	int len = snprintf(text, sizeof(text),
@@ -79,7 +79,7 @@ static inline void bucket_put_root(struct bucket *b, unsigned int n, unsigned in
 
 /* Stores domain number n (0 < n < 0x100) at a path, with an empty root group. The second half of a
  * root's id is the first half with eight added to each digit. acls: inside the braces. */
-static inline void bucket_domain_acls(struct bucket *b, unsigned int n, const char *path,
+static inline void bucket_domain_acls(struct test_bucket *b, unsigned int n, const char *path,
 				      const char *acls)
 {
 	char key[512], text[4096];
@@ -92,7 +92,7 @@ static inline void bucket_domain_acls(struct bucket *b, unsigned int n, const ch
 	bucket_put_root(b, n, 0);
 }
 
-static inline void bucket_domain(struct bucket *b, unsigned int n, const char *path)
+static inline void bucket_domain(struct test_bucket *b, unsigned int n, const char *path)
 {
 	bucket_domain_acls(b, n, path, "\"ann\": " ACL_ALL);
 }
@@ -106,8 +106,8 @@ struct bucket_more {
 
 /* Domain 1 with n datasets of 8 integers in two chunks, which are not stored: the first name is
  * /data, the others are /data with a number up to the given width. */
-static inline void bucket_datasets(struct bucket *b, const char *path, unsigned int n, int width,
-				   const struct bucket_more *more)
+static inline void bucket_datasets(struct test_bucket *b, const char *path, unsigned int n,
+				   int width, const struct bucket_more *more)
 {
 	const size_t cap = 4096 + (size_t)n * 256;
 	char key[128], json[1024], *text = malloc(cap);
@@ -147,14 +147,14 @@ static inline void bucket_datasets(struct bucket *b, const char *path, unsigned 
 }
 
 /* Chunk 0 or 1 of the first dataset. */
-static inline void bucket_chunk(struct bucket *b, unsigned int number, const char *bytes)
+static inline void bucket_chunk(struct test_bucket *b, unsigned int number, const char *bytes)
 {
 	char key[128];
 	snprintf(key, sizeof(key), "db/00000001-00000000/d/1111-222222-000001/%u", number);
 	bucket_put(b, key, bytes);
 }
 
-static inline void bucket_folder(struct bucket *b, const char *path)
+static inline void bucket_folder(struct test_bucket *b, const char *path)
 {
 	char key[512];
 	snprintf(key, sizeof(key), "%s/.domain.json", path);
@@ -165,7 +165,7 @@ static inline void bucket_folder(struct bucket *b, const char *path)
 
 static inline int bucket_setup(void **state)
 {
-	struct bucket *b = calloc(1, sizeof(*b));
+	struct test_bucket *b = calloc(1, sizeof(*b));
 	strcpy(b->dir, "/tmp/engine-test-XXXXXX");
 	assert_non_null(mkdtemp(b->dir));
 	snprintf(b->journal, sizeof(b->journal), "%s.journal", b->dir);
@@ -180,7 +180,7 @@ static inline int bucket_rm(const char *path, const struct stat *st, int type, s
 
 static inline int bucket_teardown(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	engine_close(b->engine);
 	nftw(b->dir, bucket_rm, 16, FTW_DEPTH | FTW_PHYS);
 	nftw(b->journal, bucket_rm, 16, FTW_DEPTH | FTW_PHYS);
@@ -188,7 +188,7 @@ static inline int bucket_teardown(void **state)
 	return 0;
 }
 
-static inline struct engine *bucket_open_as(struct bucket *b, struct engine_options opt)
+static inline struct engine *bucket_open_as(struct test_bucket *b, struct engine_options opt)
 {
 	struct err err = ERR_INIT;
 	opt.bucket = b->dir;
@@ -200,7 +200,7 @@ static inline struct engine *bucket_open_as(struct bucket *b, struct engine_opti
 }
 
 /* Opens an engine over the bucket. Call it after the bucket was filled. */
-static inline struct engine *bucket_open(struct bucket *b, double ttl, unsigned int workers)
+static inline struct engine *bucket_open(struct test_bucket *b, double ttl, unsigned int workers)
 {
 	struct engine_options opt;
 	engine_options_init(&opt);
@@ -210,7 +210,7 @@ static inline struct engine *bucket_open(struct bucket *b, double ttl, unsigned 
 }
 
 /* The same, but results of opens and listings are valid for that time, too. */
-static inline struct engine *bucket_open_cached(struct bucket *b, double ttl)
+static inline struct engine *bucket_open_cached(struct test_bucket *b, double ttl)
 {
 	struct engine_options opt;
 	engine_options_init(&opt);
@@ -219,7 +219,7 @@ static inline struct engine *bucket_open_cached(struct bucket *b, double ttl)
 	return bucket_open_as(b, opt);
 }
 
-static inline struct engine_options bucket_rw(const struct bucket *b)
+static inline struct engine_options bucket_rw(const struct test_bucket *b)
 {
 	struct engine_options opt;
 	engine_options_init(&opt);
@@ -231,7 +231,7 @@ static inline struct engine_options bucket_rw(const struct bucket *b)
 }
 
 /* Opens an engine that can write. fault: as in engine_options. */
-static inline struct engine *bucket_open_rw(struct bucket *b, double ttl, const char *fault)
+static inline struct engine *bucket_open_rw(struct test_bucket *b, double ttl, const char *fault)
 {
 	struct engine_options opt = bucket_rw(b);
 	opt.metadata_ttl = ttl;
@@ -242,14 +242,14 @@ static inline struct engine *bucket_open_rw(struct bucket *b, double ttl, const 
 struct bucket_counts {
 	uint64_t gets, heads, lists;
 };
-static inline struct bucket_counts bucket_counts(struct bucket *b)
+static inline struct bucket_counts bucket_counts(struct test_bucket *b)
 {
 	struct engine_counts c;
 	engine_get_counts(b->engine, &c);
 	return (struct bucket_counts){.gets = c.gets, .heads = c.heads, .lists = c.lists};
 }
 
-static inline uint64_t bucket_requests(struct bucket *b)
+static inline uint64_t bucket_requests(struct test_bucket *b)
 {
 	const struct bucket_counts c = bucket_counts(b);
 	return c.gets + c.heads + c.lists;
@@ -270,7 +270,7 @@ static inline int bucket_list_one(void *arg, const char *name, enum engine_kind 
 					: "");
 	return 0;
 }
-static inline struct bucket_listing bucket_list(struct bucket *b, const char *path)
+static inline struct bucket_listing bucket_list(struct test_bucket *b, const char *path)
 {
 	struct bucket_listing l = {.text = ""};
 	l.code = engine_list(b->engine, path, bucket_list_one, &l, NULL);

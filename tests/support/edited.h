@@ -15,10 +15,11 @@
 #include <data/tree_diff.h>
 #include <schema/schema.h>
 
-#include "schema/json.h"
-#include "schema/object.h"
-#include "schema/splice.h"
-#include "schema/user_block.h"
+#include <json/reader.h>
+#include "schema/hsds/parse_object.h"
+#include <json/splice.h>
+#include <bucket/schemas.h>
+#include "schema/hsds/user_block_member.h"
 
 enum edited_step {
 	EDITED_REMOVE,
@@ -587,13 +588,13 @@ static inline bool edited_may_differ(const struct edited *e, bool links, const c
 {
 	const struct edited_parts *p = links ? &e->links : &e->attrs;
 	auto_bytes struct bytes scratch = {0};
-	struct schema_text name;
+	struct json_string name;
 	if (e->change.reordered || edited_has_ties(e, links) ||
 	    memmem(text + m->start, m->end - m->start, "hsmount", 7))
 		return true;
 	if (!links && (strcmp(key, "NAME") == 0)) /* see add_scale_name() */
 		return true;
-	if (schema_text_decode(key, strlen(key), &scratch, &name))
+	if (json_string_decode(key, strlen(key), &scratch, &name))
 		abort();
 	for (uint32_t i = 0; i < p->n; i++)
 		if ((p->at[i].changed || p->at[i].before == CHANGE_NONE) &&

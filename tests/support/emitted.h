@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <schema/schema.h>
+#include <bucket/schemas.h>
 
 struct emitted_doc {
 	char key[SCHEMA_KEY_MAX + 1];

@@ -19,6 +19,7 @@
 #include <domain/domain.h>
 #include <schema/schema.h>
 #include <store/implement.h>
+#include <bucket/schemas.h>
 
 #include "store_calls.h"
 

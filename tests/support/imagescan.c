@@ -11,10 +11,11 @@
 #include <domain/domain.h>
 #include <schema/schema.h>
 #include <store/store.h>
+#include <bucket/schemas.h>
 
 #include "image_scan.h"
 
-struct bucket {
+struct test_bucket {
 	struct env env;
 	struct store *store;
 	struct cache *cache;
@@ -114,7 +115,7 @@ static int check(struct image *img, const struct tree *tree, const struct chunk_
 	return rc;
 }
 
-static int check_domain(struct bucket *b, const char *path, struct counts *n, struct err *err)
+static int check_domain(struct test_bucket *b, const char *path, struct counts *n, struct err *err)
 {
 	static const struct image_options opt = {.domain_dir = ""};
 	const struct domain_bucket bucket = {
@@ -136,7 +137,7 @@ static int check_domain(struct bucket *b, const char *path, struct counts *n, st
 int main(int argc, char **argv)
 {
 	struct err err = ERR_INIT;
-	struct bucket b = {.env = env_real(NULL, pool_new(0))};
+	struct test_bucket b = {.env = env_real(NULL, pool_new(0))};
 	int status = 0;
 	b.env.budget = budget_new(&(struct budget_limits){.bytes = 64 << 20, .option = "limit"});
 	b.cache = cache_new(&b.env, 8, NULL);

@@ -13,7 +13,7 @@
 #include <data/number.h>
 #include <data/tree.h>
 
-#include "schema/carrier.h"
+#include "schema/hsds/stand_in.h"
 
 struct rnd {
 	const uint8_t *bytes;
@@ -165,11 +165,11 @@ static inline const struct dtype *rnd_type(struct rnd *r, uint32_t depth)
 /* A type that a domain can hold, and whether its values must be wild. */
 static inline const struct dtype *rnd_held_type(struct rnd *r)
 {
-	struct carrier c;
+	struct stand_in c;
 	const char *why;
 	const struct dtype *t = rnd_type(r, 3);
 	r->wild = rnd_below(r, 2);
-	if (schema_carrier(rnd_arena(r), t, &c, &why, NULL) || why)
+	if (schema_stand_in(rnd_arena(r), t, &c, &why, NULL) || why)
 		t = dtype_ieee(rnd_arena(r), 8, false, NULL);
 	else
 		r->wild = r->wild || c.is_bytes || c.type->cls != t->cls;

@@ -17,7 +17,7 @@
 
 #include <cache/cache.h>
 
-#include "entry.h"
+#include "cache/entry.h"
 
 enum { FAKE_LOADS = 4096, FAKE_PREFETCH = 60 };
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "fake_source.h"
-#include "load_queue.h"
+#include "cache/load_queue.h"
 
 enum { SIZE = 10000, LOAD = 2 * SIZE };
 

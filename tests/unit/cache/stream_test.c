@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "depth.h"
+#include "prefetch/depth.h"
 #include "fake_source.h"
 
 enum { SIZE = 10000, BUDGET = 400 /* chunks */ };

@@ -2,7 +2,7 @@
 /* The walk over a bucket: which domains are checked, in which order, and what ends the check. */
 #include "findings.h"
 
-static void put_all(struct bucket *b)
+static void put_all(struct test_bucket *b)
 {
 	static const struct bucket_more more = {0};
 	bucket_datasets(b, "b/x.h5", 1, 1, &more);
@@ -14,7 +14,7 @@ static void put_all(struct bucket *b)
 
 static void all_domains_below_a_directory(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	put_all(b);
 	bucket_open(b, 1000, 0);
 	assert_check(b, "", false,
@@ -25,7 +25,7 @@ static void all_domains_below_a_directory(void **state)
 
 static void a_damaged_domain_does_not_end_the_check(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	put_all(b);
 	bucket_put(b, "b/x.h5/.domain.json", "[");
 	bucket_open(b, 1000, 0);
@@ -41,7 +41,7 @@ static void a_damaged_domain_does_not_end_the_check(void **state)
 /* A storage without a name is a note, but not if a name could not be read. */
 static void storages_without_a_name(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct findings s = {0};
 	const struct engine_check_sink sink = findings_sink(&s);
 	put_all(b);
@@ -63,7 +63,7 @@ static void storages_without_a_name(void **state)
 /* The domain `a` would be listed as `a.h5`, so no listing shows it. */
 static void a_name_that_is_not_listed(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct findings s = {0};
 	const struct engine_check_sink sink = findings_sink(&s);
 	put_all(b);
@@ -77,7 +77,7 @@ static void a_name_that_is_not_listed(void **state)
 
 static void paths_that_cannot_be_checked(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct findings s = {0};
 	const struct engine_check_sink sink = findings_sink(&s);
 	struct err err = ERR_INIT;
@@ -91,7 +91,7 @@ static void paths_that_cannot_be_checked(void **state)
 
 static void requests_that_fail_are_no_damage(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_options opt;
 	put_all(b);
 	engine_options_init(&opt);
@@ -110,7 +110,7 @@ static void requests_that_fail_are_no_damage(void **state)
 
 static void the_sink_ends_the_check(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	put_all(b);
 	bucket_open(b, 1000, 0);
 	for (unsigned int at = 1; at <= 4; at++) {

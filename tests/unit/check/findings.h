@@ -40,7 +40,7 @@ static inline struct engine_check_sink findings_sink(struct findings *s)
 }
 
 /* Checks a path and compares the text of all findings. */
-static inline void assert_check(struct bucket *b, const char *path, bool all, const char *text)
+static inline void assert_check(struct test_bucket *b, const char *path, bool all, const char *text)
 {
 	struct findings s = {0};
 	const struct engine_check_sink sink = findings_sink(&s);

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "atomic_file.h"
+#include "cli/atomic_file.h"
 
 struct place {
 	char dir[64];

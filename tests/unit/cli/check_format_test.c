@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "check_format.h"
+#include "cli/check_format.h"
 
 static const struct engine_check_finding findings[] = {
 	{ENGINE_CHECK_ERROR, "/u/a.h5", "/g/\033x", "db/1", "the \"text\"\n"},

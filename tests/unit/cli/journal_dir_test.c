@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "journal_dir.h"
+#include "cli/journal_dir.h"
 
 static void test_default(void **state)
 {

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log_signal.h"
+#include "cli/log_signal.h"
 
 /* Returns what is written to standard error while fn runs. */
 static void capture(void (*fn)(struct log *log), struct log *log, char *out, size_t size)

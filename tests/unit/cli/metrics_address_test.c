@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "metrics_address.h"
+#include "cli/metrics_address.h"
 
 static void format(const struct metrics_address *a, char *out, size_t size)
 {

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "metrics_listener.h"
+#include "cli/metrics_listener.h"
 
 struct scene {
 	char dir[64];

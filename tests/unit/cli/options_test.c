@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "options.h"
+#include "cli/options.h"
 
 /* Adds one list to fresh options; returns the message, "" for success. */
 static const char *add(struct options *o, bool mounting, const char *list, struct err *err)

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "progress.h"
+#include "cli/progress.h"
 
 #define MB UINT64_C(1000000)
 

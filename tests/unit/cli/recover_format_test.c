@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "recover_format.h"
+#include "cli/recover_format.h"
 
 static const struct engine_draft_item known = {
 	.id = "0123456789abcdef",

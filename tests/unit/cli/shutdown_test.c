@@ -9,7 +9,7 @@
 #include <semaphore.h>
 #include <time.h>
 
-#include "shutdown.h"
+#include "cli/shutdown.h"
 
 struct thing {
 	sem_t may_end, ended;

@@ -47,7 +47,7 @@ static struct elems elements(size_t n, bool random)
 	return e;
 }
 
-static int encode(const struct dtype *t, uint64_t n, const struct served_filters *served,
+static int encode(const struct dtype *t, uint64_t n, const struct service_filters *served,
 		  const struct elems *in, struct bytes *out, struct err *err)
 {
 	const struct codec_encode c = {.type = t, .nelems = n, .served = served};
@@ -55,7 +55,7 @@ static int encode(const struct dtype *t, uint64_t n, const struct served_filters
 }
 
 /* The filters that a dataset with such chunks records. */
-static struct pipeline recorded(const struct served_filters *served)
+static struct pipeline recorded(const struct service_filters *served)
 {
 	struct pipeline p = {0};
 	if (served->shuffle != SERVED_SHUFFLE_NONE)
@@ -68,7 +68,7 @@ static struct pipeline recorded(const struct served_filters *served)
 
 /* Encodes and decodes; returns the object. Releases in. */
 static struct bytes round_trip(const struct dtype *t, uint64_t n,
-			       const struct served_filters *served, struct elems *in)
+			       const struct service_filters *served, struct elems *in)
 {
 	const struct pipeline p = recorded(served);
 	const struct codec_chunk c = {.type = t, .nelems = n, .pipeline = &p, .max_bytes = 1 << 24};
@@ -98,7 +98,7 @@ static void frames(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (uint32_t level = 0; level <= 9; level++)
 			for (int shuffle = 0; shuffle < 2; shuffle++) {
-				const struct served_filters served = {
+				const struct service_filters served = {
 					.compressor = cases[i].compressor,
 					.level = level,
 					.shuffle = shuffle ? SERVED_SHUFFLE_BYTE
@@ -121,8 +121,8 @@ static void frames(void **state)
 /* The service stores such chunks as they are. */
 static void shuffle_without_a_compressor(void **state)
 {
-	const struct served_filters served = {.shuffle = SERVED_SHUFFLE_BYTE};
-	const struct served_filters none = {0};
+	const struct service_filters served = {.shuffle = SERVED_SHUFFLE_BYTE};
+	const struct service_filters none = {0};
 	struct elems e = elements(4 * ELEMS, false), same = elements(4 * ELEMS, false);
 	struct bytes b = round_trip(i32, ELEMS, &served, &e);
 	struct bytes c = round_trip(i32, ELEMS, &none, &same);
@@ -137,10 +137,10 @@ static void variable_length_is_not_shuffled(void **state)
 {
 	for (int shuffle = 0; shuffle < 3; shuffle++)
 		for (int compressed = 0; compressed < 2; compressed++) {
-			const struct served_filters served = {
+			const struct service_filters served = {
 				.compressor = compressed ? "zlib" : NULL,
 				.level = 5,
-				.shuffle = (enum served_shuffle)shuffle};
+				.shuffle = (enum service_shuffle)shuffle};
 			struct elems e = {0};
 			uint8_t slot[DTYPE_VLEN_SIZE];
 			uint64_t offset;
@@ -165,7 +165,7 @@ static void bitshuffle(void **state)
 		for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++)
 			for (int compressed = 0; compressed < 2; compressed++) {
 				const struct dtype *t = dtype_opaque(arena, sizes[s], "", NULL);
-				const struct served_filters served = {
+				const struct service_filters served = {
 					.compressor = compressed ? "lz4" : NULL,
 					.level = 5,
 					.shuffle = SERVED_SHUFFLE_BIT};
@@ -185,7 +185,7 @@ static void bitshuffle(void **state)
 			}
 }
 
-static void refuse(uint64_t n, const struct served_filters *served, struct elems *e, int code,
+static void refuse(uint64_t n, const struct service_filters *served, struct elems *e, int code,
 		   const char *word)
 {
 	struct bytes out = {0};
@@ -198,9 +198,9 @@ static void refuse(uint64_t n, const struct served_filters *served, struct elems
 
 static void refused(void **state)
 {
-	const struct served_filters lzf = {.refused = "lzf"};
-	const struct served_filters unknown = {.compressor = "fancy"};
-	const struct served_filters zlib = {.compressor = "zlib"};
+	const struct service_filters lzf = {.refused = "lzf"};
+	const struct service_filters unknown = {.compressor = "fancy"};
+	const struct service_filters zlib = {.compressor = "zlib"};
 	struct elems e = elements(4 * ELEMS, false);
 	refuse(ELEMS, &lzf, &e, -EOPNOTSUPP, "\"lzf\"");
 	refuse(ELEMS, &unknown, &e, -EOPNOTSUPP, "\"fancy\" is not built in");
@@ -230,10 +230,10 @@ static void numcodecs_reads_frames(void **state)
 	if (!python_runs("import numcodecs", ""))
 		skip();
 	for (size_t i = 0; i < 2 * sizeof(names) / sizeof(names[0]); i++) {
-		const struct served_filters served = {.compressor = names[i / 2],
-						      .level = 5,
-						      .shuffle = i % 2 ? SERVED_SHUFFLE_BYTE
-								       : SERVED_SHUFFLE_NONE};
+		const struct service_filters served = {.compressor = names[i / 2],
+						       .level = 5,
+						       .shuffle = i % 2 ? SERVED_SHUFFLE_BYTE
+									: SERVED_SHUFFLE_NONE};
 		char path[] = "/tmp/frame-XXXXXX";
 		struct elems e = elements(4 * ELEMS, false);
 		struct bytes b = round_trip(i32, ELEMS, &served, &e);

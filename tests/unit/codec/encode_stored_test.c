@@ -20,7 +20,7 @@
 #include <data/tree_diff.h>
 #include <schema/schema.h>
 
-#include "schema/object.h"
+#include "schema/hsds/parse_object.h"
 
 enum { TEXTS = 4096 };
 

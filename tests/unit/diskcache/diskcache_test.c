@@ -6,7 +6,7 @@
 
 #include <sys/syscall.h>
 
-#include "diskcache/entry.h"
+#include "diskcache/disk_entry.h"
 
 /* The disk fails once to read at this offset of a file; -1: it reads everything. */
 static off_t unreadable = -1;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What proves that a chunk is absent, and what does not. Each test is named after a defect by which
  * stored data read as fill values. */
-#include "fixture.h"
+#include "domain_fixture.h"
 
 #include <store/implement.h>
+#include <bucket/schemas.h>
 
 #include <errno.h>
 

@@ -19,6 +19,7 @@
 #include "small_domain.h"
 
 #include <store/implement.h>
+#include <bucket/schemas.h>
 
 struct fixture {
 	struct env env;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which chunks are known to exist: all chunks of small domains; of large domains the chunks of
  * variable-length datasets, each listed by itself. */
-#include "fixture.h"
+#include "domain_fixture.h"
+#include <bucket/schemas.h>
 
 static const struct chunk_list *open_and_find(struct fixture *f, const char *id)
 {

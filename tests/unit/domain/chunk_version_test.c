@@ -3,12 +3,13 @@
  * The versions of chunks and documents: from the listing; from the first load, where there is no
  * listing; a chunk that is loaded in two versions; the limits of what is kept.
  */
-#include "fixture.h"
+#include "domain_fixture.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 #include <diskcache/diskcache.h>
+#include <bucket/schemas.h>
 
 #include "domain/domain_internal.h"
 

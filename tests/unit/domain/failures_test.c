@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The n-th request of the store fails: the error reaches the caller with its code, the key and the
  * reason, and the next attempt succeeds. */
-#include "fixture.h"
+#include "domain_fixture.h"
 
 #include <errno.h>
 
 #include <zlib.h>
 
 #include <store/implement.h>
+#include <bucket/schemas.h>
 
 #define STRINGS_CHUNK SMALL_PREFIX "/d/0002-000000-000002/0"
 #define INTS_CHUNK    SMALL_PREFIX "/d/0002-000000-000001/1"

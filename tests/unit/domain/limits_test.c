@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that are too large, and what a domain charges for the values in its documents. */
-#include "fixture.h"
+#include "domain_fixture.h"
 
 #include <errno.h>
 
 #include <base/budget.h>
+#include <bucket/schemas.h>
 
 static void open_domain(struct fixture *f)
 {

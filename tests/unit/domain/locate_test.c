@@ -4,9 +4,10 @@
  * small domain, except that all chunks are in one data object. The object "tables/n" has the place
  * of chunk n: a byte for the offset and one for the length; length 0: the chunk is absent.
  */
-#include "fixture.h"
+#include "domain_fixture.h"
 
 #include <errno.h>
+#include <bucket/schemas.h>
 
 #define DATA "a/data" /* not below the domain: no listing of the open covers it */
 

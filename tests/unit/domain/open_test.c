@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening a domain: order of objects, reference counts, left-out objects, rounds of requests. */
-#include "fixture.h"
+#include "domain_fixture.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 #include <hsmount/log.h>
+#include <bucket/schemas.h>
 
 static struct domain *open_domain(struct fixture *f)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of a dataset's document, with several chunks that need it at the same time. */
-#include "fixture.h"
+#include "domain_fixture.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 
 #include <store/implement.h>
+#include <bucket/schemas.h>
 
 /* A wrapper that holds heads until a test lets them go. */
 struct holder {

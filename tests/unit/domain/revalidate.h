@@ -3,7 +3,8 @@
 #ifndef TESTS_DOMAIN_REVALIDATE_H
 #define TESTS_DOMAIN_REVALIDATE_H
 
-#include "fixture.h"
+#include "domain_fixture.h"
+#include <bucket/schemas.h>
 
 struct cost {
 	uint64_t gets, heads, lists, bytes;

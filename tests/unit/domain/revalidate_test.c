@@ -6,6 +6,7 @@
 
 #include <base/mem.h>
 #include <store/implement.h>
+#include <bucket/schemas.h>
 
 /* A document as an earlier look-up may have read it. */
 static struct schema_document *make_document(const char *root, const char *etag)

@@ -3,6 +3,7 @@
  * it was before, or as it was afterwards. */
 #include "gate.h"
 #include "revalidate.h"
+#include <bucket/schemas.h>
 
 #define ID_NEW	  SMALL_ID("g", "0009-000000-000001")
 #define KEY_ROOT  SMALL_PREFIX "/.group.json"

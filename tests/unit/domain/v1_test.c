@@ -10,11 +10,12 @@
  *   /ints        dataset 4, with a reference to group 9
  *   /text        dataset 5: strings
  */
-#include "fixture.h"
+#include "domain_fixture.h"
 
 #include <errno.h>
 
-#include "schema/hsds1.h"
+#include "schema/hsds/hsds1.h"
+#include <bucket/schemas.h>
 
 #define ID(kind, n)  kind "-953ef986-e555-11f1-b213-02fc0000000" n
 #define HEAD(id)     "'id':'" id "','root':'" ID("g", "1") "','created':17.5,'lastModified':18"

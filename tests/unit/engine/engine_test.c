@@ -18,7 +18,7 @@ static void an_argument_is_split_at_the_bucket(void **state)
 		{"/.", "/./home//x.h5/", "home/x.h5"},
 		{"", "/home/not/there.h5", "home/not/there.h5"},
 	};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	char arg[256], *bucket, *path;
 	bucket_domain(b, 1, "home/x.h5");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -36,7 +36,7 @@ static void a_new_bucket_is_an_empty_directory(void **state)
 {
 	static const char *const rows[][2] = {
 		{"/new", ""}, {"/new/", ""}, {"/new/x.h5", "x.h5"}, {"/new/home/ann/", "home/ann"}};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	char dir[256], arg[300], *bucket, *path;
 	snprintf(dir, sizeof(dir), "%s/new", b->dir);
 	assert_int_equal(mkdir(dir, 0700), 0);
@@ -58,7 +58,7 @@ static void a_new_bucket_is_an_empty_directory(void **state)
 /* A directory that cannot be read may be the bucket, so no bucket is reported as absent. */
 static void unreadable_directories_are_reported(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct err err = ERR_INIT;
 	char arg[256], *bucket, *path;
 	snprintf(arg, sizeof(arg), "%s/loop", b->dir);
@@ -70,7 +70,7 @@ static void unreadable_directories_are_reported(void **state)
 
 static void options_are_checked(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine *e;
 	struct engine_options opt;
 	struct err err = ERR_INIT;
@@ -98,7 +98,7 @@ static void options_are_checked(void **state)
 
 /* ---- writing ---- */
 
-static void open_writable(struct bucket *b)
+static void open_writable(struct test_bucket *b)
 {
 	struct engine_options opt = bucket_rw(b);
 	opt.workers = 16;
@@ -110,7 +110,7 @@ static void open_writable(struct bucket *b)
 /* The store of a directory knows its free space; otherwise it would be that of the journal. */
 static void a_writable_engine_stores_files(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_counts c;
 	struct engine_file *f;
 	struct engine_stat st;

@@ -29,7 +29,7 @@ static void take_progress(void *arg, uint64_t done, uint64_t total)
 	l->total = total;
 }
 
-static int describe(struct bucket *b, bool verify, struct lines *l, struct err *err)
+static int describe(struct test_bucket *b, bool verify, struct lines *l, struct err *err)
 {
 	const struct engine_info_sink sink = {
 		.line = collect,
@@ -43,7 +43,7 @@ static int describe(struct bucket *b, bool verify, struct lines *l, struct err *
 
 /* x.h5 with two datasets, two links to objects that are missing and an attribute. /data has two
  * chunks, of 16 bytes each when whole. */
-static void put_domain(struct bucket *b, const char *chunk)
+static void put_domain(struct test_bucket *b, const char *chunk)
 {
 	static const struct bucket_more more = {
 		.links = ", \"gone\": {\"class\": \"H5L_TYPE_HARD\", \"created\": 8, \"id\": "
@@ -61,7 +61,7 @@ static void put_domain(struct bucket *b, const char *chunk)
 
 static void a_domain_is_described(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct lines l = {0};
 	char want[4096], problem[512];
 	unsigned long long size = 0;
@@ -110,7 +110,7 @@ static void a_domain_is_described(void **state)
 /* If any line cannot be written, the description ends there with the reason. */
 static void a_line_that_is_refused_ends_the_description(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct lines l = {0};
 	put_domain(b, "short");
 	bucket_open(b, 1000, 0);
@@ -126,7 +126,7 @@ static void a_line_that_is_refused_ends_the_description(void **state)
 
 static void a_damaged_chunk_is_reported_once(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct lines l = {0};
 	struct err err = ERR_INIT;
 	put_domain(b, "short");
@@ -151,7 +151,7 @@ static void a_damaged_chunk_is_reported_once(void **state)
 
 static void only_domains_are_described(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct lines l = {0};
 	struct err err = ERR_INIT;
 	const struct engine_info_sink sink = {.line = collect, .arg = &l};

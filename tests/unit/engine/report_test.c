@@ -59,7 +59,7 @@ static void read_domain(struct engine *e, const char *path, unsigned int times, 
 
 static void reads_and_requests_are_counted(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_counts counts;
 	bucket_folder(b, "home");
 	bucket_domain(b, 1, "home/once.h5");
@@ -92,7 +92,7 @@ static void reads_and_requests_are_counted(void **state)
 
 static void open_files_are_counted(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_file *f = NULL, *again = NULL;
 	bucket_folder(b, "home");
 	bucket_domain(b, 1, "home/a.h5");
@@ -110,7 +110,7 @@ static void open_files_are_counted(void **state)
 /* A report sends no request, and it does not keep an image from being dropped. */
 static void a_report_costs_nothing(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_folder(b, "home");
 	bucket_domain(b, 1, "home/a.h5");
 	struct engine *e = bucket_open(b, 10, 0);
@@ -133,7 +133,7 @@ static void a_report_costs_nothing(void **state)
 static void a_report_has_a_limit_of_domains(void **state)
 {
 	enum { DOMAINS = 1002, SHOWN = 1000 };
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	static struct engine_file *files[DOMAINS];
 	char path[64], byte;
 	for (unsigned int i = 0; i < DOMAINS; i++) {
@@ -177,7 +177,7 @@ static void *open_and_close(void *arg)
 /* Images are made, replaced and dropped while reports use them. */
 static void reports_run_beside_opens(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	pthread_t readers[3];
 	bucket_folder(b, "home");
 	bucket_domain(b, 1, "home/a.h5");

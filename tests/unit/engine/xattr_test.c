@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-static const char *get(struct bucket *b, const char *path, const char *name, char buf[1024])
+static const char *get(struct test_bucket *b, const char *path, const char *name, char buf[1024])
 {
 	struct err err = ERR_INIT;
 	ssize_t n = engine_getxattr(b->engine, path, name, buf, 1023, &err);
@@ -14,7 +14,7 @@ static const char *get(struct bucket *b, const char *path, const char *name, cha
 	return buf;
 }
 
-static bool lists(struct bucket *b, const char *path, const char *name)
+static bool lists(struct test_bucket *b, const char *path, const char *name)
 {
 	char names[2048];
 	ssize_t n = engine_listxattr(b->engine, path, names, sizeof(names), NULL);
@@ -41,7 +41,7 @@ static void a_domain_has_the_attributes_of_its_document(void **state)
 		{"user.hsds.chunks", "groups=1 datasets=0 datatypes=0 chunks=0 listed=0"},
 		{"user.hsds.filters", ""},
 	};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	char buf[1024];
 	bucket_domain_acls(b, 1, "d/\"x\".h5", "\"a\\\"b\\\\\": " ACL_READ);
 	bucket_open(b, 1000, 0);
@@ -53,7 +53,7 @@ static void a_domain_has_the_attributes_of_its_document(void **state)
 
 static void sizes_work_as_in_the_system_call(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	char buf[8];
 	bucket_domain(b, 1, "x.h5");
 	bucket_open(b, 1000, 0);
@@ -67,7 +67,7 @@ static void sizes_work_as_in_the_system_call(void **state)
 
 static void a_missing_attribute_is_enodata(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_folder(b, "folder");
 	bucket_put(b, "prefix/plain", "");
 	bucket_open(b, 1000, 0);
@@ -108,7 +108,7 @@ static void a_document_that_cannot_be_read_is_an_error(void **state)
 	};
 	static const char *const names[] = {"user.hsds.domain", "user.hsds.owner", "user.hsds.acls",
 					    "user.hsds.chunks"};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_domain(b, 1, "x.h5");
 	bucket_folder(b, "dir.a");
 	bucket_domain(b, 2, "dir.a/y.h5");
@@ -138,7 +138,7 @@ static void a_document_that_cannot_be_read_is_an_error(void **state)
 
 static void reading_the_counters_sends_no_request(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	char buf[1024];
 	bucket_domain(b, 1, "x.h5");
 	bucket_open(b, 0, 0);
@@ -153,7 +153,7 @@ static const struct bucket_more deflate = {
 
 static void filters_and_chunks_of_datasets_are_shown(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	char buf[1024];
 	bucket_datasets(b, "x.h5", 1, 0, &deflate);
 	bucket_chunk(b, 0, "short");
@@ -168,7 +168,7 @@ static void filters_and_chunks_of_datasets_are_shown(void **state)
 static void a_list_of_filters_ends_with_a_whole_line(void **state)
 {
 	enum { MAX = 65536, FIRST = 18, LINE = 128 };
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	char *value = malloc(MAX + 1);
 	assert_non_null(value);
 	bucket_datasets(b, "x.h5", 530, 110, &deflate);
@@ -183,7 +183,7 @@ static void a_list_of_filters_ends_with_a_whole_line(void **state)
 static void a_value_that_the_kernel_does_not_take_is_e2big(void **state)
 {
 	enum { USERS = 700 };
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct err err = ERR_INIT;
 	char *json = calloc(USERS + 1, 256);
 	assert_non_null(json);

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "inodes.h"
+#include "fuse/inodes.h"
 
 enum { ROOT = 1 };
 

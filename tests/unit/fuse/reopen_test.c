@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "reopen.h"
+#include "fuse/reopen.h"
 
 #define MAX_AGE ((uint64_t)REOPEN_SECONDS * 1000000000)
 

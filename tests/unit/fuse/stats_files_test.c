@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "stats_files.h"
-#include "inodes.h"
+#include "fuse/stats_files.h"
+#include "fuse/inodes.h"
 
 static void only_the_root_contains_the_directory(void **state)
 {

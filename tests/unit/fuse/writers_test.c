@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "writers.h"
+#include "fuse/writers.h"
 
 /* Threads 10 to 19 belong to process 10, and so on; 0 is of another namespace. */
 enum { ME = 10, MY_THREAD = 11, CHILD = 20, OTHER = 30, DRAFT = 5, ANOTHER = 6 };

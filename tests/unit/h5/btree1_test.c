@@ -10,9 +10,9 @@
 
 #include <h5/btree1.h>
 #include <h5/claims.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
-#include <hex.h>
+#include "hex.h"
 
 enum { ELEM_SIZE = 2, ADDR = 4096, HEADER = 24 };
 

@@ -10,9 +10,9 @@
 
 #include <base/checksum.h>
 #include <h5/btree2.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
-#include <hex.h>
+#include "hex.h"
 
 #include "sampling.h"
 

@@ -14,10 +14,10 @@
 #include <h5/claims.h>
 #include <h5/fheap.h>
 #include <h5/message.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
 #include "fheap_vectors.h"
-#include <hex.h>
+#include "hex.h"
 
 enum { MAX_OBJECT = 1 << 20, HUGE = 5000, FLETCHER = 4 };
 

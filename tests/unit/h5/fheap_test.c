@@ -10,9 +10,9 @@
 
 #include <base/checksum.h>
 #include <h5/fheap.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
-#include <hex.h>
+#include "hex.h"
 
 enum { ADDR = 0x1ef, HEADER = 146, MAX_OBJECT = 1 << 20 };
 

@@ -9,9 +9,9 @@
 #include <errno.h>
 
 #include <h5/claims.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
-#include <sohm_file.h>
+#include "sohm_file.h"
 
 /* The beginnings of files that HDF5 1.10.8 wrote, with the version bounds "earliest" (superblock 0
  * or 1) and "latest" (3). K of symbol table nodes is 2, of group B-trees 3, of chunk B-trees 5. */

@@ -22,8 +22,8 @@
 #include <h5/gheap.h>
 #include <h5/message.h>
 #include <h5/ohdr.h>
-#include <data_file.h>
-#include <mem_src.h>
+#include "data_file.h"
+#include "mem_src.h"
 
 #include "shape_arena.h"
 

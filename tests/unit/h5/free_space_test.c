@@ -10,9 +10,9 @@
 #include <base/checksum.h>
 #include <h5/claims.h>
 #include <h5/free_space.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
-#include <hex.h>
+#include "hex.h"
 
 /* A free-space manager of a heap, as HDF5 1.10.8 writes it. Its list has 0x63 bytes at 0x156. */
 static const char header[] =

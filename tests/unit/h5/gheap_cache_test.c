@@ -11,9 +11,9 @@
 #include <h5/claims.h>
 #include <h5/gheap.h>
 #include <h5/gheap_cache.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
-#include <hex.h>
+#include "hex.h"
 
 enum { HEADER = 16 };
 

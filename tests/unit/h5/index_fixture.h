@@ -10,8 +10,8 @@
 #include <base/checksum.h>
 #include <h5/index.h>
 #include <h5/ohdr.h>
-#include <data_file.h>
-#include <mem_src.h>
+#include "data_file.h"
+#include "mem_src.h"
 
 #include "shape_arena.h"
 

@@ -15,7 +15,7 @@
 #include <h5/btree1.h>
 #include <h5/claims.h>
 #include <h5/index.h>
-#include <mem_src.h>
+#include "mem_src.h"
 
 #include "index_fixture.h"
 #include "shape_arena.h"

@@ -18,7 +18,7 @@
 #include <base/mem.h>
 #include <h5/file.h>
 
-#include <hex.h>
+#include "hex.h"
 
 /* The sizes of addresses and lengths that encoders write. */
 static const struct h5_file plain __attribute__((unused)) = {.addr_size = 8, .len_size = 8};

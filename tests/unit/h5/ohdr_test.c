@@ -9,7 +9,7 @@
 
 #include <h5/ohdr.h>
 
-#include <hex.h>
+#include "hex.h"
 
 enum { ARENA_LIMIT = 256 << 20, FILE_SIZE = 1024 };
 

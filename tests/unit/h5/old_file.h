@@ -8,7 +8,7 @@
 #ifndef TESTS_H5_OLD_FILE_H
 #define TESTS_H5_OLD_FILE_H
 
-#include <memory_file.h>
+#include "memory_file.h"
 
 enum { OLD_FILE_SIZE = 5056 };
 static const struct piece_of_file old_file[] = {

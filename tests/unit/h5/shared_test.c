@@ -11,7 +11,7 @@
 #include <h5/message.h>
 #include <h5/shared.h>
 
-#include <sohm_file.h>
+#include "sohm_file.h"
 
 enum { A = 373, B = 1017, D = 1717, TYPE = 324, MAX_READS = 64 };
 

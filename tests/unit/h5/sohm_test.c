@@ -10,7 +10,7 @@
 #include <base/emit.h>
 #include <h5/shared.h>
 
-#include <sohm_file.h>
+#include "sohm_file.h"
 
 enum { TABLE = 97, TABLE_SIZE = 68, LIST = 641, LIST_SIZE = 42, UNSUMMED = 0 };
 

@@ -9,7 +9,7 @@
 
 #include <h5/superblock.h>
 
-#include <hex.h>
+#include "hex.h"
 
 /* A file of HDF5 1.10.8 whose root group tracks creation order. */
 static const char version0[] = "894844460d0a1a0a000000000008080004001000000000000000000000000000"

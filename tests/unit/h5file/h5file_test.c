@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include <h5file/h5file.h>
-#include <sohm_file.h>
+#include "sohm_file.h"
 
 enum { LIST = 641, OBJECTS = 6 };
 

@@ -13,7 +13,7 @@
 #include <h5/btree2.h>
 #include <h5/fheap.h>
 
-#include "plan.h"
+#include "image/image_plan.h"
 #include "rendered.h"
 
 enum { LINK_ID = 7, ATTR_ID = 8 };

@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-#include "plan.h"
+#include "image/image_plan.h"
 #include "shape_arena.h"
 #include "small_tree.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "plan.h"
+#include "image/image_plan.h"
 #include "small_tree.h"
 
 static uint64_t memory_with_unreachable_objects(struct small_tree *t, uint32_t n)

@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-#include "plan.h"
+#include "image/image_plan.h"
 #include "rendered.h"
 
 static unsigned int tiny(unsigned int i)

@@ -12,6 +12,7 @@
 #include <image/image.h>
 #include <domain/domain.h>
 #include <schema/schema.h>
+#include <bucket/schemas.h>
 
 #include "small_domain.h"
 

@@ -16,7 +16,7 @@
 
 #include <base/checksum.h>
 
-#include "plan.h"
+#include "image/image_plan.h"
 #include "rendered.h"
 
 static const int pinned_revision = 3;

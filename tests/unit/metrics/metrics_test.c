@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-#include "table.h"
+#include "metrics/table.h"
 
 /* ---- formats: written from a struct in which every member is set ---- */
 

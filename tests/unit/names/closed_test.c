@@ -3,11 +3,11 @@
  * shows none. */
 #include "bucket.h"
 
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 #include <errno.h>
 
-static void open_faulty(struct bucket *b, const char *fault, double ttl)
+static void open_faulty(struct test_bucket *b, const char *fault, double ttl)
 {
 	struct engine_options opt;
 	engine_options_init(&opt);
@@ -18,14 +18,14 @@ static void open_faulty(struct bucket *b, const char *fault, double ttl)
 	bucket_open_as(b, opt);
 }
 
-static int lookup(struct bucket *b, const char *path)
+static int lookup(struct test_bucket *b, const char *path)
 {
 	struct engine_stat st;
 	const int rc = engine_lookup(b->engine, path, &st, NULL);
 	return rc ? rc : (int)st.kind;
 }
 
-static int open_file(struct bucket *b, const char *path, struct err *err)
+static int open_file(struct test_bucket *b, const char *path, struct err *err)
 {
 	struct engine_file *f = NULL;
 	const int rc = engine_file_open(b->engine, path, &f, err);
@@ -33,7 +33,7 @@ static int open_file(struct bucket *b, const char *path, struct err *err)
 	return rc;
 }
 
-static void fill(struct bucket *b)
+static void fill(struct test_bucket *b)
 {
 	bucket_folder(b, "home");
 	bucket_domain(b, 1, "home/good.h5");
@@ -53,7 +53,7 @@ static void an_unlistable_prefix_hides_no_other(void **state)
 	} rows[] = {{"EACCES", -EACCES}, {"EIO", -EIO}, {"EPERM", -EPERM}};
 	static const char *const absent[] = {"home/secret.h5", "home/secre", "home/other",
 					     "home/other.h5", "home/john.doe.h5"};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	fill(b);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *name = rows[i].name;
@@ -87,7 +87,7 @@ static void an_unlistable_prefix_hides_no_other(void **state)
 
 static void an_unreadable_document_is_a_file_that_cannot_be_opened(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct err err = ERR_INIT;
 	fill(b);
 	bucket_domain(b, 6, "home/bare");
@@ -113,7 +113,7 @@ static void refused_documents_make_no_names(void **state)
 {
 	static const char *const absent[] = {"home/none.h5", "home/none", "home/none.h5.h5",
 					     "none.h5",	     "none.d",	  "home/good"};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	fill(b);
 	open_faulty(b, "fail:1+:EACCES@*.domain.json", 0);
 	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
@@ -127,7 +127,7 @@ static void a_store_that_refuses_everything_shows_nothing(void **state)
 {
 	static const char *const names[] = {"home", "home/good.h5", "home/none", "home/none.h5",
 					    "none.h5"};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	fill(b);
 	open_faulty(b, "fail:1+:EACCES", 0);
 	assert_int_equal(bucket_list(b, "").code, -EACCES);
@@ -142,7 +142,7 @@ static void a_store_that_becomes_unreachable_fails_the_listing(void **state)
 		const char *fault;
 		int code;
 	} rows[] = {{"fail:2+:EIO", -EIO}, {"fail:2+:EACCES", -EACCES}};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_domain(b, 1, "good.h5");
 	bucket_domain(b, 2, "run");
 	bucket_put(b, "prefix/plain", "");
@@ -157,7 +157,7 @@ static void a_store_that_becomes_unreachable_fails_the_listing(void **state)
 /* A policy may allow the listing of "home/" and deny that of "home/secret". */
 static void the_whole_directory_is_listed_if_a_part_is_denied(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	fill(b);
 	open_faulty(b, "fail:1+:EACCES@home/secret*,fail:1+:EACCES@home/none*", 0);
 	assert_int_equal(lookup(b, "home/secret"), ENGINE_DIR);
@@ -168,7 +168,7 @@ static void the_whole_directory_is_listed_if_a_part_is_denied(void **state)
 /* One more listing for all of them together; a look-up after the listing makes no request. */
 static void unlistable_prefixes_cost_few_requests(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	char path[64];
 	for (unsigned int i = 0; i < 20; i++) {
 		snprintf(path, sizeof(path), "%02u/x", i);
@@ -191,7 +191,7 @@ static void unlistable_prefixes_cost_few_requests(void **state)
 /* When access is granted, the next listing shows it. */
 static void an_unlistable_prefix_may_become_listable(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_put(b, "secret/x", "");
 	open_faulty(b, "fail:1:EACCES@secret/.domain.json,fail:1:EACCES@secret/", 1000);
 	assert_string_equal(bucket_list(b, "").text, "secret/");
@@ -211,13 +211,13 @@ static uint64_t read_clock(const struct env *env)
 	return clock->ns += clock->step;
 }
 
-static void use_clock(struct bucket *b, struct clock *clock)
+static void use_clock(struct test_bucket *b, struct clock *clock)
 {
-	b->engine->env.now = read_clock;
-	b->engine->env.ctx = clock;
+	b->engine->bucket.env.now = read_clock;
+	b->engine->bucket.env.ctx = clock;
 }
 
-static uint64_t requests_of_lookup(struct bucket *b, const char *path, int code)
+static uint64_t requests_of_lookup(struct test_bucket *b, const char *path, int code)
 {
 	const uint64_t before = bucket_requests(b);
 	assert_int_equal(lookup(b, path), code);
@@ -230,7 +230,7 @@ static void a_lookup_on_an_unreachable_server_blocks_only_once(void **state)
 {
 	const uint64_t second = 1000000000;
 	struct clock clock = {.ns = second};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	fill(b);
 	open_faulty(b, "fail:4+:EIO@*", 0);
 	use_clock(b, &clock);
@@ -253,7 +253,7 @@ static void a_lookup_on_an_unreachable_server_blocks_only_once(void **state)
 static void a_slow_document_does_not_make_a_name_absent(void **state)
 {
 	struct clock clock = {.ns = 1000000000};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_put(b, "e.h5/x", "");
 	bucket_remove(b, "e.h5/x");
 	open_faulty(b, "fail:1+:EACCES@e.h5/.domain.json", 0);

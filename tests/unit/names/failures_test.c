@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-static void fill(struct bucket *b)
+static void fill(struct test_bucket *b)
 {
 	bucket_folder(b, "home");
 	bucket_domain(b, 1, "home/good.h5");
@@ -17,7 +17,7 @@ static void fill(struct bucket *b)
 	bucket_put(b, "home/broken.h5/.domain.json", "{");
 }
 
-static void open_faulty(struct bucket *b, unsigned int n)
+static void open_faulty(struct test_bucket *b, unsigned int n)
 {
 	struct engine_options opt;
 	char spec[32];
@@ -46,7 +46,7 @@ static void no_entry_disappears(void **state)
 {
 	static const char *const names[] = {"good.h5", "run",	    "run.h5",	"alone.h5",
 					    "prefix",  "notes.txt", "broken.h5"};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	unsigned int failed = 0;
 	fill(b);
 	open_faulty(b, 1000);
@@ -72,7 +72,7 @@ static void no_entry_disappears(void **state)
 }
 
 /* Each request of a look-up fails. code: without a failure. */
-static unsigned int failures_of(struct bucket *b, const char *path, int code)
+static unsigned int failures_of(struct test_bucket *b, const char *path, int code)
 {
 	struct engine_stat st;
 	unsigned int failed = 0;
@@ -106,7 +106,7 @@ static void a_lookup_that_fails_does_not_say_that_there_is_no_file(void **state)
 		{"home/alone.h5", 0, true},   {"home/notes.txt", 0, true},
 		{"home/broken.h5", 0, false}, {"home/none.h5", -ENOENT, true},
 	};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	fill(b);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const unsigned int failed = failures_of(b, rows[i].path, rows[i].code);

@@ -13,11 +13,12 @@
 
 #include <store/page.h>
 #include <store/store.h>
+#include <bucket/schemas.h>
 
-#include "flat_list.h"
-#include "name_cache.h"
-#include "node.h"
-#include "rules.h"
+#include "names/flat_list.h"
+#include "names/name_cache.h"
+#include "names/node.h"
+#include "names/rules.h"
 #include "store_calls.h"
 
 struct fixture {

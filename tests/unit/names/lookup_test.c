@@ -2,12 +2,12 @@
 /* Names, kinds, modes, and the requests that finding them takes. */
 #include "bucket.h"
 
-#include "engine/internal.h"
-#include "rules.h"
+#include "engine/engine_internal.h"
+#include "names/rules.h"
 
 #include <errno.h>
 
-static void assert_kind(struct bucket *b, const char *path, enum engine_kind kind)
+static void assert_kind(struct test_bucket *b, const char *path, enum engine_kind kind)
 {
 	struct engine_stat st;
 	struct err err = ERR_INIT;
@@ -17,7 +17,7 @@ static void assert_kind(struct bucket *b, const char *path, enum engine_kind kin
 		fail_msg("%s: kind %d", path, st.kind);
 }
 
-static void assert_absent(struct bucket *b, const char *path)
+static void assert_absent(struct test_bucket *b, const char *path)
 {
 	struct engine_stat st;
 	if (engine_lookup(b->engine, path, &st, NULL) != -ENOENT)
@@ -26,7 +26,7 @@ static void assert_absent(struct bucket *b, const char *path)
 
 static void a_folder_shows_what_is_in_it(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_folder(b, "home");
 	bucket_folder(b, "home/empty");
 	bucket_domain(b, 1, "home/x.h5");
@@ -47,7 +47,7 @@ static void storage_and_documents_are_hidden(void **state)
 {
 	static const char *const hidden[] = {"db", "db/00000001-00000000", ".domain.json",
 					     "home/.domain.json", "home/x.h5/.domain.json"};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_domain(b, 1, "home/x.h5");
 	bucket_put(b, ".domain.json", "{\"owner\": \"ann\", \"acls\": {}}");
 	bucket_open(b, 1, 0);
@@ -61,7 +61,7 @@ static void names_that_no_bucket_has_are_absent(void **state)
 	static const char *const names[] = {"..",	   "../x",	 "home/../home/x.h5",
 					    "/home",	   "home//x.h5", "home/x.h5/y",
 					    "home/absent", "x\n"};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_domain(b, 1, "home/x.h5");
 	bucket_open(b, 1, 0);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -70,7 +70,7 @@ static void names_that_no_bucket_has_are_absent(void **state)
 
 static void a_domain_without_extension_gets_one(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_domain(b, 1, "run");
 	bucket_domain(b, 2, "run/part.h5");
 	bucket_domain(b, 3, "alone");
@@ -86,7 +86,7 @@ static void a_domain_without_extension_gets_one(void **state)
 	assert_absent(b, "end..h5");
 }
 
-static void assert_root(struct bucket *b, const char *path, unsigned int n)
+static void assert_root(struct test_bucket *b, const char *path, unsigned int n)
 {
 	char root[64], wanted[16];
 	const ssize_t len =
@@ -102,7 +102,7 @@ static void assert_root(struct bucket *b, const char *path, unsigned int n)
  * name in the cache never hides what gets the name later. */
 static void a_domain_without_extension_is_found(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_stat st;
 	struct engine_file *f;
 	bucket_domain(b, 1, "run");
@@ -139,7 +139,7 @@ static void a_domain_without_extension_is_found(void **state)
 }
 
 /* Lists the root. log: the lines that the engine writes meanwhile. */
-static struct bucket_listing list_and_log(struct bucket *b, char *log, size_t size)
+static struct bucket_listing list_and_log(struct test_bucket *b, char *log, size_t size)
 {
 	FILE *to = tmpfile();
 	const int saved = dup(STDERR_FILENO);
@@ -157,7 +157,7 @@ static struct bucket_listing list_and_log(struct bucket *b, char *log, size_t si
 
 static void a_domain_without_extension_is_left_out_if_its_name_is_taken(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_options opt;
 	struct log *log = log_new("test", LOG_LEVEL_WARNING);
 	char text[2048], longest[NAMES_MAX + 1];
@@ -202,7 +202,7 @@ static void a_domain_without_extension_is_left_out_if_its_name_is_taken(void **s
 
 static void a_file_wins_over_what_is_below_it(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_domain(b, 1, "a.h5");
 	bucket_domain(b, 2, "a.h5/below.h5");
 	bucket_open(b, 0, 0);
@@ -212,7 +212,7 @@ static void a_file_wins_over_what_is_below_it(void **state)
 
 static void a_broken_document_hides_no_other(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_file *f;
 	struct err err = ERR_INIT;
 	bucket_put(b, "bad.h5/.domain.json", "{\"root\": ");
@@ -232,7 +232,7 @@ static void a_broken_document_hides_no_other(void **state)
 
 static void leftovers_of_deleted_domains_are_not_shown(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_domain(b, 1, "gone.h5");
 	bucket_domain(b, 2, "here.h5");
 	bucket_open(b, 0, 0);
@@ -255,7 +255,7 @@ static void modes_follow_the_acls(void **state)
 		{"\"bob\": " ACL_ALL, 0},
 		{"\"bob\": " ACL_ALL ", \"default\": " ACL_READ, 0444},
 	};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char path[32];
 		snprintf(path, sizeof(path), "%u.h5", i);
@@ -283,7 +283,7 @@ static void modes_follow_the_acls(void **state)
 
 static void valid_names_cost_no_request(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_stat st;
 	for (unsigned int i = 1; i <= 20; i++) {
 		char path[32];
@@ -322,7 +322,7 @@ static void valid_names_cost_no_request(void **state)
 
 static void nothing_is_valid_without_a_ttl(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_stat st;
 	bucket_domain(b, 1, "x.h5");
 	bucket_open(b, 0, 0);
@@ -346,7 +346,7 @@ static void a_program_that_walks_a_directory_makes_no_more_requests(void **state
 	enum { DOMAINS = 100 };
 	const uint64_t pause = 250000000;
 	static struct clock clock = {.ns = 1000000000}; /* the teardown uses it, too */
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_stat st;
 	char path[32];
 	for (unsigned int i = 1; i <= DOMAINS; i++) {
@@ -354,8 +354,8 @@ static void a_program_that_walks_a_directory_makes_no_more_requests(void **state
 		bucket_domain(b, i, path);
 	}
 	bucket_open(b, 1, 0);
-	b->engine->env.now = clock_ns;
-	b->engine->env.ctx = &clock;
+	b->engine->bucket.env.now = clock_ns;
+	b->engine->bucket.env.ctx = &clock;
 	bucket_list(b, "d");
 	const struct bucket_counts listed = bucket_counts(b);
 	for (unsigned int i = 1; i <= DOMAINS; i++) {
@@ -387,11 +387,11 @@ static void a_program_that_walks_a_directory_makes_no_more_requests(void **state
 static void frequent_listings_show_changes(void **state)
 {
 	static struct clock clock = {.ns = 1000000000}; /* the teardown uses it, too */
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_domain(b, 1, "x.h5");
 	bucket_open(b, 1, 0);
-	b->engine->env.now = clock_ns;
-	b->engine->env.ctx = &clock;
+	b->engine->bucket.env.now = clock_ns;
+	b->engine->bucket.env.ctx = &clock;
 	for (int i = 0; i < 10; i++) {
 		const uint64_t before = bucket_counts(b).gets;
 		bucket_list(b, "");
@@ -406,7 +406,7 @@ static void frequent_listings_show_changes(void **state)
 static void a_directory_of_many_entries(void **state)
 {
 	enum { ENTRIES = 600 };
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	char path[32];
 	for (int i = 0; i < ENTRIES; i++) {
 		snprintf(path, sizeof(path), "%03d", i);
@@ -425,14 +425,14 @@ static void a_directory_of_many_entries(void **state)
 static void an_open_asks_while_its_directory_is_walked(void **state)
 {
 	static struct clock clock = {.ns = 1000000000}; /* the teardown uses it, too */
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_stat st;
 	struct engine_file *f;
 	bucket_domain(b, 1, "run");
 	bucket_domain(b, 2, "x.h5");
 	bucket_open(b, 1, 0);
-	b->engine->env.now = clock_ns;
-	b->engine->env.ctx = &clock;
+	b->engine->bucket.env.now = clock_ns;
+	b->engine->bucket.env.ctx = &clock;
 	assert_string_equal(bucket_list(b, "").text, "run.h5 x.h5");
 	bucket_remove(b, "run/.domain.json");
 	bucket_put(b, "run.h5", "a plain object");
@@ -459,7 +459,7 @@ static void a_name_costs_the_same_whatever_it_is(void **state)
 		{"prefix", 1, 0},      {"prefix/obj", 1, 0}, {"no", 1, -ENOENT},
 		{"no.h5", 2, -ENOENT}, {"run", 1, 0},	     {".no.h5.Q3ZrN", 1, -ENOENT},
 	};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_stat st;
 	bucket_domain(b, 1, "x.h5");
 	bucket_domain(b, 2, "run");
@@ -481,7 +481,7 @@ static void a_name_costs_the_same_whatever_it_is(void **state)
 static void a_known_name_takes_one_get(void **state)
 {
 	static const char *const paths[] = {"x.h5", "folder", "folder/y.nc"};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_stat st;
 	bucket_domain(b, 1, "x.h5");
 	bucket_folder(b, "folder");
@@ -516,7 +516,7 @@ static void a_known_name_takes_one_get(void **state)
  * up. */
 static void a_known_directory_is_listed_at_once(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_put(b, "d/plain", "");
 	bucket_open(b, 0, 0);
 	assert_string_equal(bucket_list(b, "d").text, "plain=");

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "name_cache.h"
-#include "node.h"
+#include "names/name_cache.h"
+#include "names/node.h"
 
 /* Room for some thousand names. */
 enum { LIMIT = 4 << 20 };

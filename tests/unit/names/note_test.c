@@ -8,7 +8,7 @@
 static const char kept[] = "user.hsds.kept";
 
 /* Stores an object with a note. False: the file system has no extended attributes. */
-static bool put_note(struct bucket *b, const char *key, const char *note)
+static bool put_note(struct test_bucket *b, const char *key, const char *note)
 {
 	char path[1024];
 	bucket_put(b, key, "text");
@@ -20,7 +20,7 @@ static bool put_note(struct bucket *b, const char *key, const char *note)
 }
 
 /* The length of the value, or a negative errno. */
-static ssize_t get_note(struct bucket *b, const char *path)
+static ssize_t get_note(struct test_bucket *b, const char *path)
 {
 	char buf[1024];
 	struct err err = ERR_INIT;
@@ -30,7 +30,7 @@ static ssize_t get_note(struct bucket *b, const char *path)
 }
 
 /* The same of the list of names: 0, or the length of one name. */
-static void check_listed(struct bucket *b, const char *path, ssize_t expected)
+static void check_listed(struct test_bucket *b, const char *path, ssize_t expected)
 {
 	char buf[1024];
 	const ssize_t n = engine_listxattr(b->engine, path, buf, sizeof(buf), NULL);
@@ -39,14 +39,14 @@ static void check_listed(struct bucket *b, const char *path, ssize_t expected)
 		assert_string_equal(buf, kept);
 }
 
-static uint64_t heads(struct bucket *b)
+static uint64_t heads(struct test_bucket *b)
 {
 	return bucket_counts(b).heads;
 }
 
 static void the_bucket_is_asked_once_for_each_version(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	if (!put_note(b, "d/x", "why"))
 		skip();
 	bucket_put(b, "d/y", "text");
@@ -71,7 +71,7 @@ static void the_bucket_is_asked_once_for_each_version(void **state)
 /* While names are not cached, each look-up finds the version, but not the note. */
 static void a_new_version_is_asked_for_again(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	if (!put_note(b, "x", "why"))
 		skip();
 	bucket_open(b, 0, 0);
@@ -88,7 +88,7 @@ static void a_new_version_is_asked_for_again(void **state)
 /* The name is valid, but is one of an older version. */
 static void an_object_that_has_changed(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	if (!put_note(b, "d/x", "why"))
 		skip();
 	bucket_open(b, 1000, 0);
@@ -108,7 +108,7 @@ static void an_object_that_has_changed(void **state)
 static void a_directory_is_asked_for_in_one_round(void **state)
 {
 	enum { N = 20 };
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_counts before, after;
 	char path[16];
 	for (int i = 0; i < N; i++) {
@@ -136,7 +136,7 @@ static void a_directory_is_asked_for_in_one_round(void **state)
 static void only_plain_objects_are_asked_for(void **state)
 {
 	static const char *const paths[] = {"", "folder", "x.h5", "prefix"};
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	bucket_folder(b, "folder");
 	bucket_domain(b, 1, "x.h5");
 	bucket_put(b, "prefix/y", "text");
@@ -151,7 +151,7 @@ static void only_plain_objects_are_asked_for(void **state)
 /* An error is not the absence of a note, and is not remembered. */
 static void a_failure_is_an_error(void **state)
 {
-	struct bucket *b = *state;
+	struct test_bucket *b = *state;
 	struct engine_options opt;
 	if (!put_note(b, "d/x", "why"))
 		skip();

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "rules.h"
+#include "names/rules.h"
 
 /* All combinations of documents and children. */
 static void each_case_has_its_rule(void **state)

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include <names/names.h>
+#include <bucket/schemas.h>
 
 #include "small_domain.h"
 

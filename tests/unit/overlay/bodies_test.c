@@ -16,7 +16,7 @@
 struct state {
 	char path[64];
 	int dir;
-	struct spool_room room;
+	struct room room;
 	struct bodies b;
 };
 
@@ -25,7 +25,7 @@ static void begin(struct state *s, uint64_t limit)
 	snprintf(s->path, sizeof(s->path), "%s/bodies-test-XXXXXX", fixture_parent());
 	assert_non_null(mkdtemp(s->path));
 	s->dir = open(s->path, O_RDONLY | O_DIRECTORY);
-	assert_int_equal(spool_room_init(&s->room, s->dir, limit, 0, NULL), 0);
+	assert_int_equal(room_init(&s->room, s->dir, limit, 0, NULL), 0);
 	bodies_init(&s->b);
 }
 
@@ -33,9 +33,9 @@ static void end(struct state *s)
 {
 	assert_int_equal(bodies_remove(&s->b, s->dir, &s->room, NULL), 0);
 	assert_false(bodies_exist(s->dir));
-	assert_int_equal(spool_room_taken(&s->room), 0);
+	assert_int_equal(room_taken(&s->room), 0);
 	bodies_release(&s->b);
-	spool_room_release(&s->room);
+	room_release(&s->room);
 	close(s->dir);
 	assert_int_equal(rmdir(s->path), 0);
 }
@@ -74,20 +74,20 @@ static void room_is_counted_in_blocks(void **state)
 	static char bytes[10000];
 	struct state s;
 	uint64_t offset;
-	begin(&s, 5 * SPOOL_BLOCK);
+	begin(&s, 5 * ROOM_BLOCK);
 	assert_int_equal(add(&s, bytes, 1, &offset), 0);
-	assert_int_equal(spool_room_taken(&s.room), SPOOL_BLOCK);
-	assert_int_equal(add(&s, bytes, SPOOL_BLOCK - 1, &offset), 0);
-	assert_int_equal(spool_room_taken(&s.room), SPOOL_BLOCK);
+	assert_int_equal(room_taken(&s.room), ROOM_BLOCK);
+	assert_int_equal(add(&s, bytes, ROOM_BLOCK - 1, &offset), 0);
+	assert_int_equal(room_taken(&s.room), ROOM_BLOCK);
 	assert_int_equal(add(&s, bytes, sizeof(bytes), &offset), 0);
-	assert_int_equal(spool_room_taken(&s.room), 4 * SPOOL_BLOCK);
+	assert_int_equal(room_taken(&s.room), 4 * ROOM_BLOCK);
 	/* The limit is that of the spools. */
-	assert_int_equal(spool_room_take(&s.room, SPOOL_BLOCK, NULL), 0);
+	assert_int_equal(room_take(&s.room, ROOM_BLOCK, NULL), 0);
 	assert_int_equal(add(&s, bytes, sizeof(bytes), &offset), -ENOSPC);
 	assert_int_equal(add(&s, bytes, 100, &offset), 0);
-	spool_room_give(&s.room, SPOOL_BLOCK);
+	room_give(&s.room, ROOM_BLOCK);
 	assert_int_equal(bodies_remove(&s.b, s.dir, &s.room, NULL), 0);
-	assert_int_equal(spool_room_taken(&s.room), 0);
+	assert_int_equal(room_taken(&s.room), 0);
 	assert_int_equal(add(&s, bytes, sizeof(bytes), &offset), 0);
 	assert_int_equal(offset, 0);
 	end(&s);
@@ -99,7 +99,7 @@ static void a_commit_may_take_what_is_kept_free(void **state)
 	struct state s;
 	uint64_t offset;
 	begin(&s, UINT64_MAX);
-	assert_int_equal(spool_room_take(&s.room, (uint64_t)1 << 50, NULL), -ENOSPC);
+	assert_int_equal(room_take(&s.room, (uint64_t)1 << 50, NULL), -ENOSPC);
 	assert_int_equal(add(&s, "a", 1, &offset), 0);
 	end(&s);
 }
@@ -113,7 +113,7 @@ static void bodies_of_an_earlier_process(void **state)
 	assert_int_equal(bodies_open(&s.b, s.dir, 1, NULL), -EBADMSG);
 	assert_int_equal(add(&s, "body", 4, &offset), 0);
 	bodies_release(&s.b);
-	spool_room_give(&s.room, SPOOL_BLOCK);
+	room_give(&s.room, ROOM_BLOCK);
 	bodies_init(&s.b);
 	assert_int_equal(bodies_open(&s.b, s.dir, 5, NULL), -EBADMSG);
 	assert_int_equal(bodies_open(&s.b, s.dir, 4, NULL), 0);

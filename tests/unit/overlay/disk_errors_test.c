@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include <overlay/plan.h>
+#include <overlay/draft_plan.h>
 
 #include "overlay/sums_format.h"
 #include "overlay_fixture.h"

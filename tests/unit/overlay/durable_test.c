@@ -5,9 +5,9 @@
  */
 #include "disk_calls.h"
 
-#include <overlay/leftovers.h>
-#include <overlay/plan.h>
-#include <overlay/removed.h>
+#include <journal/gc_log.h>
+#include <overlay/draft_plan.h>
+#include <journal/gc_objects.h>
 
 #include "overlay_fixture.h"
 
@@ -202,11 +202,11 @@ static void a_new_name_is_durable(void **state)
 /* The caller deletes objects of the bucket afterwards. */
 static void a_list_of_removed_objects_is_durable(void **state)
 {
-	static struct removed_object objects[] = {{"d-1", "etag"}, {"g-2", ""}};
-	static const struct removed_list list = {
+	static struct gc_object objects[] = {{"d-1", "etag"}, {"g-2", ""}};
+	static const struct gc_objects_list list = {
 		.path = "home/u/a", .root = "g-0", .count = 2, .objects = objects};
 	struct overlay_fixture f;
-	struct removed *r;
+	struct gc_objects *r;
 	begin(&f);
 	struct draft *d = make_draft(&f, &about_new);
 	sync_ok(d);
@@ -215,7 +215,7 @@ static void a_list_of_removed_objects_is_durable(void **state)
 	put_plan(d);
 	assert_int_equal(draft_take_removed(d, &r, NULL), 0);
 	disk_assert_durable("draft_take_removed()");
-	removed_close(r);
+	gc_objects_close(r);
 	end(&f, d);
 }
 

@@ -8,8 +8,8 @@
 
 #include <glob.h>
 
-#include <overlay/plan.h>
-#include <overlay/removed.h>
+#include <overlay/draft_plan.h>
+#include <journal/gc_objects.h>
 
 #include "overlay_fixture.h"
 
@@ -19,14 +19,14 @@ struct rig {
 	struct overlay_fixture f;
 	struct draft *d;
 	struct draft_snapshot *snapshot;
-	uint64_t body;		 /* offset of a body */
-	struct removed *removed; /* that was taken */
+	uint64_t body;		    /* offset of a body */
+	struct gc_objects *removed; /* that was taken */
 	char id[JOURNAL_ID];
 };
 
 static const char body[PLAN_INLINE_MAX + 1] = "a body that is too large for the plan";
-static struct removed_object objects[] = {{"d-1", "etag"}, {"g-2", ""}};
-static const struct removed_list list = {
+static struct gc_object objects[] = {{"d-1", "etag"}, {"g-2", ""}};
+static const struct gc_objects_list list = {
 	.path = "home/u/a", .root = "g-0", .count = 2, .objects = objects};
 
 static void must(int rc)
@@ -370,7 +370,7 @@ static void check_journal(const struct row *row, unsigned int n, struct rig *r, 
 	struct err err = ERR_INIT;
 	draft_snapshot_close(r->snapshot);
 	r->snapshot = NULL;
-	removed_close(r->removed);
+	gc_objects_close(r->removed);
 	r->removed = NULL;
 	assert_false(has_half_a_draft(r));
 	draft_close(r->d);

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "overlay/header.h"
+#include <journal/draft_header.h>
 #include "overlay_fixture.h"
 
 enum { FILE_MAX = 10000, RECORD = 32, STATES = 16 };

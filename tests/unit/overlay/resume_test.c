@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <glob.h>
 
-#include <overlay/plan.h>
+#include <overlay/draft_plan.h>
 
 #include "overlay_fixture.h"
 

@@ -17,43 +17,43 @@
 
 static void room_ends_at_its_limit(void **state)
 {
-	struct spool_room room;
+	struct room room;
 	struct err err = ERR_INIT;
 	const int dir = open(".", O_RDONLY | O_DIRECTORY);
-	assert_int_equal(spool_room_init(&room, dir, 10000, 0, NULL), 0);
-	assert_int_equal(spool_room_take(&room, 4096, NULL), 0);
-	assert_int_equal(spool_room_take(&room, 5904, NULL), 0);
-	assert_int_equal(spool_room_take(&room, 1, &err), -ENOSPC);
+	assert_int_equal(room_init(&room, dir, 10000, 0, NULL), 0);
+	assert_int_equal(room_take(&room, 4096, NULL), 0);
+	assert_int_equal(room_take(&room, 5904, NULL), 0);
+	assert_int_equal(room_take(&room, 1, &err), -ENOSPC);
 	assert_string_equal(err.msg, "no room for 1 more bytes in the spool: 10000 of the 10000 "
 				     "bytes of spool_size are taken");
-	assert_int_equal(spool_room_take(&room, UINT64_MAX, NULL), -ENOSPC);
-	assert_int_equal(spool_room_take(&room, 0, NULL), 0);
-	spool_room_give(&room, 5904);
-	assert_int_equal(spool_room_take(&room, 5904, NULL), 0);
-	assert_int_equal(spool_room_taken(&room), 10000);
-	spool_room_give(&room, 10000);
-	spool_room_release(&room);
+	assert_int_equal(room_take(&room, UINT64_MAX, NULL), -ENOSPC);
+	assert_int_equal(room_take(&room, 0, NULL), 0);
+	room_give(&room, 5904);
+	assert_int_equal(room_take(&room, 5904, NULL), 0);
+	assert_int_equal(room_taken(&room), 10000);
+	room_give(&room, 10000);
+	room_release(&room);
 	close(dir);
 }
 
 static void room_ends_at_that_of_the_disk(void **state)
 {
-	struct spool_room room;
+	struct room room;
 	struct statvfs v;
 	struct err err = ERR_INIT;
 	const int dir = open(".", O_RDONLY | O_DIRECTORY);
 	assert_int_equal(fstatvfs(dir, &v), 0);
 	const uint64_t left = (uint64_t)v.f_bavail * v.f_frsize;
-	assert_int_equal(spool_room_init(&room, dir, UINT64_MAX, 0, NULL), 0);
+	assert_int_equal(room_init(&room, dir, UINT64_MAX, 0, NULL), 0);
 	/* Other programs use the disk, too. */
-	assert_int_equal(spool_room_take(&room, left * 2, &err), -ENOSPC);
+	assert_int_equal(room_take(&room, left * 2, &err), -ENOSPC);
 	assert_non_null(strstr(err.msg, "on the disk of the journal directory"));
-	assert_int_equal(spool_room_take(&room, left / 4, NULL), 0);
-	spool_room_give(&room, left / 4);
-	spool_room_release(&room);
-	assert_int_equal(spool_room_init(&room, dir, 0, 0, NULL), 0);
+	assert_int_equal(room_take(&room, left / 4, NULL), 0);
+	room_give(&room, left / 4);
+	room_release(&room);
+	assert_int_equal(room_init(&room, dir, 0, 0, NULL), 0);
 	assert_in_range(room.limit, left / 4, left);
-	spool_room_release(&room);
+	room_release(&room);
 	close(dir);
 }
 

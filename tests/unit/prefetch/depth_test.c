@@ -8,7 +8,7 @@
 
 #include <base/mem.h>
 
-#include "depth.h"
+#include "prefetch/depth.h"
 
 #define MS UINT64_C(1000000)
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "loop_nest.h"
+#include "prefetch/loop_nest.h"
 
 static const uint64_t line[] = {10000000};
 static const struct chunk_grid grid = {1, line};

@@ -9,7 +9,7 @@
 
 #include <prefetch/sequential.h>
 
-#include "read_ahead.h"
+#include "fuse/read_ahead.h"
 
 #define MIB UINT64_C(1048576)
 

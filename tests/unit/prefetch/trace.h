@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pattern.h>
+#include "prefetch/pattern.h"
 
 enum {
 	TRACE_MAX = 500000,

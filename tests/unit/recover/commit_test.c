@@ -45,7 +45,7 @@ static void check_object(struct journal_dir *j, const char *key, const char *exp
 
 static void a_draft_of_each_state_is_committed(void **state)
 {
-	static const struct commit_mark marks[] = {
+	static const struct commit_record marks[] = {
 		{.number = 0},
 		{.number = 1, .is_running = true, .is_last = true},
 		{.number = 3, .failed = 2, .is_running = true},
@@ -58,7 +58,7 @@ static void a_draft_of_each_state_is_committed(void **state)
 		journal_begin(&j, *state);
 		snprintf(key, sizeof(key), "home/file%zu", i);
 		about.path = about.name = key;
-		const uint64_t mark = marks[i].number ? commit_mark_encode(&marks[i]) : 0;
+		const uint64_t mark = marks[i].number ? commit_record_encode(&marks[i]) : 0;
 		journal_add(&j, "", &about, "text", mark, id);
 		must_commit(&j, id);
 		check_object(&j, key, "text");
@@ -70,7 +70,7 @@ static void a_draft_of_each_state_is_committed(void **state)
 /* The bucket has it, and another program may have changed it since. */
 static void what_was_committed_is_only_deleted(void **state)
 {
-	static const struct commit_mark ended = {.number = 1, .is_last = true};
+	static const struct commit_record ended = {.number = 1, .is_last = true};
 	struct journal_dir j;
 	struct draft *d;
 	struct draft_snapshot *s;
@@ -82,7 +82,7 @@ static void what_was_committed_is_only_deleted(void **state)
 	assert_int_equal(draft_write(d, 0, "text", 4, NULL), 0);
 	assert_int_equal(draft_seal(d, &s, NULL), 0);
 	draft_snapshot_close(s);
-	assert_int_equal(draft_mark(d, commit_mark_encode(&ended), NULL), 0);
+	assert_int_equal(draft_mark(d, commit_record_encode(&ended), NULL), 0);
 	draft_close(d);
 	journal_close(journal);
 	must_commit(&j, id);

@@ -4,15 +4,16 @@
 
 #include <data/tree.h>
 #include <schema/schema.h>
+#include <bucket/schemas.h>
 
 static const struct draft_about about_new = {
 	.kind = DRAFT_NEW, .path = "home/a.h5", .name = "home/a.h5", .version = ""};
 
 static uint64_t mark(uint32_t number, uint32_t failed, bool is_running)
 {
-	const struct commit_mark m = {
+	const struct commit_record m = {
 		.number = number, .failed = failed, .is_running = is_running, .is_last = true};
-	return commit_mark_encode(&m);
+	return commit_record_encode(&m);
 }
 
 /* Puts an object into the storage of a commit: its root group, or another one. */
@@ -131,10 +132,10 @@ static void refused_storage_is_deleted(void **state)
 {
 	struct journal_dir j;
 	char id[JOURNAL_ID];
-	const struct commit_mark m = {
+	const struct commit_record m = {
 		.number = 2, .failed = 1, .is_running = true, .is_refused = true};
 	journal_begin(&j, *state);
-	journal_add(&j, "", &about_new, "1", commit_mark_encode(&m), id);
+	journal_add(&j, "", &about_new, "1", commit_record_encode(&m), id);
 	assert_non_null(strstr(journal_text(&j, NULL), "it could not be committed: another program "
 						       "has changed the file"));
 	for (uint32_t n = 1; n <= 3; n++) {

@@ -11,11 +11,11 @@
 
 #include <hsmount/recover.h>
 #include <base/env.h>
-#include <engine/draft_commit.h>
+#include <drafts/draft_commit.h>
 #include <overlay/draft.h>
 
 struct journal_dir {
-	struct bucket *b;
+	struct test_bucket *b;
 	char path[80];
 	struct env env;
 	struct engine_drafts *drafts;
@@ -23,7 +23,7 @@ struct journal_dir {
 	struct err err;
 };
 
-static inline void journal_begin(struct journal_dir *j, struct bucket *b)
+static inline void journal_begin(struct journal_dir *j, struct test_bucket *b)
 {
 	*j = (struct journal_dir){.b = b, .env = env_real(NULL, pool_new(0))};
 	snprintf(j->path, sizeof(j->path), "%s/../%s-journal", b->dir, strrchr(b->dir, '/') + 1);

@@ -15,8 +15,8 @@ static struct draft_about about_file(const char *name, int64_t created_ns)
 
 static uint64_t mark(uint32_t number, bool is_running)
 {
-	const struct commit_mark m = {.number = number, .is_running = is_running};
-	return commit_mark_encode(&m);
+	const struct commit_record m = {.number = number, .is_running = is_running};
+	return commit_record_encode(&m);
 }
 
 static void drafts_are_listed(void **state)

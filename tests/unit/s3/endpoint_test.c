@@ -2,7 +2,7 @@
 /* Endpoint, region and addressing style: the URL of a request for a bucket. */
 #include "store_fixture.h"
 
-#include "s3/internal.h"
+#include "s3/s3_internal.h"
 
 static const char *no_variables(const struct aws_environment *w, const char *name)
 {

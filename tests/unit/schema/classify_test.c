@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of several schemas recognises a path. */
 #include "schema_test.h"
+#include <bucket/schemas.h>
 
 /* A schema whose domains have two objects: a mark and a description. */
 static int classify_marked(const char *path, unsigned int *step, const struct schema_answer *answer,

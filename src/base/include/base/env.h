@@ -28,6 +28,11 @@ struct env {
 	void *ctx;
 };
 
+/* The monotonic clock of an env, and its time since the epoch, nanoseconds. */
+static inline uint64_t env_now(const struct env *env)
+{
+	return env->now(env);
+}
 int64_t env_wall(const struct env *env);
 
 /* The real clock, sleep and getrandom(2). */

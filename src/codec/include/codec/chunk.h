@@ -104,7 +104,7 @@ struct codec_encode {
 	const struct pipeline *pipeline; /* as recorded; pipeline_of_object() applies */
 	/* NULL, or the form in which the service stores a chunk of this dataset; then `pipeline` is
 	 * not used. For chunks of datasets that exist. */
-	const struct served_filters *served;
+	const struct service_filters *served;
 	const struct object_namer *namer;
 };
 /* The reverse of codec_chunk_decode(): elements to the bytes of a chunk object, with the filters of

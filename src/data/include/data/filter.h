@@ -49,13 +49,13 @@ struct pipeline {
  */
 void pipeline_of_object(const struct pipeline *p, struct pipeline *out);
 
-enum served_shuffle { SERVED_SHUFFLE_NONE, SERVED_SHUFFLE_BYTE, SERVED_SHUFFLE_BIT };
+enum service_shuffle { SERVED_SHUFFLE_NONE, SERVED_SHUFFLE_BYTE, SERVED_SHUFFLE_BIT };
 
 /* What the service does to a chunk object when it stores it. Zeros: nothing. */
-struct served_filters {
+struct service_filters {
 	const char *compressor; /* its name in Blosc; NULL: none */
 	uint32_t level;		/* of the compressor, 0 to 9 */
-	enum served_shuffle shuffle;
+	enum service_shuffle shuffle;
 	/* The name of a compressor that the service lists but does not have, so that it cannot read
 	 * a chunk; NULL: there is none. */
 	const char *refused;

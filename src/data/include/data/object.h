@@ -87,7 +87,7 @@ struct dataset {
 	const struct filter *filters; /* as recorded; see dataset_pipeline() */
 	/* Of a dataset of a domain: what the service does to its chunk objects. It may differ from
 	 * the recorded filters, which the service does not all know. */
-	struct served_filters served;
+	struct service_filters served;
 	bool fill_defined; /* the creation properties have a fill value */
 	struct elems fill; /* one element, if fill_defined */
 	enum alloc_time alloc_time;

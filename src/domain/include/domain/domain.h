@@ -35,7 +35,7 @@ enum {
 };
 
 struct domain;
-struct domain_files;
+struct file_finder;
 struct domain_puts;
 struct schema_document;
 struct schema_listed;
@@ -64,7 +64,7 @@ struct domain_bucket {
 	struct store *store;
 	const struct schema_ops *const *schemas; /* of the bucket, ends with NULL */
 	/* The HDF5 files that domains refer to; NULL: reading their data fails. */
-	const struct domain_files *files;
+	const struct file_finder *files;
 	const struct domain_changes *changes; /* NULL: this process changes no domain in place */
 };
 

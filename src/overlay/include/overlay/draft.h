@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #include <base/source.h>
-#include <overlay/journal.h>
+#include <journal/journal.h>
 
 struct draft;
 struct draft_snapshot;
@@ -116,7 +116,7 @@ int draft_sync(struct draft *d, struct err *err);
 
 /* ---- snapshots ---- */
 
-/* The file as it is now; or, if there is a plan (overlay/plan.h), as it was for the plan. -EBUSY:
+/* The file as it is now; or, if there is a plan (journal/plan.h), as it was for the plan. -EBUSY:
  * there is a snapshot already. */
 int draft_seal(struct draft *d, struct draft_snapshot **out, struct err *err);
 /* Several threads may read it at a time. It has no -EAGAIN. */

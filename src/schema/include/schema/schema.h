@@ -31,8 +31,7 @@
 
 enum {
 	SCHEMA_KEY_MAX = 1024,
-	SCHEMA_JSON_MAX = 256 << 20, /* bytes of one document */
-	SCHEMA_JSON_DEPTH = 128,
+	SCHEMA_DOCUMENT_MAX = 256 << 20, /* bytes of one document */
 };
 
 struct object_change;
@@ -129,8 +128,6 @@ struct schema_classify schema_classify_again(const struct schema_ops *const *sch
  * *out, which is in the arena. -EINVAL: it has another form, with the reason; -ENOMEM. */
 int schema_acls_parse(const void *text, size_t n, struct arena *a, struct domain_info *out,
 		      struct err *err);
-/* All schemas in the order in which they are tried. Ends with NULL. */
-const struct schema_ops *const *schema_all(void);
 /* True if the key is that of a document, or of an object that a schema stores. Neither appears as a
  * file. */
 bool schema_is_document(const struct schema_ops *const *schemas, const char *key);
@@ -140,11 +137,11 @@ bool schema_is_storage(const struct schema_ops *const *schemas, const char *key)
 
 /* The prefix of everything that domains of schema v2 store. A place with this prefix is a bucket.
  */
-extern const char schema_survey_storage[];
+extern const char schema_probe_storage[];
 /* Writes the key of the document that a domain or folder at this path would have. -ENAMETOOLONG. */
-int schema_survey_document_key(const char *path, char *key, size_t room);
+int schema_probe_document_key(const char *path, char *key, size_t room);
 /* What the first listings of a place show. Zeroed: nothing yet. */
-struct schema_survey {
+struct schema_probe {
 	bool storage;	/* objects of schema v2 (db/) */
 	bool v1;	/* objects of schema v1 */
 	bool document;	/* a document of the place itself */
@@ -153,9 +150,9 @@ struct schema_survey {
 	bool anything;	/* any key */
 };
 /* Adds one key, or one prefix with its slash, of a listing. Keys are relative to the place. */
-void schema_survey_key(struct schema_survey *s, const char *key);
+void schema_probe_key(struct schema_probe *s, const char *key);
 /* Adds the content of the place's own document. A damaged document has no root. */
-void schema_survey_document(struct schema_survey *s, const void *json, size_t n);
+void schema_probe_document(struct schema_probe *s, const void *json, size_t n);
 
 enum schema_place {
 	SCHEMA_PLACE_BUCKET, /* of schema v1, v2 or both */
@@ -165,9 +162,9 @@ enum schema_place {
 	SCHEMA_PLACE_OTHER,
 };
 /* True if the place has objects of any schema. */
-bool schema_survey_stores(const struct schema_survey *s);
+bool schema_probe_stores(const struct schema_probe *s);
 /* within_bucket: a directory or prefix above the place is a bucket. */
-enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket);
+enum schema_place schema_recognise(const struct schema_probe *s, bool within_bucket);
 
 /* The service's summary of a domain, for estimates before the domain is opened. */
 struct schema_info {

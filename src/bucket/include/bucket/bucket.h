@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An open bucket: what the layers share that work on it. The engine makes the parts, in the order
+ * of this struct, and frees them. Each part has its own lock.
+ */
+#ifndef BUCKET_BUCKET_H
+#define BUCKET_BUCKET_H
+
+#include <hsmount/engine.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/env.h>
+#include <bucket/store_stack.h>
+#include <domain/domain.h>
+
+struct cache;
+struct garbage;
+struct http_stats;
+struct names;
+struct renames;
+struct size_cache;
+struct snapshots;
+
+struct bucket {
+	struct env env;
+	struct log *log;
+	struct pool *pool;
+	char *name;			/* as in the options */
+	struct http_stats *meter;	/* counts HTTP requests */
+	struct store *store;		/* the whole stack of stores */
+	struct store_stack_parts stack; /* parts of it that have counters */
+	unsigned int connections;	/* of S3, at the same time */
+	struct domain_bucket domains;	/* how domains are opened */
+	struct domain_changes changes;	/* of drafts, in place */
+	struct cache *cache;
+	struct names *names;
+	enum engine_stat_mode stat_mode;
+	uint64_t open_ttl_ns; /* engine_options.open_ttl */
+	bool no_filters;
+	struct size_cache *size_cache;
+	struct snapshots *snapshots;
+	/* If files cannot be written, `writes` is false, and the rest is NULL. */
+	bool writes;
+	struct garbage *garbage;
+	struct renames *renames; /* of this mount */
+	char *user;		 /* owner of new folders */
+};
+
+/* How many puts of an import or a commit run at the same time. asked: 0, or the number that a user
+ * wants. More than the connections to the server would only wait for one. */
+unsigned int bucket_puts(const struct bucket *bucket, unsigned int asked);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See probe.h. A directory is read with readdir(3) and not through the store, which would sort all
+ * of its entries first, and a bucket may have millions. No state.
+ */
+#include "probe.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <base/mem.h>
+#include <names/names.h>
+
+enum {
+	ENTRIES_MAX = 4096, /* of a directory */
+	BELOW_MAX = 8,
+	DOCUMENT_MAX = 1 << 20, /* bytes */
+};
+
+static void cleanup_closedir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+#define auto_closedir __attribute__((cleanup(cleanup_closedir)))
+
+/* ---- directories ---- */
+
+static bool is_dir(int fd, const struct dirent *e)
+{
+	struct stat st;
+	if (e->d_type != DT_UNKNOWN && e->d_type != DT_LNK)
+		return e->d_type == DT_DIR;
+	return fstatat(fd, e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int probe_entry(int fd, const struct dirent *e, struct schema_probe *seen)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	struct stat st;
+	const bool below = is_dir(fd, e);
+	auto_free char *prefix = below ? names_join(e->d_name, "") : NULL;
+	if (below && !prefix)
+		return -ENOMEM;
+	schema_probe_key(seen, below ? prefix : e->d_name);
+	if (below && !seen->documents &&
+	    schema_probe_document_key(e->d_name, key, sizeof(key)) == 0 &&
+	    fstatat(fd, key, &st, 0) == 0 && S_ISREG(st.st_mode))
+		schema_probe_key(seen, key);
+	return 0;
+}
+
+int probe_dir(const char *dir, struct schema_probe *seen)
+{
+	struct stat st;
+	auto_free char *storage = names_join(dir, schema_probe_storage);
+	int rc = storage ? 0 : -ENOMEM;
+	*seen = (struct schema_probe){0};
+	if (!rc && stat(storage, &st) == 0 && S_ISDIR(st.st_mode)) {
+		schema_probe_key(seen, schema_probe_storage);
+		return 0;
+	}
+	auto_closedir DIR *d = rc ? NULL : opendir(dir);
+	if (!d)
+		return rc ? rc : -errno;
+	for (int i = 0; !rc && i < ENTRIES_MAX; i++) {
+		errno = 0;
+		const struct dirent *e = readdir(d);
+		if (!e)
+			return -errno;
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			rc = probe_entry(dirfd(d), e, seen);
+	}
+	return rc;
+}
+
+/* ---- S3 ---- */
+
+static int run(struct store *s, struct store_request *req, struct err *err)
+{
+	store_run(s, req);
+	return store_failure(&req->answer, err);
+}
+
+/* Lists the first `max` items below the prefix. */
+static int list_page(struct store *s, const char *prefix, uint32_t max, struct store_request *req,
+		     struct err *err)
+{
+	store_request_key(req, prefix);
+	req->list.delimit = true;
+	req->list.max = max;
+	return run(s, req, err);
+}
+
+static int probe_page(struct store *s, const char *prefix, uint32_t max, struct schema_probe *seen,
+		      struct store_request *req, struct err *err)
+{
+	const struct store_page *page = &req->answer.page;
+	int rc = list_page(s, prefix, max, req, err);
+	for (size_t i = 0; !rc && i < page->n; i++)
+		schema_probe_key(seen, page->items[i].key);
+	return rc;
+}
+
+/* Adds the first key that begins with `key`. */
+static int probe_key(struct store *s, const char *key, struct schema_probe *seen, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
+	return req ? probe_page(s, key, 1, seen, req, err) : err_set(err, -ENOMEM, "out of memory");
+}
+
+/* Looks for the documents of the prefixes on the page, of BELOW_MAX at most. */
+static int probe_below(struct store *s, const struct store_page *page, struct schema_probe *seen,
+		       struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	int rc = 0, requests = 0;
+	for (size_t i = 0; !rc && i < page->n && requests < BELOW_MAX && !seen->documents; i++) {
+		const struct store_item *item = &page->items[i];
+		if (!item->is_prefix)
+			continue;
+		auto_free char *path = strndup(item->key, strlen(item->key) - 1);
+		if (!path)
+			return err_set(err, -ENOMEM, "out of memory");
+		if (schema_probe_document_key(path, key, sizeof(key)))
+			continue;
+		rc = probe_key(s, key, seen, err);
+		requests++;
+	}
+	return rc;
+}
+
+int probe_store(struct store *s, struct schema_probe *seen, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
+	*seen = (struct schema_probe){0};
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = probe_key(s, schema_probe_storage, seen, err);
+	if (!rc && !seen->storage)
+		rc = probe_page(s, "", STORE_PAGE_MAX, seen, req, err);
+	if (!rc && !schema_probe_stores(seen) && !seen->document)
+		rc = probe_below(s, &req->answer.page, seen, err);
+	return rc;
+}
+
+/* Whether the first keys in a prefix are those of objects that lie at the top of a bucket. */
+static int find_objects(struct store *s, const char *prefix, bool *found, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
+	auto_free char *dir = prefix[0] ? names_join(prefix, "") : strdup("");
+	struct schema_probe seen = {0};
+	if (!req || !dir)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = list_page(s, dir, STORE_PAGE_MAX, req, err);
+	for (size_t i = 0; !rc && i < req->answer.page.n; i++)
+		schema_probe_key(&seen, req->answer.page.items[i].key + strlen(dir));
+	*found = schema_probe_stores(&seen);
+	return rc;
+}
+
+int probe_has_storage(struct store *s, const char *prefix, bool *found, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
+	auto_free char *storage = names_join(prefix, schema_probe_storage);
+	*found = false;
+	if (!req || !storage)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = list_page(s, storage, 1, req, err);
+	*found = !rc && req->answer.page.n;
+	return rc || *found ? rc : find_objects(s, prefix, found, err);
+}
+
+/* ---- documents ---- */
+
+int probe_document(struct store *s, struct schema_probe *seen, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_GET);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (schema_probe_document_key("", req->key, req->room))
+		return 0;
+	req->max = DOCUMENT_MAX;
+	int rc = run(s, req, err);
+	if (req->answer.state == STORE_PRESENT)
+		schema_probe_document(seen, req->answer.body.data, req->answer.body.len);
+	return rc;
+}

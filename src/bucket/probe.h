@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists a place as far as schema_recognise() needs to decide whether it is a bucket. */
+#ifndef BUCKET_PROBE_H
+#define BUCKET_PROBE_H
+
+#include <stdbool.h>
+
+#include <hsmount/err.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+/* Surveys a directory. Reads at most 4,096 of its entries. -EACCES, -ENOENT … */
+int probe_dir(const char *dir, struct schema_probe *seen);
+/* Surveys a bucket in S3. One listing of a single key finds the storage; if there is none, at most
+ * nine more listings follow. Fails with the error of a listing. Blocks. */
+int probe_store(struct store *s, struct schema_probe *seen, struct err *err);
+/* Whether the schema's storage is below the prefix ("": the whole bucket). Sends one listing. */
+int probe_has_storage(struct store *s, const char *prefix, bool *found, struct err *err);
+/* Adds the content of the place's own document. A document that was deleted or cannot be parsed
+ * counts as one without a root group. Fails if the store cannot tell whether it exists. */
+int probe_document(struct store *s, struct schema_probe *seen, struct err *err);
+
+#endif

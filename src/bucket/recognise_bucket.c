@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See recognise_bucket.h. Decides from a probe what a place is and writes the message. Main thread,
+ * before requests of the mount are served.
+ */
+#include <bucket/recognise_bucket.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <base/mem.h>
+#include <names/names.h>
+#include <bucket/schemas.h>
+
+#include "probe.h"
+
+enum {
+	LEVELS_MAX = 8,
+	SUFFIX_MAX = 8, /* bytes that names_of_domain() may append */
+};
+
+/* The bucket that the place is in, and the place's path in it. Heap; NULL if there is none. */
+struct above {
+	char *bucket, *path;
+};
+
+static void cleanup_above(struct above *a)
+{
+	free(a->bucket);
+	free(a->path);
+}
+#define auto_above __attribute__((cleanup(cleanup_above)))
+
+static int find_above_s3(const char *url, struct store *whole, struct above *out, struct err *err)
+{
+	auto_free char *bucket = NULL, *prefix = NULL;
+	bool found = false;
+	int rc = store_stack_split_s3(url, &bucket, &prefix, err);
+	if (rc || !prefix)
+		return rc;
+	auto_free char *above = strdup(prefix);
+	if (!above)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (int i = 0; !rc && !found && i < LEVELS_MAX && above[0]; i++) {
+		above[names_parent_len(above)] = '\0';
+		rc = probe_has_storage(whole, above, &found, err);
+	}
+	if (!found)
+		return rc;
+	out->path = strdup(prefix + strlen(above) + (above[0] ? 1 : 0));
+	if (asprintf(&out->bucket, "s3://%s%s%s", bucket, above[0] ? "/" : "", above) < 0)
+		out->bucket = NULL;
+	return out->path && out->bucket ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static int refuse_part(const char *name, enum schema_place place, const struct above *above,
+		       struct err *err)
+{
+	char path[SCHEMA_KEY_MAX + 1 + SUFFIX_MAX];
+	const bool domain = place == SCHEMA_PLACE_DOMAIN;
+	if (!above->bucket)
+		return err_set(err, -EINVAL, "%s is a %s, not a bucket: use the bucket that it %s",
+			       name, domain ? "single domain" : "folder of a bucket",
+			       domain ? "belongs to" : "is in");
+	if (schema_is_storage(schema_all(), above->path))
+		return err_set(err, -EINVAL,
+			       "%s is a part of the bucket %s, where the data are stored: use %s",
+			       name, above->bucket, above->bucket);
+	snprintf(path, sizeof(path), "%s", above->path);
+	if (domain)
+		names_of_domain(path, sizeof(path));
+	return err_set(err, -EINVAL, "%s is a %s of the bucket %s: use %s and look for %s%s in it",
+		       name, domain ? "single domain" : "folder", above->bucket, above->bucket,
+		       path, domain ? "" : "/");
+}
+
+static int refuse_dir(const char *name, enum schema_place place, struct err *err)
+{
+	if (place == SCHEMA_PLACE_EMPTY)
+		return err_set(err, -EINVAL,
+			       "%s is an empty directory, not a bucket; -o allow_empty accepts it",
+			       name);
+	return err_set(err, -EINVAL,
+		       "%s is not a bucket: neither the service's storage (%s) nor a domain "
+		       "is there; -o allow_empty accepts it",
+		       name, schema_probe_storage);
+}
+
+static void warn(const struct engine_options *opt, enum schema_place place)
+{
+	struct log *log = opt->log;
+	const char *name = opt->bucket;
+	if (place == SCHEMA_PLACE_EMPTY)
+		log_warning(log, "%s: nothing is there%s", name,
+			    opt->write ? "; it becomes a bucket" : "");
+	else
+		log_warning(
+			log,
+			"%s may not be a bucket of domains: neither the service's storage (%s) nor "
+			"a domain is there",
+			name, schema_probe_storage);
+}
+
+/* Looks for the bucket that contains the place. The decision depends on it only if the place has
+ * documents and no storage; otherwise only the message does. */
+static int find_above(const char *name, const struct store_stack_parts *parts,
+		      const struct schema_probe *seen, struct log *log, struct above *out,
+		      struct err *err)
+{
+	struct err why = ERR_INIT;
+	const bool s3 = store_stack_is_s3(name);
+	if (s3 && !seen->document && !seen->documents)
+		return 0;
+	int rc = s3 ? find_above_s3(name, parts->whole, out, &why)
+		    : engine_split(name, &out->bucket, &out->path, &why);
+	if (rc == -ENOMEM)
+		return err_set(err, rc, "out of memory");
+	if (s3 && rc && !seen->document)
+		log_warning(log,
+			    "%s may be a folder of a bucket: %s is not in it, and the search above "
+			    "it failed: %s",
+			    name, schema_probe_storage, why.msg);
+	return 0;
+}
+
+/* *becomes: an empty directory becomes a bucket. */
+static int judge(const struct engine_options *opt, const struct store_stack_parts *parts,
+		 struct schema_probe *seen, bool *becomes, struct err *err)
+{
+	auto_above struct above above = {0};
+	const char *name = opt->bucket;
+	int rc = seen->document ? probe_document(parts->count, seen, err) : 0;
+	if (!rc)
+		rc = find_above(name, parts, seen, opt->log, &above, err);
+	if (rc)
+		return rc;
+	const enum schema_place place = schema_recognise(seen, above.bucket);
+	if (seen->document)
+		return refuse_part(name, place, &above, err);
+	if (place == SCHEMA_PLACE_BUCKET || opt->allow_empty)
+		return 0;
+	if (above.bucket)
+		return refuse_part(name, SCHEMA_PLACE_FOLDER, &above, err);
+	if (place == SCHEMA_PLACE_EMPTY && opt->make_bucket)
+		return 0;
+	if (!store_stack_is_s3(name) && !(place == SCHEMA_PLACE_EMPTY && opt->write))
+		return refuse_dir(name, place, err);
+	warn(opt, place);
+	*becomes = place == SCHEMA_PLACE_EMPTY && opt->write && !store_stack_is_s3(name);
+	return 0;
+}
+
+int recognise_bucket(const struct engine_options *opt, const struct store_stack_parts *parts,
+		     bool *becomes, struct err *err)
+{
+	*becomes = false;
+	const bool s3 = store_stack_is_s3(opt->bucket);
+	struct schema_probe seen;
+	int rc = 0;
+	if (s3)
+		rc = probe_store(parts->count, &seen, err);
+	else if ((rc = probe_dir(store_stack_dir(opt->bucket), &seen)))
+		err_errno(err, rc, "reading the directory");
+	if (rc)
+		err_wrap(err, rc, "bucket %s", opt->bucket);
+	else if (!schema_probe_stores(&seen))
+		rc = judge(opt, parts, &seen, becomes, err);
+	return rc;
+}
+
+/* The next mount must recognise the bucket, even if only plain files are stored until then. */
+int recognise_make(const struct engine_options *opt, struct err *err)
+{
+	auto_free char *path = names_join(store_stack_dir(opt->bucket), schema_probe_storage);
+	if (!path)
+		return err_set(err, -ENOMEM, "out of memory");
+	return mkdir(path, 0777) && errno != EEXIST ? err_errno(err, -errno, "%s", path) : 0;
+}

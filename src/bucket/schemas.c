@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See bucket/schemas.h. */
+#include <bucket/schemas.h>
+
+#include <hsds/hsds.h>
+
+const struct schema_ops *const *schema_all(void)
+{
+	static const struct schema_ops *const all[] = {&hsds2_ops, &hsds1_ops, NULL};
+	return all;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checks of one domain, in order. See check.h. */
+#include "check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <engine/parts.h>
+#include <names/names.h>
+#include <schema/schema.h>
+#include <store/store.h>
+#include <bucket/schemas.h>
+
+/* A problem of the tree begins with the key of a document or chunk, or names an object by its id.
+ */
+static int report_problem(struct check *c, const char *text)
+{
+	char key[STORE_KEY_MAX + 1] = "";
+	const char *end = strstr(text, ": ");
+	if (end && (size_t)(end - text) < sizeof(key)) {
+		memcpy(key, text, (size_t)(end - text));
+		key[end - text] = '\0';
+	}
+	if (key[0] && schema_is_storage(schema_all(), key))
+		return check_find(c, ENGINE_CHECK_ERROR, NULL, key, "%s", end + 2);
+	return check_find(c, ENGINE_CHECK_ERROR, NULL, NULL, "%s", text);
+}
+
+static int report_problems(struct domain_check *dc)
+{
+	const uint32_t n = tree_problems(dc->tree);
+	uint32_t i = 0;
+	int rc = 0;
+	const char *text;
+	for (; !rc && (text = tree_problem(dc->tree, i)); i++)
+		rc = report_problem(dc->c, text);
+	if (!rc && i < n)
+		rc = check_find(dc->c, ENGINE_CHECK_ERROR, NULL, NULL, "more problems: %u", n - i);
+	return rc;
+}
+
+/* Datasets whose elements this program cannot find. Those with a damaged reference are among the
+ * problems. */
+static int report_elsewhere(struct domain_check *dc)
+{
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < tree_count(dc->tree); i++) {
+		const uint32_t number = tree_nth(dc->tree, i);
+		const struct object *o = &tree_object(dc->tree, number)->o;
+		if (o->kind == OBJECT_DATASET && o->dataset.absence_unknown &&
+		    !o->dataset.reference_damaged)
+			rc = check_find_at(dc, ENGINE_CHECK_UNCHECKED, number, NULL, "%s",
+					   o->dataset.absence_unknown);
+	}
+	return rc;
+}
+
+static int report_unaddressable(struct domain_check *dc)
+{
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < tree_count(dc->tree); i++) {
+		const uint32_t number = tree_nth(dc->tree, i);
+		const struct object *o = &tree_object(dc->tree, number)->o;
+		for (uint32_t k = 0; !rc && k < o->nattrs; k++)
+			if (!schema_is_addressable(&o->attrs[k]))
+				rc = check_find_at(
+					dc, ENGINE_CHECK_NOTE, number, NULL,
+					"attribute \"%.200s\": clients of HSDS cannot ask "
+					"for it by its name, because the name contains "
+					"\"/\"; in a mount it can be read",
+					o->attrs[k].name);
+	}
+	return rc;
+}
+
+static int check_open(struct check *c, struct engine *e, const struct names_node *n,
+		      struct domain *d)
+{
+	struct domain_check dc = {.c = c, .e = e, .d = d, .tree = domain_tree(d)};
+	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
+	dc.paths = object_paths_new(dc.tree);
+	c->result.objects = tree_count(dc.tree);
+	int rc = dir && dc.paths ? 0 : check_no_memory(c);
+	if (!rc)
+		rc = report_problems(&dc);
+	if (!rc)
+		rc = report_elsewhere(&dc);
+	if (!rc)
+		rc = report_unaddressable(&dc);
+	if (!rc)
+		rc = check_links(&dc);
+	if (!rc)
+		rc = check_external_links(&dc, dir);
+	if (!rc)
+		rc = check_image_open(&dc, dir);
+	if (!rc)
+		rc = check_image_compare(&dc);
+	if (!rc)
+		rc = domain_schema(d)->storage_prefix ? check_keys(&dc) : check_grid(&dc, false);
+	if (!rc && domain_schema(d)->storage_prefix)
+		rc = check_grid(&dc, true);
+	if (!rc)
+		rc = check_import(&dc);
+	check_image_close(dc.image);
+	object_paths_free(dc.paths);
+	return rc;
+}
+
+/* If no request has failed, the bucket has answered that the domain is damaged. */
+static int report_closed(struct check *c, int rc, bool failed, const struct err *why)
+{
+	const bool unchecked = failed || (rc != -EIO && rc != -ENOENT && rc != -EISDIR);
+	return check_find(c, unchecked ? ENGINE_CHECK_UNCHECKED : ENGINE_CHECK_ERROR, NULL, NULL,
+			  "the domain cannot be opened: %s", why->msg);
+}
+
+int check_domain(struct check *c, struct engine *e, const struct names_node *n)
+{
+	struct domain *d = NULL;
+	struct err why = ERR_INIT;
+	const uint64_t failures = check_failed_requests(e);
+	auto_free char *path = NULL;
+	if (asprintf(&path, "/%s", n->name) < 0) {
+		path = NULL;
+		return check_no_memory(c);
+	}
+	struct schema_document *document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL;
+	c->names_unknown |= !document;
+	if (check_note_root(c, document ? document->info.root : NULL))
+		return -ENOMEM;
+	check_begin(c, path);
+	const struct domain_hint hint = {.document = document};
+	int rc = domain_open(&e->bucket.domains, n->path, &hint, &d, &why);
+	if (rc)
+		rc = report_closed(c, rc, check_failed_requests(e) != failures, &why);
+	else
+		rc = check_open(c, e, n, d);
+	domain_unref(d);
+	return rc ? rc : check_end(c);
+}

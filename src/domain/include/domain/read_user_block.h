@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The user block of a domain: where it is read from a file, or from the bucket. */
+#ifndef DOMAIN_READ_USER_BLOCK_H
+#define DOMAIN_READ_USER_BLOCK_H
+
+#include <base/source.h>
+#include <data/user_block.h>
+#include <hsmount/err.h>
+
+struct arena;
+struct domain;
+struct domain_hint;
+
+/* Reads the first `size` bytes of a file, which are in front of its superblock. *out is in the
+ * arena; NULL: size is 0. -EFBIG: a domain cannot hold as many; -ENOMEM; errors of the source. */
+int user_block_of_file(struct source *file, uint64_t size, struct arena *a,
+		       const struct user_block **out, struct err *err);
+
+/* Reads the object that has the user block of a domain, if the document of the root group does not
+ * have it. A block that is damaged, or that the bucket does not have, has zeros, and the tree gets
+ * a note. Errors are those of the store. */
+int domain_read_user_block(struct domain *d, const struct domain_hint *hint, struct err *err);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What lies beneath a draft, in the version that was opened: a plain object, or the image of a
+ * domain. If the draft of a plain object is committed or renamed while programs have it open, later
+ * reads use the object that has these bytes then. Any thread.
+ */
+#ifndef DRAFTS_DRAFT_BASE_H
+#define DRAFTS_DRAFT_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hsmount/err.h>
+#include <cache/cache.h>
+#include <store/store.h>
+
+struct draft_base;
+struct snapshot;
+
+/* store and cache are borrowed. -ENOMEM. */
+int draft_base_new(struct store *store, struct cache *cache, const char *path,
+		   const struct store_meta *meta, struct draft_base **out, struct err *err);
+/* The image of a domain. Takes the snapshot over if it succeeds. -ENOMEM. */
+int draft_base_of_image(struct snapshot *s, struct draft_base **out, struct err *err);
+void draft_base_free(struct draft_base *b); /* NULL is fine */
+/* The snapshot of a domain; NULL: the base is a plain object. */
+struct snapshot *draft_base_snapshot(const struct draft_base *b);
+/* The size of the first version. */
+uint64_t draft_base_size(const struct draft_base *b);
+/* draft_beneath.read() */
+int draft_base_read(void *base, uint64_t offset, void *buf, size_t n, struct err *err);
+/* From now on, reads use this object instead of the old one; an image stays. -ENOMEM: they use the
+ * old one. */
+int draft_base_replace(struct draft_base *b, const char *path, const struct store_meta *meta,
+		       struct err *err);
+
+#endif

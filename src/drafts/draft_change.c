@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See draft_change.h. */
+#include "draft_change.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <update/apply.h>
+#include <update/complete.h>
+#include <update/update.h>
+#include <drafts/close_state.h>
+#include <overlay/draft_plan.h>
+#include <schema/schema.h>
+
+#include <bucket/bucket.h>
+#include <names/names.h>
+#include <snapshots/domain_snapshot.h>
+#include <snapshots/snapshots.h>
+#include <storage/garbage.h>
+#include <snapshots/size_cache.h>
+#include <bucket/schemas.h>
+
+/* The sanitizers look for faults of the program, so each commit checks itself. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_CHECKED true
+#else
+#define IS_CHECKED false
+#endif
+
+struct draft_change {
+	struct bucket *bucket;
+	struct snapshot *snapshot;
+	struct image_stream *stream;
+	struct source image;
+	struct update_base *base;
+	atomic_int progress; /* enum draft_progress */
+};
+
+/* ---- the image ---- */
+
+static int read_image(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	const struct draft_change *c = ctx;
+	const uint64_t base = image_base(c->snapshot->image);
+	for (size_t done = 0; done < n;) {
+		const ssize_t got = image_read(c->snapshot->image, c->stream, (uint8_t *)buf + done,
+					       n - done, base + offset + done, NULL, err);
+		if (got <= 0)
+			return got ? (int)got : err_set(err, -EIO, "the image is too short");
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+static uint64_t find_header(void *ctx, uint32_t number)
+{
+	const struct draft_change *c = ctx;
+	return image_header(c->snapshot->image, number);
+}
+
+static bool find_parts(void *ctx, uint64_t addr, struct update_parts *out)
+{
+	const struct draft_change *c = ctx;
+	struct image_parts p;
+	if (!image_parts_at(c->snapshot->image, addr, &p))
+		return false;
+	*out = (struct update_parts){.number = p.number,
+				     .header = p.header,
+				     .dense = p.dense,
+				     .large = p.large,
+				     .items = p.items};
+	return true;
+}
+
+static bool find_items(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *start, uint64_t *end)
+{
+	const struct draft_change *c = ctx;
+	return image_items(c->snapshot->image, dataset, chunk, start, end);
+}
+
+static bool find_slots(void *ctx, uint32_t dataset, struct update_slots *out)
+{
+	const struct draft_change *c = ctx;
+	struct image_layout l;
+	if (!image_dataset_layout(c->snapshot->image, dataset, &l))
+		return false;
+	*out = (struct update_slots){.n = l.slots,
+				     .index = l.index,
+				     .index_end = l.index_end,
+				     .addr = l.addr,
+				     .size = l.size,
+				     .stride = l.stride,
+				     .bytes = l.bytes,
+				     .items = l.heap,
+				     .items_end = l.heap_end};
+	return true;
+}
+
+static uint64_t find_chunk(void *ctx, uint32_t dataset, uint64_t slot)
+{
+	const struct draft_change *c = ctx;
+	return image_slot_chunk(c->snapshot->image, dataset, slot);
+}
+
+static bool find_slot(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *slot)
+{
+	const struct draft_change *c = ctx;
+	return image_chunk_slot(c->snapshot->image, dataset, chunk, slot);
+}
+
+static uint64_t find_item_slot(void *ctx, uint32_t dataset, uint64_t addr)
+{
+	const struct draft_change *c = ctx;
+	return image_item_slot(c->snapshot->image, dataset, addr);
+}
+
+struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s)
+{
+	struct draft_change *c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->bucket = bucket;
+	c->snapshot = s;
+	c->stream = image_stream_new(s->image);
+	c->image = (struct source){.size = image_size(s->image) - image_base(s->image),
+				   .read_at = read_image,
+				   .ctx = c};
+	atomic_init(&c->progress, PROGRESS_UNMARKED);
+	const struct update_image image = {.source = &c->image,
+					   .header = find_header,
+					   .parts = find_parts,
+					   .items = find_items,
+					   .slots = find_slots,
+					   .chunk = find_chunk,
+					   .slot = find_slot,
+					   .item_slot = find_item_slot,
+					   .ctx = c};
+	c->base = update_base_new(s->domain, &image);
+	if (c->base)
+		return c;
+	draft_change_free(c);
+	return NULL;
+}
+
+void draft_change_free(struct draft_change *c)
+{
+	if (!c)
+		return;
+	update_base_free(c->base);
+	if (c->stream)
+		image_stream_free(c->stream);
+	free(c);
+}
+
+/* ---- the mark in the superblock ---- */
+
+enum draft_progress draft_change_progress(const struct draft_change *c)
+{
+	return (enum draft_progress)atomic_load(&c->progress);
+}
+
+bool draft_change_is_of_block(const struct draft_change *c, struct draft_snapshot *s)
+{
+	const struct image *img = c->snapshot->image;
+	const uint64_t base = image_base(img), size = draft_snapshot_source(s)->size;
+	return base > 0 && size == image_size(img) &&
+	       draft_snapshot_next_written(s, base, size) == size;
+}
+
+void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n)
+{
+	bool is_open;
+	if (!close_state_may_mark(offset, n) || !close_state_mark(d, &is_open))
+		return;
+	if (is_open)
+		atomic_store(&c->progress, PROGRESS_OPEN);
+	else if (draft_change_progress(c) == PROGRESS_OPEN)
+		atomic_store(&c->progress, PROGRESS_CLOSED);
+}
+
+/* ---- a commit ---- */
+
+struct work {
+	struct draft_change *c;
+	const struct commit *commit;
+	struct commit_record before;
+};
+
+static bool is_changed(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct work *w = ctx;
+	return draft_snapshot_is_changed(w->commit->snapshot, start, end);
+}
+
+static uint64_t next_changed(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct work *w = ctx;
+	return draft_snapshot_next_changed(w->commit->snapshot, start, end);
+}
+
+static uint64_t next_replaced(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct work *w = ctx;
+	return draft_snapshot_next_written(w->commit->snapshot, start, end);
+}
+
+static bool is_held(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct work *w = ctx;
+	return draft_snapshot_holds(w->commit->snapshot, start, end);
+}
+
+static int begin(void *ctx, struct err *err)
+{
+	const struct work *w = ctx;
+	const struct commit_record m = {
+		.number = w->commit->number, .is_running = true, .is_last = w->commit->is_last};
+	return draft_mark(w->commit->draft, commit_record_encode(&m), err);
+}
+
+/* The commit has succeeded. If the journal cannot note this and the daemon is killed, the next
+ * mount finds a commit without a plan, and leaves the draft. */
+static void end(const struct work *w)
+{
+	const struct commit_record m = {.number = w->commit->number, .is_last = w->commit->is_last};
+	struct err why = ERR_INIT;
+	draft_snapshot_accept(w->commit->snapshot);
+	if (draft_mark(w->commit->draft, commit_record_encode(&m), &why))
+		log_warning(w->c->bucket->log,
+			    "%s: the journal does not know that it is complete: %s",
+			    draft_get_about(w->commit->draft)->name, why.msg);
+}
+
+static int update(struct work *w, struct commit_result *out, bool *refused, struct err *err)
+{
+	struct bucket *bucket = w->c->bucket;
+	const struct draft_about *about = draft_get_about(w->commit->draft);
+	const struct update_options opt = {
+		.env = &bucket->env,
+		.store = bucket->store,
+		.draft = w->commit->draft,
+		.snapshot = w->commit->snapshot,
+		.is_written = is_changed,
+		.next_written = next_changed,
+		.next_replaced = next_replaced,
+		.is_held = is_held,
+		.begin = begin,
+		.ctx = w,
+		.seed = commit_storage(draft_id(w->commit->draft), w->commit->number),
+		.puts = bucket_puts(bucket, 0),
+		.now_ns = env_wall(&bucket->env),
+		.cancelled = w->commit->cancelled,
+		.keeps_plan = w->commit->is_asked,
+		.is_checked = IS_CHECKED,
+	};
+	struct update_result result;
+	domain_change_begin(&bucket->changes);
+	int rc = domain_update(w->c->base, &opt, &result, err);
+	domain_change_end(&bucket->changes);
+	*refused = rc && result.refused;
+	out->objects = result.objects;
+	out->nodes = result.nodes;
+	if (!rc)
+		end(w);
+	if (!rc)
+		garbage_add_objects(bucket->garbage, result.removed);
+	snapshots_outdate(bucket->snapshots, about->path, result.documents);
+	names_forget_size(bucket->names, about->name);
+	size_cache_forget(bucket->size_cache, about->path);
+	if (result.lists_changed)
+		snapshots_forget(bucket->snapshots, about->path);
+	return rc;
+}
+
+bool draft_change_is_pending(const struct draft_change *c)
+{
+	return update_is_pending(c->base);
+}
+
+/* Whether the file may be committed now, as far as its superblock tells. *waits: not now. */
+static int check_signs(const struct commit *commit, char *why, size_t room, bool *waits,
+		       bool *refused, struct err *err)
+{
+	enum close_state state;
+	int rc = close_state_read(draft_snapshot_source(commit->snapshot), &state, why, room, err);
+	*waits = !rc && state == CLOSE_STATE_UNCLOSED && !commit->is_last;
+	if (rc || *waits || state == CLOSE_STATE_CLOSED ||
+	    (state == CLOSE_STATE_UNCLOSED && commit->is_asked))
+		return rc;
+	*refused = true;
+	if (state == CLOSE_STATE_OTHER)
+		return err_set(err, -EIO,
+			       "it is no HDF5 file any more; remove the file first to replace a "
+			       "domain by a plain file");
+	return err_set(err, -EIO, "it is not complete: %s", why);
+}
+
+int draft_change_commit(struct draft_change *c, const struct commit *commit,
+			struct commit_result *out, bool *refused, struct err *err)
+{
+	struct work w = {.c = c, .commit = commit};
+	const struct draft_about *about = draft_get_about(commit->draft);
+	bool waits;
+	*out = (struct commit_result){.kind = COMMIT_WAITS};
+	*refused = false;
+	int rc = check_signs(commit, out->kept, sizeof(out->kept), &waits, refused, err);
+	if (rc || waits)
+		return rc;
+	rc = update(&w, out, refused, err);
+	if (rc)
+		return rc;
+	out->kind = COMMIT_DOMAIN;
+	snprintf(out->version, sizeof(out->version), "%s", about->version);
+	snprintf(out->path, sizeof(out->path), "%s", about->path);
+	return 0;
+}
+
+int draft_change_resume(const struct commit *commit, bool *found, struct err *err)
+{
+	struct plan plan;
+	struct apply_result result;
+	struct gc_objects *removed = NULL;
+	const char *path = draft_get_about(commit->draft)->path;
+	struct err why = ERR_INIT;
+	int rc = draft_get_plan(commit->draft, &plan, &why);
+	*found = rc != -ENOENT;
+	if (rc && *found)
+		err_copy(err, &why);
+	if (rc)
+		return *found ? rc : 0;
+	const struct apply apply = {.env = &commit->bucket->env,
+				    .store = commit->bucket->store,
+				    .draft = commit->draft,
+				    .snapshot = commit->snapshot,
+				    .plan = &plan,
+				    .is_repeated = true,
+				    .puts = bucket_puts(commit->bucket, 0),
+				    .cancelled = commit->cancelled};
+	const struct complete complete = {
+		.apply = &apply, .plan = &plan, .schema = schema_all()[0], .path = path};
+	domain_change_begin(&commit->bucket->changes);
+	rc = complete_run(&complete, &result, err);
+	if (rc == -ESTALE)
+		complete_withdraw(&complete);
+	domain_change_end(&commit->bucket->changes);
+	plan_release(&plan);
+	if (!rc)
+		rc = apply_take_removed(&apply, &removed, err);
+	if (!rc)
+		garbage_add_objects(commit->bucket->garbage, removed);
+	snapshots_forget(commit->bucket->snapshots, path);
+	return rc;
+}

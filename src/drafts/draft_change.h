@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A domain that programs change in place. This part decides when the file is complete, and commits
+ * what has changed with update/update.h.
+ *
+ * libhdf5 1.10 and later set a bit in the superblock when they open a file for writing, and clear
+ * it when they have written everything else. The file is complete only then. It is not enough that
+ * the structures of the file can be read: this is nearly always so after a program was killed. If a
+ * library never sets the bit, the file counts as complete when the last program closes it.
+ */
+#ifndef DRAFTS_DRAFT_CHANGE_H
+#define DRAFTS_DRAFT_CHANGE_H
+
+#include <drafts/draft_commit.h>
+
+#include <snapshots/snapshots.h>
+
+struct draft_change;
+
+/* s: of the domain, borrowed. NULL: out of memory. */
+struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s);
+void draft_change_free(struct draft_change *c); /* NULL is fine */
+
+enum draft_progress {
+	PROGRESS_UNMARKED, /* no library has marked the file */
+	PROGRESS_OPEN,	   /* the file is marked as open for writing */
+	PROGRESS_CLOSED,   /* the file was marked, and is not marked any more */
+};
+enum draft_progress draft_change_progress(const struct draft_change *c);
+/* Whether only the user block was written: the rest of the file is that of the image. */
+bool draft_change_is_of_block(const struct draft_change *c, struct draft_snapshot *s);
+/* After a write to [offset, offset + n) of the draft. Any thread. */
+void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n);
+
+/* Whether a commit has failed that the next one completes, without what was written since. */
+bool draft_change_is_pending(const struct draft_change *c);
+/* Commits what has changed since the last commit. Blocks; one call at a time. version and path of
+ * the result are those of the draft. *refused: the file is the reason of the error, and the same
+ * bytes would fail again. Errors are those of domain_update(); -EIO: the file is not complete, or
+ * is no HDF5 file any more. */
+int draft_change_commit(struct draft_change *c, const struct commit *commit,
+			struct commit_result *out, bool *refused, struct err *err);
+/* Completes the plan that an earlier process has left in the journal. What it removes from the
+ * domain becomes garbage. The plan stays in the journal. *found: there is one. Without one it does
+ * nothing and returns 0. Errors are those of apply_run(). */
+int draft_change_resume(const struct commit *commit, bool *found, struct err *err);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See draft_commit.h: decides what a draft becomes. draft_put.h has the parts of a commit. */
+#include "draft_put.h"
+
+#include <errno.h>
+
+#include <storage/change.h>
+
+#include <drafts/close_state.h>
+#include <bucket/schemas.h>
+
+/* ---- the commit ---- */
+
+/* Whether an unfinished draft may replace what the bucket has: see commit.is_asked. */
+static int check_replaced(const struct draft_put *p, enum close_state state, const char *why,
+			  struct err *err)
+{
+	static const char *const names[] = {
+		[PRESENT_DOMAIN] = "a domain", [PRESENT_OBJECT] = "a plain file"};
+	const enum present_kind there = p->present.kind;
+	if (!p->is_unfinished || there == PRESENT_NOTHING || state == CLOSE_STATE_CLOSED)
+		return 0;
+	if (state == CLOSE_STATE_OTHER)
+		return there == PRESENT_OBJECT ? 0
+					       : err_set(err, -EIO,
+							 "it is no HDF5 file, and would replace a "
+							 "domain");
+	return err_set(err, -EIO, "it is not complete, and would replace %s: %s", names[there],
+		       why);
+}
+
+static int store_domain(struct draft_put *p, struct commit_result *out, struct err *err)
+{
+	const int result = draft_put_domain(p, out, err);
+	const int rc = result == DRAFT_DAMAGED
+			       ? check_replaced(p, CLOSE_STATE_UNCLOSED, out->kept, err)
+			       : 0;
+	return rc ? rc : result;
+}
+
+static int store_bytes(struct draft_put *p, enum close_state state, struct commit_result *out,
+		       struct err *err)
+{
+	int rc = draft_put_find(p, err);
+	if (!rc)
+		rc = check_replaced(p, state, out->kept, err);
+	if (!rc && state == CLOSE_STATE_CLOSED) {
+		const int result = store_domain(p, out, err);
+		if (result <= 0 || (result == DRAFT_DAMAGED && !p->c->is_last))
+			return result < 0 ? result : 0;
+	}
+	return rc ? rc : draft_put_object(p, out, err);
+}
+
+/* Bytes of the draft that lie in an object can be read only as long as the bucket has that object.
+ * If an earlier attempt has replaced it, no more than its last steps may be left. */
+static int finish(struct draft_put *p, bool *done, struct commit_result *out, struct err *err)
+{
+	if (!p->again || p->about->kind != DRAFT_CHANGE)
+		return 0;
+	int rc = draft_put_find(p, err);
+	if (rc || !p->present.differs)
+		return rc;
+	*done = p->present.kind == PRESENT_OBJECT || draft_is_domain(p);
+	switch (p->present.kind) {
+	case PRESENT_OBJECT:
+		return draft_put_object(p, out, err);
+	case PRESENT_DOMAIN:
+		return *done ? draft_put_domain(p, out, err) : 0;
+	case PRESENT_NOTHING:
+		break;
+	}
+	return draft_finish_domain(p, done, out, err);
+}
+
+/* The domain that a killed process has stored may have been renamed since. Then a commit would give
+ * its storage the old name once more. */
+static int find_renamed(struct draft_put *p, bool *done, struct commit_result *out, struct err *err)
+{
+	const struct change change = {.env = &p->bucket->env,
+				      .store = p->bucket->store,
+				      .schema = schema_all()[0],
+				      .cancelled = p->c->cancelled};
+	int rc = 0;
+	if (!p->again || p->c->left)
+		return 0;
+	for (uint32_t i = p->oldest; !rc && i <= p->number; i++)
+		rc = change_find_name(&change, commit_storage(draft_id(p->c->draft), i), out->path,
+				      sizeof(out->path), err);
+	*done = rc > 0;
+	if (*done) {
+		out->kind = COMMIT_DOMAIN;
+		log_info(p->bucket->log, "%s was stored by an earlier mount, and is called /%s now",
+			 p->about->name, out->path);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int commit(struct draft_put *p, struct commit_result *out, struct err *err)
+{
+	enum close_state state;
+	const struct cancelled stop = cancelled_by(p->c->cancelled);
+	bool done = false;
+	int rc = is_cancelled(&stop) ? err_set(err, -ECANCELED, "interrupted") : 0;
+	if (!rc)
+		rc = find_renamed(p, &done, out, err);
+	if (!rc && !done)
+		rc = finish(p, &done, out, err);
+	if (!rc && !done)
+		rc = close_state_read(&p->bytes, &state, out->kept, sizeof(out->kept), err);
+	if (!rc && !done && (state != CLOSE_STATE_UNCLOSED || p->c->is_last))
+		rc = store_bytes(p, state, out, err);
+	draft_put_release(p);
+	if (draft_put_is_refused(p, rc))
+		draft_put_refuse(p);
+	else if (rc && !p->c->is_asked)
+		draft_put_fail(p);
+	if (!rc && out->kind != COMMIT_WAITS)
+		draft_put_end(p, out);
+	return rc;
+}
+
+int draft_commit(const struct commit *c, struct commit_result *out, struct err *err)
+{
+	struct draft_put p;
+	struct err own = ERR_INIT;
+	err = err ? err : &own;
+	*out = (struct commit_result){.kind = COMMIT_WAITS};
+	const int rc = draft_put_init(&p, c, err);
+	return rc ? rc : commit(&p, out, err);
+}

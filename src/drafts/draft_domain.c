@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A draft becomes a domain: see draft_put.h. import/import.h does it, without a record in the
+ * bucket, because the journal has the draft. The names that are cached tell which folders have
+ * documents, and whose domain is replaced, so the bucket is not asked.
+ *
+ *   the bucket has    order                                          condition
+ *   nothing           objects, document                              absent
+ *   a domain          objects, document                              its version
+ *   an object         objects, document, then the object is deleted  absent, then its version
+ *
+ * A directory cannot have the document beside an object of the same name: there the object is
+ * deleted before the document is put.
+ */
+#include "draft_put.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/source_paged.h>
+#include <import/import.h>
+#include <bucket/schemas.h>
+
+enum {
+	PAGES = 32,	       /* of 64 KiB: metadata are read in many small pieces */
+	DIRECT_MIN = 16 << 10, /* longer reads go past the pages */
+};
+
+struct work {
+	struct draft_put *p;
+	const char *path; /* of the domain */
+	struct source_paged *pages;
+	struct source source; /* any thread may read it */
+	bool is_object;	      /* an earlier attempt has put the draft as an object */
+	bool made_way;	      /* the object is deleted */
+	char line[sizeof(((struct commit_result *)NULL)->kept)]; /* first one of the import */
+};
+
+/* ---- the file ---- */
+
+static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	struct work *w = ctx;
+	struct source *from = n < DIRECT_MIN ? source_paged_source(w->pages) : &w->p->bytes;
+	return source_read(from, offset, buf, n, err);
+}
+
+static int open_file(void *ctx, struct source **out, struct err *err)
+{
+	struct work *w = ctx;
+	struct source *bytes = &w->p->bytes;
+	w->pages = source_paged_new(bytes->size, PAGES, source_paged_fetch_source, bytes);
+	if (!w->pages)
+		return err_set(err, -ENOMEM, "out of memory");
+	w->source = (struct source){.size = bytes->size, .read_at = read_at, .ctx = w};
+	*out = &w->source;
+	return 0;
+}
+
+static void keep_line(void *ctx, const char *line)
+{
+	struct work *w = ctx;
+	if (!w->line[0])
+		snprintf(w->line, sizeof(w->line), "%s", line);
+}
+
+/* ---- the bucket ---- */
+
+/* The nearest folder above a path that has a document. A cached name is used even if it is stale.
+ * At worst a document is put that exists, or one is missing, which only listings of the service
+ * need. */
+static int find_folder(struct draft_put *p, const char *path, struct import_commit *c,
+		       struct err *err)
+{
+	auto_free char *dir = strdup(path);
+	if (!dir)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t n; (n = names_parent_len(dir)) > 0;) {
+		struct err why = ERR_INIT;
+		bool is_new;
+		dir[n] = '\0';
+		auto_names_node struct names_node *node = names_recall(p->bucket->names, dir);
+		int rc = node ? 0
+			      : names_resolve_for_open(p->bucket->names, dir, &node, &is_new, &why);
+		if (rc && rc != -ENOENT) {
+			err_copy(err, &why);
+			return rc;
+		}
+		c->has_folder = !rc && node->doc.kind != NAMES_DOC_NONE;
+		c->folder_len = n;
+		if (c->has_folder)
+			return 0;
+	}
+	return 0;
+}
+
+/* The import has checked the file and is about to put the first object. */
+static int begin(void *ctx, struct err *err)
+{
+	struct work *w = ctx;
+	struct draft_put *p = w->p;
+	const struct present *there = &p->present;
+	if (there->differs && there->kind == PRESENT_OBJECT) {
+		const int same = draft_same_object(p, err);
+		w->is_object = same == 1;
+		return same < 0 ? same : draft_put_stale(p, err);
+	}
+	/* An object that was to be replaced is gone, by an earlier attempt. A domain is not: its
+	 * replacement is one step. */
+	if (there->differs && there->kind == PRESENT_NOTHING && p->about->version[0] == 'd')
+		return draft_put_stale(p, err);
+	int rc = there->kind == PRESENT_OBJECT ? draft_check_object(p, err) : 0;
+	p->stored = !rc;
+	if (!rc)
+		rc = draft_put_begin(p, err);
+	if (!rc)
+		draft_put_make_room(p);
+	return rc;
+}
+
+static void publish(void *ctx)
+{
+	const struct work *w = ctx;
+	w->p->may_be_seen = w->p->is_published = true;
+	if (w->p->present.kind == PRESENT_DOMAIN)
+		draft_put_drop(w->p, w->p->present.node);
+}
+
+static int make_way(void *ctx, struct err *err)
+{
+	struct work *w = ctx;
+	const struct present *there = &w->p->present;
+	if (there->kind != PRESENT_OBJECT)
+		return draft_put_stale(w->p, err);
+	const int rc = draft_delete_object(w->p, w->p->about->name, there->etag, err);
+	w->made_way = !rc;
+	return rc;
+}
+
+/* The object that the draft was opened with. The domain hides it by now. */
+static int delete_hidden(const struct draft_put *p, struct err *err)
+{
+	struct err why = ERR_INIT;
+	if (p->about->version[0] != 'o')
+		return 0;
+	const int rc = draft_delete_object(p, p->about->path, p->about->version + 2, &why);
+	if (rc && rc != -ESTALE) {
+		err_copy(err, &why);
+		return rc;
+	}
+	if (rc)
+		log_warning(p->bucket->log,
+			    "%s: another program has changed the plain object of this name, which "
+			    "the domain hides now",
+			    p->about->name);
+	return 0;
+}
+
+/* ---- what a domain cannot be ---- */
+
+/* The text of an error without the name of the file before it. */
+static const char *without_name(const char *text, const char *name)
+{
+	const size_t n = strlen(name);
+	return strncmp(text, name, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
+static int refuse(const struct work *w, const struct import_result *r, int code,
+		  struct commit_result *out, const struct err *err)
+{
+	const bool damaged = code != -EOPNOTSUPP;
+	const char *what = damaged ? "it is damaged" : "a domain cannot hold it";
+	const char *why =
+		r->problems && w->line[0] ? w->line : without_name(err->msg, w->p->about->name);
+	const size_t room = sizeof(out->kept);
+	if (r->problems > 1)
+		snprintf(out->kept, room, "%s: %.400s; and %" PRIu64 " more", what, why,
+			 r->problems - 1);
+	else
+		snprintf(out->kept, room, "%s: %.480s", what, why);
+	return damaged ? DRAFT_DAMAGED : DRAFT_REFUSED;
+}
+
+/* A mount shows the domain `run` as `run.h5`. If that name is taken or too long, a listing would
+ * not show the domain. Returns DRAFT_REFUSED, 0 or a negative errno. */
+static int check_shown(const struct draft_put *p, const char *path, struct commit_result *out,
+		       struct err *err)
+{
+	char shown[STORE_KEY_MAX + 1];
+	auto_names_node struct names_node *n = NULL;
+	struct err why = ERR_INIT;
+	bool is_new;
+	if (p->present.kind == PRESENT_DOMAIN || strlen(path) >= sizeof(shown))
+		return 0;
+	strcpy(shown, path);
+	const bool is_long = names_of_domain(shown, sizeof(shown));
+	const char *slash = strrchr(shown, '/');
+	const char *last = slash ? slash + 1 : shown;
+	if (is_long || !names_ok(last, strlen(last))) {
+		snprintf(out->kept, sizeof(out->kept),
+			 "as a domain it would be listed with .h5, and this name is too long");
+		return DRAFT_REFUSED;
+	}
+	if (strcmp(shown, path) == 0)
+		return 0;
+	const int rc = names_resolve_for_open(p->bucket->names, shown, &n, &is_new, &why);
+	if (rc && rc != -ENOENT) {
+		err_copy(err, &why);
+		return rc;
+	}
+	if (rc || strcmp(n->path, path) == 0)
+		return 0;
+	if (draft_check_document(n, &why)) {
+		err_copy(err, &why);
+		return why.code;
+	}
+	snprintf(out->kept, sizeof(out->kept),
+		 "as a domain it would be listed as %.400s, which exists", shown);
+	return DRAFT_REFUSED;
+}
+
+/* ---- the commit ---- */
+
+static int set_result(struct commit_result *out, const char *path, const char *etag,
+		      struct err *err)
+{
+	out->kind = COMMIT_DOMAIN;
+	const int n = snprintf(out->version, sizeof(out->version), "d:%s", etag);
+	const int k = snprintf(out->path, sizeof(out->path), "%s", path);
+	return (size_t)n < sizeof(out->version) && (size_t)k < sizeof(out->path)
+		       ? 0
+		       : err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
+}
+
+/* c: of the options, which are valid as long as it. */
+static int set_options(struct work *w, struct import_commit *c, struct import_options *opt,
+		       struct err *err)
+{
+	struct draft_put *p = w->p;
+	const bool replaces = p->present.kind == PRESENT_DOMAIN;
+	const int64_t now = env_wall(&p->bucket->env);
+	*c = (struct import_commit){
+		.storage = commit_storage(draft_id(p->c->draft), p->number),
+		.replaced = replaces ? p->present.node->doc.document : NULL,
+		.modified_ns = now,
+		.renames = p->bucket->renames,
+		.in_order = p->about->kind == DRAFT_CHANGE, /* draft_finish_domain() */
+		.begin = begin,
+		.publish = publish,
+		.make_way = make_way,
+		.ctx = w,
+	};
+	*opt = (struct import_options){
+		.env = &p->bucket->env,
+		.store = p->bucket->store,
+		.schema = schema_all()[0],
+		.path = w->path,
+		.service_user = p->bucket->user,
+		.acls = p->c->acls,
+		.puts = bucket_puts(p->bucket, 0),
+		.now_ns = p->about->created_ns > 0 ? p->about->created_ns : now,
+		.cancelled = p->c->cancelled,
+		.file = {.name = p->about->name,
+			 .size = p->bytes.size,
+			 .open = open_file,
+			 .ctx = w},
+		.commit = c,
+		.note = keep_line,
+		.ctx = w,
+	};
+	return find_folder(p, w->path, c, err);
+}
+
+static int import(struct work *w, struct commit_result *out, struct err *err)
+{
+	struct draft_put *p = w->p;
+	struct import_commit c;
+	struct import_options opt;
+	struct import_result r;
+	int rc = set_options(w, &c, &opt, err);
+	if (rc)
+		return rc;
+	rc = domain_import(&opt, &r, err);
+	if (!rc)
+		return set_result(out, w->path, r.etag, err);
+	if (r.unseen)
+		p->may_be_seen = p->is_published = false;
+	if (w->is_object) {
+		snprintf(out->kept, sizeof(out->kept), "it is damaged");
+		return DRAFT_REFUSED;
+	}
+	if (r.refused && !atomic_load(&p->failed))
+		return refuse(w, &r, rc, out, err);
+	return rc == -EEXIST || rc == -ESTALE ? draft_put_stale(p, err) : rc;
+}
+
+bool draft_is_domain(const struct draft_put *p)
+{
+	return p->present.differs && p->present.kind == PRESENT_DOMAIN &&
+	       draft_is_storage(p, p->present.node, p->number);
+}
+
+int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err *err)
+{
+	const bool replaces = p->present.kind == PRESENT_DOMAIN;
+	struct work w = {.p = p, .path = replaces ? p->present.node->path : p->about->path};
+	if (draft_is_domain(p)) {
+		const int rc = delete_hidden(p, err);
+		return rc ? rc : set_result(out, w.path, p->present.etag, err);
+	}
+	int rc = check_shown(p, w.path, out, err);
+	if (!rc)
+		rc = import(&w, out, err);
+	source_paged_free(w.pages);
+	if (rc)
+		return rc;
+	return w.made_way ? 0 : delete_hidden(p, err);
+}
+
+int draft_finish_domain(struct draft_put *p, bool *found, struct commit_result *out,
+			struct err *err)
+{
+	struct work w = {.p = p, .path = p->about->path};
+	struct import_commit c;
+	struct import_options opt;
+	struct import_result r;
+	int rc = set_options(&w, &c, &opt, err);
+	if (!rc)
+		rc = domain_import_finish(&opt, found, &r, err);
+	if (rc == -EEXIST || rc == -ESTALE)
+		return draft_put_stale(p, err);
+	return rc || !*found ? rc : set_result(out, w.path, r.etag, err);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of one commit: see draft_put.h.
+ *
+ * A first attempt sends no request to find out what the bucket has: the conditions of its puts
+ * check that it has what the draft was opened with. An attempt after a failed one looks the name
+ * up, because the failed one may have done more than its answers said:
+ *
+ *   the bucket has                          the attempt
+ *   what the draft was opened with          replaces it
+ *   a domain with the storage of this one   has only to delete what else has the name
+ *   a domain with that of an earlier one    replaces it
+ *   an object with the bytes of the draft   is complete, if the draft becomes an object
+ *   nothing                                 goes on, if a domain replaces an object or the reverse
+ *   something else                          fails with -ESTALE
+ */
+#include "draft_put.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <storage/change.h>
+#include <bucket/schemas.h>
+
+/* ---- the bytes ---- */
+
+/* Errors of the disk that has the draft are not damage of the HDF5 file. */
+static int read_snapshot(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	struct draft_put *p = ctx;
+	const int rc = source_read(draft_snapshot_source(p->c->snapshot), offset, buf, n, err);
+	if (rc)
+		atomic_store(&p->failed, true);
+	return rc;
+}
+
+/* ---- what the bucket has ---- */
+
+int draft_put_stale(const struct draft_put *p, struct err *err)
+{
+	return err_set(err, -ESTALE,
+		       "%s: another program has changed it since it was opened for writing",
+		       p->about->name);
+}
+
+bool draft_shown_name(const char *name, char shown[STORE_KEY_MAX + 1])
+{
+	return (size_t)snprintf(shown, STORE_KEY_MAX + 1, "%s", name) <= STORE_KEY_MAX &&
+	       !names_of_domain(shown, STORE_KEY_MAX + 1) && strcmp(shown, name) != 0;
+}
+
+static void forget_names(struct draft_put *p)
+{
+	const struct draft_about *about = p->about;
+	char shown[STORE_KEY_MAX + 1];
+	names_changed(p->bucket->names, about->name);
+	if (strcmp(about->path, about->name) != 0)
+		names_changed(p->bucket->names, about->path);
+	if (draft_shown_name(about->name, shown))
+		names_changed(p->bucket->names, shown);
+}
+
+/* A domain without extension is found under the name that a mount shows. */
+static int find_shown(struct draft_put *p, struct names_node **out, struct err *err)
+{
+	char shown[STORE_KEY_MAX + 1];
+	const char *name = p->about->name;
+	bool is_new;
+	if (!draft_shown_name(name, shown))
+		return -ENOENT;
+	int rc = names_resolve_for_open(p->bucket->names, shown, out, &is_new, err);
+	if (!rc && strcmp((*out)->path, name) != 0) {
+		names_node_unref(*out);
+		*out = NULL;
+		rc = -ENOENT;
+	}
+	return rc;
+}
+
+/* *out: NULL if nothing has the name. */
+static int look_up(struct draft_put *p, struct names_node **out, struct err *err)
+{
+	struct err why = ERR_INIT;
+	bool is_new;
+	int rc = names_resolve_for_open(p->bucket->names, p->about->name, out, &is_new, &why);
+	if (rc == -ENOENT)
+		rc = find_shown(p, out, &why);
+	if (!rc)
+		return 0;
+	*out = NULL;
+	if (rc == -ENOENT)
+		return 0;
+	err_copy(err, &why);
+	return rc;
+}
+
+static void set_present(struct present *t, struct names_node *n)
+{
+	t->node = n;
+	t->kind = !n ? PRESENT_NOTHING : n->kind == NAMES_DOMAIN ? PRESENT_DOMAIN : PRESENT_OBJECT;
+	t->etag = !n			    ? ""
+		  : n->kind == NAMES_OBJECT ? n->meta.etag
+		  : n->doc.document	    ? n->doc.document->etag
+					    : "";
+}
+
+int draft_check_document(const struct names_node *n, struct err *err)
+{
+	if (n->doc.kind != NAMES_DOC_BROKEN && n->doc.kind != NAMES_DOC_UNLISTABLE)
+		return 0;
+	return err_set(err, n->doc.code ? n->doc.code : -EIO, "domain /%s: %s", n->path,
+		       n->doc.why ? n->doc.why : "it has no document");
+}
+
+static bool has_version(const struct names_node *n, const char *version)
+{
+	char now[COMMIT_VERSION];
+	return commit_version_of(n, now) == 0 && strcmp(now, version) == 0;
+}
+
+bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uint32_t number)
+{
+	uint64_t storage;
+	const struct schema_document *d = n->doc.document;
+	return d && d->info.root &&
+	       !schema_all()[0]->domain_of_root(d->info.root, &storage, NULL) &&
+	       storage == commit_storage(draft_id(p->c->draft), number);
+}
+
+/* Whether a domain has the storage of a commit of this draft. */
+static bool is_ours(const struct draft_put *p, const struct names_node *n)
+{
+	uint32_t i = p->oldest;
+	while (i < p->number && !draft_is_storage(p, n, i))
+		i++;
+	return draft_is_storage(p, n, i);
+}
+
+/* After a failed attempt. Its domain without extension is not found under its own name as long as
+ * an object has it. */
+static int find_again(struct draft_put *p, struct err *err)
+{
+	struct present *t = &p->present;
+	struct names_node *n = NULL;
+	forget_names(p);
+	int rc = find_shown(p, &n, err);
+	if (rc == 0 && !is_ours(p, n)) {
+		names_node_unref(n);
+		n = NULL;
+	}
+	if (rc == -ENOENT || (rc == 0 && !n))
+		rc = look_up(p, &n, err);
+	if (rc)
+		return rc;
+	set_present(t, n);
+	t->differs = !has_version(n, p->about->version);
+	if (!n)
+		return 0;
+	rc = draft_check_document(n, err);
+	if (rc)
+		return rc;
+	if (n->kind == NAMES_DIR || (t->differs && n->kind == NAMES_DOMAIN && !is_ours(p, n)))
+		return draft_put_stale(p, err);
+	return 0;
+}
+
+/* Of a draft that may be old, with which no commit has begun. */
+static int find_now(struct draft_put *p, struct err *err)
+{
+	const int rc = find_again(p, err);
+	return !rc && p->present.differs ? draft_put_stale(p, err) : rc;
+}
+
+/* The document of the domain that the draft was opened with: usually it is cached. */
+static int find_domain(struct draft_put *p, struct err *err)
+{
+	struct names_node *n = names_recall(p->bucket->names, p->about->name);
+	if (n && !has_version(n, p->about->version)) {
+		names_node_unref(n);
+		n = NULL;
+	}
+	int rc = n ? 0 : look_up(p, &n, err);
+	if (rc)
+		return rc;
+	set_present(&p->present, n);
+	rc = n ? draft_check_document(n, err) : 0;
+	if (!rc && (!n || n->kind != NAMES_DOMAIN || !has_version(n, p->about->version)))
+		rc = draft_put_stale(p, err);
+	return rc;
+}
+
+int draft_put_find(struct draft_put *p, struct err *err)
+{
+	const char *version = p->about->version;
+	if (p->found)
+		return 0;
+	p->found = true;
+	if (p->again)
+		return find_again(p, err);
+	if (p->c->is_asked)
+		return find_now(p, err);
+	if (version[0] == 'd')
+		return find_domain(p, err);
+	if (version[0] && strncmp(version, "o:", 2) != 0)
+		return err_set(err, -EINVAL, "%s: version \"%s\" of another program",
+			       p->about->name, version);
+	p->present.kind = version[0] ? PRESENT_OBJECT : PRESENT_NOTHING;
+	p->present.etag = version[0] ? version + 2 : "";
+	return 0;
+}
+
+/* ---- begin and end ---- */
+
+static uint32_t oldest_of(const struct commit_record *m)
+{
+	return m->number - (uint32_t)min_u64(m->failed, m->number);
+}
+
+/* A draft of an earlier process is read-only, and so is its mark. */
+static int set_mark(struct draft_put *p, const struct commit_record *m, struct err *err)
+{
+	const int rc = draft_mark(p->c->draft, commit_record_encode(m), err);
+	return rc == -EROFS ? 0 : rc;
+}
+
+int draft_put_begin(struct draft_put *p, struct err *err)
+{
+	const struct commit_record m = {
+		.number = p->number,
+		.failed = p->number - p->oldest,
+		.is_running = true,
+		.is_last = p->c->is_last,
+	};
+	if (p->began)
+		return 0;
+	p->began = true;
+	return set_mark(p, &m, err);
+}
+
+int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
+{
+	struct draft_stat stat;
+	draft_get_stat(c->draft, &stat);
+	const struct commit_record before = commit_record_decode(stat.mark);
+	*p = (struct draft_put){
+		.c = c,
+		.bucket = c->bucket,
+		.about = draft_get_about(c->draft),
+		.mark = stat.mark,
+		.number = c->number,
+		.oldest = c->number,
+		.again = before.is_running,
+		.is_first = before.number < c->number,
+		.is_unfinished = c->is_asked && !(before.is_running && stat.is_marked),
+	};
+	p->bytes = (struct source){.size = draft_snapshot_source(c->snapshot)->size,
+				   .read_at = read_snapshot,
+				   .ctx = p};
+	if (before.is_running)
+		p->oldest = oldest_of(&before);
+	if (c->left && before.is_running)
+		p->oldest = (uint32_t)min_u64(max_u64(p->oldest, c->left->dropped), c->number);
+	if (p->is_first)
+		return 0;
+	/* Noting the same once more changes nothing, but fails if the draft was recovered. */
+	const int rc = draft_mark(c->draft, stat.mark, err);
+	if (rc == -EROFS)
+		p->number = before.number + (stat.is_marked && !before.is_refused ? 0 : 1);
+	else if (!rc && (!before.is_running || before.is_refused || before.number > c->number))
+		return err_set(err, -EINVAL, "%s: commit %u was made before", p->about->name,
+			       c->number);
+	return rc == -EROFS ? 0 : rc;
+}
+
+/* A domain of this draft under the name shows that an answer was lost. What lies beneath a changed
+ * object may be gone from the bucket, and the storage may be the last place that has its bytes. */
+static bool is_unseen(const struct draft_put *p)
+{
+	return p->c->left && !p->c->left->may_be_seen && p->about->kind != DRAFT_CHANGE &&
+	       !(p->present.differs && p->present.kind == PRESENT_DOMAIN);
+}
+
+void draft_put_make_room(struct draft_put *p)
+{
+	const struct change change = {.env = &p->bucket->env,
+				      .store = p->bucket->store,
+				      .schema = schema_all()[0],
+				      .now_ns = env_wall(&p->bucket->env),
+				      .cancelled = p->c->cancelled,
+				      .renames = p->bucket->renames};
+	struct err why = ERR_INIT;
+	int rc = 0;
+	while (is_unseen(p) && p->oldest < p->number && !rc) {
+		const struct change_garbage left = {
+			.any = true, .storage = commit_storage(draft_id(p->c->draft), p->oldest)};
+		uint64_t deleted;
+		rc = change_collect(&change, p->about->path, &left, &deleted, &why);
+		p->oldest += !rc;
+		p->c->left->dropped = p->oldest;
+	}
+	if (rc)
+		log_info(p->bucket->log,
+			 "%s: cannot delete what commits that have failed have stored: %s",
+			 p->about->name, why.msg);
+}
+
+void draft_put_drop(struct draft_put *p, const struct names_node *n)
+{
+	struct change_garbage old = {0};
+	const char *root = n->doc.document->info.root;
+	p->is_published = true;
+	old.any = schema_all()[0]->domain_of_root(root, &old.storage, NULL) == 0;
+	garbage_add_early(p->bucket->garbage, n->path, &old,
+			  commit_storage(draft_id(p->c->draft), p->number));
+}
+
+/* What this attempt, or an earlier one, has replaced. */
+static void confirm_dropped(const struct draft_put *p)
+{
+	for (uint32_t i = p->oldest; i <= p->number; i++)
+		garbage_confirm(p->bucket->garbage, commit_storage(draft_id(p->c->draft), i));
+}
+
+/* Storage of the commits [first, end), which are not the domain. */
+static void drop_left(struct bucket *bucket, const struct draft *d, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end; i++) {
+		const struct change_garbage left = {.any = true,
+						    .storage = commit_storage(draft_id(d), i)};
+		garbage_add(bucket->garbage, draft_get_about(d)->path, &left);
+	}
+}
+
+/* Earlier processes may have repeated the commit of a draft of theirs with the next number. */
+bool draft_put_is_refused(const struct draft_put *p, int rc)
+{
+	const bool is_first = p->is_first && !(p->c->is_asked && (p->again || !p->began));
+	return rc == -ESTALE && is_first && !p->may_be_seen;
+}
+
+/* The note is durable before the storage is deleted: otherwise a later mount could make the commit
+ * again, with the same storage. Without it, all stays as after a failure. */
+void draft_put_refuse(struct draft_put *p)
+{
+	const struct commit_record m = {
+		.number = p->number,
+		.failed = p->number - p->oldest,
+		.is_running = true,
+		.is_refused = true,
+		.is_last = p->c->is_last,
+	};
+	struct err why = ERR_INIT;
+	int rc = draft_mark(p->c->draft, commit_record_encode(&m), &why);
+	if (!rc)
+		rc = draft_sync(p->c->draft, &why);
+	if (rc)
+		log_warning(p->bucket->log,
+			    "%s: the journal does not know that the bucket has refused it: %s",
+			    p->about->name, why.msg);
+	else if (p->stored)
+		drop_left(p->bucket, p->c->draft, p->number, p->number + 1);
+}
+
+void draft_commit_forget(struct bucket *bucket, struct draft *d)
+{
+	struct draft_stat stat;
+	draft_get_stat(d, &stat);
+	const struct commit_record m = commit_record_decode(stat.mark);
+	if (m.is_running)
+		drop_left(bucket, d, oldest_of(&m), m.number + 1);
+}
+
+void draft_put_fail(struct draft_put *p)
+{
+	if (p->c->left)
+		p->c->left->may_be_seen |= p->is_published;
+	draft_put_begin(p, NULL);
+}
+
+/* The commit has succeeded, so an error of the journal is not one of the commit: the next mount
+ * would make the same commit once more. */
+void draft_put_end(struct draft_put *p, const struct commit_result *out)
+{
+	const struct commit_record m = {.number = p->number, .is_last = p->c->is_last};
+	struct err why = ERR_INIT;
+	if (p->c->left)
+		p->c->left->may_be_seen = false;
+	confirm_dropped(p);
+	drop_left(p->bucket, p->c->draft, p->oldest,
+		  out->kind == COMMIT_OBJECT && p->stored ? p->number + 1 : p->number);
+	if (set_mark(p, &m, &why))
+		log_warning(p->bucket->log, "%s: the journal does not know that it is complete: %s",
+			    p->about->name, why.msg);
+}
+
+void draft_put_release(struct draft_put *p)
+{
+	if (p->began || p->again) {
+		forget_names(p);
+		snapshots_forget(p->bucket->snapshots, p->about->path);
+	}
+	names_node_unref(p->present.node);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of a commit: what the bucket has under the name, and the two ways in which the bytes of
+ * a draft become what it has. See draft_commit.h.
+ */
+#ifndef DRAFTS_DRAFT_PUT_H
+#define DRAFTS_DRAFT_PUT_H
+
+#include <bucket/bucket.h>
+#include <names/names.h>
+#include <snapshots/domain_snapshot.h>
+#include <snapshots/snapshots.h>
+#include <storage/garbage.h>
+
+#include <base/source.h>
+#include <drafts/draft_commit.h>
+
+enum present_kind { PRESENT_NOTHING, PRESENT_DOMAIN, PRESENT_OBJECT };
+
+/* What the bucket has under the name of the draft. */
+struct present {
+	enum present_kind kind;
+	const char *etag;	 /* of the document or of the object; "": unknown */
+	struct names_node *node; /* PRESENT_DOMAIN: with its document. A reference */
+	/* Something else than when the draft was opened; but an earlier attempt of this commit may
+	 * have done that. */
+	bool differs;
+};
+
+/* One call of draft_commit(). */
+struct draft_put {
+	const struct commit *c;
+	struct bucket *bucket;
+	const struct draft_about *about;
+	uint64_t mark;	 /* of the draft, before this commit */
+	uint32_t number; /* of the storage */
+	uint32_t oldest; /* the first commit whose storage may be left over */
+	bool again;	 /* an earlier commit of the draft has begun and not succeeded */
+	bool began;	 /* this one is noted in the journal */
+	bool stored;	 /* the storage may have objects */
+	bool is_first;	 /* no commit with this number has begun before */
+	/* A person asks for it, and nobody knows whether the program had finished. */
+	bool is_unfinished;
+	/* Others may have seen what this commit puts: a request that shows it was sent, and no
+	 * answer excludes that it has succeeded. */
+	bool may_be_seen;
+	/* A request that shows the storage, or removes the domain that had the name, was sent, and
+	 * no answer excludes that it has succeeded. */
+	bool is_published;
+	struct present present;
+	bool found;		       /* present is set */
+	char note[STORE_NOTE_MAX + 1]; /* draft_object.c: of the object; "": none */
+	/* The bytes of the snapshot, and whether the disk has failed to read them. */
+	struct source bytes;
+	atomic_bool failed;
+};
+
+/* ---- draft_put.c: the state of a commit ---- */
+
+int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err);
+/* Finds p->present. -ESTALE: something that is no attempt of this draft. */
+int draft_put_find(struct draft_put *p, struct err *err);
+/* Notes in the journal that the commit begins. Call it before the first request that changes the
+ * bucket. */
+int draft_put_begin(struct draft_put *p, struct err *err);
+/* Deletes the storage of earlier commits that have failed, if nobody can have seen it. Call it
+ * after draft_put_begin(), which has noted the number of this commit: so no later process makes
+ * them again. What cannot be deleted is deleted after a success. */
+void draft_put_make_room(struct draft_put *p);
+/* The commit has failed: the next mount tries it again, too. */
+void draft_put_fail(struct draft_put *p);
+/* The commit has succeeded: notes it, and drops the storage of earlier attempts. */
+void draft_put_end(struct draft_put *p, const struct commit_result *out);
+/* Whether the bucket has something else for good, and nobody can have seen anything of this commit.
+ * rc: its result. */
+bool draft_put_is_refused(const struct draft_put *p, int rc);
+/* Notes in the journal that the commit is refused, and makes its storage garbage. */
+void draft_put_refuse(struct draft_put *p);
+/* The storage of a domain becomes garbage. Call it before the request that replaces or removes the
+ * domain, because its answer may be lost; as long as the domain has the storage, it is not deleted.
+ */
+void draft_put_drop(struct draft_put *p, const struct names_node *n);
+/* Drops what is cached about the name if the bucket may have changed, and p->present. */
+void draft_put_release(struct draft_put *p);
+/* Fails with -ESTALE: another program has changed the name. */
+int draft_put_stale(const struct draft_put *p, struct err *err);
+/* The error of a document that cannot be read: it is neither another version nor absent. */
+int draft_check_document(const struct names_node *n, struct err *err);
+/* Whether a domain has the storage of this commit of the draft. */
+bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uint32_t number);
+
+/* ---- draft_object.c ---- */
+
+/* Puts the bytes as a plain object, and removes a domain that has the name. */
+int draft_put_object(struct draft_put *p, struct commit_result *out, struct err *err);
+/* -ESTALE: the bucket does not have the object any more that p->present describes. */
+int draft_check_object(const struct draft_put *p, struct err *err);
+/* Whether it has the bytes of the draft: 1, 0 or a negative errno. Bytes that were not written are
+ * not compared if they lie in an older version of the object, which cannot be read any more. */
+int draft_same_object(struct draft_put *p, struct err *err);
+/* Deletes a plain object if it still has this version. Its absence is no error. -ESTALE. */
+int draft_delete_object(const struct draft_put *p, const char *key, const char *etag,
+			struct err *err);
+
+/* ---- draft_domain.c ---- */
+
+enum {
+	DRAFT_DAMAGED = 1, /* the file, so that it cannot become a domain: out->kept */
+	DRAFT_REFUSED,	   /* a domain cannot hold it: out->kept */
+};
+/* Imports the bytes, and removes a plain object that has the name. Returns 0, a negative errno, or
+ * one of the above; then nothing of it can be seen. */
+int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err *err);
+/* The bucket has the domain that this commit puts. */
+bool draft_is_domain(const struct draft_put *p);
+/* The bucket has nothing: puts the document if an earlier attempt has put all objects, and has then
+ * deleted the object that lies beneath the draft. *found: it has. The bytes are not read. */
+int draft_finish_domain(struct draft_put *p, bool *found, struct commit_result *out,
+			struct err *err);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finishes what earlier processes have begun: see draft_commit.h.
+ *
+ *   in the journal                 what happens
+ *   a commit has begun             it is made again; then the draft is dropped
+ *   … of a changed domain          its plan is completed, then the draft is dropped; without a
+ *                                  plan it is left
+ *   … and the bucket refused it    left: something else has the name for good
+ *   a commit has ended             the draft is dropped if nothing was written later
+ *   no commit has begun            left: nobody knows whether the program had finished
+ *   in use, or it cannot be read   left
+ *
+ * Nothing of a draft that is left is deleted, and `hsimage recover` shows it. The storage that the
+ * commit of a damaged draft may have put is garbage of the bucket until that draft is dropped.
+ *
+ * A commit that had begun while a program had the file open is made only if the file is complete
+ * now: the program may have gone on writing.
+ */
+#include <bucket/bucket.h>
+#include <names/names.h>
+#include <snapshots/domain_snapshot.h>
+#include <snapshots/snapshots.h>
+#include <storage/garbage.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <drafts/base_reader.h>
+#include <drafts/draft_commit.h>
+#include <overlay/draft_plan.h>
+
+#include "draft_table.h"
+
+struct recovery {
+	struct drafts *drafts;
+	struct bucket *bucket;
+	struct journal *j;
+	const atomic_bool *cancelled;
+	struct bytes items; /* of struct item: the drafts that no process has open */
+	uint64_t left,
+		refused; /* refused: of those that are left, and that no line of the log names */
+};
+
+struct item {
+	char id[JOURNAL_ID];
+	bool has_reason; /* that it is left, and why, was logged before */
+};
+
+static bool was_cancelled(const struct recovery *r)
+{
+	return r->cancelled && atomic_load(r->cancelled);
+}
+
+static void leave(struct recovery *r, const char *id, const char *name, const char *why)
+{
+	r->left++;
+	log_warning(r->bucket->log,
+		    "draft %s%s%s is left in the journal: %s; see `hsimage recover list`", id,
+		    name[0] ? " of " : "", name, why);
+}
+
+static int note_item(void *ctx, const struct journal_item *item)
+{
+	struct recovery *r = ctx;
+	struct item found = {.has_reason = item->why[0]};
+	switch (item->state) {
+	case JOURNAL_LEFT:
+		memcpy(found.id, item->id, JOURNAL_ID);
+		return bytes_append(&r->items, &found, sizeof(found));
+	case JOURNAL_IN_USE:
+		break; /* by another mount, which will commit it */
+	case JOURNAL_LATER:
+	case JOURNAL_UNREADABLE:
+		leave(r, item->id, item->about ? item->about->name : "", item->why);
+	}
+	return 0;
+}
+
+/* What has changed in a domain is known from the plan of its commit, and only from that. What a
+ * program has written after the commit had begun stays in the draft, which has no plan then. */
+static int resume(const struct commit *c, struct commit_result *out, struct err *err)
+{
+	struct draft_stat stat;
+	bool found;
+	draft_get_stat(c->draft, &stat);
+	int rc = draft_change_resume(c, &found, err);
+	if (!rc && found && !stat.is_marked)
+		rc = draft_remove_plan(c->draft, err);
+	if (!rc && !stat.is_marked)
+		return err_set(err, -EBUSY, "it was written to after its last commit had begun");
+	if (!rc && !found)
+		return err_set(err, -EBUSY,
+			       "its commit was interrupted when it had changed nothing or "
+			       "everything");
+	out->kind = COMMIT_DOMAIN;
+	return rc;
+}
+
+/* Commits the draft as it is in the journal. */
+static int commit(struct recovery *r, struct draft *d, const struct commit_record *m,
+		  struct commit_result *out, struct err *err)
+{
+	struct commit c = {.bucket = r->bucket,
+			   .draft = d,
+			   .number = m->number,
+			   .is_last = m->is_last,
+			   .cancelled = r->cancelled};
+	int rc = draft_seal(d, &c.snapshot, err);
+	if (rc)
+		return rc;
+	rc = base_reader_is_domain(draft_get_about(d)) ? resume(&c, out, err)
+						       : draft_commit(&c, out, err);
+	draft_snapshot_close(c.snapshot);
+	return rc;
+}
+
+/* Whether the bucket has what the draft says; otherwise *err has the reason. */
+static bool finish(struct recovery *r, struct draft *d, struct base_reader *beneath,
+		   struct err *err)
+{
+	const struct draft_about *about = draft_get_about(d);
+	struct commit_result result = {.kind = COMMIT_WAITS};
+	struct draft_stat stat;
+	draft_get_stat(d, &stat);
+	const struct commit_record m = commit_record_decode(stat.mark);
+	if (!m.is_running && m.number && stat.is_marked)
+		return true;
+	if (!m.is_running) {
+		err_set(err, -EBUSY, "%s",
+			m.number ? "it was committed, but not what was written to it later"
+				 : "the program that wrote it had not closed it");
+		return false;
+	}
+	int rc = 0;
+	if (!store_key_ok(about->path) || !store_key_ok(about->name))
+		rc = err_set(err, -EINVAL, "\"%s\": no object can have this path", about->path);
+	else if (about->kind == DRAFT_CHANGE && !base_reader_is_domain(about))
+		rc = base_reader_open(beneath, r->bucket, about, err);
+	if (!rc)
+		rc = commit(r, d, &m, &result, err);
+	if (!rc && result.kind == COMMIT_WAITS)
+		rc = err_set(err, -EBUSY, "it is not complete: %s", result.kept);
+	/* The next mount tries again, whatever the reason was. */
+	if (rc && rc != -ECANCELED)
+		draft_note_why(d, err->msg);
+	return rc == 0;
+}
+
+/* A program has the file open for writing, or could not commit it in this mount. */
+static bool is_written(struct drafts *t, const char *name)
+{
+	if (!t)
+		return false;
+	pthread_mutex_lock(&t->lock);
+	const bool found = draft_table_find_locked(t, name);
+	pthread_mutex_unlock(&t->lock);
+	return found;
+}
+
+/* Nobody else changes what the name means meanwhile. */
+static bool finish_alone(struct recovery *r, struct draft *d, const char *name,
+			 struct base_reader *beneath, struct err *err)
+{
+	struct draft_hold hold;
+	draft_table_hold(r->drafts, &hold, name, NULL);
+	const bool busy = is_written(r->drafts, name);
+	if (busy)
+		err_set(err, -EBUSY, "a program has written a file of this name since");
+	const bool done = !busy && finish(r, d, beneath, err);
+	draft_table_release(r->drafts, &hold);
+	return done;
+}
+
+static bool is_refused(struct draft *d)
+{
+	struct draft_stat stat;
+	draft_get_stat(d, &stat);
+	return commit_record_decode(stat.mark).is_refused;
+}
+
+/* The process that got the refusal has logged and noted why, unless it was killed before. */
+static void leave_refused(struct recovery *r, struct draft *d, const struct item *item)
+{
+	static const char why[] = "another program has changed the file since it was opened for "
+				  "writing";
+	if (item->has_reason) {
+		r->left++;
+		r->refused++;
+		return;
+	}
+	draft_note_why(d, why);
+	leave(r, item->id, draft_get_about(d)->name, why);
+}
+
+static void recover_draft(struct recovery *r, const struct item *item)
+{
+	const char *id = item->id;
+	struct base_reader beneath = {.base = NULL};
+	const struct draft_beneath reader = base_reader_beneath(&beneath);
+	struct draft *d;
+	struct err err = ERR_INIT;
+	char name[STORE_KEY_MAX + 1];
+	const int rc = draft_open(r->j, id, &reader, &d, &err);
+	if (rc == -ENOENT || rc == -EBUSY)
+		return; /* another process has been faster */
+	if (rc) {
+		leave(r, id, "", err.msg);
+		return;
+	}
+	if (is_refused(d)) {
+		leave_refused(r, d, item);
+		draft_close(d);
+		return;
+	}
+	snprintf(name, sizeof(name), "%s", draft_get_about(d)->name);
+	if (!finish_alone(r, d, name, &beneath, &err)) {
+		draft_close(d);
+		if (!was_cancelled(r))
+			leave(r, id, name, err.msg);
+	} else if (draft_drop(d, &err)) {
+		leave(r, id, name, err.msg);
+	} else {
+		log_info(r->bucket->log, "committed what an earlier mount had begun: %s", name);
+	}
+	base_reader_close(&beneath);
+}
+
+void drafts_recover(struct bucket *bucket, struct drafts *t, struct journal *j,
+		    const atomic_bool *cancelled, atomic_uint_fast64_t *left)
+{
+	struct recovery r = {.drafts = t, .bucket = bucket, .j = j, .cancelled = cancelled};
+	struct err err = ERR_INIT;
+	struct item item;
+	if (journal_list(j, note_item, &r, &err))
+		log_warning(bucket->log, "cannot look for drafts of earlier mounts: %s", err.msg);
+	for (size_t at = 0; at < r.items.len && !was_cancelled(&r); at += sizeof(item)) {
+		memcpy(&item, r.items.data + at, sizeof(item));
+		recover_draft(&r, &item);
+	}
+	if (r.refused)
+		log_info(
+			bucket->log,
+			"files that another program has changed, and that are left in the journal: "
+			"%" PRIu64 "; see `hsimage recover list`",
+			r.refused);
+	atomic_fetch_add(left, r.left);
+	bytes_release(&r.items);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of drafts, for drafts.c (opening and names), draft_file.c (bytes) and draft_save.c
+ * (commits).
+ *
+ *   state      name  writers  what happens
+ *   open       yes   some     a flush commits it
+ *   closing    yes   0        its last writer commits it; an open for writing makes it open again
+ *   failed     yes   0        it could not be committed; an open for writing makes it open again
+ *   set aside  no    any      the bucket has got something else under its name; kept for recovery
+ *   left       no    0        the change of a domain cannot be committed; kept for recovery
+ *   detached   no    any      its name was removed, replaced, or committed; goes with the last file
+ *
+ * A function that changes what a name means holds the name meanwhile: one that makes a new draft,
+ * commits, removes or renames. It does not hold a lock, because all of these send requests. A draft
+ * that exists is opened and closed without holding its name.
+ *
+ * Locks, in the order in which they are taken: file_draft.making, drafts.lock. The second one is
+ * never held during I/O.
+ */
+#ifndef DRAFTS_DRAFT_TABLE_H
+#define DRAFTS_DRAFT_TABLE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <overlay/draft.h>
+#include <uthash.h>
+
+#include "draft_base.h"
+#include "draft_change.h"
+#include <drafts/drafts.h>
+
+struct bucket;
+
+#define NOTHING_LOST UINT64_MAX
+
+struct file_draft {
+	struct drafts *t;
+	uint64_t version;
+	enum draft_kind kind;
+	int64_t created_ns;
+	struct draft_base *base;     /* of DRAFT_CHANGE; else NULL */
+	struct draft_change *change; /* of a domain that is changed in place; else NULL */
+	atomic_int_fast64_t mtime_ns;
+	/* Where a write has failed whose bytes nobody has written since; NOTHING_LOST: nowhere. And
+	 * the error code of that write. */
+	atomic_uint_fast64_t lost_at;
+	atomic_int lost_code;
+
+	pthread_mutex_t making;	       /* held while `bytes` is made, and while it is described */
+	_Atomic(struct draft *) bytes; /* NULL: nothing was changed yet. Set once */
+
+	/* Used by the function that holds the name, and by the one that frees the draft. The values
+	 * of draft_stat.changes that belong to what the bucket has, to the last commit that failed,
+	 * and to the last one that found the draft incomplete; UINT64_MAX: there is none. */
+	uint64_t saved, tried, waited;
+	uint32_t number;   /* of the last commit */
+	uint64_t numbered; /* draft_stat.changes of what it has committed */
+	struct failed_commits left;
+
+	/* Guarded by the table's lock. The texts change only while the name is held, too. */
+	char *name; /* in the mount */
+	char *path; /* in the bucket */
+	char *seen; /* what the bucket has: draft_about.version */
+	/* The access control list that the next commit gives to the domain. NULL: none was set.
+	 * Changes only while the name is held, too. */
+	struct schema_document *acls;
+	unsigned int refs, writers;
+	unsigned int closing; /* threads that have closed the last file that writes, and commit */
+	bool named;	      /* it is in by_name, which counts as a reference */
+	bool is_aside;	      /* it is in the list `aside`, which counts as a reference */
+	bool alone;	      /* nothing else has the name */
+	bool conflict;	      /* the bucket has got something else under the name */
+	bool is_left;	      /* the journal keeps it for `hsimage recover` */
+	/* A program has truncated the file of a domain to 0 bytes. What programs write after that
+	 * replaces the domain. */
+	atomic_bool is_emptied;
+	bool is_refused; /* the last commit failed because of the file: the same bytes fail again */
+	bool is_ending;	 /* opening it waits for the end of its commit */
+	int failure;	 /* of the last commit; 0: it has not failed */
+	char *why;
+	struct file_draft *next; /* in `aside` */
+	UT_hash_handle by_name, by_version;
+};
+
+struct drafts {
+	struct bucket *bucket;
+	struct journal *journal;
+	atomic_uint_fast64_t commits, commit_failures, scanned_objects, scanned_nodes;
+	atomic_uint_fast64_t bytes_written, left;
+	atomic_bool cancelled; /* commits stop */
+	pthread_t recovery;    /* finishes the commits of earlier processes */
+	bool is_recovering;    /* the thread exists; of the owner */
+	atomic_bool recovery_stops;
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* a name is not held any more; the end of drafts_free() */
+	/* Guarded by lock: */
+	struct file_draft *by_name, *by_version, *aside;
+	struct draft_hold *holds;
+};
+
+/* Holds the name of a draft. False: it has none. */
+bool draft_table_hold_draft(struct file_draft *d, struct draft_hold *h);
+
+/* A draft with one reference and no texts. NULL: out of memory. */
+struct file_draft *file_draft_new(struct drafts *t, enum draft_kind kind);
+/* Ends a reference. The last one drops the draft from the journal, unless it is left there. */
+void file_draft_unref(struct file_draft *d);
+
+struct file_draft *draft_table_find_locked(struct drafts *t, const char *name);
+struct file_draft *draft_table_find_version_locked(struct drafts *t, uint64_t version);
+/* Enters a draft with its name and version. The table gets a reference. -ENOMEM. */
+int draft_table_add_locked(struct file_draft *d);
+/* The draft loses its name. The caller ends the reference of the table. */
+void draft_table_unname_locked(struct file_draft *d);
+/* The same, but the table keeps the draft until the end. */
+void draft_table_set_aside_locked(struct file_draft *d);
+/* Changes the name; takes it over. False: there was no memory, and the draft has no name now. */
+bool draft_table_rename_locked(struct file_draft *d, char *name);
+/* Drops the drafts that were set aside under this name. */
+void draft_table_drop_aside(struct drafts *t, const char *name);
+
+void file_draft_stat(struct file_draft *d, struct engine_stat *st);
+/* draft_stat.changes; 0 without bytes. */
+uint64_t file_draft_changes(const struct file_draft *d);
+
+#endif

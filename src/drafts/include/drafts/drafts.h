@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The drafts of a mount, by name: files that programs write (see hsmount/engine.h). This table
+ * knows names, open files and the life of a draft; overlay/draft.h keeps the bytes, and
+ * draft_commit.h brings them into the bucket.
+ *
+ *   path ---> struct file_draft <--- struct draft_file (one for each open file)
+ *                    |
+ *                    +---> struct draft (overlay)
+ *
+ * A draft loses its name when the name is removed, or given to another file. Then it is not
+ * committed any more, and vanishes with its last open file.
+ *
+ * Locks: the lock of the table guards names, counts and states, and is never held during I/O. One
+ * commit at a time for each draft. Any thread.
+ */
+#ifndef DRAFTS_DRAFTS_H
+#define DRAFTS_DRAFTS_H
+
+#include <hsmount/engine.h>
+#include <journal/journal.h>
+
+struct bucket;
+struct drafts;
+struct draft_file;
+
+/* Opens the journal. */
+int drafts_new(struct bucket *bucket, const struct engine_options *opt, struct drafts **out,
+	       struct err *err);
+/* All files must be closed. Tries failed commits once more, for at most 15 seconds. NULL is fine.
+ */
+void drafts_free(struct drafts *t);
+struct journal *drafts_journal(struct drafts *t);
+/* Finishes the commits of earlier processes, in a thread. At most once. */
+void drafts_start(struct drafts *t);
+
+/* See engine_open_write() and engine_open_draft(). */
+int drafts_open_write(struct drafts *t, const char *path, unsigned int flags,
+		      struct draft_file **out, struct err *err);
+int drafts_open_read(struct drafts *t, uint64_t version, struct draft_file **out, struct err *err);
+/* Of a draft that is alone under its name; -ENOENT: there is none. */
+int drafts_open_alone(struct drafts *t, const char *path, struct draft_file **out, struct err *err);
+/* Commits what is left if it is the last one that writes. */
+void draft_file_close(struct draft_file *f);
+
+bool drafts_stat(struct drafts *t, const char *path, struct engine_stat *st, bool *alone);
+bool drafts_stat_version(struct drafts *t, uint64_t version, struct engine_stat *st);
+void draft_file_stat(struct draft_file *f, struct engine_stat *st);
+
+ssize_t draft_file_read(struct draft_file *f, void *buf, size_t n, uint64_t offset,
+			struct err *err);
+ssize_t draft_file_write(struct draft_file *f, const void *buf, size_t n, uint64_t offset,
+			 struct err *err);
+int draft_file_resize(struct draft_file *f, uint64_t size, struct err *err);
+int draft_file_allocate(struct draft_file *f, int mode, uint64_t offset, uint64_t n,
+			struct err *err);
+int64_t draft_file_seek(struct draft_file *f, uint64_t offset, int whence);
+/* See engine_flush() and engine_sync(). */
+int draft_file_flush(struct draft_file *f, struct err *err);
+int draft_file_sync(struct draft_file *f, struct err *err);
+
+/* ---- names; for change.c and stat.c. Without a table (NULL) there are no drafts. ---- */
+
+/* The names in a directory that only drafts have, in byte order: calls fn without a lock. -ENOMEM,
+ * or what fn returns. */
+int drafts_list(struct drafts *t, const char *dir, engine_list_fn fn, void *arg);
+bool drafts_has_entries(struct drafts *t, const char *dir);
+/* Whether a draft has this name and nothing else has it. */
+bool drafts_is_alone(struct drafts *t, const char *path);
+/* The access control list that was set for a draft that is alone: a reference, or NULL. */
+struct schema_document;
+struct schema_document *drafts_acls(struct drafts *t, const char *path);
+/* Checks that the bucket can have a new file of this name: -ENAMETOOLONG, -EINVAL, -ENOTDIR,
+ * -ENOENT: there is no such directory. */
+int drafts_check_new(struct drafts *t, const char *path, struct err *err);
+
+/* A function that changes what a name means holds the name. As long as it does, no new draft of the
+ * name is made, and no commit of the name runs. */
+struct draft_hold {
+	const char *names[2]; /* borrowed; the second one may be NULL */
+	struct draft_hold *next;
+};
+/* Waits until nobody holds the names, and holds them. */
+void draft_table_hold(struct drafts *t, struct draft_hold *h, const char *a, const char *b);
+void draft_table_release(struct drafts *t, struct draft_hold *h);
+
+/* The caller holds the names. */
+/* Whether a draft that is alone has failed. Then the bucket may have the file all the same: an
+ * answer of it may have been lost. drafts_is_found(): it has. */
+bool drafts_is_doubtful(struct drafts *t, const char *path);
+void drafts_is_found(struct drafts *t, const char *path);
+/* The path has been removed: the draft loses its name. Returns whether there was one. */
+bool drafts_detach(struct drafts *t, const char *path);
+/* The file has another path: its draft follows. A draft that has the new path loses it. n: NULL, or
+ * what the bucket has at the new path now: for a draft that is alone, what it replaces; otherwise
+ * the file itself. -ENOENT: there is no draft; errors of the journal: nothing has changed. */
+struct names_node;
+int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *n,
+		  struct err *err);
+/* Sets the access control list of the domain that a draft will be, instead of an earlier one. list:
+ * taken over; NULL: none. Without a draft, nothing happens. */
+void drafts_set_acls(struct drafts *t, const char *path, struct schema_document *list);
+/* This program has changed what the bucket has at the path, from one version to another
+ * (commit_version_of()), but not the file itself. A draft of it is no conflict. */
+void drafts_new_version(struct drafts *t, const char *path, const char *from, const char *to);
+
+/* ---- attributes ---- */
+
+/* The text of user.hsds.error: why the last commit of this path has failed. Heap; NULL: it has not,
+ * or there is no memory. */
+char *drafts_error(struct drafts *t, const char *path);
+/* The text of user.hsds.unfinished: the id of a draft of this path that the journal keeps for
+ * `hsimage recover`. Empty: there is none. */
+void drafts_unfinished(struct drafts *t, const char *path, char id[static JOURNAL_ID]);
+
+/* Fills in the counts of drafts and commits. */
+void drafts_get_counts(struct drafts *t, struct engine_counts *out);
+
+#endif

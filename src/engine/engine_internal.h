@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engine's files share, besides its parts (engine/parts.h). */
+#ifndef ENGINE_ENGINE_INTERNAL_H
+#define ENGINE_ENGINE_INTERNAL_H
+
+#include <hsmount/engine.h>
+
+#include <stdatomic.h>
+
+#include <cache/cache.h>
+#include <engine/referred_files.h>
+#include <engine/parts.h>
+#include <http/stats.h>
+#include <names/names.h>
+#include <store/store.h>
+
+#include <storage/garbage.h>
+#include <snapshots/domain_snapshot.h>
+#include <snapshots/snapshots.h>
+
+/* How garbage is examined and deleted (change_name.c). */
+struct garbage_ops change_garbage_ops(struct engine *e);
+/* Notes of garbage in the journal (garbage_log.c). */
+int garbage_notes_open(struct engine *e, struct journal *j, struct err *err);
+/* Takes over what earlier processes have noted. Sends no request. */
+void garbage_notes_take(struct engine *e);
+int garbage_note(void *engine, uint32_t *slot, const struct gc_entry *entry, struct err *err);
+void garbage_forget(void *engine, uint32_t *slot);
+void garbage_forget_objects(void *engine, struct gc_objects *objects);
+int garbage_judge(void *engine, const struct gc_entry *expected, const atomic_bool *cancelled,
+		  struct err *err);
+/* Notes that the domain at a path is removed, or replaced by another one (gets, or NULL), for
+ * garbage_settle(). */
+uint32_t garbage_note_change(struct engine *e, const char *path, const struct domain_info *loses,
+			     const struct domain_info *gets);
+
+/* Notes that a domain gets another name, for garbage_settle_rename(). */
+uint32_t garbage_note_rename(struct engine *e, const char *path, uint64_t storage);
+
+/* The attributes of a plain object of this version (stat.c). */
+void stat_object(const struct engine *e, const struct store_meta *meta, struct engine_stat *st);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Notes of garbage in the journal, and what a process does with those of an earlier one. Any
+ * thread. */
+#include "engine_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <storage/change.h>
+#include <bucket/schemas.h>
+
+int garbage_note(void *engine, uint32_t *slot, const struct gc_entry *entry, struct err *err)
+{
+	const struct engine *e = engine;
+	return e->gc_log ? gc_log_put(e->gc_log, slot, entry, err) : 0;
+}
+
+void garbage_forget(void *engine, uint32_t *slot)
+{
+	const struct engine *e = engine;
+	if (e->gc_log)
+		gc_log_clear(e->gc_log, slot);
+}
+
+void garbage_forget_objects(void *engine, struct gc_objects *objects)
+{
+	const struct engine *e = engine;
+	gc_objects_forget(e->gc_log, objects);
+}
+
+static bool find_storage(const struct domain_info *d, uint64_t *storage)
+{
+	return d && d->root && schema_all()[0]->domain_of_root(d->root, storage, NULL) == 0;
+}
+
+uint32_t garbage_note_change(struct engine *e, const char *path, const struct domain_info *loses,
+			     const struct domain_info *gets)
+{
+	uint64_t storage, next = 0;
+	uint32_t slot = GC_NONE;
+	if (find_storage(loses, &storage) &&
+	    (!gets || (find_storage(gets, &next) && next != storage)))
+		garbage_expect(e->bucket.garbage, path, storage, next, &slot);
+	return slot;
+}
+
+uint32_t garbage_note_rename(struct engine *e, const char *path, uint64_t storage)
+{
+	const struct gc_entry entry = {.state = GC_RENAMED, .storage = storage, .path = path};
+	uint32_t slot = GC_NONE;
+	/* Without the note, the rename is finished by the next program that renames the domain. */
+	garbage_note(e, &slot, &entry, NULL);
+	return slot;
+}
+
+/* If the path leads to the storage that was noted, only that process can have changed it. If it
+ * leads to something else, another program may have renamed the domain before. */
+int garbage_judge(void *engine, const struct gc_entry *expected, const atomic_bool *cancelled,
+		  struct err *err)
+{
+	struct engine *e = engine;
+	const struct change c = {.env = &e->bucket.env,
+				 .store = e->bucket.store,
+				 .schema = schema_all()[0],
+				 .cancelled = cancelled};
+	int rc = change_has_storage(&c, expected->path, expected->storage, err);
+	if (rc)
+		return rc < 0 ? rc : GARBAGE_STAYS;
+	rc = expected->next ? change_has_storage(&c, expected->path, expected->next, err) : 0;
+	return rc < 0 ? rc : rc ? GARBAGE_REMOVED : GARBAGE_UNCLEAR;
+}
+
+int garbage_notes_open(struct engine *e, struct journal *j, struct err *err)
+{
+	return gc_log_new(j, &e->gc_log, err);
+}
+
+static int inherit(void *ctx, const struct gc_entry *entry)
+{
+	struct engine *e = ctx;
+	return store_key_ok(entry->path) ? garbage_inherit(e->bucket.garbage, entry, NULL) : 0;
+}
+
+static int inherit_objects(void *ctx, struct gc_objects *objects)
+{
+	struct engine *e = ctx;
+	if (store_key_ok(gc_objects_get(objects)->path))
+		garbage_add_objects(e->bucket.garbage, objects);
+	else
+		gc_objects_close(objects);
+	return 0;
+}
+
+static void warn(const struct engine *e, const char *what, const struct gc_log_taken *taken, int rc,
+		 const struct err *err)
+{
+	if (rc)
+		log_warning(e->bucket.log, "notes of removed %s in the journal: %s", what,
+			    err->msg);
+	if (taken->damaged || taken->set_aside || taken->later)
+		log_warning(e->bucket.log,
+			    "notes of removed %s in the journal: %" PRIu32
+			    " damaged entries, %" PRIu32 " unreadable files (set aside), %" PRIu32
+			    " files of a later version; some storage may remain in the bucket",
+			    what, taken->damaged, taken->set_aside, taken->later);
+}
+
+void garbage_notes_take(struct engine *e)
+{
+	struct gc_log_taken taken;
+	struct err err = ERR_INIT;
+	if (!e->gc_log)
+		return;
+	int rc = gc_log_take(e->gc_log, inherit, e, &taken, &err);
+	if (taken.entries)
+		log_info(e->bucket.log,
+			 "storage of removed domains is left to delete, or renames are left to "
+			 "finish: %" PRIu32,
+			 taken.entries);
+	warn(e, "domains", &taken, rc, &err);
+	rc = gc_objects_take_left(e->gc_log, inherit_objects, e, &taken, &err);
+	if (taken.entries)
+		log_info(e->bucket.log,
+			 "objects that %" PRIu32 " commits have removed are left to delete",
+			 taken.entries);
+	warn(e, "objects", &taken, rc, &err);
+}

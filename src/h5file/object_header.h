@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages of an object header. */
+#ifndef H5FILE_OBJECT_HEADER_H
+#define H5FILE_OBJECT_HEADER_H
+
+#include <h5/ohdr.h>
+
+#include "h5file_internal.h"
+
+/* The header of the object that is being read. */
+struct header {
+	struct h5_ohdr h;
+	struct arena *scratch; /* for what is not kept; freed with the header */
+	uint32_t number;       /* of the object */
+	const char *path;
+};
+
+/* Finds the body of a message, which another object header or the heap of shared messages holds if
+ * it is shared. *committed: the address of that header; H5_UNDEF: there is none. May be NULL. */
+int header_body(struct h5file *f, const struct header *h, const struct h5_msg *m,
+		struct cursor *body, uint64_t *committed, struct err *err);
+/* Decodes the datatype message into the arena of the tree. -EIO: there is none. */
+int header_type(struct h5file *f, const struct header *h, const struct dtype **type,
+		uint64_t *committed, struct err *err);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See file_stream.h. The slots of a file are numbered in file order, across extents. A chunk with a
+ * heap has two numbers: one in the raw data and one in the heaps.
+ */
+#include "file_stream.h"
+
+#include <unistd.h>
+
+enum {
+	/* Slots that a read requests at once, unless the source joins more loads. When half of them
+	 * have been read, it requests more. */
+	BATCH = 128,
+	/* A program that copies a file begins with a read of so many bytes at offset 0, and libhdf5
+	 * with fewer. So does file(1), which ends soon. */
+	COPY_READ = 128 << 10,
+	FIRST_SLOTS = 16, /* of a dataset: later ones are requested without prefetch_few() */
+	FIRST_AHEAD = 2,  /* slots for each one that was read, */
+	FIRST_SPARE = 4,  /* and these... */
+	FIRST_AHEAD_MAX = 12 << 20, /* ...but at most so many bytes */
+	WHOLE_DATASETS = 2, /* a program that has read so many completely reads the next one, too */
+	SMALL_DATASETS = 16,
+	SMALL_COST = 16 << 10, /* bytes of the only chunk of a small dataset */
+};
+
+struct image_stream *image_stream_new(struct image *img)
+{
+	struct image_stream *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	if (pthread_mutex_init(&s->lock, NULL)) {
+		free(s);
+		return NULL;
+	}
+	s->image = img;
+	s->cache = cache_stream_new(img->owner);
+	return s;
+}
+
+void image_stream_free(struct image_stream *s)
+{
+	if (!s)
+		return;
+	cache_stream_free(s->cache);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* Number of the first slot that ends after offset. */
+static uint64_t slot_at(const struct image *img, uint64_t offset)
+{
+	const uint32_t i = extent_find(img, offset);
+	if (i == img->nextents)
+		return img->nslots;
+	const struct extent *x = &img->extents[i];
+	if (!extent_has_slots(x->kind) || offset <= x->start)
+		return x->first_slot;
+	return x->first_slot + extent_slot(img, x, offset);
+}
+
+/* The slots that bytes [start, end) of the file touch. */
+static struct slot_range slots_of(const struct image *img, uint64_t start, uint64_t end)
+{
+	const uint32_t i = extent_find(img, end - 1);
+	const bool in_slot = i < img->nextents && extent_has_slots(img->extents[i].kind) &&
+			     end > img->extents[i].start;
+	return (struct slot_range){slot_at(img, start), slot_at(img, end - 1) + in_slot};
+}
+
+/* Offset in the file of slot `slot` of extent x. */
+static uint64_t offset_of(const struct image *img, const struct extent *x, uint64_t slot)
+{
+	const struct image_dataset *d = &img->datasets[x->dataset];
+	return x->start + (x->kind == EXTENT_RAW ? slot * d->stride : dataset_window(d, slot));
+}
+
+/* Index of the extent with slot number `slot`; nextents: none. */
+static uint32_t find_slot(const struct image *img, uint64_t slot)
+{
+	uint32_t low = 0, high = img->nextents;
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+		const struct extent *x = &img->extents[middle];
+		const uint64_t n = extent_has_slots(x->kind) ? img->datasets[x->dataset].nslots : 0;
+		if (x->first_slot + n <= slot)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Requests slots [first, last) from the cache. Returns the first one that the cache did not accept.
+ */
+static uint64_t request(struct image *img, struct image_stream *s, uint64_t first, uint64_t last)
+{
+	while (first < last) {
+		const uint32_t i = find_slot(img, first);
+		if (i == img->nextents)
+			return last;
+		const struct extent *x = &img->extents[i];
+		const struct image_dataset *d = &img->datasets[x->dataset];
+		const uint64_t n = min_u64(last, x->first_slot + d->nslots) - first;
+		const uint64_t accepted =
+			d->unknown ? n
+				   : cache_advise(img->owner, s ? s->cache : NULL, x->dataset,
+						  first - x->first_slot, n);
+		first += accepted;
+		if (accepted < n)
+			break;
+	}
+	return first;
+}
+
+/* The dataset of a slot; NULL: there is no such slot. */
+static const struct image_dataset *dataset_at(const struct image *img, uint64_t slot)
+{
+	const uint32_t i = find_slot(img, slot);
+	return i < img->nextents ? &img->datasets[img->extents[i].dataset] : NULL;
+}
+
+void stream_plan_read(struct image *img, struct image_stream *s, struct stream_plan *plan,
+		      uint64_t at, uint64_t end)
+{
+	if (at < plan->next)
+		return;
+	plan->next = end;
+	const struct slot_range range = slots_of(img, at, end);
+	const uint64_t first = range.first, last = range.last;
+	if (last <= first + 1)
+		return;
+	const uint64_t batch = max_u64(dataset_at(img, first)->joined, BATCH);
+	const uint64_t requested = request(img, s, first, min_u64(last, first + batch));
+	if (requested == last)
+		return;
+	const uint64_t next = first + max_u64((requested - first) / 2, 1);
+	const uint32_t i = find_slot(img, next);
+	if (i < img->nextents)
+		plan->next =
+			max_u64(offset_of(img, &img->extents[i], next - img->extents[i].first_slot),
+				at + 1);
+}
+
+/* ---- sequential reads ---- */
+
+/* The program reads sequentially. Its last read has advanced by `steps` slots and reached slot
+ * `read`. Requests the slots from there on. */
+static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps)
+{
+	struct image *img = s->image;
+	const struct image_dataset *d = dataset_at(img, read);
+	const uint64_t joined = d ? d->joined : 1;
+	const uint32_t depth = cache_stream_depth(s->cache, steps, d ? d->cost : 0, joined);
+	pthread_mutex_lock(&s->lock);
+	const uint64_t first = max_u64(s->prefetched, read);
+	uint64_t last = max_u64(min_u64(read + depth, img->nslots), first);
+	if (last - first < prefetch_refill(joined, depth) && last < img->nslots)
+		last = first;
+	s->prefetched = last;
+	pthread_mutex_unlock(&s->lock);
+	const uint64_t requested = request(img, s, first, last);
+	if (requested == last)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->prefetched = min_u64(s->prefetched, requested);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* The program reads slots near the beginning of a dataset, and will probably read all slots before
+ * `end`. It has read `read` slots without a gap, or as many bytes. Without this, nothing would be
+ * requested until it has read two slots of the dataset, and then fewer. */
+static void prefetch_few(struct image_stream *s, struct slot_range touched, uint64_t read,
+			 uint64_t end)
+{
+	struct image *img = s->image;
+	const uint64_t most = FIRST_AHEAD_MAX / max_u64(dataset_at(img, touched.first)->cost, 1);
+	const uint64_t n = min_u64(FIRST_AHEAD * max_u64(read, 1) + FIRST_SPARE, most);
+	request(img, s, touched.last, min_u64(touched.last + n, end));
+}
+
+/* The program may read sequentially: requests a few slots after the first dataset, which end before
+ * offset `end`. */
+static void prefetch_trial(struct image_stream *s, uint64_t end)
+{
+	struct image *img = s->image;
+	const uint64_t first = slot_at(img, img->data_end), last = slot_at(img, end);
+	request(img, s, first, min_u64(last, first + BATCH));
+}
+
+/* ---- datasets that are read completely ---- */
+
+static bool is_small(const struct image *img, const struct extent *x)
+{
+	const struct image_dataset *d = &img->datasets[x->dataset];
+	return x->kind == EXTENT_RAW && d->nslots == 1 && d->cost <= SMALL_COST;
+}
+
+/* The program reads a small dataset: requests all small datasets of the file, if they are few.
+ * These are usually coordinates, and programs read them one after the other. */
+static void prefetch_small(struct image_stream *s)
+{
+	struct image *img = s->image;
+	uint64_t slots[SMALL_DATASETS];
+	size_t n = 0;
+	for (uint32_t i = 0; i < img->nextents; i++) {
+		if (!is_small(img, &img->extents[i]))
+			continue;
+		if (n == SMALL_DATASETS)
+			return;
+		slots[n++] = img->extents[i].first_slot;
+	}
+	for (size_t i = 0; i < n; i++)
+		request(img, s, slots[i], slots[i] + 1);
+}
+
+/* The end of the dataset that has the last slot of a range. */
+static uint64_t dataset_end(const struct image *img, struct slot_range r)
+{
+	const struct extent *x = &img->extents[find_slot(img, r.last - 1)];
+	return x->first_slot + img->datasets[x->dataset].nslots;
+}
+
+/* The number of datasets that a range consists of; 0 if it ends or begins within one. */
+static uint32_t whole_datasets(const struct image *img, struct slot_range r)
+{
+	if (r.first >= r.last)
+		return 0;
+	const uint32_t first = find_slot(img, r.first), last = find_slot(img, r.last - 1);
+	const bool whole =
+		img->extents[first].first_slot == r.first && dataset_end(img, r) == r.last;
+	return whole ? last - first + 1 : 0;
+}
+
+/* Records that the program reads these slots. Returns true if some of them are new and the program
+ * probably reads the slots after them, too: it copies the file, or it has read the datasets before
+ * this one completely, and this one from the beginning. */
+static bool follow_run_locked(struct image_stream *s, struct slot_range read, bool copies)
+{
+	struct slot_range *run = &s->run;
+	const bool joins = read.first <= run->last && read.last >= run->first;
+	const uint64_t reached = joins ? run->last : read.first;
+	if (!joins) {
+		const uint32_t n = whole_datasets(s->image, *run);
+		s->whole = n ? s->whole + n : 0;
+		s->continues = false;
+		*run = read;
+	}
+	run->last = max_u64(run->last, read.last);
+	const uint64_t start = s->image->extents[find_slot(s->image, read.last - 1)].first_slot;
+	const struct slot_range before = {run->first, start};
+	s->continues |= copies || (reached <= start && run->first <= start &&
+				   s->whole + whole_datasets(s->image, before) >= WHOLE_DATASETS);
+	return s->continues && read.last > reached && read.last <= start + FIRST_SLOTS;
+}
+
+/* How much the program has read without a gap, in slots. A copy has also read the metadata. */
+static uint64_t run_length_locked(const struct image_stream *s, struct slot_range read)
+{
+	const uint64_t slots = s->whole + s->run.last - s->run.first;
+	const uint64_t cost = max_u64(dataset_at(s->image, read.first)->cost, 1);
+	return s->order.running ? max_u64(s->order.end / cost, slots) : slots;
+}
+
+/* ---- reads in file order ---- */
+
+/* A program that copies a file skips its holes. Its reads still count as sequential. */
+static void skip_hole_locked(struct image_stream *s, uint64_t offset)
+{
+	struct sequential *o = &s->order;
+	if (o->running && offset > o->end &&
+	    image_seek(s->image, s->image->base + o->end, SEEK_DATA) >=
+		    (int64_t)(s->image->base + offset))
+		sequential_skip(o, offset);
+}
+
+void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t before)
+{
+	if (!s || !s->cache || s->image->nslots == 0)
+		return;
+	struct image *img = s->image;
+	struct slot_range touched = slots_of(img, offset, offset + n);
+	const struct sequential_file file = {.data = img->data_start, .second = img->data_end};
+	pthread_mutex_lock(&s->lock);
+	skip_hole_locked(s, offset);
+	const bool in_order = sequential_read(&s->order, &file, offset, offset + n);
+	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
+	const uint64_t steps = read > s->read ? read - s->read : 0;
+	s->copies |= offset == 0 && before + n >= COPY_READ;
+	const bool copies = s->copies && s->order.running && s->order.end > file.data;
+	s->copies &= !copies;
+	if (copies)
+		touched = slots_of(img, file.data, s->order.end);
+	const bool touches = touched.first < touched.last;
+	const bool continues = touches && follow_run_locked(s, touched, copies);
+	const uint64_t length = continues ? run_length_locked(s, touched) : 0;
+	const bool small =
+		touches && !s->small && is_small(img, &img->extents[find_slot(img, touched.first)]);
+	s->small |= small;
+	const uint64_t trial = s->tried ? 0 : sequential_trial(&s->order, &file);
+	s->tried |= trial > 0;
+	if (!in_order)
+		s->prefetched = 0;
+	s->read = read;
+	pthread_mutex_unlock(&s->lock);
+	if (small)
+		prefetch_small(s);
+	if (in_order && steps > 0)
+		prefetch_slots(s, read, steps);
+	else if (continues)
+		prefetch_few(s, touched, length, copies ? img->nslots : dataset_end(img, touched));
+	else if (trial > 0)
+		prefetch_trial(s, img->data_end + trial);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loading a slot: the source delivers the chunk, its values are converted to file form, and the
+ * filters of the dataset encode it. Conversion and encoding run in the thread that calls loaded(),
+ * usually a worker of the environment.
+ */
+#include "image_plan.h"
+
+#include <errno.h>
+
+#include <codec/chunk.h>
+
+/* The source joins chunks that are in an HDF5 file. Requests of this many decoded bytes take longer
+ * to transfer than to begin, and several of them are decoded in parallel. */
+enum { JOINED_BYTES = 1 << 20 };
+
+struct load {
+	struct image_dataset *d;
+	uint64_t slot;
+	struct cache_fill *fill;
+};
+
+static int encode_slot(const struct image_dataset *d, struct bytes *plain, struct bytes *slot,
+		       struct err *err)
+{
+	struct pipeline filters;
+	if (!d->filtered) {
+		*slot = *plain;
+		*plain = (struct bytes){0};
+		return 0;
+	}
+	int rc = bytes_reserve(slot, d->slot_bytes);
+	if (rc)
+		return err_set(err, rc, "out of memory: a chunk of %llu bytes",
+			       (unsigned long long)d->slot_bytes);
+	slot->len = d->slot_bytes;
+	dataset_filters(d, &filters);
+	return codec_stored_encode(&filters, d->ds->type->size, plain->data, plain->len, slot->data,
+				   slot->len, err);
+}
+
+/* The slot of a chunk that is not stored. Only a filtered slot needs bytes; image_read.c computes
+ * the fill values of an unfiltered one. */
+static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, struct err *err)
+{
+	auto_bytes struct bytes plain = {0};
+	if (!d->filtered) {
+		out->absent = true;
+		return 0;
+	}
+	int rc = bytes_reserve(&plain, d->chunk_bytes);
+	if (rc)
+		return err_set(err, rc, "out of memory: a chunk of %llu bytes",
+			       (unsigned long long)d->chunk_bytes);
+	plain.len = d->chunk_bytes;
+	fill_bytes(d, 0, plain.data, plain.len);
+	return encode_slot(d, &plain, &out->slot, err);
+}
+
+/* A chunk of fill values. Each element has heap objects of its own. */
+static int relocate_fill(const struct image_dataset *d, struct bytes *fixed,
+			 struct h5_gheap_writer *writer, struct err *err)
+{
+	const struct dataset *ds = d->ds;
+	int rc = 0;
+	for (uint64_t i = 0; !rc && i < ds->grid.chunk_elems; i++) {
+		auto_bytes struct bytes one = {0};
+		rc = relocate_copy(d->image, ds->type, 1, &ds->fill, writer, &one, err);
+		if (!rc && bytes_append(fixed, one.data, one.len))
+			rc = err_set(err, -ENOMEM, "out of memory: a chunk");
+	}
+	return rc;
+}
+
+/* Converts a chunk to file form. absent: elems is empty and receives fill values. */
+static int relocate_chunk(const struct load *l, bool absent, struct elems *elems,
+			  struct bytes *heap, struct err *err)
+{
+	const struct image_dataset *d = l->d;
+	const struct dtype *t = d->ds->type;
+	uint64_t base = 0, window = 0;
+	struct h5_gheap_writer writer;
+	if (dtype_is_plain(t))
+		return 0;
+	if (d->windows) {
+		uint64_t start = dataset_window(d, l->slot);
+		base = d->heap_addr + start;
+		window = dataset_window(d, l->slot + 1) - start;
+	}
+	h5_gheap_init(&writer, base, H5_GHEAP_TARGET_DATA);
+	int rc = absent ? relocate_fill(d, &elems->fixed, &writer, err)
+			: relocate_elems(d->image, t, d->ds->grid.chunk_elems, elems, &writer, err);
+	if (!rc)
+		rc = h5_gheap_finish(&writer, err);
+	if (!rc && writer.out.len > window)
+		rc = err_set(err, -EIO,
+			     "the chunk has grown since the file was opened: its values take %zu "
+			     "bytes, there is room for %llu",
+			     writer.out.len, (unsigned long long)window);
+	if (rc) {
+		h5_gheap_release(&writer);
+		return rc;
+	}
+	*heap = writer.out;
+	return 0;
+}
+
+static void loaded(void *arg, struct chunk_result *chunk)
+{
+	struct load *l = arg;
+	struct cache_chunk out = {0};
+	int rc = chunk->code;
+	atomic_fetch_add_explicit(&l->d->image->fetched, chunk->fetched, memory_order_relaxed);
+	if (!rc && chunk->absent && l->d->fill_window == 0) {
+		rc = fill_slot(l->d, &out, &chunk->err);
+	} else if (!rc) {
+		rc = relocate_chunk(l, chunk->absent, &chunk->elems, &out.heap, &chunk->err);
+		if (!rc)
+			rc = encode_slot(l->d, &chunk->elems.fixed, &out.slot, &chunk->err);
+		if (rc)
+			err_wrap(&chunk->err, rc, "object %s",
+				 tree_object(l->d->image->tree, l->d->number)->o.id);
+	}
+	elems_release(&chunk->elems);
+	if (rc) {
+		bytes_release(&out.slot);
+		bytes_release(&out.heap);
+	}
+	cache_complete(l->fill, rc, &out, &chunk->err);
+	free(l);
+}
+
+static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *fill)
+{
+	struct image *img = ctx;
+	struct image_dataset *d = &img->datasets[dataset];
+	struct load *l = malloc(sizeof(*l));
+	if (!l) {
+		struct err err = ERR_INIT;
+		struct cache_chunk none = {0};
+		err_set(&err, -ENOMEM, "out of memory: a request");
+		cache_complete(fill, -ENOMEM, &none, &err);
+		return;
+	}
+	*l = (struct load){.d = d, .slot = slot, .fill = fill};
+	const struct chunk_request request = {
+		.dataset = d->number,
+		.number = dataset_chunk(d, slot),
+		.prefetch = cache_fill_ahead(fill),
+		.cancelled = cache_fill_cancel(fill),
+		.batch = cache_fill_batch(fill),
+	};
+	img->chunks.get(img->chunks.ctx, &request, loaded, l);
+}
+
+void dataset_costs(struct image_dataset *d)
+{
+	const bool as_stored = d->ds->nfilters == 0 && !d->filtered && dtype_is_plain(d->ds->type);
+	const uint64_t heaps = dataset_heap_bytes(d);
+	d->cost = d->slot_bytes + (d->nslots ? heaps / d->nslots : 0);
+	/* A chunk whose stored bytes are those of the slot is not copied. Otherwise two forms of it
+	 * are in memory at a time: stored and decoded, then decoded and encoded. */
+	d->load_cost = as_stored ? d->cost : d->cost + d->chunk_bytes;
+	d->joined = 1;
+	if (d->ds->reference && d->chunk_bytes)
+		d->joined = max_u64(min_u64(JOINED_BYTES / d->chunk_bytes, CACHE_JOINED_MAX), 1);
+}
+
+static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
+{
+	const struct image *img = ctx;
+	const struct image_dataset *d = &img->datasets[dataset];
+	*out = (struct cache_dataset){.cost = d->cost,
+				      .load_cost = d->load_cost,
+				      .joined = d->joined,
+				      .nslots = d->nslots,
+				      .rank = d->ds->grid.rank,
+				      .counts = d->ds->grid.count};
+}
+
+static uint64_t number_of(void *ctx, uint32_t dataset, uint64_t slot)
+{
+	const struct image *img = ctx;
+	return dataset_chunk(&img->datasets[dataset], slot);
+}
+
+/* Returns false for a chunk that is known to be absent, even if it has a slot: it is not
+ * prefetched. */
+static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot)
+{
+	const struct image *img = ctx;
+	const struct image_dataset *d = &img->datasets[dataset];
+	const uint64_t place = d->known->listed ? chunk_list_find(d->known, number) : 0;
+	*slot = d->listed ? place : number;
+	return *slot < d->nslots && (!d->known->listed || place < d->known->n);
+}
+
+static void *begin(void *ctx)
+{
+	const struct image *img = ctx;
+	return img->chunks.begin(img->chunks.ctx);
+}
+
+static void end(void *ctx, void *batch)
+{
+	const struct image *img = ctx;
+	img->chunks.end(img->chunks.ctx, batch);
+}
+
+struct cache_source image_source(struct image *img)
+{
+	const bool joins = img->chunks.begin != NULL;
+	return (struct cache_source){.load = load,
+				     .begin = joins ? begin : NULL,
+				     .end = joins ? end : NULL,
+				     .describe = describe,
+				     .number = number_of,
+				     .slot = slot_of,
+				     .ctx = img};
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the import share. See import/import.h. */
+#ifndef IMPORT_IMPORT_INTERNAL_H
+#define IMPORT_IMPORT_INTERNAL_H
+
+#include <import/import.h>
+
+#include <stdatomic.h>
+
+#include <base/mem.h>
+#include <data/tree.h>
+#include <h5file/h5file.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+#include <import/chunk_body.h>
+#include <domain/documents.h>
+#include <store/key_set.h>
+#include <store/put_queue.h>
+
+/* What is planned for a dataset. Zeroed: it has no chunks. */
+struct import_dataset {
+	uint64_t stored;   /* chunks that the file stores */
+	uint64_t bytes;	   /* of them */
+	bool is_ascending; /* the index lists them in the order of their numbers */
+};
+
+/* The chunk table of a linked dataset, which is a dataset without a link. */
+struct import_table {
+	uint32_t dataset, table; /* numbers */
+	bool has_masks;
+};
+
+struct import {
+	const struct import_options *opt;
+	const struct schema_ops *schema;
+	struct document_place place;
+	struct import_result *result;
+	struct arena *arena; /* for the record */
+	struct put_queue *queue;
+
+	/* import_begin.c */
+	struct schema_import record;
+	struct schema_document *document; /* of the domain that is replaced; NULL: there is none */
+	struct schema_document *folder;	  /* of the nearest ancestor that has one, or NULL */
+	bool has_folder;		  /* an ancestor has one */
+	size_t folder_len;		  /* length of its path */
+	bool is_new;	  /* this call has put the record, and nothing else has been put */
+	bool is_finished; /* the document names the storage of the record already */
+	bool is_lost;	  /* no later call can or should continue the import */
+	bool is_repeated; /* a put of the document may have succeeded without an answer */
+
+	/* The file. */
+	struct h5file *file;
+	struct tree *tree;		 /* of the file, to be edited */
+	const char **paths;		 /* by number: of the objects in the file */
+	struct import_dataset *datasets; /* by number */
+	uint64_t total;			 /* bytes of raw data in the file */
+	uint64_t passed;		 /* of them: of chunks that an earlier call has put */
+	struct key_set *keys;		 /* that an earlier call has put; NULL: none */
+	struct bytes tables;		 /* of struct import_table */
+	bool overlaps;			 /* in the file of a link; reported */
+	uint64_t verified;		 /* bytes of a link that were read */
+	uint32_t npaths;		 /* length of paths and datasets */
+	struct budget_charge charge;	 /* of the user block */
+	atomic_bool is_damaged; /* a chunk cannot be decoded or encoded. Set by any thread */
+	bool is_refused;	/* … and this has ended the import, not an error of the bucket */
+};
+
+/* ---- import_report.c ---- */
+
+/* A line for the user. */
+void import_note(const struct import *im, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Reports progress. */
+void import_progress(const struct import *im);
+/* The path of an object of the file. Never NULL. */
+const char *import_path(const struct import *im, uint32_t number);
+
+/* ---- import_begin.c: step 1, and what exists ---- */
+
+/* Reads the document of the domain, the record and the folders. Puts the record if there is none.
+ * For a commit, the caller knows all this. */
+int import_begin(struct import *im, struct err *err);
+/* Reads the record of opt->path. *found: there is one. */
+int import_read_record(struct import *im, bool *found, struct err *err);
+int import_delete_record(struct import *im, struct err *err);
+/* Notes in the record that what is stored may be damaged, so that it is put once more. */
+int import_distrust(struct import *im, struct err *err);
+/* Whether the record is of an import, or of a link in the same way, of the same version. */
+bool import_is_same_kind(const struct import *im);
+/* Whether the document, or NULL for none, is that of the domain that the record replaces. */
+bool import_replaces(const struct import *im, const struct schema_document *d);
+/* Whether the document names the storage that the record names. */
+bool import_names_record(const struct import *im, const struct schema_document *d);
+
+/* ---- import_check.c: step 2 ---- */
+
+/* Reports everything in the file that is damaged or cannot be stored. Leaves out what cannot be
+ * stored if the options say so. -EIO, -EOPNOTSUPP. */
+int import_check(struct import *im, struct err *err);
+
+/* ---- import_plan.c ---- */
+
+/* Reads the index of each dataset, joins chunks, and counts. */
+int import_plan(struct import *im, struct err *err);
+
+/* ---- import_link.c ---- */
+
+/* Makes references of the datasets whose data can stay in the file. */
+int link_plan(struct import *im, struct err *err);
+/* Puts the chunks of the tables. */
+int link_put_tables(struct import *im, struct err *err);
+/* Announces the reads of the chunks of a dataset that is copied. */
+int link_advise(struct import *im, uint32_t number, struct err *err);
+
+/* ---- link_verify.c ---- */
+
+/* Reads all data to which the domain refers. Reports chunks that cannot be decoded or lack
+ * elements, and fails with -EIO if there are any. Errors of the source; -ENOMEM, -ECANCELED. */
+int link_verify(struct import *im, struct err *err);
+
+/* ---- import_store.c: step 3 ---- */
+
+/* Puts all chunks, the user block and all documents of objects. */
+int import_store(struct import *im, struct err *err);
+/* import_body.c: puts a body that exists already. *body is emptied. */
+int import_put_body(struct import *im, const char *key, struct bytes *body, uint64_t weight,
+		    struct err *err);
+
+/* ---- import_end.c ---- */
+
+/* Steps 4 and 5. */
+int import_end(struct import *im, struct err *err);
+/* Steps 6 and 7. */
+int import_clean_up(struct import *im, struct err *err);
+
+#endif

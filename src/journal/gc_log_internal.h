@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gc_log.c and gc_objects.c share: files of processes that have ended. */
+#ifndef JOURNAL_GC_LOG_INTERNAL_H
+#define JOURNAL_GC_LOG_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <journal/gc_log.h>
+
+enum { GC_NAME = JOURNAL_ID + 8 /* an id with a suffix of 8 bytes */ };
+
+struct gc_log {
+	struct journal *j;
+	int dir; /* of the bucket; its own, for the end */
+	pthread_mutex_t lock;
+	int fd; /* -1: there is no file yet */
+	char name[GC_NAME];
+	uint8_t *used; /* by slot */
+	uint32_t n, live;
+};
+
+/* Calls take for each file of the journal whose name is an id with this suffix. If it fails, the
+ * error is that of the first such file, after all files. */
+int gc_log_each_file(const struct gc_log *l, const char *suffix,
+		     int (*take)(void *ctx, const struct gc_log *l, const char *name), void *ctx,
+		     struct err *err);
+/* Opens and locks a file of a process that has ended. -EBUSY: its process lives; -ENOENT: another
+ * one has taken it over. */
+int gc_log_open(const struct gc_log *l, const char *name);
+/* Moves a file that cannot be read to `unreadable`. */
+int gc_log_set_aside(const struct gc_log *l, const char *name);
+
+#endif

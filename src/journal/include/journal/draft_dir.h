@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The directory of one draft in the journal, and its lock.
+ *
+ *   ID.new      is being made: without the guard of the bucket's directory, it is a leftover
+ *   ID          holds a draft; a lock on its file `draft` says that a process has it open
+ *   ID.dropped  is being deleted
+ */
+#ifndef JOURNAL_DRAFT_DIR_H
+#define JOURNAL_DRAFT_DIR_H
+
+#include <stdatomic.h>
+
+#include <journal/journal.h>
+
+#include <journal/draft_header.h>
+#include <journal/room.h>
+
+#define DRAFT_DIR_NEW	  ".new"
+#define DRAFT_DIR_DROPPED ".dropped"
+#define DRAFT_DIR_ASIDE	  "unreadable"
+#define DRAFT_DIR_WHY	  "why" /* a file: why a draft is still there, or was set aside */
+
+struct journal {
+	const struct env *env;
+	struct room room;
+	int root, version, dir; /* PATH, PATH/1, PATH/1/BUCKET */
+	uint8_t boot[JOURNAL_BOOT];
+	atomic_uint_fast64_t set_aside;
+};
+
+struct draft_dir {
+	struct journal *j;
+	char id[JOURNAL_ID];
+	int fd, lock; /* the directory, and its file `draft` */
+	int guard;    /* from draft_dir_begin() to draft_dir_publish() */
+};
+
+/* A descriptor that keeps other processes and threads from making and listing drafts, until it is
+ * closed; or a negative errno. */
+int draft_dir_guard(const struct journal *j);
+bool draft_dir_is_id(const char *name);
+
+/* Makes ID.new with its description, and locks it. */
+int draft_dir_begin(struct journal *j, const struct draft_about *about, struct draft_dir *p,
+		    struct err *err);
+/* Gives ID.new its name. */
+int draft_dir_publish(struct draft_dir *p, struct err *err);
+/* Deletes ID.new instead. The caller closes p. */
+void draft_dir_abandon(struct draft_dir *p);
+/* Opens and locks ID. `bytes` holds the description, to which h points. -ENOENT; -EBUSY: it is
+ * locked. -EBADMSG and -ENOTSUP as draft_header_decode(): p is open and locked. */
+int draft_dir_open(struct journal *j, const char *id, struct draft_dir *p,
+		   uint8_t bytes[HEADER_SIZE], struct header *h, struct err *err);
+/* Replaces the description; durable: it survives a crash of the machine. */
+int draft_dir_describe(struct draft_dir *p, const struct draft_about *about, bool durable,
+		       struct err *err);
+/* Makes the names of the draft durable. */
+int draft_dir_sync(const struct draft_dir *p, struct err *err);
+/* Makes the names of files durable that the draft has got since. */
+int draft_dir_sync_files(const struct draft_dir *p, struct err *err);
+/* Notes a reason in the directory of an open place; NULL: there is none. A failure is ignored. */
+void draft_dir_note_why(const struct draft_dir *p, const char *why);
+/* Moves the directory of an open place to those that are unreadable, with a note why. */
+int draft_dir_set_aside(struct draft_dir *p, const char *why, struct err *err);
+/* Deletes the directory of an open place. */
+int draft_dir_remove(struct draft_dir *p, struct err *err);
+/* The same of a draft that an earlier process has left: its room is given back. */
+int draft_dir_remove_left(struct draft_dir *p, struct err *err);
+void draft_dir_close(struct draft_dir *p);
+
+/* Deletes a directory and the files in it. 0 or a negative errno. */
+int draft_dir_delete(int parent, const char *name);
+
+#endif

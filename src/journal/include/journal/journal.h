@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The directory in which drafts survive the daemon: see doc/JOURNAL.md.
+ *
+ *   PATH/1/BUCKET/bucket      the name of the bucket, for people
+ *   PATH/1/BUCKET/ID/         a draft: draft, map, spool.0, …
+ *   PATH/1/BUCKET/unreadable/ drafts that cannot be read, as they were
+ *
+ * Several processes may use one directory. A lock on each draft says that a process has it open.
+ *
+ * Any thread.
+ */
+#ifndef JOURNAL_JOURNAL_H
+#define JOURNAL_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/env.h>
+
+enum { JOURNAL_ID = 17, JOURNAL_BOOT = 16, JOURNAL_DIGITS = 65 /* with the NUL */ };
+
+struct journal_settings {
+	/* Made with mode 0700 if it is missing; its parent must exist. A symbolic link, a directory
+	 * of another owner, and one that others can access are refused. */
+	const char *path;
+	const char *bucket; /* identifies the bucket among those that share the directory */
+	const char *name;   /* of the bucket, as a user writes it; NULL: the same as `bucket` */
+	/* Instead of `bucket`: see journal_bucket. Then nothing is made: -ENOENT. */
+	const char *digits;
+	uint64_t spool_size; /* limit for the bytes of open drafts; 0: half of the free space */
+	/* JOURNAL_BOOT bytes that differ after the machine was started again; NULL: those of the
+	 * kernel. */
+	const uint8_t *boot;
+};
+
+struct journal;
+/* Strings are copied. -EPERM: the directory is not private; other codes are those of the disk. */
+int journal_open(const struct journal_settings *settings, const struct env *env,
+		 struct journal **out, struct err *err);
+/* All drafts must be closed. */
+void journal_close(struct journal *j);
+
+/* A bucket that has a directory in the journal. */
+struct journal_bucket {
+	const char *digits; /* the name of its directory */
+	/* As in journal_settings; both "" if an older version of the program has not noted them. */
+	const char *name, *bucket;
+};
+/* Calls fn for each bucket, in no order. Makes nothing: -ENOENT if there is no journal; -EPERM: it
+ * is not private. A return value of fn that is not 0 ends the list and is returned. */
+int journal_buckets(const char *path, int (*fn)(void *ctx, const struct journal_bucket *b),
+		    void *ctx, struct err *err);
+
+/* Whether `digits` are those of the bucket that journal_settings.bucket identifies. */
+bool journal_is_of(const char *digits, const char *bucket);
+
+struct journal_stats {
+	uint64_t spool_size, spool_used; /* bytes */
+	uint64_t spool_left;		 /* of spool_used: drafts that no mount has open */
+	uint64_t set_aside;		 /* drafts that this process found unreadable */
+};
+void journal_get_stats(struct journal *j, struct journal_stats *out);
+
+/* What a draft is for. */
+enum draft_kind {
+	DRAFT_NEW = 1, /* a file that did not exist */
+	DRAFT_REPLACE, /* a file whose old bytes do not matter: it was truncated to nothing */
+	DRAFT_CHANGE,  /* a file whose old bytes lie beneath */
+};
+
+enum { DRAFT_BENEATH_ID = 32 };
+
+struct draft_about {
+	enum draft_kind kind;
+	const char *path;    /* in the bucket */
+	const char *name;    /* in the mount */
+	const char *version; /* of what is replaced or lies beneath; "" if there is nothing */
+	uint64_t beneath;    /* size of what lies beneath; 0 unless the kind is DRAFT_CHANGE */
+	int64_t created_ns;  /* since the epoch */
+	/* What lies beneath, beside its version: differs between images of a domain. Zeros: not
+	 * known, or the version says it all. */
+	uint8_t beneath_id[DRAFT_BENEATH_ID];
+	/* With beneath_id: the revision of the layout of an image (image/image.h). 0: not known. */
+	uint32_t layout;
+};
+
+enum journal_state {
+	JOURNAL_LEFT,	    /* no process has it open: it may be opened or dropped */
+	JOURNAL_IN_USE,	    /* a process has it open */
+	JOURNAL_LATER,	    /* a later version of the program has written it */
+	JOURNAL_UNREADABLE, /* set aside, now or earlier; or the disk has failed */
+};
+
+struct journal_item {
+	const char *id;
+	enum journal_state state;
+	/* Not NULL for JOURNAL_LEFT and JOURNAL_IN_USE; for JOURNAL_UNREADABLE if it is known. */
+	const struct draft_about *about;
+	const char *why; /* JOURNAL_LATER and JOURNAL_UNREADABLE; else "" */
+};
+
+/* Calls fn for each draft of the bucket, in no order, without a lock. Removes what an interrupted
+ * draft_create() or draft_drop() has left behind, and sets aside drafts whose description cannot be
+ * read. What else is damaged is noticed by draft_open(). A return value of fn that is not 0 ends
+ * the list and is returned. */
+int journal_list(struct journal *j, int (*fn)(void *ctx, const struct journal_item *item),
+		 void *ctx, struct err *err);
+/* Deletes a draft that is JOURNAL_LEFT or JOURNAL_UNREADABLE. -ENOENT: there is none; -EBUSY: a
+ * process has it open. */
+int journal_drop(struct journal *j, const char *id, struct err *err);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files `plan` and `done`: see plan_codec.c. Pure. */
+#ifndef JOURNAL_PLAN_CODEC_H
+#define JOURNAL_PLAN_CODEC_H
+
+#include <base/mem.h>
+#include <journal/plan.h>
+
+enum { PLAN_DONE_RECORD = 24 };
+
+/* Appends the file of a plan, whose `file` is not used. -EINVAL, -E2BIG, -ENOMEM. */
+int plan_encode(const struct plan *plan, struct bytes *out, struct err *err);
+/* On success, the plan owns `file`, n bytes, which was allocated with malloc(). -EBADMSG, -ENOTSUP:
+ * a later version, -ENOMEM. */
+int plan_decode(uint8_t *file, size_t n, struct plan *plan, struct err *err);
+
+/* The bytes that the file `bodies` must have for valid operations. */
+uint64_t plan_file_end(const struct plan_operation *operations, uint32_t count);
+
+void plan_encode_note(const struct plan *plan, uint32_t operation, enum plan_note note,
+		      uint8_t bytes[PLAN_DONE_RECORD]);
+/* Sets `done` and `sent` of the operations. Records that are torn or of another plan are ignored.
+ */
+void plan_apply_notes(struct plan *plan, const uint8_t *bytes, size_t n);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What directories of drafts take on the disk. Any thread. */
+#ifndef JOURNAL_USAGE_H
+#define JOURNAL_USAGE_H
+
+#include <stdint.h>
+
+/* Bytes on the disk of the files in one directory; 0 if it cannot be read. */
+uint64_t usage_of(int parent, const char *name);
+/* Adds up fn() of all names in a directory. */
+uint64_t usage_sum(int parent, const char *name, uint64_t (*fn)(int dir, const char *name));
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The directories of a journal, from the top: PATH, PATH/1, PATH/1/BUCKET. Any thread. */
+#ifndef JOURNAL_LEVELS_H
+#define JOURNAL_LEVELS_H
+
+#include <stdbool.h>
+
+#include <journal/journal.h>
+
+enum { LEVEL_DIGITS = JOURNAL_DIGITS };
+
+/* Open a directory of the journal at `path`, and make it first if `make` is set. They return a
+ * descriptor. -EPERM: it is not private; -ENOENT. */
+int level_open_root(const char *path, bool make, struct err *err);
+int level_open(int parent, const char *name, const char *path, bool make, struct err *err);
+/* The name of the directory of a bucket. */
+int level_of_bucket(const char *identity, char digits[LEVEL_DIGITS], struct err *err);
+bool level_is_bucket(const char *name);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory for documents that are parsed, read once and dropped. Jansson allocates each value by
+ * itself: five million blocks for a group of a million links. Freeing them one by one takes as long
+ * as parsing, and the gaps that they leave among longer-lived blocks are not given back. So while
+ * an area is active, all that Jansson allocates in this thread is taken from a few large blocks.
+ * json_text_area_end() frees them all: json_decref() is not necessary before, and not allowed
+ * afterwards.
+ */
+#ifndef JSON_READER_MEMORY_H
+#define JSON_READER_MEMORY_H
+
+#include <stddef.h>
+
+enum { JSON_TEXT_BLOCKS = 64 }; /* each is twice as long as the one before, up to a limit */
+
+struct json_text_area {
+	char *blocks[JSON_TEXT_BLOCKS];
+	size_t lengths[JSON_TEXT_BLOCKS];
+	size_t n, used; /* of the last block */
+};
+
+/* Areas of one thread do not overlap. */
+void json_text_area_begin(struct json_text_area *area);
+void json_text_area_end(struct json_text_area *area);
+
+/* A place in the area that is active. json_text_area_rewind() ends what was allocated after it.
+ */
+struct json_text_mark {
+	size_t n, used;
+};
+void json_text_area_mark(struct json_text_mark *mark);
+void json_text_area_rewind(const struct json_text_mark *mark);
+
+#endif

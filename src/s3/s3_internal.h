@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared by the files of the S3 store:
+ *
+ *   s3.c        construction; which file answers which operation
+ *   endpoint.c  the URL of the bucket
+ *   discover.c  the first request, which finds region, addressing and rights
+ *   connect.c   connections that are opened before they are needed
+ *   operation.c how a store request becomes a series of HTTP requests
+ *   get.c, list.c, put.c, delete.c   gets and heads; listings; puts; deletes
+ *   conditions.c  which conditions the service supports; operations that wait for the answer
+ *   probe_conditions.c     how the store finds that out
+ *   multipart.c, upload_parts.c  puts of large objects in parts
+ *   put_body.c      bodies that are read from a source
+ *   object_note.c      the notes of objects, in headers
+ *   put_checksum.c  CRCs that the service sends with an object
+ *   absence.c   absence that a listing has to prove
+ *   s3_request.c   one signed HTTP request and the interpretation of its answer
+ *
+ * For each store request, s3.c puts a struct s3_operation into the request's slot and calls
+ * s3_get(), s3_list(), s3_put() or s3_delete(). These describe an HTTP request (struct s3_spec) and
+ * call s3_send(). When the answer has arrived, `next` runs in a worker. It calls s3_request_judge()
+ * to interpret the answer, and then sends another request or ends the operation by s3_present(),
+ * s3_absent(), s3_fail() or s3_confirm_absence().
+ *
+ * A put whose body is a source, and a put in parts, begin in a thread of their own. In the second
+ * case all of the operation runs there: s3_send() waits for the answer and calls `next` itself.
+ *
+ * Threads: a store does not change after the constructor, except for atomic members, and `bodies`,
+ * which has a lock. One thread at a time uses an operation.
+ */
+#ifndef S3_S3_INTERNAL_H
+#define S3_S3_INTERNAL_H
+
+#include <s3/s3.h>
+
+#include <stdatomic.h>
+
+#include <aws/credentials.h>
+#include <http/http.h>
+#include <store/implement.h>
+#include <aws/error_xml.h>
+#include <aws/sigv4.h>
+#include <base/str.h>
+
+#include "put_checksum.h"
+
+/* ---- endpoint ---- */
+
+struct s3_endpoint {
+	struct str bucket, region;
+	struct str host;      /* value of Host; begins with the bucket unless path_style */
+	struct str root;      /* path of the endpoint, "" or "/a/b" */
+	struct str ca_bundle; /* absolute path; "": the system's certificates */
+	enum store_s3_style style;
+	bool path_style, tls;
+	bool is_custom; /* named by the user or by a redirect, not derived from the region */
+};
+
+/* -EINVAL: the name of the bucket or the endpoint is not valid; -ENOENT …: certificates. */
+int s3_endpoint_init(struct s3_endpoint *endpoint, const struct aws_environment *world,
+		     const struct store_s3_options *opt, struct err *err);
+/* Whether a region that a server names may be used in hosts and headers. */
+bool s3_region_ok(const char *region);
+/* Sets the region; at AWS, also the host. -ENOMEM. */
+int s3_endpoint_set_region(struct s3_endpoint *endpoint, const char *region);
+/* Follows a redirect of a request for the bucket itself to "scheme://host[:port]/path", with the
+ * bucket at the beginning of the host or at the end of the path. -EINVAL: the location has another
+ * form, drops TLS, or, if requests are signed, belongs to another service, which would get the
+ * session token. A host belongs to the same service if it is the same host, a subdomain of it, or
+ * if both are Amazon's. */
+int s3_endpoint_redirect(struct s3_endpoint *endpoint, const char *location, bool is_signed);
+/* True if the bucket is part of the host only by default, and the host is not Amazon's. Such a
+ * server may accept the bucket only in the path. */
+bool s3_endpoint_is_guess(const struct s3_endpoint *endpoint);
+/* Moves the bucket from the host to the path. -ENOMEM. */
+int s3_endpoint_use_path(struct s3_endpoint *endpoint);
+/* Appends the path of the URL, which is also the path of the signature. key NULL: the bucket. */
+void s3_endpoint_path(const struct s3_endpoint *endpoint, const char *key, struct str *out);
+void s3_endpoint_release(struct s3_endpoint *endpoint);
+
+/* ---- store ---- */
+
+/* What a service may support, and may not. */
+enum s3_feature {
+	S3_PUT_ABSENT,	 /* If-None-Match of a PUT */
+	S3_PUT_MATCH,	 /* If-Match of a PUT */
+	S3_DELETE_MATCH, /* If-Match of a DELETE */
+	S3_PARTS_ABSENT, /* the same conditions of CompleteMultipartUpload */
+	S3_PARTS_MATCH,
+	S3_MARKS, /* a HEAD returns the mark of an object */
+	S3_FEATURES,
+};
+
+enum s3_support {
+	S3_UNKNOWN,  /* not probed yet */
+	S3_UNTESTED, /* the service refuses the probe's object */
+	S3_WORKS,    /* an ETag is in quotes */
+	S3_BARE,     /* works if the ETag is not in quotes */
+	S3_IGNORED,  /* the service does not look at it */
+	S3_BROKEN,   /* the condition fails although it holds */
+	S3_MISSING,  /* the service refuses requests that have it */
+};
+
+/* Two probes: of single requests, and of uploads in parts. */
+enum s3_probe { S3_PROBE_SINGLE, S3_PROBE_PARTS, S3_PROBES };
+
+struct s3_operation;
+
+struct s3_conditions {
+	atomic_int support[S3_FEATURES]; /* enum s3_support */
+	pthread_mutex_t lock;		 /* guards what follows */
+	struct {
+		bool running, done;
+		struct s3_operation *waiting;
+	} probe[S3_PROBES];
+};
+
+/* The memory of bodies that have been read and are being sent. */
+struct s3_bodies {
+	pthread_mutex_t lock; /* guards all of this */
+	pthread_cond_t given;
+	uint64_t used;	       /* bytes */
+	uint64_t ticket, turn; /* of the next thread that waits, and of the first one */
+};
+
+struct s3_store {
+	struct store base;
+	struct http_io *io;
+	struct credentials *creds; /* NULL: requests are not signed */
+	struct s3_endpoint endpoint;
+	char *owner; /* expected bucket owner; may be NULL */
+	bool requester_pays;
+	enum store_s3_verify verify;
+	char *prefix; /* of all keys; "" or with a trailing slash */
+	struct s3_conditions conditions;
+	struct s3_crc_tables crc_tables;
+	struct s3_bodies bodies;
+	atomic_uint opening;		   /* connections that connect.c is opening */
+	atomic_uint_fast64_t connected_ns; /* when it last began to; 0: never */
+	atomic_bool closing;
+};
+
+static inline struct s3_store *s3_store_of(struct store *s)
+{
+	return (struct s3_store *)s;
+}
+
+/* ---- one HTTP request ---- */
+
+/* A request. s3_request_init() borrows it until it returns, and the method, the key and the pieces
+ * until the request is released. */
+struct s3_spec {
+	const char *method; /* of HTTP */
+	const char *key;    /* NULL: the bucket */
+	const struct sigv4_pair *query, *header;
+	size_t n_query, n_header;
+	const struct piece *pieces; /* the body */
+	size_t n_pieces;
+	uint64_t body_max;	    /* of the answer */
+	unsigned int first_byte_ms; /* 0: the store's */
+	bool ranged;		    /* has a range; skip and keep as in struct http_call */
+	uint64_t skip, keep;
+};
+
+enum { S3_LOCATION_MAX = 512 };
+
+/* The headers of an answer that are defined by S3. */
+struct s3_answer {
+	struct store_meta meta;	     /* etag and time; size is 0 */
+	uint64_t range_first, total; /* Content-Range; total UINT64_MAX: unknown */
+	bool has_range, has_etag, is_xml;
+	bool etag_is_opaque;	       /* encrypted with a key: the ETag is not the MD5 */
+	struct s3_crc crc;	       /* of the whole object; kind S3_CRC_NONE: none */
+	char note[STORE_NOTE_MAX + 1]; /* foreign text */
+	char mark[STORE_MARK_MAX + 1]; /* "": none, or not a valid one */
+	char request_id[64];
+	char bucket_region[32], location[S3_LOCATION_MAX];
+	unsigned int retry_after_ms; /* Retry-After; 0: none */
+	int64_t date;		     /* the server's clock, seconds since the epoch; 0: none */
+};
+
+struct s3_request {
+	struct http_call http; /* the caller sets arg and done */
+	struct s3_answer answer;
+	struct s3_store *s;
+	const char *method, *what; /* for errors: GET, the key; borrowed from the spec */
+	struct str url, access_key;
+	bool of_session; /* signed with session keys: the request has a token */
+	int failed; /* 0, or a negative errno: could not be sent, the caller's err has the reason */
+};
+
+/* A result of s3_request_judge() besides 0 and a negative errno: the answer says that the object
+ * does not exist, but does not prove it. */
+enum { S3_UNPROVEN = 1 };
+
+/* Builds and signs a request. May block while credentials are renewed. Borrows the method and the
+ * key of the spec as long as the request lives. The caller releases the request, also after an
+ * error. */
+int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
+		    struct err *err);
+void s3_request_release(struct s3_request *call);
+#define auto_s3_request __attribute__((cleanup(s3_request_release)))
+/* Bodies from this store are compared with a CRC or with the MD5 in their ETag. */
+bool s3_verifies(const struct s3_store *s);
+/* The MD5 in the ETag of the answer to a PUT is compared with the bytes that were sent. */
+bool s3_put_verifies(const struct s3_store *s);
+/* The ETag of the answer is the MD5 of the object. */
+bool s3_request_has_md5(const struct s3_request *call);
+/* Interprets the answer. Returns 0, or with err set ("GET key: 503 SlowDown: words (request id)"):
+ *
+ *   -ENOENT      the service's error document says that there is no such key
+ *   -EAGAIN      a temporary failure, with err->retry_after_ms
+ *   -ERANGE      status 416
+ *   S3_UNPROVEN  the status says that there is no such key, but there is no such document: the
+ *                request is a HEAD, or a proxy has answered
+ *
+ * and other negative errnos. *why is the error document; why may be NULL. If the request could not
+ * be sent, err is unchanged: it must be the one that s3_request_init() has set. */
+int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *err);
+/* Builds a request, sends it, waits for the answer and interprets it. For the constructor. */
+int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
+		   struct s3_error *why, struct err *err);
+
+/* ---- one store request ---- */
+
+struct s3_upload;
+
+/* A store request while the S3 store works on it; lives in the request's slot. It is a series of
+ * HTTP requests: s3_send() starts each one, and `next` continues in a worker. */
+struct s3_operation {
+	struct s3_store *s;
+	struct store_request *req;
+	struct s3_request call; /* the current one, or the last */
+	bool has_call;
+	void (*next)(struct s3_operation *op);
+
+	bool head;		  /* get.c: the current request is a HEAD */
+	bool past_end;		  /* get.c: it is a HEAD because the range was refused with 416 */
+	struct str token;	  /* list.c: continuation token of the server's next page */
+	unsigned int empty_pages; /* list.c: consecutive ones so far */
+	/* conditions.c: the next operation that waits for the same probe, and what follows. */
+	struct s3_operation *waiting;
+	void (*then)(struct s3_operation *op);
+	/* put.c: the body, which is the caller's, or `loaded`. Not of a put in parts. */
+	const struct piece *pieces;
+	size_t n_pieces;
+	struct s3_body *loaded;	  /* put_body.c; NULL: none */
+	struct s3_upload *upload; /* multipart.c; NULL: the put has no parts */
+	void (*free_upload)(struct s3_upload *u);
+	bool apart; /* all of it runs in a thread of its own */
+};
+
+/* Signs and sends a request. `next` runs in a worker when the answer has arrived; or in this thread
+ * if the request could not be sent, or after a wait if the operation runs apart. The operation may
+ * be freed when this returns. */
+void s3_send(struct s3_operation *op, const struct s3_spec *spec,
+	     void (*next)(struct s3_operation *op));
+/* Complete the store request, which frees the operation. code: a negative errno other than -ENOENT,
+ * the same as in the answer's err. */
+void s3_present(struct s3_operation *op);
+void s3_absent(struct s3_operation *op, enum store_evidence evidence);
+void s3_fail(struct s3_operation *op, int code);
+
+void s3_get(struct s3_operation *op);
+void s3_list(struct s3_operation *op);
+void s3_put(struct s3_operation *op);
+void s3_delete(struct s3_operation *op);
+
+/* A put in parts, in a thread of its own. */
+enum { S3_PARTS_MIN = 64 << 20 /* bytes; smaller objects are put at once */ };
+void s3_put_parts(struct s3_operation *op);
+
+/* ---- bodies that are read from a source ---- */
+
+void s3_bodies_init(struct s3_bodies *b);
+void s3_bodies_release(struct s3_bodies *b);
+
+/* A part of a body in memory. */
+struct s3_body {
+	struct s3_store *s;
+	uint8_t *data;
+	size_t room;	    /* of data, bytes */
+	struct piece piece; /* what has been read */
+};
+/* Memory for n bytes, charged to the budget. A store has a limit for all bodies in memory; one
+ * larger body alone is allowed. wait: waits for other bodies to be sent; a caller that has a body
+ * must not. NULL: there is no room (without `wait`), or out of memory. */
+struct s3_body *s3_body_new(struct s3_store *s, size_t n, bool wait);
+void s3_body_free(struct s3_body *body); /* NULL is fine */
+/* Reads the body of the request from offset on. As store_body_read(). */
+int s3_body_read(struct s3_body *body, struct store_request *req, uint64_t offset, size_t n);
+
+/* ---- conditions ---- */
+
+void s3_conditions_init(struct s3_conditions *c);
+void s3_conditions_release(struct s3_conditions *c);
+/* Calls `then` as soon as the probe has been done once; the first caller does it. If the probe
+ * cannot be done now, the operation fails with -EAGAIN or another errno, and the next one tries it
+ * again. */
+void s3_await_probe(struct s3_operation *op, enum s3_probe probe,
+		    void (*then)(struct s3_operation *op));
+enum s3_support s3_support(const struct s3_store *s, enum s3_feature feature);
+/* The service has refused the caller's own request with a condition: from now on the store compares
+ * itself. */
+void s3_set_missing(struct s3_store *s, enum s3_feature feature);
+
+/* The header for a condition, if the service checks it. Returns the number of headers: 0 or 1. */
+enum { S3_QUOTED_MAX = STORE_ETAG_MAX + 3 };
+size_t s3_cond_header(const struct s3_store *s, enum s3_feature feature, const char *etag,
+		      char value[S3_QUOTED_MAX], struct sigv4_pair *header);
+
+#define S3_MARK_HEADER "x-amz-meta-hsmount-mark"
+/* The header of the mark: 0 or 1. */
+size_t s3_mark_header(const char *mark, struct sigv4_pair *header);
+/* Whether the answer to a HEAD shows the mark of this put. */
+bool s3_has_own_mark(const struct s3_operation *op);
+bool s3_drops_marks(const struct s3_store *s);
+
+/* Sends the requests of a probe, and waits for them. Fills in the features that it is about. 0, or
+ * a negative errno with err: nothing is known then. */
+int s3_probe_run(struct s3_store *s, enum s3_probe probe, enum s3_support support[S3_FEATURES],
+		 struct err *err);
+
+/* Sends a HEAD of the object. s3_head_result() then returns 0 with the object's meta, -ENOENT or
+ * another errno. Here a 404 is sufficient for -ENOENT; callers must not report it as the
+ * absence of the object. */
+void s3_send_head(struct s3_operation *op, void (*next)(struct s3_operation *op));
+int s3_head_result(struct s3_operation *op, struct store_meta *meta);
+
+/* After a 404 without the service's own document: a listing decides the result of the request. */
+void s3_confirm_absence(struct s3_operation *op);
+/* The same for a request that goes on: sends the listing. s3_absence_result() then returns 0: the
+ * object is absent; -EEXIST: the listing names it; or another errno, with err set. */
+void s3_send_absence(struct s3_operation *op, void (*next)(struct s3_operation *op));
+int s3_absence_result(struct s3_operation *op);
+
+/* ---- listings for other files ---- */
+
+struct s3_list_query;
+/* Requests a page. token: NULL, or the server's continuation token. */
+void s3_send_list(struct s3_operation *op, const struct s3_list_query *query, const char *token,
+		  void (*next)(struct s3_operation *op));
+/* Reads the answer into result, which the caller releases, also after an error. */
+struct s3_list_result;
+int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
+		 struct s3_list_result *result, struct err *err);
+
+/* Sends the first request, a listing of one key: finds the bucket's region and endpoint, and
+ * reports errors of the configuration in words. -ENOENT: no such bucket. */
+int s3_discover(struct s3_store *s, const char *prefix, struct err *err);
+
+/* ---- connections that are opened before they are needed ---- */
+
+/* Called before each request. Opens a few connections if the store has not been used for a while,
+ * at most once in HTTP_IDLE_S seconds. */
+void s3_connect_few(struct s3_store *s);
+
+#endif

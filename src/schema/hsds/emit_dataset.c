@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * struct dataset -> "type", "shape", "creationProperties", "layout": the reverse of
+ * parse_dataset.c.
+ *
+ * "layout" has the shape of the chunk objects. "creationProperties" has what the creator asked for.
+ * What the service would refuse there, or read in another way, is in its member "hsmount":
+ *
+ *   filters    [{id, name, parameters}]: the recorded filters, if "filters" is another list. That
+ *              one has the filters of the chunk objects (pipeline_of_object())
+ *   layout     "H5D_COMPACT", which is H5D_CONTIGUOUS to the service
+ *   fillValue  null: a fill value is defined, and is a string that has never been set
+ *   unset      the strings of a fill value in base64 that have no value (stored_form.c)
+ *
+ * If the data stay in an HDF5 file, the "layout" of "creationProperties" refers to it:
+ *
+ *   H5D_CONTIGUOUS_REF         file_uri, offset, size
+ *   H5D_CHUNKED_REF            file_uri, dims, chunks {"i_j": [offset, size]}, with the filter mask
+ *                              as a third number if it is not 0
+ *   H5D_CHUNKED_REF_INDIRECT   file_uri, dims, chunk_table (the id of a dataset)
+ *
+ * with a member "hsmount" {etag, size, h5path, exact}: the version of the file, the path of the
+ * dataset in it, and that "filters" of "hsmount" has all filters of the file.
+ *
+ * "shape" has a member "hsmount" with "maxdims", if a maximum is 0: the service takes 0 as no
+ * limit. Pure.
+ */
+#include "emit_document.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- shape ---- */
+
+static void put_numbers(struct writer *w, const char *key, uint32_t n, const uint64_t *values)
+{
+	write_key(w, key);
+	write_open(w, '[');
+	for (uint32_t i = 0; i < n; i++)
+		write_uint(w, values[i]);
+	write_close(w, ']');
+}
+
+/* The maximum sizes, where the word stands for no limit; NULL: 0 stands for it. */
+static void put_max(struct writer *w, const struct dspace *s, const char *unlimited)
+{
+	write_key(w, "maxdims");
+	write_open(w, '[');
+	for (uint32_t d = 0; d < s->rank; d++) {
+		if (s->max[d] != DSPACE_UNLIMITED)
+			write_uint(w, s->max[d]);
+		else if (unlimited)
+			write_word(w, unlimited);
+		else
+			write_uint(w, 0);
+	}
+	write_close(w, ']');
+}
+
+void schema_emit_space(struct schema_emit *e, const struct dspace *s)
+{
+	static const char *const classes[] = {
+		[DSPACE_SCALAR] = "H5S_SCALAR",
+		[DSPACE_SIMPLE] = "H5S_SIMPLE",
+		[DSPACE_NULL] = "H5S_NULL",
+	};
+	struct writer *w = &e->w;
+	bool zero = false;
+	write_key(w, "shape");
+	write_open(w, '{');
+	write_member_word(w, "class", classes[s->cls]);
+	if (s->cls == DSPACE_SIMPLE)
+		put_numbers(w, "dims", s->rank, s->dims);
+	if (dspace_extendible(s)) {
+		put_max(w, s, NULL);
+		for (uint32_t d = 0; d < s->rank; d++)
+			zero = zero || s->max[d] == 0;
+	}
+	if (zero) {
+		write_key(w, "hsmount");
+		write_open(w, '{');
+		put_max(w, s, "H5S_UNLIMITED");
+		write_close(w, '}');
+	}
+	write_close(w, '}');
+}
+
+/* ---- layout ---- */
+
+static void put_chunk_dims(struct writer *w, const struct grid *grid, const uint32_t *chunk)
+{
+	write_key(w, "dims");
+	write_open(w, '[');
+	for (uint32_t d = 0; d < grid->rank; d++)
+		write_uint(w, chunk[d]);
+	write_close(w, ']');
+}
+
+static void put_layout(struct writer *w, const char *cls, const struct grid *grid,
+		       const uint32_t *chunk)
+{
+	write_key(w, "layout");
+	write_open(w, '{');
+	write_member_word(w, "class", cls);
+	if (chunk)
+		put_chunk_dims(w, grid, chunk);
+	write_close(w, '}');
+}
+
+/* ---- references to an HDF5 file ---- */
+
+static void put_coords(struct writer *w, const struct grid *g, uint64_t number)
+{
+	uint64_t coords[DSPACE_MAX_RANK];
+	char text[DSPACE_MAX_RANK * 21 + 1];
+	size_t n = 0;
+	grid_coords(g, number, coords);
+	for (uint32_t d = 0; d < g->rank; d++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%" PRIu64, d ? "_" : "",
+				      coords[d]);
+	write_key_text(w, text, n);
+}
+
+static void put_ranges(struct writer *w, const struct reference *r, const struct grid *g)
+{
+	write_key(w, "chunks");
+	write_open(w, '{');
+	for (uint64_t i = 0; i < r->nchunks; i++) {
+		const struct reference_chunk *c = &r->chunks[i];
+		put_coords(w, g, c->number);
+		write_open(w, '[');
+		write_uint(w, c->offset);
+		write_uint(w, c->size);
+		if (c->filter_mask)
+			write_uint(w, c->filter_mask);
+		write_close(w, ']');
+	}
+	write_close(w, '}');
+}
+
+/* The version of the file, and where the dataset is in it. */
+static void put_version(struct writer *w, const struct reference *r)
+{
+	const struct reference_file *f = &r->file;
+	write_key(w, "hsmount");
+	write_open(w, '{');
+	if (f->etag)
+		write_member_text(w, "etag", f->etag);
+	if (f->size != UINT64_MAX)
+		write_member_uint(w, "size", f->size);
+	if (f->h5path)
+		write_member_text(w, "h5path", f->h5path);
+	if (r->exact) {
+		write_key(w, "exact");
+		write_bool(w, true);
+	}
+	write_close(w, '}');
+}
+
+static int put_reference(struct schema_emit *e, const struct dataset *ds)
+{
+	static const char *const classes[] = {
+		[REFERENCE_CONTIGUOUS] = "H5D_CONTIGUOUS_REF",
+		[REFERENCE_CHUNKED] = "H5D_CHUNKED_REF",
+		[REFERENCE_TABLE] = "H5D_CHUNKED_REF_INDIRECT",
+	};
+	const struct reference *r = ds->reference;
+	struct writer *w = &e->w;
+	const struct object *table = NULL;
+	if (r->layout == REFERENCE_TABLE) {
+		table = r->table < tree_numbers(e->tree) ? &tree_object(e->tree, r->table)->o
+							 : NULL;
+		if (!table || !table->id)
+			return err_set(e->err, -EINVAL, "the chunk table has no id");
+	}
+	write_key(w, "layout");
+	write_open(w, '{');
+	write_member_word(w, "class", classes[r->layout]);
+	write_member_text(w, "file_uri", r->file.uri);
+	if (r->layout == REFERENCE_CONTIGUOUS) {
+		write_member_uint(w, "offset", r->offset);
+		write_member_uint(w, "size", r->size);
+	}
+	if (r->layout != REFERENCE_CONTIGUOUS)
+		put_chunk_dims(w, &ds->grid, ds->grid.chunk);
+	if (r->layout == REFERENCE_CHUNKED)
+		put_ranges(w, r, &ds->grid);
+	if (table)
+		write_member_word(w, "chunk_table", table->id);
+	put_version(w, r);
+	write_close(w, '}');
+	return 0;
+}
+
+static void put_requested(struct writer *w, const struct dataset *ds)
+{
+	const bool chunked = ds->requested == LAYOUT_CHUNKED && ds->space.cls == DSPACE_SIMPLE;
+	const uint32_t *chunk = ds->requested_chunk ? ds->requested_chunk : ds->grid.chunk;
+	put_layout(w, chunked ? "H5D_CHUNKED" : "H5D_CONTIGUOUS", &ds->grid,
+		   chunked ? chunk : NULL);
+}
+
+/* ---- filters ---- */
+
+static void put_params(struct writer *w, const struct filter *f)
+{
+	write_key(w, "parameters");
+	write_open(w, '[');
+	for (uint32_t i = 0; i < f->nparams; i++)
+		write_uint(w, f->params[i]);
+	write_close(w, ']');
+}
+
+static void put_served(struct writer *w, const struct filter *f)
+{
+	write_open(w, '{');
+	if (f->id == FILTER_DEFLATE) {
+		write_member_word(w, "class", "H5Z_FILTER_DEFLATE");
+		write_member_uint(w, "id", f->id);
+		write_member_uint(w, "level", f->params[0]);
+		write_member_word(w, "name", "gzip");
+	} else {
+		write_member_word(w, "class", "H5Z_FILTER_SHUFFLE");
+		write_member_uint(w, "id", f->id);
+		write_member_word(w, "name", "shuffle");
+		if (f->nparams)
+			put_params(w, f);
+	}
+	write_close(w, '}');
+}
+
+static void put_recorded(struct writer *w, const struct filter *f)
+{
+	write_open(w, '{');
+	write_member_uint(w, "id", f->id);
+	if (f->name)
+		write_member_text(w, "name", f->name);
+	put_params(w, f);
+	write_close(w, '}');
+}
+
+/* True if the reader finds the recorded filters in the list of the service. Names of filters that
+ * every libhdf5 has mean nothing. */
+static bool is_same(const struct pipeline *served, const struct dataset *ds)
+{
+	bool same = served->n == ds->nfilters;
+	for (uint32_t i = 0; same && i < served->n; i++) {
+		const struct filter *a = &served->f[i];
+		const struct filter *b = &ds->filters[i];
+		same = a->id == b->id && a->nparams == b->nparams &&
+		       (a->nparams == 0 ||
+			memcmp(a->params, b->params, a->nparams * sizeof(*a->params)) == 0);
+	}
+	return same;
+}
+
+static void put_filters(struct writer *w, const struct pipeline *served)
+{
+	if (served->n == 0)
+		return;
+	write_key(w, "filters");
+	write_open(w, '[');
+	for (uint32_t i = 0; i < served->n; i++)
+		put_served(w, &served->f[i]);
+	write_close(w, ']');
+}
+
+/* ---- creation properties ---- */
+
+static void put_times(struct writer *w, const struct dataset *ds)
+{
+	static const char *const allocs[] = {
+		[ALLOC_TIME_EARLY] = "H5D_ALLOC_TIME_EARLY",
+		[ALLOC_TIME_LATE] = "H5D_ALLOC_TIME_LATE",
+		[ALLOC_TIME_INCR] = "H5D_ALLOC_TIME_INCR",
+	};
+	static const char *const fills[] = {
+		[FILL_TIME_ALLOC] = "H5D_FILL_TIME_ALLOC",
+		[FILL_TIME_NEVER] = "H5D_FILL_TIME_NEVER",
+		[FILL_TIME_IFSET] = "H5D_FILL_TIME_IFSET",
+	};
+	if (ds->alloc_time >= ALLOC_TIME_EARLY && ds->alloc_time <= ALLOC_TIME_INCR)
+		write_member_word(w, "allocTime", allocs[ds->alloc_time]);
+	if (ds->fill_time <= FILL_TIME_IFSET)
+		write_member_word(w, "fillTime", fills[ds->fill_time]);
+}
+
+static void put_argument(struct writer *w, const char *name, const char *value, size_t n)
+{
+	struct bytes text = {0};
+	if (bytes_append(&text, name, strlen(name)) || bytes_append(&text, value, n))
+		w->bad = true;
+	else
+		write_text(w, (const char *)text.data, text.len);
+	bytes_release(&text);
+}
+
+/* A table whose records are in the index of the file. The URI is "bucket/key". */
+static void put_locator(struct writer *w, const struct reference_file *f)
+{
+	const char *slash = strchr(f->uri, '/');
+	const size_t bucket = slash ? (size_t)(slash - f->uri) : 0;
+	const char *key = slash ? slash + 1 : f->uri;
+	write_key(w, "initializer");
+	write_open(w, '[');
+	write_word(w, "chunklocator");
+	put_argument(w, "--h5path=", f->h5path, strlen(f->h5path));
+	put_argument(w, "--filepath=", key, strlen(key));
+	put_argument(w, "--bucket=", f->uri, bucket);
+	write_close(w, ']');
+}
+
+static void put_initializer(struct writer *w, const struct dataset *ds)
+{
+	char start[40], step[40];
+	if (ds->initializer == INITIALIZER_CHUNK_LOCATOR)
+		put_locator(w, ds->indexed);
+	if (ds->initializer != INITIALIZER_ARANGE)
+		return;
+	snprintf(start, sizeof(start), "--start=%.17g", ds->arange_start);
+	snprintf(step, sizeof(step), "--step=%.17g", ds->arange_step);
+	write_key(w, "initializer");
+	write_open(w, '[');
+	write_word(w, "arange");
+	write_word(w, start);
+	write_word(w, step);
+	write_close(w, ']');
+}
+
+/* What the service does not know. */
+static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters, bool fill,
+			const struct schema_unset *unset)
+{
+	const bool compact = ds->requested == LAYOUT_COMPACT;
+	if (!filters && !fill && !compact && unset->n == 0)
+		return;
+	write_key(w, "hsmount");
+	write_open(w, '{');
+	if (compact)
+		write_member_word(w, "layout", "H5D_COMPACT");
+	if (fill) {
+		write_key(w, "fillValue");
+		write_null(w);
+	}
+	if (unset->n > 0)
+		schema_emit_unset(w, unset);
+	if (filters) {
+		write_key(w, "filters");
+		write_open(w, '[');
+		for (uint32_t i = 0; i < ds->nfilters; i++)
+			put_recorded(w, &ds->filters[i]);
+		write_close(w, ']');
+	}
+	write_close(w, '}');
+}
+
+/* Of the filters of a file, those that the service can undo. */
+static void served_of_file(struct pipeline *p)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->f[i].id == FILTER_SHUFFLE ||
+		    (p->f[i].id == FILTER_DEFLATE && p->f[i].nparams > 0))
+			p->f[n++] = p->f[i];
+	p->n = n;
+}
+
+static int put_properties(struct schema_emit *e, const struct object *o, const struct stand_in *c)
+{
+	const struct dataset *ds = &o->dataset;
+	struct writer *w = &e->w;
+	struct pipeline served;
+	auto_unset struct schema_unset unset = {0};
+	bool written = true;
+	dataset_pipeline(ds, &served);
+	if (ds->reference)
+		served_of_file(&served);
+	else
+		pipeline_of_object(&served, &served);
+	write_key(w, "creationProperties");
+	write_open(w, '{');
+	if (ds->reference) {
+		int rc = put_reference(e, ds);
+		if (rc)
+			return rc;
+	} else {
+		put_requested(w, ds);
+	}
+	put_times(w, ds);
+	if (ds->fill_defined) {
+		int rc = schema_emit_fill(e, c, ds, &written, &unset);
+		if (rc)
+			return err_wrap(e->err, rc, "fill value");
+	}
+	put_filters(w, &served);
+	if (o->attrs_ordered) {
+		write_member_word(w, "attributeCreationOrder", "H5P_CRT_ORDER_INDEXED");
+		write_member_uint(w, "CreateOrder", 1);
+	}
+	put_initializer(w, ds);
+	put_hsmount(w, ds, ds->reference ? ds->nfilters > 0 : !is_same(&served, ds), !written,
+		    &unset);
+	write_close(w, '}');
+	return 0;
+}
+
+int schema_emit_dataset(struct schema_emit *e, const struct object *o)
+{
+	const struct dataset *ds = &o->dataset;
+	struct stand_in stand_in;
+	int rc = schema_emit_type(e, ds->type, ds->committed, &stand_in);
+	if (rc)
+		return rc;
+	schema_emit_space(e, &ds->space);
+	rc = put_properties(e, o, &stand_in);
+	if (!rc && ds->space.cls != DSPACE_NULL)
+		put_layout(&e->w, "H5D_CHUNKED", &ds->grid, ds->grid.chunk);
+	return rc;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ops of schema v1. The document of a domain has the same key as in v2, so hsds2 reads it, and
+ * the form of the id of the root group chooses the schema. New domains are made in v2 only; the
+ * record of an import is where hsds2 puts it.
+ */
+#include "hsds1.h"
+
+#include <errno.h>
+
+#include "edit.h"
+#include "hsds2.h"
+#include "hsds_load.h"
+#include "parse_object.h"
+
+static bool is_document(const char *key)
+{
+	return hsds1_is_catalog(key);
+}
+
+/* v1 has no summary. */
+static int info_key(const struct schema_document *d, char *key, size_t room)
+{
+	(void)d;
+	if (room)
+		key[0] = '\0';
+	return 0;
+}
+
+const struct schema_ops hsds1_ops = {
+	.name = "hsds1",
+	.is_document = is_document,
+	.is_storage = hsds1_is_storage,
+	.info_key = info_key,
+	.info_parse = schema_info_parse,
+	.loader_new = hsds1_loader_new,
+	.round = hsds1_round,
+	.request = hsds1_request,
+	.answer = hsds1_answer,
+	.loader_free = hsds1_loader_free,
+	.object_key = hsds_space_key,
+	.object_text = hsds_space_text,
+	.resolve = hsds_resolve,
+	.locate = hsds1_locate,
+	.chunk_prefix = hsds1_chunk_prefix,
+	.chunk_of_key = hsds1_chunk_of_key,
+	.chunk_text = hsds1_chunk_text,
+	.edit_object = schema_edit_object,
+	.import_key = hsds2_import_key,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Schema v1, in which HSDS stored domains until 2018: its keys, its catalogs and its loader. The
+ * documents are the same as in v2 (parse.h), and so is the locator of a dataset (hsds2.h). No new
+ * domains are made in this schema.
+ */
+#ifndef HSDS_HSDS1_H
+#define HSDS_HSDS1_H
+
+#include <hsds/hsds.h>
+
+#include "id.h"
+
+/* ---- hsds1_key.c. Functions that write a key return its length, -ENAMETOOLONG, or -EOPNOTSUPP:
+ * OpenSSL refuses MD5. ---- */
+
+int hsds1_object_key(const struct schema_id *id, char *key, size_t cap);
+/* A chunk of a dataset, by its coordinates in the grid. The dataset has a locator. */
+int hsds1_chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap);
+/* The catalog of the objects of a kind, beside the document of the domain. */
+int hsds1_catalog_key(const char *path, enum object_kind kind, char *key, size_t cap);
+
+/* True if the key has the form of a key of an object or chunk. The digits of the hash are not
+ * compared. */
+bool hsds1_is_object(const char *key);
+/* The same, or a file of the service at the root of the bucket. */
+bool hsds1_is_storage(const char *key);
+/* True if the key is that of a catalog. */
+bool hsds1_is_catalog(const char *key);
+
+/* What a key names. The digits of the hash are compared. */
+enum hsds1_key_class { HSDS1_KEY_OBJECT, HSDS1_KEY_CHUNK, HSDS1_KEY_OTHER };
+struct hsds1_key {
+	enum hsds1_key_class cls;
+	struct schema_id id; /* of the object, or of the chunk's dataset */
+	bool is_partitioned; /* the key of a chunk has a partition */
+	uint64_t partition;
+	uint32_t rank; /* of a chunk: number of coordinates */
+	uint64_t coords[DSPACE_MAX_RANK];
+};
+void hsds1_key_classify(const char *key, struct hsds1_key *out);
+
+int hsds1_locate(const struct object *o, const struct object *table, uint64_t number,
+		 unsigned int *step, const struct schema_answer *answer, struct chunk_place *place,
+		 struct err *err);
+int hsds1_chunk_prefix(const struct object *o, char *prefix, size_t cap);
+bool hsds1_chunk_of_key(const struct object *o, const char *key, uint64_t *number);
+
+/* ---- hsds1_catalog.c ---- */
+
+/* Calls fn for each id of this kind in a catalog, of which n bytes were read. Other lines are
+ * ignored. Non-zero stops and is returned. */
+int hsds1_catalog_parse(const char *text, size_t n, enum object_kind kind,
+			int (*fn)(void *ctx, const struct schema_id *id), void *ctx);
+
+/* ---- hsds1_text.c ---- */
+
+int hsds1_chunk_text(const struct schema_space *s, const struct object *o, const void *text,
+		     size_t n, uint64_t size, struct bytes *out, struct err *err);
+
+/* ---- hsds1_load.c ---- */
+
+int hsds1_loader_new(const struct schema_load *load, struct schema_loader **out, struct err *err);
+int hsds1_round(struct schema_loader *l, uint32_t *n, struct err *err);
+bool hsds1_request(struct schema_loader *l, uint32_t i, struct schema_request *req);
+int hsds1_answer(struct schema_loader *l, uint32_t i, const struct schema_answer *answer,
+		 struct err *err);
+void hsds1_loader_free(struct schema_loader *l);
+
+extern const struct schema_ops hsds1_ops;
+
+#endif

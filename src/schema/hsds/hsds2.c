@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ops of schema v2. The documents of domains are the same in v1, so they are read here for
+ * both.
+ */
+#include "hsds2.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "edit.h"
+#include "emit_document.h"
+#include "hsds1.h"
+#include "hsds_load.h"
+#include "parse_object.h"
+#include "user_block_member.h"
+
+enum { DOCUMENT_ARENA = 64 << 20 /* memory for parsing a domain's document, bytes */ };
+
+static bool is_document(const char *key)
+{
+	size_t len;
+	return hsds2_is_domain_key(key, &len);
+}
+
+/* The form of the id of the root group shows that a domain is one of schema v1. */
+static bool is_v1(const char *root)
+{
+	struct schema_id id;
+	return root && schema_id_parse(root, strlen(root), &id) && id.form == SCHEMA_ID_V1;
+}
+
+static int parse(const struct schema_answer *answer, struct schema_document **out, struct err *err)
+{
+	struct domain_info info;
+	struct arena *arena = arena_new(DOCUMENT_ARENA);
+	int rc = arena ? 0 : err_errno(err, -ENOMEM, "document");
+	if (!rc)
+		rc = schema_domain_parse(arena, answer->body, answer->len, &info, err);
+	if (!rc) {
+		*out = schema_document_new(&info, answer->etag);
+		rc = *out ? 0 : err_errno(err, -ENOMEM, "document");
+	}
+	if (!rc && is_v1(info.root))
+		(*out)->schema = &hsds1_ops;
+	arena_free(arena);
+	return rc;
+}
+
+static int classify(const char *path, unsigned int *step, const struct schema_answer *answer,
+		    struct schema_request *req, struct schema_document **out, struct err *err)
+{
+	if ((*step)++)
+		return answer->absent ? 0 : parse(answer, out, err);
+	/* A path that is too long for a key has no document. */
+	return hsds2_domain_key(path, req->key, req->room) < 0 ? 0 : SCHEMA_NEEDS_ANSWER;
+}
+
+static int info_key(const struct schema_document *d, char *key, size_t room)
+{
+	struct schema_id root;
+	if (!d->info.root || !schema_id_parse(d->info.root, strlen(d->info.root), &root))
+		return 0;
+	return hsds2_info_key(&root, key, room);
+}
+
+const struct schema_ops hsds2_ops = {
+	.name = "hsds2",
+	.is_document = is_document,
+	.is_storage = hsds2_is_storage,
+	.classify = classify,
+	.info_key = info_key,
+	.info_parse = schema_info_parse,
+	.loader_new = hsds2_loader_new,
+	.round = hsds2_round,
+	.request = hsds2_request,
+	.answer = hsds2_answer,
+	.loader_free = hsds2_loader_free,
+	.object_key = hsds_space_key,
+	.object_text = hsds_space_text,
+	.resolve = hsds_resolve,
+	.locate = hsds2_locate,
+	.chunk_prefix = hsds2_chunk_prefix,
+	.chunk_of_key = hsds2_chunk_of_key,
+	.edit_object = schema_edit_object,
+	.adopt_new = hsds2_adopt_new,
+	.copy_locator = hsds2_copy_locator,
+	.refusals = schema_refusals,
+	.adopt = hsds2_adopt,
+	.emit_object = schema_emit_object,
+	.emit_domain = schema_emit_domain,
+	.edit_acls = schema_acls_edit,
+	.domain_key = hsds2_domain_key,
+	.new_object_key = hsds2_new_object_key,
+	.new_chunk_key = hsds2_new_chunk_key,
+	.key_of_id = hsds2_key_of_id,
+	.user_block_key = hsds2_user_block_key,
+	.take_user_block = schema_user_block_take,
+	.user_blocks = HSDS2_USER_BLOCK,
+	.storage_prefix = hsds2_new_storage_prefix,
+	.storage_names = HSDS2_NAMES,
+	.storage_deletion = ".hsmount-deletion-",
+	.storage_own = ".",
+	.storages = "db/",
+	.ref_text = schema_ref_text,
+	.domain_of_root = hsds2_domain_of_root,
+	.import_prefix = HSDS2_IMPORT_PREFIX,
+	.import_key = hsds2_import_key,
+	.import_emit = schema_import_emit,
+	.import_parse = schema_import_parse,
+};

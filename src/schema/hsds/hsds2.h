@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Schema v2: its keys, the data that a dataset needs to compute the keys of its chunks, and the
+ * loader. The JSON is the same in v1; see parse.h. The files hsds_*.c serve both.
+ */
+#ifndef HSDS_HSDS2_H
+#define HSDS_HSDS2_H
+
+#include <hsds/hsds.h>
+
+#include "id.h"
+
+/* dataset.locator, in v1 too. */
+struct hsds2_locator {
+	struct schema_id id;
+	/* The layout refers to other files, and dataset.absence_unknown says why they cannot be
+	 * read. */
+	bool is_ref;
+	/* Number of folders among which the chunks are distributed; 1: there are no folders. */
+	uint32_t partition_count;
+};
+
+/* ---- hsds2_key.c. Functions that write a key return its length, or -ENAMETOOLONG. ---- */
+
+/* The key of a domain's document. path: without slashes at its ends; "" is the root of the bucket.
+ */
+int hsds2_domain_key(const char *path, char *key, size_t cap);
+/* True if the key is that of a domain's document. The domain's path is its first *path_len bytes.
+ */
+bool hsds2_is_domain_key(const char *key, size_t *path_len);
+/* True if the first component of the key is "db". */
+bool hsds2_is_storage(const char *key);
+/* The prefix of all objects of the domain with this root group: "db/8-8/". */
+int hsds2_storage_prefix(const struct schema_id *root, char *prefix, size_t cap);
+/* The i-th prefix (g/, d/, t/) whose listing with delimiter shows all objects of a kind. 0: there
+ * are no more. */
+enum { HSDS2_OBJECT_PREFIXES = 3 };
+int hsds2_object_prefix(const struct schema_id *root, unsigned int i, char *prefix, size_t cap);
+/* The id of the object whose prefix ("db/8-8/g/4-6-6/") is in such a listing. */
+bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id);
+int hsds2_object_key(const struct schema_id *id, char *key, size_t cap);
+/* A chunk of a dataset, by its coordinates in the grid. The dataset has a locator. */
+int hsds2_chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap);
+/* The folder of a chunk of a dataset with `count` folders; in v1, the partition. */
+uint32_t hsds2_partition(uint32_t count, uint32_t rank, const uint64_t *coords);
+bool hsds2_is_root(const struct schema_id *id);
+int hsds2_info_key(const struct schema_id *root, char *key, size_t cap);
+
+/* What a key below the storage prefix of a domain names. */
+enum hsds2_key_class { HSDS2_KEY_OBJECT, HSDS2_KEY_CHUNK, HSDS2_KEY_OTHER };
+struct hsds2_key {
+	enum hsds2_key_class cls;
+	struct schema_id id; /* of the object, or of the chunk's dataset */
+	uint32_t rank;	     /* of a chunk: number of coordinates */
+	uint64_t coords[DSPACE_MAX_RANK];
+};
+void hsds2_key_classify(const char *key, struct hsds2_key *out);
+
+extern const struct schema_ops hsds2_ops;
+
+int hsds2_locate(const struct object *o, const struct object *table, uint64_t number,
+		 unsigned int *step, const struct schema_answer *answer, struct chunk_place *place,
+		 struct err *err);
+int hsds2_chunk_prefix(const struct object *o, char *prefix, size_t cap);
+bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *number);
+
+int hsds2_loader_new(const struct schema_load *load, struct schema_loader **out, struct err *err);
+int hsds2_round(struct schema_loader *l, uint32_t *n, struct err *err);
+bool hsds2_request(struct schema_loader *l, uint32_t i, struct schema_request *req);
+int hsds2_answer(struct schema_loader *l, uint32_t i, const struct schema_answer *answer,
+		 struct err *err);
+void hsds2_loader_free(struct schema_loader *l);
+
+/* ---- hsds2_new.c: the ops of new domains ---- */
+
+int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err);
+const void *hsds2_copy_locator(const void *locator, struct arena *a);
+int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns,
+		    struct err *err);
+/* These also return -EINVAL: the object has no id, or no such chunk. */
+int hsds2_new_object_key(const struct tree *t, uint32_t number, char *key, size_t room);
+int hsds2_key_of_id(const char *root, const char *id, char *key, size_t room, size_t *folder);
+int hsds2_user_block_key(const struct tree *t, char *key, size_t room);
+int hsds2_new_chunk_key(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
+			size_t room);
+int hsds2_new_storage_prefix(uint64_t domain, char *prefix, size_t room);
+int hsds2_domain_of_root(const char *root, uint64_t *domain, struct err *err);
+#define HSDS2_NAMES	    ".hsmount-names"
+#define HSDS2_USER_BLOCK    ".hsmount-userblock-"
+#define HSDS2_IMPORT_PREFIX "db/.import-"
+int hsds2_import_key(const char *path, char *key, size_t room);
+
+#endif

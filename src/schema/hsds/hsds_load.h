@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the loaders of schema v1 and v2 share. In both, a domain is a set of objects with ids, and
+ * the key of an object's document follows from its id. They differ in how a loader finds out which
+ * objects there are: see hsds1_load.c and hsds2_load.c. Pure.
+ */
+#ifndef HSDS_HSDS_LOAD_H
+#define HSDS_HSDS_LOAD_H
+
+#include <errno.h>
+#include <string.h>
+
+#include <schema/schema.h>
+
+#include "id.h"
+#include "parse_object.h"
+
+/* ---- hsds_space.c: ids and object numbers ---- */
+
+struct hsds_entry {
+	struct schema_id id;
+	bool absent;	  /* its document does not exist; the store has proved it */
+	const char *etag; /* of its document: as listed, later as read; "": unknown */
+	const void *text; /* of its document; NULL: it is not kept */
+	size_t text_len;
+};
+
+struct hsds_space {
+	struct schema_space base;
+	struct schema_id root;
+	uint32_t n, room;
+	struct hsds_entry *entries; /* by number; moves when an entry is added */
+	uint32_t *table, mask;	    /* hash table by id; number + 1, or 0: free */
+	int listing_code;	    /* v2: 0, or why the domain could not be listed whole */
+	/* If the space was not loaded, but is what a load is expected to find (hsds2_expect.c): the
+	 * objects whose versions tell whether it is so. NULL: those of the tree. */
+	const uint32_t *compared;
+	uint32_t ncompared;
+	bool has_missing; /* if `compared` is set: a link names an object without a document */
+};
+
+/* The objects whose versions tell whether a domain has changed: the reachable ones, the root group
+ * first, and then the missing ones. */
+static inline const uint32_t *hsds_compared(const struct hsds_space *s, uint32_t *n)
+{
+	*n = s->compared ? s->ncompared : tree_count(s->base.tree) + tree_missing(s->base.tree);
+	return s->compared ? s->compared : tree_order(s->base.tree);
+}
+static inline bool hsds_has_missing(const struct hsds_space *s)
+{
+	return s->compared ? s->has_missing : tree_missing(s->base.tree) != 0;
+}
+
+/* Makes room for n entries in all. -ENOMEM. */
+int hsds_space_reserve(struct hsds_space *s, struct arena *a, uint32_t n);
+/* Adds an entry; its number is s->n before the call. -ENOMEM. */
+int hsds_space_add(struct hsds_space *s, struct arena *a, const struct hsds_entry *entry);
+/* OBJECT_NONE: the space has no such object. */
+uint32_t hsds_number(const struct hsds_space *s, const struct schema_id *id);
+/* The key of the document of an object. Returns its length, or a negative errno. */
+int hsds_object_key(const struct schema_id *id, char *key, size_t room);
+/* Ops of both schemas. */
+int hsds_space_key(const struct schema_space *s, uint32_t number, char *key, size_t room,
+		   const char **etag);
+const void *hsds_space_text(const struct schema_space *s, uint32_t number, size_t *len);
+uint64_t hsds_resolve(const struct schema_space *s, const char *text, size_t n);
+
+/* ---- hsds_read.c: the documents of objects ---- */
+
+struct hsds_loader {
+	struct schema_loader base;
+	/* The earlier load, with what was put since. NULL unless it has the same root group. */
+	const struct hsds_space *previous;
+	struct hsds_space *space;
+	struct schema_types types;
+	bool changed; /* the domain has changed since `previous` */
+	bool fresh;   /* a document was read that `previous` does not have in this version */
+	/* Numbers of the objects of `previous` to compare by HEAD. */
+	const uint32_t *heads;
+	uint32_t nheads;
+	/* The number of an object that a document names; OBJECT_NONE: there is no such object.
+	 */
+	uint32_t (*number)(void *loader, const struct schema_id *id);
+	char key[SCHEMA_KEY_MAX + 1]; /* of the document that is being parsed */
+};
+
+/* Allocates a zeroed loader of `size` bytes, which begins with a struct hsds_loader, and fills that
+ * in, except for `number`. The caller frees it. */
+int hsds_loader_new(const struct schema_load *load, size_t size, struct hsds_loader **out,
+		    struct err *err);
+
+/* True if both versions are known and equal. */
+static inline bool hsds_same_version(const char *a, const char *b)
+{
+	return a[0] && strcmp(a, b) == 0;
+}
+
+/* Compares all reachable and missing objects of `previous` by HEAD. */
+void hsds_compare_all(struct hsds_loader *l);
+/* Request and answer i of such a comparison. SCHEMA_ENOUGH: the domain has changed. */
+bool hsds_request_head(const struct hsds_loader *l, uint32_t i, struct schema_request *req);
+int hsds_answer_head(struct hsds_loader *l, uint32_t i, const struct schema_answer *answer,
+		     struct err *err);
+
+/* The request for the document of an object. False: none is needed. */
+bool hsds_request_document(const struct hsds_loader *l, uint32_t number,
+			   struct schema_request *req);
+/* Parses an answer, or, if it is NULL, the document of the earlier load. If the object cannot be
+ * shown, it is marked as broken, and a note says why. Fails if that is the root group, or if the
+ * failure may be temporary. */
+int hsds_answer_document(struct hsds_loader *l, uint32_t number, const struct schema_answer *answer,
+			 struct err *err);
+/* The same for a document that the domain may not need: if it cannot be used, *used is false, and
+ * the object is as before. -ENOMEM. */
+int hsds_try_document(struct hsds_loader *l, uint32_t number, const struct schema_answer *answer,
+		      bool *used, struct err *err);
+/* Marks an object as broken. */
+void hsds_mark_broken(struct hsds_loader *l, uint32_t number);
+
+#endif

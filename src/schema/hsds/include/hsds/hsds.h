@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The schemas of HSDS: v1, in which it stored domains until 2018, and v2. */
+#ifndef HSDS_HSDS_H
+#define HSDS_HSDS_H
+
+#include <schema/schema.h>
+
+extern const struct schema_ops hsds1_ops, hsds2_ops;
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* .domain.json: {root, owner, acls, created, lastModified}; without a root it is a folder. Pure. */
+#include "parse_object.h"
+
+#include "parse.h"
+
+#include <string.h>
+
+static unsigned int parse_perms(const json_t *acl)
+{
+	unsigned int perms = 0;
+	for (unsigned int i = 0; i < DOMAIN_PERMS; i++)
+		if (json_is_true(json_object_get(acl, domain_perm_names[i])))
+			perms |= 1U << i;
+	return perms;
+}
+
+static int parse_acls(struct schema_ctx *ctx, json_t *acls, struct domain_info *d, struct err *err)
+{
+	const char *user;
+	json_t *acl;
+	size_t n = json_object_size(acls);
+	if (acls && !json_is_null(acls) && !json_is_object(acls))
+		return err_set(err, -EIO, "acls: not an object");
+	d->acls = arena_array(ctx->arena, n ? n : 1, sizeof(*d->acls));
+	if (n > UINT32_MAX || !d->acls)
+		return err_errno(err, -ENOMEM, "acls");
+	json_object_foreach(acls, user, acl)
+	{
+		struct domain_acl *a = &d->acls[d->nacls];
+		bool utf8;
+		int rc = schema_ctx_name(ctx, user, strlen(user), &a->user, &utf8, err);
+		if (rc)
+			return err_wrap(err, rc, "acls");
+		a->perms = parse_perms(acl);
+		d->nacls++;
+	}
+	return 0;
+}
+
+static int parse_root(struct schema_ctx *ctx, const json_t *root, struct domain_info *d,
+		      struct err *err)
+{
+	struct schema_id id;
+	if (!root || json_is_null(root))
+		return 0;
+	if (!json_is_string(root) ||
+	    !schema_id_parse(json_string_value(root), json_string_length(root), &id) ||
+	    id.kind != OBJECT_GROUP)
+		return err_set(err, -EIO, "root: not the id of a group");
+	char *text = arena_alloc(ctx->arena, SCHEMA_ID_MAX);
+	if (!text)
+		return err_errno(err, -ENOMEM, "root");
+	schema_id_format(&id, text);
+	d->root = text;
+	return 0;
+}
+
+static int parse_domain(struct schema_ctx *ctx, const json_t *doc, struct domain_info *d,
+			struct err *err)
+{
+	const json_t *owner = json_object_get(doc, "owner");
+	d->owner = "";
+	int rc = parse_root(ctx, json_object_get(doc, "root"), d, err);
+	if (rc)
+		return rc;
+	if (json_is_string(owner)) {
+		bool utf8;
+		rc = schema_ctx_name(ctx, json_string_value(owner), json_string_length(owner),
+				     &d->owner, &utf8, err);
+		if (rc)
+			return err_wrap(err, rc, "owner");
+	}
+	d->created_ns = schema_time_ns(json_object_get(doc, "created"));
+	d->modified_ns = schema_time_ns(json_object_get(doc, "lastModified"));
+	return parse_acls(ctx, json_object_get(doc, "acls"), d, err);
+}
+
+int schema_domain_parse(struct arena *a, const void *json, size_t n, struct domain_info *out,
+			struct err *err)
+{
+	auto_json json_t *doc = NULL;
+	struct err why = ERR_INIT;
+	struct schema_ctx ctx = {.arena = a};
+	*out = (struct domain_info){0};
+	int rc = json_text_load(json, n, &doc, &why);
+	if (!rc)
+		rc = parse_domain(&ctx, doc, out, &why);
+	bytes_release(&ctx.text);
+	if (rc) {
+		*out = (struct domain_info){0};
+		if (err)
+			err_copy(err, &why);
+	}
+	return rc;
+}

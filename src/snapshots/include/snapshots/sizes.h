@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sizes and times of the files of domains, for stat (doc/SEMANTICS.md, "Sizes and times"). The size
+ * of a domain whose keys fit one page of a listing is exact: the listing gives the version, and
+ * unless the size of this version is remembered, the file is planned as for an open. If the
+ * directory is being walked, the plan is dropped; otherwise the domain is kept for the open that
+ * usually follows. Other domains have a remembered size or an estimate, or, with ENGINE_STAT_EXACT,
+ * are opened.
+ *
+ * While a program goes through a directory, the sizes of the domains after the current one are
+ * found out side by side by threads of this room, which end when nothing is left to do. Any thread.
+ */
+#ifndef SNAPSHOTS_SIZES_H
+#define SNAPSHOTS_SIZES_H
+
+#include <hsmount/engine.h>
+#include <hsmount/err.h>
+
+struct bucket;
+struct names_node;
+struct sizes;
+
+enum { SIZE_UNKNOWN = 4096 /* not 0: many programs do not open an empty file */ };
+
+struct sizes_options {
+	unsigned int threads; /* 0: sizes are found out in the thread that needs them */
+	uint64_t limit;	      /* bytes of memory for domains that are being planned */
+};
+/* e is borrowed; the functions use its parts. NULL: out of memory. */
+struct sizes *sizes_new(struct bucket *bucket, const struct sizes_options *opt);
+/* Cancels what is not needed any more, and waits for the threads. */
+void sizes_free(struct sizes *s);
+
+/* Finds out the size of a domain, unless its node has it: names_get_size() then has a result. Not
+ * with ENGINE_STAT_ESTIMATE. Blocks. A domain that cannot be shown has the size SIZE_UNKNOWN; that
+ * is no error. Fails if the reason may pass: with the error of the store, or -ENOMEM. Nothing is
+ * remembered then. */
+int sizes_find(struct sizes *s, struct names_node *node, struct err *err);
+
+#endif

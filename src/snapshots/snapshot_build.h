@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes snapshots of domains. The table of snapshots (snapshots.h) decides when. */
+#ifndef SNAPSHOTS_SNAPSHOT_BUILD_H
+#define SNAPSHOTS_SNAPSHOT_BUILD_H
+
+#include <snapshots/snapshots.h>
+
+struct bucket;
+
+/* Plans the file of a domain. mount_dir: as in struct snapshot_domain. The caller frees the image
+ * before the domain. */
+int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mount_dir,
+		   struct image **out, struct err *err);
+
+/* A snapshot with one reference, of this version, with the time that the domain alone gives it.
+ * image: transferred. NULL: out of memory. */
+struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, struct image *image,
+			      uint64_t version);
+
+/* Checks a domain in the bucket. *out is old if that is still valid, otherwise a new snapshot with
+ * one reference. old: the current snapshot, or NULL; was_idle: it is not open; puts: what was put
+ * since, or NULL. */
+int snapshot_refresh(struct bucket *bucket, const struct snapshot_domain *of, uint64_t new_version,
+		     struct snapshot *old, bool was_idle, const struct domain_puts *puts,
+		     struct snapshot **out, bool *may_pass, struct err *err);
+
+#endif

@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of snapshots.
+ *
+ *   slot       one for each domain that was opened: its current snapshot, and its attributes
+ *   build      in progress: a thread checks the domain in the bucket and makes a snapshot if the
+ *              current one is stale. Other callers for the domain wait. Callers that arrived
+ *              before the build began take its result; later callers share the next build
+ *   puts       of a slot: what commits have put since the last build. The next build takes them
+ *   snapshot   has a reference of the slot while it is current, and one for each open
+ *
+ * A slot is idle when only the slot refers to its current snapshot. Idle slots are in a list, the
+ * longest unused first. snapshots_each() does not change that order.
+ *
+ * The lock guards all of this. It is not held while a domain is opened or checked, nor while an
+ * image or a domain is freed: snapshots without references are collected in a list, which is freed
+ * after the lock is released.
+ */
+/* uthash: a failed insertion leaves the entry's handle without a table. The process goes on. */
+#define HASH_NONFATAL_OOM 1
+#include <snapshots/snapshots.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include <bucket/bucket.h>
+#include <cache/cache.h>
+#include <names/names.h>
+#include "snapshot_build.h"
+
+struct build {
+	unsigned int refs;	    /* the building thread and the waiting ones */
+	struct snapshot_time began; /* all that it reads was requested after this */
+	bool done, may_pass;
+	int code;
+	struct err err;
+	struct snapshot *snapshot; /* when code is 0; holds a reference */
+};
+
+struct slot {
+	struct snapshot *current;
+	struct build *build;
+	uint64_t checked;	  /* start of the last check that found `current` valid; ns */
+	uint64_t built;		  /* tick at which the last build began */
+	bool stale;		  /* a read has found another version since */
+	struct domain_puts *puts; /* NULL: none are known */
+	struct engine_stat last;  /* of the snapshot that was opened last; version 0: none was */
+	uint64_t listed;	  /* of the same */
+	bool idle;
+	struct slot *prev, *next; /* in the list of idle slots */
+	UT_hash_handle hh;
+	char path[];
+};
+
+struct snapshots {
+	pthread_mutex_t lock;
+	pthread_cond_t built;
+	struct slot *slots; /* in order of first use */
+	struct slot *idle;
+	struct snapshot *all;
+	unsigned int nidle, nputs; /* slots that are idle; that have puts */
+	uint64_t idle_bytes, live, last_version, ticks;
+	uint64_t idle_limit; /* bytes */
+	struct budget *budget;
+};
+
+/* ---- references and idleness ---- */
+
+static void free_snapshots(struct snapshot *list)
+{
+	struct snapshot *s, *next;
+	LL_FOREACH_SAFE(list, s, next)
+	{
+		image_free(s->image);
+		domain_unref(s->domain);
+		free(s);
+	}
+}
+
+static void set_idle_locked(struct snapshots *t, struct slot *slot, bool idle)
+{
+	if (slot->idle == idle)
+		return;
+	slot->idle = idle;
+	if (idle) {
+		DL_APPEND(t->idle, slot);
+		t->nidle++;
+		t->idle_bytes += slot->current->memory;
+	} else {
+		DL_DELETE(t->idle, slot);
+		t->nidle--;
+		t->idle_bytes -= slot->current->memory;
+	}
+}
+
+static void ref_locked(struct snapshots *t, struct snapshot *s)
+{
+	s->refs++;
+	if (s->slot)
+		set_idle_locked(t, s->slot, false);
+}
+
+static void unref_locked(struct snapshots *t, struct snapshot *s, struct snapshot **garbage)
+{
+	if (--s->refs == 0) {
+		t->live--;
+		DL_DELETE2(t->all, s, live_prev, live_next);
+		LL_PREPEND(*garbage, s);
+	} else if (s->refs == 1 && s->slot) {
+		set_idle_locked(t, s->slot, true);
+	}
+}
+
+static void drop_current_locked(struct snapshots *t, struct slot *slot, struct snapshot **garbage)
+{
+	struct snapshot *s = slot->current;
+	if (!s)
+		return;
+	set_idle_locked(t, slot, false);
+	slot->current = NULL;
+	s->slot = NULL;
+	unref_locked(t, s, garbage);
+}
+
+static struct domain_puts *take_puts_locked(struct snapshots *t, struct slot *slot)
+{
+	struct domain_puts *puts = slot ? slot->puts : NULL;
+	if (puts) {
+		slot->puts = NULL;
+		t->nputs--;
+	}
+	return puts;
+}
+
+/* Takes the puts of the slot that was used first. */
+static struct domain_puts *take_any_puts_locked(struct snapshots *t)
+{
+	struct slot *slot, *next;
+	HASH_ITER (hh, t->slots, slot, next)
+		if (slot->puts)
+			return take_puts_locked(t, slot);
+	return NULL;
+}
+
+/* The snapshot that was used last stays, however large it is, until the budget needs the memory:
+ * without the versions of its documents, the next open would have to read all of them again. */
+static void trim_locked(struct snapshots *t, struct snapshot **garbage)
+{
+	while (t->nidle > SNAPSHOTS_IDLE || (t->nidle > 1 && t->idle_bytes > t->idle_limit))
+		drop_current_locked(t, t->idle, garbage);
+	struct slot *slot, *next;
+	HASH_ITER (hh, t->slots, slot, next) {
+		if (HASH_COUNT(t->slots) <= SNAPSHOTS_REMEMBERED)
+			break;
+		if (slot->current || slot->build || slot->puts)
+			continue;
+		HASH_DEL(t->slots, slot);
+		free(slot);
+	}
+}
+
+/* Called when the budget needs memory. Drops what commits have put, and then the least recently
+ * used idle snapshot. */
+static bool drop_oldest_idle(void *ctx)
+{
+	struct snapshots *t = ctx;
+	struct snapshot *garbage = NULL;
+	pthread_mutex_lock(&t->lock);
+	struct domain_puts *puts = take_any_puts_locked(t);
+	while (!puts && t->idle && !garbage) /* a report may have a reference to one */
+		drop_current_locked(t, t->idle, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	const bool given = puts || garbage;
+	domain_puts_free(puts);
+	free_snapshots(garbage);
+	return given;
+}
+
+struct snapshots *snapshots_new(struct budget *budget, uint64_t idle_limit)
+{
+	struct snapshots *t = calloc(1, sizeof(*t));
+	if (t) {
+		t->idle_limit = idle_limit;
+		t->budget = budget;
+		pthread_mutex_init(&t->lock, NULL);
+		pthread_cond_init(&t->built, NULL);
+		budget_add_holder(budget, &(struct budget_holder){.free_metadata = drop_oldest_idle,
+								  .ctx = t});
+	}
+	return t;
+}
+
+void snapshot_close(struct snapshot *s)
+{
+	if (!s)
+		return;
+	struct snapshots *t = s->owner;
+	struct snapshot *garbage = NULL;
+	pthread_mutex_lock(&t->lock);
+	unref_locked(t, s, &garbage);
+	trim_locked(t, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	free_snapshots(garbage);
+}
+
+void snapshots_free(struct snapshots *t)
+{
+	if (!t)
+		return;
+	struct snapshot *garbage = NULL;
+	struct slot *slot, *next;
+	HASH_ITER (hh, t->slots, slot, next) {
+		drop_current_locked(t, slot, &garbage);
+		domain_puts_free(slot->puts);
+		HASH_DEL(t->slots, slot);
+		free(slot);
+	}
+	free_snapshots(garbage);
+	budget_remove_holder(t->budget, t);
+	pthread_cond_destroy(&t->built);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+/* ---- opening ---- */
+
+/* Finds or makes the slot of a domain; NULL: out of memory. */
+static struct slot *get_slot_locked(struct snapshots *t, const char *path)
+{
+	struct slot *slot = NULL;
+	HASH_FIND_STR(t->slots, path, slot);
+	if (slot)
+		return slot;
+	size_t n = strlen(path) + 1;
+	slot = calloc(1, sizeof(*slot) + n);
+	if (!slot)
+		return NULL;
+	memcpy(slot->path, path, n);
+	HASH_ADD_STR(t->slots, path, slot);
+	if (!slot->hh.tbl) {
+		free(slot);
+		return NULL;
+	}
+	return slot;
+}
+
+/* Makes the result of a build the slot's current snapshot. The build keeps a reference, too. */
+static void publish_locked(struct snapshots *t, struct slot *slot, struct build *b,
+			   struct snapshot **garbage)
+{
+	if (b->code == 0 && b->snapshot != slot->current) {
+		drop_current_locked(t, slot, garbage);
+		slot->current = b->snapshot; /* takes over the first reference */
+		b->snapshot->slot = slot;
+		t->live++;
+		DL_APPEND2(t->all, b->snapshot, live_prev, live_next);
+	}
+	if (b->code == 0) {
+		ref_locked(t, b->snapshot);
+		slot->checked = b->began.ns;
+	}
+	if (b->code == -ENOENT || b->code == -EISDIR) {
+		drop_current_locked(t, slot, garbage);
+		slot->last = (struct engine_stat){0};
+	}
+	slot->build = NULL;
+	b->done = true;
+	pthread_cond_broadcast(&t->built);
+}
+
+static struct snapshot_time time_locked(struct bucket *bucket)
+{
+	return (struct snapshot_time){.tick = ++bucket->snapshots->ticks,
+				      .ns = env_now(&bucket->env)};
+}
+
+struct snapshot_time snapshots_time(struct bucket *bucket)
+{
+	pthread_mutex_lock(&bucket->snapshots->lock);
+	const struct snapshot_time now = time_locked(bucket);
+	pthread_mutex_unlock(&bucket->snapshots->lock);
+	return now;
+}
+
+/* Builds in the caller's thread. Releases the lock during the requests. */
+static void build_locked(struct bucket *bucket, struct slot *slot, struct build *b,
+			 const struct snapshot_domain *domain, struct snapshot **garbage)
+{
+	struct snapshots *t = bucket->snapshots;
+	struct snapshot *old = slot->current;
+	bool was_idle = slot->idle;
+	uint64_t version = ++t->last_version;
+	b->refs = 1;
+	/* If another build has begun since the look-up, it may have read a newer document. */
+	struct snapshot_domain of = *domain;
+	if (of.requested.tick < slot->built)
+		of.requested = (struct snapshot_time){0};
+	b->began = of.requested.tick ? of.requested : time_locked(bucket);
+	slot->built = b->began.tick;
+	slot->stale = false; /* if a read sets it from now on, the next open checks again */
+	slot->build = b;     /* while it is set, the slot is not freed */
+	struct domain_puts *puts = take_puts_locked(t, slot);
+	if (old)
+		ref_locked(t, old);
+	pthread_mutex_unlock(&t->lock);
+
+	b->code = snapshot_refresh(bucket, &of, version, old, was_idle, puts, &b->snapshot,
+				   &b->may_pass, &b->err);
+	domain_puts_free(puts);
+
+	pthread_mutex_lock(&t->lock);
+	publish_locked(t, slot, b, garbage);
+	if (old)
+		unref_locked(t, old, garbage);
+}
+
+/* Waits for a build that began before this call, because it may have read an older version. Returns
+ * the slot; NULL: out of memory. */
+static struct slot *wait_for_slot_locked(struct snapshots *t, const char *path)
+{
+	const uint64_t arrival = ++t->ticks;
+	struct slot *slot = get_slot_locked(t, path);
+	while (slot && slot->build && slot->build->began.tick < arrival) {
+		pthread_cond_wait(&t->built, &t->lock);
+		slot = get_slot_locked(t, path);
+	}
+	return slot;
+}
+
+/* True if an open needs no request to the bucket. */
+static bool is_valid_locked(const struct bucket *bucket, const struct slot *slot)
+{
+	return slot->current && !slot->stale &&
+	       env_now(&bucket->env) - slot->checked < bucket->open_ttl_ns;
+}
+
+/* Drops the caller's reference to a finished build, after taking its snapshot. Returns true if it
+ * was the last reference. */
+static bool take_result_locked(struct snapshots *t, struct build *b, struct snapshot **out,
+			       struct snapshot **garbage)
+{
+	if (b->code == 0) {
+		ref_locked(t, b->snapshot);
+		*out = b->snapshot;
+	}
+	if (--b->refs)
+		return false;
+	if (b->code == 0)
+		unref_locked(t, b->snapshot, garbage);
+	return true;
+}
+
+/* A program has opened the snapshot. */
+static void remember_locked(struct snapshots *t, const char *path, const struct snapshot *s)
+{
+	struct slot *slot = NULL;
+	HASH_FIND_STR(t->slots, path, slot);
+	if (!slot || slot->last.version == s->version)
+		return;
+	slot->last = s->st;
+	slot->listed = s->listed;
+}
+
+int snapshots_open(struct bucket *bucket, const struct snapshot_domain *domain,
+		   struct snapshot **out, struct err *err)
+{
+	struct snapshots *t = bucket->snapshots;
+	struct snapshot *garbage = NULL;
+	struct build *mine = calloc(1, sizeof(*mine)), *unused = NULL;
+	int rc = -ENOMEM;
+	pthread_mutex_lock(&t->lock);
+	struct slot *slot = mine ? wait_for_slot_locked(t, domain->path) : NULL;
+	if (slot && !slot->build && is_valid_locked(bucket, slot)) {
+		ref_locked(t, slot->current);
+		*out = slot->current;
+		rc = 0;
+	} else if (slot) {
+		struct build *b = slot->build;
+		if (b) {
+			b->refs++;
+			while (!b->done)
+				pthread_cond_wait(&t->built, &t->lock);
+		} else {
+			b = mine;
+			mine = NULL;
+			build_locked(bucket, slot, b, domain, &garbage);
+		}
+		rc = b->code;
+		if (rc)
+			err_copy(err, &b->err);
+		if (rc && domain->may_pass)
+			*domain->may_pass = b->may_pass;
+		unused = take_result_locked(t, b, out, &garbage) ? b : NULL;
+	}
+	if (rc == 0 && !domain->is_stat)
+		remember_locked(t, domain->path, *out);
+	trim_locked(t, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	free(unused);
+	free(mine);
+	free_snapshots(garbage);
+	return slot ? rc : err_set(err, -ENOMEM, "out of memory");
+}
+
+void snapshots_keep(struct bucket *bucket, const char *path, const struct snapshot_time *began,
+		    struct domain *domain, struct image *image)
+{
+	struct snapshots *t = bucket->snapshots;
+	struct snapshot *garbage = NULL, *s = snapshot_new(bucket, domain, image, 0);
+	if (!s)
+		return;
+	pthread_mutex_lock(&t->lock);
+	struct slot *slot = get_slot_locked(t, path);
+	t->live++;
+	DL_APPEND2(t->all, s, live_prev, live_next);
+	if (slot && !slot->current && !slot->build && !slot->puts && slot->built < began->tick) {
+		s->version = s->st.version = ++t->last_version;
+		slot->current = s;
+		s->slot = slot;
+		slot->stale = true; /* a change of this process may have been missed */
+		set_idle_locked(t, slot, true);
+	} else {
+		unref_locked(t, s, &garbage);
+	}
+	trim_locked(t, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	free_snapshots(garbage);
+}
+
+void snapshot_mark_stale(struct snapshot *s)
+{
+	struct snapshots *t = s->owner;
+	pthread_mutex_lock(&t->lock);
+	if (s->slot)
+		s->slot->stale = true;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void snapshots_forget(struct snapshots *t, const char *path)
+{
+	struct snapshot *garbage = NULL;
+	struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	struct domain_puts *puts = take_puts_locked(t, slot);
+	if (slot) {
+		slot->stale = true;
+		slot->last = (struct engine_stat){0};
+		/* A build may be about to find that the current snapshot is still valid. */
+		if (!slot->build)
+			drop_current_locked(t, slot, &garbage);
+	}
+	pthread_mutex_unlock(&t->lock);
+	domain_puts_free(puts);
+	free_snapshots(garbage);
+}
+
+/* Keeps what was put. Returns what the caller frees. */
+static struct domain_puts *keep_puts_locked(struct snapshots *t, struct slot *slot,
+					    struct domain_puts *puts)
+{
+	struct domain_puts *dropped;
+	if (!puts || slot->puts)
+		return puts;
+	dropped = t->nputs >= SNAPSHOTS_PUTS ? take_any_puts_locked(t) : NULL;
+	slot->puts = puts;
+	t->nputs++;
+	return dropped;
+}
+
+void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts *puts)
+{
+	struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	struct domain_puts *earlier = take_puts_locked(t, slot);
+	pthread_mutex_unlock(&t->lock);
+	/* Without the lock, because this charges the budget. A build that begins meanwhile reads
+	 * more than it needs. */
+	puts = domain_puts_join(earlier, puts);
+	pthread_mutex_lock(&t->lock);
+	slot = puts && domain_puts_is_all(puts) ? get_slot_locked(t, path) : NULL;
+	if (!slot)
+		HASH_FIND_STR(t->slots, path, slot);
+	if (slot) {
+		slot->stale = true;
+		slot->last = (struct engine_stat){0};
+		puts = keep_puts_locked(t, slot, puts);
+	}
+	pthread_mutex_unlock(&t->lock);
+	domain_puts_free(puts);
+}
+
+bool snapshots_has(struct snapshots *t, const char *path)
+{
+	const struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	const bool has = slot && (slot->current || slot->puts);
+	pthread_mutex_unlock(&t->lock);
+	return has;
+}
+
+void snapshots_forget_last(struct snapshots *t, const char *path, uint64_t version)
+{
+	struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	if (slot && slot->last.version == version) {
+		slot->last = (struct engine_stat){0};
+		slot->stale = true;
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+void snapshots_set_time(struct snapshots *t, const char *path, int64_t mtime_ns)
+{
+	struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	if (slot && slot->last.version && !slot->listed) {
+		slot->last.mtime_ns = slot->last.ctime_ns = mtime_ns;
+		slot->last.unchecked = false;
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st,
+		      uint64_t *listed)
+{
+	struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	bool known = slot && slot->last.version;
+	if (known) {
+		*st = slot->last;
+		*listed = slot->listed;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return known;
+}
+
+uint64_t snapshots_live(struct snapshots *t)
+{
+	pthread_mutex_lock(&t->lock);
+	uint64_t live = t->live;
+	pthread_mutex_unlock(&t->lock);
+	return live;
+}
+
+/* Takes references to all snapshots. *v is NULL if there are none. */
+static int hold_all(struct snapshots *t, struct snapshot ***v, size_t *n)
+{
+	struct snapshot *s;
+	*v = NULL;
+	*n = 0;
+	pthread_mutex_lock(&t->lock);
+	if (t->live)
+		*v = calloc(t->live, sizeof(struct snapshot *));
+	DL_FOREACH2(*v ? t->all : NULL, s, live_next)
+	{
+		s->refs++; /* not ref_locked(): a report does not count as a use */
+		(*v)[(*n)++] = s;
+	}
+	const bool failed = t->live && !*v;
+	pthread_mutex_unlock(&t->lock);
+	return failed ? -ENOMEM : 0;
+}
+
+int snapshots_each(struct snapshots *t, snapshots_fn fn, void *arg)
+{
+	struct snapshot **v, *garbage = NULL;
+	size_t n;
+	int rc = hold_all(t, &v, &n);
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = fn(arg, v[i]);
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < n; i++)
+		unref_locked(t, v[i], &garbage);
+	trim_locked(t, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	free_snapshots(garbage);
+	free(v);
+	return rc;
+}

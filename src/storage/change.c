@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See storage/change.h. Renames are in rename.c. */
+#include <storage/change.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/mem.h>
+
+#include <domain/documents.h>
+#include <storage/rename.h>
+#include <storage/storage_deletion.h>
+#include <storage/storage_names.h>
+
+static struct document_place place_of(const struct change *c)
+{
+	return (struct document_place){
+		.env = c->env, .store = c->store, .schema = c->schema, .cancelled = c->cancelled};
+}
+
+/* ---- folders ---- */
+
+int change_make_folder(const struct change *c, const char *path, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	const int rc = document_put_folder(&place, path, c->owner, c->now_ns, err);
+	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", path) : rc;
+}
+
+/* Whether a folder has nothing but its document. 1, 0 or a negative errno. */
+static int is_empty(const struct change *c, const char *path, struct err *err)
+{
+	char document[SCHEMA_KEY_MAX + 1];
+	const struct document_place place = place_of(c);
+	auto_request struct store_request *req = store_request_new(c->store, STORE_LIST);
+	auto_free char *prefix = malloc(strlen(path) + 2);
+	if (!req || !prefix)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = document_key(&place, path, document, sizeof(document), err);
+	if (rc)
+		return rc;
+	store_request_key(req, strcat(strcpy(prefix, path), "/"));
+	req->list.max = 2;
+	req->list.delimit = true;
+	req->list.complete = true;
+	store_run(c->store, req);
+	rc = store_failure(&req->answer, err);
+	const struct store_page *page = &req->answer.page;
+	for (size_t i = 0; !rc && i < page->n; i++)
+		if (strcmp(page->items[i].key, document) != 0)
+			return 0;
+	return rc ? rc : !page->more;
+}
+
+int change_remove_folder(const struct change *c, const char *path,
+			 const struct schema_document *folder, struct err *err)
+{
+	struct schema_document *made = NULL;
+	enum document_found found = DOCUMENT_WAS_THERE;
+	const struct document_place place = place_of(c);
+	const int empty = is_empty(c, path, err);
+	int rc = empty < 0 ? empty : 0;
+	if (!empty)
+		rc = err_set(err, -ENOTEMPTY, "%s: the folder is not empty", path);
+	/* An empty directory of a file system gets a document, whose deletion removes it. */
+	if (!rc && !folder) {
+		rc = change_make_folder(c, path, err);
+		if (!rc)
+			rc = document_get(&place, path, &made, err);
+		folder = made;
+	}
+	if (!rc && folder)
+		rc = document_delete(&place, path, folder->etag, &found, err);
+	if (!rc && found == DOCUMENT_WAS_ABSENT)
+		rc = err_set(err, -ESTALE, "%s: another program has removed it", path);
+	schema_document_unref(made);
+	return rc;
+}
+
+/* ---- access control lists ---- */
+
+static int put_folder_acls(const struct change *c, const char *path, const struct domain_info *acls,
+			   struct err *err)
+{
+	const struct document_place place = place_of(c);
+	const struct store_cond absent = {.if_none_match = "*"};
+	struct domain_info info = *acls;
+	info.owner = c->owner;
+	info.created_ns = info.modified_ns = c->now_ns;
+	const int rc = document_put(&place, path, &info, &absent, NULL, err);
+	return rc == -EEXIST ? err_set(err, -ESTALE, "%s: it has a document now", path) : rc;
+}
+
+int change_set_acls(const struct change *c, const char *path, bool is_new,
+		    const struct domain_info *acls, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	char key[SCHEMA_KEY_MAX + 1];
+	auto_request struct store_request *req = NULL;
+	auto_bytes struct bytes text = {0};
+	if (is_new)
+		return put_folder_acls(c, path, acls, err);
+	int rc = document_key(&place, path, key, sizeof(key), err);
+	if (!rc)
+		rc = document_read(&place, key, &req, err);
+	if (!rc && !req)
+		rc = err_set(err, -ESTALE, "%s: its document was deleted", path);
+	if (rc)
+		return rc;
+	const struct store_answer *answer = &req->answer;
+	const struct store_cond same = {.if_match = answer->meta.etag};
+	const struct store_cond any = {.if_none_match = NULL};
+	rc = c->schema->edit_acls(answer->body.data, answer->body.len, acls, &text, err);
+	if (rc)
+		return err_wrap(err, rc, "%s", key);
+	return document_write(&place, key, text.data, text.len, answer->meta.etag[0] ? &same : &any,
+			      NULL, err);
+}
+
+/* ---- domains ---- */
+
+int change_remove_domain(const struct change *c, const char *path,
+			 const struct schema_document *domain, struct change_garbage *out,
+			 struct err *err)
+{
+	const struct document_place place = place_of(c);
+	struct change_garbage lost = {0};
+	enum document_found found = DOCUMENT_WAS_THERE;
+	*out = (struct change_garbage){0};
+	lost.any = c->schema->domain_of_root(domain->info.root, &lost.storage, NULL) == 0;
+	const int names = lost.any ? rename_leave(&place, c->renames, lost.storage, path, err) : 0;
+	if (names < 0)
+		return names;
+	int rc = document_delete(&place, path, domain->etag, &found, err);
+	/* Perhaps a rename has just given the name once more, and it is the only one. */
+	if (rc == -ESTALE && names)
+		return err_set(err, -EBUSY, "%s: another program has just changed it", path);
+	if (!rc && found == DOCUMENT_WAS_ABSENT)
+		rc = err_set(err, -ESTALE, "%s: another program has removed it", path);
+	if (!rc)
+		*out = lost;
+	return rc;
+}
+
+int change_has_storage(const struct change *c, const char *path, uint64_t storage, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	return document_names_storage(&place, path, storage, err);
+}
+
+int change_collect(const struct change *c, const char *path, const struct change_garbage *g,
+		   uint64_t *deleted, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	*deleted = 0;
+	const int rc =
+		g->any ? storage_delete(&place, c->renames, path, g->storage, deleted, err) : 0;
+	return rc < 0 ? rc : 0;
+}
+
+int change_check_names(const struct change *c, uint64_t storage, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	auto_names struct storage_names names = {.storage = storage};
+	return storage_names_read(&place, &names, err);
+}
+
+int change_find_name(const struct change *c, uint64_t storage, char *path, size_t room,
+		     struct err *err)
+{
+	const struct document_place place = place_of(c);
+	char found[STORE_KEY_MAX + 1] = "";
+	const int rc = storage_names_find(&place, storage, found, err);
+	if (rc > 0)
+		snprintf(path, room, "%s", found);
+	return rc;
+}
+
+int change_storage_has_root(const struct change *c, uint64_t storage, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	return storage_has_root(&place, storage, err);
+}

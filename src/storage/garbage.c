@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See garbage.h. The lock guards the lists and the state of the thread. It is not held while an
+ * entry is examined or deleted; meanwhile the entry is in no list.
+ */
+#include <storage/garbage.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <utlist.h>
+
+#include <base/mem.h>
+#include <base/thread.h>
+#include <journal/gc_objects.h>
+#include <schema/schema.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+/* When storage that is being read, or that could not be deleted, is examined again. */
+#define AGAIN_NS (5 * SECOND_NS)
+/* The same if another process deletes the storage, or a rename may not have ended. */
+#define BUSY_NS (60 * SECOND_NS)
+/* At this time everything is due, but what fails is not tried again. */
+#define END_NS (UINT64_MAX - BUSY_NS)
+
+struct entry {
+	struct change_garbage garbage;
+	uint64_t due;
+	uint64_t next_storage; /* as in struct gc_entry */
+	uint32_t slot;	       /* of its note */
+	enum gc_state state;
+	bool is_busy;  /* it was, when it was examined last */
+	bool is_other; /* GC_RENAMED: of another process, which may be running */
+	struct entry *prev, *next;
+	char path[];
+};
+
+struct garbage {
+	const struct env *env;
+	struct garbage_ops ops;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct entry *entries;
+	pthread_t thread;
+	bool threaded, started, closing, ended;
+	atomic_bool cancelled, warned;
+};
+
+static void free_entry(struct entry *e)
+{
+	gc_objects_close(e->garbage.objects);
+	free(e);
+}
+
+struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops, bool threaded)
+{
+	struct garbage *q = calloc(1, sizeof(*q));
+	if (!q)
+		return NULL;
+	q->env = env;
+	q->ops = *ops;
+	q->threaded = threaded;
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_cond_init(&q->changed, NULL);
+	return q;
+}
+
+/* ---- notes ---- */
+
+static void note(struct garbage *q, uint32_t *slot, const struct gc_entry *entry)
+{
+	struct err err = ERR_INIT;
+	const int rc = q->ops.note ? q->ops.note(q->ops.ctx, slot, entry, &err) : 0;
+	if (rc && !atomic_exchange(&q->warned, true))
+		log_warning(
+			q->env->log,
+			"if this program is killed, the storage of the domain that was /%s, and "
+			"of others, remains in the bucket: %s",
+			entry->path, err.msg);
+}
+
+static void forget(struct garbage *q, uint32_t *slot)
+{
+	if (*slot != GC_NONE)
+		q->ops.forget(q->ops.ctx, slot);
+}
+
+static int64_t wall_clock_in(uint64_t ns)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * (int64_t)SECOND_NS + ts.tv_nsec + (int64_t)ns;
+}
+
+/* ---- deleting ---- */
+
+/* Keeps the list in the order in which the entries are due. New ones are the last. */
+static void insert_locked(struct garbage *q, struct entry *e)
+{
+	struct entry *before = q->entries ? q->entries->prev : NULL;
+	while (before && before->due > e->due)
+		before = before == q->entries ? NULL : before->prev;
+	if (before)
+		DL_APPEND_ELEM(q->entries, before, e);
+	else
+		DL_PREPEND(q->entries, e);
+}
+
+static void insert(struct garbage *q, struct entry *e)
+{
+	pthread_mutex_lock(&q->lock);
+	insert_locked(q, e);
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* Takes an entry that is due out of the list. NULL: there is none; *next: when one is due. */
+static struct entry *take_due(struct garbage *q, uint64_t now, uint64_t *next)
+{
+	pthread_mutex_lock(&q->lock);
+	struct entry *e = q->entries;
+	*next = e ? e->due : UINT64_MAX;
+	if (e && e->due > now)
+		e = NULL;
+	if (e)
+		DL_DELETE(q->entries, e);
+	pthread_mutex_unlock(&q->lock);
+	return e;
+}
+
+/* Whether the name has really lost the storage: 1, 0 or a negative errno. */
+static int is_removed(struct garbage *q, struct entry *e, struct err *err)
+{
+	const struct gc_entry expected = {.state = GC_EXPECTED,
+					  .storage = e->garbage.storage,
+					  .next = e->next_storage,
+					  .path = e->path};
+	const int rc = e->state == GC_EXPECTED
+			       ? q->ops.judge(q->ops.ctx, &expected, &q->cancelled, err)
+			       : GARBAGE_REMOVED;
+	if (rc == GARBAGE_UNCLEAR)
+		log_warning(q->env->log,
+			    "the storage of the domain that was /%s may remain in the bucket: "
+			    "perhaps another program has changed the name",
+			    e->path);
+	if (rc == GARBAGE_REMOVED)
+		e->state = GC_REMOVED;
+	return rc < 0 ? rc : rc == GARBAGE_REMOVED;
+}
+
+/* Whether the entry is done with. */
+static bool finish_rename(struct garbage *q, struct entry *e)
+{
+	struct err err = ERR_INIT;
+	const int rc = q->ops.finish_rename(q->ops.ctx, e->garbage.storage, !e->is_other,
+					    &q->cancelled, &err);
+	e->is_busy = rc == -EBUSY;
+	if (rc && !e->is_busy)
+		log_warning(q->env->log, "cannot finish the rename of /%s: %s", e->path, err.msg);
+	return rc == 0;
+}
+
+static bool collect_one(struct garbage *q, struct entry *e)
+{
+	struct err err = ERR_INIT;
+	int rc = 0;
+	if (!e->garbage.any)
+		return true;
+	if (e->state == GC_RENAMED)
+		return finish_rename(q, e);
+	if (q->ops.is_read(q->ops.ctx, e->garbage.storage))
+		return false;
+	const int removed = is_removed(q, e, &err);
+	if (removed == 0)
+		return true;
+	if (removed > 0)
+		rc = q->ops.collect(q->ops.ctx, e->path, &e->garbage, &q->cancelled, &err);
+	if (removed > 0 && rc == 0)
+		return true;
+	e->is_busy = rc == -EBUSY;
+	if (!e->is_busy)
+		log_warning(q->env->log, "cannot delete %s /%s: %s",
+			    e->garbage.objects ? "objects that were removed from"
+					       : "the storage of the domain that was",
+			    e->path, err.msg);
+	return false;
+}
+
+uint64_t garbage_collect(struct garbage *q, uint64_t now)
+{
+	uint64_t next;
+	struct entry *e;
+	while ((e = take_due(q, now, &next))) {
+		if (!atomic_load(&q->cancelled) && collect_one(q, e)) {
+			forget(q, &e->slot);
+			if (e->garbage.objects)
+				q->ops.forget_objects(q->ops.ctx, e->garbage.objects);
+			free(e);
+			continue;
+		}
+		e->due = now + (e->is_busy ? BUSY_NS : AGAIN_NS);
+		insert(q, e);
+	}
+	return next;
+}
+
+/* ---- the thread ---- */
+
+/* The moment `ns` from now, for pthread_cond_timedwait(3). */
+static struct timespec moment_in(uint64_t ns)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ns += (uint64_t)ts.tv_nsec;
+	ts.tv_sec += (time_t)(ns / SECOND_NS);
+	ts.tv_nsec = (long)(ns % SECOND_NS);
+	return ts;
+}
+
+static void wait_until(struct garbage *q, uint64_t next)
+{
+	const uint64_t now = q->env->now(q->env), longest = 3600 * SECOND_NS;
+	const uint64_t ns = next > now ? min_u64(next - now, longest) : 0;
+	const struct timespec end = moment_in(ns);
+	pthread_mutex_lock(&q->lock);
+	if (!q->closing && ns)
+		pthread_cond_timedwait(&q->changed, &q->lock, &end);
+	pthread_mutex_unlock(&q->lock);
+}
+
+static bool is_closing(struct garbage *q)
+{
+	pthread_mutex_lock(&q->lock);
+	const bool closing = q->closing;
+	pthread_mutex_unlock(&q->lock);
+	return closing;
+}
+
+static void *work(void *arg)
+{
+	struct garbage *q = arg;
+	while (!is_closing(q))
+		wait_until(q, garbage_collect(q, q->env->now(q->env)));
+	garbage_collect(q, END_NS);
+	pthread_mutex_lock(&q->lock);
+	q->ended = true;
+	pthread_cond_broadcast(&q->changed);
+	pthread_mutex_unlock(&q->lock);
+	return NULL;
+}
+
+static void stop(struct garbage *q)
+{
+	const struct timespec end = moment_in(GARBAGE_CLOSE_NS);
+	int rc = 0;
+	pthread_mutex_lock(&q->lock);
+	q->closing = true;
+	pthread_cond_broadcast(&q->changed);
+	while (!q->ended && rc == 0)
+		rc = pthread_cond_timedwait(&q->changed, &q->lock, &end);
+	pthread_mutex_unlock(&q->lock);
+	atomic_store(&q->cancelled, true);
+	pthread_join(q->thread, NULL);
+}
+
+static void warn_at_end(const struct garbage *q, const struct entry *e)
+{
+	const bool is_noted = e->slot != GC_NONE || e->garbage.objects;
+	if (e->is_other)
+		return;
+	log_warning(q->env->log, "%s /%s %s%s",
+		    e->state == GC_RENAMED ? "the rename of"
+		    : e->garbage.objects   ? "what was removed from"
+					   : "the storage of the domain that was",
+		    e->path, e->state == GC_RENAMED ? "is half done" : "remains in the bucket",
+		    is_noted ? " until the next mount with -o rw" : "");
+}
+
+void garbage_free(struct garbage *q)
+{
+	struct entry *e, *next;
+	if (!q)
+		return;
+	if (q->started)
+		stop(q);
+	else
+		garbage_collect(q, END_NS);
+	DL_FOREACH_SAFE(q->entries, e, next)
+	{
+		warn_at_end(q, e);
+		free_entry(e);
+	}
+	pthread_cond_destroy(&q->changed);
+	pthread_mutex_destroy(&q->lock);
+	free(q);
+}
+
+/* ---- the lists ---- */
+
+/* Takes the objects over. */
+static void add(struct garbage *q, const struct gc_entry *entry, uint32_t slot,
+		struct gc_objects *objects)
+{
+	const size_t n = strlen(entry->path) + 1;
+	const bool is_rename = entry->state == GC_RENAMED;
+	const bool is_other = is_rename && slot == GC_NONE;
+	struct entry *e = malloc(sizeof(*e) + n);
+	if (!e) {
+		log_warning(q->env->log,
+			    "what was removed at /%s remains in the bucket: out of memory",
+			    entry->path);
+		gc_objects_close(objects);
+		return;
+	}
+	*e = (struct entry){
+		.garbage = {.any = true, .storage = entry->storage, .objects = objects},
+		.due = q->env->now(q->env) + (is_rename && !is_other ? 0 : GARBAGE_DELAY_NS),
+		.next_storage = entry->next,
+		.slot = slot,
+		.state = entry->state,
+		.is_other = is_other,
+	};
+	memcpy(e->path, entry->path, n);
+	pthread_mutex_lock(&q->lock);
+	insert_locked(q, e);
+	if (q->threaded && !q->started)
+		q->started = thread_start(&q->thread, work, q);
+	if (e == q->entries)
+		pthread_cond_broadcast(&q->changed);
+	pthread_mutex_unlock(&q->lock);
+}
+
+void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,
+		    uint32_t *slot)
+{
+	const struct gc_entry entry = {.state = GC_EXPECTED,
+				       .storage = storage,
+				       .next = next,
+				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
+				       .path = path};
+	*slot = GC_NONE;
+	note(q, slot, &entry);
+}
+
+void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
+		    uint32_t slot)
+{
+	const struct gc_entry entry = {.state = GC_REMOVED,
+				       .storage = g->storage,
+				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
+				       .path = path};
+	if (!g->any) {
+		forget(q, &slot);
+		return;
+	}
+	note(q, &slot, &entry);
+	add(q, &entry, slot, NULL);
+}
+
+void garbage_add_objects(struct garbage *q, struct gc_objects *objects)
+{
+	struct gc_entry entry = {.state = GC_REMOVED};
+	if (!objects)
+		return;
+	const struct gc_objects_list *list = gc_objects_get(objects);
+	entry.path = list->path;
+	if (q->ops.schema->domain_of_root(list->root, &entry.storage, NULL))
+		gc_objects_close(objects);
+	else
+		add(q, &entry, GC_NONE, objects);
+}
+
+void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g)
+{
+	garbage_settle(q, path, g, GC_NONE);
+}
+
+void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
+		       uint64_t next)
+{
+	const struct gc_entry entry = {.state = GC_EXPECTED,
+				       .storage = g->storage,
+				       .next = next,
+				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
+				       .path = path};
+	uint32_t slot = GC_NONE;
+	if (!g->any)
+		return;
+	note(q, &slot, &entry);
+	add(q, &entry, slot, NULL);
+}
+
+void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage, bool half_done,
+			   uint32_t slot)
+{
+	const struct gc_entry entry = {.state = GC_RENAMED, .storage = storage, .path = path};
+	if (half_done)
+		add(q, &entry, slot, NULL);
+	else
+		forget(q, &slot);
+}
+
+void garbage_add_names(struct garbage *q, const char *path, uint64_t storage)
+{
+	const struct gc_entry entry = {.state = GC_RENAMED, .storage = storage, .path = path};
+	add(q, &entry, GC_NONE, NULL);
+}
+
+/* Takes an entry out of the list. */
+static struct entry *take_unsure(struct garbage *q, uint64_t next)
+{
+	struct entry *e;
+	pthread_mutex_lock(&q->lock);
+	DL_FOREACH(q->entries, e)
+	if (e->state == GC_EXPECTED && e->garbage.any && e->next_storage == next)
+		break;
+	if (e)
+		DL_DELETE(q->entries, e);
+	pthread_mutex_unlock(&q->lock);
+	return e;
+}
+
+void garbage_confirm(struct garbage *q, uint64_t next)
+{
+	struct entry *e;
+	while ((e = take_unsure(q, next))) {
+		const struct gc_entry entry = {.state = GC_REMOVED,
+					       .storage = e->garbage.storage,
+					       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
+					       .path = e->path};
+		e->state = GC_REMOVED;
+		if (e->slot != GC_NONE)
+			note(q, &e->slot, &entry);
+		insert(q, e);
+	}
+}
+
+int garbage_inherit(struct garbage *q, const struct gc_entry *entry, struct err *err)
+{
+	uint32_t slot = GC_NONE;
+	const int rc = q->ops.note(q->ops.ctx, &slot, entry, err);
+	if (!rc)
+		add(q, entry, slot, NULL);
+	return rc;
+}
+
+/* The notes of entries that are not deleted any more are forgotten at once: the next process knows
+ * nothing about the other names of the storage. */
+static bool drop_one(struct garbage *q, uint64_t storage)
+{
+	uint32_t slot = GC_NONE;
+	struct entry *e;
+	pthread_mutex_lock(&q->lock);
+	DL_FOREACH(q->entries, e)
+	if (e->garbage.any && !e->garbage.objects && e->state != GC_RENAMED &&
+	    e->garbage.storage == storage)
+		break;
+	if (e) {
+		slot = e->slot;
+		e->slot = GC_NONE;
+		e->garbage.any = false;
+	}
+	pthread_mutex_unlock(&q->lock);
+	forget(q, &slot);
+	return e != NULL;
+}
+
+void garbage_rescue(struct garbage *q, uint64_t storage)
+{
+	while (drop_one(q, storage))
+		;
+}

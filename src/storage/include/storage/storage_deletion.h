@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Deletes the storage of a domain that has lost its name, unless another name leads to it.
+ *
+ * A storage has no list of all its names. So a deletion first puts a mark below the storage, then
+ * looks for names, and whoever gives an existing storage a name looks for marks afterwards. One of
+ * the two sees the other:
+ *
+ *   a deletion                               a new name
+ *   1  PUT a mark of its own                 1  PUT the list of names (a rename), or the document
+ *   2  look for names: the documents in      2  LIST the marks. If there is one, wait until it is
+ *      the folder of the lost name, and         gone, or take the name back
+ *      those of the list of names; the
+ *      list again, until it is unchanged
+ *   3  a name leads to the storage: DELETE
+ *      the mark. None: delete the root
+ *      group, then everything below the
+ *      storage, the list and the mark last
+ *
+ * Several deletions may run at the same time, each with a mark of its own. The mark of a process
+ * that was killed counts for an hour, by the clock of the bucket. A rename that began less than an
+ * hour ago, and is not settled, counts as a name. Names that the service has made in other folders
+ * are not known. All functions block. Any thread.
+ *
+ * A mark is framed records (base/frame.h): the head HSMDELET, version 1; then one of type 1: when
+ * it was put, 8 bytes, in nanoseconds since 1970. Its key ends in 16 random hexadecimal digits.
+ */
+#ifndef STORAGE_STORAGE_DELETION_H
+#define STORAGE_STORAGE_DELETION_H
+
+#include <domain/documents.h>
+
+struct renames;
+
+/* Deletes the storage of what had this path. renames: NULL, or those of this process. *deleted: how
+ * many objects. 0; 1: a name leads to the storage, which stays; -EBUSY: a rename may not have
+ * ended, so the caller tries again later. */
+int storage_delete(const struct document_place *p, struct renames *renames, const char *path,
+		   uint64_t storage, uint64_t *deleted, struct err *err);
+
+/* Sets up the listing that shows whether a storage is being deleted. */
+int storage_list_marks(const struct document_place *p, uint64_t storage, struct store_request *req,
+		       struct err *err);
+/* Judges its answer. 0: the storage has its root group, and no mark; 1: it is not certain. */
+int storage_judge_marks(const struct document_place *p, uint64_t storage,
+			const struct store_request *req, struct err *err);
+/* After a name was given to a storage: waits until nobody deletes it. 0: the name stays; -ESTALE:
+ * the storage has been deleted; -EBUSY: it may yet be. Then the caller takes the name back. One
+ * LIST, unless there are marks. */
+int storage_is_named(const struct document_place *p, uint64_t storage, struct err *err);
+
+#endif

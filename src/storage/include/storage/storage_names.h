@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The list of names of a storage: an object below the storage, with all names that renames have
+ * given to the domain, and the last rename. Deletions of storage look at these names, because no
+ * listing shows which domains elsewhere in the bucket lead to a storage. The service ignores the
+ * object. It is made by the first rename, and deleted with the storage.
+ *
+ * Every change of the list is conditional on the version that was read. So whoever changes it
+ * first is known to all others: the list is also the lock of the names. See doc/JOURNAL.md, "The
+ * list of names".
+ *
+ * Framed records (base/frame.h), little-endian, after the head HSMNAMES, version 1:
+ *
+ *   type 1, a name           type 2, the last rename; at most one
+ *    +0  8  when it was       +0  8  its number
+ *           given             +8  4  enum rename_state
+ *    +8     path, NUL        +12  4  zero
+ *                            +16  8  when it began, or was taken over or withdrawn
+ *                            +24     version of the document of `from`, NUL; `from`, NUL; `to`, NUL
+ *
+ * Times are in nanoseconds since 1970, and paths are those of the bucket.
+ */
+#ifndef STORAGE_STORAGE_NAMES_H
+#define STORAGE_STORAGE_NAMES_H
+
+#include <domain/documents.h>
+
+enum rename_state {
+	RENAME_NONE,
+	/* The document of `to` may have been put, and that of `from` may have been deleted. Whoever
+	 * finds this finishes the rename (rename.h). */
+	RENAME_BEGUN,
+	/* The bucket has refused to delete the document of `from`. Both names stay until a program
+	 * repeats the rename, or removes one of them. */
+	RENAME_REFUSED,
+	/* A program removes one of the two names. Nobody finishes the rename, but the document of
+	 * `to` may still arrive. */
+	RENAME_WITHDRAWN,
+	/* As RENAME_BEGUN; a process has taken the rename over, and may be deleting the document of
+	 * `from` at this moment. */
+	RENAME_TAKEN,
+};
+
+static inline bool rename_is_open(enum rename_state state)
+{
+	return state == RENAME_BEGUN || state == RENAME_TAKEN;
+}
+
+struct rename_record {
+	enum rename_state state; /* RENAME_NONE: there is no record */
+	uint64_t number;	 /* random */
+	int64_t began_ns;
+	const char *version, *from, *to;
+};
+
+struct storage_name {
+	int64_t given_ns;
+	const char *path;
+};
+
+enum { STORAGE_NAMES_MAX = 1024 /* names */ };
+
+/* The texts are in the arena. */
+struct storage_names {
+	uint64_t storage;
+	struct arena *arena;
+	char etag[STORE_ETAG_MAX]; /* "": the bucket has no list */
+	struct storage_name *v;
+	size_t n, room;
+	struct rename_record rename;
+};
+
+/* Pure. -EBADMSG: the bytes are no list; -ENOTSUP: a list of a later version; -ENOMEM. */
+int storage_names_parse(const void *bytes, size_t n, struct storage_names *out, struct err *err);
+int storage_names_emit(const struct storage_names *names, struct bytes *out);
+
+/* An empty list, of which the caller may make the first one of a storage. -ENOMEM. */
+int storage_names_init(struct storage_names *names, uint64_t storage, struct err *err);
+void storage_names_release(struct storage_names *names);
+#define auto_names __attribute__((cleanup(storage_names_release)))
+/* Reads the list, in place of what *names has. A storage without a list has an empty one. */
+int storage_names_read(const struct document_place *p, struct storage_names *names,
+		       struct err *err);
+/* Puts the list, if the bucket still has the version that was read. -ESTALE: it has another one. */
+int storage_names_put(const struct document_place *p, struct storage_names *names, struct err *err);
+
+/* Adds a name, or sets the time of one that is there. Copies the path. -ENOMEM; -ENOSPC: the list
+ * is full. */
+int storage_names_add(struct storage_names *names, const char *path, int64_t now_ns,
+		      struct err *err);
+/* Sets the last rename. Copies the texts. -ENOMEM. */
+int storage_names_set_rename(struct storage_names *names, const struct rename_record *r,
+			     struct err *err);
+
+/* The first name in the list that leads to the storage. 1; 0: there is none; negative: it is not
+ * known. */
+int storage_names_leads(const struct document_place *p, const struct storage_names *names,
+			const char **path, struct err *err);
+/* Reads the list of a storage, and finds such a name. */
+int storage_names_find(const struct document_place *p, uint64_t storage,
+		       char path[STORE_KEY_MAX + 1], struct err *err);
+
+/* The key of an object of this program below a storage. name: of struct schema_ops. */
+int storage_own_key(const struct document_place *p, uint64_t storage, const char *name,
+		    char key[SCHEMA_KEY_MAX + 1], struct err *err);
+
+#endif

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rename.h. */
+#include <storage/rename.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <storage/renames.h>
+
+#include <storage/storage_deletion.h>
+#include <storage/storage_names.h>
+
+#define MINUTE_NS (INT64_C(60) * 1000000000)
+#define DAY_NS	  (INT64_C(86400) * 1000000000)
+/* For so long after a process has taken a rename over, the new name is not removed. */
+#define TAKEN_NS (INT64_C(30) * 1000000000)
+enum { EXPIRED_MAX = 16 /* old names that a claim examines */ };
+
+struct job {
+	const struct change *c;
+	struct document_place place;
+	const char *from, *to;
+	const struct schema_document *domain, *target;
+	/* False for a domain of another schema than that of new ones: its storage is never
+	 * deleted, and has no list. */
+	bool has_storage;
+	uint64_t storage, number;
+	bool is_open; /* it has begun, and may be half done */
+	/* The storage of the target may get this name once more at any moment: rename_leave(). */
+	bool is_guarded;
+	struct storage_names names;
+};
+
+static struct document_place place_of(const struct change *c)
+{
+	return (struct document_place){
+		.env = c->env, .store = c->store, .schema = c->schema, .cancelled = c->cancelled};
+}
+
+/* Whether an error says that the bucket has refused a request, and has changed nothing. */
+static bool is_refusal(int rc)
+{
+	switch (rc) {
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EINVAL:
+	case -ENAMETOOLONG:
+	case -ENOTDIR:
+	case -EISDIR:
+	case -EEXIST:
+	case -ESTALE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int lost(const char *path, struct err *err)
+{
+	return err_set(err, -ESTALE, "%s: another program is renaming the domain", path);
+}
+
+/* ---- the record of another rename ---- */
+
+/* Whether the document of the old name is still the one that was to be deleted. It must lead to the
+ * storage: a list that somebody has damaged on purpose deletes no other domain. */
+static int has_old(const struct document_place *p, const struct storage_names *names,
+		   struct err *err)
+{
+	struct schema_document *d = NULL;
+	uint64_t storage;
+	const int rc = document_get(p, names->rename.from, &d, err);
+	const bool same = !rc && d && d->info.root && strcmp(d->etag, names->rename.version) == 0 &&
+			  !p->schema->domain_of_root(d->info.root, &storage, NULL) &&
+			  storage == names->storage;
+	schema_document_unref(d);
+	return rc ? rc : same;
+}
+
+/* What has become of a rename that has begun. Its new name leads to the storage: */
+enum { NOT_GIVEN, GIVEN, HALF_DONE /* … and the old one has not been removed */ };
+
+static int progress_of(const struct document_place *p, const struct storage_names *names,
+		       struct err *err)
+{
+	const struct rename_record *r = &names->rename;
+	int rc = document_names_storage(p, r->to, names->storage, err);
+	if (rc <= 0)
+		return rc < 0 ? rc : NOT_GIVEN;
+	rc = has_old(p, names, err);
+	return rc < 0 ? rc : rc ? HALF_DONE : GIVEN;
+}
+
+/* Notes that the bucket has refused to delete the old name. */
+static void note_refused(const struct document_place *p, struct storage_names *names)
+{
+	if (!names->arena)
+		return;
+	names->rename.state = RENAME_REFUSED;
+	storage_names_put(p, names, NULL);
+}
+
+/* Takes a rename over that is half done, so that nobody else finishes it, and nobody removes the
+ * new name meanwhile. Then deletes the old name. */
+static int finish(const struct document_place *p, struct renames *renames,
+		  struct storage_names *names, struct err *err)
+{
+	const struct rename_record *r = &names->rename;
+	const uint64_t number = renames_begin(renames, p->env, names->storage);
+	renames_settle(renames, r->number); /* from now on, that of this number counts */
+	names->rename.number = number;
+	names->rename.state = RENAME_TAKEN;
+	names->rename.began_ns = env_wall(p->env);
+	int rc = storage_names_put(p, names, err);
+	if (!rc)
+		rc = document_delete(p, r->from, r->version, NULL, err);
+	if (rc == 0 || rc == -ESTALE)
+		renames_settle(renames, number);
+	else if (is_refusal(rc))
+		note_refused(p, names);
+	if (!rc)
+		log_info(p->env->log, "finished an interrupted rename of /%s to /%s", r->from,
+			 r->to);
+	return rc;
+}
+
+/* *is_given: the last rename in the list has given its new name. */
+static int finish_last(const struct document_place *p, struct renames *renames,
+		       struct storage_names *names, bool *is_given, struct err *err)
+{
+	*is_given = false;
+	if (!rename_is_open(names->rename.state) ||
+	    renames_is_settled(renames, names->rename.number))
+		return 0;
+	const int progress = progress_of(p, names, err);
+	*is_given = progress > NOT_GIVEN;
+	if (progress != HALF_DONE)
+		return progress < 0 ? progress : 0;
+	return finish(p, renames, names, err);
+}
+
+int change_finish_rename(const struct change *c, uint64_t storage, int64_t age_ns, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	auto_names struct storage_names names = {.storage = storage};
+	bool is_given;
+	const int rc = storage_names_read(&place, &names, err);
+	const struct rename_record *r = &names.rename;
+	if (rc || !rename_is_open(r->state))
+		return rc;
+	if (env_wall(c->env) - r->began_ns < age_ns)
+		return err_set(err, -EBUSY, "the rename of /%s to /%s may be running", r->from,
+			       r->to);
+	return finish_last(&place, c->renames, &names, &is_given, err);
+}
+
+static int changed_meanwhile(const char *path, struct err *err)
+{
+	return err_set(err, -EBUSY,
+		       "%s: another program has just changed the names of this domain; look at "
+		       "them again",
+		       path);
+}
+
+/* Whether another process is deleting the old name, or has just done so. Then the program that
+ * removes the new one may not know yet that it is the only one. */
+static bool is_being_finished(const struct document_place *p, const struct rename_record *r)
+{
+	return r->state == RENAME_TAKEN && env_wall(p->env) - r->began_ns < TAKEN_NS;
+}
+
+/* Nobody finishes the last rename any more. The document of a new name that is removed has arrived.
+ * That of an old one may not have. */
+static int withdraw_last(const struct document_place *p, struct storage_names *names, bool is_old,
+			 const char *path, struct err *err)
+{
+	struct rename_record *r = &names->rename;
+	if (!is_old && is_being_finished(p, r))
+		return changed_meanwhile(path, err);
+	r->state = is_old && rename_is_open(r->state) ? RENAME_WITHDRAWN : RENAME_NONE;
+	r->began_ns = env_wall(p->env);
+	const int rc = storage_names_put(p, names, err);
+	return rc == -ESTALE ? changed_meanwhile(path, err) : rc;
+}
+
+int rename_leave(const struct document_place *p, struct renames *renames, uint64_t storage,
+		 const char *path, struct err *err)
+{
+	auto_names struct storage_names names = {.storage = storage};
+	const struct rename_record *r = &names.rename;
+	int rc = storage_names_read(p, &names, err);
+	if (rc || !names.etag[0])
+		return rc;
+	if (r->state != RENAME_NONE && !renames_is_settled(renames, r->number)) {
+		const bool is_old = strcmp(r->from, path) == 0;
+		if (is_old ? r->state != RENAME_WITHDRAWN : strcmp(r->to, path) == 0)
+			rc = withdraw_last(p, &names, is_old, path, err);
+	}
+	return rc ? rc : 1;
+}
+
+/* ---- 1: the claim ---- */
+
+/* In a list that is nearly full, a day is too long. */
+static bool is_current(const struct job *j, const struct storage_name *name, int64_t now)
+{
+	const int64_t age = j->names.n + EXPIRED_MAX > STORAGE_NAMES_MAX ? MINUTE_NS : DAY_NS;
+	return now - name->given_ns < age || strcmp(name->path, j->from) == 0 ||
+	       strcmp(name->path, j->to) == 0;
+}
+
+/* Names leave the list after a day, if they do not lead to the storage any more. */
+static int drop_old_names(struct job *j, int64_t now, struct err *err)
+{
+	struct storage_names *names = &j->names;
+	unsigned int examined = 0;
+	for (size_t i = 0; i < names->n && examined < EXPIRED_MAX;) {
+		if (is_current(j, &names->v[i], now)) {
+			i++;
+			continue;
+		}
+		const int leads =
+			document_names_storage(&j->place, names->v[i].path, names->storage, err);
+		if (leads < 0)
+			return leads;
+		examined++;
+		if (leads)
+			i++;
+		else
+			names->v[i] = names->v[--names->n];
+	}
+	return 0;
+}
+
+static int enter(struct job *j, struct err *err)
+{
+	const int64_t now = env_wall(j->place.env);
+	const struct rename_record record = {.state = RENAME_BEGUN,
+					     .number = j->number,
+					     .began_ns = now,
+					     .version = j->domain->etag,
+					     .from = j->from,
+					     .to = j->to};
+	int rc = drop_old_names(j, now, err);
+	if (!rc)
+		rc = storage_names_add(&j->names, j->from, now, err);
+	if (!rc)
+		rc = storage_names_add(&j->names, j->to, now, err);
+	if (!rc)
+		rc = storage_names_set_rename(&j->names, &record, err);
+	return rc ? rc : storage_names_put(&j->place, &j->names, err);
+}
+
+/* Whether another program has renamed the very document that is to be renamed. */
+static bool is_renamed(const struct job *j)
+{
+	const struct rename_record *r = &j->names.rename;
+	return strcmp(r->from, j->from) == 0 && strcmp(r->version, j->domain->etag) == 0;
+}
+
+static int claim_once(struct job *j, bool reads, struct err *err)
+{
+	bool is_given;
+	int rc = reads ? storage_names_read(&j->place, &j->names, err) : 0;
+	if (!rc)
+		rc = finish_last(&j->place, j->c->renames, &j->names, &is_given, err);
+	if (rc)
+		return rc;
+	return is_given && is_renamed(j) ? -ESTALE : enter(j, err);
+}
+
+/* A first rename does not ask whether there is a list: its PUT shows it. */
+static int claim(struct job *j, bool reads, struct err *err)
+{
+	int rc = storage_names_init(&j->names, j->storage, err);
+	if (rc)
+		return rc;
+	rc = claim_once(j, reads, err);
+	if (rc == -ESTALE && !reads)
+		rc = claim_once(j, true, err);
+	return rc == -ESTALE ? lost(j->from, err) : rc;
+}
+
+/* The rename is complete, or nobody has to finish it. */
+static void settle(struct job *j)
+{
+	renames_settle(j->c->renames, j->number);
+	j->is_open = false;
+}
+
+/* The rename has certainly changed nothing. If this fails, the record is dropped by the next
+ * change: its new name does not lead to the storage. is_deleted: the storage is gone, so this list
+ * is all that is left of it. */
+static void withdraw(struct job *j, bool is_deleted)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	const struct document_place *p = &j->place;
+	settle(j);
+	if (!j->has_storage)
+		return;
+	j->names.rename.state = RENAME_NONE;
+	if (!is_deleted)
+		storage_names_put(p, &j->names, NULL);
+	else if (!storage_own_key(p, j->storage, p->schema->storage_names, key, NULL))
+		document_delete_key(p, key, j->names.etag, NULL, NULL);
+}
+
+/* ---- 2 and 3 ---- */
+
+static struct store_cond target_condition(const struct job *j)
+{
+	return (struct store_cond){.if_none_match = j->target ? NULL : "*",
+				   .if_match = j->target ? j->target->etag : NULL};
+}
+
+/* Before a step that cannot be taken back, this process asks whether the storage is being deleted.
+ * The list names the rename already, so a deletion that has not looked at it yet stops. */
+static int check_storage(struct job *j, struct err *err)
+{
+	const int rc = j->has_storage ? storage_is_named(&j->place, j->storage, err) : 0;
+	if (rc)
+		withdraw(j, rc == -ESTALE);
+	return rc;
+}
+
+static int move(struct job *j, struct err *err)
+{
+	char from[SCHEMA_KEY_MAX + 1], to[SCHEMA_KEY_MAX + 1];
+	const struct store_cond cond = target_condition(j);
+	struct store_meta meta;
+	int rc = store_moves(j->place.store) ? check_storage(j, err) : -EOPNOTSUPP;
+	if (!rc)
+		rc = document_key(&j->place, j->from, from, sizeof(from), err);
+	if (!rc)
+		rc = document_key(&j->place, j->to, to, sizeof(to), err);
+	return rc ? rc : store_move(j->place.store, from, j->domain->etag, to, &cond, &meta, err);
+}
+
+/* Puts the document of the new name. beside: NULL, or a request that is sent side by side. */
+static int put_new(struct job *j, struct store_request *beside, char etag[STORE_ETAG_MAX],
+		   struct err *err)
+{
+	const struct document_place *p = &j->place;
+	auto_request struct store_request *put = store_request_new(p->store, STORE_PUT);
+	auto_bytes struct bytes text = {0};
+	struct store_request *const both[] = {put, beside};
+	struct domain_info info = j->domain->info;
+	if (!put)
+		return err_set(err, -ENOMEM, "out of memory");
+	p->env->random(p->env, &info.nonce, sizeof(info.nonce));
+	int rc = p->schema->emit_domain(&info, &text, err);
+	if (!rc)
+		rc = document_key(p, j->to, put->key, put->room, err);
+	if (rc)
+		return rc;
+	const struct piece piece = {text.data, text.len};
+	put->pieces = &piece;
+	put->n_pieces = 1;
+	put->cond = target_condition(j);
+	put->cancelled = cancelled_by(p->cancelled);
+	store_run_all(p->store, both, beside ? 2 : 1);
+	memcpy(etag, put->answer.meta.etag, STORE_ETAG_MAX);
+	return store_failure(&put->answer, err);
+}
+
+/* Whether the old name still leads to the domain: another program may have removed or replaced it
+ * before the list named this rename. */
+static int check_old_name(struct job *j, struct err *err)
+{
+	const struct document_place *p = &j->place;
+	auto_request struct store_request *req = store_request_new(p->store, STORE_HEAD);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = document_key(p, j->from, req->key, req->room, err);
+	if (rc)
+		return rc;
+	req->cancelled = cancelled_by(p->cancelled);
+	store_run(p->store, req);
+	rc = store_failure(&req->answer, err);
+	if (!rc &&
+	    (store_absence(&req->answer) || strcmp(req->answer.meta.etag, j->domain->etag) != 0))
+		rc = err_set(err, -ESTALE, "%s: another program has removed or changed it",
+			     j->from);
+	if (rc)
+		withdraw(j, false);
+	return rc;
+}
+
+/* The name takes the place of another domain. */
+static int replace_name(struct job *j, struct err *err)
+{
+	char etag[STORE_ETAG_MAX];
+	int rc = check_storage(j, err);
+	if (!rc)
+		rc = check_old_name(j, err);
+	return rc ? rc : put_new(j, NULL, etag, err);
+}
+
+/* Asks the same side by side. */
+static int add_name(struct job *j, struct err *err)
+{
+	const struct document_place *p = &j->place;
+	auto_request struct store_request *marks = store_request_new(p->store, STORE_LIST);
+	struct err ignored = ERR_INIT;
+	char etag[STORE_ETAG_MAX] = "";
+	if (!marks)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = storage_list_marks(p, j->storage, marks, err);
+	if (!rc)
+		rc = put_new(j, marks, etag, err);
+	if (rc || storage_judge_marks(p, j->storage, marks, &ignored) == 0)
+		return rc;
+	rc = storage_is_named(p, j->storage, err);
+	if ((rc == -ESTALE || rc == -EBUSY) && !document_delete(p, j->to, etag, NULL, &ignored))
+		withdraw(j, rc == -ESTALE);
+	return rc;
+}
+
+/* Whether the list says that another process has finished this rename. */
+static bool is_finished(const struct job *j)
+{
+	const struct rename_record *r = &j->names.rename;
+	return rename_is_open(r->state) && r->number != j->number &&
+	       strcmp(r->from, j->from) == 0 && strcmp(r->to, j->to) == 0;
+}
+
+/* The document of the old name is gone. is_ours: perhaps this process has deleted it, and has had
+ * no answer. 0: the rename is complete. */
+static int explain_gone(struct job *j, bool is_ours, struct err *err)
+{
+	const int rc = j->has_storage ? storage_names_read(&j->place, &j->names, err) : 0;
+	if (rc)
+		return rc;
+	is_ours &= !j->has_storage ||
+		   (rename_is_open(j->names.rename.state) && j->names.rename.number == j->number);
+	if (is_ours || (j->has_storage && is_finished(j)))
+		return 0;
+	return err_set(err, -EBUSY,
+		       "%s: another program has removed or renamed it at the same moment; the "
+		       "domain was given the name /%s",
+		       j->from, j->to);
+}
+
+static int drop_name(struct job *j, struct err *err)
+{
+	enum document_found found;
+	int rc = document_delete(&j->place, j->from, j->domain->etag, &found, err);
+	if (rc == 0 || rc == -ESTALE)
+		settle(j);
+	if (rc == 0 && found == DOCUMENT_WAS_THERE)
+		return 0;
+	if (rc == 0)
+		return explain_gone(j, found == DOCUMENT_MAY_BE_OURS, err);
+	/* A repetition may find another domain, and put it over the new name. */
+	if (rc == -ESTALE)
+		return err_set(err, -EBUSY,
+			       "%s: another program has changed it at the same moment; the domain "
+			       "was given the name /%s",
+			       j->from, j->to);
+	if (is_refusal(rc)) {
+		note_refused(&j->place, &j->names);
+		j->is_open = false;
+	}
+	return err_wrap(err, rc, "the domain has both names, /%s and /%s", j->from, j->to);
+}
+
+static int run(struct job *j, bool *is_given, struct err *err)
+{
+	struct err why = ERR_INIT;
+	int rc = move(j, &why);
+	*is_given = !rc;
+	if (rc == 0) {
+		settle(j);
+		return 0;
+	}
+	if (rc != -EOPNOTSUPP && rc != -EXDEV) {
+		err_copy(err, &why);
+	} else {
+		rc = j->target || !j->has_storage ? replace_name(j, err) : add_name(j, err);
+		*is_given = !rc;
+		if (!rc)
+			return drop_name(j, err);
+	}
+	if (is_refusal(rc) && j->is_open)
+		withdraw(j, false);
+	if (rc == -ESTALE && j->is_guarded)
+		return changed_meanwhile(j->to, err);
+	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", j->to) : rc;
+}
+
+static bool storage_of(const struct change *c, const struct schema_document *d, uint64_t *storage)
+{
+	return d && d->info.root && c->schema->domain_of_root(d->info.root, storage, NULL) == 0;
+}
+
+int change_rename_domain(const struct change *c, const char *from,
+			 const struct schema_document *domain, const char *to,
+			 const struct schema_document *target, struct change_garbage *out,
+			 struct err *err)
+{
+	struct job j = {.c = c,
+			.place = place_of(c),
+			.from = from,
+			.to = to,
+			.domain = domain,
+			.target = target};
+	uint64_t replaced = 0;
+	bool is_given = false;
+	*out = (struct change_garbage){0};
+	j.has_storage = storage_of(c, domain, &j.storage);
+	const bool replaces =
+		storage_of(c, target, &replaced) && !(j.has_storage && replaced == j.storage);
+	int rc = replaces ? rename_leave(&j.place, c->renames, replaced, to, err) : 0;
+	if (rc < 0)
+		return rc;
+	j.is_guarded = rc == 1;
+	const bool is_known = renames_knows(c->renames, j.storage);
+	j.number = renames_begin(c->renames, c->env, j.storage);
+	rc = j.has_storage ? claim(&j, is_known, err) : 0;
+	j.is_open = !rc;
+	if (rc)
+		settle(&j);
+	else
+		rc = run(&j, &is_given, err);
+	if (is_given && replaces)
+		*out = (struct change_garbage){.any = true, .storage = replaced};
+	out->half_done = rc && j.is_open && j.has_storage;
+	storage_names_release(&j.names);
+	return rc;
+}

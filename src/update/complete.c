@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See update/complete.h. */
+#include <update/complete.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <update/confirm.h>
+#include <schema/schema.h>
+
+#include <domain/documents.h>
+#include <overlay/draft_plan.h>
+#include "update_internal.h"
+
+enum { LOOKS = 4 /* at an object that changes all the time */ };
+
+/* ---- requests ---- */
+
+static int head(const struct complete *c, const char *key, struct store_request *req,
+		struct err *err)
+{
+	store_request_reset(req, STORE_HEAD);
+	store_request_key(req, key);
+	req->wants_mark = true;
+	req->cancelled = cancelled_by(c->apply->cancelled);
+	store_run(c->apply->store, req);
+	return store_failure(&req->answer, err);
+}
+
+/* Deletes an object as it is. -ESTALE: it has another version. */
+static int delete_version(const struct complete *c, const char *key, const char *version,
+			  struct store_request *req, struct err *err)
+{
+	store_request_reset(req, STORE_DELETE);
+	store_request_key(req, key);
+	req->cond.if_match = version;
+	req->cancelled = cancelled_by(c->apply->cancelled);
+	store_run(c->apply->store, req);
+	return store_failure(&req->answer, err);
+}
+
+static bool has_own_mark(const struct complete *c, const struct store_answer *a)
+{
+	return a->has_mark && a->mark[0] && plan_has_mark(c->plan, a->mark);
+}
+
+/* ---- which dataset a chunk belongs to ---- */
+
+/* Writes the key of the document of the dataset that has a chunk. False: the plan does not say. */
+static bool find_document(const struct complete *c, const char *chunk, char *key, size_t room)
+{
+	const struct plan_subject *s = &c->plan->subject;
+	size_t folder;
+	for (uint32_t i = 0; s->root && c->schema->key_of_id && i < s->count; i++)
+		if (c->schema->key_of_id(s->root, s->objects[i], key, room, &folder) >= 0 &&
+		    folder && strncmp(chunk, key, folder) == 0)
+			return true;
+	return false;
+}
+
+/* The last put of a document; NULL: there is none. */
+static const struct plan_operation *last_put(const struct plan *plan, const char *key)
+{
+	const struct plan_operation *last = NULL;
+	for (uint32_t i = 0; i < plan->count; i++) {
+		const struct plan_operation *op = &plan->operations[i];
+		if (op->action == PLAN_PUT && strcmp(op->key, key) == 0 &&
+		    (!last || op->phase > last->phase))
+			last = op;
+	}
+	return last;
+}
+
+/* A chunk at a new place of a dataset that was there before. */
+static bool is_growth(const struct plan_operation *op)
+{
+	return op->phase == PHASE_NEW_CHUNKS && op->action == PLAN_PUT &&
+	       op->condition != PLAN_ALWAYS;
+}
+
+/* ---- deletes outside of a shape ---- */
+
+/* The document has the shape of the plan, or 0. */
+static int has_own_shape(const struct complete *c, const char *chunk, struct store_request *req,
+			 struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	if (!find_document(c, chunk, key, sizeof(key)))
+		return 0;
+	const int rc = head(c, key, req, err);
+	return rc ? rc : !store_absence(&req->answer) && has_own_mark(c, &req->answer);
+}
+
+static int look_at_cut(const struct complete *c, const char *key, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(c->apply->store, STORE_HEAD);
+	char version[STORE_ETAG_MAX];
+	int rc = req ? -ESTALE : err_set(err, -ENOMEM, "out of memory");
+	for (unsigned int i = 0; rc == -ESTALE && i < LOOKS; i++) {
+		rc = head(c, key, req, err);
+		if (rc || store_absence(&req->answer))
+			return rc;
+		memcpy(version, req->answer.meta.etag, sizeof(version));
+		rc = has_own_shape(c, key, req, err);
+		if (rc <= 0 || !version[0])
+			return rc < 0 ? rc : 0;
+		rc = delete_version(c, key, version, req, err);
+	}
+	return rc;
+}
+
+/* Whether the run goes on after a conflict: 1, 0 or a negative errno. */
+static int settle_cut(const struct complete *c, uint32_t i, struct err *err)
+{
+	if (i == APPLY_NO_CONFLICT)
+		return 0;
+	struct plan_operation *op = &c->plan->operations[i];
+	if (op->action != PLAN_DELETE || op->phase != PHASE_CUT)
+		return 0;
+	struct err own = ERR_INIT;
+	const int rc = look_at_cut(c, op->key, &own);
+	if (rc) {
+		err_copy(err, &own);
+		return rc;
+	}
+	op->done = true;
+	draft_note_operation(c->apply->draft, i, PLAN_DONE, NULL);
+	return 1;
+}
+
+/* ---- running ---- */
+
+static bool has_growth(const struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->count; i++)
+		if (is_growth(&plan->operations[i]))
+			return true;
+	return false;
+}
+
+/* Reads again which operations are done, because the run goes on with them. */
+static int refresh(const struct complete *c, struct err *err)
+{
+	struct plan now;
+	const int rc = draft_get_plan(c->apply->draft, &now, err);
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < now.count && i < c->plan->count; i++) {
+		c->plan->operations[i].done |= now.operations[i].done;
+		c->plan->operations[i].sent = now.operations[i].sent;
+	}
+	plan_release(&now);
+	return 0;
+}
+
+static int confirm(const struct complete *c, struct err *err)
+{
+	const struct confirm subject = {.env = c->apply->env,
+					.store = c->apply->store,
+					.schema = c->schema,
+					.cancelled = c->apply->cancelled,
+					.path = c->path};
+	return c->confirm ? c->confirm(c->ctx, err) : confirm_plan(&subject, c->plan, err);
+}
+
+int complete_run(const struct complete *c, struct apply_result *out, struct err *err)
+{
+	struct apply apply = *c->apply;
+	struct apply_result part;
+	int rc;
+	*out = (struct apply_result){0};
+	apply.notes_sent = has_growth(c->plan);
+	while (true) {
+		struct err why = ERR_INIT;
+		rc = apply_run(&apply, &part, &why);
+		out->puts += part.puts;
+		out->deletes += part.deletes;
+		out->bytes += part.bytes;
+		out->conflict = part.conflict;
+		if (rc == 0)
+			break;
+		const int goes_on = rc == -ESTALE ? settle_cut(c, part.conflict, &why) : 0;
+		if (goes_on <= 0) {
+			err_copy(err, &why);
+			return goes_on ? goes_on : rc;
+		}
+		rc = refresh(c, err);
+		if (rc)
+			return rc;
+	}
+	return confirm(c, err);
+}
+
+/* ---- withdrawing ---- */
+
+/* Whether the root group is gone: 1, 0 or a negative errno. */
+static int is_gone(const struct complete *c, struct store_request *req, struct err *err)
+{
+	const struct document_place place = {.env = c->apply->env,
+					     .store = c->apply->store,
+					     .schema = c->schema,
+					     .cancelled = c->apply->cancelled};
+	char key[SCHEMA_KEY_MAX + 1];
+	uint64_t storage;
+	int rc = c->schema->domain_of_root(c->plan->subject.root, &storage, err);
+	if (!rc)
+		rc = storage_root_key(&place, storage, key, err);
+	if (!rc)
+		rc = head(c, key, req, err);
+	return rc ? rc : store_absence(&req->answer) != NULL;
+}
+
+/* The plan has never put the shape that makes the chunk visible. */
+static bool is_outside(const struct complete *c, const struct plan_operation *op)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	if (!is_growth(op) || !find_document(c, op->key, key, sizeof(key)))
+		return false;
+	const struct plan_operation *shape = last_put(c->plan, key);
+	return shape && !shape->done && !shape->sent;
+}
+
+/* 1: it was removed; 0: it is not there, or another request has put it. */
+static int withdraw_object(const struct complete *c, uint32_t i, struct store_request *req,
+			   struct err *err)
+{
+	const struct plan_operation *op = &c->plan->operations[i];
+	char version[STORE_ETAG_MAX];
+	int rc = head(c, op->key, req, err);
+	if (rc || store_absence(&req->answer) || !has_own_mark(c, &req->answer))
+		return rc;
+	memcpy(version, req->answer.meta.etag, sizeof(version));
+	/* If the plan is run again, it has to put the object again. */
+	rc = draft_note_operation(c->apply->draft, i, PLAN_VOID, err);
+	if (!rc)
+		rc = delete_version(c, op->key, version[0] ? version : NULL, req, err);
+	return rc == -ESTALE ? 0 : rc ? rc : 1;
+}
+
+static int withdraw(const struct complete *c, uint64_t *removed, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(c->apply->store, STORE_HEAD);
+	int rc = req ? refresh(c, err) : err_set(err, -ENOMEM, "out of memory");
+	const int gone = rc ? rc : is_gone(c, req, err);
+	rc = gone < 0 ? gone : 0;
+	for (uint32_t i = 0; !rc && i < c->plan->count; i++) {
+		const struct plan_operation *op = &c->plan->operations[i];
+		if (op->action != PLAN_PUT || !(gone || is_outside(c, op)))
+			continue;
+		rc = withdraw_object(c, i, req, err);
+		*removed += rc > 0;
+		rc = rc < 0 ? rc : 0;
+	}
+	return rc;
+}
+
+uint64_t complete_withdraw(const struct complete *c)
+{
+	struct err why = ERR_INIT;
+	uint64_t removed = 0;
+	if (c->plan->subject.root && withdraw(c, &removed, &why))
+		log_warning(c->apply->env->log,
+			    "domain /%s: objects that a failed commit has put may remain in the "
+			    "bucket: %s",
+			    c->path, why.msg);
+	return removed;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether the domain still has what a commit has changed in it. A commit changes objects by their
+ * keys, which do not depend on the names of the domain and of its objects. So each of its puts may
+ * succeed although another program has removed the domain, or a dataset of it, meanwhile. Then the
+ * change is nowhere. Therefore whoever has run a plan calls one of these functions, and the commit
+ * is complete only if it returns 0.
+ *
+ * What counts:
+ *  - A domain leads to the root group: the one with the path that was opened, or one with another
+ *    name that the storage has. The document of the domain may have changed otherwise.
+ *  - A link of this domain leads to each object that the plan has changed. Any link counts, because
+ *    another program may have moved the object.
+ *
+ * All functions block.
+ */
+#ifndef UPDATE_CONFIRM_H
+#define UPDATE_CONFIRM_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include <base/env.h>
+#include <hsmount/err.h>
+#include <journal/plan.h>
+#include <store/store.h>
+
+struct domain;
+struct schema_ops;
+
+struct confirm {
+	const struct env *env;
+	struct store *store;
+	const struct schema_ops *schema;
+	const atomic_bool *cancelled; /* NULL, or true: -ECANCELED */
+	const char *path;	      /* of the domain when it was opened */
+	const char *root;	      /* id of its root group */
+	const char *const *objects;   /* ids of what was changed */
+	size_t count;
+	struct domain *known; /* NULL, or as domain_hint.previous */
+};
+
+/* A document, and the version that it has if nobody has changed it since; "": not known. */
+struct confirm_document {
+	const char *key, *version;
+};
+
+/* Asks for the versions of documents, side by side: docs[0] is that of the domain, and the others
+ * prove that links lead to all objects. Only if one of them differs, the domain is read. document:
+ * if the document of the domain has another version, and still leads to the root group, it is
+ * copied to this. -ESTALE: another program has removed the domain or an object, or replaced it;
+ * -EIO: a part of the domain cannot be read; other errors of the store. */
+int confirm_documents(const struct confirm *c, const struct confirm_document *docs, size_t n,
+		      char document[STORE_ETAG_MAX], struct err *err);
+/* The same by reading the domain, for a later process, which does not know the versions. */
+int confirm_domain(const struct confirm *c, struct err *err);
+/* The same for a plan that an earlier process has made. A plan of an earlier version of the program
+ * does not say what it has changed: 0. */
+int confirm_plan(const struct confirm *c, const struct plan *plan, struct err *err);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rendered file against the domain: differences of objects and elements are found. */
+#include "findings.h"
+
+#include "check/check.h"
+#include <engine/parts.h>
+
+struct opened {
+	struct test_bucket *b;
+	struct findings seen;
+	struct engine_check_sink sink;
+	struct check c;
+	struct domain_check dc;
+};
+
+static void open_domain(struct opened *o, struct test_bucket *b, const char *filters)
+{
+	const struct bucket_more more = {
+		.filters = filters,
+		.attributes = "\"a\": {\"type\": {\"class\": \"H5T_INTEGER\", \"base\": "
+			      "\"H5T_STD_I32LE\"}, \"shape\": {\"class\": \"H5S_SCALAR\"}, "
+			      "\"value\": 1, \"created\": 1}",
+	};
+	bucket_datasets(b, "x.h5", 2, 1, &more);
+	bucket_chunk(b, 1, "0123456789abcdef");
+	bucket_open(b, 1000, 0);
+	*o = (struct opened){.b = b};
+	o->sink = findings_sink(&o->seen);
+	o->c = (struct check){.sink = &o->sink};
+	check_begin(&o->c, "/x.h5");
+	o->dc = (struct domain_check){.c = &o->c, .e = b->engine};
+	assert_int_equal(domain_open(&b->engine->bucket.domains, "x.h5", NULL, &o->dc.d, NULL), 0);
+	o->dc.tree = domain_tree(o->dc.d);
+	o->dc.paths = object_paths_new(o->dc.tree);
+	assert_int_equal(check_image_open(&o->dc, ""), 0);
+	assert_non_null(o->dc.image);
+}
+
+static void close_domain(struct opened *o)
+{
+	check_image_close(o->dc.image);
+	object_paths_free(o->dc.paths);
+	domain_unref(o->dc.d);
+	str_release(&o->seen.text);
+}
+
+static void compare(struct opened *o, const char *text)
+{
+	assert_int_equal(check_image_compare(&o->dc), 0);
+	assert_string_equal(str_text(&o->seen.text), text);
+	str_release(&o->seen.text);
+}
+
+/* The tree is constant, except for a test that makes it differ from the file. */
+static struct object *object_of(struct opened *o, uint32_t nth)
+{
+	return tree_edit((struct tree *)(uintptr_t)o->dc.tree, tree_nth(o->dc.tree, nth));
+}
+
+static void an_equal_file(void **state)
+{
+	struct opened o;
+	open_domain(&o, *state, "");
+	compare(&o, "");
+	close_domain(&o);
+}
+
+static void other_objects(void **state)
+{
+	struct opened o;
+	open_domain(&o, *state, "");
+	int32_t value = 2;
+	memcpy(object_of(&o, 0)->attrs[0].value.fixed.data, &value, sizeof(value));
+	compare(&o, "error /x.h5 / : the rendered file: attribute \"a\" has another value, from "
+		    "element 0 of 1 on\n");
+	value = 1;
+	memcpy(object_of(&o, 0)->attrs[0].value.fixed.data, &value, sizeof(value));
+	object_of(&o, 1)->created_ns += 1000000000;
+	compare(&o, "error /x.h5 /data : the rendered file: time of creation: "
+		    "1970-01-01T00:00:01.000000Z instead of 1970-01-01T00:00:02.000000Z\n");
+	object_of(&o, 1)->created_ns -= 1000000000;
+	static const uint32_t other[] = {8};
+	object_of(&o, 2)->dataset.grid.chunk = other;
+	compare(&o, "error /x.h5 /data1 : the rendered file: the chunks have another shape\n");
+	close_domain(&o);
+}
+
+static void give(struct opened *o, uint64_t number, const char *bytes, const char *text)
+{
+	const struct check_chunk chunk = {
+		.dataset = tree_nth(o->dc.tree, 1), .number = number, .size = 16};
+	struct chunk_result result = {.absent = !bytes};
+	if (bytes)
+		assert_int_equal(bytes_append(&result.elems.fixed, bytes, 16), 0);
+	assert_int_equal(check_image_chunk(&o->dc, &chunk, &result), 0);
+	assert_string_equal(str_text(&o->seen.text), text);
+	str_release(&o->seen.text);
+	elems_release(&result.elems);
+}
+
+static void elements(void **state)
+{
+	static const char *const filters[] = {
+		"", "{\"class\": \"H5Z_FILTER_DEFLATE\", \"id\": 1, \"level\": 6, \"name\": "
+		    "\"deflate\"}"};
+	for (int i = 0; i < 2; i++) {
+		struct opened o;
+		if (i) {
+			bucket_teardown(state);
+			bucket_setup(state);
+		}
+		open_domain(&o, *state, filters[i]);
+		compare(&o, "");
+		/* The image loads the chunk that is given, keeps it in its cache … */
+		give(&o, 1, "0123456789abcdef", "");
+		/* … and so has other elements than these. */
+		give(&o, 1, "0123456789abcdeg",
+		     "error /x.h5 /data " CHECK_DATA
+		     "1: the rendered file: chunk 1 has other elements\n");
+		give(&o, 1, NULL,
+		     "error /x.h5 /data " CHECK_DATA
+		     "1: the rendered file: chunk 1 has other elements\n");
+		give(&o, 0, NULL, "");
+		close_domain(&o);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(an_equal_file, bucket_setup, bucket_teardown),
+		cmocka_unit_test_setup_teardown(other_objects, bucket_setup, bucket_teardown),
+		cmocka_unit_test_setup_teardown(elements, bucket_setup, bucket_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

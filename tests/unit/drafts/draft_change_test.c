@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When what a program has written to the file of a domain comes into the bucket. */
+#include "bucket.h"
+
+#include <errno.h>
+
+#define OLD   "0123456789abcdef"
+#define NEW   "fedcba9876543210"
+#define CHUNK "db/00000001-00000000/d/1111-222222-000001/0"
+enum { STATUS = 20 /* offset of the status flags in the superblock */ };
+
+static struct engine_file *open_domain(struct test_bucket *b)
+{
+	static const struct bucket_more none = {0};
+	struct engine_file *f;
+	struct err err = ERR_INIT;
+	bucket_folder(b, "home");
+	bucket_datasets(b, "home/x.h5", 1, 1, &none);
+	bucket_chunk(b, 0, OLD);
+	bucket_open_rw(b, 3600, NULL);
+	if (engine_open_write(b->engine, "home/x.h5", 0, &f, &err))
+		fail_msg("%s", err.msg);
+	return f;
+}
+
+static void write_at(struct engine_file *f, uint64_t offset, const void *bytes, size_t n)
+{
+	struct err err = ERR_INIT;
+	if (engine_pwrite(f, bytes, n, offset, &err) != (ssize_t)n)
+		fail_msg("%s", err.msg);
+}
+
+static void write_status(struct engine_file *f, uint8_t status)
+{
+	write_at(f, STATUS, &status, 1);
+}
+
+/* Where the bytes of the chunk are in the file. */
+static uint64_t find_chunk(struct engine_file *f)
+{
+	static uint8_t bytes[1 << 17];
+	struct err err = ERR_INIT;
+	const ssize_t n = engine_pread(f, bytes, sizeof(bytes), 0, NULL, &err);
+	if (n < 0)
+		fail_msg("%s", err.msg);
+	const uint8_t *at = memmem(bytes, (size_t)n, OLD, strlen(OLD));
+	assert_non_null(at);
+	return (uint64_t)(at - bytes);
+}
+
+static void write_chunk(struct engine_file *f)
+{
+	write_at(f, find_chunk(f), NEW, strlen(NEW));
+}
+
+static void check_chunk(const struct test_bucket *b, const char *text)
+{
+	char path[256], found[64] = "";
+	snprintf(path, sizeof(path), "%s/%s", b->dir, CHUNK);
+	FILE *file = fopen(path, "rb");
+	assert_non_null(file);
+	assert_int_equal(fread(found, 1, sizeof(found), file), strlen(text));
+	fclose(file);
+	assert_string_equal(found, text);
+}
+
+static void flush(struct engine_file *f)
+{
+	struct err err = ERR_INIT;
+	if (engine_flush(f, &err))
+		fail_msg("%s", err.msg);
+}
+
+/* The library marks the file while it is open for writing. */
+static void a_file_that_was_closed_is_committed(void **state)
+{
+	struct test_bucket *b = *state;
+	struct engine_file *f = open_domain(b);
+	write_status(f, 1);
+	write_chunk(f);
+	flush(f);
+	check_chunk(b, OLD);
+	write_status(f, 0);
+	flush(f);
+	check_chunk(b, NEW);
+	engine_file_close(f);
+	check_chunk(b, NEW);
+}
+
+/* An older library does not mark it: then the last close counts. */
+static void an_unmarked_file_is_committed_at_the_end(void **state)
+{
+	struct test_bucket *b = *state;
+	struct engine_file *f = open_domain(b);
+	write_chunk(f);
+	flush(f);
+	check_chunk(b, OLD);
+	engine_file_close(f);
+	check_chunk(b, NEW);
+}
+
+/* The program was killed. */
+static void a_file_that_was_not_closed_is_not_committed(void **state)
+{
+	struct test_bucket *b = *state;
+	struct engine_file *f = open_domain(b);
+	write_status(f, 1);
+	write_chunk(f);
+	flush(f);
+	engine_file_close(f);
+	check_chunk(b, OLD);
+}
+
+static void a_file_that_is_no_hdf5_file_is_not_committed(void **state)
+{
+	struct test_bucket *b = *state;
+	struct engine_file *f = open_domain(b);
+	write_status(f, 1);
+	write_status(f, 0);
+	write_chunk(f);
+	write_at(f, 0, "text", 4);
+	assert_int_equal(engine_flush(f, NULL), -EIO);
+	check_chunk(b, OLD);
+	engine_file_close(f);
+	check_chunk(b, OLD);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_file_that_was_closed_is_committed),
+		TEST(an_unmarked_file_is_committed_at_the_end),
+		TEST(a_file_that_was_not_closed_is_not_committed),
+		TEST(a_file_that_is_no_hdf5_file_is_not_committed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The storage of removed domains: when it is deleted, with a clock that the test moves. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <storage/garbage.h>
+
+#define SECOND UINT64_C(1000000000)
+
+struct world {
+	struct env env;
+	uint64_t now;
+	uint64_t read; /* the storage that a file reads, or 0 */
+	int code;      /* of deletions */
+	char deleted[256], finished[64];
+	int verdict;
+	uint32_t slots; /* that have been given out */
+	int note_code;
+	char notes[512]; /* what is noted, in the order of changes */
+	struct garbage *q;
+};
+
+static uint64_t now(const struct env *env)
+{
+	return ((const struct world *)env->ctx)->now;
+}
+
+static bool is_read(void *ctx, uint64_t storage)
+{
+	return ((const struct world *)ctx)->read == storage;
+}
+
+static int collect(void *ctx, const char *path, const struct change_garbage *g,
+		   const atomic_bool *cancelled, struct err *err)
+{
+	struct world *w = ctx;
+	const size_t n = strlen(w->deleted);
+	if (w->code)
+		return err_set(err, w->code, "refused");
+	snprintf(w->deleted + n, sizeof(w->deleted) - n, "%s=%u ", path, (unsigned int)g->storage);
+	return 0;
+}
+
+static int judge(void *ctx, const struct gc_entry *expected, const atomic_bool *cancelled,
+		 struct err *err)
+{
+	return ((const struct world *)ctx)->verdict;
+}
+
+static int note(void *ctx, uint32_t *slot, const struct gc_entry *entry, struct err *err)
+{
+	struct world *w = ctx;
+	const size_t n = strlen(w->notes);
+	if (w->note_code)
+		return err_set(err, w->note_code, "no room");
+	if (*slot == GC_NONE)
+		*slot = w->slots++;
+	snprintf(w->notes + n, sizeof(w->notes) - n, "%u:%s:%s=%u>%u ", *slot,
+		 entry->state == GC_EXPECTED ? "expected" : "removed", entry->path,
+		 (unsigned int)entry->storage, (unsigned int)entry->next);
+	return 0;
+}
+
+static void forget(void *ctx, uint32_t *slot)
+{
+	struct world *w = ctx;
+	const size_t n = strlen(w->notes);
+	assert_int_not_equal(*slot, GC_NONE);
+	snprintf(w->notes + n, sizeof(w->notes) - n, "-%u ", *slot);
+	*slot = GC_NONE;
+}
+
+static int finish_rename(void *ctx, uint64_t storage, bool is_ours, const atomic_bool *cancelled,
+			 struct err *err)
+{
+	struct world *w = ctx;
+	const size_t n = strlen(w->finished);
+	if (w->code)
+		return err_set(err, w->code, "the bucket is away");
+	snprintf(w->finished + n, sizeof(w->finished) - n, "%u%s ", (unsigned int)storage,
+		 is_ours ? "" : "?");
+	return 0;
+}
+
+static void setup(struct world *w, bool threaded)
+{
+	*w = (struct world){.now = 100 * SECOND, .env = {.now = now, .ctx = w}};
+	const struct garbage_ops ops = {.is_read = is_read,
+					.collect = collect,
+					.judge = judge,
+					.finish_rename = finish_rename,
+					.note = note,
+					.forget = forget,
+					.ctx = w};
+	w->q = garbage_new(&w->env, &ops, threaded);
+	assert_non_null(w->q);
+}
+
+static void add(struct world *w, const char *path, uint64_t storage)
+{
+	const struct change_garbage g = {.any = storage != 0, .storage = storage};
+	garbage_add(w->q, path, &g);
+}
+
+/* Moves the clock and deletes what is due. Returns the seconds until something else is due. */
+static uint64_t after(struct world *w, uint64_t seconds)
+{
+	w->now += seconds * SECOND;
+	const uint64_t next = garbage_collect(w->q, w->now);
+	return next == UINT64_MAX ? UINT64_MAX : (next - w->now) / SECOND;
+}
+
+static void test_delay(void **state)
+{
+	struct world w;
+	setup(&w, false);
+	assert_int_equal(after(&w, 0), UINT64_MAX);
+	add(&w, "none", 0);
+	assert_int_equal(after(&w, 0), UINT64_MAX);
+	add(&w, "a", 1);
+	assert_int_equal(after(&w, 10), 20);
+	add(&w, "b", 2);
+	assert_int_equal(after(&w, 19), 1);
+	assert_string_equal(w.deleted, "");
+	assert_int_equal(after(&w, 1), 10);
+	assert_string_equal(w.deleted, "a=1 ");
+	assert_int_equal(after(&w, 10), UINT64_MAX);
+	assert_string_equal(w.deleted, "a=1 b=2 ");
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "a=1 b=2 ");
+}
+
+/* Storage that a file reads waits for the last reader, also if the delay is over. */
+static void test_readers(void **state)
+{
+	struct world w;
+	setup(&w, false);
+	add(&w, "a", 1);
+	w.read = 1;
+	assert_int_equal(after(&w, 30), 5);
+	assert_int_equal(after(&w, 1000), 5);
+	assert_string_equal(w.deleted, "");
+	w.read = 0;
+	assert_int_equal(after(&w, 5), UINT64_MAX);
+	assert_string_equal(w.deleted, "a=1 ");
+	add(&w, "b", 2);
+	w.read = 2;
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "a=1 ");
+}
+
+static void test_failures(void **state)
+{
+	struct world w;
+	setup(&w, false);
+	add(&w, "a", 1);
+	w.code = -EACCES;
+	assert_int_equal(after(&w, 30), 5);
+	w.code = 0;
+	assert_int_equal(after(&w, 5), UINT64_MAX);
+	assert_string_equal(w.deleted, "a=1 ");
+	/* At the end nothing is tried twice. */
+	add(&w, "b", 2);
+	w.code = -EIO;
+	garbage_free(w.q);
+}
+
+static void test_other_names(void **state)
+{
+	struct world w;
+	setup(&w, false);
+	add(&w, "a", 1);
+	add(&w, "b", 2);
+	garbage_rescue(w.q, 1);
+	assert_int_equal(after(&w, 30), UINT64_MAX);
+	assert_string_equal(w.deleted, "b=2 ");
+	/* What was rescued can be removed again. */
+	add(&w, "c", 1);
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "b=2 c=1 ");
+}
+
+/* Storage that another process deletes, or whose names may change, is examined once a minute. */
+static void test_busy(void **state)
+{
+	struct world w;
+	setup(&w, false);
+	add(&w, "a", 1);
+	w.code = -EBUSY;
+	assert_int_equal(after(&w, 30), 60);
+	assert_int_equal(after(&w, 60), 60);
+	w.code = -EIO;
+	assert_int_equal(after(&w, 60), 5);
+	w.code = 0;
+	assert_int_equal(after(&w, 5), UINT64_MAX);
+	assert_string_equal(w.deleted, "a=1 ");
+	garbage_free(w.q);
+}
+
+/* A rename that may be half done is finished as soon as possible, and its note stays until then. */
+static void test_renames(void **state)
+{
+	struct world w;
+	const struct gc_entry note = {.state = GC_RENAMED, .storage = 7, .path = "r"};
+	setup(&w, false);
+	garbage_settle_rename(w.q, "a", 5, false, 3);
+	assert_string_equal(w.notes, "-3 ");
+	w.notes[0] = '\0';
+	garbage_settle_rename(w.q, "b", 6, true, 4);
+	garbage_rescue(w.q, 6); /* it has a name, and is not garbage */
+	w.code = -EIO;
+	assert_int_equal(after(&w, 0), 5);
+	assert_string_equal(w.notes, "");
+	w.code = 0;
+	assert_int_equal(after(&w, 5), UINT64_MAX);
+	assert_string_equal(w.deleted, "");
+	assert_string_equal(w.finished, "6 ");
+	assert_string_equal(w.notes, "-4 ");
+	/* Those of an earlier process. */
+	assert_int_equal(garbage_inherit(w.q, &note, NULL), 0);
+	after(&w, 0);
+	assert_string_equal(w.finished, "6 7 ");
+	/* Those of other processes, which may be running: later, and not at the end. */
+	garbage_add_names(w.q, "c", 8);
+	assert_int_equal(after(&w, 0), 30);
+	w.code = -EBUSY;
+	assert_int_equal(after(&w, 30), 60);
+	w.code = 0;
+	after(&w, 60);
+	assert_string_equal(w.finished, "6 7 8? ");
+	garbage_free(w.q);
+}
+
+/* What is noted before and after each change. */
+static void test_notes(void **state)
+{
+	struct world w;
+	uint32_t slot;
+	setup(&w, false);
+	garbage_expect(w.q, "a", 1, 9, &slot);
+	garbage_settle(w.q, "a", &(struct change_garbage){.any = true, .storage = 1}, slot);
+	garbage_expect(w.q, "b", 2, 0, &slot);
+	garbage_settle(w.q, "b", &(struct change_garbage){.any = false}, slot);
+	add(&w, "c", 3);
+	assert_string_equal(w.notes, "0:expected:a=1>9 0:removed:a=1>0 1:expected:b=2>0 -1 "
+				     "2:removed:c=3>0 ");
+	w.notes[0] = '\0';
+	w.code = -EIO;
+	after(&w, 30);
+	assert_string_equal(w.notes, "");
+	w.code = 0;
+	after(&w, 5);
+	assert_string_equal(w.deleted, "a=1 c=3 ");
+	assert_string_equal(w.notes, "-0 -2 ");
+	/* What has another name is forgotten at once. */
+	w.notes[0] = '\0';
+	add(&w, "d", 4);
+	add(&w, "e", 4);
+	garbage_rescue(w.q, 4);
+	assert_string_equal(w.notes, "3:removed:d=4>0 4:removed:e=4>0 -3 -4 ");
+	/* What cannot be deleted at the end stays noted. */
+	w.notes[0] = '\0';
+	add(&w, "g", 6);
+	w.code = -EIO;
+	garbage_free(w.q);
+	assert_string_equal(w.notes, "5:removed:g=6>0 ");
+	assert_string_equal(w.deleted, "a=1 c=3 ");
+}
+
+/* An entry that is added before the change. */
+static void test_early(void **state)
+{
+	struct world w;
+	setup(&w, false);
+	const struct change_garbage one = {.any = true, .storage = 1},
+				    two = {.any = true, .storage = 2};
+	garbage_add_early(w.q, "a", &one, 9);
+	garbage_add_early(w.q, "b", &two, 0);
+	garbage_add_early(w.q, "c", &(struct change_garbage){.any = false}, 0);
+	garbage_confirm(w.q, 9);
+	garbage_confirm(w.q, 8);
+	assert_string_equal(w.notes, "0:expected:a=1>9 1:expected:b=2>0 0:removed:a=1>0 ");
+	w.notes[0] = '\0';
+	w.verdict = GARBAGE_STAYS;
+	assert_int_equal(after(&w, 30), UINT64_MAX);
+	assert_string_equal(w.deleted, "a=1 ");
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "a=1 ");
+}
+
+/* Without notes it works, too. */
+static void test_no_notes(void **state)
+{
+	struct world w;
+	uint32_t slot;
+	setup(&w, false);
+	w.note_code = -ENOSPC;
+	garbage_expect(w.q, "a", 1, 0, &slot);
+	assert_int_equal(slot, GC_NONE);
+	garbage_settle(w.q, "a", &(struct change_garbage){.any = true, .storage = 1}, slot);
+	garbage_settle(w.q, "b", &(struct change_garbage){.any = false}, slot);
+	const struct gc_entry entry = {.state = GC_REMOVED, .path = "c", .storage = 3};
+	assert_int_equal(garbage_inherit(w.q, &entry, NULL), -ENOSPC);
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "a=1 ");
+	assert_string_equal(w.notes, "");
+}
+
+static void test_inherited(void **state)
+{
+	static const struct {
+		enum gc_state state;
+		int verdict;
+		const char *deleted;
+		uint64_t next;
+	} rows[] = {
+		{GC_REMOVED, GARBAGE_STAYS, "a=1 ", UINT64_MAX},
+		{GC_EXPECTED, GARBAGE_REMOVED, "a=1 ", UINT64_MAX},
+		{GC_EXPECTED, GARBAGE_STAYS, "", UINT64_MAX},
+		{GC_EXPECTED, GARBAGE_UNCLEAR, "", UINT64_MAX},
+		{GC_EXPECTED, -EIO, "", 5},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct world w;
+		setup(&w, false);
+		const struct gc_entry entry = {
+			.state = rows[i].state, .path = "a", .storage = 1, .next = 2};
+		assert_int_equal(garbage_inherit(w.q, &entry, NULL), 0);
+		w.verdict = rows[i].verdict;
+		assert_int_equal(after(&w, 29), 1);
+		assert_int_equal(after(&w, 1), rows[i].next);
+		assert_string_equal(w.deleted, rows[i].deleted);
+		garbage_free(w.q);
+		assert_true(rows[i].verdict < 0 || strstr(w.notes, "-0 "));
+	}
+}
+
+/* Adding and deleting take the same time, however many there are. */
+static void test_many(void **state)
+{
+	enum { MANY = 200000 };
+	struct world w;
+	setup(&w, false);
+	w.note_code = -ENOSPC;
+	for (uint32_t i = 1; i <= MANY; i++) {
+		add(&w, "a", i);
+		w.now++;
+		assert_int_equal(garbage_collect(w.q, w.now), 130 * SECOND);
+	}
+	w.read = MANY;
+	assert_int_equal(after(&w, 31), 5);
+	w.read = 0;
+	assert_int_equal(after(&w, 5), UINT64_MAX);
+	garbage_free(w.q);
+}
+
+/* The thread deletes everything at the end, without the delay. */
+static void test_thread(void **state)
+{
+	struct world w;
+	setup(&w, true);
+	add(&w, "a", 1);
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "a=1 ");
+	setup(&w, true);
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_delay),	  cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_failures),  cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_busy),	  cmocka_unit_test(test_renames),
+		cmocka_unit_test(test_notes),	  cmocka_unit_test(test_no_notes),
+		cmocka_unit_test(test_early),	  cmocka_unit_test(test_many),
+		cmocka_unit_test(test_inherited), cmocka_unit_test(test_thread),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

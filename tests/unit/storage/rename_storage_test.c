@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deletions of storage that meet renames, marks, and lists of names that are old, damaged or made
+ * on purpose. */
+#include "rename_fixture.h"
+#include <bucket/schemas.h>
+
+static unsigned int pauses;
+
+static void no_sleep(const struct env *env, uint64_t ns)
+{
+	pauses++;
+}
+
+static char *mark_key(struct world *w)
+{
+	static char key[SCHEMA_KEY_MAX + 17];
+	const struct document_place place = {.schema = schema_all()[0]};
+	assert_int_equal(storage_own_key(&place, storage_of_domain(w, FROM),
+					 schema_all()[0]->storage_deletion, key, NULL),
+			 0);
+	return strcat(key, "0123456789abcdef");
+}
+
+/* A storage that is being deleted gets no new name, and what has this name stays. */
+static void test_no_name_for_a_storage_that_is_deleted(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		const bool moves = i % 2, replaces = i / 2;
+		struct world w;
+		struct err err = ERR_INIT;
+		set_up(&w);
+		w.env.sleep = no_sleep;
+		const struct change c = change_of(&w);
+		if (moves)
+			store_mem_set_lacks(w.gate->base.inner, 0, NULL, NULL);
+		if (replaces)
+			import_as(&w, TO, 5);
+		w.seed = 9;
+		world_put(&w, mark_key(&w), "");
+		assert_int_equal(rename_as(&w, &c, FROM, TO, &err), -EBUSY);
+		assert_int_equal(world_objects(&w, FROM), OBJECTS);
+		assert_int_equal(world_objects(&w, TO), replaces ? OBJECTS : 0);
+		world_release(&w);
+	}
+}
+
+static int64_t bucket_ns;
+
+static int64_t bucket_clock(void)
+{
+	return bucket_ns;
+}
+
+/* The clock of a machine may be wrong by hours. Marks count for an hour by the clock of the bucket.
+ */
+static void test_wrong_clocks(void **state)
+{
+	static const struct {
+		int64_t hours; /* how wrong the clock of this process is */
+		int64_t age;   /* of the mark, minutes */
+		int rc;
+	} cases[] = {{0, 5, -EBUSY}, {5, 5, -EBUSY}, {-5, 5, -EBUSY},
+		     {0, 61, 0},     {5, 61, 0},     {-5, 61, 0}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		set_up(&w);
+		w.env.sleep = no_sleep;
+		pauses = 0;
+		bucket_ns = wall_ns - cases[i].hours * HOUR_NS;
+		store_mem_set_clock(w.gate->base.inner, bucket_clock);
+		const struct change c = change_of(&w);
+		world_put(&w, mark_key(&w), "");
+		bucket_ns += cases[i].age * (HOUR_NS / 60);
+		assert_int_equal(rename_as(&w, &c, FROM, TO, &err), cases[i].rc);
+		assert_int_equal(pauses > 0, cases[i].rc != 0);
+		assert_names(&w, cases[i].rc ? FROM : TO, cases[i].rc ? TO : FROM);
+		world_release(&w);
+	}
+}
+
+/* A deletion that was killed may be repeated at once. Until then its mark counts for an hour, and
+ * it may have deleted the root group, after which nobody gives the storage a name. */
+static void test_a_killed_deletion(void **state)
+{
+	for (unsigned int at = 1; at <= 8; at++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		uint64_t deleted, again;
+		set_up(&w);
+		w.env.sleep = no_sleep;
+		const struct change c = change_of(&w);
+		const struct change_garbage gone = {.any = true,
+						    .storage = storage_of_domain(&w, FROM)};
+		struct schema_document *d = look_up(&w, FROM);
+		assert_int_equal(call_delete(w.store, FROM "/.domain.json", NULL, NULL), 0);
+		world_open_gate(&w);
+		w.gate->at = at;
+		w.gate->later = true;
+		w.gate->code = -EIO;
+		assert_int_equal(change_collect(&c, FROM, &gone, &deleted, &err), -EIO);
+		world_open_gate(&w);
+		const struct document_place place = {
+			.env = &w.env, .store = w.store, .schema = schema_all()[0]};
+		w.seed = 7;
+		const int named = storage_is_named(&place, gone.storage, &err);
+		assert_int_equal(named, at == 1 ? 0 : -EBUSY);
+		wall_ns += HOUR_NS + 1;
+		pauses = 0;
+		assert_int_equal(storage_is_named(&place, gone.storage, &err),
+				 deleted ? -ESTALE : 0);
+		assert_int_equal(pauses, 0);
+		assert_int_equal(change_collect(&c, FROM, &gone, &again, &err), 0);
+		assert_int_equal(world_keys(&w, ""), 0);
+		schema_document_unref(d);
+		world_release(&w);
+	}
+}
+
+/* Another process renames the domain into a folder that the deletion does not look into, before any
+ * of the requests of the deletion. */
+static void test_a_deletion_meets_a_rename(void **state)
+{
+	for (unsigned int at = 1;; at++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		uint64_t deleted;
+		set_up(&w);
+		w.env.sleep = no_sleep;
+		const struct change c = change_of(&w);
+		const struct change_garbage gone = {.any = true,
+						    .storage = storage_of_domain(&w, FROM)};
+		meeting = &w;
+		other_from = FROM;
+		other_to = TO;
+		other_rc = 1;
+		world_open_gate(&w);
+		w.gate->other_at = at;
+		w.gate->other = rename_meanwhile;
+		/* The name that has lost the storage is in a third folder. */
+		const int rc = change_collect(&c, "else/x.h5", &gone, &deleted, &err);
+		const unsigned int n = w.gate->n;
+		world_open_gate(&w);
+		if (at > n) {
+			/* Names that no rename has given are not known. */
+			world_release(&w);
+			break;
+		}
+		/* Nothing is lost unless the rename says so. */
+		if (other_rc == 0) {
+			assert_names(&w, TO, FROM);
+			assert_int_equal(deleted, 0);
+		}
+		assert_true(rc == 0 || rc == -EBUSY);
+		world_release(&w);
+	}
+}
+
+/* Names leave the list after a day, but not as long as they lead to the storage. */
+static void test_old_names(void **state)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+	set_up(&w);
+	const struct change c = change_of(&w);
+	auto_names struct storage_names names = {.storage = storage_of_domain(&w, FROM)};
+	const struct document_place place = {
+		.env = &w.env, .store = w.store, .schema = schema_all()[0]};
+	assert_int_equal(rename_as(&w, &c, FROM, TO, &err), 0);
+	wall_ns += 25 * HOUR_NS;
+	assert_int_equal(rename_as(&w, &c, TO, "else/c.h5", &err), 0);
+	assert_int_equal(storage_names_read(&place, &names, &err), 0);
+	assert_int_equal(names.n, 2);
+	struct schema_document *d = look_up(&w, "else/c.h5");
+	assert_int_equal(document_put(&place, TO, &d->info, &(struct store_cond){0}, NULL, &err),
+			 0);
+	schema_document_unref(d);
+	wall_ns += 25 * HOUR_NS;
+	assert_int_equal(rename_as(&w, &c, "else/c.h5", FROM, &err), 0);
+	assert_int_equal(storage_names_read(&place, &names, &err), 0);
+	assert_int_equal(names.n, 3);
+	assert_int_equal(remove_as(&w, &c, FROM), 0);
+	assert_names(&w, TO, FROM);
+	world_release(&w);
+}
+
+/* A program that gives one file a new name again and again is not refused. */
+static void test_full_list(void **state)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+	char names[2][32];
+	set_up(&w);
+	const struct change c = change_of(&w);
+	/* There is one thread, and the thread sanitizer takes much longer. */
+#ifdef __SANITIZE_THREAD__
+	const unsigned int n = 100;
+#else
+	const unsigned int n = STORAGE_NAMES_MAX + 100;
+#endif
+	strcpy(names[0], FROM);
+	for (unsigned int i = 0; i < n; i++) {
+		snprintf(names[1 - i % 2], sizeof(names[0]), "home/%u.h5", i);
+		wall_ns += MINUTE_NS / 10;
+		if (rename_as(&w, &c, names[i % 2], names[1 - i % 2], &err))
+			fail_msg("%u: %s", i, err.msg);
+	}
+	tear_down(&w, names[n % 2]);
+}
+
+static void test_damaged_list(void **state)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+	char key[SCHEMA_KEY_MAX + 1];
+	set_up(&w);
+	const struct change c = change_of(&w);
+	const struct document_place place = {.schema = schema_all()[0]};
+	assert_int_equal(storage_own_key(&place, storage_of_domain(&w, FROM),
+					 schema_all()[0]->storage_names, key, NULL),
+			 0);
+	world_put(&w, key, "no list");
+	assert_int_equal(rename_as(&w, &c, FROM, TO, &err), -EIO);
+	assert_non_null(strstr(err.msg, key));
+	assert_int_equal(remove_as(&w, &c, FROM), -EIO);
+	assert_names(&w, FROM, TO);
+	world_release(&w);
+}
+
+/* The list of FROM with a last rename that no rename has written. */
+static void put_list(struct world *w, const char *from, const char *to, const char *etag)
+{
+	auto_names struct storage_names names = {0};
+	const struct document_place place = {
+		.env = &w->env, .store = w->store, .schema = schema_all()[0]};
+	const struct rename_record record = {
+		.state = RENAME_BEGUN, .number = 1, .version = etag, .from = from, .to = to};
+	assert_int_equal(storage_names_init(&names, storage_of_domain(w, FROM), NULL), 0);
+	assert_int_equal(storage_names_add(&names, FROM, wall_ns, NULL), 0);
+	assert_int_equal(storage_names_set_rename(&names, &record, NULL), 0);
+	assert_int_equal(storage_names_put(&place, &names, NULL), 0);
+}
+
+/* A list that was made on purpose does not delete the only name, or another domain. */
+static void test_hostile_lists(void **state)
+{
+	static const char *const victims[] = {FROM, "home/other.h5"};
+	for (size_t i = 0; i < 2; i++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		set_up(&w);
+		const struct change c = change_of(&w);
+		import_as(&w, victims[1], 5);
+		struct schema_document *d = look_up(&w, victims[i]);
+		put_list(&w, victims[i], FROM, d->etag);
+		schema_document_unref(d);
+		assert_int_equal(rename_as(&w, &c, FROM, TO, &err), i == 0 ? -EIO : 0);
+		assert_names(&w, i == 0 ? FROM : TO, i == 0 ? TO : FROM);
+		assert_int_equal(world_objects(&w, victims[1]), OBJECTS);
+		world_release(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_name_for_a_storage_that_is_deleted),
+		cmocka_unit_test(test_wrong_clocks),
+		cmocka_unit_test(test_a_killed_deletion),
+		cmocka_unit_test(test_a_deletion_meets_a_rename),
+		cmocka_unit_test(test_old_names),
+		cmocka_unit_test(test_full_list),
+		cmocka_unit_test(test_damaged_list),
+		cmocka_unit_test(test_hostile_lists),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

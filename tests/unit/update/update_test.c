@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Updates as a whole: what they put, and that they can stop after any request. */
+#include "update_edits.h"
+#include <bucket/schemas.h>
+
+/* The sanitizers are slow: with them, only some of the requests fail. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { EVERY = 8 };
+#else
+enum { EVERY = 2 };
+#endif
+
+/* ---- what is put ---- */
+
+/* The next open knows what was put: it makes one round of requests, and reads no document again. */
+static void check_reopened(struct world *w, const char *name)
+{
+	const struct domain_bucket bucket = {
+		.env = &w->f.env, .store = &w->gate->base, .schemas = schema_all()};
+	const struct domain_hint hint = {.previous = w->domain, .puts = w->result.documents};
+	static const struct tree_diff_sink sink = {.difference = world_difference};
+	static const unsigned int all =
+		TREE_DIFF_TIMES | TREE_DIFF_FILTERS | TREE_DIFF_GRIDS | TREE_DIFF_ORDER;
+	struct domain *reopened, *fresh;
+	struct err err = ERR_INIT;
+	uint64_t n;
+	assert_non_null(w->result.documents);
+	const unsigned int gets = w->gate->ops[STORE_GET], lists = w->gate->ops[STORE_LIST];
+	if (domain_open(&bucket, DOMAIN_PATH, &hint, &reopened, &err))
+		fail_msg("%s: %s", name, err.msg);
+	assert_int_equal(w->gate->ops[STORE_GET], gets + 1);
+	assert_int_equal(w->gate->ops[STORE_LIST], lists + 1);
+	fresh = gate_domain(w->gate, DOMAIN_PATH);
+	assert_int_equal(
+		tree_diff(domain_tree(fresh), domain_tree(reopened), all, &sink, NULL, &n, &err),
+		0);
+	domain_unref(reopened);
+	domain_unref(fresh);
+}
+
+static void only_what_has_changed_is_put(void **state)
+{
+	for (unsigned int i = 0; i < EDITS; i++) {
+		struct world *w = world_begin();
+		edits[i].make(w->draft);
+		gate_open(w->gate);
+		if (world_update(w))
+			fail_msg("%s: %s", edits[i].name, w->err.msg);
+		if (w->result.puts != edits[i].puts || w->result.deletes != edits[i].deletes)
+			fail_msg("%s: %llu puts, %llu deletes", edits[i].name,
+				 (unsigned long long)w->result.puts,
+				 (unsigned long long)w->result.deletes);
+		assert_int_equal(world_changes(w), edits[i].puts + edits[i].deletes);
+		assert_int_equal(w->begun, w->result.puts + w->result.deletes > 0);
+		if (w->result.puts + w->result.deletes)
+			check_reopened(w, edits[i].name);
+		world_check_same(w);
+		/* There is nothing left to put. */
+		world_must_update(w, 0, 0);
+		world_end(w);
+	}
+}
+
+/* One program goes on writing: each update begins with what the one before has put. */
+static void updates_follow_each_other(void **state)
+{
+	struct world *w = world_begin();
+	for (unsigned int i = 0; i < 20; i++) {
+		struct edit_message m;
+		fill_chunk(w->draft, i % 5, (int32_t)(1000 + i));
+		if (i % 3 == 0) {
+			assert_true(edit_find_attribute(w->draft, root_of(w->draft), "count", &m));
+			m.body[m.len - 4]++;
+			edit_replace(w->draft, &m);
+		}
+		world_must_update(w, i % 3 == 0 ? 2 : 1, 0);
+		world_check_same(w);
+	}
+	edit_new_dataset(w->draft);
+	world_must_update(w, 3, 1);
+	/* The new dataset has a base, too. */
+	const int32_t value = 99;
+	edit_write(w->draft, edit_data(w->draft, edit_path(w->draft, "c/new")), &value, 4);
+	world_must_update(w, 1, 0);
+	world_check_same(w);
+	world_end(w);
+}
+
+/* What an update has deleted can be put again. */
+static void removed_chunks_come_back(void **state)
+{
+	struct world *w = world_begin();
+	const uint64_t line = edit_path(w->draft, "line"), grid = edit_path(w->draft, "grid");
+	edit_lose_chunk(w->draft);
+	edit_fill_chunk(w->draft);
+	edit_resize(w->draft, grid, 0, 2);
+	world_must_update(w, 1, 6);
+	world_check_same(w);
+	edit_set_chunks(w->draft, line, 4);
+	for (unsigned int i = 0; i < 5; i++)
+		fill_chunk(w->draft, i, 2000);
+	edit_resize(w->draft, grid, 0, 4);
+	const int16_t numbers[] = {1, 2, 3, 4, 5};
+	edit_write(w->draft, edit_chunk(w->draft, line, 1, 3), numbers, sizeof(numbers));
+	world_must_update(w, 7, 1);
+	world_check_same(w);
+	edit_lose_chunk(w->draft);
+	world_must_update(w, 0, 2);
+	world_end(w);
+}
+
+/* The members of a document that have not changed keep their bytes. */
+static void documents_keep_their_bytes(void **state)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	struct world *w = world_begin();
+	world_key(w, "", key);
+	auto_free char *before = world_text(w, key);
+	edit_attribute(w->draft);
+	world_must_update(w, 1, 0);
+	auto_free char *after = world_text(w, key);
+	/* Apart from the value and lastModified, which have as many digits as before or more. */
+	const char *const same[] = {"\"title\"", "\"links\"", "\"id\"", "\"created\""};
+	for (unsigned int i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+		const char *a = strstr(before, same[i]), *b = strstr(after, same[i]);
+		assert_true(a && b);
+		assert_memory_equal(a, b, 40);
+	}
+	const size_t links = strlen(strstr(before, "\"links\""));
+	assert_true(links > 500);
+	const char *count = strstr(after, "\"count\"");
+	assert_non_null(count);
+	assert_non_null(strstr(count, "37"));
+	world_end(w);
+}
+
+/* The whole file is replaced by another one: all objects but the root group are new. */
+static void another_file_replaces_it(void **state)
+{
+	char root[64], now[64], plain[64];
+	struct world *w = world_begin_with("import.h5");
+	auto_bytes struct bytes other = data_file("update.h5");
+	world_id(w, "", root);
+	world_id(w, "contiguous", plain);
+	edit_write(w->draft, 0, other.data, other.len);
+	assert_int_equal(draft_resize(w->draft, other.len, NULL), 0);
+	gate_open(w->gate);
+	if (world_update(w))
+		fail_msg("%s", w->err.msg);
+	world_check_same(w);
+	world_id(w, "", now);
+	assert_string_equal(root, now);
+	world_id(w, "contiguous", now);
+	assert_string_equal(now, "");
+	assert_non_null(w->result.removed);
+	world_must_update(w, 0, 0);
+	/* It is the base of the next one: headers of version 1, and compact data. */
+	const uint32_t compact[] = {1, 2, 3, 4};
+	uint8_t *at = memmem(other.data, other.len, compact, sizeof(compact));
+	assert_non_null(at);
+	edit_write(w->draft, (uint64_t)(at - other.data), "\x63", 1);
+	world_must_update(w, 1, 0);
+	world_check_same(w);
+	edit_write(w->draft, (uint64_t)(at - other.data), "\x63", 1);
+	world_must_update(w, 0, 0);
+	world_end(w);
+}
+
+/* Two groups exchange objects that have the same name: by links that lead elsewhere, or by links
+ * that are removed and made again. */
+static void names_are_exchanged(void **state)
+{
+	for (int made_again = 0; made_again < 2; made_again++) {
+		char one[64], two[64], now[64];
+		struct world *w = world_begin();
+		const uint64_t a = edit_path(w->draft, "a"), b = edit_path(w->draft, "b");
+		edit_rename(w->draft, b, "inner", "empty");
+		world_must_update(w, 1, 0);
+		world_id(w, "a/empty", one);
+		world_id(w, "b/empty", two);
+		const uint64_t x = edit_target(w->draft, a, "empty");
+		const uint64_t y = edit_target(w->draft, b, "empty");
+		if (made_again) {
+			edit_unlink(w->draft, a, "empty");
+			edit_unlink(w->draft, b, "empty");
+			edit_add_link(w->draft, a, "empty", 50, y);
+			edit_add_link(w->draft, b, "empty", 51, x);
+		} else {
+			edit_relink(w->draft, a, "empty", y);
+			edit_relink(w->draft, b, "empty", x);
+		}
+		world_must_update(w, 3, 0);
+		world_check_same(w);
+		world_id(w, "a/empty", now);
+		assert_string_equal(now, two);
+		world_id(w, "b/empty", now);
+		assert_string_equal(now, one);
+		world_end(w);
+	}
+}
+
+/* ---- stops ---- */
+
+/* An object that is in the domain before and after is in it at every moment. */
+static void check_survivors(struct world *w, const struct domain *before, const struct tree *after)
+{
+	struct domain *now = gate_domain(w->gate, DOMAIN_PATH);
+	const struct tree *tb = domain_tree(before), *tn = domain_tree(now);
+	for (uint32_t i = 0; i < tree_count(tb); i++) {
+		const char *id = tree_object(tb, tree_nth(tb, i))->o.id;
+		bool survives = false, is_there = false;
+		for (uint32_t k = 0; k < tree_count(after); k++)
+			survives |= strcmp(tree_object(after, tree_nth(after, k))->o.id, id) == 0;
+		for (uint32_t k = 0; k < tree_count(tn); k++)
+			is_there |= strcmp(tree_object(tn, tree_nth(tn, k))->o.id, id) == 0;
+		if (survives && !is_there)
+			fail_msg("object %s cannot be reached", id);
+	}
+	domain_unref(now);
+}
+
+/* The content of the bucket after an update that nothing interrupts. Heap. */
+static char *run_whole(const struct edit *e, unsigned int *requests)
+{
+	struct world *w = world_begin();
+	e->make(w->draft);
+	gate_open(w->gate);
+	if (world_update(w))
+		fail_msg("%s: %s", e->name, w->err.msg);
+	*requests = w->gate->n;
+	char *content = gate_content(w->gate, "");
+	world_end(w);
+	return content;
+}
+
+/* From request n on, the bucket cannot be reached. content: at the end. */
+static void stop_at(const struct edit *e, unsigned int n, bool lost, bool same_process,
+		    const char *content)
+{
+	struct opened o;
+	struct world *w = world_begin();
+	e->make(w->draft);
+	gate_fail(w->gate, n, -EHOSTUNREACH);
+	w->gate->later = true;
+	w->gate->after = lost;
+	const int rc = world_update(w);
+	const unsigned int changes = world_changes(w);
+	gate_open(w->gate);
+	assert_int_equal(rc, -EHOSTUNREACH);
+	assert_false(w->result.refused);
+	/* Nobody sees a part that does not fit the others. */
+	opened_begin(w, &o);
+	opened_end(&o);
+	struct domain *now = gate_domain(w->gate, DOMAIN_PATH);
+	if (same_process) {
+		w->now += 2000000000; /* failures of reads are not repeated any more */
+		if (world_update(w))
+			fail_msg("%s, request %u: %s", e->name, n, w->err.msg);
+	} else {
+		world_recover(w);
+		assert_true(changes == 0 || w->begun);
+	}
+	auto_free char *end = gate_content(w->gate, "");
+	const bool has_plan = same_process || w->begun;
+	if (has_plan && strcmp(end, content) != 0)
+		fail_msg("%s, request %u: the bucket is not the same", e->name, n);
+	if (has_plan) {
+		struct domain *after = gate_domain(w->gate, DOMAIN_PATH);
+		check_survivors(w, now, domain_tree(after));
+		domain_unref(after);
+	}
+	domain_unref(now);
+	world_end(w);
+}
+
+static void stop_everywhere(bool lost, bool same_process)
+{
+	for (unsigned int i = 0; i < EDITS; i++) {
+		unsigned int requests;
+		auto_free char *content = run_whole(&edits[i], &requests);
+		for (unsigned int n = 1 + i % EVERY; n <= requests; n += EVERY)
+			stop_at(&edits[i], n, lost, same_process, content);
+	}
+}
+
+static void it_may_stop_before_each_request(void **state)
+{
+	stop_everywhere(false, false);
+	stop_everywhere(false, true);
+}
+
+static void it_may_stop_after_each_request(void **state)
+{
+	stop_everywhere(true, false);
+	stop_everywhere(true, true);
+}
+
+#define TEST(name) cmocka_unit_test(name)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(only_what_has_changed_is_put),    TEST(updates_follow_each_other),
+		TEST(removed_chunks_come_back),	       TEST(documents_keep_their_bytes),
+		TEST(another_file_replaces_it),	       TEST(names_are_exchanged),
+		TEST(it_may_stop_before_each_request), TEST(it_may_stop_after_each_request),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
