@@ -50,7 +50,7 @@ struct engine_s3_options {
 	enum engine_s3_verify verify;
 };
 
-/* What engine_getattr() finds out of a domain that is not open (doc/SEMANTICS.md, "Sizes and
+/* What engine_getattr() finds out of a domain that is not open (doc/DETAILS.md, "Sizes and
  * times"). */
 enum engine_stat_mode {
 	ENGINE_STAT_AUTO,     /* exact sizes of domains that fit a page of a listing */
