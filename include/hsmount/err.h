@@ -13,9 +13,9 @@
 enum { ERR_MAX = 1024 };
 
 struct err {
-	int code; /* negative errno of the first failure, 0 when there was none */
-	unsigned int retry_after_ms; /* with -EAGAIN: the delay that the server requests */
-	char msg[ERR_MAX];
+	int code; /* the negative errno of the first failure; 0 if there was none */
+	unsigned int retry_after_ms; /* the delay that the server requests, if code is -EAGAIN */
+	char msg[ERR_MAX];	     /* the reason, with a NUL */
 };
 
 #define ERR_INIT                                                                                   \
@@ -23,15 +23,15 @@ struct err {
 		.code = 0, .msg = ""                                                               \
 	}
 
-/* Replaces code and message; returns code. Control bytes become \xNN, so that a hostile key cannot
- * forge a line of the log. */
+/* Replaces the code and the message of err, and returns the code. Control bytes become \xNN, so
+ * that a hostile key cannot forge a line of the log. */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts "fmt: " before the message. Returns err's code, or code if err is NULL or has none. A
  * message that is too long is cut at its end. */
 int err_wrap(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* The same as err_set() with "fmt: strerror(-code)". */
+/* Does the same as err_set() with the message "fmt: strerror(-code)". */
 int err_errno(struct err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -43,6 +43,7 @@ static inline void err_clear(struct err *err)
 	err->msg[0] = '\0';
 }
 
+/* Replaces the contents of `to` by those of `from`, without copying unused bytes. */
 void err_copy(struct err *to, const struct err *from);
 
 #endif

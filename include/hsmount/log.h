@@ -6,8 +6,8 @@
  *
  * The rate of lines is limited for each level but debug: LOG_BURST lines at once, then LOG_RATE a
  * second, and no repetition of the previous line within LOG_QUIET_MS. The next line reports how
- * many lines were held back. Thread-safe, except for log_set_name(). Every function accepts a NULL
- * log, which logs nothing.
+ * many lines were left out. Any thread may call any function, except for log_set_name(). Every
+ * function accepts a log that is NULL, and then logs nothing.
  */
 #ifndef HSMOUNT_LOG_H
 #define HSMOUNT_LOG_H
@@ -15,28 +15,27 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 enum {
-	LOG_BURST = 100,     /* lines at once */
-	LOG_RATE = 10,	     /* lines a second after that */
-	LOG_QUIET_MS = 1000, /* without a repetition of the previous line */
+	LOG_BURST = 100,     /* lines that may be written at once */
+	LOG_RATE = 10,	     /* lines that may be written in each second after that */
+	LOG_QUIET_MS = 1000, /* time in which the previous line is not repeated */
 };
 
 struct log;
 
-/* Writes to standard error. ident: program name at the start of each line, copied. NULL: out of
- * memory.
- */
+/* Makes a log that writes to standard error. Each line begins with ident, the name of the program,
+ * which is copied. Returns NULL if there is no memory. */
 struct log *log_new(const char *ident, enum log_level level);
 void log_free(struct log *log);
 
-/* "error", "warning", "info", "debug" -> level; -EINVAL for other words. */
+/* Converts "error", "warning", "info" or "debug" into a level. Fails with -EINVAL for other words.
+ */
 int log_level_parse(const char *word, enum log_level *level);
 void log_set_level(struct log *log, enum log_level level);
 enum log_level log_get_level(const struct log *log);
 /* Sets the mount or bucket that every line names from now on. No other thread may use the log
- * meanwhile.
- */
+ * during this call. */
 void log_set_name(struct log *log, const char *name);
-/* Writes to syslog(3) from now on: a daemon has no standard error. */
+/* Makes the log write to syslog(3) from now on, because a daemon has no standard error. */
 void log_to_syslog(struct log *log);
 
 void log_error(struct log *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

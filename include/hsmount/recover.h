@@ -23,10 +23,10 @@
 
 struct engine_drafts;
 
-/* Opens a journal directory. -ENOENT: it does not exist; -EPERM: it belongs to
- * another user, or others have access to it. */
+/* Opens a journal directory. Fails with -ENOENT if it does not exist, and with -EPERM if it belongs
+ * to another user or if others have access to it. */
 int engine_drafts_open(const char *journal_dir, struct engine_drafts **out, struct err *err);
-void engine_drafts_close(struct engine_drafts *s); /* NULL is fine */
+void engine_drafts_close(struct engine_drafts *s); /* s may be NULL */
 
 enum engine_draft_state {
 	ENGINE_DRAFT_WAITING,	 /* no process has it open */
@@ -35,29 +35,30 @@ enum engine_draft_state {
 	ENGINE_DRAFT_UNREADABLE, /* it is damaged, and was set aside */
 	ENGINE_DRAFT_STATES
 };
-/* "waiting", "in use", "later version", "unreadable". */
+/* Returns "waiting", "in use", "later version" or "unreadable". */
 const char *engine_draft_state_name(enum engine_draft_state state);
 
-/* Strings are valid during the call, and "" if they are not known. */
+/* One draft of a list. Strings are valid during the call that receives them, and "" if they are not
+ * known. */
 struct engine_draft_item {
 	const char *id;
 	enum engine_draft_state state;
-	bool has_size;
-	uint64_t size;	     /* of the file, bytes */
-	int64_t created_ns;  /* since the epoch; 0: not known */
-	const char *bucket;  /* its name, as a command line takes it */
-	const char *path;    /* of the file in the mount */
+	bool has_size;	     /* whether the size is known */
+	uint64_t size;	     /* the size of the file, bytes */
+	int64_t created_ns;  /* ns since the epoch; 0 if it is not known */
+	const char *bucket;  /* the name of the bucket, as a command line takes it */
+	const char *path;    /* the path of the file in the mount */
 	bool changes_domain; /* programs have changed a domain in place */
-	const char *why;     /* why it is in the journal, or cannot be read */
+	const char *why;     /* why the draft is in the journal, or cannot be read */
 };
-/* Calls fn for each draft, the oldest of each bucket first. bucket: NULL, or the only one whose
- * drafts are listed. A return value of fn that is not 0 ends the list and is returned. */
+/* Calls fn for each draft, the oldest of each bucket first. If bucket is not NULL, only its drafts
+ * are listed. If fn returns non-zero, the list ends and the function returns that. */
 int engine_drafts_list(struct engine_drafts *s, const char *bucket,
 		       int (*fn)(void *arg, const struct engine_draft_item *item), void *arg,
 		       struct err *err);
 
-/* Describes a draft for a person, a line for each fact. -ENOENT: there is no such draft; -EINVAL:
- * not an id, or the beginning of several ids. */
+/* Describes a draft for a person: calls `line` for each fact. Fails with -ENOENT if there is no
+ * such draft, and with -EINVAL if the text is no id or is the beginning of several ids. */
 int engine_drafts_show(struct engine_drafts *s, const char *id,
 		       int (*line)(void *arg, const char *line), void *arg, struct err *err);
 
@@ -65,15 +66,17 @@ int engine_drafts_show(struct engine_drafts *s, const char *id,
 
 struct engine_draft;
 
-/* Opens a draft for reading; until it is closed, no other process can use it. bucket: how the
- * bucket is opened if the draft has only a part of the bytes; if bucket->bucket is NULL, the
- * journal knows its name. -ENOENT, -EINVAL; -EBUSY: it is in use; -ENOTSUP: a later version has
- * written it; -EBADMSG, -ENODATA: it cannot be read; errors of the bucket. */
+/* Opens a draft for reading. Until the caller closes it, no other process can use it. If the draft
+ * has only a part of the bytes, the function opens the bucket with the options `bucket`; if
+ * bucket->bucket is NULL, it takes the name from the journal. Fails like engine_drafts_show(), with
+ * -EBUSY if the draft is in use, with -ENOTSUP if a later version has written it, with -EBADMSG or
+ * -ENODATA if it cannot be read, and with errors of the bucket. */
 int engine_draft_open(struct engine_drafts *s, const char *id, const struct engine_options *bucket,
 		      struct engine_draft **out, struct err *err);
-void engine_draft_close(struct engine_draft *d); /* NULL is fine */
+void engine_draft_close(struct engine_draft *d); /* d may be NULL */
+/* Returns the size of the file, bytes. */
 uint64_t engine_draft_size(struct engine_draft *d);
-/* The next range that is not a hole, from *end on. False: there is none. */
+/* Finds the next range that is not a hole, from *end on. Returns false if there is none. */
 bool engine_draft_next(struct engine_draft *d, uint64_t *start, uint64_t *end);
 /* Reads n bytes, which must be in the file. */
 int engine_draft_read(struct engine_draft *d, void *buf, size_t n, uint64_t offset,
@@ -82,10 +85,11 @@ int engine_draft_read(struct engine_draft *d, void *buf, size_t n, uint64_t offs
 /* ---- committing ---- */
 
 struct engine_draft_commit {
-	/* How the bucket is opened, as for engine_draft_open(); user is required. */
+	/* How the bucket is opened, as for engine_draft_open(). The member user is required. */
 	const struct engine_options *bucket;
-	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
-	/* Called with what is unexpected about the result. May be NULL. */
+	/* When this becomes true, the commit fails with -ECANCELED. It may be NULL. */
+	const atomic_bool *cancelled;
+	/* Is called with what is unexpected about the result. It may be NULL. */
 	void (*line)(void *arg, const char *line);
 	void *arg;
 };
@@ -93,18 +97,18 @@ struct engine_draft_commit {
  * that was changed in place is committed although its program had not closed it, if all structures
  * of the file can be read; its data may be wrong nevertheless. After an error the draft is still
  * there. If the bucket may have changed by then, the next mount or the next call completes the
- * commit. -ESTALE: the bucket has something else than when the file was opened; -EIO: the file is
- * damaged or not complete; -EOPNOTSUPP: a domain cannot hold it; otherwise as
- * engine_draft_open(), and errors of the bucket. */
+ * commit. Fails with -ESTALE if the bucket has something else than when the file was opened, with
+ * -EIO if the file is damaged or not complete, with -EOPNOTSUPP if a domain cannot hold it, like
+ * engine_draft_open(), and with errors of the bucket. */
 int engine_drafts_commit(struct engine_drafts *s, const char *id,
 			 const struct engine_draft_commit *opt, struct err *err);
 
 /* ---- deleting ---- */
 
-/* Deletes a draft. If a commit of it had begun, opens the bucket and deletes what the commit has
- * stored, except objects that a domain may have. Calls line, which may be NULL, with what was
- * deleted and what is left, and with errors of the bucket. A draft that cannot be read is deleted,
- * too. Otherwise fails as engine_draft_open(). */
+/* Deletes a draft, also one that cannot be read. If a commit of the draft had begun, the function
+ * opens the bucket and deletes what the commit has stored, except objects that a domain may have.
+ * It calls `line`, which may be NULL, with what was deleted and what is left, and with errors of
+ * the bucket. Otherwise it fails like engine_draft_open(). */
 int engine_drafts_drop(struct engine_drafts *s, const char *id, const struct engine_options *bucket,
 		       void (*line)(void *arg, const char *line), void *arg, struct err *err);
 

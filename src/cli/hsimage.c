@@ -40,7 +40,8 @@ static const char help[] =
 	"\n"
 	"PATH and DOMAIN are names as in a mount (\".h5\" is appended to domains without\n"
 	"extension). The bucket is the nearest directory, from the operand upwards, that\n"
-	"contains the storage of HSDS, \"db\"; in S3, the first name after s3://.\n"
+	"contains the storage of HSDS (\"db\", or objects of schema version 1); in S3, the\n"
+	"first name after s3://.\n"
 	"\n"
 	"  -b, --bucket BUCKET   a directory, file:///DIRECTORY or s3://BUCKET[/PREFIX]; the\n"
 	"                        operand is then a path in that bucket\n"
@@ -49,7 +50,9 @@ static const char help[] =
 	"  -h, --help            this text, or more about a command\n"
 	"  -V, --version         the version\n"
 	"\n"
-	"Options, with their defaults in parentheses:\n";
+	"Options, with their defaults in parentheses. A SIZE is a number of bytes, or a\n"
+	"number with K, M, G or T. A TIME is a number of seconds, or a number with s, m, h\n"
+	"or d.\n";
 
 static const char help_exit[] =
 	"\n"

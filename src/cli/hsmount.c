@@ -53,7 +53,9 @@ static const char help[] =
 	"  -h, --help            this text\n"
 	"  -V, --version         the version\n"
 	"\n"
-	"Options, with their defaults in parentheses:\n";
+	"Options, with their defaults in parentheses. A SIZE is a number of bytes, or a\n"
+	"number with K, M, G or T. A TIME is a number of seconds, or a number with s, m, h\n"
+	"or d.\n";
 
 struct settings {
 	struct options options;

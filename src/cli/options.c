@@ -237,20 +237,22 @@ static const struct option_def {
 } defs[] = {
 #define IN(field) .member = offsetof(struct options, field)
 	{"metadata_ttl", "TIME", CACHE, CALL, .set = set_ttl,
-	 .help = "how long cached metadata is considered valid, in seconds or with\n"
-		 "s, m, h or d (1 for names and sizes, 0 for opens and listings)"},
+	 .help = "how long cached metadata is considered valid (1 for names and sizes,\n"
+		 "0 for opens and listings)"},
 	{"stat", "auto|exact|estimate", CACHE, CALL, .set = set_stat,
-	 .help = "sizes of domains that are not open: exact for domains of up to a\n"
-		 "thousand keys (auto), for all, or for none (auto)"},
+	 .help = "show exact sizes of domains that are not open: with auto of those of\n"
+		 "up to 1,000 keys, with exact of all, with estimate of none (auto)"},
 	{"cache_size", "SIZE", CACHE, SIZE, IN(engine.cache_size),
-	 .help = "memory for decoded chunks and metadata: bytes, or a number with\n"
-		 "K, M, G or T (256M)"},
+	 .help = "memory for decoded chunks, for chunks that are being loaded, and for\n"
+		 "metadata (256M)"},
 	{"cache_dir", "DIR", CACHE, TEXT, IN(engine.cache_dir),
-	 .help = "keep fetched objects in DIR for later mounts (none)"},
+	 .help = "keep fetched objects, and the sizes of domains, in DIR for later\n"
+		 "mounts (none)"},
 	{"cache_disk_size", "SIZE", CACHE, CALL, .set = set_cache_disk_size,
-	 .help = "maximum size of cache_dir (10G)"},
+	 .help = "maximum size of cache_dir, at least 1M (10G)"},
 	{"workers", "N", CACHE, COUNT, IN(engine.workers),
-	 .help = "threads for requests to directory buckets and for decoding (16)"},
+	 .help = "number of threads for requests to directory buckets and for\n"
+		 "decoding, from 0 to 1024 (16)"},
 	{"filters", "stored|none", CONTENT, CALL, .set = set_filters,
 	 .help = "show datasets with their filters, in a form that is cheap to\n"
 		 "compute, or without filters (stored)"},
@@ -258,37 +260,41 @@ static const struct option_def {
 	 .help = "show only these top-level directories, and never list the root of\n"
 		 "the bucket"},
 	{"allow_uri", "URI[,URI...]", CONTENT, LIST, IN(engine.allow_uri),
-	 .help = "where domains may refer to HDF5 files outside of the bucket:\n"
-		 "prefixes s3://BUCKET/ or file:///DIRECTORY/ (nowhere)"},
+	 .help = "permit domains to refer to HDF5 files outside of the bucket whose\n"
+		 "URIs begin with s3://BUCKET/ or file:///DIRECTORY/ (none)"},
 	{"bucket_name", "NAME", CONTENT, TEXT, IN(engine.bucket_name),
 	 .help = "name of the bucket in references to HDF5 files (that of the S3\n"
 		 "bucket, or the last component of the directory)"},
 	{"allow_empty", NULL, CONTENT, FLAG, IN(engine.allow_empty),
 	 .help = "accept a directory or prefix that is not recognised as a bucket"},
 	{"endpoint", "URL", S3, TEXT, IN(engine.s3.endpoint),
-	 .help = "URL of a service other than Amazon S3"},
+	 .help = "URL of the S3 service (Amazon S3)"},
 	{"region", "REGION", S3, TEXT, IN(engine.s3.region),
-	 .help = "region of the bucket (as configured, or as the service reports it)"},
+	 .help = "region of the bucket (the configured one, or the one that the service\n"
+		 "reports)"},
 	{"profile", "NAME", S3, TEXT, IN(engine.s3.profile), .help = "profile in the shared files"},
 	{"ca_bundle", "FILE", S3, TEXT, IN(engine.s3.ca_bundle),
-	 .help = "certificates to trust (those of the system)"},
+	 .help = "file of the certificates to trust (the certificates of the system)"},
 	{"bucket_owner", "ACCOUNT", S3, TEXT, IN(engine.s3.bucket_owner),
-	 .help = "account that must own the bucket"},
+	 .help = "account that must own the bucket; otherwise all requests fail"},
 	{"no_sign_request", NULL, S3, FLAG, IN(engine.s3.no_sign_request),
-	 .help = "use no credentials: for a public bucket"},
+	 .help = "use no credentials and do not sign requests, for a public bucket"},
 	{"requester_pays", NULL, S3, FLAG, IN(engine.s3.requester_pays),
-	 .help = "declare that the requester pays"},
+	 .help = "declare in each request that the requester pays for it"},
 	{"path_style", NULL, S3, FLAG, IN(engine.s3.path_style),
-	 .help = "always put the bucket into the path of the URL"},
+	 .help = "always put the name of the bucket into the path of the URL"},
 	{"connections", "N", S3, COUNT, IN(engine.s3.connections), .min = 1,
-	 .help = "maximum number of open connections (256)"},
+	 .help = "maximum number of open connections to the service, from 1 to 1024\n"
+		 "(256)"},
 	{"verify", "auto|always|never", S3, CALL, .set = set_verify,
-	 .help = "verify the checksums of objects: over plain HTTP only\n"
-		 "(auto), always or never (auto)"},
+	 .help = "verify the checksums of objects that are read completely: with auto\n"
+		 "over plain HTTP only, or always, or never (auto)"},
 	{"log_level", "LEVEL", REPORTS, CALL, .set = set_log_level,
-	 .help = "error, warning, info or debug (warning)"},
+	 .help = "log messages of this level and of more serious ones: error, warning,\n"
+		 "info or debug (warning)"},
 	{"metrics_listen", "[ADDRESS:]PORT", REPORTS, CALL, .set = set_metrics,
-	 .help = "serve metrics over HTTP, to programs on this machine only"},
+	 .help = "serve the metrics of the mount over HTTP, to programs on this machine\n"
+		 "only"},
 	{"debug_fault", "RULES", REPORTS, TEXT, IN(engine.debug_fault)},
 	{"debug_count", NULL, REPORTS, FLAG, IN(engine.debug_count)},
 	{"uid", "USER", MOUNT, CALL, .set = set_uid,
@@ -296,27 +302,32 @@ static const struct option_def {
 	{"gid", "GROUP", MOUNT, CALL, .set = set_gid,
 	 .help = "group of all files, a name or a number (the group of that user)"},
 	{"file_mode", "OCTAL", MOUNT, MODE, IN(file_mode),
-	 .help = "permission bits of all files (from the access control lists)"},
+	 .help = "permission bits of all files (what the access control lists permit)"},
 	{"dir_mode", "OCTAL", MOUNT, MODE, IN(dir_mode),
-	 .help = "permission bits of all directories (from the access control lists)"},
+	 .help = "permission bits of all directories (what the access control lists\n"
+		 "permit)"},
 	{"umask", "OCTAL", MOUNT, MODE, IN(umask),
-	 .help = "permission bits to remove from all modes (0)"},
+	 .help = "permission bits to remove from all modes, including file_mode and\n"
+		 "dir_mode (0)"},
 	{"allow_other", NULL, MOUNT, CALL, .set = set_allow_other,
-	 .help = "let other users access the mount; implies default_permissions"},
+	 .help = "let other users access the mount, with the permissions that the modes\n"
+		 "give them; implies default_permissions"},
 	{"default_permissions", NULL, MOUNT, CALL, .set = set_default_permissions,
-	 .help = "let the kernel check modes"},
+	 .help = "let the kernel check the modes"},
 	{"nonempty", NULL, MOUNT, FLAG, IN(nonempty),
-	 .help = "mount even where another bucket is mounted already"},
+	 .help = "mount over a mount of another bucket"},
 	{"ro", NULL, MOUNT, CALL, .set = set_write,
 	 .help = "mount read-only, which is the default"},
 	{"rw", NULL, MOUNT, CALL, .set = set_write,
-	 .help = "let programs create, change, replace, rename and remove files and\n"
-		 "directories"},
+	 .help = "let programs create, change, replace, rename and remove files, and\n"
+		 "make and remove directories"},
 	{"journal_dir", "DIR", MOUNT, TEXT, IN(engine.journal_dir),
-	 .help = "with rw: keep files that programs write in DIR until the bucket has\n"
-		 "them (for root /var/lib/hsmount, else ~/.local/state/hsmount)"},
+	 .help = "with rw: keep the files that programs write in DIR until the bucket\n"
+		 "has them (/var/lib/hsmount for root, otherwise\n"
+		 "$XDG_STATE_HOME/hsmount or ~/.local/state/hsmount)"},
 	{"spool_size", "SIZE", MOUNT, CALL, .set = set_spool_size,
-	 .help = "with rw: maximum size of these files (half of the free space)"},
+	 .help = "with rw: maximum size of what journal_dir keeps for this mount and\n"
+		 "earlier mounts of the bucket, at least 1M (half of the free space)"},
 	{"remount", NULL, MOUNT, CALL, .set = refuse_remount},
 	{"allow_root", NULL, MOUNT, CALL, .set = pass_on},
 	{"auto_unmount", NULL, MOUNT, CALL, .set = pass_on},

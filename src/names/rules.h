@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules for names (doc/SEMANTICS.md, "Names"), which look-up and listing share. A path in the
+ * The rules for names (doc/DETAILS.md, "Names"), which look-up and listing share. A path in the
  * mount is the same as the path in the bucket, with one exception: a "bare" domain, whose last
  * component has no extension, is listed as a file with ".h5" appended. If anything else has that
  * name in the bucket, the bare domain is left out. A look-up of its own name finds it, too, unless

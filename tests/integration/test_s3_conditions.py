@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes to services that do not check conditions: a versioned bucket of Ceph, which answers 412 to
 a current ETag, and small servers that ignore conditions or refuse them. See "Services and
-conditions" in doc/SEMANTICS.md."""
+conditions" in doc/DETAILS.md."""
 import contextlib
 import ctypes
 import errno

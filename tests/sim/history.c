@@ -344,7 +344,7 @@ static enum op_status status_of(const struct op *op)
 	if (op->kind == OP_READ)
 		return OP_NONE;
 	/* If the removal of the old name was repeated, nobody knows whether its first attempt has
-	 * removed it, or another program: see "Renames" in doc/SEMANTICS.md. */
+	 * removed it, or another program: see "Renames" in doc/DETAILS.md. */
 	if (op->rc == 0 && op->kind == OP_RENAME && op->fault == FAULT_REPEATED)
 		return OP_MAYBE;
 	if (op->rc == 0)

@@ -247,7 +247,7 @@ static bool was_moved(const struct history *h, const struct op *op)
 }
 
 /* A change of two objects that is refused at the second one has stored the first one, the chunk
- * (SEMANTICS.md, "Other programs"). */
+ * (DETAILS.md, "Other programs"). */
 static bool is_half_stored(const struct op *op, uint64_t uid, enum content_part part)
 {
 	return op->kind == OP_CHANGE && op->uid == uid && op->status == OP_REFUSED &&

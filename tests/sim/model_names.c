@@ -122,7 +122,7 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 		add(p, STEP_REMOVE, op->begin, op->end, false);
 	} else if (op->kind == OP_RENAME && op->rc == -EBUSY) {
 		/* Another program has removed or replaced the old name meanwhile, and the new name
-		 * stays (SEMANTICS.md, "Renames"). */
+		 * stays (DETAILS.md, "Renames"). */
 		add(p, STEP_SEE, op->begin, op->end, true);
 		add(p, STEP_GIVE, op->begin, op->end, true);
 		add(p, STEP_UNLINK, op->begin, op->end, true); /* by whoever finishes it */

@@ -6,7 +6,10 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/options.h"
 
@@ -69,6 +72,76 @@ static void defaults(void **state)
 	assert_int_equal(o.log_level, LOG_LEVEL_WARNING);
 	assert_string_equal(str_text(&o.given), "");
 	options_release(&o);
+}
+
+/* The output of options_print_help(); the caller frees it. */
+static char *help_text(void)
+{
+	enum { MAX = 1 << 16 };
+	char *text = calloc(1, MAX);
+	FILE *file = tmpfile();
+	const int out = dup(STDOUT_FILENO);
+	assert_true(text && file && out >= 0 && fflush(stdout) == 0);
+	assert_true(dup2(fileno(file), STDOUT_FILENO) == STDOUT_FILENO);
+	options_print_help(true);
+	assert_true(fflush(stdout) == 0 && dup2(out, STDOUT_FILENO) == STDOUT_FILENO);
+	close(out);
+	rewind(file);
+	assert_true(fread(text, 1, MAX - 1, file) > 0);
+	fclose(file);
+	return text;
+}
+
+/* The default of an option in the help: the last parentheses before the next option. */
+static void default_in_help(const char *help, const char *name, char *out, size_t size)
+{
+	char head[64];
+	snprintf(head, sizeof(head), "\n  %s=", name);
+	const char *entry = strstr(help, head);
+	assert_non_null(entry);
+	const char *end = strstr(entry, ")\n"), *start = end;
+	assert_non_null(end);
+	while (*start != '(')
+		start--;
+	assert_true(start > entry && (size_t)(end - start) < size);
+	snprintf(out, size, "%.*s", (int)(end - start - 1), start + 1);
+}
+
+static void help_tells_the_defaults(void **state)
+{
+#define MEMBER(field) offsetof(struct options, field), sizeof(((struct options *)0)->field)
+	static const struct {
+		const char *name;
+		size_t offset, size;
+	} members[] = {
+		{"cache_size", MEMBER(engine.cache_size)},
+		{"cache_disk_size", MEMBER(engine.cache_disk_size)},
+		{"workers", MEMBER(engine.workers)},
+		{"stat", MEMBER(engine.stat)},
+		{"filters", MEMBER(engine.no_filters)},
+		{"verify", MEMBER(engine.s3.verify)},
+		{"log_level", MEMBER(log_level)},
+		{"umask", MEMBER(umask)},
+	};
+#undef MEMBER
+	char *help = help_text(), value[64], list[128];
+	struct options initial, given;
+	struct err err;
+	options_init(&initial, true);
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		default_in_help(help, members[i].name, value, sizeof(value));
+		snprintf(list, sizeof(list), "%s=%s", members[i].name, value);
+		assert_string_equal(add(&given, true, list, &err), "");
+		assert_memory_equal((char *)&given + members[i].offset,
+				    (char *)&initial + members[i].offset, members[i].size);
+		options_release(&given);
+	}
+	assert_non_null(strstr(help, "(1 for names and sizes,"));
+	assert_non_null(strstr(help, "0 for opens and listings)"));
+	assert_true(initial.engine.metadata_ttl > 0.99 && initial.engine.metadata_ttl < 1.01);
+	assert_true(initial.engine.open_ttl < 0.01);
+	options_release(&initial);
+	free(help);
 }
 
 static void users_and_groups_have_names(void **state)
@@ -201,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_are_stored),
 		cmocka_unit_test(defaults),
+		cmocka_unit_test(help_tells_the_defaults),
 		cmocka_unit_test(users_and_groups_have_names),
 		cmocka_unit_test(wrong_options_are_refused),
 		cmocka_unit_test(options_that_need_others),

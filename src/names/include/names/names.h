@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Resolves a path of the mount to a domain, a directory or a plain object, and lists directories
- * (doc/SEMANTICS.md, "Names"). The results are read from the bucket and cached for a limited time.
+ * (doc/DETAILS.md, "Names"). The results are read from the bucket and cached for a limited time.
  * This layer reads domain documents and listings, but not the contents of a domain.
  *
  * Threads: every function may be called from any thread. No lock is held during I/O or callbacks.

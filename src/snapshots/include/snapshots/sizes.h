@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sizes and times of the files of domains, for stat (doc/SEMANTICS.md, "Sizes and times"). The size
+ * Sizes and times of the files of domains, for stat (doc/DETAILS.md, "Sizes and times"). The size
  * of a domain whose keys fit one page of a listing is exact: the listing gives the version, and
  * unless the size of this version is remembered, the file is planned as for an open. If the
  * directory is being walked, the plan is dropped; otherwise the domain is kept for the open that
