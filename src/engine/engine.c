@@ -163,6 +163,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		return err_set(err, -ENOMEM, "out of memory");
 	e->bucket.log = opt->log;
 	e->bucket.no_filters = opt->no_filters;
+	e->bucket.writes = opt->write;
 	e->debug_count = opt->debug_count;
 	e->bucket.connections = opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
 	e->bucket.open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);

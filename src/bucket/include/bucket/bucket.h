@@ -41,8 +41,7 @@ struct bucket {
 	bool no_filters;
 	struct size_cache *size_cache;
 	struct snapshots *snapshots;
-	/* If files cannot be written, `writes` is false, and the rest is NULL. */
-	bool writes;
+	bool writes; /* engine_options.write; otherwise the rest is NULL */
 	struct garbage *garbage;
 	struct renames *renames; /* of this mount */
 	char *user;		 /* owner of new folders */
