@@ -485,6 +485,20 @@ def test_what_is_refused(place, tmp_path):
     assert place.keys() == keys
 
 
+def test_the_mode_of_a_domain_that_was_opened(tmp_path):
+    """What is known of the name, of an open file, and of a file that was open, has the same bits."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        bucket.domain("home/a.h5")
+    with Mount(tmp_path / "bucket", tmp_path, "rw", "metadata_ttl=0") as m:
+        path = m.file("home/a.h5")
+        modes = [os.stat(path).st_mode]
+        with open(path, "rb") as f:
+            f.read(8)
+            modes += [os.fstat(f.fileno()).st_mode, os.stat(path).st_mode]
+        modes.append(os.stat(path).st_mode)
+        assert modes[0] & 0o200 and len(set(modes)) == 1, [oct(mode) for mode in modes]
+
+
 @pytest.mark.parametrize("place", ["directory", pytest.param("gateway", marks=needs_gateway)])
 def test_an_empty_place(place, tmp_path, request):
     """It becomes a bucket, even if only a plain file is stored in it."""
