@@ -8,9 +8,9 @@
  *   a region reference   +0 u64 address of a heap collection, +8 u32 index; the item there is the
  *                        address of an object header and a serialized selection
  *
- * The address 0 means that there is no value. Each item is read once for each element that refers
- * to it. Valid files have one such element for each item, so the bytes of all items of a call are
- * limited by the size of the file.
+ * The address 0, or the undefined address, means that there is no value. Each item is read once for
+ * each element that refers to it. Valid files have one such element for each item, so the bytes of
+ * all items of a call are limited by the size of the file.
  */
 #include "values.h"
 

@@ -79,8 +79,7 @@ static void strings(void **state)
 	put_elem(raw, 3, heap, 1);
 	put_elem(raw + 32, 0, heap, 1); /* an empty string, not one that is missing */
 	struct h5file *f = with_attribute(
-		&s, dtype_vlen_string(s.arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL), 3,
-		raw);
+		&s, dtype_vlen_string(s.arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL), 3, raw);
 	const struct elems *e = value(f);
 	struct elems_vlen v = elems_get_vlen(e->fixed.data);
 	assert_true(v.is_set);
