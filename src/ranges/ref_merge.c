@@ -6,7 +6,8 @@
  *   - it has at most GAP_ALWAYS bytes;
  *   - it has at most ref_gap() bytes, so that it takes less time than a round trip, and the gaps of
  *     the request have no more bytes than the reads.
- * A request has at most MERGED_MAX bytes. It is cancelled when all of its reads are.
+ * A request for several reads has at most MERGED_MAX bytes. It is cancelled when all of its reads
+ * are.
  *
  * A batch belongs to one thread, which adds all reads and then ends it. Nothing waits for a timer,
  * so the requests depend only on the reads.

@@ -5,7 +5,8 @@
  * It fetches only the ranges that are read or announced (source_advise()), so that data between
  * metadata is not fetched. A read of bytes that are not in memory fetches them together with the
  * ranges that were announced first, side by side. Ranges are merged if the bytes between them are
- * few: at most an eighth of the requested bytes. What was fetched is kept, up to a limit.
+ * few: at most 4 KiB, and at most an eighth of the requested bytes. What was fetched is kept, up to
+ * a limit.
  *
  * If the object is another version than the caller has found, reads fail with -ESTALE.
  *
