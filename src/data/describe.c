@@ -38,7 +38,7 @@ static void describe_vlen(struct str *out, const struct dtype *t)
 		describe_type(out, t->vlen.base);
 }
 
-/* Recursion: the constructors of types limit their depth. */
+/* Recursion is limited, because the constructors of types limit their depth. */
 void describe_type(struct str *out, const struct dtype *t)
 {
 	const unsigned int bits = t->size * 8;

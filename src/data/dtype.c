@@ -121,7 +121,7 @@ const struct dtype *dtype_enum(struct arena *a, const struct dtype *base, uint32
 	return dtype_checked(a, &t, err);
 }
 
-/* A new array of the members with packed offsets. */
+/* Makes a new array of the members with packed offsets. */
 static int pack(uint32_t n, const struct dtype_member *members, struct dtype_member **out,
 		uint32_t *size, struct err *err)
 {

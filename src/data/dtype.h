@@ -5,12 +5,13 @@
 
 #include <data/dtype.h>
 
-/* Number of elements and bytes of an array type. -EINVAL: rank 0 or a dimension of 0; -E2BIG. */
+/* Computes the number of elements and bytes of an array type. Errors: -EINVAL if the rank or a
+ * dimension is 0; -E2BIG. */
 int dtype_array_extent(const struct dtype *base, uint32_t rank, const uint32_t *dims,
 		       uint64_t *nelems, uint32_t *size, struct err *err);
 
-/* Checks that the names of members are not empty, valid UTF-8 and all different; -EINVAL if not.
- * Sorts the array of pointers. O(n log n). */
+/* Checks that the names of members are not empty and all different, and returns -EINVAL if not.
+ * Sorts the array of pointers. Takes O(n log n) time. */
 int dtype_check_names(const char **names, uint32_t n, struct err *err);
 
 #endif

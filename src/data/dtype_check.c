@@ -31,7 +31,7 @@ static int check_integer(const struct dtype *t, struct err *err)
 	return check_bits(t, t->integer.bit_offset, t->integer.precision, err);
 }
 
-/* Whether two bit ranges overlap. */
+/* Returns whether two bit ranges overlap. */
 static bool overlap(uint32_t a, uint32_t a_size, uint32_t b, uint32_t b_size)
 {
 	return a < b + b_size && b < a + a_size;
@@ -173,7 +173,7 @@ static int compare_offsets(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Members lie inside the compound and do not overlap. */
+/* Checks that members lie inside the compound and do not overlap. */
 static int check_offsets(const struct dtype *t, struct err *err)
 {
 	uint32_t n = t->compound.n;
@@ -250,7 +250,7 @@ static int check(const struct dtype *t, struct err *err)
 /* Adds the derived members of a child type that occurs n times in an element. */
 static int derive_from(struct dtype *t, const struct dtype *child, uint64_t n, struct err *err)
 {
-	uint64_t slots;
+	uint64_t nvlens;
 	if (child->depth >= DTYPE_MAX_DEPTH)
 		return err_set(err, -E2BIG, "datatype nested more than %d deep", DTYPE_MAX_DEPTH);
 	if (t->depth < child->depth + 1)
@@ -262,14 +262,13 @@ static int derive_from(struct dtype *t, const struct dtype *child, uint64_t n, s
 	t->has_vstring |= child->has_vstring;
 	t->has_ref |= child->has_ref;
 	t->has_array |= child->has_array;
-	if (!mul_u64(child->vlen_slots, n, &slots) ||
-	    !add_u64(t->vlen_slots, slots, &t->vlen_slots))
-		return err_set(err, -E2BIG, "too many variable-length slots in one element");
+	if (!mul_u64(child->nvlens, n, &nvlens) || !add_u64(t->nvlens, nvlens, &t->nvlens))
+		return err_set(err, -E2BIG, "too many variable-length values in one element");
 	return 0;
 }
 
-/* Bytes of a datatype message of version 3 (Spec IV.A.2.d) without those of child types: a head of
- * 8 bytes and the properties of the class. */
+/* Returns the bytes of a datatype message of version 3 (File Format Specification, IV.A.2.d)
+ * without those of child types: a head of 8 bytes and the properties of the class. */
 static uint64_t description_bytes(const struct dtype *t)
 {
 	const uint64_t head = 8, numbers = 4;
@@ -320,8 +319,8 @@ static void describe(struct dtype *t)
 	t->described = (uint32_t)min_u64(size, UINT32_MAX);
 }
 
-/* The packed size of an element. No sum exceeds size: members do not overlap, and the child types
- * satisfy the same. */
+/* Computes the packed size of an element. No sum exceeds size: members do not overlap, and the
+ * child types satisfy the same. */
 static void derive_packed(struct dtype *t)
 {
 	const struct dtype *base = t->array.base;
@@ -353,7 +352,7 @@ static int derive(struct dtype *t, struct err *err)
 	t->has_vstring = t->has_vlen && t->vlen.is_string;
 	t->has_ref = t->cls == DTYPE_REFERENCE;
 	t->has_array = t->cls == DTYPE_ARRAY;
-	t->vlen_slots = 0;
+	t->nvlens = 0;
 	switch (t->cls) {
 	case DTYPE_COMPOUND:
 		for (uint32_t i = 0; i < t->compound.n && r == 0; i++)
@@ -363,7 +362,7 @@ static int derive(struct dtype *t, struct err *err)
 		return derive_from(t, t->enumeration.base, 1, err);
 	case DTYPE_VLEN:
 		r = derive_from(t, t->vlen.base, 0, err);
-		t->vlen_slots = 1;
+		t->nvlens = 1;
 		return r;
 	case DTYPE_ARRAY:
 		return derive_from(t, t->array.base, t->array.nelems, err);

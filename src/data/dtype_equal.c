@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Equality of datatypes: two types are equal if they describe the same elements. Recursion is at
- * most DTYPE_MAX_DEPTH deep and visits at most DTYPE_MAX_NODES types. Pure; any thread may call it.
- */
+ * most DTYPE_MAX_DEPTH deep and visits at most DTYPE_MAX_NODES types. The function is pure; any
+ * thread may call it. */
 #include <data/dtype.h>
 
 #include <string.h>

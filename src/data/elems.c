@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elements with slots: access to slots, heap and repeated bytes, and the walk over all slots.
+ * Access to vlen elements, to the heap and to repeated bytes, and the walk over all vlens and
+ * references of a value.
  *
- * The walk relies on the datatype, whose constructors bound depth and size. It checks each slot
- * against the heap before it follows it. Items with slots count against the size of the heap, so
- * slots that share items cannot multiply the work: a walk over n bytes of elements and h bytes of
- * heap takes O(n + h). Pure functions; a value belongs to one thread at a time.
+ * The walk relies on the datatype, whose constructors bound depth and size. It checks each vlen and
+ * region reference against the heap before it follows it. Items of types that are not plain count
+ * against the size of the heap, so vlens that share items cannot multiply the work: a walk over n
+ * bytes of elements and h bytes of heap takes O(n + h). Pure functions; a value belongs to one
+ * thread at a time.
  */
 #include <data/elems.h>
 
@@ -35,7 +37,7 @@ void elems_repeat(uint8_t *out, size_t period, size_t n)
 	}
 }
 
-/* n bytes of the repeated part, from its byte `at` on. */
+/* Copies n bytes of the repeated part, from its byte `at` on. */
 static void read_repeated(const struct elems *e, uint64_t at, uint8_t *out, size_t n)
 {
 	const uint8_t *pattern = e->fixed.data + e->fixed.len - e->period;
@@ -64,9 +66,9 @@ void elems_read(const struct elems *e, uint64_t at, void *out, size_t n)
 		memset(to + repeated, 0, n - repeated);
 }
 
-struct elems_vlen elems_get_vlen(const uint8_t *slot)
+struct elems_vlen elems_get_vlen(const uint8_t *elem)
 {
-	struct cursor c = cursor_of(slot, DTYPE_VLEN_SIZE);
+	struct cursor c = cursor_of(elem, DTYPE_VLEN_SIZE);
 	struct elems_vlen v;
 	v.count = cur_u32(&c);
 	v.is_set = cur_u32(&c) != 0;
@@ -74,17 +76,17 @@ struct elems_vlen elems_get_vlen(const uint8_t *slot)
 	return v;
 }
 
-void elems_put_vlen(uint8_t *slot, uint32_t count, uint64_t offset)
+void elems_put_vlen(uint8_t *elem, uint32_t count, uint64_t offset)
 {
-	struct emit e = emit_to(slot, DTYPE_VLEN_SIZE);
+	struct emit e = emit_to(elem, DTYPE_VLEN_SIZE);
 	emit_u32(&e, count);
 	emit_u32(&e, 1);
 	emit_u64(&e, count ? offset : 0);
 }
 
-bool elems_vlen_has_object(const struct dtype *t, const uint8_t *slot)
+bool elems_vlen_has_object(const struct dtype *t, const uint8_t *elem)
 {
-	const struct elems_vlen v = elems_get_vlen(slot);
+	const struct elems_vlen v = elems_get_vlen(elem);
 	return v.count > 0 || (v.is_set && t->vlen.is_string);
 }
 
@@ -109,14 +111,14 @@ int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *off
 struct walk {
 	uint8_t *heap;
 	size_t heap_len;
-	size_t budget; /* bytes of items with slots that the walk may still visit */
+	size_t budget; /* bytes of items, not of plain types, that the walk may still visit */
 	const struct elems_visitor *v;
 	struct err *err;
 };
 
 static int visit(struct walk *w, const struct dtype *t, uint8_t *at, uint64_t n);
 
-/* The len bytes at an offset of the heap; NULL: they are not inside of it. */
+/* Returns the len bytes at an offset of the heap, or NULL if they are not inside of it. */
 static uint8_t *in_heap(const struct walk *w, uint64_t offset, uint64_t len)
 {
 	if (offset % HEAP_ALIGN != 0 || offset > w->heap_len || len > w->heap_len - offset)
@@ -124,10 +126,10 @@ static uint8_t *in_heap(const struct walk *w, uint64_t offset, uint64_t len)
 	return w->heap + offset;
 }
 
-static int visit_vlen(struct walk *w, const struct dtype *t, uint8_t *slot)
+static int visit_vlen(struct walk *w, const struct dtype *t, uint8_t *elem)
 {
 	const struct dtype *base = t->vlen.base;
-	struct elems_vlen v = elems_get_vlen(slot);
+	struct elems_vlen v = elems_get_vlen(elem);
 	uint64_t len = (uint64_t)v.count * base->size; /* 32 bits each */
 	uint8_t *items = NULL;
 	int r;
@@ -147,13 +149,13 @@ static int visit_vlen(struct walk *w, const struct dtype *t, uint8_t *slot)
 		if (r != 0)
 			return r;
 	}
-	return w->v->vlen ? w->v->vlen(w->v->ctx, t, slot, items, (size_t)len, w->err) : 0;
+	return w->v->vlen ? w->v->vlen(w->v->ctx, t, elem, items, (size_t)len, w->err) : 0;
 }
 
-static int visit_reference(struct walk *w, const struct dtype *t, uint8_t *slot)
+static int visit_reference(struct walk *w, const struct dtype *t, uint8_t *elem)
 {
 	if (t->reference.kind == DTYPE_REF_REGION) {
-		struct cursor c = cursor_of(slot, DTYPE_REGREF_SIZE);
+		struct cursor c = cursor_of(elem, DTYPE_REGREF_SIZE);
 		uint64_t offset = cur_u64(&c);
 		uint32_t len = cur_u32(&c);
 		if (offset != 0 && (len < SELECTION_MIN || !in_heap(w, offset - 1, len)))
@@ -162,7 +164,7 @@ static int visit_reference(struct walk *w, const struct dtype *t, uint8_t *slot)
 				       " bytes at %" PRIu64 ", is outside of its heap of %zu",
 				       len, offset - 1, w->heap_len);
 	}
-	return w->v->reference ? w->v->reference(w->v->ctx, t, slot, w->err) : 0;
+	return w->v->reference ? w->v->reference(w->v->ctx, t, elem, w->err) : 0;
 }
 
 static int visit_compound(struct walk *w, const struct dtype *t, uint8_t *at)
@@ -198,7 +200,7 @@ static int visit(struct walk *w, const struct dtype *t, uint8_t *at, uint64_t n)
 			r = visit(w, t->array.base, at, t->array.nelems);
 			break;
 		default:
-			return 0; /* no slots */
+			return 0; /* a plain type */
 		}
 	}
 	return r;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Comparison of elements: see data/tree_diff.h. The values may be in any of the forms of
- * data/elems.h; unset and repeated elements are compared without memory for them. A slot that
- * points outside of its heap is equal to nothing. Items with slots count against the size of the
- * heaps, so that slots that share items cannot multiply the work. Recursion is at most
- * DTYPE_MAX_DEPTH deep. Pure; any thread.
+ * data/elems.h; unset and repeated elements are compared without memory for them. A vlen or region
+ * reference that points outside of its heap is equal to nothing. Items of types that are not plain
+ * count against the size of the heaps, so that vlens that share items cannot multiply the work.
+ * Recursion is at most DTYPE_MAX_DEPTH deep. Pure; any thread.
  */
 #include <data/tree_diff.h>
 
@@ -17,7 +17,7 @@ enum { BLOCK = 4096, FLOAT_MAX = 16 /* bytes; of a longer one, all bytes must be
 /* Elements of one of the two values: of the value itself, from byte `at`, or items in its heap. */
 struct view {
 	const struct elems *e;
-	const uint8_t *items; /* NULL: of the value itself */
+	const uint8_t *items; /* NULL if they are of the value itself */
 	uint64_t at;
 };
 struct pair {
@@ -26,7 +26,7 @@ struct pair {
 struct comparison {
 	const uint32_t *map;
 	bool exact;	 /* elems_identical() */
-	uint64_t budget; /* bytes of items with slots that may still be compared */
+	uint64_t budget; /* bytes of items, not of plain types, that may still be compared */
 };
 
 static uint64_t first_diff(struct comparison *c, const struct dtype *t, struct pair p, uint64_t n);
@@ -47,7 +47,7 @@ static struct pair pair_at(const struct pair *p, uint64_t offset)
 	return moved;
 }
 
-/* Offset of the first block of n bytes that differs; n: none. */
+/* Returns the offset of the first block of n bytes that differs, or n if there is none. */
 static uint64_t bytes_diff(const struct pair *p, uint64_t n)
 {
 	uint8_t a[BLOCK], b[BLOCK];
@@ -67,7 +67,7 @@ static bool bit(const uint8_t *le, uint32_t at)
 	return le[at / 8] >> (at % 8) & 1;
 }
 
-/* bytes: of one float, which this function may reorder. */
+/* bytes are those of one float; this function may reorder them. */
 static bool is_nan(const struct dtype *t, uint8_t *bytes)
 {
 	bool fraction = false;
@@ -97,7 +97,8 @@ static bool floats_equal(const struct comparison *c, const struct dtype *t, cons
 	       (t->floating.bit_offset == 0 && is_nan(t, a) && is_nan(t, b));
 }
 
-/* A text ends at its first NUL. Padding does not count. */
+/* A NUL-terminated text ends at its first NUL, and the bytes after it count only if the comparison
+ * is exact. */
 static bool strings_equal(const struct comparison *c, const struct dtype *t, const struct pair *p)
 {
 	uint8_t a[BLOCK], b[BLOCK];
@@ -117,7 +118,8 @@ static bool strings_equal(const struct comparison *c, const struct dtype *t, con
 	return true;
 }
 
-/* The items of a slot; items NULL: they are outside of the heap. */
+/* Returns the items of a vlen, or the bytes of a selection. Their `items` is NULL if they are
+ * outside of the heap. */
 static struct view items_of(const struct view *v, uint64_t offset, uint64_t len)
 {
 	static const uint8_t none;
@@ -152,7 +154,7 @@ static bool vlens_equal(struct comparison *c, const struct dtype *t, const struc
 	return first_diff(c, base, items, va.count) == va.count;
 }
 
-/* Whether two references, object number + 1 or 0, lead to the same object. */
+/* Returns whether two references, object number + 1 or 0, lead to the same object. */
 static bool targets_equal(const struct comparison *c, uint64_t a, uint64_t b)
 {
 	if (a == 0 || !c->map)
@@ -233,8 +235,9 @@ static bool equal(struct comparison *c, const struct dtype *t, const struct pair
 	}
 }
 
-/* Index of the first of n elements that differs; n: none. Skips plain elements whose bytes are
- * equal. n * t->size does not overflow: the elements are in memory or unset. */
+/* Returns the index of the first of n elements that differs, or n if there is none. Skips plain
+ * elements whose bytes are equal. n * t->size does not overflow: the elements are in memory or
+ * unset. */
 static uint64_t first_diff(struct comparison *c, const struct dtype *t, struct pair p, uint64_t n)
 {
 	uint64_t same = 0;    /* all bytes before are equal */

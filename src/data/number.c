@@ -13,7 +13,7 @@ void number_put_int(uint8_t *at, uint32_t size, bool big_endian, uint64_t bits)
 	emit_uint(&e, bits, size);
 }
 
-/* IEEE 754 binary64 to binary16. */
+/* Converts IEEE 754 binary64 to binary16. */
 static uint16_t half_of(double v)
 {
 	enum {
@@ -75,7 +75,7 @@ uint64_t number_get_int(const uint8_t *at, uint32_t size, bool big_endian)
 	return bits;
 }
 
-/* IEEE 754 binary16 to binary64, bit by bit, so that a NaN keeps its payload. */
+/* Converts IEEE 754 binary16 to binary64, bit by bit, so that a NaN keeps its payload. */
 static double of_half(uint64_t half)
 {
 	const uint64_t sign = (half & 0x8000) << 48;

@@ -5,8 +5,8 @@
  * The attributes of an object, and the links of a group, are paired by their names. What is left
  * over in both trees may have been renamed: such parts are paired by their content, which a key (a
  * hash) brings together. If the order is tracked, the order of the surviving parts, with the added
- * ones behind them, must then be that of the new tree; a rename that is at another place is an
- * addition and a removal instead, as libhdf5 gives a link that it moves a new place.
+ * ones behind them, must then be that of the new tree; a rename that is at another position is an
+ * addition and a removal instead, as libhdf5 gives a link that it moves a new position.
  *
  * Time is O(n log n) in the number of attributes and links, and O(n) where both trees have them in
  * the same order. One thread at a time.
@@ -34,27 +34,27 @@ struct candidate {
 
 /* Memory that is used again for each object. */
 struct work {
-	uint32_t room;
-	struct named *before, *after;	/* room; sorted by pair_names() */
-	uint32_t *to_before, *to_after; /* room; by index: index of the pair, or CHANGE_NONE */
-	bool *differs;			/* room; by index in the new object */
-	struct candidate *candidates;	/* 2 * room */
+	uint32_t room;			/* the length of these arrays */
+	struct named *before, *after;	/* sorted by pair_names() */
+	uint32_t *to_before, *to_after; /* by index: the index of the pair, or CHANGE_NONE */
+	bool *differs;			/* by index in the new object */
+	struct candidate *candidates;	/* twice as long */
 };
 
 struct change {
 	const struct tree *before, *after;
-	uint32_t *map; /* by number in the new tree: number in the old one, or OBJECT_NONE */
+	uint32_t *map; /* by number in the new tree: the number in the old one, or OBJECT_NONE */
 	struct arena *arena;
 	struct work work;
 	struct err *err;
 };
 
-/* Attributes or links. */
+/* How to handle a kind of part: attributes or links. */
 struct part_kind {
 	const char *(*name)(const struct object *o, uint32_t i);
 	bool (*equal)(const struct change *c, const struct object *before, uint32_t b,
 		      const struct object *after, uint32_t a);
-	/* map: to numbers of the old tree; NULL: the object is of the old tree. */
+	/* map leads to numbers of the old tree; it is NULL if the object is of the old tree. */
 	uint64_t (*key)(const struct object *o, uint32_t i, const uint32_t *map);
 };
 
@@ -72,7 +72,7 @@ static int no_memory(const struct change *c)
 		       tree_numbers(c->after));
 }
 
-/* The same object, or no object in both. */
+/* Returns whether both numbers are of the same object, or both are OBJECT_NONE. */
 static bool numbers_equal(const struct change *c, uint32_t before, uint32_t after)
 {
 	if (after == OBJECT_NONE)
@@ -141,7 +141,8 @@ static bool attr_equal(const struct change *c, const struct object *before, uint
 	       elems_identical(aa->type, aa->space.nelems, &aa->value, &ab->value, c->map);
 }
 
-/* Of values with references, only the lengths: numbers differ between the trees. */
+/* The key of a value with references or gaps has only its type and lengths: object numbers differ
+ * between the trees, and the bytes in gaps do not count. */
 static uint64_t attr_key(const struct object *o, uint32_t i, const uint32_t *map)
 {
 	const struct attribute *a = &o->attrs[i];
@@ -232,7 +233,7 @@ static void pair_names(struct work *w, const struct parts *p)
 	}
 }
 
-/* Whether the pairs are in the same order in both trees. */
+/* Returns whether the pairs are in the same order in both trees. */
 static bool keeps_order(const struct work *w, const struct parts *p)
 {
 	uint32_t next = 0;
@@ -260,8 +261,8 @@ static int compare_candidates(const void *x, const void *y)
 	return (a->index > b->index) - (a->index < b->index);
 }
 
-/* Of one object before or after. pairs: by index. Appends to the candidates, of which there are n,
- * and returns their new number. */
+/* Appends the parts without a pair, of the object after or before, to the candidates, of which
+ * there are n. Returns their new number. */
 static size_t add_candidates(struct work *w, const struct parts *p, size_t n, bool added,
 			     const uint32_t *map, bool in_gaps)
 {
@@ -281,8 +282,8 @@ static size_t add_candidates(struct work *w, const struct parts *p, size_t n, bo
 }
 
 /* Pairs parts that were removed with parts that were added and have the same key, in their order.
- * in_gaps: only such with the same number of pairs before them. Otherwise as many must have been
- * removed as were added. */
+ * If in_gaps is true, only parts with the same number of pairs before them are paired. Otherwise as
+ * many must have been removed as were added. */
 static void pair_renamed(struct change *c, const struct parts *p, bool in_gaps)
 {
 	struct work *w = &c->work;
@@ -309,8 +310,8 @@ static void pair_renamed(struct change *c, const struct parts *p, bool in_gaps)
 	}
 }
 
-/* Whether the new order differs from that of the surviving parts with the added ones behind them.
- * Undoes renames that would make it differ. */
+/* Returns whether the new order differs from that of the surviving parts with the added ones behind
+ * them. Undoes renames that would make it differ. */
 static bool check_order(struct work *w, const struct parts *p)
 {
 	uint32_t next = 0;
@@ -334,7 +335,7 @@ static bool check_order(struct work *w, const struct parts *p)
 
 /* ---- objects ---- */
 
-/* The changes that the pairs mean, in the arena. */
+/* Lists in the arena the changes that the pairs mean. */
 static int list_changes(struct change *c, const struct parts *p, uint32_t *n,
 			const struct part_change **out)
 {
@@ -433,7 +434,7 @@ static bool is_change(const struct object_change *o)
 	       o->nlinks > 0;
 }
 
-/* Objects of the new tree. */
+/* Compares the objects of the new tree. */
 static int compare_objects(struct change *c, struct tree_change *out)
 {
 	const uint32_t count = tree_count(c->after);
@@ -466,7 +467,7 @@ static int compare_objects(struct change *c, struct tree_change *out)
 	return 0;
 }
 
-/* Objects of the old tree that are not in the new one. */
+/* Finds the objects of the old tree that are not in the new one. */
 static int find_removed(struct change *c, struct tree_change *out)
 {
 	const uint32_t numbers = tree_numbers(c->before), count = tree_count(c->before);

@@ -29,14 +29,14 @@ struct named {
 struct names {
 	struct named *a, *b; /* sorted by pair_names() */
 	uint32_t na, nb, room;
-	uint32_t *pair; /* by index in a: index in b, or OBJECT_NONE */
+	uint32_t *pair; /* by index in a: the index in b, or OBJECT_NONE */
 };
 
 struct diff {
 	const struct tree *a, *b;
 	unsigned int flags;
 	const struct tree_diff_sink *sink;
-	uint32_t *map;	   /* by number in a: number in b, or OBJECT_NONE */
+	uint32_t *map;	   /* by number in a: the number in b, or OBJECT_NONE */
 	uint32_t *reverse; /* the same from b to a */
 	uint32_t *queue;   /* numbers in a */
 	uint32_t queued;
@@ -62,7 +62,7 @@ static int no_memory(struct diff *d)
 		       tree_numbers(d->a));
 }
 
-/* Reports a difference of object `number` of a. Takes the text. */
+/* Reports a difference of object `number` of a. Takes ownership of the text. */
 static int report(struct diff *d, uint32_t number, struct str *text)
 {
 	auto_str struct str path = {0};
@@ -75,7 +75,7 @@ static int report(struct diff *d, uint32_t number, struct str *text)
 	return rc;
 }
 
-/* The beginning of a text about a link or an attribute. */
+/* Makes the beginning of a text about a link or an attribute. */
 static struct str about(const char *what, const char *name)
 {
 	struct str text = {0};
@@ -93,7 +93,7 @@ static int report_named(struct diff *d, uint32_t number, const char *what, const
 	return report(d, number, &text);
 }
 
-/* what: NULL: nothing is reported. */
+/* Reports nothing if what is NULL. */
 static int report_name(struct diff *d, uint32_t number, const char *what, const char *name,
 		       const char *how)
 {
@@ -133,8 +133,8 @@ static bool in_same_order(const struct names *v)
 	return v->na == v->nb;
 }
 
-/* Finds the pairs of equal names, and reports the names that only one tree has. what: NULL: it does
- * not report them. */
+/* Finds the pairs of equal names, and reports the names that only one tree has. If what is NULL, it
+ * does not report them. */
 static int pair_names(struct diff *d, uint32_t number, const char *what)
 {
 	struct names *v = &d->names;
@@ -160,7 +160,7 @@ static int pair_names(struct diff *d, uint32_t number, const char *what)
 	return rc;
 }
 
-/* Reports the first pair that changes the order. n: names in a. name: that of index i in a. */
+/* Reports the first pair that changes the order. a has n names; name() gives that of index i. */
 static int check_order(struct diff *d, uint32_t number, const char *what, uint32_t n,
 		       const char *(*name)(const struct object *o, uint32_t i))
 {
@@ -171,7 +171,7 @@ static int check_order(struct diff *d, uint32_t number, const char *what, uint32
 			continue;
 		if (last != OBJECT_NONE && k < last)
 			return report_named(d, number, what, name(object_a(d, number), i),
-					    "is at another place of the creation order");
+					    "is at another position in the creation order");
 		last = k;
 	}
 	return 0;
@@ -200,7 +200,7 @@ static int report_other_target(struct diff *d, uint32_t number, const struct lin
 	return report(d, number, &text);
 }
 
-/* With its article. */
+/* Returns the name with its article. */
 static const char *class_name(enum link_class cls)
 {
 	switch (cls) {
@@ -230,7 +230,7 @@ static void instead(struct str *text, const char *a, const char *b)
 	str_add(text, "\"");
 }
 
-/* Whether an external link leads to the file that it must lead to. */
+/* Returns whether an external link leads to the file that it must lead to. */
 static bool files_equal(const struct diff *d, const char *a, const char *b)
 {
 	char expected[4096]; /* PATH_MAX */
@@ -298,7 +298,7 @@ static int compare_group(struct diff *d, uint32_t number)
 
 /* ---- contents ---- */
 
-/* what: ends with a blank. */
+/* what ends with a blank. */
 static int compare_type(struct diff *d, uint32_t number, const char *what, const struct dtype *a,
 			const struct dtype *b)
 {
@@ -370,7 +370,7 @@ static const char *attribute_name(const struct object *o, uint32_t i)
 	return o->attrs[i].name;
 }
 
-/* what: as for pair_names(). */
+/* what is as for pair_names(). */
 static int pair_attributes(struct diff *d, uint32_t number, const char *what,
 			   const struct object *a, const struct object *b)
 {

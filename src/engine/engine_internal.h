@@ -18,7 +18,7 @@
 #include <snapshots/domain_snapshot.h>
 #include <snapshots/snapshots.h>
 
-/* How garbage is examined and deleted (change_name.c). */
+/* Returns how garbage is examined and deleted (change_name.c). */
 struct garbage_ops change_garbage_ops(struct engine *e);
 /* Notes of garbage in the journal (garbage_log.c). */
 int garbage_notes_open(struct engine *e, struct journal *j, struct err *err);
@@ -29,7 +29,7 @@ void garbage_forget(void *engine, uint32_t *slot);
 void garbage_forget_objects(void *engine, struct gc_objects *objects);
 int garbage_judge(void *engine, const struct gc_entry *expected, const atomic_bool *cancelled,
 		  struct err *err);
-/* Notes that the domain at a path is removed, or replaced by another one (gets, or NULL), for
+/* Notes that the domain at a path is removed, if gets is NULL, or replaced by another one, for
  * garbage_settle(). */
 uint32_t garbage_note_change(struct engine *e, const char *path, const struct domain_info *loses,
 			     const struct domain_info *gets);
@@ -37,7 +37,7 @@ uint32_t garbage_note_change(struct engine *e, const char *path, const struct do
 /* Notes that a domain gets another name, for garbage_settle_rename(). */
 uint32_t garbage_note_rename(struct engine *e, const char *path, uint64_t storage);
 
-/* The attributes of a plain object of this version (stat.c). */
+/* Gives the attributes of a plain object of this version (stat.c). */
 void stat_object(const struct engine *e, const struct store_meta *meta, struct engine_stat *st);
 
 #endif

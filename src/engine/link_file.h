@@ -19,22 +19,24 @@ struct link_file {
 	const char *key;	   /* in the engine's bucket; borrowed */
 	char *bucket, *bucket_key; /* for readers of the domain; owned */
 	char *name;		   /* for messages; owned */
-	struct store_meta meta;	   /* of the object; size UINT64_MAX: it does not exist yet */
+	struct store_meta meta;	   /* of the object; size is UINT64_MAX if it does not exist yet */
 	bool is_local;
 	struct import_source local;
 	struct store_source *source; /* while it is open */
 };
 
-/* Finds the file without opening it. -ENOENT: the bucket has no such object; -ESTALE: the local
- * file is not the object; -EINVAL. The caller calls link_file_release(), also after an error. */
+/* Finds the file without opening it. The caller calls link_file_release(), also after an error.
+ * Errors: -ENOENT if the bucket has no such object; -ESTALE if the local file is not the object;
+ * -EINVAL. */
 int link_file_init(struct link_file *f, struct engine *e, const struct engine_import *opt,
 		   struct err *err);
 void link_file_release(struct link_file *f);
-/* The ETag for the domain to record; NULL: none, or a copy of the bucket would have another one. */
+/* Returns the ETag for the domain to record, or NULL if there is none, or if a copy of the bucket
+ * would have another one. */
 const char *link_file_etag(const struct link_file *f);
-/* The file for domain_import(). Valid as long as f. */
+/* Returns the file for domain_import(), which is valid as long as f. */
 struct import_file link_file_of(struct link_file *f);
-/* Requests and bytes so far. */
+/* Counts the requests and bytes so far. */
 void link_file_counts(const struct link_file *f, uint64_t *requests, uint64_t *bytes);
 
 #endif

@@ -13,11 +13,11 @@ struct verify_result {
 	uint64_t bytes;	   /* that were read */
 	uint64_t failures; /* ranges that could not be read: one for each damaged chunk */
 };
-/* Bytes of an image that are not in a hole. A sparse copy stores only these. */
+/* Returns the bytes of an image that are not in a hole. A sparse copy stores only these. */
 uint64_t verify_data_bytes(const struct image *img);
 
-/* Calls sink->line with the message of each failure. Returns 0, or what stopped it: -ENOMEM or the
- * sink's result. */
+/* Calls sink->line with the message of each failure. Returns 0, or the error that has stopped it:
+ * -ENOMEM or the sink's result. */
 int verify_image(struct image *img, const struct engine_info_sink *sink, struct verify_result *out,
 		 struct err *err);
 

@@ -9,8 +9,8 @@
 struct warm_up;
 struct engine;
 
-/* Begins the requests; does not wait for them. NULL: there are none, because the bucket is a
- * directory, or the system cannot start a thread. */
+/* Begins the requests, and does not wait for them. Returns NULL if there are none, because the
+ * bucket is a directory, or if the system cannot start a thread. */
 struct warm_up *warm_up_start(struct engine *e);
 /* Waits until the names have been read. */
 void warm_up_stop(struct warm_up *early);

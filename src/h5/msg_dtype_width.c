@@ -29,7 +29,7 @@ static uint32_t gap_of(const struct h5_file *f)
 uint32_t h5_dtype_file_size(const struct h5_file *f, const struct dtype *t)
 {
 	/* Each slot takes 16 bytes of the size. */
-	return t->size - (uint32_t)(gap_of(f) * t->vlen_slots);
+	return t->size - (uint32_t)(gap_of(f) * t->nvlens);
 }
 
 static int compare_offsets(const void *a, const void *b)
@@ -70,7 +70,7 @@ int h5_dtype_widen_members(const struct h5_file *f, uint32_t n, struct dtype_mem
 		if (offset > UINT32_MAX)
 			return -EOPNOTSUPP;
 		offsets[sorted[i] - members] = (uint32_t)offset;
-		moved += gap_of(f) * sorted[i]->type->vlen_slots;
+		moved += gap_of(f) * sorted[i]->type->nvlens;
 	}
 	if (moved > UINT32_MAX - *size)
 		return -EOPNOTSUPP;
@@ -97,7 +97,7 @@ static int widen_compound(const struct h5_file *f, const struct dtype *t, const 
 		int rc = widen_one(f, m->type, in + (m->offset - moved), out + m->offset);
 		if (rc)
 			return rc;
-		moved += gap_of(f) * m->type->vlen_slots;
+		moved += gap_of(f) * m->type->nvlens;
 	}
 	return 0;
 }

@@ -8,7 +8,7 @@
 
 enum { FIRST_CAPACITY = 64 };
 
-/* The entry with an address, or the free one for it. The table is not empty. */
+/* Returns the entry with an address, or the free one for it. The table is not empty. */
 static struct addr_entry *probe(const struct addr_map *m, uint64_t addr)
 {
 	/* Fibonacci hashing: headers are often at regular distances. */

@@ -9,13 +9,14 @@
 struct addr_map {
 	struct addr_entry {
 		uint64_t addr;
-		uint32_t number; /* UINT32_MAX: the entry is free */
+		uint32_t number; /* UINT32_MAX if the entry is free */
 	} * entries;
 	size_t n, capacity;
 };
-/* The number of an address; UINT32_MAX: it is not in the map. */
+/* Returns the number of an address, or UINT32_MAX if it is not in the map. */
 uint32_t addr_map_get(const struct addr_map *m, uint64_t addr);
-/* Adds an address that is not in the map. number < UINT32_MAX. -ENOMEM. */
+/* Adds an address that is not in the map. number is less than UINT32_MAX. Returns -ENOMEM if out of
+ * memory. */
 int addr_map_add(struct addr_map *m, uint64_t addr, uint32_t number);
 void addr_map_release(struct addr_map *m);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attributes: messages of the object header (compact), or a fractal heap with a version 2 B-tree of
- * names (dense). Either may be shared messages. They get into the order of their creation if the
- * object tracks it, and otherwise into that of the messages, in which libhdf5 lists them.
+ * names (dense). Either may be shared messages. They are in the order of their creation if the
+ * object tracks it, and otherwise in that of the messages, in which libhdf5 lists them.
  */
 #include "attr.h"
 
@@ -26,7 +26,7 @@ enum {
 
 struct found {
 	struct attribute attr;
-	uint64_t committed; /* header of the committed datatype; H5_UNDEF: none */
+	uint64_t committed; /* header of the committed datatype, or H5_UNDEF */
 	uint32_t corder;    /* 0 if it is not tracked */
 	size_t at;	    /* in the order of the messages, or of the B-tree */
 };
@@ -56,7 +56,7 @@ static int report(struct reader *r, const char *what, int rc, struct err *err)
 	return 0;
 }
 
-/* The value of an attribute. */
+/* Decodes the value of an attribute. */
 static int decode_value(struct reader *r, const struct h5_attr *a, struct elems *value,
 			struct err *err)
 {
@@ -120,8 +120,8 @@ static int read_compact(struct reader *r, struct err *err)
 	return rc;
 }
 
-/* The message of a dense attribute. id: in the heap of shared messages, or in that of the object.
- */
+/* Finds the message of a dense attribute. id is that in the heap of shared messages, or in that of
+ * the object. */
 static int find_dense(struct reader *r, const uint8_t *id, bool shared, struct bytes *object,
 		      struct cursor *body, struct err *err)
 {
@@ -195,7 +195,7 @@ static int read_dense(struct reader *r, struct err *err)
 	return rc ? rc : check_corders(r, &info, err);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_position(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 	return (x->at > y->at) - (x->at < y->at);
@@ -205,7 +205,7 @@ static int by_name(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 	const int names = strcmp(x->attr.name, y->attr.name);
-	return names ? names : by_place(a, b);
+	return names ? names : by_position(a, b);
 }
 
 static int by_corder(const void *a, const void *b)
@@ -213,7 +213,7 @@ static int by_corder(const void *a, const void *b)
 	const struct found *x = a, *y = b;
 	if (x->corder != y->corder)
 		return x->corder < y->corder ? -1 : 1;
-	return by_place(a, b);
+	return by_position(a, b);
 }
 
 /* Sorts the attributes. Of those with the same name only the first stays. Returns their number. */

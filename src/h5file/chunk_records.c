@@ -43,7 +43,7 @@ static int check(const struct h5file *f, uint32_t number, const struct dataset_i
 
 /* ---- contiguous and compact ---- */
 
-/* The run of elements that a chunk of a cut grid holds: [*first, *first + *n). */
+/* Finds the run of elements that a chunk of a cut grid holds: [*first, *first + *n). */
 static void find_run(const struct grid *g, uint64_t number, uint64_t *first, uint64_t *n)
 {
 	uint64_t coords[DSPACE_MAX_RANK];
@@ -117,7 +117,7 @@ int h5file_set_cut(struct h5file *f, uint32_t number, const uint32_t *chunk, str
 
 /* ---- chunked ---- */
 
-/* Whether a chunk extends beyond the dataset. */
+/* Returns whether a chunk extends beyond the dataset. */
 static bool is_partial(const struct grid *g, uint64_t number)
 {
 	uint64_t coords[DSPACE_MAX_RANK];
@@ -231,14 +231,15 @@ void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chun
 		h5_file_advise(&f->file, chunk->addr, chunk->size);
 }
 
-/* A writer may have left out elements beyond the extent. */
+/* Returns whether n bytes have all elements inside the extent. A writer may have left out the
+ * others. */
 static bool has_elements(const struct dataset_info *d, const struct h5file_chunk *chunk, size_t n)
 {
 	return d->layout.cls == LAYOUT_CHUNKED &&
 	       n >= grid_covered(&d->shown.grid, chunk->number) * d->elem_size;
 }
 
-/* Undoes the filters. *out: exactly the bytes of the chunk in the file. Elements beyond the extent
+/* Undoes the filters. *out gets exactly the bytes of the whole chunk. Elements beyond the extent
  * that are not stored, such as those of a cut, are zeros. */
 static int undo_filters(const struct dataset_info *d, const struct h5file_chunk *chunk,
 			struct bytes *stored, struct bytes *out, struct err *err)
@@ -308,7 +309,7 @@ int h5file_chunk_decode(struct h5file *f, uint32_t number, const struct h5file_c
 	return rc ? err_wrap(err, rc, "chunk %" PRIu64, chunk->number) : 0;
 }
 
-/* The elements of a chunk as the file has them. */
+/* Copies the elements of a chunk as the file has them. */
 static int copy_plain(const struct dataset_info *d, const struct h5file_chunk *chunk,
 		      const struct bytes *stored, struct bytes *plain, struct err *err)
 {

@@ -26,7 +26,7 @@ struct reader {
 	struct err *err;
 };
 
-/* The body of a message. 1: found; 0: there is none. */
+/* Finds the body of a message. Returns 1, 0 if there is none, or a negative errno. */
 static int find(struct reader *r, enum h5_msg_type type, struct cursor *body)
 {
 	const struct h5_msg *m = h5_ohdr_find(&r->h->h, type);
@@ -113,7 +113,7 @@ static int read_pipeline(struct reader *r)
 	return rc ? rc : keep_pipeline(r, &p);
 }
 
-/* The bytes of a defined fill value. */
+/* Decodes the bytes of a defined fill value. */
 static int decode_fill(struct reader *r, const struct h5_fill *fill)
 {
 	auto_bytes struct bytes in = {0};

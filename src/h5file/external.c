@@ -27,7 +27,7 @@ struct h5file_pieces {
 	struct piece_of_file v[];
 };
 
-/* Bytes of a run in a file that the file has. */
+/* Returns how many bytes of a run the file has. */
 static uint64_t present(const struct source *s, uint64_t offset, uint64_t n)
 {
 	return offset < s->size ? min_u64(n, s->size - offset) : 0;
@@ -40,17 +40,17 @@ static int open_pieces(const struct h5file *f, const struct h5_efl *list,
 {
 	uint64_t left = need, missing = 0;
 	for (uint16_t i = 0; left && i < list->n; i++) {
-		const struct h5_efl_slot *slot = &list->slots[i];
+		const struct h5_efl_slot *entry = &list->slots[i];
 		struct piece_of_file *piece = &out->v[out->n++];
-		const char *name = h5_lheap_string(heap, slot->name);
+		const char *name = h5_lheap_string(heap, entry->name);
 		if (!name)
 			return err_set(err, -EIO, "external file %u has no name", i + 1u);
-		piece->offset = slot->offset;
-		piece->size = min_u64(slot->size, left);
-		if (slot->offset > INT64_MAX - min_u64(piece->size, INT64_MAX))
+		piece->offset = entry->offset;
+		piece->size = min_u64(entry->size, left);
+		if (entry->offset > INT64_MAX - min_u64(piece->size, INT64_MAX))
 			return err_set(err, -EIO,
 				       "external file %s: offset %" PRIu64 " is too large", name,
-				       slot->offset);
+				       entry->offset);
 		int rc = f->external->open(f->external->ctx, name, &piece->file, err);
 		if (rc)
 			return rc;

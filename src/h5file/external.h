@@ -6,11 +6,11 @@
 #include "h5file_internal.h"
 
 /* Reads the external file list of a dataset whose raw data have `need` bytes, and opens the files.
- * -EIO: the list is damaged or its files are too short by definition; -EOPNOTSUPP: a file cannot be
- * used. */
+ * Returns -EIO if the list is damaged or its entries have fewer bytes, -EOPNOTSUPP if a file cannot
+ * be used or is far too short, or -ENOMEM. */
 int external_open(struct h5file *f, struct cursor *message, uint64_t need,
 		  const struct h5file_pieces **out, struct err *err);
-/* Reads n bytes of the raw data, within `need`. Any thread. */
+/* Reads n bytes of the raw data, within `need`. Any thread may call this function. */
 int external_read(const struct h5file_pieces *p, uint64_t offset, uint8_t *to, size_t n,
 		  struct err *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Groups: symbol tables (h5/symtab.h), compact links (messages of the object header) and dense
- * links (a fractal heap with a version 2 B-tree of names). The links get into the order of their
- * creation if the group tracks it, and otherwise of their names. Then the hard links number their
- * targets.
+ * links (a fractal heap with a version 2 B-tree of names). The links are in the order of their
+ * creation if the group tracks it, and otherwise in that of their names. Then the hard links number
+ * their targets.
  */
 #include "group.h"
 
@@ -34,7 +34,7 @@ struct reader {
 	struct bytes found; /* of struct found */
 	struct h5_fheap_reader *heap;
 	uint64_t indexed; /* records of the index of creation order */
-	const char *only; /* NULL, or the name of the only link that is read */
+	const char *only; /* the name of the only link that is read, or NULL */
 	uint32_t hash;	  /* of this name */
 };
 

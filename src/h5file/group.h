@@ -16,8 +16,8 @@ struct group_link {
 	uint64_t addr;	  /* of a hard link's target */
 };
 /* Finds the link with this name. Reads only the structures that can have it. The tree is not
- * changed. *found false: the group does not have it. -EIO: also if the part that may have it is
- * damaged. */
+ * changed. Sets *found to false if the group does not have it. Returns -EIO also if the part that
+ * may have it is damaged. */
 int group_find(struct h5file *f, const struct header *h, const char *name, bool *found,
 	       struct group_link *out, struct err *err);
 

@@ -34,22 +34,22 @@ struct dataset_info {
 /* The header of an object. */
 struct object_header {
 	uint64_t addr;
-	uint32_t birth;	 /* seconds; 0: the header has no birth time */
-	uint8_t version; /* 0: the object is not yet read, or it is broken */
+	uint32_t birth;	 /* seconds; 0 if the header has no birth time */
+	uint8_t version; /* 0 if the object is not yet read, or is broken */
 };
 
 struct h5file {
-	struct h5_file file; /* claims: only while it is opened */
+	struct h5_file file; /* it has claims only while it is opened */
 	struct h5_work work; /* limits what the open reads */
 	uint64_t max_tree;   /* bytes of the tree, of the arena, and of values */
 	bool claim_chunks, claim_orders, keep_claims;
 	struct h5_claims *kept;			/* those of the open, with keep_claims */
-	const struct h5file_external *external; /* or NULL; only during the open */
+	const struct h5file_external *external; /* or NULL; used only during the open */
 	const struct h5file_known *known;	/* the same */
 	struct budget_charge charge;
 	struct tree *tree;
 	struct arena *arena;		 /* of everything else that lives as long as the file */
-	struct dataset_info **datasets;	 /* by number; NULL: no dataset */
+	struct dataset_info **datasets;	 /* by number; NULL if the object is no dataset */
 	uint32_t ndatasets;		 /* length of this table */
 	const struct pipeline *pipeline; /* of the last dataset */
 	struct addr_map numbers;	 /* header addresses of all objects */
@@ -65,14 +65,14 @@ struct h5file {
 	struct problems problems;
 };
 
-/* A file that is not yet read. NULL: out of memory. opt: may be NULL. To be freed with
- * h5file_close(). */
+/* Makes a file that is not yet read. opt may be NULL. Returns NULL if out of memory. The caller
+ * frees it with h5file_close(). */
 struct h5file *h5file_new(struct source *source, const struct h5file_options *opt);
 /* Reads the superblock, and prepares to read shared messages and global heaps. */
 int h5file_start(struct h5file *f, struct err *err);
 
-/* Whether an error means that a part of the file is damaged or not supported, so that the rest can
- * be read. Other errors end the open. */
+/* Returns whether an error means that a part of the file is damaged or not supported, so that the
+ * rest can be read. Other errors end the open. */
 static inline bool is_local(int rc)
 {
 	return rc == -EIO || rc == -EOPNOTSUPP;

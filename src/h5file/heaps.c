@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collections of a chunk. Of most of them only the header is read, which has the size. Items
- * are read only if they have slots themselves.
+ * The global heap collections of a chunk. Of most of them only the header is read, which has the
+ * size. Items are read only if they are not of a plain type (dtype_is_plain()).
  *
- * The set of addresses has at most as many entries as the elements and the items that were read
- * have slots. Items are limited as in values_decode().
+ * The set of addresses has at most as many entries as there are vlens and region references in the
+ * elements and in the items that were read. Items are limited as in values_decode().
  */
 #include "heaps.h"
 
@@ -17,7 +17,7 @@
 struct visit {
 	struct values_items items;
 	struct addr_map seen; /* addresses of collections; the numbers are not used */
-	uint64_t last;	      /* of them the one that was seen last */
+	uint64_t last;	      /* the address that was seen last */
 	int (*fn)(void *ctx, uint64_t addr, uint64_t size);
 	void *ctx;
 	struct err *err;
@@ -37,12 +37,12 @@ static int visit_collection(struct visit *v, uint64_t addr)
 	return rc ? rc : v->fn(v->ctx, addr, size);
 }
 
-static int visit_vlen(struct visit *v, const struct dtype *t, const uint8_t *slot)
+static int visit_vlen(struct visit *v, const struct dtype *t, const uint8_t *elem)
 {
 	const struct dtype *base = t->vlen.base;
 	auto_bytes struct bytes items = {0};
 	struct values_vlen value;
-	if (!values_vlen(slot, &value) || !value.count)
+	if (!values_vlen(elem, &value) || !value.count)
 		return 0;
 	int rc = visit_collection(v, value.addr);
 	if (rc || dtype_is_plain(base))
@@ -51,12 +51,12 @@ static int visit_vlen(struct visit *v, const struct dtype *t, const uint8_t *slo
 	return rc ? rc : visit(v, base, items.data, value.count);
 }
 
-static int visit_reference(struct visit *v, const struct dtype *t, const uint8_t *slot)
+static int visit_reference(struct visit *v, const struct dtype *t, const uint8_t *elem)
 {
 	uint64_t addr;
 	uint32_t index;
 	const bool is_set =
-		t->reference.kind == DTYPE_REF_REGION && values_region(slot, &addr, &index);
+		t->reference.kind == DTYPE_REF_REGION && values_region(elem, &addr, &index);
 	return is_set ? visit_collection(v, addr) : 0;
 }
 
@@ -89,7 +89,7 @@ static int visit(struct visit *v, const struct dtype *t, const uint8_t *at, uint
 			rc = visit(v, t->array.base, at, t->array.nelems);
 			break;
 		default:
-			return 0; /* no slots */
+			return 0; /* a plain type */
 		}
 	}
 	return rc;

@@ -16,10 +16,11 @@ struct header {
 };
 
 /* Finds the body of a message, which another object header or the heap of shared messages holds if
- * it is shared. *committed: the address of that header; H5_UNDEF: there is none. May be NULL. */
+ * it is shared. *committed is the address of that header, or H5_UNDEF if there is none; committed
+ * may be NULL. */
 int header_body(struct h5file *f, const struct header *h, const struct h5_msg *m,
 		struct cursor *body, uint64_t *committed, struct err *err);
-/* Decodes the datatype message into the arena of the tree. -EIO: there is none. */
+/* Decodes the datatype message into the arena of the tree. Returns -EIO if there is none. */
 int header_type(struct h5file *f, const struct header *h, const struct dtype **type,
 		uint64_t *committed, struct err *err);
 

@@ -14,27 +14,28 @@ enum {
 	OBJECTS_PATH_MAX = 4096
 };
 
-/* The number of the object whose header is at addr. If it has none, adds it, with the path
- * parent/name. -E2BIG: more than TREE_MAX_OBJECTS; -ENOMEM. */
+/* Finds the number of the object whose header is at addr. If it has none, adds it, with the path
+ * parent/name. Returns -E2BIG if there are more than TREE_MAX_OBJECTS, or -ENOMEM. */
 int objects_number(struct h5file *f, uint64_t addr, const char *parent, const char *name,
 		   uint32_t *number, struct err *err);
-/* The address of an object's header. */
+/* Returns the address of an object's header. */
 uint64_t objects_header(const struct h5file *f, uint32_t number);
-/* Records what the header says of itself. version 0: the object is broken. birth: seconds; 0: none.
- */
+/* Records what the header says of itself. If version is 0, the object is broken. birth is in
+ * seconds, and is 0 if there is no birth time. */
 void objects_set_header(struct h5file *f, uint32_t number, uint8_t version, uint32_t birth);
-/* A path in the arena of the tree. NULL: out of memory. */
+/* Makes a path in the arena of the tree. Returns NULL if out of memory. */
 const char *objects_path(struct h5file *f, const char *parent, const char *name);
 
-/* Records that a dataset (attr: OBJECT_NONE) or an attribute uses the committed datatype at addr.
- */
+/* Records that an attribute, or the dataset itself if attr is OBJECT_NONE, uses the committed
+ * datatype at addr. */
 int objects_share(struct h5file *f, uint32_t number, uint32_t attr, uint64_t addr, struct err *err);
-/* Adds the committed datatypes without a link. *added: how many. */
+/* Adds the committed datatypes without a link, and sets *added to their number. */
 int objects_add_unlinked(struct h5file *f, uint32_t *added, struct err *err);
 /* Sets all `committed` members. */
 void objects_set_committed(struct h5file *f);
 
-/* Charges the memory of the tree and of the values. -ENOMEM: the budget, or the limit of values. */
+/* Charges the memory of the tree and of the values. Returns -ENOMEM if it exceeds the budget or the
+ * limit of values. */
 int objects_charge(struct h5file *f, struct err *err);
 
 #endif

@@ -31,9 +31,9 @@ struct h5file_one {
 /* The way through the file. */
 struct way {
 	struct h5file *f;
-	struct bytes rest; /* of the path, NUL-terminated */
+	struct bytes rest; /* the rest of the path, NUL-terminated */
 	size_t at;	   /* in rest */
-	const char *path;  /* that was followed */
+	const char *path;  /* the path that was followed */
 	uint64_t addr;	   /* of the object at this path */
 	unsigned int soft, links;
 };
@@ -55,7 +55,7 @@ static int read_header(struct h5file *f, uint64_t addr, struct header *h, enum o
 	return rc ? err_wrap(err, rc, "%s", h->path) : 0;
 }
 
-/* The next name of the path, which is cut off. NULL: the path has ended. */
+/* Cuts off the next name of the path and returns it, or NULL if the path has ended. */
 static const char *next_name(struct way *w)
 {
 	char *rest = (char *)w->rest.data + w->at;

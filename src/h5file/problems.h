@@ -17,7 +17,7 @@ struct problems {
  * problem is only counted. */
 void problems_add(struct problems *p, struct arena *a, enum h5file_severity severity,
 		  uint32_t object, const char *path, const struct err *why);
-/* The n-th problem; NULL past the last one that is kept. */
+/* Returns the n-th problem, or NULL past the last one that is kept. */
 const struct h5file_problem *problems_nth(const struct problems *p, uint64_t n);
 void problems_release(struct problems *p);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conversion of elements (Spec IV.B "data storage", VIII): see values.h. h5_dtype_widen() makes
- * all addresses 8 bytes long. Then
+ * Conversion of elements (File Format Specification, IV.B "data storage", VIII): see values.h.
+ * h5_dtype_widen() makes all addresses 8 bytes long. Then
  *
- *   a vlen slot is       +0 u32 count, +4 u64 address of a heap collection, +12 u32 index
+ *   a vlen element is    +0 u32 count, +4 u64 address of a heap collection, +12 u32 index
  *   an object reference  +0 u64 address of an object header
  *   a region reference   +0 u64 address of a heap collection, +8 u32 index; the item there is the
  *                        address of an object header and a serialized selection
  *
- * The address 0 means that there is no value. Each item is read once for each slot that refers to
- * it. Valid files have one slot for each item, so the bytes of all items of a call are limited by
- * the size of the file.
+ * The address 0, or the undefined address, means that there is no value. Each item is read once for
+ * each element that refers to it. Valid files have one such element for each item, so the bytes of
+ * all items of a call are limited by the size of the file.
  */
 #include "values.h"
 
@@ -79,9 +79,9 @@ struct values_items values_items_of(struct h5file *f)
 	return (struct values_items){.f = f, .left = h5_file_size(&f->file)};
 }
 
-bool values_vlen(const uint8_t *slot, struct values_vlen *out)
+bool values_vlen(const uint8_t *elem, struct values_vlen *out)
 {
-	struct cursor in = cursor_of(slot, DTYPE_VLEN_SIZE);
+	struct cursor in = cursor_of(elem, DTYPE_VLEN_SIZE);
 	out->count = cur_u32(&in);
 	out->addr = cur_u64(&in);
 	out->index = cur_u32(&in);
@@ -104,14 +104,14 @@ int values_read(struct values_items *r, const struct dtype *base, const struct v
 	return values_widen(r->f, base, items, v->count, err);
 }
 
-static int convert_vlen(struct convert *c, const struct dtype *t, uint8_t *slot)
+static int convert_vlen(struct convert *c, const struct dtype *t, uint8_t *elem)
 {
 	auto_bytes struct bytes items = {0};
 	struct values_vlen v;
 	uint64_t offset = 0;
 	int rc = 0;
-	const bool is_set = values_vlen(slot, &v);
-	memset(slot, 0, DTYPE_VLEN_SIZE);
+	const bool is_set = values_vlen(elem, &v);
+	memset(elem, 0, DTYPE_VLEN_SIZE);
 	if (!is_set)
 		return 0;
 	if (v.count)
@@ -121,11 +121,11 @@ static int convert_vlen(struct convert *c, const struct dtype *t, uint8_t *slot)
 	if (!rc)
 		rc = add_item(c, items.data, items.len, &offset);
 	if (!rc)
-		elems_put_vlen(slot, v.count, offset);
+		elems_put_vlen(elem, v.count, offset);
 	return rc;
 }
 
-/* The item of a region reference with an address of 8 bytes. */
+/* Reads the item of a region reference, and gives its address 8 bytes. */
 static int read_selection(struct convert *c, uint64_t addr, uint32_t index, struct bytes *out)
 {
 	auto_bytes struct bytes item = {0};
@@ -147,21 +147,21 @@ static int read_selection(struct convert *c, uint64_t addr, uint32_t index, stru
 	return 0;
 }
 
-bool values_region(const uint8_t *slot, uint64_t *addr, uint32_t *index)
+bool values_region(const uint8_t *elem, uint64_t *addr, uint32_t *index)
 {
-	struct cursor in = cursor_of(slot, DTYPE_REGREF_SIZE);
+	struct cursor in = cursor_of(elem, DTYPE_REGREF_SIZE);
 	*addr = cur_u64(&in);
 	*index = cur_u32(&in);
 	return *addr && *addr != H5_UNDEF;
 }
 
-static int convert_region(struct convert *c, uint8_t *slot)
+static int convert_region(struct convert *c, uint8_t *elem)
 {
 	auto_bytes struct bytes selection = {0};
 	uint64_t addr, offset;
 	uint32_t index;
-	const bool is_set = values_region(slot, &addr, &index);
-	memset(slot, 0, DTYPE_REGREF_SIZE);
+	const bool is_set = values_region(elem, &addr, &index);
+	memset(elem, 0, DTYPE_REGREF_SIZE);
 	if (!is_set)
 		return 0;
 	int rc = read_selection(c, addr, index, &selection);
@@ -169,7 +169,7 @@ static int convert_region(struct convert *c, uint8_t *slot)
 		rc = add_item(c, selection.data, selection.len, &offset);
 	if (rc)
 		return rc;
-	struct emit e = emit_to(slot, DTYPE_REGREF_SIZE);
+	struct emit e = emit_to(elem, DTYPE_REGREF_SIZE);
 	emit_u64(&e, offset + 1);
 	emit_u32(&e, (uint32_t)selection.len);
 	return 0;
@@ -205,7 +205,7 @@ static int convert(struct convert *c, const struct dtype *t, uint8_t *at, uint64
 			rc = convert(c, t->array.base, at, t->array.nelems);
 			break;
 		default:
-			return 0; /* no slots */
+			return 0; /* a plain type */
 		}
 	}
 	return rc;
@@ -237,7 +237,7 @@ static uint64_t get_u64(const uint8_t *at)
 	return cur_u64(&c);
 }
 
-/* Replaces an address by object number + 1. False: there is no such object. */
+/* Replaces an address by object number + 1. Returns false if there is no such object. */
 static bool replace(struct resolve *r, uint8_t *at)
 {
 	const uint64_t addr = get_u64(at);
@@ -251,13 +251,13 @@ static bool replace(struct resolve *r, uint8_t *at)
 	return found;
 }
 
-static int resolve(void *ctx, const struct dtype *t, uint8_t *slot, struct err *err)
+static int resolve(void *ctx, const struct dtype *t, uint8_t *elem, struct err *err)
 {
 	struct resolve *r = ctx;
 	if (t->reference.kind == DTYPE_REF_OBJECT)
-		replace(r, slot);
-	else if (get_u64(slot) && !replace(r, r->e->heap.data + get_u64(slot) - 1))
-		memset(slot, 0, DTYPE_REGREF_SIZE);
+		replace(r, elem);
+	else if (get_u64(elem) && !replace(r, r->e->heap.data + get_u64(elem) - 1))
+		memset(elem, 0, DTYPE_REGREF_SIZE);
 	return 0;
 }
 

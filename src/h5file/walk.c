@@ -32,7 +32,7 @@ static int out_of_memory(struct err *err)
 	return err_set(err, -ENOMEM, "out of memory");
 }
 
-/* Times: version 2 headers have them; older objects have a message at most. */
+/* Reads the times, which headers of version 2 have; older objects have a message at most. */
 static int read_times(struct h5file *f, const struct header *h, struct object *o, struct err *err)
 {
 	const struct h5_msg *new = h5_ohdr_find(&h->h, H5_MSG_MTIME);
@@ -68,7 +68,7 @@ static int read_datatype(struct h5file *f, const struct header *h, struct err *e
 	return 0;
 }
 
-/* Space for the dataset in the table by number. */
+/* Enters the dataset in the table by number. */
 static int add_dataset(struct h5file *f, uint32_t number, struct dataset_info *info,
 		       struct err *err)
 {
@@ -96,8 +96,8 @@ static int read_dataset(struct h5file *f, const struct header *h, struct err *er
 	return rc ? rc : add_dataset(f, h->number, info, err);
 }
 
-/* A comment that cannot be read is left out: the object does not depend on it. No version of
- * libhdf5 shares these messages. */
+/* Reads the comment. One that cannot be read is left out, because the object does not depend on it.
+ * No version of libhdf5 shares these messages. */
 static int read_comment(struct h5file *f, const struct header *h, struct object *o)
 {
 	const struct h5_msg *m = h5_ohdr_find(&h->h, H5_MSG_COMMENT);
@@ -156,7 +156,7 @@ static int read_number(struct h5file *f, uint32_t number, struct err *err)
 	return rc;
 }
 
-/* 1, 0 or a negative errno. */
+/* Returns 1 if the caller knows the dataset at this address, 0 if not, or a negative errno. */
 static int is_known(const struct h5file *f, uint32_t number, struct err *err)
 {
 	if (!f->known || f->file.base)

@@ -5,9 +5,9 @@
 
 #include "h5file_internal.h"
 
-/* Reads all objects that the root group leads to, and finishes the tree. -EIO: the root group
- * cannot be read, or structures overlap so much that the walk would take more than the file's size
- * permits; -E2BIG: too many objects; -ENOMEM; -EAGAIN. */
+/* Reads all objects that the root group leads to, and finishes the tree. Errors: -EIO if the root
+ * group cannot be read, or structures overlap so much that the walk would read more than the file's
+ * size permits; -E2BIG if there are too many objects; -ENOMEM; -EAGAIN. */
 int walk_file(struct h5file *f, struct err *err);
 
 #endif

@@ -52,7 +52,7 @@ static uint64_t window_size(const struct image_dataset *d, uint64_t decoded)
 	uint64_t lengths, items, objects;
 	if (decoded == UINT64_MAX)
 		return 0;
-	if (!mul_u64(t->vlen_slots, d->ds->grid.chunk_elems, &objects) ||
+	if (!mul_u64(t->nvlens, d->ds->grid.chunk_elems, &objects) ||
 	    !mul_u64(objects, 4, &lengths) || lengths > decoded)
 		return 0; /* damaged: decoding will fail */
 	items = decoded - lengths;

@@ -18,7 +18,7 @@
 #include <store/key_set.h>
 #include <store/put_queue.h>
 
-/* What is planned for a dataset. Zeroed: it has no chunks. */
+/* What is planned for a dataset. If it is zeroed, the dataset has no chunks. */
 struct import_dataset {
 	uint64_t stored;   /* chunks that the file stores */
 	uint64_t bytes;	   /* of them */
@@ -41,7 +41,7 @@ struct import {
 
 	/* import_begin.c */
 	struct schema_import record;
-	struct schema_document *document; /* of the domain that is replaced; NULL: there is none */
+	struct schema_document *document; /* of the domain that is replaced, or NULL */
 	struct schema_document *folder;	  /* of the nearest ancestor that has one, or NULL */
 	bool has_folder;		  /* an ancestor has one */
 	size_t folder_len;		  /* length of its path */
@@ -57,24 +57,24 @@ struct import {
 	struct import_dataset *datasets; /* by number */
 	uint64_t total;			 /* bytes of raw data in the file */
 	uint64_t passed;		 /* of them: of chunks that an earlier call has put */
-	struct key_set *keys;		 /* that an earlier call has put; NULL: none */
+	struct key_set *keys;		 /* that an earlier call has put; NULL if there are none */
 	struct bytes tables;		 /* of struct import_table */
 	bool overlaps;			 /* in the file of a link; reported */
 	uint64_t verified;		 /* bytes of a link that were read */
 	uint32_t npaths;		 /* length of paths and datasets */
 	struct budget_charge charge;	 /* of the user block */
 	atomic_bool is_damaged; /* a chunk cannot be decoded or encoded. Set by any thread */
-	bool is_refused;	/* … and this has ended the import, not an error of the bucket */
+	bool is_refused;	/* this damage has ended the import, not an error of the bucket */
 };
 
 /* ---- import_report.c ---- */
 
-/* A line for the user. */
+/* Reports a line to the user. */
 void import_note(const struct import *im, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Reports progress. */
 void import_progress(const struct import *im);
-/* The path of an object of the file. Never NULL. */
+/* Returns the path of an object of the file; never NULL. */
 const char *import_path(const struct import *im, uint32_t number);
 
 /* ---- import_begin.c: step 1, and what exists ---- */
@@ -82,22 +82,23 @@ const char *import_path(const struct import *im, uint32_t number);
 /* Reads the document of the domain, the record and the folders. Puts the record if there is none.
  * For a commit, the caller knows all this. */
 int import_begin(struct import *im, struct err *err);
-/* Reads the record of opt->path. *found: there is one. */
+/* Reads the record of opt->path, and sets *found to whether there is one. */
 int import_read_record(struct import *im, bool *found, struct err *err);
 int import_delete_record(struct import *im, struct err *err);
 /* Notes in the record that what is stored may be damaged, so that it is put once more. */
 int import_distrust(struct import *im, struct err *err);
-/* Whether the record is of an import, or of a link in the same way, of the same version. */
+/* Returns whether the record is of an import, or of a link in the same way, of the same version. */
 bool import_is_same_kind(const struct import *im);
-/* Whether the document, or NULL for none, is that of the domain that the record replaces. */
+/* Returns whether the document, or NULL for none, is that of the domain that the record replaces.
+ */
 bool import_replaces(const struct import *im, const struct schema_document *d);
-/* Whether the document names the storage that the record names. */
+/* Returns whether the document names the storage that the record names. */
 bool import_names_record(const struct import *im, const struct schema_document *d);
 
 /* ---- import_check.c: step 2 ---- */
 
 /* Reports everything in the file that is damaged or cannot be stored. Leaves out what cannot be
- * stored if the options say so. -EIO, -EOPNOTSUPP. */
+ * stored if the options say so. Otherwise fails with -EIO or -EOPNOTSUPP. */
 int import_check(struct import *im, struct err *err);
 
 /* ---- import_plan.c ---- */
@@ -117,7 +118,8 @@ int link_advise(struct import *im, uint32_t number, struct err *err);
 /* ---- link_verify.c ---- */
 
 /* Reads all data to which the domain refers. Reports chunks that cannot be decoded or lack
- * elements, and fails with -EIO if there are any. Errors of the source; -ENOMEM, -ECANCELED. */
+ * elements, and fails with -EIO if there are any. Other errors: those of the source; -ENOMEM;
+ * -ECANCELED. */
 int link_verify(struct import *im, struct err *err);
 
 /* ---- import_store.c: step 3 ---- */

@@ -13,7 +13,7 @@ enum { CHILDREN_LISTED_MAX = 1 << 20 /* entries of a directory; a larger one can
 
 /* Makes req the listing that names_children_in() evaluates. */
 void names_children_prepare(const char *path, struct store_request *req);
-/* An enum names_children, or the error of the listing. */
+/* Returns an enum names_children, or the error of the listing. */
 int names_children_in(const struct names *ns, const struct store_request *req);
 
 struct names_below {
@@ -21,15 +21,16 @@ struct names_below {
 	int children;	  /* an enum names_children, or negative */
 	char *why;	  /* heap; if children is negative */
 };
-/* Lists the keys below n paths in parallel. -ENOMEM; other failures are in `all`. The caller frees
- * each `why` in both cases. */
+/* Lists the keys below n paths in parallel. Returns 0 or -ENOMEM; other failures are in `all`. The
+ * caller frees each `why` in both cases. */
 int names_children_find(struct names *ns, struct names_below *all, size_t n);
 
-/* 0 when this directory can be listed now. */
+/* Returns 0 if this directory can be listed now, or the error of the listing. */
 int names_check_listing(struct names *ns, const char *dir, struct err *err);
 
 enum names_listed { LISTED_NOT, LISTED_OBJECT, LISTED_PREFIX };
-/* How the listing of its directory shows a path: an enum names_listed, or negative. */
+/* Returns how the listing of its directory shows a path: an enum names_listed, or a negative errno.
+ */
 int names_is_listed(struct names *ns, const char *path, struct err *err);
 
 #endif

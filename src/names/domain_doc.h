@@ -18,8 +18,8 @@ struct names_doc_request {
 	struct names_node *known; /* has the cached document, or NULL */
 	struct schema_classify classify;
 };
-/* Makes req the first request. False: the path cannot have a document, and the caller has nothing
- * to release. */
+/* Makes req the first request. Returns false if the path cannot have a document; the caller then
+ * has nothing to release. */
 bool names_doc_prepare(struct names *ns, const char *path, struct names_doc_request *doc,
 		       struct store_request *req);
 /* Evaluates the answer; if the schema needs more requests, makes them and blocks. A document that
@@ -29,14 +29,15 @@ int names_doc_finish(struct names *ns, struct names_doc_request *doc, struct sto
 		     struct names_doc *out);
 
 /* Copies the cached document of a path, if a listing shows that the bucket still has its version.
- * page: all keys of the directory of the path, in all levels. False: it does not show that, or out
- * of memory. */
+ * page has all keys of the directory of the path, in all levels. Returns false if it does not show
+ * that, or if out of memory. */
 bool names_doc_confirm(struct names *ns, const char *path, const struct store_page *page,
 		       struct names_doc *out);
-/* Whether the document of a path is cached, so that this may succeed. */
+/* Returns whether the document of a path is cached, so that names_doc_confirm() may succeed. */
 bool names_doc_is_cached(struct names *ns, const char *path);
 
-/* Gets the documents of n paths in parallel. -ENOMEM; then `out` is empty. */
+/* Gets the documents of n paths in parallel. Returns -ENOMEM if out of memory; `out` is then empty.
+ */
 int names_docs_get(struct names *ns, const char *const *paths, size_t n, struct names_doc *out);
 
 #endif

@@ -12,13 +12,15 @@
 /* Records what an ordinary listing has shown: the number of entries, and whether all directories
  * are domains, so that there are probably few keys below them. */
 void names_flat_note(struct names *ns, const char *dir, size_t entries, bool is_flat);
-/* The most keys that a flat listing of the directory may find; 0: it should not be made. */
+/* Returns how many keys a flat listing of the directory may find at most, or 0 if it should not be
+ * made. */
 uint32_t names_flat_limit(struct names *ns, const char *dir);
 /* Makes the listing. Fails if there are more keys, or with the error of the request. */
 int names_flat_list(struct names *ns, const char *dir, struct store_page *out);
-/* Groups its keys: *out is the listing of one level. -ENOMEM. */
+/* Groups the keys of a flat listing, so that *out is the listing of one level. Returns -ENOMEM if
+ * out of memory. */
 int names_flat_group(const struct store_page *flat, const char *dir, struct store_page *out);
-/* An enum names_children of a prefix in the directory. */
+/* Returns an enum names_children of a prefix in the directory. */
 int names_flat_children(const struct names *ns, const struct store_page *flat, const char *path);
 
 #endif

@@ -24,7 +24,7 @@ enum {
 	NAMES_AT_ONCE = 256, /* requests in one round */
 };
 
-/* Whether a name was changed since *changes was read from ns->changes. */
+/* Returns whether a name was changed since *changes was read from ns->changes. */
 static inline bool names_has_changed(struct names *ns, uint64_t changes)
 {
 	return atomic_load(&ns->changes) != changes;
@@ -35,8 +35,8 @@ static inline uint64_t names_now(const struct names *ns)
 	return ns->env->now(ns->env);
 }
 
-/* When a node that was read just now becomes stale. A directory that cannot be listed is valid for
- * at most a second, because access to it may be granted at any time. */
+/* Returns when a node that was read just now becomes stale. A directory that cannot be listed is
+ * valid for at most a second, because access to it may be granted at any time. */
 static inline uint64_t names_valid_until(const struct names *ns, const struct names_node *node)
 {
 	const uint64_t second = UINT64_C(1000000000);

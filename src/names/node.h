@@ -6,15 +6,16 @@
 #include <names/names.h>
 
 void names_doc_release(struct names_doc *d);
-/* -ENOMEM: then out is empty. */
+/* Returns -ENOMEM if out of memory; out is then empty. */
 int names_doc_copy(const struct names_doc *d, struct names_doc *out);
-/* kind: NAMES_DOC_BROKEN or NAMES_DOC_UNLISTABLE. -ENOMEM: then out is empty. */
+/* kind is NAMES_DOC_BROKEN or NAMES_DOC_UNLISTABLE. Returns -ENOMEM if out of memory; out is then
+ * empty. */
 int names_doc_fail(struct names_doc *out, enum names_doc_kind kind, int code, const char *why);
 
-/* doc is transferred, also on failure. NULL when out of memory. */
+/* doc is transferred, also on failure. Returns NULL if out of memory. */
 struct names_node *names_node_new(const char *mount_path, enum names_kind kind, const char *path,
 				  struct names_doc *doc);
-/* The note of the object is known from now on. It stays unknown without memory. */
+/* Sets the note of the object. If out of memory, the note stays unknown. */
 void names_node_set_note(struct names_node *node, const char *note);
 
 #endif

@@ -17,8 +17,8 @@ enum { NAMES_MAX = 255 /* bytes of one name */ };
 
 /* ---- what a path of the bucket is shown as ---- */
 
-/* The keys below a path. An int for such a value may also be a negative errno: the error of the
- * listing. */
+/* Says which keys are below a path. An int for such a value may also be a negative errno: the error
+ * of the listing. */
 enum names_children {
 	CHILDREN_NONE, /* nothing, or no key can begin like this */
 	CHILDREN_DOC,  /* only the path's own document */
@@ -36,33 +36,33 @@ struct names_rule {
 	enum names_shown own; /* under its own name */
 	bool bare;	      /* and as the file of a bare domain; if nothing else is shown under
 				 its own name, a look-up finds it there, too */
-	/* The document and the listing below the path show no key: it is shown only if the
+	/* The document and the listing below the path show no key. The path is shown only if the
 	 * listing of its directory shows it. */
 	bool if_listed;
 };
 
-/* doc: the kind of this path's document. children: an enum names_children, or negative. */
+/* doc is the kind of this path's document. children is an enum names_children, or negative. */
 struct names_rule names_rule(enum names_doc_kind doc, const char *path, int children);
-/* False: the document alone decides. */
+/* Returns false if the document alone decides. */
 bool names_needs_children(enum names_doc_kind doc, const char *path);
-/* How a prefix that cannot be listed is shown: its document decides, and if that cannot be read
- * either, its name. */
+/* Returns how a prefix that cannot be listed is shown: its document decides, and if that cannot be
+ * read either, its name. */
 enum names_kind names_unlistable_kind(enum names_doc_kind doc, const char *path);
-/* Objects under this path belong to a schema's storage and are not shown. */
+/* Returns whether objects under this path belong to a schema's storage and are not shown. */
 bool names_is_hidden(const struct schema_ops *const *schemas, const char *path);
 
 /* ---- names and paths; see names/names.h too ---- */
 
-/* The last component. */
+/* Returns the last component. */
 const char *names_last(const char *path);
-/* A "." after the first character. */
+/* Returns whether the name has a "." after its first character. */
 bool names_has_extension(const char *name);
-/* Ends with ".h5" and is longer. */
+/* Returns whether the name ends with ".h5" and is longer. */
 bool names_has_suffix(const char *name);
-/* The path of a bare domain's file. Heap; NULL when out of memory. */
+/* Returns the path of a bare domain's file on the heap, or NULL if out of memory. */
 char *names_with_suffix(const char *path);
-/* The other name that a domain of this name may have: "run.h5" for "run", and the reverse. *out:
- * heap, or NULL if there is none. -ENOMEM. */
+/* Finds the other name that a domain of this name may have: "run.h5" for "run", and the reverse.
+ * *out is on the heap, or NULL if there is none. Returns -ENOMEM if out of memory. */
 int names_other(const char *path, char **out);
 
 #endif

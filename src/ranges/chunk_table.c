@@ -53,20 +53,20 @@ static void free_chunk(struct table_chunk *c)
 
 /* ---- one record of a chunk ---- */
 
-static int copy_items(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *items,
+static int copy_items(void *ctx, const struct dtype *t, uint8_t *elem, uint8_t *items,
 		      size_t items_len, struct err *err)
 {
-	const struct elems_vlen v = elems_get_vlen(slot);
+	const struct elems_vlen v = elems_get_vlen(elem);
 	uint64_t at = 0;
 	if (!v.is_set)
 		return 0;
 	if (items_len && elems_heap_add(ctx, items, items_len, &at))
 		return err_set(err, -ENOMEM, "out of memory");
-	elems_put_vlen(slot, v.count, at);
+	elems_put_vlen(elem, v.count, at);
 	return 0;
 }
 
-/* The index of a record in its chunk. *chunk: the number of the chunk. */
+/* Returns the index of a record in its chunk, and sets *chunk to the number of the chunk. */
 static uint64_t split_record(const struct dataset *table, uint64_t record, uint64_t *chunk)
 {
 	const struct grid *g = &table->grid;
@@ -176,7 +176,8 @@ void ranges_forget_tables(struct ranges *all)
 	free_all(dropped);
 }
 
-/* The chunk has arrived: every reader gets its record, then the chunk is kept, or dropped. */
+/* Called when the chunk has arrived. Every reader gets its record, and then the chunk is kept or
+ * dropped. */
 static void loaded(void *arg, struct chunk_result *result)
 {
 	struct table_chunk *c = arg, *dropped = NULL;

@@ -46,7 +46,8 @@ void ranges_release(struct ranges *all)
 
 /* ---- versions ---- */
 
-/* recorded: the version that the domain records is meant, not that of an earlier read. */
+/* If recorded is true, the file is not in the version that the domain records; otherwise not in
+ * that of an earlier read. */
 static int set_changed(struct ref_file *f, bool recorded, struct err *err)
 {
 	atomic_store(&f->all->changed, true);
@@ -78,11 +79,11 @@ static void pin_locked(struct ref_file *f, const char *etag, uint64_t size)
 	atomic_store(&f->pinned, true);
 }
 
-/* A file with a recorded ETag or size is read in that version only. What is not recorded is that of
- * the first answer. */
+/* A file with a recorded ETag or size is read in that version only. What is not recorded is taken
+ * from the first answer. */
 static int pin_recorded(struct ref_file *f, const struct reference_file *recorded, struct err *err)
 {
-	const char *etag = is_etag(recorded->etag) && !f->place.local_etags ? recorded->etag : "";
+	const char *etag = is_etag(recorded->etag) && !f->found.local_etags ? recorded->etag : "";
 	bool other;
 	if (!etag[0] && recorded->size == UINT64_MAX)
 		return 0;
@@ -147,7 +148,7 @@ static struct ref_file *new_file(struct ranges *all, const char *uri, struct err
 		rc = err_set(err, -EOPNOTSUPP, "%s: files outside of the domain are not read here",
 			     uri);
 	else
-		rc = finder->resolve(finder->ctx, uri, &f->place, err);
+		rc = finder->resolve(finder->ctx, uri, &f->found, err);
 	/* A URI that cannot be right is a defect of the domain. */
 	if (rc == -EINVAL || rc == -ENAMETOOLONG)
 		rc = err->code = -EIO;
@@ -300,14 +301,14 @@ void ref_read(struct ref_read *r)
 	    (r->offset > size || r->length > size - r->offset))
 		rc = past_the_end(r, size, &err);
 	if (!rc)
-		r->req = store_request_new(f->place.store, STORE_GET);
+		r->req = store_request_new(f->found.store, STORE_GET);
 	if (!rc && !r->req)
 		rc = err_set(&err, -ENOMEM, "out of memory");
 	if (rc) {
 		finish(r, rc, &err);
 		return;
 	}
-	store_request_key(r->req, f->place.key);
+	store_request_key(r->req, f->found.key);
 	r->req->range = (struct store_range){.first = r->offset, .length = r->length};
 	r->req->max = r->req->expected = r->length;
 	r->req->cond.if_match = pinned && f->etag[0] ? f->etag : NULL;
@@ -316,5 +317,5 @@ void ref_read(struct ref_read *r)
 	r->began_ns = f->all->env->now(f->all->env);
 	r->req->done = answered;
 	r->req->arg = r;
-	store_submit(f->place.store, r->req);
+	store_submit(f->found.store, r->req);
 }

@@ -94,7 +94,7 @@ static struct ref_dataset *find_dataset(struct ref_file *f, uint32_t number)
 	return ds;
 }
 
-/* The path of the dataset in the domain. NULL: out of memory. */
+/* Returns the path of the dataset in the domain, or NULL if out of memory. */
 static char *own_path(const struct ranges *all, uint32_t number)
 {
 	auto_str struct str path = {0};
@@ -249,8 +249,8 @@ static void read_done(struct ref_read *r, int code, struct bytes *body, const st
 		run(f);
 }
 
-/* Submits the reads. True: all have arrived, and this thread continues. Otherwise the thread of the
- * last answer does, and this one must not touch the file any more. */
+/* Submits the reads. Returns true if all have arrived, so that this thread continues. Otherwise the
+ * thread of the last answer continues, and this one must not touch the file any more. */
 static bool submit_reads(struct ref_file *f, bool prefetch)
 {
 	struct ref_index *x = &f->index;
@@ -332,7 +332,7 @@ static int take_reads(struct ref_file *f, struct err *err)
 
 /* ---- searches ---- */
 
-/* Whether both grids have the same chunks. */
+/* Checks that both grids have the same chunks. */
 static int check_grid(const struct grid *own, const struct h5file_dataset *file, struct err *err)
 {
 	const struct grid *g = &file->grid;
@@ -375,7 +375,7 @@ static int find_chunk(struct ref_search *s, struct ref_dataset *ds, struct ref_p
 	return 0;
 }
 
-/* -EAGAIN: the source needs more pages. */
+/* Makes the search. Returns -EAGAIN if the source needs more pages. */
 static int search(struct ref_search *s, struct ref_place *out, struct err *err)
 {
 	struct ref_file *f = s->file;

@@ -14,10 +14,10 @@
 /* The searches in the index of one file run one after the other, because the source of the decoder
  * belongs to one thread at a time. */
 struct ref_index {
-	struct ref_search *first, *last; /* waiting searches; under the lock of the references */
+	struct ref_search *first, *last; /* waiting searches; under the lock of struct ranges */
 	bool running;			 /* a thread runs the first one; under the same lock */
 	/* The rest belongs to that thread. */
-	struct source_paged *pages; /* NULL: nothing has been read */
+	struct source_paged *pages; /* NULL if nothing has been read */
 	struct source source;	    /* of the pages; it takes the decoder's advice */
 	uint64_t kept;		    /* bytes of the pages */
 	struct budget_charge charge;
@@ -34,17 +34,17 @@ struct ref_index {
 struct ref_file {
 	struct ranges *all;
 	char *uri;
-	struct found_file place;
-	uint64_t recorded_size; /* by the domain; UINT64_MAX: any; under the lock */
-	/* The version that the snapshot reads. Written once, under the lock, then `pinned` is set;
-	 * whoever sees that reads it without the lock. */
+	struct found_file found;
+	uint64_t recorded_size; /* by the domain, or UINT64_MAX for any; under the lock */
+	/* The version that the snapshot reads. It is written once, under the lock, and then
+	 * `pinned` is set. A thread that sees that reads it without the lock. */
 	atomic_bool pinned;
 	bool recorded;		      /* by the domain, not found by the first read */
-	uint64_t size;		      /* UINT64_MAX: any */
-	char etag[STORE_ETAG_MAX];    /* "": any */
+	uint64_t size;		      /* UINT64_MAX for any */
+	char etag[STORE_ETAG_MAX];    /* "" for any */
 	struct ref_dataset *datasets; /* uthash, by number; under the lock */
 	struct ref_index index;
-	void (*release_index)(struct ref_file *f); /* NULL: it has not been used */
+	void (*release_index)(struct ref_file *f); /* NULL if it has not been used */
 	struct budget_charge charge;		   /* of the file and its datasets */
 	UT_hash_handle hh;
 };

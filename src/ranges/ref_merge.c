@@ -6,7 +6,8 @@
  *   - it has at most GAP_ALWAYS bytes;
  *   - it has at most ref_gap() bytes, so that it takes less time than a round trip, and the gaps of
  *     the request have no more bytes than the reads.
- * A request has at most MERGED_MAX bytes. It is cancelled when all of its reads are.
+ * A request for several reads has at most MERGED_MAX bytes. It is cancelled when all of its reads
+ * are.
  *
  * A batch belongs to one thread, which adds all reads and then ends it. Nothing waits for a timer,
  * so the requests depend only on the reads.
@@ -37,7 +38,7 @@ struct ref_batch *ref_batch_begin(struct ranges *all)
 	return all->has_references ? calloc(1, sizeof(struct ref_batch)) : NULL;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
 	const struct ref_read *x = *(struct ref_read *const *)a, *y = *(struct ref_read *const *)b;
 	if (x->file != y->file)
@@ -112,7 +113,8 @@ static void read_merged(struct ref_read **members, size_t n, uint64_t end)
 	ref_read(&m->read);
 }
 
-/* How many of the n reads, which are sorted, one request fetches. *end: of its range. */
+/* Returns how many of the n reads, which are sorted, one request fetches, and sets *end to the end
+ * of its range. */
 static size_t join(struct ref_read *const *reads, size_t n, uint64_t most_gap, uint64_t *end)
 {
 	const struct ref_read *first = reads[0];
@@ -161,7 +163,7 @@ void ref_batch_end(struct ref_batch *b)
 	}
 	if (!reads)
 		return;
-	qsort(reads, n, sizeof(*reads), by_place);
+	qsort(reads, n, sizeof(*reads), by_offset);
 	submit(reads, n, gap);
 	free(reads);
 }

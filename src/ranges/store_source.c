@@ -2,10 +2,10 @@
 /*
  * See ranges/store_source.h.
  *
- * What is in memory is kept in pages. A page has a bit for each of its sectors: the sector was
- * fetched. Sectors are small, so that a structure between data brings little of the data with it.
- * Pages are in the order in which they were made; the oldest that was not used since the last look
- * is evicted.
+ * What is in memory is kept in pages. A page has a bit for each of its sectors, which is set if the
+ * sector was fetched. Sectors are small, so that a structure between data brings little of the data
+ * with it. Pages are in the order in which they were made; the oldest that was not used since the
+ * last look is evicted.
  *
  * Announced ranges wait in the order of the announcements, which is nearly the order in which
  * decoders read them.
@@ -40,7 +40,7 @@ enum {
 struct page {
 	UT_hash_handle hh;
 	uint64_t number;
-	uint64_t present; /* bit i: sector i */
+	uint64_t present; /* bit i is that of sector i */
 	bool used;	  /* since the last look */
 	uint8_t data[PAGE];
 };
@@ -198,7 +198,7 @@ static size_t merge(struct range *r, size_t n)
 	return out + 1;
 }
 
-/* The range that is read, and announced ones. */
+/* Plans to fetch the range that is read, and announced ones. */
 static int plan(struct store_source *s, struct range wanted, struct bytes *out)
 {
 	const struct range *announced = (const void *)s->announced.data;

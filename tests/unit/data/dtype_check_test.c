@@ -65,7 +65,7 @@ static void valid_types_are_accepted(void **state)
 		/* Derived members are computed, not copied from the input. */
 		t.depth = 77;
 		t.nodes = 77;
-		t.vlen_slots = 77;
+		t.nvlens = 77;
 		t.has_vlen = !t.has_vlen;
 		t.has_ref = !t.has_ref;
 		t.has_array = !t.has_array;
@@ -74,7 +74,7 @@ static void valid_types_are_accepted(void **state)
 		assert_true(dtype_equal(copy, all[i]));
 		assert_int_equal(copy->depth, all[i]->depth);
 		assert_int_equal(copy->nodes, all[i]->nodes);
-		assert_int_equal(copy->vlen_slots, all[i]->vlen_slots);
+		assert_int_equal(copy->nvlens, all[i]->nvlens);
 		assert_int_equal(copy->has_vlen, all[i]->has_vlen);
 		assert_int_equal(copy->has_ref, all[i]->has_ref);
 		assert_int_equal(copy->has_array, all[i]->has_array);

@@ -88,7 +88,7 @@ static void references_and_vlens_have_slots(void **state)
 	assert_int_equal(str->size, 16);
 	assert_int_equal(str->depth, 2);
 	assert_true(str->vlen.is_string && str->has_vlen && !str->has_ref);
-	assert_int_equal(str->vlen_slots, 1);
+	assert_int_equal(str->nvlens, 1);
 	assert_true(seq->has_vlen && seq->has_ref && !seq->vlen.is_string);
 	assert_false(dtype_is_plain(ref) || dtype_is_plain(str));
 }
@@ -107,14 +107,14 @@ static void derived_members_of_nested_types(void **state)
 	const struct dtype *all = dtype_compound(a, 2, outer, 0, NULL);
 	assert_int_equal(rec->size, 34);
 	assert_int_equal(rec->compound.members[2].offset, 18);
-	assert_int_equal(rec->vlen_slots, 2);
+	assert_int_equal(rec->nvlens, 2);
 	assert_int_equal(rec->nodes, 6);
 	assert_false(rec->has_array);
 	assert_int_equal(arr->size, 15 * 34);
 	assert_int_equal(arr->array.nelems, 15);
-	assert_int_equal(arr->vlen_slots, 30);
-	assert_int_equal(seq->vlen_slots, 1);
-	assert_int_equal(all->vlen_slots, 31);
+	assert_int_equal(arr->nvlens, 30);
+	assert_int_equal(seq->nvlens, 1);
+	assert_int_equal(all->nvlens, 31);
 	assert_int_equal(all->depth, 6);
 	assert_int_equal(all->nodes, 1 + 7 + 8);
 	assert_true(all->has_array && all->has_vlen && !all->has_ref);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparison of elements: NaNs, texts, slots, references, unset and repeated elements. */
+/* Comparison of elements: NaNs, texts, vlens, references, unset and repeated elements. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -125,14 +125,14 @@ static void gaps_of_compounds_do_not_count(void **state)
 	assert_int_equal(diff(p, t, 2), 1);
 }
 
-/* Appends a slot with `n` items of `size` bytes at `items`. */
+/* Appends a vlen with `n` items of `size` bytes at `items`. */
 static void add_slot(struct elems *e, const void *items, uint32_t n, size_t size)
 {
-	uint8_t slot[DTYPE_VLEN_SIZE];
+	uint8_t elem[DTYPE_VLEN_SIZE];
 	uint64_t offset;
 	assert_int_equal(elems_heap_add(e, items, n * size, &offset), 0);
-	elems_put_vlen(slot, n, offset);
-	assert_int_equal(bytes_append(&e->fixed, slot, sizeof(slot)), 0);
+	elems_put_vlen(elem, n, offset);
+	assert_int_equal(bytes_append(&e->fixed, elem, sizeof(elem)), 0);
 }
 
 static void sequences(void **state)
@@ -176,12 +176,12 @@ static void nested_sequences(void **state)
 	assert_int_equal(diff(p, t, 1), 1);
 }
 
-/* Slots that share items with slots would multiply the work. */
+/* Vlens that share items that are vlens would multiply the work. */
 static void shared_items_with_slots_are_refused(void **state)
 {
 	struct pair *p = *state;
 	const struct dtype *t = dtype_integer(p->arena, 1, false, false, NULL);
-	uint8_t slot[DTYPE_VLEN_SIZE];
+	uint8_t elem[DTYPE_VLEN_SIZE];
 	for (int depth = 0; depth < 20; depth++)
 		t = dtype_vlen(p->arena, t, NULL);
 	for (int k = 0; k < 2; k++) {
@@ -189,8 +189,8 @@ static void shared_items_with_slots_are_refused(void **state)
 		bytes_append_zero(&e->heap, 16 * DTYPE_VLEN_SIZE);
 		for (int i = 0; i < 16; i++)
 			elems_put_vlen(e->heap.data + i * DTYPE_VLEN_SIZE, 16, 0);
-		elems_put_vlen(slot, 16, 0);
-		bytes_append(&e->fixed, slot, sizeof(slot));
+		elems_put_vlen(elem, 16, 0);
+		bytes_append(&e->fixed, elem, sizeof(elem));
 	}
 	assert_int_equal(diff(p, t, 1), 0);
 }

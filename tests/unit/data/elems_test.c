@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements: slots, heap, repeated bytes, and the walk over all slots. */
+/* Elements: vlens, heap, repeated bytes, and the walk over all vlens and references. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -32,24 +32,24 @@ struct seen {
 	int stop_at, calls;
 };
 
-static int see_vlen(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *items,
+static int see_vlen(void *ctx, const struct dtype *t, uint8_t *elem, uint8_t *items,
 		    size_t items_len, struct err *err)
 {
 	struct seen *s = ctx;
 	if (!t->vlen.is_string)
 		s->n += (size_t)snprintf(s->text + s->n, sizeof(s->text) - s->n, "[%u:%zu]",
-					 elems_get_vlen(slot).count, items_len);
+					 elems_get_vlen(elem).count, items_len);
 	else
 		s->n += (size_t)snprintf(s->text + s->n, sizeof(s->text) - s->n, "'%.*s'",
 					 (int)items_len, items ? (const char *)items : "");
 	return ++s->calls == s->stop_at ? 42 : 0;
 }
 
-static int see_reference(void *ctx, const struct dtype *t, uint8_t *slot, struct err *err)
+static int see_reference(void *ctx, const struct dtype *t, uint8_t *elem, struct err *err)
 {
 	struct seen *s = ctx;
 	s->n += (size_t)snprintf(s->text + s->n, sizeof(s->text) - s->n, "%c%u",
-				 t->reference.kind == DTYPE_REF_OBJECT ? 'o' : 'r', slot[0]);
+				 t->reference.kind == DTYPE_REF_OBJECT ? 'o' : 'r', elem[0]);
 	return ++s->calls == s->stop_at ? 42 : 0;
 }
 
@@ -75,23 +75,23 @@ static void add_vlen(struct elems *e, uint32_t count, const void *items, size_t 
 
 static void slots_have_the_documented_layout(void **state)
 {
-	uint8_t slot[16];
+	uint8_t elem[16];
 	struct elems_vlen v;
-	memset(slot, 0xee, sizeof(slot));
-	elems_put_vlen(slot, 0x04030201, UINT64_C(0x1817161514131211));
-	assert_memory_equal(slot, "\x01\x02\x03\x04\1\0\0\0\x11\x12\x13\x14\x15\x16\x17\x18", 16);
-	v = elems_get_vlen(slot);
+	memset(elem, 0xee, sizeof(elem));
+	elems_put_vlen(elem, 0x04030201, UINT64_C(0x1817161514131211));
+	assert_memory_equal(elem, "\x01\x02\x03\x04\1\0\0\0\x11\x12\x13\x14\x15\x16\x17\x18", 16);
+	v = elems_get_vlen(elem);
 	assert_int_equal(v.count, 0x04030201);
 	assert_true(v.offset == UINT64_C(0x1817161514131211));
 	assert_true(v.is_set);
-	elems_put_vlen(slot, 0, 99);
-	assert_memory_equal(slot, "\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16);
-	assert_true(elems_get_vlen(slot).is_set);
-	memset(slot, 0, sizeof(slot));
-	assert_false(elems_get_vlen(slot).is_set);
+	elems_put_vlen(elem, 0, 99);
+	assert_memory_equal(elem, "\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16);
+	assert_true(elems_get_vlen(elem).is_set);
+	memset(elem, 0, sizeof(elem));
+	assert_false(elems_get_vlen(elem).is_set);
 }
 
-/* The empty string has an object in the file. An empty sequence and a slot without a value have
+/* The empty string has an object in the file. An empty sequence and a vlen without a value have
  * none.
  */
 static void only_strings_have_empty_objects(void **state)
@@ -99,15 +99,15 @@ static void only_strings_have_empty_objects(void **state)
 	struct arena *a = *state;
 	const struct dtype *str = dtype_vlen_string(a, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
 	const struct dtype *seq = dtype_vlen(a, dtype_integer(a, 4, true, false, NULL), NULL);
-	uint8_t slot[DTYPE_VLEN_SIZE] = {0};
-	assert_false(elems_vlen_has_object(str, slot));
-	assert_false(elems_vlen_has_object(seq, slot));
-	elems_put_vlen(slot, 0, 0);
-	assert_true(elems_vlen_has_object(str, slot));
-	assert_false(elems_vlen_has_object(seq, slot));
-	elems_put_vlen(slot, 1, 0);
-	assert_true(elems_vlen_has_object(str, slot));
-	assert_true(elems_vlen_has_object(seq, slot));
+	uint8_t elem[DTYPE_VLEN_SIZE] = {0};
+	assert_false(elems_vlen_has_object(str, elem));
+	assert_false(elems_vlen_has_object(seq, elem));
+	elems_put_vlen(elem, 0, 0);
+	assert_true(elems_vlen_has_object(str, elem));
+	assert_false(elems_vlen_has_object(seq, elem));
+	elems_put_vlen(elem, 1, 0);
+	assert_true(elems_vlen_has_object(str, elem));
+	assert_true(elems_vlen_has_object(seq, elem));
 }
 
 static void heap_is_aligned(void **state)
@@ -276,11 +276,11 @@ static void selections_outside_of_the_heap_are_refused(void **state)
 		struct elems e = {0};
 		struct seen seen = {0};
 		struct err err = ERR_INIT;
-		uint8_t *slot = add_fixed(&e, 12);
+		uint8_t *elem = add_fixed(&e, 12);
 		int r;
 		assert_int_equal(bytes_append_zero(&e.heap, 24), 0);
-		memcpy(slot, &rows[i].offset_and_one, 8);
-		memcpy(slot + 8, &rows[i].len, 4);
+		memcpy(elem, &rows[i].offset_and_one, 8);
+		memcpy(elem + 8, &rows[i].len, 4);
 		r = walk(t, &e, &seen, &err);
 		if (r != rows[i].result)
 			fail_msg("%s: %d (%s)", rows[i].name, r, err.msg);
@@ -303,7 +303,7 @@ static void plain_items_may_be_shared(void **state)
 	elems_release(&e);
 }
 
-/* The 16 slots of each level have the same 16 slots as their items: without a limit the walk would
+/* The 16 vlens of each level have the same 16 vlens as their items: without a limit the walk would
  * make 16^20 visits. */
 static void nested_items_cannot_be_shared(void **state)
 {

@@ -26,13 +26,13 @@ static uint32_t translated(const struct numbering *n, uint32_t number)
 	return number == OBJECT_NONE ? OBJECT_NONE : n->to[number];
 }
 
-static int translate_slot(void *ctx, const struct dtype *t, uint8_t *slot, struct err *err)
+static int translate_elem(void *ctx, const struct dtype *t, uint8_t *elem, struct err *err)
 {
 	const struct numbering n = {ctx};
-	const uint64_t ref = slot[0];
+	const uint64_t ref = elem[0];
 	assert_int_equal(t->reference.kind, DTYPE_REF_OBJECT);
 	if (ref)
-		slot[0] = (uint8_t)(translated(&n, (uint32_t)ref - 1) + 1);
+		elem[0] = (uint8_t)(translated(&n, (uint32_t)ref - 1) + 1);
 	return 0;
 }
 
@@ -47,7 +47,7 @@ static struct elems copy_value(const struct dtype *t, const struct elems *e,
 			       const struct numbering *n)
 {
 	struct elems out = {0};
-	const struct elems_visitor v = {.reference = translate_slot, .ctx = n->to};
+	const struct elems_visitor v = {.reference = translate_elem, .ctx = n->to};
 	assert_int_equal(bytes_append(&out.fixed, e->fixed.data, e->fixed.len), 0);
 	assert_int_equal(bytes_append(&out.heap, e->heap.data, e->heap.len), 0);
 	assert_int_equal(e->repeated, 0);
@@ -103,10 +103,10 @@ static int by_attr_name(const void *a, const void *b)
 	return strcmp(((const struct attribute *)a)->name, ((const struct attribute *)b)->name);
 }
 
-static int drop_unlinked(void *ctx, const struct dtype *t, uint8_t *slot, struct err *err)
+static int drop_unlinked(void *ctx, const struct dtype *t, uint8_t *elem, struct err *err)
 {
-	if (slot[0] && !tree_object(ctx, slot[0] - 1)->linked)
-		slot[0] = 0;
+	if (elem[0] && !tree_object(ctx, elem[0] - 1)->linked)
+		elem[0] = 0;
 	return 0;
 }
 

@@ -274,7 +274,7 @@ static void an_attribute_is_renamed(void **state)
 	assert_change(f, "0>0: a1>1\n");
 }
 
-/* At another place of the order it is not: its time of creation would be wrong. */
+/* At another position in the order it is not: its time of creation would be wrong. */
 static void a_rename_keeps_its_place(void **state)
 {
 	struct fixture *f = *state;
@@ -295,7 +295,7 @@ static void several_renames(void **state)
 	attr(f->after, ROOT, 1)->name = "y";
 	attr(f->after, ROOT, 0)->name = "z";
 	assert_change(f, "0>0: a0>0 a1>1\n");
-	/* Two are gone, and one is new. At the same place, it is the first one. */
+	/* Two are gone, and one is new. At the same position, it is the first one. */
 	remove_attr(f->after, ROOT, 1);
 	assert_change(f, "0>0: a1> a0>0\n");
 	/* Without an order, it is not known which one. */
@@ -303,7 +303,7 @@ static void several_renames(void **state)
 	assert_change(f, "0>0: a0> a1> a>0\n");
 }
 
-/* p = 1, q = 2 have become y = 2, x = 1: only one of them has kept its place. */
+/* p = 1, q = 2 have become y = 2, x = 1: only one of them has kept its position. */
 static void renames_that_cross(void **state)
 {
 	struct fixture *f = *state;
@@ -363,7 +363,7 @@ static void links_are_renamed(void **state)
 	assert_change(f, "0>0: l0>0 l1>1 l2>2 l3>3\n1>1: l1>1\n");
 }
 
-/* H5Lmove() gives a link a new place in the order. */
+/* H5Lmove() gives a link a new position in the order. */
 static void links_are_moved(void **state)
 {
 	struct fixture *f = *state;

@@ -152,14 +152,14 @@ static void make_strings(struct small_file *s, size_t n)
 	const struct dtype *t =
 		dtype_vlen_string(s->arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_ASCII, NULL);
 	const struct dspace space = small_scalar();
-	uint8_t slots[DTYPE_VLEN_SIZE];
-	struct emit e = emit_to(slots, sizeof(slots));
+	uint8_t raw[DTYPE_VLEN_SIZE];
+	struct emit e = emit_to(raw, sizeof(raw));
 	emit_u32(&e, (uint32_t)n);
 	emit_u64(&e, addr);
 	emit_u32(&e, index);
 	for (unsigned int i = 0; i < 60; i++) {
 		const char name[] = {(char)('0' + i / 10), (char)('0' + i % 10), 0};
-		small_attr(s, name, t, &space, slots);
+		small_attr(s, name, t, &space, raw);
 	}
 	small_finish(s, small_end(s));
 }

@@ -12,7 +12,7 @@
 
 enum { ELEMS = 5, BYTES = 4 * ELEMS, PIECES = 3 };
 
-struct slot {
+struct entry {
 	uint64_t name, offset, size;
 };
 
@@ -33,7 +33,7 @@ static int open_name(void *ctx, const char *name, struct source **out, struct er
 	return 0;
 }
 
-static void add_list(struct small_file *s, const struct slot *slots, uint16_t n)
+static void add_list(struct small_file *s, const struct entry *entries, uint16_t n)
 {
 	uint8_t heap[32] = "HEAP";
 	const uint64_t names = small_put(s, heap_names, sizeof(heap_names));
@@ -48,16 +48,16 @@ static void add_list(struct small_file *s, const struct slot *slots, uint16_t n)
 	emit_u16(&e, n);
 	emit_u64(&e, at);
 	for (uint16_t i = 0; i < n; i++) {
-		emit_u64(&e, slots[i].name);
-		emit_u64(&e, slots[i].offset);
-		emit_u64(&e, slots[i].size);
+		emit_u64(&e, entries[i].name);
+		emit_u64(&e, entries[i].offset);
+		emit_u64(&e, entries[i].size);
 	}
 	small_message(s, H5_MSG_EXTERNAL_FILES, &e);
 }
 
 /* Opens a file with a dataset of ELEMS elements in these pieces. */
-static struct h5file *open_with(struct small_file *s, struct files *files, const struct slot *slots,
-				bool allowed)
+static struct h5file *open_with(struct small_file *s, struct files *files,
+				const struct entry *entries, bool allowed)
 {
 	const struct h5file_external external = {.open = open_name, .ctx = files};
 	const struct h5file_options opt = {.claim_chunks = true,
@@ -67,14 +67,14 @@ static struct h5file *open_with(struct small_file *s, struct files *files, const
 	struct h5file *f = NULL;
 	struct err err = ERR_INIT;
 	uint16_t n = 0;
-	while (n < PIECES && slots[n].size)
+	while (n < PIECES && entries[n].size)
 		n++;
 	mem_src_init(&files->a, (const uint8_t *)content_a, strlen(content_a));
 	mem_src_init(&files->bc, (const uint8_t *)content_bc, strlen(content_bc));
 	small_begin(s);
 	small_object(s);
 	small_dataset(s, dtype_integer(s->arena, 4, false, false, NULL), &space, &layout, NULL);
-	add_list(s, slots, n);
+	add_list(s, entries, n);
 	const uint64_t d = small_end(s);
 	small_object(s);
 	small_group(s, false);
@@ -108,7 +108,7 @@ static int read_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *e
 static void data(void **state)
 {
 	static const struct {
-		struct slot slots[PIECES];
+		struct entry entries[PIECES];
 		const char expected[BYTES + 1];
 	} rows[] = {
 		{{{1, 0, 10}, {1, 0, 10}}, "01234567890123456789"},
@@ -127,7 +127,7 @@ static void data(void **state)
 		struct {
 			struct h5file *f;
 			char read[BYTES];
-		} ctx = {.f = open_with(&s, &files, rows[i].slots, true)};
+		} ctx = {.f = open_with(&s, &files, rows[i].entries, true)};
 		assert_int_equal(h5file_problems(ctx.f), 0);
 		assert_int_equal(tree_object(h5file_tree(ctx.f), 1)->o.dataset.raw, RAW_STORED);
 		assert_int_equal(h5file_dataset(ctx.f, 1)->stored_bytes, BYTES);
@@ -140,7 +140,7 @@ static void data(void **state)
 static void refused(void **state)
 {
 	static const struct {
-		struct slot slots[PIECES];
+		struct entry entries[PIECES];
 		enum h5file_severity severity;
 		const char *text;
 	} rows[] = {
@@ -154,7 +154,7 @@ static void refused(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		static struct small_file s;
 		struct files files;
-		struct h5file *f = open_with(&s, &files, rows[i].slots, true);
+		struct h5file *f = open_with(&s, &files, rows[i].entries, true);
 		assert_true(tree_object(h5file_tree(f), 1)->broken);
 		assert_int_equal(h5file_problems_of(f, rows[i].severity), 1);
 		if (!strstr(h5file_problem(f, 0)->text, rows[i].text))
@@ -165,11 +165,11 @@ static void refused(void **state)
 
 static void not_allowed(void **state)
 {
-	static const struct slot slots[PIECES] = {{1, 0, 20}};
+	static const struct entry entries[PIECES] = {{1, 0, 20}};
 	static struct small_file s;
 	struct files files;
 	struct err err = ERR_INIT;
-	struct h5file *f = open_with(&s, &files, slots, false);
+	struct h5file *f = open_with(&s, &files, entries, false);
 	assert_int_equal(h5file_problems(f), 0);
 	assert_int_equal(tree_object(h5file_tree(f), 1)->o.dataset.raw, RAW_EXTERNAL);
 	assert_int_equal(h5file_chunks(f, 1, 0, 9, read_chunk, NULL, &err), -EOPNOTSUPP);

@@ -34,8 +34,8 @@ static uint64_t put_item(struct small_file *s, const void *item, size_t n)
 	return at;
 }
 
-/* The slot of the first item of a collection. */
-static void put_slot(uint8_t *to, uint32_t count, uint64_t heap)
+/* Writes a vlen element of the first item of a collection. */
+static void put_elem(uint8_t *to, uint32_t count, uint64_t heap)
 {
 	struct emit e = emit_to(to, DTYPE_VLEN_SIZE);
 	emit_u32(&e, count);
@@ -98,18 +98,18 @@ static int visit(struct small_file *s, const struct dtype *t, const void *data, 
 static void strings(void **state)
 {
 	static struct small_file s;
-	uint8_t slots[6 * DTYPE_VLEN_SIZE] = {0};
+	uint8_t raw[6 * DTYPE_VLEN_SIZE] = {0};
 	struct seen seen = {.n = 0};
 	small_begin(&s);
 	const uint64_t a = put_item(&s, "one", 3), b = put_item(&s, "two", 3);
-	put_slot(slots, 3, b);
-	put_slot(slots + 16, 3, a);
-	put_slot(slots + 32, 2, b);
-	put_slot(slots + 48, 3, a);
-	put_slot(slots + 64, 0, 12345); /* empty: the reference does not count */
+	put_elem(raw, 3, b);
+	put_elem(raw + 16, 3, a);
+	put_elem(raw + 32, 2, b);
+	put_elem(raw + 48, 3, a);
+	put_elem(raw + 64, 0, 12345); /* empty: the reference does not count */
 	const struct dtype *t =
 		dtype_vlen_string(s.arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
-	assert_int_equal(visit(&s, t, slots, 6, &seen), 0);
+	assert_int_equal(visit(&s, t, raw, 6, &seen), 0);
 	assert_int_equal(seen.n, 2);
 	assert_int_equal(seen.addr[0], b);
 	assert_int_equal(seen.addr[1], a);
@@ -124,12 +124,12 @@ static void nested(void **state)
 	struct seen seen = {.n = 0};
 	small_begin(&s);
 	const uint64_t inner = put_item(&s, "abcd", 4), other = put_item(&s, "efgh", 4);
-	put_slot(items, 2, inner);
-	put_slot(items + 16, 2, other);
+	put_elem(items, 2, inner);
+	put_elem(items + 16, 2, other);
 	const uint64_t outer = put_item(&s, items, sizeof(items));
 	const uint64_t region = put_item(&s, "selection", 9);
-	put_slot(element, 2, outer);
-	put_slot(element + 16, 1, outer);
+	put_elem(element, 2, outer);
+	put_elem(element + 16, 1, outer);
 	put_region(element + 32, region);
 	const struct dtype *u16 = dtype_integer(s.arena, 2, false, false, NULL);
 	const struct dtype *lists = dtype_vlen(s.arena, dtype_vlen(s.arena, u16, NULL), NULL);
@@ -164,14 +164,14 @@ static void without_heaps(void **state)
 static void the_result_of_the_callback_ends_it(void **state)
 {
 	static struct small_file s;
-	uint8_t slots[2 * DTYPE_VLEN_SIZE];
+	uint8_t raw[2 * DTYPE_VLEN_SIZE];
 	struct seen seen = {.result = 5};
 	small_begin(&s);
-	put_slot(slots, 3, put_item(&s, "one", 3));
-	put_slot(slots + 16, 3, put_item(&s, "two", 3));
+	put_elem(raw, 3, put_item(&s, "one", 3));
+	put_elem(raw + 16, 3, put_item(&s, "two", 3));
 	const struct dtype *t =
 		dtype_vlen_string(s.arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
-	assert_int_equal(visit(&s, t, slots, 2, &seen), 5);
+	assert_int_equal(visit(&s, t, raw, 2, &seen), 5);
 	assert_int_equal(seen.n, 1);
 }
 
@@ -182,13 +182,13 @@ static void damaged(void **state)
 	static const uint64_t shifts[] = {8, 1 << 30, 0};
 	for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
 		static struct small_file s;
-		uint8_t slot[DTYPE_VLEN_SIZE];
+		uint8_t elem[DTYPE_VLEN_SIZE];
 		struct seen seen = {.n = 0};
 		small_begin(&s);
-		put_slot(slot, 3, put_item(&s, "one", 3) + shifts[i]);
+		put_elem(elem, 3, put_item(&s, "one", 3) + shifts[i]);
 		const struct dtype *u8 = dtype_integer(s.arena, 1, false, false, NULL);
 		const struct dtype *t = dtype_vlen(s.arena, dtype_vlen(s.arena, u8, NULL), NULL);
-		assert_int_equal(visit(&s, t, slot, 1, &seen), -EIO);
+		assert_int_equal(visit(&s, t, elem, 1, &seen), -EIO);
 	}
 }
 
@@ -202,7 +202,7 @@ static int take(void *ctx, const struct h5file_chunk *chunk, struct err *err)
  */
 static void addresses_of_four_bytes(void **state)
 {
-	enum { SLOT = 12 };
+	enum { VLEN = 12 };
 	auto_bytes struct bytes b = data_file("sizes4.h5");
 	struct mem_src src;
 	struct seen seen = {.n = 0};
@@ -215,7 +215,7 @@ static void addresses_of_four_bytes(void **state)
 		assert_true(++text < tree_numbers(h5file_tree(f)));
 	struct h5file_chunk chunk = {.size = 0};
 	assert_int_equal(h5file_chunks(f, text, 0, 1, take, &chunk, NULL), 0);
-	assert_int_equal(chunk.size, SLOT);
+	assert_int_equal(chunk.size, VLEN);
 	assert_int_equal(h5file_chunk_read(f, &chunk, &stored, NULL), 0);
 	assert_int_equal(h5file_chunk_heaps(f, text, &chunk, &stored, see, &seen, NULL), 0);
 	assert_int_equal(seen.n, 1);

@@ -40,8 +40,8 @@ static uint64_t put_heap(struct small_file *s, uint64_t object)
 	return at;
 }
 
-/* Bytes of a vlen slot in a file. */
-static void put_slot(uint8_t *to, uint32_t count, uint64_t heap, uint32_t index)
+/* Writes the bytes of a vlen element in a file. */
+static void put_elem(uint8_t *to, uint32_t count, uint64_t heap, uint32_t index)
 {
 	struct emit e = emit_to(to, 16);
 	emit_u32(&e, count);
@@ -73,14 +73,13 @@ static const struct elems *value(const struct h5file *f)
 static void strings(void **state)
 {
 	static struct small_file s;
-	uint8_t slots[3 * 16] = {0};
+	uint8_t raw[3 * 16] = {0};
 	small_begin(&s);
 	const uint64_t heap = put_heap(&s, 0);
-	put_slot(slots, 3, heap, 1);
-	put_slot(slots + 32, 0, heap, 1); /* an empty string, not one that is missing */
+	put_elem(raw, 3, heap, 1);
+	put_elem(raw + 32, 0, heap, 1); /* an empty string, not one that is missing */
 	struct h5file *f = with_attribute(
-		&s, dtype_vlen_string(s.arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL), 3,
-		slots);
+		&s, dtype_vlen_string(s.arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL), 3, raw);
 	const struct elems *e = value(f);
 	struct elems_vlen v = elems_get_vlen(e->fixed.data);
 	assert_true(v.is_set);
@@ -105,7 +104,7 @@ static void sequences_in_a_compound(void **state)
 	const struct dtype_member members[] = {{"n", 0, u16},
 					       {"v", 8, dtype_vlen(s.arena, u16, NULL)}};
 	bytes[0] = 9;
-	put_slot(bytes + 8, 3, heap, 2);
+	put_elem(bytes + 8, 3, heap, 2);
 	struct h5file *f =
 		with_attribute(&s, dtype_compound(s.arena, 2, members, 24, NULL), 1, bytes);
 	const struct elems *e = value(f);
@@ -122,10 +121,10 @@ static void sequences_in_a_compound(void **state)
 static void regions(void **state)
 {
 	static struct small_file s;
-	uint8_t slots[24] = {0};
+	uint8_t raw[24] = {0};
 	small_begin(&s);
 	const uint64_t numbers = small_numbers(&s, 4), heap = put_heap(&s, numbers);
-	struct emit e = emit_to(slots, 12);
+	struct emit e = emit_to(raw, 12);
 	emit_u64(&e, heap);
 	emit_u32(&e, 3);
 	const struct dspace two = small_vector(2);
@@ -134,7 +133,7 @@ static void regions(void **state)
 	small_object(&s);
 	small_group(&s, false);
 	small_link(&s, "d", numbers);
-	small_attr(&s, "a", dtype_reference(s.arena, DTYPE_REF_REGION, NULL), &two, slots);
+	small_attr(&s, "a", dtype_reference(s.arena, DTYPE_REF_REGION, NULL), &two, raw);
 	small_finish(&s, small_end(&s));
 	assert_int_equal(h5file_open(&s.src.source, NULL, &f, &err), 0);
 	const struct elems *got = value(f);
@@ -159,12 +158,12 @@ static void damaged_slots(void **state)
 	} rows[] = {{4, 2, 0}, {UINT32_MAX, 2, 0}, {3, 9, 0}, {3, 2, 1 << 30}, {3, 2, 8}};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		static struct small_file s;
-		uint8_t slot[16];
+		uint8_t elem[16];
 		small_begin(&s);
 		const uint64_t heap = put_heap(&s, 0);
-		put_slot(slot, rows[i].count, heap + rows[i].shift, rows[i].index);
+		put_elem(elem, rows[i].count, heap + rows[i].shift, rows[i].index);
 		const struct dtype *u16 = dtype_integer(s.arena, 2, false, false, NULL);
-		struct h5file *f = with_attribute(&s, dtype_vlen(s.arena, u16, NULL), 1, slot);
+		struct h5file *f = with_attribute(&s, dtype_vlen(s.arena, u16, NULL), 1, elem);
 		assert_null(value(f));
 		assert_int_equal(h5file_problems(f), 1);
 		assert_int_equal(h5file_problem(f, 0)->severity, H5FILE_DAMAGED);
@@ -174,13 +173,13 @@ static void damaged_slots(void **state)
 	}
 }
 
-/* Thousands of slots that refer to the same item: the items may not add up to more than the file.
+/* Thousands of vlens that refer to the same item: the items may not add up to more than the file.
  */
 static void shared_items_are_limited(void **state)
 {
-	enum { SLOTS = 3000 };
+	enum { ELEMS = 3000 };
 	static struct small_file s;
-	static uint8_t slots[SLOTS * 16], big[4000];
+	static uint8_t raw[ELEMS * 16], big[4000];
 	struct h5_gheap_writer w;
 	uint64_t addr;
 	uint32_t index;
@@ -192,12 +191,12 @@ static void shared_items_are_limited(void **state)
 	h5_gheap_release(&w);
 	const struct dtype *u8 = dtype_integer(s.arena, 1, false, false, NULL);
 	const struct dtype *t = dtype_vlen(s.arena, u8, NULL);
-	for (int i = 0; i < SLOTS; i++)
-		put_slot(slots + (size_t)i * 16, sizeof(big), addr, index);
-	const struct dspace space = small_vector(SLOTS);
+	for (int i = 0; i < ELEMS; i++)
+		put_elem(raw + (size_t)i * 16, sizeof(big), addr, index);
+	const struct dspace space = small_vector(ELEMS);
 	const struct h5_layout l = {.cls = LAYOUT_CONTIGUOUS,
-				    .addr = small_put(&s, slots, sizeof(slots)),
-				    .size = sizeof(slots)};
+				    .addr = small_put(&s, raw, sizeof(raw)),
+				    .size = sizeof(raw)};
 	small_object(&s);
 	small_dataset(&s, t, &space, &l, NULL);
 	const uint64_t d = small_end(&s);
@@ -259,7 +258,7 @@ static void *decode_again_and_again(void *ctx)
 static void any_thread_decodes_chunks(void **state)
 {
 	static struct small_file s;
-	uint8_t slots[16 * STRINGS];
+	uint8_t raw[16 * STRINGS];
 	pthread_t threads[THREADS];
 	struct decoder d[THREADS];
 	struct h5file *f = NULL;
@@ -267,11 +266,11 @@ static void any_thread_decodes_chunks(void **state)
 	small_begin(&s);
 	const uint64_t heap = put_heap(&s, 0);
 	for (size_t i = 0; i < STRINGS; i++)
-		put_slot(slots + 16 * i, 3, heap, 1);
+		put_elem(raw + 16 * i, 3, heap, 1);
 	const struct dspace space = small_vector(STRINGS);
 	const struct h5_layout l = {.cls = LAYOUT_CONTIGUOUS,
-				    .addr = small_put(&s, slots, sizeof(slots)),
-				    .size = sizeof(slots)};
+				    .addr = small_put(&s, raw, sizeof(raw)),
+				    .size = sizeof(raw)};
 	small_object(&s);
 	small_dataset(&s, dtype_vlen_string(s.arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL),
 		      &space, &l, NULL);

@@ -21,22 +21,23 @@ enum chunk_encoding {
 
 struct chunk_place {
 	bool absent; /* the chunk is not stored; the other fields are not valid */
-	/* NULL: the object `key` holds the chunk. Otherwise this HDF5 file holds it. It is valid as
+	/* The HDF5 file that holds the chunk, or NULL if the object `key` holds it. It is valid as
 	 * long as this struct, the caller's buffer and the tree. */
 	const struct reference_file *file;
-	/* The caller's buffer of `room` bytes: the key of the object that holds the chunk; if
-	 * `file` is set, the URI of a file that a record names, or empty. */
+	/* The caller's buffer of `room` bytes. It holds the key of the object that holds the chunk.
+	 * If `file` is set, it holds the URI of a file that a record names, or is empty. */
 	char *key;
 	size_t room;
 	uint64_t offset;
-	uint64_t length;      /* CHUNK_TO_END: from offset to the end of the object */
-	uint32_t filter_mask; /* ENCODING_HDF5: bit i: filter i was not applied */
+	uint64_t length;      /* CHUNK_TO_END means up to the end of the object */
+	uint32_t filter_mask; /* of ENCODING_HDF5; bit i is set if filter i was not applied */
 	enum chunk_encoding encoding;
-	/* For SCHEMA_NEEDS_RECORD: element number `record`, in row-major order, of the dataset
-	 * `table`. */
+	/* With SCHEMA_NEEDS_RECORD, the record is element number `record`, in row-major order, of
+	 * the dataset `table`. */
 	uint32_t table;
 	uint64_t record;
-	/* For SCHEMA_NEEDS_INDEX: a record that is stored says that there is no such chunk. */
+	/* With SCHEMA_NEEDS_INDEX, this is true if a record that is stored says that there is no
+	 * such chunk. */
 	bool denied;
 	struct reference_file record_file; /* memory for `file` */
 };

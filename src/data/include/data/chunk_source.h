@@ -25,24 +25,26 @@ enum {
 /* What is known about the stored chunks of a dataset. */
 struct chunk_list {
 	bool listed;  /* the list below is complete */
-	bool unknown; /* variable-length data without a list: reading fails */
+	bool unknown; /* the data have variable length and no list; reading fails */
 	uint64_t n;
 	uint64_t bytes;		 /* of the chunks as they are stored */
 	const uint64_t *numbers; /* ascending chunk numbers that exist */
-	/* Variable-length datasets only (then listed is true): decoded sizes in bytes, in the
-	 * same order. UINT64_MAX: the chunk is damaged, and reading it fails. */
+	/* The decoded sizes in bytes, in the same order. UINT64_MAX means that the chunk is
+	 * damaged, and reading it fails. Only variable-length datasets have these sizes; their
+	 * `listed` is then true. */
 	const uint64_t *decoded;
 };
-/* Index in the list of the first stored chunk whose number is `number` or more; n: none. */
+/* Returns the index in the list of the first stored chunk whose number is `number` or more, or n if
+ * there is none. */
 uint64_t chunk_list_from(const struct chunk_list *chunks, uint64_t number);
-/* Index in the list of the chunk `number`; n: it is not in the list. */
+/* Returns the index in the list of the chunk `number`, or n if the list does not have it. */
 uint64_t chunk_list_find(const struct chunk_list *chunks, uint64_t number);
 
 struct chunk_result {
 	int code;	    /* 0 or a negative errno */
-	bool absent;	    /* the chunk is not stored: all elements are the fill value */
+	bool absent;	    /* the chunk is not stored; all elements are the fill value */
 	bool denied;	    /* its HDF5 file has the chunk; the chunk table says that it does not */
-	struct elems elems; /* of the whole chunk; empty if absent; the callback owns them */
+	struct elems elems; /* of the whole chunk, empty if absent; owned by the callback */
 	uint64_t fetched;   /* bytes that came from the store */
 	struct err err;	    /* names the key */
 };
@@ -51,23 +53,26 @@ typedef void (*chunk_done)(void *arg, struct chunk_result *chunk);
 struct chunk_request {
 	uint32_t dataset; /* object number in the tree */
 	uint64_t number;  /* of the chunk in the grid, in row-major order */
-	bool prefetch;	  /* no reader waits for the chunk: requests of readers have priority */
-	/* Becomes true when the chunk is no longer needed; get may then fail with -ECANCELED.
-	 * Borrowed until done is called. NULL: the request cannot be cancelled. */
+	bool prefetch;	  /* no reader waits for the chunk; requests of readers have priority */
+	/* Becomes true when the chunk is no longer needed; get may then fail with -ECANCELED. It is
+	 * borrowed until done is called. It may be NULL if the request cannot be cancelled. */
 	const atomic_bool *cancelled;
-	/* NULL, or from begin(). Used only before get returns. */
+	/* The result of begin(), or NULL. It is used only before get returns. */
 	void *batch;
 };
 
-/* Any thread may call both. */
+/* Any thread may call these functions. */
 struct chunk_source {
-	/* The list is borrowed and constant for the lifetime of the source. */
+	/* Returns the list of a dataset, which is borrowed and constant for the lifetime of the
+	 * source. */
 	const struct chunk_list *(*list)(void *ctx, uint32_t dataset);
-	/* Asynchronous: done is called once, from any thread, possibly before get returns. */
+	/* Gets a chunk asynchronously. done is called once, from any thread, possibly before get
+	 * returns. */
 	void (*get)(void *ctx, const struct chunk_request *request, chunk_done done, void *arg);
-	/* Both NULL, or: the requests of one thread between begin and end, with the result of begin
-	 * (which may be NULL) as their batch, may be sent as late as in end, and joined. end may
-	 * call done, and does not use ctx after the last request of the batch is done. */
+	/* begin and end make a batch of the requests of one thread between them, whose `batch` is
+	 * the result of begin, which may be NULL. The source may join these requests and send them
+	 * as late as in end. end may call done, and does not use ctx after the last request of the
+	 * batch is done. Both may be NULL. */
 	void *(*begin)(void *ctx);
 	void (*end)(void *ctx, void *batch);
 	void *ctx;

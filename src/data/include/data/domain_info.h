@@ -18,18 +18,19 @@ enum { DOMAIN_PERMS = 6 };
 extern const char *const domain_perm_names[DOMAIN_PERMS];
 
 struct domain_acl {
-	const char *user;   /* "default": all users without an entry */
+	const char *user;   /* "default" stands for all users without an entry */
 	unsigned int perms; /* enum domain_perm */
 };
 
 struct domain_info {
-	const char *root;  /* id of the root group; NULL: this is a folder */
-	const char *owner; /* "": unknown */
+	const char *root;  /* id of the root group; NULL for a folder */
+	const char *owner; /* "" if unknown */
 	uint32_t nacls;
 	struct domain_acl *acls;
-	int64_t created_ns, modified_ns; /* since the epoch; 0: unknown */
-	/* Only written. Not 0: a random number that the document gets, so that it differs from all
-	 * earlier documents of this name, and no version ever returns. */
+	int64_t created_ns, modified_ns; /* since the epoch; 0 if unknown */
+	/* If it is not 0, a random number that is written into the document, so that the document
+	 * differs from all earlier ones of this name, and no version ever returns. A reader does
+	 * not set it. */
 	uint64_t nonce;
 };
 

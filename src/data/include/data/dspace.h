@@ -21,19 +21,20 @@ struct dspace {
 	uint32_t rank;	      /* 0 unless simple */
 	const uint64_t *dims; /* rank numbers */
 	const uint64_t *max;  /* rank numbers >= dims; DSPACE_UNLIMITED */
-	uint64_t nelems;      /* scalar: 1, null: 0, simple: the product of dims */
+	uint64_t nelems;      /* 1 if scalar, 0 if null, otherwise the product of dims */
 };
 
 void dspace_scalar(struct dspace *s);
 void dspace_null(struct dspace *s);
-/* Copies the dimensions into the arena. max NULL: they are fixed. -EINVAL: rank 0, or max < dims;
- * -E2BIG: rank over 32, or more than 2^63 elements; -ENOMEM. */
+/* Copies the dimensions into the arena. If max is NULL, they are fixed. Errors: -EINVAL if the rank
+ * is 0 or max < dims; -E2BIG if the rank is over 32 or there are more than 2^63 elements; -ENOMEM.
+ */
 int dspace_simple(struct arena *a, struct dspace *s, uint32_t rank, const uint64_t *dims,
 		  const uint64_t *max, struct err *err);
-/* True if any dimension can grow. */
+/* Returns true if any dimension can grow. */
 bool dspace_extendible(const struct dspace *s);
 bool dspace_equal(const struct dspace *a, const struct dspace *b);
-/* The same for the dimensions only, and for all but the dimensions. */
+/* These compare only the dimensions, and all but the dimensions. */
 bool dspace_same_dims(const struct dspace *a, const struct dspace *b);
 bool dspace_same_limits(const struct dspace *a, const struct dspace *b);
 
@@ -49,27 +50,29 @@ struct grid {
 	uint64_t chunk_elems;  /* product of chunk */
 };
 
-/* Its numbers are in the arena. -EINVAL: a chunk dimension is 0; -E2BIG: rank 0 or over 32, a chunk
- * of 2^32 elements or more, or more than 2^62 chunks; -ENOMEM. */
+/* The numbers of the grid are put in the arena. Errors: -EINVAL if a chunk dimension is 0; -E2BIG
+ * if the rank is 0 or over 32, a chunk has 2^32 elements or more, or there are more than 2^62
+ * chunks; -ENOMEM. */
 int grid_init(struct arena *a, struct grid *g, uint32_t rank, const uint64_t *dims,
 	      const uint64_t *chunk, struct err *err);
-/* Whether the chunks have the same shape. */
+/* Returns whether the chunks have the same shape. */
 bool grid_same_chunks(const struct grid *a, const struct grid *b);
-/* Whether the chunks in sequence are the elements in row-major order: chunks divide one dimension,
- * have 1 element along the dimensions before it, and cover the dimensions after it. Only the last
- * chunk of the dataset may be partial. */
+/* Returns whether the chunks in sequence are the elements in row-major order: chunks divide one
+ * dimension, have 1 element along the dimensions before it, and cover the dimensions after it. Only
+ * the last chunk of the dataset may be partial. */
 bool grid_is_linear(const struct grid *g);
 /* Cuts a dataset without chunks (compact, contiguous) into chunks of at most `limit` bytes, each of
  * which is one contiguous run of elements: whole rows (or planes, …) where one fits, otherwise
- * parts of one row. elem_size: bytes of an element; a larger element than `limit` is a chunk of its
+ * parts of one row. elem_size is in bytes; an element that is larger than `limit` is a chunk of its
  * own. Writes `rank` chunk dimensions, each > 0. Every dimension of dims is > 0. */
 void grid_cut(uint32_t rank, const uint64_t *dims, uint64_t elem_size, uint64_t limit,
 	      uint64_t *chunk);
-/* Chunk number <-> chunk coordinates (in chunks, not elements). number < nchunks. */
+/* These convert a chunk number, which is less than nchunks, to chunk coordinates (in chunks, not
+ * elements) and back. */
 void grid_coords(const struct grid *g, uint64_t number, uint64_t *coords);
-/* How many elements of a chunk, in row-major order, there are up to the last one inside the extent.
- * The others are padding. */
-uint64_t grid_covered(const struct grid *g, uint64_t number);
 uint64_t grid_number(const struct grid *g, const uint64_t *coords);
+/* Returns how many elements of a chunk, in row-major order, there are up to the last one inside the
+ * extent. The others are padding. */
+uint64_t grid_covered(const struct grid *g, uint64_t number);
 
 #endif

@@ -120,17 +120,17 @@ struct dtype {
 	bool has_vstring; /* it is or contains a variable-length string */
 	bool has_ref;	  /* it is or contains a reference */
 	bool has_array;	  /* it is or contains an array (message version 2) */
-	uint64_t vlen_slots; /* vlen slots in an element, without those inside vlens */
+	uint64_t nvlens;  /* vlen elements in an element, without those inside vlens */
 	/* Bytes of the shortest datatype message (version 3), at most UINT32_MAX. A type with more
 	 * than DTYPE_MAX_DESCRIBED does not fit in a message. */
 	uint32_t described;
 };
 
-/* All constructors allocate in a, and copy names and tags. They return NULL with err set on
- * failure: -EINVAL: not a valid type; -E2BIG: over a limit; -ENOMEM. */
+/* All constructors allocate in the arena, and copy names and tags. They return NULL with err set on
+ * failure: -EINVAL if the type is not valid, -E2BIG if it is over a limit, or -ENOMEM. */
 const struct dtype *dtype_integer(struct arena *a, uint32_t size, bool is_signed, bool big_endian,
 				  struct err *err);
-/* IEEE 754 of 2, 4 or 8 bytes. */
+/* Makes an IEEE 754 type of 2, 4 or 8 bytes. */
 const struct dtype *dtype_ieee(struct arena *a, uint32_t size, bool big_endian, struct err *err);
 const struct dtype *dtype_bitfield(struct arena *a, uint32_t size, bool big_endian,
 				   struct err *err);
@@ -141,24 +141,25 @@ const struct dtype *dtype_reference(struct arena *a, enum dtype_ref kind, struct
 const struct dtype *dtype_vlen_string(struct arena *a, enum dtype_pad pad, enum dtype_cset cset,
 				      struct err *err);
 const struct dtype *dtype_vlen(struct arena *a, const struct dtype *base, struct err *err);
-/* dims: `rank` dimensions, each > 0. */
+/* dims has `rank` dimensions, each > 0. */
 const struct dtype *dtype_array(struct arena *a, const struct dtype *base, uint32_t rank,
 				const uint32_t *dims, struct err *err);
-/* values: n * base->size bytes in the byte order of base. No two names are equal. */
+/* values has n * base->size bytes in the byte order of base. No two names are equal. */
 const struct dtype *dtype_enum(struct arena *a, const struct dtype *base, uint32_t n,
 			       const char *const *names, const uint8_t *values, struct err *err);
-/* Members lie inside `size`, do not overlap, and have different names. size 0: members are packed,
- * and their offsets are computed instead of read. */
+/* Members lie inside `size`, do not overlap, and have different names. If size is 0, members are
+ * packed, and their offsets are computed instead of read. */
 const struct dtype *dtype_compound(struct arena *a, uint32_t n, const struct dtype_member *members,
 				   uint32_t size, struct err *err);
-/* A type of any class from a struct that the caller has filled in, such as a decoded datatype
+/* Makes a type of any class from a struct that the caller has filled in, such as a decoded datatype
  * message. Makes all checks of the constructors above, copies the struct without its child types,
  * and computes the derived members. */
 const struct dtype *dtype_checked(struct arena *a, const struct dtype *t, struct err *err);
 
 bool dtype_equal(const struct dtype *a, const struct dtype *b);
 
-/* True if elements have no slots (elems.h), so their bytes are those of the file. */
+/* Returns true if the type is plain: it neither is nor contains a vlen or reference type (elems.h),
+ * so the bytes of its elements are those of the file. */
 static inline bool dtype_is_plain(const struct dtype *t)
 {
 	return !t->has_vlen && !t->has_ref;

@@ -29,16 +29,17 @@ struct attribute {
 	uint32_t committed; /* number of the committed type, or OBJECT_NONE */
 	struct dspace space;
 	struct elems value; /* space.nelems elements */
-	int64_t created_ns; /* since the epoch; 0: unknown */
+	int64_t created_ns; /* since the epoch; 0 if unknown */
 };
 
-/* Bytes of the value in a file, including unset elements. */
+/* Returns the bytes of the value in a file, including unset elements. */
 static inline uint64_t attribute_bytes(const struct attribute *a)
 {
 	return a->space.nelems * a->type->size;
 }
 
-/* LINK_USER: a link class that a program has registered; only that program can follow it. */
+/* LINK_USER stands for a link class that a program has registered; only that program can follow it.
+ */
 enum link_class { LINK_HARD = 0, LINK_SOFT = 1, LINK_EXTERNAL = 64, LINK_USER = 65 };
 
 struct link {
@@ -77,15 +78,15 @@ struct dataset {
 	struct dspace space;
 	enum layout_class requested; /* of the creation properties; a hint */
 	enum raw_data raw;
-	/* The chunk shape of the creation properties, grid.rank numbers, if it is not that of the
-	 * grid; NULL: it is. */
+	/* The chunk shape of the creation properties, grid.rank numbers; NULL if it is that of the
+	 * grid. */
 	const uint32_t *requested_chunk;
-	/* Grid of the stored chunks. Scalar dataspace: rank 1 and one chunk of one element; null
-	 * dataspace or no elements: nchunks is 0. */
+	/* Grid of the stored chunks. For a scalar dataspace it has rank 1 and one chunk of one
+	 * element. For a null dataspace or one without elements, nchunks is 0. */
 	struct grid grid;
 	uint32_t nfilters;
 	const struct filter *filters; /* as recorded; see dataset_pipeline() */
-	/* Of a dataset of a domain: what the service does to its chunk objects. It may differ from
+	/* What the service does to the chunk objects of a dataset of a domain. It may differ from
 	 * the recorded filters, which the service does not all know. */
 	struct service_filters served;
 	bool fill_defined; /* the creation properties have a fill value */
@@ -94,18 +95,19 @@ struct dataset {
 	enum fill_time fill_time;
 	enum initializer initializer;
 	double arange_start, arange_step;
-	const struct reference_file *indexed; /* INITIALIZER_CHUNK_LOCATOR: file and dataset */
-	const struct reference *reference;    /* NULL: the domain has the raw data itself */
-	/* NULL: a chunk that is not stored has computed elements or the fill value. Otherwise a
-	 * listing cannot prove that a chunk is absent, and this is the reason. */
+	const struct reference_file *indexed; /* of INITIALIZER_CHUNK_LOCATOR: file and dataset */
+	const struct reference *reference;    /* NULL if the domain has the raw data itself */
+	/* If it is NULL, a chunk that is not stored has computed elements or the fill value.
+	 * Otherwise a listing cannot prove that a chunk is absent, and this is the reason. */
 	const char *absence_unknown;
-	/* The reason is a defect of the reference, of which there is a note: no chunk can be read.
+	/* The reason is a defect of the reference, of which there is a note. No chunk can be read.
 	 */
 	bool reference_damaged;
 	const void *locator; /* private to the schema: how it finds chunks */
 };
 
-/* The filters of a dataset as a struct pipeline, which is too large to be kept for each dataset. */
+/* Gives the filters of a dataset as a struct pipeline, which is too large to be kept for each
+ * dataset. */
 static inline void dataset_pipeline(const struct dataset *ds, struct pipeline *out)
 {
 	out->n = ds->nfilters;
@@ -117,7 +119,8 @@ struct object {
 	enum object_kind kind;
 	const char *id; /* of the service, for messages and extended attributes */
 	int64_t created_ns, modified_ns;
-	/* Bytes without a NUL, not empty; may be invalid UTF-8. NULL: the object has no comment. */
+	/* The comment: bytes without a NUL, not empty; they may be invalid UTF-8. NULL if the
+	 * object has no comment. */
 	const char *comment;
 	bool attrs_ordered; /* attribute creation order is tracked */
 	uint32_t nattrs;
@@ -129,7 +132,7 @@ struct object {
 			/* Creation order of the links is tracked. If not, they are in the order of
 			 * their names. */
 			bool links_ordered;
-			/* Root group: the user block of the file. NULL: it has none. */
+			/* Of the root group: the user block of the file, or NULL if it has none. */
 			const struct user_block *user_block;
 		} group;
 		struct dataset dataset;
@@ -140,8 +143,8 @@ struct object {
 /* Frees the elems of an object. The object itself belongs to the arena. */
 void object_release(struct object *o);
 
-/* Turns the text of a reference ("datasets/d-…", "g-…") into object number + 1; 0: null or unknown.
- * A decoder of stored values gets one from its caller. */
+/* Turns the text of a reference ("datasets/d-…", "g-…") into object number + 1, or 0 if it is null
+ * or unknown. A decoder of stored values gets one from its caller. */
 struct object_resolver {
 	uint64_t (*resolve)(void *ctx, const char *text, size_t n);
 	void *ctx;

@@ -24,8 +24,9 @@ enum reference_layout {
 struct reference_file {
 	const char *uri;    /* as recorded: "bucket/key", "/key" (in the bucket of the
 				domain), "s3://bucket/key", "file:///path" */
-	const char *h5path; /* of the dataset in the file; NULL: not recorded */
-	/* The version that the domain was made from. NULL and UINT64_MAX: not recorded. */
+	const char *h5path; /* of the dataset in the file; NULL if not recorded */
+	/* The version that the domain was made from. NULL and UINT64_MAX mean that it is not
+	 * recorded. */
 	const char *etag;
 	uint64_t size; /* bytes */
 };
@@ -33,21 +34,21 @@ struct reference_file {
 struct reference_chunk {
 	uint64_t number; /* in the grid */
 	uint64_t offset, size;
-	uint32_t filter_mask; /* bit i: filter i was not applied */
+	uint32_t filter_mask; /* bit i is set if filter i was not applied */
 };
 
 struct reference {
 	enum reference_layout layout;
-	/* REFERENCE_TABLE: uri is NULL if each record of the table names its file. */
+	/* With REFERENCE_TABLE, uri is NULL if each record of the table names its file. */
 	struct reference_file file;
 	/* The dataset records all filters that were applied in the file. Otherwise it may lack
 	 * some, because HSDS drops those that it cannot apply itself, and filter masks. */
 	bool exact;
-	uint64_t offset, size; /* contiguous: the range */
-	uint64_t nchunks;      /* chunked: ascending numbers; a chunk without an entry is absent */
-	const struct reference_chunk *chunks;
-	/* Table: number of the dataset whose element at the coordinates of a chunk is the record of
-	 * its range. OBJECT_NONE: the domain does not have it. */
+	uint64_t offset, size; /* of REFERENCE_CONTIGUOUS: the range */
+	uint64_t nchunks;      /* of REFERENCE_CHUNKED; a chunk without an entry is absent */
+	const struct reference_chunk *chunks; /* in the order of their numbers */
+	/* With REFERENCE_TABLE, the number of the dataset whose element at the coordinates of a
+	 * chunk is the record of its range, or OBJECT_NONE if the domain does not have it. */
 	uint32_t table;
 };
 

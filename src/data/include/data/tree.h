@@ -34,21 +34,22 @@ struct tree_object {
 
 struct tree;
 
-/* limit: bytes of the arena of the tree. NULL: out of memory. */
+/* limit is the size of the tree's arena in bytes. Returns NULL if out of memory. */
 struct tree *tree_new(size_t limit);
 void tree_free(struct tree *t);
 
 /* ---- filling ---- */
 
-/* For everything that objects point to, and for other data with the lifetime of the tree. */
+/* The arena has everything that objects point to, and other data with the lifetime of the tree. */
 struct arena *tree_arena(struct tree *t);
-/* Adds an object. The first one is the root group. -E2BIG, -ENOMEM. */
+/* Adds an object. The first one is the root group. Returns -E2BIG if there are TREE_MAX_OBJECTS, or
+ * -ENOMEM. */
 int tree_add(struct tree *t, uint32_t *number, struct err *err);
-/* The object, for the loader to fill in. The pointer is valid until the next tree_add(). What the
- * object points to is in the arena; the tree takes ownership of its elems. */
+/* Returns the object, for the loader to fill in. The pointer is valid until the next tree_add().
+ * What the object points to is in the arena; the tree takes ownership of its elems. */
 struct object *tree_edit(struct tree *t, uint32_t number);
 /* Marks an object as broken: it could not be read. Releases its contents; tree_finish() drops links
- * to it. id: for messages; in the arena. */
+ * to it. id is for messages, and is in the arena. */
 void tree_break(struct tree *t, uint32_t number, const char *id);
 /* Makes the object a dataset that is unread, and releases its contents. The loader may fill it in
  * later, and mark it as read. */
@@ -58,31 +59,31 @@ void tree_mark_read(struct tree *t, uint32_t number);
 void tree_note(struct tree *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Drops hard links to broken objects, orders the reachable objects and counts references. A type is
  * shared only if the committed type is in the tree and equal. May be called again after objects
- * were broken or links were removed. -EIO: the root object is not a group; -ENOMEM. */
+ * were broken or links were removed. Returns -EIO if the root object is not a group, or -ENOMEM. */
 int tree_finish(struct tree *t, struct err *err);
 
 /* ---- reading ---- */
 
-/* All numbers are less than this; for tables indexed by number. */
+/* All numbers are less than this value, which is the size of a table indexed by number. */
 uint32_t tree_numbers(const struct tree *t);
-/* The object with a number, also before the tree is finished. */
+/* Returns the object with a number, also before the tree is finished. */
 const struct tree_object *tree_object(const struct tree *t, uint32_t number);
-/* The user block of the file; NULL: it has none. */
+/* Returns the user block of the file, or NULL if it has none. */
 const struct user_block *tree_user_block(const struct tree *t);
-/* Number of reachable objects. They are in breadth-first order of their first link. */
+/* Returns the number of reachable objects. They are in breadth-first order of their first link. */
 uint32_t tree_count(const struct tree *t);
-/* Number of the i-th reachable object; the 0-th is the root group. */
+/* Returns the number of the i-th reachable object; the 0-th is the root group. */
 uint32_t tree_nth(const struct tree *t, uint32_t i);
-/* Number of missing objects. */
+/* Returns how many objects are missing. */
 uint32_t tree_missing(const struct tree *t);
-/* Numbers of the reachable objects, then of the missing ones; borrowed. */
+/* Returns the numbers of the reachable objects, and then of the missing ones. They are borrowed. */
 const uint32_t *tree_order(const struct tree *t);
-/* The n-th problem; NULL past the end. The tree keeps the first TREE_MAX_PROBLEMS. */
+/* Returns the n-th problem, or NULL past the end. The tree keeps the first TREE_MAX_PROBLEMS. */
 enum { TREE_MAX_PROBLEMS = 1000 };
 const char *tree_problem(const struct tree *t, uint32_t n);
-/* Number of problems, including those that are not kept. */
+/* Returns how many problems there are, including those that are not kept. */
 uint32_t tree_problems(const struct tree *t);
-/* Bytes of memory of the tree, without the values of attributes and fill values. */
+/* Returns the bytes of memory of the tree, without the values of attributes and fill values. */
 uint64_t tree_memory(const struct tree *t);
 
 #endif

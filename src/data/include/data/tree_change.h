@@ -16,17 +16,17 @@
 
 #define CHANGE_NONE UINT32_MAX
 
-/* A part of an object that has changed: an attribute or a link. before, after: its index in the
- * object of each tree, or CHANGE_NONE.
+/* A part of an object that has changed: an attribute or a link. before and after are its index in
+ * the object of each tree, or CHANGE_NONE.
  *
- * Only `after`: the part was added. Only `before`: it was removed. Both, with the same name: it has
- * another value or target. Both, with different names: it was renamed, and has the same value or
- * target; its time of creation stays.
+ * A part with only `after` was added, and one with only `before` was removed. A part with both and
+ * the same name has another value or target. A part with both and different names was renamed, and
+ * has the same value or target; its time of creation stays.
  *
- * If the order is tracked, a part that was renamed is still at its place. A part with a new name at
- * another place counts as removed and added. If the order is not tracked, removed and added parts
- * with the same content count as renamed only if there are as many of the one as of the other. They
- * are then paired in their order. */
+ * If the order is tracked, a part that was renamed is still at its position in the order. A part
+ * with a new name at another position counts as removed and added. If the order is not tracked,
+ * removed and added parts with the same content count as renamed only if there are as many of the
+ * one as of the other. They are then paired in their order. */
 struct part_change {
 	uint32_t before, after;
 };
@@ -53,7 +53,7 @@ struct tree_change {
 	const uint32_t *removed;	     /* numbers in the old tree, in its order */
 };
 
-/* same: for each number of the new tree the number of the same object in the old tree, or
+/* same has, for each number of the new tree, the number of the same object in the old tree, or
  * OBJECT_NONE. It is a one-to-one relation of objects of one kind; the root groups are the same.
  * Types, ranks, maximum dimensions, fill values and creation properties of surviving datasets are
  * equal (the caller has compared them). No object of the new tree is missing: one that could not be
@@ -65,8 +65,8 @@ struct tree_change {
  * Only linked objects are compared. An object that is linked in one of the trees only is added or
  * removed. Values are compared bit by bit, but not between the members of compounds. References are
  * equal if their targets are the same or both are null. Of a user-defined link only the class and
- * the name are known. *out is in the arena. -EINVAL: a tree is not finished, or the above does not
- * hold (fill values and creation properties are not checked); -ENOMEM. */
+ * the name are known. *out is in the arena. Returns -EINVAL if a tree is not finished or the above
+ * does not hold (fill values and creation properties are not checked), or -ENOMEM. */
 int tree_change(const struct tree *before, const struct tree *after, const uint32_t *same,
 		struct arena *arena, struct tree_change *out, struct err *err);
 

@@ -29,20 +29,20 @@ struct user_block {
 	/* Its first `len` bytes; all others are zeros. */
 	const uint8_t *data;
 	size_t len;
-	const char *object; /* private to the schema: its object in the bucket; NULL: it has none */
+	const char *object; /* private to the schema: its object in the bucket, or NULL */
 	/* The bytes of the object are lost or not known, and are shown as zeros. */
 	bool is_unknown;
 };
 
-/* Whether a user block can have this size. */
+/* Returns whether a user block can have this size. */
 bool user_block_is_size(uint64_t size);
 bool user_block_is_small(const struct user_block *b);
 /* Makes a block in an arena, with a copy of its first n bytes; the others are zeros. Requires
- * user_block_is_size(size) and n <= size. -EFBIG: it has more than USER_BLOCK_MAX bytes; -ENOMEM.
- */
+ * user_block_is_size(size) and n <= size. Returns -EFBIG if the block has more than USER_BLOCK_MAX
+ * bytes, or -ENOMEM. */
 int user_block_new(struct arena *a, uint64_t size, const void *data, size_t n,
 		   struct user_block **out, struct err *err);
-/* Whether two files have the same block. NULL: a file has none. */
+/* Returns whether two files have the same block. NULL stands for a file without a block. */
 bool user_block_equal(const struct user_block *a, const struct user_block *b);
 /* Copies bytes [at, at + n) of the block, at + n <= size. */
 void user_block_read(const struct user_block *b, uint64_t at, void *buf, size_t n);

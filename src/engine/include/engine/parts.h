@@ -27,14 +27,14 @@ struct engine {
 	const char **roots;  /* of names_options; in root_names */
 	struct sizes *sizes; /* of domains that are not open */
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */
-	struct gc_log *gc_log;			/* notes of garbage; NULL: there are none */
-	struct drafts *drafts;			/* NULL: files cannot be written */
+	struct gc_log *gc_log;			/* notes of garbage; NULL if there are none */
+	struct drafts *drafts;			/* NULL if files cannot be written */
 	struct warm_up *warm_up;		/* what is requested in advance, or NULL */
 };
 
 /* The surroundings of an engine in a simulation (engine_options.world): several engines in one
- * process over one bucket. All but `store` are as in struct env. Garbage is not deleted in a
- * thread: the caller calls garbage_collect(). */
+ * process over one bucket. All members but `store` are as in struct env. Garbage is not deleted in
+ * a thread: the caller calls garbage_collect(). */
 struct engine_world {
 	/* The bucket, which the engine owns: it frees the store. engine_options.bucket still names
 	 * a directory; its path identifies the bucket in the journal. */

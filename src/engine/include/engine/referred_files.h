@@ -11,22 +11,23 @@
 
 struct files;
 
-/* own: the store of the bucket. opt: its bucket, bucket_name and allow_uri. Opens what allow_uri
- * names, and asks S3 for each bucket: a user learns at once that a bucket does not exist or refuses
- * the credentials, and the reads that need one must not block. -EINVAL: an option is wrong; errors
- * of the stores. env, own and meter are borrowed. */
+/* Opens what allow_uri names, and sends a request to each bucket of S3, because a user should learn
+ * at once that a bucket does not exist or refuses the credentials, and the reads that need one must
+ * not block. own is the store of the bucket. Of opt, only bucket, bucket_name and allow_uri are
+ * used. env, own and meter are borrowed. Returns -EINVAL if an option is wrong, or an error of the
+ * stores. */
 int files_new(const struct env *env, const struct engine_options *opt, struct store *own,
 	      struct http_stats *meter, struct files **out, struct err *err);
-void files_free(struct files *f); /* NULL is fine */
-/* Valid as long as f. */
+void files_free(struct files *f); /* f may be NULL */
+/* Returns the interface, which is valid as long as f. */
 const struct file_finder *files_interface(struct files *f);
 /* The URI of an object of the bucket is "name/prefix" followed by its key. The prefix is empty or
- * ends with a slash. Valid as long as f. */
+ * ends with a slash. Both are valid as long as f. */
 const char *files_bucket_name(const struct files *f);
 const char *files_bucket_prefix(const struct files *f);
-/* The bucket is a directory: see struct found_file. */
+/* Returns whether the bucket is a directory: see struct found_file. */
 bool files_has_local_etags(const struct files *f);
-/* store_stack_failures() of what allow_uri names. */
+/* Returns store_stack_failures() of what allow_uri names. */
 uint64_t files_failures(const struct files *f);
 /* Ends the threads of the stores. The next request starts them again. Must not be called while a
  * request runs. */

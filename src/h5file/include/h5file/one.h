@@ -19,23 +19,25 @@
 
 struct h5file_one;
 
-/* Opens the dataset at an absolute path, or one with a leading slash left out. Soft links are
- * followed, at most 16. source: borrowed until h5file_one_close(). -ENOENT: a link of the path does
- * not exist; -EINVAL: the object is no dataset; -EIO: damaged; -EOPNOTSUPP; -ENOMEM; -EAGAIN. */
+/* Opens the dataset at an absolute path, whose leading slash may be left out. At most 16 soft links
+ * are followed. source is borrowed until h5file_one_close(). Errors: -ENOENT if a link of the path
+ * does not exist; -EINVAL if the object is no dataset; -EIO if a structure is damaged; -EOPNOTSUPP;
+ * -ENOMEM; -EAGAIN. */
 int h5file_one_open(struct source *source, const char *path, struct h5file_one **out,
 		    struct err *err);
-void h5file_one_close(struct h5file_one *one); /* NULL is fine */
+void h5file_one_close(struct h5file_one *one); /* one may be NULL */
 
-/* Type, dataspace, grid, pipeline and layout. Valid until close. */
+/* Return the grid, the pipeline and the layout in the file, and type, dataspace and the other
+ * properties. Both are valid until h5file_one_close(). */
 const struct h5file_dataset *h5file_one_dataset(const struct h5file_one *one);
 const struct dataset *h5file_one_description(const struct h5file_one *one);
 
-/* The offset in the source to which addresses of chunks are relative: the size of the user block.
- */
+/* Returns the offset in the source to which addresses of chunks are relative: the size of the user
+ * block. */
 uint64_t h5file_one_base(const struct h5file_one *one);
 
-/* Finds chunk `number` of the file's grid. Of a contiguous or compact dataset, the one chunk of its
- * cut (see h5file.h). *stored false: it is absent. */
+/* Finds chunk `number` of the file's grid; a contiguous or compact dataset has the chunks of its
+ * cut (see h5file.h). Sets *stored to false if the chunk is absent. */
 int h5file_one_chunk(struct h5file_one *one, uint64_t number, bool *stored,
 		     struct h5file_chunk *out, struct err *err);
 

@@ -15,7 +15,7 @@
 #include <h5file/h5file.h>
 #include <schema/schema.h>
 
-/* The file. Constant, except for is_damaged. Borrowed. */
+/* The file. It is constant, except for is_damaged, and borrowed. */
 struct chunk_origin {
 	struct h5file *file;
 	const struct tree *tree; /* of the file; its objects have the ids of the domain */
@@ -24,7 +24,7 @@ struct chunk_origin {
 	/* Becomes true if the bytes of the file are the reason of an error. Any thread. */
 	atomic_bool *is_damaged;
 };
-/* The path of an object of the file. Never NULL. */
+/* Returns the path of an object of the file; never NULL. */
 const char *chunk_origin_path(const struct chunk_origin *o, uint32_t number);
 
 /* A dataset whose chunks are put. Constant, except for its references: one of the thread that
@@ -41,38 +41,38 @@ struct chunk_context {
 	bool is_filtered;	  /* objects of chunks are compressed */
 	uint64_t plain_size;	  /* bytes of a whole chunk as elements */
 	struct object_namer namer;
-	uint8_t *fill;			      /* one element; NULL: zeros */
+	uint8_t *fill;			      /* one element; NULL if its bytes are zeros */
 	const struct service_filters *served; /* see struct codec_encode */
 };
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_t number);
-/* For a dataset that the domain has already, whose chunks the service may have written. From now on
- * chunks are encoded as the service does, unless it can read the form in which an import stores
- * them. Call it before the first chunk is made. */
+/* Called for a dataset that the domain has already, whose chunks the service may have written. From
+ * now on chunks are encoded as the service does, unless it can read the form in which an import
+ * stores them. Call it before the first chunk is made. */
 void chunk_context_serve(struct chunk_context *c);
-void chunk_context_unref(struct chunk_context *c); /* NULL is fine */
+void chunk_context_unref(struct chunk_context *c); /* c may be NULL */
 
 /* One chunk of the domain, from n chunks of the file. */
 struct chunk_parts {
 	struct chunk_context *context; /* a reference */
 	uint64_t number;	       /* in the grid of the domain */
-	/* Set by chunk_make(): the body is the first bytes of the only part, as the file has them.
-	 */
+	/* Set by chunk_make() if the body is the first bytes of the only part, as the file has
+	 * them. */
 	bool is_verbatim;
 	uint32_t n;
 	struct h5file_chunk parts[];
 };
-/* Adds a chunk of the file to the parts of chunk `number`; *parts NULL: it is the first. Its data,
- * if it has any, are borrowed from the file. -ENOMEM. */
+/* Adds a chunk of the file to the parts of chunk `number`; if *parts is NULL, it is the first one.
+ * Its data, if it has any, are borrowed from the file. Returns -ENOMEM if out of memory. */
 int chunk_add_part(struct chunk_parts **parts, struct chunk_context *context, uint64_t number,
 		   const struct h5file_chunk *part);
-void chunk_free(void *parts); /* NULL is fine */
-/* Bytes that making the body needs at most. */
+void chunk_free(void *parts); /* parts may be NULL */
+/* Returns how many bytes making the body needs at most. */
 uint64_t chunk_memory(const struct chunk_parts *c);
-/* For struct put. arg: a struct chunk_parts. */
+/* These functions are for struct put; arg is a struct chunk_parts. */
 int chunk_make(void *arg, struct bytes *body, struct err *err);
 void chunk_explain(void *arg, struct err *err);
-/* Adds to an error which chunk of a grid it is about. path: of the dataset. */
+/* Adds to an error which chunk of a grid it is about. path is that of the dataset. */
 void chunk_explain_number(const char *path, const struct grid *grid, uint64_t number,
 			  struct err *err);
 

@@ -56,8 +56,8 @@ struct import_file {
 	/* Called once, after the first step. The source is valid until the import returns, and any
 	 * thread may read it. */
 	int (*open)(void *ctx, struct source **out, struct err *err);
-	/* -ESTALE: the file no longer has that size and time. Called before step 4. NULL: it does
-	 * not change. */
+	/* Returns -ESTALE if the file no longer has that size and time. Called before step 4. It
+	 * may be NULL if the file does not change. */
 	int (*check)(void *ctx, struct err *err);
 	void *ctx;
 };
@@ -66,8 +66,8 @@ struct import_file {
 struct import_link {
 	/* The bucket of the domain and the key of the file in it, which need not exist yet. */
 	const char *bucket, *key;
-	const char *etag; /* of that object; NULL: not known */
-	bool locate;	  /* no chunk tables are stored: readers find chunks in the file's index */
+	const char *etag; /* of that object; NULL if not known */
+	bool locate;	  /* no chunk tables are stored; readers find chunks in the file's index */
 	bool verify;	  /* step 2 reads all data to which the domain refers */
 };
 
@@ -75,15 +75,14 @@ struct import_link {
  * until it succeeds, or deletes the storage. All strings are borrowed. */
 struct import_commit {
 	uint64_t storage; /* see schema_ops.domain_of_root() */
-	/* The domain that is replaced, if it still has this version; NULL: there is none. Its
-	 * storage stays. */
+	/* The domain that is replaced, if it still has this version, or NULL. Its storage stays. */
 	struct schema_document *replaced;
-	/* The nearest folder above the domain that has a document: the length of its path. false:
-	 * none has. */
+	/* Whether a folder above the domain has a document, and the length of the path of the
+	 * nearest one. */
 	bool has_folder;
 	size_t folder_len;
 	int64_t modified_ns;	 /* of the document of the domain, since the epoch */
-	struct renames *renames; /* of this process (storage/renames.h); NULL: not known */
+	struct renames *renames; /* of this process (storage/renames.h); NULL if not known */
 	/* The root group is put when all other objects are there, for domain_import_finish().
 	 * Otherwise all objects are put side by side, which takes fewer rounds of requests. */
 	bool in_order;
@@ -105,35 +104,38 @@ struct import_options {
 	/* The owner of the domain is the first of these that is not NULL: owner, that of the
 	 * replaced domain, service_user, that of the nearest folder, local_user. */
 	const char *owner, *service_user, *local_user;
-	/* The access control list of the domain. NULL: that of the replaced domain, unless `owner`
-	 * is given, or one that lets the owner do everything. Borrowed. */
+	/* The access control list of the domain, borrowed. If it is NULL, the domain gets that of
+	 * the replaced domain, unless `owner` is given, or one that lets the owner do everything.
+	 */
 	const struct domain_info *acls;
 	bool replace;	       /* a domain that exists is replaced */
 	bool keep_storage;     /* of a replaced domain */
 	bool skip_unsupported; /* what a domain cannot hold is left out instead of refused */
-	uint64_t min_chunk;    /* joins neighbouring chunks up to this many bytes; 0: it does not */
+	uint64_t min_chunk;    /* joins neighbouring chunks up to this many bytes; 0 if not */
 	unsigned int puts;     /* at the same time, > 0 */
 	int64_t now_ns;	       /* since the epoch */
-	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
+	const atomic_bool *cancelled; /* may be NULL; if true, stops with -ECANCELED */
 	struct import_file file;      /* not for domain_import_abort() */
-	/* NULL, or the domain refers to the file. The source of the file is then read only in the
-	 * thread of the caller, and may block. */
+	/* If it is not NULL, the domain refers to the file. The source of the file is then read
+	 * only in the thread of the caller, and may block. */
 	const struct import_link *link;
-	/* NULL, or opens the external files that have raw data of the file. These data are copied,
-	 * also if the domain refers to the file. Borrowed. */
+	/* If it is not NULL, it opens the external files that have raw data of the file. These data
+	 * are copied, also if the domain refers to the file. It is borrowed. */
 	const struct h5file_external *external;
-	/* NULL, or the import is a commit. Not with link; replace and keep_storage are ignored. */
+	/* If it is not NULL, the import is a commit. It excludes link; replace and keep_storage are
+	 * ignored. */
 	const struct import_commit *commit;
-	/* A line for the user: what is damaged or left out, advice. May be NULL. */
+	/* Takes a line for the user: what is damaged or left out, or advice. It may be NULL. */
 	void (*note)(void *ctx, const char *line);
-	/* Bytes of raw data in the file that are stored, and all of them; of a link, those that are
-	 * referred to or verified. May be NULL. */
+	/* Takes the bytes of raw data in the file that are stored, and all of them; of a link,
+	 * those that are referred to or verified. It may be NULL. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *ctx;
 };
 
 struct import_result {
-	/* Of the domain: documents, and chunks that are stored; the latter not of a commit. */
+	/* The documents of the domain, and its stored chunks; a commit does not count the latter.
+	 */
 	uint64_t objects, chunks;
 	uint64_t puts, bytes;  /* of chunks and documents that this call has put */
 	uint64_t found;	       /* chunks that an earlier, interrupted import has put */
@@ -141,34 +143,35 @@ struct import_result {
 	uint64_t linked;       /* datasets whose data stay in the file */
 	uint64_t linked_bytes; /* of these data as they are stored */
 	bool finished_earlier; /* only the steps after the document were left */
-	/* The file is the reason of the error: it is damaged, or with -EOPNOTSUPP, a domain cannot
-	 * hold it. Not if its source has failed, which the caller knows. */
+	/* The file is the reason of the error: it is damaged or, with -EOPNOTSUPP, a domain cannot
+	 * hold it. This is false if its source has failed, which the caller knows. */
 	bool refused;
 	uint64_t problems; /* that were reported as lines, and are the reason of the error */
 	/* With -EEXIST, -ESTALE, or an error of import_commit.make_way: the path has something
 	 * else, and the first and only attempt to put the document was refused. So no reader can
 	 * have seen the storage. Attempts of earlier calls do not count. */
 	bool unseen;
-	/* Of the document of the domain. A name of an earlier attempt may be found instead. */
+	/* The ETag of the document of the domain. That of an earlier attempt may be found instead.
+	 */
 	char etag[STORE_ETAG_MAX];
 };
 
-/* Imports. *out is filled in as far as the import came, also after an error. Errors: -EEXIST: the
- * domain exists, or another import to this path is not finished; -EISDIR: a folder; -ENOTDIR: a
- * part of the path is a domain; -ESTALE: the file or the domain that is replaced has changed;
- * -EOPNOTSUPP: something in the file cannot be stored; -EIO: the file is damaged; -ECANCELED;
- * errors of the store and of the file. */
+/* Imports. *out is filled in as far as the import came, also after an error. Errors: -EEXIST if the
+ * domain exists, or another import to this path is not finished; -EISDIR if the path is a folder;
+ * -ENOTDIR if a part of the path is a domain; -ESTALE if the file or the domain that is replaced
+ * has changed; -EOPNOTSUPP if something in the file cannot be stored; -EIO if the file is damaged;
+ * -ECANCELED; errors of the store and of the file. */
 int domain_import(const struct import_options *opt, struct import_result *out, struct err *err);
 
 /* Makes steps 4 and 5 of an import for a commit, in_order, that has made all steps before, and has
- * returned from store_sync(). Does not open the file. *found: its objects are there; if not,
- * nothing is done. */
+ * returned from store_sync(). Does not open the file. *found says whether its objects are there; if
+ * not, nothing is done. */
 int domain_import_finish(const struct import_options *opt, bool *found, struct import_result *out,
 			 struct err *err);
 
-/* Removes what an unfinished import to opt->path has stored, then its record. -ENOENT: there is no
- * such import. -EBUSY: its domain is complete, so that nothing is removed. *deleted: the number of
- * objects that were removed. */
+/* Removes what an unfinished import to opt->path has stored, then its record. *deleted is the
+ * number of objects that were removed. Returns -ENOENT if there is no such import, or -EBUSY if its
+ * domain is complete, so that nothing is removed. */
 int domain_import_abort(const struct import_options *opt, uint64_t *deleted, struct err *err);
 
 #endif

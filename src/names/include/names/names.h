@@ -28,7 +28,7 @@ enum names_doc_kind {
 	NAMES_DOC_NONE,	      /* there is no document */
 	NAMES_DOC_FOLDER,     /* a document without a root group */
 	NAMES_DOC_ROOT,	      /* a domain's document */
-	NAMES_DOC_BROKEN,     /* the document cannot be read or parsed: see why */
+	NAMES_DOC_BROKEN,     /* the document cannot be read or parsed, see why */
 	NAMES_DOC_UNLISTABLE, /* in a node only: its prefix cannot be listed, see why */
 };
 
@@ -43,7 +43,7 @@ struct names_doc {
 struct names_size {
 	uint64_t size, blocks; /* of 512 bytes */
 	int64_t mtime_ns;
-	uint64_t version; /* of the listing of the domain's keys; 0: they were not all listed */
+	uint64_t version; /* of the listing of the domain's keys; 0 if not all were listed */
 	bool is_exact;	  /* otherwise an estimate */
 };
 
@@ -61,9 +61,9 @@ struct names_node {
 	char *path;		/* in the bucket: of the domain, the prefix or the object */
 	struct names_doc doc;	/* of a domain, or of a directory that has one */
 	struct store_meta meta; /* of a plain object */
-	_Atomic(struct names_sizes *) sizes; /* of a domain, the latest one first; NULL: unknown */
-	atomic_bool is_sized;		     /* somebody is finding out the size */
-	_Atomic(char *) note;		     /* of a plain object; NULL: not known yet. Set once */
+	_Atomic(struct names_sizes *) sizes; /* of a domain, latest first; NULL if unknown */
+	atomic_bool is_sized;		     /* a thread is finding out the size */
+	_Atomic(char *) note; /* of a plain object; NULL if not known yet. Set once */
 	/* Members of the name cache, guarded by its lock. */
 	uint64_t expires;
 	uint64_t walk; /* number of the walk that the node belongs to, or 0 */
@@ -71,9 +71,10 @@ struct names_node {
 	uint64_t walked_until;
 	int failure; /* of the latest look-up */
 	uint64_t failure_until;
-	struct bytes list; /* entries of a directory; empty: not known */
+	struct bytes list; /* entries of a directory; empty if not known */
 	uint64_t list_expires;
-	/* Of a directory: keys below it in all levels, if these are probably few; 0: not known. */
+	/* The number of keys below a directory in all levels, if these are probably few; 0 if not
+	 * known. */
 	uint32_t flat_keys;
 	uint32_t charged; /* bytes of memory */
 	UT_hash_handle hh;
@@ -88,46 +89,46 @@ static inline void cleanup_names_node(struct names_node **node)
 }
 #define auto_names_node __attribute__((cleanup(cleanup_names_node)))
 
-/* All borrowed. */
+/* All pointers are borrowed. */
 struct names_options {
 	const struct env *env; /* its clock and its log */
 	struct store *store;
 	const struct schema_ops *const *schemas; /* ends with NULL */
 	uint64_t ttl_ns;			 /* how long a node is valid */
-	uint64_t list_ttl_ns; /* how long a listing is valid; 0: each listing sends requests */
-	/* The store lists a prefix only if it has an object: a listing of all levels shows the same
-	 * names as a listing of one level. */
+	uint64_t list_ttl_ns; /* how long a listing is valid; if 0, each listing sends requests */
+	/* The store lists a prefix only if it has an object, so a listing of all levels shows the
+	 * same names as a listing of one level. */
 	bool prefixes_have_objects;
-	/* NULL, or: the root directory has only these entries, and is never listed. Names without
-	 * slashes; ends with NULL. */
+	/* If it is not NULL, the root directory has only these entries, and is never listed. They
+	 * are names without slashes; the array ends with NULL. */
 	const char *const *roots;
 };
 
 struct names;
-struct names *names_new(const struct names_options *opt); /* NULL when out of memory */
+struct names *names_new(const struct names_options *opt); /* NULL if out of memory */
 void names_free(struct names *ns);
 
-/* The node of a path, from the cache or from the bucket. -ENOENT, or the error of a
- * request. The caller unrefs. */
+/* Gets the node of a path, from the cache or from the bucket. Returns -ENOENT if nothing has this
+ * name, or the error of a request. The caller unrefs the node. */
 int names_resolve(struct names *ns, const char *path, struct names_node **out, struct err *err);
 /* The same, but a walk of the directory does not extend the time for which the node is valid.
- * *is_new: the node was read from the bucket during this call. */
+ * *is_new says whether the node was read from the bucket during this call. */
 int names_resolve_for_open(struct names *ns, const char *path, struct names_node **out,
 			   bool *is_new, struct err *err);
 /* The same for a caller whose change fails if something has the name by then: a name that was
- * absent a moment ago counts as absent. -ENOENT without a request. */
+ * absent a moment ago counts as absent, and the result is -ENOENT without a request. */
 int names_resolve_for_change(struct names *ns, const char *path, struct names_node **out,
 			     struct err *err);
-/* Whether its document alone decides that a node is shown under its name: that of a domain with an
- * extension, which hides anything else of this name. */
+/* Returns whether its document alone decides that a node is shown under its name. This is true of a
+ * domain with an extension, which hides anything else of this name. */
 bool names_is_certain(const struct names_node *n);
-/* The cached node, valid or stale; NULL when there is none. The caller unrefs. */
+/* Returns the cached node, valid or stale, or NULL if there is none. The caller unrefs it. */
 struct names_node *names_recall(struct names *ns, const char *path);
-/* Drops the cached node. For a caller that has found that the bucket does not match it any more. */
+/* Drops the cached node, for a caller that has found that the bucket does not match it any more. */
 void names_forget(struct names *ns, const char *path);
-/* For a caller that has changed what has this name: drops the cached node, that of the other name
- * of a domain without extension, and the cached listing of the directory. Answers to requests that
- * were sent earlier do not get into the cache. */
+/* Called after a change of what has this name. Drops the cached node, that of the other name of a
+ * domain without extension, and the cached listing of the directory. Answers to requests that were
+ * sent earlier do not get into the cache. */
 void names_changed(struct names *ns, const char *path);
 /* Fails with -EINVAL if the mount would not show an entry of this path: the path is no valid key or
  * not UTF-8, belongs to the storage, or is outside of the directories of names_options.roots; with
@@ -135,15 +136,15 @@ void names_changed(struct names *ns, const char *path);
  * 255 bytes. */
 int names_check_new(struct names *ns, const char *path, struct err *err);
 
-/* Calls fn for each entry of a directory, in byte order of the names; non-zero stops. -ENOENT,
- * -ENOTDIR. */
+/* Calls fn for each entry of a directory, in byte order of the names; a result other than 0 stops.
+ * Returns that result, -ENOENT, -ENOTDIR, or the error of a request. */
 typedef int (*names_list_fn)(void *arg, const char *name, enum names_kind kind);
 int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, struct err *err);
-/* False if a listing has left out what it cannot show, for example a domain `run` beside `run.h5`,
- * or if names_options.roots are set. */
+/* Returns false if a listing has left out what it cannot show, for example a domain `run` beside
+ * `run.h5`, or if names_options.roots are set. */
 bool names_list_is_whole(struct names *ns);
-/* For the time after a mount: caches the nodes of the root's entries, so that the first look-ups in
- * the root send no request. Caches nothing if the root has more than 64 entries, with
+/* Called after a mount. Caches the nodes of the root's entries, so that the first look-ups in the
+ * root send no request. Caches nothing if the root has more than 64 entries, with
  * names_options.roots, or if nodes are never valid. A failed request is not reported: a look-up
  * repeats it. Takes two or three rounds of requests. */
 void names_preload(struct names *ns);
@@ -151,61 +152,64 @@ void names_preload(struct names *ns);
  * directory cannot be listed. */
 int names_check_dir(struct names *ns, const char *path, struct err *err);
 
-/* What is known of the size of a domain; NULL: nothing. Borrowed from the node. A new node of the
- * same name knows nothing: its caller has to find out whether the domain has changed. */
+/* Returns what is known of the size of a domain, or NULL. It is borrowed from the node. A new node
+ * of the same name knows nothing: its caller has to find out whether the domain has changed. */
 const struct names_size *names_get_size(const struct names_node *node);
 /* Sets the size. The node keeps the earlier ones, because they may be in use. If memory is short,
  * nothing happens. */
 void names_set_size(struct names_node *node, const struct names_size *size);
-/* The domain at this path of the mount has another size now. */
+/* Called when the domain at this path of the mount has another size. */
 void names_forget_size(struct names *ns, const char *path);
-/* If a program is going through the directory: the domains after this one in the listing of which
- * neither the size is known nor somebody is finding it out, at most max. The caller sets is_sized
- * of those that it takes over, and unrefs all. Returns their number. */
+/* If a program is going through the directory, finds at most max domains after this one in the
+ * listing whose size is neither known nor being found out. The caller sets is_sized of those that
+ * it takes over, and unrefs all. Returns their number. */
 size_t names_unsized(struct names *ns, struct names_node *node, struct names_node **out,
 		     size_t max);
-/* Keeps the nodes of a listing valid: a request for this one has just ended. */
+/* Keeps the nodes of a listing valid, because a request for this one has just ended. */
 void names_continue_walk(struct names *ns, struct names_node *node);
 
 /* The service's summary of a domain. It may be older than the domain. */
 struct names_summary {
-	uint64_t size;	     /* an estimate in bytes; 0: none */
-	int64_t modified_ns; /* 0: unknown */
+	uint64_t size;	     /* an estimate in bytes; 0 if there is none */
+	int64_t modified_ns; /* 0 if unknown */
 	char etag[STORE_ETAG_MAX];
 };
-/* Describes the request for the summary. False: the domain can have none. */
+/* Describes the request for the summary. Returns false if the domain can have none. */
 bool names_summary_prepare(const struct names_node *node, struct store_request *req);
-/* Reads the answer. A domain without a usable summary has a zeroed one. The error of a request that
- * has failed for a reason that may pass. */
+/* Reads the answer. A domain without a usable summary has a zeroed one. Returns the error of a
+ * request that has failed for a reason that may pass. */
 int names_summary_take(const struct names_node *node, const struct store_request *req,
 		       struct names_summary *out, struct err *err);
 
-/* The note of a plain object (store/store.h). The first call for a version of the object sends a
- * HEAD, unless the look-up of the name has got the note. If a program goes through the directory,
+/* Gets the note of a plain object (store/store.h). The first call for a version of the object sends
+ * a HEAD, unless the look-up of the name has got the note. If a program goes through the directory,
  * the notes of the objects behind it in the listing are requested in the same round. Blocks.
- * -ENOENT: the object was deleted; or the error of the request. */
+ * Returns -ENOENT if the object was deleted, or the error of the request. */
 int names_note(struct names *ns, struct names_node *node, char note[STORE_NOTE_MAX + 1],
 	       struct err *err);
 
-/* Permission bits of a file or directory from its access control list. Without a document
- * everyone may read, so that opening a broken file reports the reason. is_writable: the owner has
- * the bit 0200 if the list permits to update the domain, or to create something in the directory.
- */
+/* Return the permission bits of a file or directory from its access control list. Without a
+ * document everyone may read, so that opening a broken file reports the reason. If is_writable is
+ * true, the owner has the bit 0200 if the list permits to update the domain, or to create something
+ * in the directory. */
 unsigned int names_mode(const struct domain_info *d, bool is_dir, bool is_writable);
 unsigned int names_doc_mode(const struct names_doc *d, bool is_dir, bool is_writable);
-/* Access control lists as JSON, as in the document. Heap; NULL when out of memory. */
+/* Returns the access control lists as JSON, as in the document, on the heap, or NULL if out of
+ * memory. */
 char *names_acls_json(const struct domain_info *d);
 
 /* ---- paths; pure ---- */
 
-/* n bytes can be a name in a directory. */
+/* Returns whether n bytes can be a name in a directory. */
 bool names_ok(const char *name, size_t n);
 
-/* Heap, NULL when out of memory. */
+/* Returns a path on the heap, or NULL if out of memory. */
 char *names_join(const char *dir, const char *name);
-/* Length of the path before its last component, without the slash; 0 in the root directory. */
+/* Returns the length of the path before its last component, without the slash, or 0 in the root
+ * directory. */
 size_t names_parent_len(const char *path);
-/* Changes the path of a domain to the path of its file, in place. -ENAMETOOLONG. */
+/* Changes the path of a domain to the path of its file, in place. Returns -ENAMETOOLONG if that has
+ * more than cap bytes. */
 int names_of_domain(char *path, size_t cap);
 
 #endif

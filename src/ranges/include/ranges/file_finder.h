@@ -14,18 +14,18 @@
 
 struct found_file {
 	struct store *store; /* lives as long as ctx */
-	/* A copy of the file has another ETag, so one that a domain records says nothing of this
-	 * store. */
+	/* If true, a copy of the file has another ETag, so an ETag that a domain records says
+	 * nothing of this store. */
 	bool local_etags;
 	char key[STORE_KEY_MAX + 1];
 };
 
 struct file_finder {
 	/* Finds the object of a file URI: "bucket/key", "/key" (in the bucket itself),
-	 * "s3://bucket/key" or "file:///path". Neither blocks nor sends a request. -EINVAL: no
-	 * valid URI; -EACCES: the place is not in the bucket, and no option permits it;
-	 * -EOPNOTSUPP: another scheme; -ENAMETOOLONG; -ENOMEM. No error contains credentials. Any
-	 * thread. */
+	 * "s3://bucket/key" or "file:///path". Neither blocks nor sends a request. Errors: -EINVAL
+	 * if the URI is not valid; -EACCES if the file is not in the bucket, and no option permits
+	 * it; -EOPNOTSUPP if the scheme is another one; -ENAMETOOLONG; -ENOMEM. No error contains
+	 * credentials. Any thread. */
 	int (*resolve)(void *ctx, const char *uri, struct found_file *out, struct err *err);
 	void *ctx;
 };

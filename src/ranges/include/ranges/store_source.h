@@ -5,7 +5,8 @@
  * It fetches only the ranges that are read or announced (source_advise()), so that data between
  * metadata is not fetched. A read of bytes that are not in memory fetches them together with the
  * ranges that were announced first, side by side. Ranges are merged if the bytes between them are
- * few: at most an eighth of the requested bytes. What was fetched is kept, up to a limit.
+ * few: at most 4 KiB, and at most an eighth of the requested bytes. What was fetched is kept, up to
+ * a limit.
  *
  * If the object is another version than the caller has found, reads fail with -ESTALE.
  *
@@ -27,19 +28,19 @@ struct store_source_options {
 	struct store *store;	      /* borrowed */
 	const char *key;	      /* borrowed, for messages, too */
 	uint64_t size;		      /* of the object, bytes */
-	const char *etag;	      /* borrowed; NULL or "": unknown */
-	uint64_t keep;		      /* bytes that are kept in memory; 0: 128 MiB */
-	const atomic_bool *cancelled; /* NULL, or true: reads fail with -ECANCELED */
+	const char *etag;	      /* borrowed; NULL or "" if unknown */
+	uint64_t keep;		      /* bytes that are kept in memory; 0 for 128 MiB */
+	const atomic_bool *cancelled; /* NULL, or if true, reads fail with -ECANCELED */
 };
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 struct store_source *store_source_new(const struct store_source_options *opt);
-void store_source_free(struct store_source *s); /* NULL is fine */
-/* Valid until store_source_free(). */
+void store_source_free(struct store_source *s); /* s may be NULL */
+/* Returns the source, which is valid until store_source_free(). */
 struct source *store_source_source(struct store_source *s);
 
 struct store_source_counts {
-	uint64_t requests, bytes; /* that were sent, and of their answers */
+	uint64_t requests, bytes; /* requests that were sent, and bytes of their answers */
 	uint64_t rounds;	  /* of requests side by side */
 };
 void store_source_counts(const struct store_source *s, struct store_source_counts *out);
