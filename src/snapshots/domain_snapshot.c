@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a path to the snapshot of its domain: see engine_domain_snapshot.h. */
+/* From a path to the snapshot of its domain: see domain_snapshot.h. */
 #include <snapshots/domain_snapshot.h>
 
 #include <bucket/bucket.h>
@@ -19,7 +19,7 @@
 int snapshot_resolve(struct bucket *bucket, const char *path, struct names_node **out,
 		     struct snapshot_time *requested, struct err *err)
 {
-	const struct snapshot_time now = snapshots_time(bucket);
+	const struct snapshot_time now = snapshots_time(bucket->snapshots);
 	bool is_new;
 	int rc = names_resolve_for_open(bucket->names, path, out, &is_new, err);
 	*requested = is_new ? now : (struct snapshot_time){0};
@@ -80,7 +80,7 @@ static int open_snapshot(struct bucket *bucket, struct names_node *n,
 	domain->mount_dir = dir;
 	domain->node = n;
 	domain->document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL;
-	int rc = snapshots_open(bucket, domain, out, err);
+	int rc = snapshots_open(bucket->snapshots, domain, out, err);
 	if (!rc)
 		note_size(bucket, n, *out);
 	/* The domain has been replaced since the look-up. */

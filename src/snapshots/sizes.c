@@ -197,7 +197,7 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 		.plan = &p->how,
 	};
 	struct bucket *bucket = p->s->bucket;
-	const struct snapshot_time began = snapshots_time(bucket);
+	const struct snapshot_time began = snapshots_time(bucket->snapshots);
 	struct domain *domain = NULL;
 	struct image *image = NULL;
 	auto_free char *dir = strndup(p->node->name, names_parent_len(p->node->name));
@@ -211,7 +211,7 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 					   .blocks = div_up_u64(image_allocated(image), STAT_BLOCK),
 					   .is_exact = true};
 	if (!rc && p->keep && !p->how.torn)
-		snapshots_keep(bucket, p->node->path, &began, domain, image);
+		snapshots_keep(bucket->snapshots, p->node->path, &began, domain, image);
 	else
 		image_free(image);
 	domain_unref(domain);

@@ -57,7 +57,6 @@ struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, stru
 	s->image = image;
 	s->domain = domain_ref(domain);
 	s->refs = 1;
-	s->owner = bucket->snapshots;
 	s->version = version;
 	s->sees_chunks = domain_sees_chunks(domain);
 	s->listed = s->sees_chunks && listed ? listed->version : 0;

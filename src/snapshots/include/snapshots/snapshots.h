@@ -52,14 +52,14 @@ struct snapshot {
 	/* The table's fields, under its lock. */
 	struct snapshots *owner;
 	unsigned int refs;
-	struct slot *slot;     /* of its domain while it is current, else NULL */
-	struct snapshot *next; /* in a list of snapshots to free */
+	struct snapshot_entry *entry; /* of its domain while it is current, else NULL */
+	struct snapshot *next;	      /* in a list of snapshots to free */
 	struct snapshot *live_prev, *live_next;
 };
 
 /* idle_limit: bytes of images and domains that are not open. The one that was used last is kept,
  * too, if it is larger. The table also drops them when the budget needs room. */
-struct snapshots *snapshots_new(struct budget *budget, uint64_t idle_limit);
+struct snapshots *snapshots_new(struct bucket *bucket, uint64_t idle_limit);
 void snapshots_free(struct snapshots *t); /* all snapshots must be closed */
 
 /* A point in time, ordered among those of the same table. Zero: none. */
@@ -67,7 +67,7 @@ struct snapshot_time {
 	uint64_t tick; /* counts up from 1 */
 	uint64_t ns;   /* of the environment's clock */
 };
-struct snapshot_time snapshots_time(struct bucket *bucket);
+struct snapshot_time snapshots_time(struct snapshots *t);
 
 /* A domain to open, and the result of its look-up. */
 struct snapshot_domain {
@@ -86,8 +86,8 @@ struct snapshot_domain {
  * document: after domain->requested) or, if open_ttl is set, at most so long before. If several
  * threads call at once, one of them builds the snapshot and the others wait for its result. Fails
  * with -ENOENT, -EISDIR, or -EIO with key and cause. The caller closes it with snapshot_close(). */
-int snapshots_open(struct bucket *bucket, const struct snapshot_domain *domain,
-		   struct snapshot **out, struct err *err);
+int snapshots_open(struct snapshots *t, const struct snapshot_domain *domain, struct snapshot **out,
+		   struct err *err);
 void snapshot_close(struct snapshot *s);
 /* Records that a read found another version in the bucket. If s is current, the next open checks
  * the bucket, whatever open_ttl is. */
@@ -119,7 +119,7 @@ bool snapshots_has(struct snapshots *t, const char *path);
 
 /* Keeps a domain that was opened for a stat, which began at that time, as its current snapshot,
  * unless the table has another one. The next open checks it. image: transferred. */
-void snapshots_keep(struct bucket *bucket, const char *path, const struct snapshot_time *began,
+void snapshots_keep(struct snapshots *t, const char *path, const struct snapshot_time *began,
 		    struct domain *domain, struct image *image);
 
 /* The number of snapshots, including old ones that are still open. */
