@@ -16,7 +16,7 @@ struct gc_log {
 	pthread_mutex_t lock;
 	int fd; /* -1: there is no file yet */
 	char name[GC_NAME];
-	uint8_t *used; /* by slot */
+	uint8_t *used; /* by record */
 	uint32_t n, live;
 };
 

@@ -2,8 +2,8 @@
 /*
  * A set of byte offsets of a file, kept as ranges.
  *
- * The file is divided into frames of 64 KiB. The frames are the leaves of a tree with 16 slots in
- * each node. A slot of any level is empty, full, or points to the next level. A frame that is
+ * The file is divided into frames of 64 KiB. The frames are the leaves of a tree with 16 entries in
+ * each node. An entry of any level is empty, full, or points to the next level. A frame that is
  * neither empty nor full has sorted ranges, or a bitmap if it has more than 1,024 of them. So the
  * memory of the set is bounded by the frames that are covered in part, whatever the number of calls
  * was: bytes that are written in order take nothing, and a frame takes at most 8 KiB.

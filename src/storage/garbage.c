@@ -30,7 +30,7 @@ struct entry {
 	struct change_garbage garbage;
 	uint64_t due;
 	uint64_t next_storage; /* as in struct gc_entry */
-	uint32_t slot;	       /* of its note */
+	uint32_t record;       /* of its note */
 	enum gc_state state;
 	bool is_busy;  /* it was, when it was examined last */
 	bool is_other; /* GC_RENAMED: of another process, which may be running */
@@ -70,10 +70,10 @@ struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops
 
 /* ---- notes ---- */
 
-static void note(struct garbage *q, uint32_t *slot, const struct gc_entry *entry)
+static void note(struct garbage *q, uint32_t *record, const struct gc_entry *entry)
 {
 	struct err err = ERR_INIT;
-	const int rc = q->ops.note ? q->ops.note(q->ops.ctx, slot, entry, &err) : 0;
+	const int rc = q->ops.note ? q->ops.note(q->ops.ctx, record, entry, &err) : 0;
 	if (rc && !atomic_exchange(&q->warned, true))
 		log_warning(
 			q->env->log,
@@ -82,10 +82,10 @@ static void note(struct garbage *q, uint32_t *slot, const struct gc_entry *entry
 			entry->path, err.msg);
 }
 
-static void forget(struct garbage *q, uint32_t *slot)
+static void forget(struct garbage *q, uint32_t *record)
 {
-	if (*slot != GC_NONE)
-		q->ops.forget(q->ops.ctx, slot);
+	if (*record != GC_NONE)
+		q->ops.forget(q->ops.ctx, record);
 }
 
 static int64_t wall_clock_in(uint64_t ns)
@@ -194,7 +194,7 @@ uint64_t garbage_collect(struct garbage *q, uint64_t now)
 	struct entry *e;
 	while ((e = take_due(q, now, &next))) {
 		if (!atomic_load(&q->cancelled) && collect_one(q, e)) {
-			forget(q, &e->slot);
+			forget(q, &e->record);
 			if (e->garbage.objects)
 				q->ops.forget_objects(q->ops.ctx, e->garbage.objects);
 			free(e);
@@ -267,7 +267,7 @@ static void stop(struct garbage *q)
 
 static void warn_at_end(const struct garbage *q, const struct entry *e)
 {
-	const bool is_noted = e->slot != GC_NONE || e->garbage.objects;
+	const bool is_noted = e->record != GC_NONE || e->garbage.objects;
 	if (e->is_other)
 		return;
 	log_warning(q->env->log, "%s /%s %s%s",
@@ -300,12 +300,12 @@ void garbage_free(struct garbage *q)
 /* ---- the lists ---- */
 
 /* Takes the objects over. */
-static void add(struct garbage *q, const struct gc_entry *entry, uint32_t slot,
+static void add(struct garbage *q, const struct gc_entry *entry, uint32_t record,
 		struct gc_objects *objects)
 {
 	const size_t n = strlen(entry->path) + 1;
 	const bool is_rename = entry->state == GC_RENAMED;
-	const bool is_other = is_rename && slot == GC_NONE;
+	const bool is_other = is_rename && record == GC_NONE;
 	struct entry *e = malloc(sizeof(*e) + n);
 	if (!e) {
 		log_warning(q->env->log,
@@ -318,7 +318,7 @@ static void add(struct garbage *q, const struct gc_entry *entry, uint32_t slot,
 		.garbage = {.any = true, .storage = entry->storage, .objects = objects},
 		.due = q->env->now(q->env) + (is_rename && !is_other ? 0 : GARBAGE_DELAY_NS),
 		.next_storage = entry->next,
-		.slot = slot,
+		.record = record,
 		.state = entry->state,
 		.is_other = is_other,
 	};
@@ -333,30 +333,30 @@ static void add(struct garbage *q, const struct gc_entry *entry, uint32_t slot,
 }
 
 void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,
-		    uint32_t *slot)
+		    uint32_t *record)
 {
 	const struct gc_entry entry = {.state = GC_EXPECTED,
 				       .storage = storage,
 				       .next = next,
 				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 				       .path = path};
-	*slot = GC_NONE;
-	note(q, slot, &entry);
+	*record = GC_NONE;
+	note(q, record, &entry);
 }
 
 void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
-		    uint32_t slot)
+		    uint32_t record)
 {
 	const struct gc_entry entry = {.state = GC_REMOVED,
 				       .storage = g->storage,
 				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 				       .path = path};
 	if (!g->any) {
-		forget(q, &slot);
+		forget(q, &record);
 		return;
 	}
-	note(q, &slot, &entry);
-	add(q, &entry, slot, NULL);
+	note(q, &record, &entry);
+	add(q, &entry, record, NULL);
 }
 
 void garbage_add_objects(struct garbage *q, struct gc_objects *objects)
@@ -385,21 +385,21 @@ void garbage_add_early(struct garbage *q, const char *path, const struct change_
 				       .next = next,
 				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 				       .path = path};
-	uint32_t slot = GC_NONE;
+	uint32_t record = GC_NONE;
 	if (!g->any)
 		return;
-	note(q, &slot, &entry);
-	add(q, &entry, slot, NULL);
+	note(q, &record, &entry);
+	add(q, &entry, record, NULL);
 }
 
 void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage, bool half_done,
-			   uint32_t slot)
+			   uint32_t record)
 {
 	const struct gc_entry entry = {.state = GC_RENAMED, .storage = storage, .path = path};
 	if (half_done)
-		add(q, &entry, slot, NULL);
+		add(q, &entry, record, NULL);
 	else
-		forget(q, &slot);
+		forget(q, &record);
 }
 
 void garbage_add_names(struct garbage *q, const char *path, uint64_t storage)
@@ -431,18 +431,18 @@ void garbage_confirm(struct garbage *q, uint64_t next)
 					       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 					       .path = e->path};
 		e->state = GC_REMOVED;
-		if (e->slot != GC_NONE)
-			note(q, &e->slot, &entry);
+		if (e->record != GC_NONE)
+			note(q, &e->record, &entry);
 		insert(q, e);
 	}
 }
 
 int garbage_inherit(struct garbage *q, const struct gc_entry *entry, struct err *err)
 {
-	uint32_t slot = GC_NONE;
-	const int rc = q->ops.note(q->ops.ctx, &slot, entry, err);
+	uint32_t record = GC_NONE;
+	const int rc = q->ops.note(q->ops.ctx, &record, entry, err);
 	if (!rc)
-		add(q, entry, slot, NULL);
+		add(q, entry, record, NULL);
 	return rc;
 }
 
@@ -450,7 +450,7 @@ int garbage_inherit(struct garbage *q, const struct gc_entry *entry, struct err 
  * nothing about the other names of the storage. */
 static bool drop_one(struct garbage *q, uint64_t storage)
 {
-	uint32_t slot = GC_NONE;
+	uint32_t record = GC_NONE;
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
 	DL_FOREACH(q->entries, e)
@@ -458,12 +458,12 @@ static bool drop_one(struct garbage *q, uint64_t storage)
 	    e->garbage.storage == storage)
 		break;
 	if (e) {
-		slot = e->slot;
-		e->slot = GC_NONE;
+		record = e->record;
+		e->record = GC_NONE;
 		e->garbage.any = false;
 	}
 	pthread_mutex_unlock(&q->lock);
-	forget(q, &slot);
+	forget(q, &record);
 	return e != NULL;
 }
 

@@ -50,8 +50,8 @@ struct garbage_ops {
 	int (*finish_rename)(void *ctx, uint64_t storage, bool is_ours,
 			     const atomic_bool *cancelled, struct err *err);
 	/* Notes: as gc_log_put() and gc_log_clear(). NULL: there are none. */
-	int (*note)(void *ctx, uint32_t *slot, const struct gc_entry *entry, struct err *err);
-	void (*forget)(void *ctx, uint32_t *slot);
+	int (*note)(void *ctx, uint32_t *record, const struct gc_entry *entry, struct err *err);
+	void (*forget)(void *ctx, uint32_t *record);
 	/* Deletes the list of objects that were deleted from the journal, and frees it. */
 	void (*forget_objects)(void *ctx, struct gc_objects *objects);
 	void *ctx;
@@ -68,22 +68,22 @@ void garbage_free(struct garbage *q);
 void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g);
 /* Adds objects that a domain has lost. Takes the list over. NULL: nothing is added. */
 void garbage_add_objects(struct garbage *q, struct gc_objects *objects);
-/* Notes that a path is about to lose its storage; *slot: GC_NONE if it is not noted. next:
+/* Notes that a path is about to lose its storage; *record: GC_NONE if it is not noted. next:
  * the storage that it gets instead; 0: none. garbage_settle() follows. */
 void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,
-		    uint32_t *slot);
+		    uint32_t *record);
 /* garbage_add(), after garbage_expect(). If g is empty, the path has kept its storage. */
 void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
-		    uint32_t slot);
+		    uint32_t record);
 /* Adds the storage of a path that is about to lose it, or may have lost it already, because the
  * answer to a request was lost. next: as for garbage_expect(), or another number for
  * garbage_confirm(). */
 void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
 		       uint64_t next);
 /* After a rename of the domain with this storage. half_done: it may be, so it is finished later;
- * otherwise its note is forgotten. slot: of the note. */
+ * otherwise its note is forgotten. record: of the note. */
 void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage, bool half_done,
-			   uint32_t slot);
+			   uint32_t record);
 /* An open has seen a list of names that may have a rename that another process has left half done.
  */
 void garbage_add_names(struct garbage *q, const char *path, uint64_t storage);
