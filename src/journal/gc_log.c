@@ -2,8 +2,8 @@
 /*
  * The files of the gc log: see journal/gc_log.h.
  *
- *   ID.garbage             of one process, which holds a lock on it; made with the first entry
- *   unreadable/ID.garbage  its header is damaged
+ *   ID.garbage of one process, which holds a lock on it; it is made with the first entry
+ *   unreadable/ID.garbage a file whose header is damaged
  *
  * A process that makes or takes over a file holds the guard of the bucket's directory until it has
  * the lock on the file. So a file without a lock is one whose process has ended.
@@ -242,7 +242,7 @@ int gc_log_set_aside(const struct gc_log *l, const char *name)
 	return renameat2(l->dir, name, aside, name, RENAME_NOREPLACE) ? -errno : 0;
 }
 
-/* Reads the header. Positive: the file cannot be read, and was dealt with. */
+/* Reads the header. A positive result means that the file cannot be read, and was dealt with. */
 static int read_header(const struct gc_log *l, int fd, const char *name, struct gc_log_taken *out)
 {
 	uint8_t header[GC_HEADER];

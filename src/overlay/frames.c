@@ -65,7 +65,7 @@ static size_t frame_size(size_t capacity)
 	return sizeof(struct frame) + data;
 }
 
-/* The number of offsets below an entry, whose children have `level` levels of nodes below them. */
+/* Returns the number of offsets of an entry that has `level` levels of nodes below it. */
 static uint64_t span_of(unsigned int level)
 {
 	return (uint64_t)1 << (FRAME_BITS + NODE_BITS * level);
@@ -155,7 +155,7 @@ static int make_bitmap(struct frames *f, void **entry)
 	return 0;
 }
 
-/* The first range that ends after `at`; n if there is none. */
+/* Returns the first range that ends after `at`, or n if there is none. */
 static unsigned int search(const struct frame *fr, uint32_t at)
 {
 	unsigned int low = 0, high = fr->n;
@@ -326,8 +326,8 @@ static void join_entries(struct frames *f, void **entry)
 	*entry = first;
 }
 
-/* start and end are relative to the entry. From left to right, so a failure at `start`, the only
- * place where frames_remove() up to the end needs memory, leaves all as it was. */
+/* start and end are relative to the entry. Changes are made from left to right. frames_remove() up
+ * to the end needs memory only at `start`, so a failure leaves all as it was. */
 static int change(struct frames *f, void **entry, unsigned int level, uint64_t start, uint64_t end,
 		  bool add)
 {
@@ -412,7 +412,8 @@ static uint32_t find_in_frame(const struct frame *fr, uint32_t at, bool inside)
 	return i < fr->n ? r->start : FRAME;
 }
 
-/* at is relative to the entry, and so is the result, which is the entry's span if there is none. */
+/* `at` is relative to the entry. So is the result, which is the span of the entry if there is no
+ * such offset. */
 static uint64_t find(void *entry, unsigned int level, uint64_t at, bool inside)
 {
 	if (!entry || entry == FULL)
