@@ -30,10 +30,10 @@ struct entry {
 	struct change_garbage garbage;
 	uint64_t due;
 	uint64_t next_storage; /* as in struct gc_entry */
-	uint32_t record;       /* of its note */
+	uint32_t record;       /* of its note, or GC_NONE */
 	enum gc_state state;
-	bool is_busy;  /* it was, when it was examined last */
-	bool is_other; /* GC_RENAMED: of another process, which may be running */
+	bool is_busy;  /* the last attempt has failed with -EBUSY */
+	bool is_other; /* GC_RENAMED: the rename is of another process, which may be running */
 	struct entry *prev, *next;
 	char path[];
 };
@@ -116,7 +116,8 @@ static void insert(struct garbage *q, struct entry *e)
 	pthread_mutex_unlock(&q->lock);
 }
 
-/* Takes an entry that is due out of the list. NULL: there is none; *next: when one is due. */
+/* Takes an entry that is due out of the list. Returns NULL if there is none; then *next is the time
+ * when one is due. */
 static struct entry *take_due(struct garbage *q, uint64_t now, uint64_t *next)
 {
 	pthread_mutex_lock(&q->lock);
@@ -130,7 +131,7 @@ static struct entry *take_due(struct garbage *q, uint64_t now, uint64_t *next)
 	return e;
 }
 
-/* Whether the name has really lost the storage: 1, 0 or a negative errno. */
+/* Returns 1 if the name has really lost the storage, 0 if not, or a negative errno. */
 static int is_removed(struct garbage *q, struct entry *e, struct err *err)
 {
 	const struct gc_entry expected = {.state = GC_EXPECTED,
@@ -150,7 +151,7 @@ static int is_removed(struct garbage *q, struct entry *e, struct err *err)
 	return rc < 0 ? rc : rc == GARBAGE_REMOVED;
 }
 
-/* Whether the entry is done with. */
+/* Returns whether the entry is done with. */
 static bool finish_rename(struct garbage *q, struct entry *e)
 {
 	struct err err = ERR_INIT;
@@ -208,7 +209,7 @@ uint64_t garbage_collect(struct garbage *q, uint64_t now)
 
 /* ---- the thread ---- */
 
-/* The moment `ns` from now, for pthread_cond_timedwait(3). */
+/* Returns the moment `ns` from now, for pthread_cond_timedwait(3). */
 static struct timespec moment_in(uint64_t ns)
 {
 	struct timespec ts;
@@ -299,7 +300,7 @@ void garbage_free(struct garbage *q)
 
 /* ---- the lists ---- */
 
-/* Takes the objects over. */
+/* Adds an entry, and takes the objects over. */
 static void add(struct garbage *q, const struct gc_entry *entry, uint32_t record,
 		struct gc_objects *objects)
 {
@@ -408,7 +409,7 @@ void garbage_add_names(struct garbage *q, const char *path, uint64_t storage)
 	add(q, &entry, GC_NONE, NULL);
 }
 
-/* Takes an entry out of the list. */
+/* Takes an entry of garbage_add_early() with this number out of the list. */
 static struct entry *take_unsure(struct garbage *q, uint64_t next)
 {
 	struct entry *e;
