@@ -116,7 +116,7 @@ static void set_waiting(struct recover_item *i, bool is_marked, const char *note
 	else
 		str_add(&i->why, "the program that wrote it had not closed it");
 	if (i->has_other_layout && !i->has_plan)
-		str_add(&i->why, "; " OLD_BASE_OTHER_LAYOUT);
+		str_add(&i->why, "; " BASE_READER_OTHER_LAYOUT);
 }
 
 /* Without "draft ID: " at its start. */

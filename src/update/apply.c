@@ -32,7 +32,7 @@ enum { NONE = UINT32_MAX, LOOKS = 4 /* at an object, before its changes count as
 
 struct item {
 	uint32_t before, after; /* the operations with the same key, or NONE */
-	bool finished;		/* in this run */
+	bool finished;		/* the operation has succeeded in this run */
 	bool sent;		/* an earlier request of it may have succeeded */
 	char *etag;		/* that it has put in this run, for `after`; NULL if it is not
 				 * known */
