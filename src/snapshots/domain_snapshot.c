@@ -44,7 +44,7 @@ void stat_snapshot(struct bucket *bucket, const struct names_node *n, const stru
 	stat_large(n, s->listed, st);
 }
 
-/* The size is known now, for later calls of stat, and for later mounts. */
+/* Remembers the size, which is known now, for later calls of stat and for later mounts. */
 static void note_size(struct bucket *bucket, struct names_node *n, const struct snapshot *s)
 {
 	const char *document = domain_document(s->domain)->etag;
@@ -61,7 +61,7 @@ static void note_size(struct bucket *bucket, struct names_node *n, const struct 
 	struct size_version version = {.kind = SIZE_LISTED, .digest = s->listed};
 	if (!s->sees_chunks)
 		version = size_version_large(document, s->summary.etag);
-	/* A domain without a summary changes, and its version does not. */
+	/* A domain without a summary may change while its version does not. */
 	const bool has_version =
 		s->sees_chunks || (s->has_summary && s->summary.etag[0] && document[0]);
 	if (has_version && !s->is_torn)
@@ -87,8 +87,8 @@ static int open_snapshot(struct bucket *bucket, struct names_node *n,
 	return rc == -EISDIR ? -ENOENT : rc;
 }
 
-/* A rename of another mount may have been interrupted. The listing of the open shows at no cost
- * whether the storage has a list of names. */
+/* Looks for a rename of another mount that was interrupted. The listing of the open shows at no
+ * cost whether the storage has a list of names. */
 static void look_at_names(struct bucket *bucket, const struct snapshot *s)
 {
 	const struct schema_listed *listed = domain_listed_keys(s->domain);

@@ -31,7 +31,7 @@ int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mou
 	return rc ? err_wrap(err, rc, "domain /%s", domain_path(domain)) : 0;
 }
 
-/* summary: NULL, or that of the domain. */
+/* Sets the times of a snapshot. `summary` is that of the domain, or NULL. */
 static void set_times(struct bucket *bucket, struct snapshot *s,
 		      const struct names_summary *summary)
 {

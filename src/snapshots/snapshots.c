@@ -47,8 +47,8 @@ struct snapshot_entry {
 	uint64_t checked;	  /* start of the last check that found `current` valid; ns */
 	uint64_t built;		  /* tick at which the last build began */
 	bool stale;		  /* a read has found another version since */
-	struct domain_puts *puts; /* NULL: none are known */
-	struct engine_stat last;  /* of the snapshot that was opened last; version 0: none was */
+	struct domain_puts *puts; /* NULL if none are known */
+	struct engine_stat last;  /* of the snapshot that was opened last; version 0 if none was */
 	uint64_t listed;	  /* of the same */
 	bool idle;
 	struct snapshot_entry *prev, *next; /* in the list of idle entries */
@@ -230,7 +230,7 @@ void snapshots_free(struct snapshots *t)
 
 /* ---- opening ---- */
 
-/* Finds or makes the entry of a domain; NULL: out of memory. */
+/* Finds or makes the entry of a domain. Returns NULL if out of memory. */
 static struct snapshot_entry *get_entry_locked(struct snapshots *t, const char *path)
 {
 	struct snapshot_entry *entry = NULL;
@@ -320,7 +320,7 @@ static void build_locked(struct snapshots *t, struct snapshot_entry *entry, stru
 }
 
 /* Waits for a build that began before this call, because it may have read an older version. Returns
- * the entry; NULL: out of memory. */
+ * the entry, or NULL if out of memory. */
 static struct snapshot_entry *wait_for_entry_locked(struct snapshots *t, const char *path)
 {
 	const uint64_t arrival = ++t->ticks;
@@ -332,7 +332,7 @@ static struct snapshot_entry *wait_for_entry_locked(struct snapshots *t, const c
 	return entry;
 }
 
-/* True if an open needs no request to the bucket. */
+/* Returns whether an open needs no request to the bucket. */
 static bool is_valid_locked(const struct snapshots *t, const struct snapshot_entry *entry)
 {
 	return entry->current && !entry->stale &&
@@ -355,7 +355,7 @@ static bool take_result_locked(struct snapshots *t, struct build *b, struct snap
 	return true;
 }
 
-/* A program has opened the snapshot. */
+/* Remembers the attributes of a snapshot that a program has opened. */
 static void remember_locked(struct snapshots *t, const char *path, const struct snapshot *s)
 {
 	struct snapshot_entry *entry = NULL;
@@ -460,7 +460,7 @@ void snapshots_forget(struct snapshots *t, const char *path)
 	free_snapshots(garbage);
 }
 
-/* Keeps what was put. Returns what the caller frees. */
+/* Keeps what was put. Returns puts for the caller to free, or NULL. */
 static struct domain_puts *keep_puts_locked(struct snapshots *t, struct snapshot_entry *entry,
 					    struct domain_puts *puts)
 {
@@ -480,8 +480,8 @@ void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts
 	HASH_FIND_STR(t->entries, path, entry);
 	struct domain_puts *earlier = take_puts_locked(t, entry);
 	pthread_mutex_unlock(&t->lock);
-	/* Without the lock, because this charges the budget. A build that begins meanwhile reads
-	 * more than it needs. */
+	/* The lock is not held, because this charges the budget. A build that begins meanwhile
+	 * reads more than it needs. */
 	puts = domain_puts_join(earlier, puts);
 	pthread_mutex_lock(&t->lock);
 	entry = puts && domain_puts_is_all(puts) ? get_entry_locked(t, path) : NULL;
