@@ -15,7 +15,7 @@ struct gc_log {
 	int dir; /* of the bucket; a descriptor of its own, because the journal may be closed
 		  * before */
 	pthread_mutex_t lock;
-	int fd; /* -1: there is no file yet */
+	int fd; /* -1 if there is no file yet */
 	char name[GC_NAME];
 	uint8_t *used; /* by record */
 	uint32_t n, live;

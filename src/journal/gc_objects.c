@@ -33,7 +33,7 @@ enum { TRIES = 16 };
 struct gc_objects {
 	struct gc_objects_list list;
 	uint8_t *file; /* its bytes, to which the list points */
-	int fd;	       /* locked; -1: the process had no descriptor left for it */
+	int fd;	       /* locked */
 	char name[GC_NAME];
 };
 

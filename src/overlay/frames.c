@@ -36,7 +36,7 @@ struct range {
 
 struct frame {
 	uint32_t bytes;	      /* offsets in the frame */
-	uint16_t n, capacity; /* of ranges; capacity 0: data is a bitmap */
+	uint16_t n, capacity; /* of ranges; capacity is 0 if data is a bitmap */
 	/* n struct range, or BITMAP_WORDS words: bit i of word w is offset 64 w + i */
 	uint64_t data[];
 };

@@ -67,7 +67,7 @@ enum plan_note {
 /* The domain that a plan changes. When all operations are done, the domain must still have these
  * objects. Whoever completes the plan looks for them before the plan is removed. */
 struct plan_subject {
-	const char *root; /* id of the root group. NULL: it is not known, as in plans of other
+	const char *root; /* id of the root group, or NULL if it is not known, as in plans of other
 			   * files */
 	/* Ids of the objects whose document or chunks are put or deleted. New ones are not among
 	 * them, because a link in a changed group leads to each of them. */
