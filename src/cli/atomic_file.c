@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The temporary file that a signal removes; NULL when there is none. It is a global variable,
+/* The temporary file that a signal removes, or NULL if there is none. It is a global variable,
  * because a signal handler has no argument. */
 static char *volatile half_written;
 
@@ -30,7 +30,7 @@ static void handle_signals(void)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 			sigaction(numbers[i], &handler, NULL);
-	signal(SIGXFSZ, SIG_IGN); /* a file that is too large is EFBIG */
+	signal(SIGXFSZ, SIG_IGN); /* a file that is too large gives EFBIG */
 }
 
 static int open_stream(struct atomic_file *f, struct err *err)
@@ -45,7 +45,7 @@ static int open_stream(struct atomic_file *f, struct err *err)
 	return f->fd < 0 ? err_errno(err, -errno, "%s", f->path) : 0;
 }
 
-/* old: the file that is replaced, or NULL. */
+/* `old` is the file that is replaced, or NULL. */
 static int set_owner_and_mode(int fd, const struct stat *old, mode_t mask)
 {
 	if (!old)
@@ -86,7 +86,7 @@ static int exists_already(const struct atomic_file *f, struct err *err)
 	return err_set(err, -EEXIST, "%s: the file exists; --force replaces it", f->path);
 }
 
-/* The shell has made this file for the output of the program. */
+/* Returns whether the shell has made this file for the output of the program. */
 static bool is_standard_output(const struct stat *st)
 {
 	struct stat out;
@@ -153,7 +153,7 @@ static int sync_name(const struct atomic_file *f, struct err *err)
 	return rc ? err_errno(err, rc, "%s", f->path) : 0;
 }
 
-/* Returns 0 or -1 with errno. */
+/* Gives the file its name. Returns 0 or -1 with errno. */
 static int give_name(const struct atomic_file *f)
 {
 	if (f->may_replace)

@@ -32,16 +32,17 @@ struct atomic_file {
 	bool is_stream; /* holes must be written, too */
 };
 
-/* path is borrowed until atomic_file_close(). -EEXIST: there is a file, and force is false. The
- * file gets its size at once, so that a size that the file system does not support is refused
- * (-EFBIG) before anything is read. */
+/* Borrows path until atomic_file_close(). The file gets its size at once, so that a size that the
+ * file system does not support is refused (-EFBIG) before anything is read. Fails with -EEXIST if
+ * there is a file, and force is false. */
 int atomic_file_open(struct atomic_file *f, const char *path, bool force, uint64_t size,
 		     struct err *err);
-/* Ranges that are never written are holes. offset: ignored for a stream. */
+/* Ranges that are never written are holes. The offset is ignored for a stream. */
 int atomic_file_write(struct atomic_file *f, const void *bytes, size_t n, uint64_t offset,
 		      struct err *err);
 /* Waits until the bytes are on disk, then renames the file, and waits until its name is on disk.
- * -EEXIST: another program has made a file of that name meanwhile, and force was false. */
+ * Fails with -EEXIST if another program has made a file of that name meanwhile, and force was
+ * false. */
 int atomic_file_commit(struct atomic_file *f, struct err *err);
 /* Call it even if atomic_file_open() has failed. Removes the temporary file if it was not
  * committed.

@@ -19,7 +19,7 @@ void check_format_finding(struct check_format *k, const struct engine_check_find
 			  struct str *out);
 void check_format_result(struct check_format *k, const struct engine_check_result *r,
 			 struct str *out);
-/* Text only, and only if there was not exactly one domain or file. */
+/* Appends the totals: in text only, and only if there was not exactly one domain or file. */
 void check_format_totals(const struct check_format *k, struct str *out);
 bool check_format_is_sound(const struct check_format *k);
 

@@ -55,7 +55,8 @@ static int print_totals(struct checking *k)
 	return print(k, &text);
 }
 
-/* In a directory bucket, domains are directories; so a regular file is an HDF5 file. */
+/* Returns whether the operand is an HDF5 file. In a directory bucket, domains are directories, so a
+ * regular file is one. */
 static bool is_file(const struct command *c)
 {
 	struct stat st;

@@ -41,7 +41,7 @@ static int copy_range(struct copy *c, uint64_t offset, uint64_t end, struct err 
 	return 0;
 }
 
-/* Finds the first range outside of holes at or after *end. False: there is none. */
+/* Finds the first range outside of holes at or after *end. Returns false if there is none. */
 static bool next_range(struct engine_file *f, uint64_t size, uint64_t *first, uint64_t *end)
 {
 	const int64_t data = engine_seek(f, *end, SEEK_DATA);
@@ -65,7 +65,7 @@ static int copy_data(struct copy *c, uint64_t size, struct err *err)
 	return rc;
 }
 
-/* Writes holes, too: a pipe cannot skip them. */
+/* Writes the file with its holes, because a pipe cannot skip them. */
 static int copy_stream(struct copy *c, uint64_t size, struct err *err)
 {
 	c->total = size;
@@ -88,7 +88,7 @@ static int copy_all(struct copy *c, const char *file, bool force, struct err *er
 	return rc ? rc : atomic_file_commit(&c->out, err);
 }
 
-/* The output if the command line names no file: standard output if it is a file or a pipe,
+/* Returns the output if the command line names no file: standard output if it is a file or a pipe,
  * otherwise a file with the domain's name. */
 static const char *default_file(const struct command *c)
 {

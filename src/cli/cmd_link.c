@@ -19,7 +19,7 @@ static char *trimmed(const char *path)
 	return strdup(path + strspn(path, "/"));
 }
 
-/* The key of the file in the bucket of the domain, on the heap. */
+/* Finds the key of the file in the bucket of the domain. It is on the heap. */
 static int find_key(const struct command *c, const char *file, char **key, struct err *err)
 {
 	auto_free char *bucket = NULL;

@@ -27,7 +27,7 @@ static const struct action {
 	const char *name;
 	const char *operands[2];
 	int required, most;
-	bool asks; /* before it does it, and takes any number of ids */
+	bool asks; /* it asks before, and takes any number of ids */
 } actions[ACTIONS] = {
 	[LIST] = {"list", {"BUCKET"}, 0, 1},	     [SHOW] = {"show", {"ID"}, 1, 1},
 	[EXPORT] = {"export", {"ID", "FILE"}, 2, 2}, [COMMIT] = {"commit", {"ID"}, 1, 1, true},
@@ -208,7 +208,7 @@ static int ask_about(void *arg, const struct engine_draft_item *item)
 	return 0;
 }
 
-/* Whether the user wants it. An id that does not exist is reported later. */
+/* Asks whether the user wants it. An id that does not exist is reported later. */
 static bool is_wanted(const struct command *c, struct engine_drafts *drafts, const char *id,
 		      bool commits)
 {

@@ -12,15 +12,15 @@
 struct command_recover {
 	bool used; /* one of them was given */
 	bool yes;
-	const char *journal_dir; /* NULL: the default */
+	const char *journal_dir; /* NULL for the default */
 };
 
 struct command {
 	struct options options;
 	/* From the command line; borrowed. */
 	const char *bucket;	 /* -b, or NULL */
-	const char *operands[2]; /* after the command's name; NULL: not given */
-	char *const *words;	 /* all of them, then NULL */
+	const char *operands[2]; /* after the command's name; NULL if not given */
+	char *const *words;	 /* all operands, then NULL */
 	bool details;		 /* ls -l */
 	bool verify;		 /* info --verify, link --verify */
 	const char *output;	 /* export --output, or NULL */
@@ -36,7 +36,7 @@ struct command {
 	struct progress progress;
 	/* Set by command_open(); file by the command. */
 	struct engine *engine;
-	struct engine_file *file; /* NULL: none is open */
+	struct engine_file *file; /* NULL if none is open */
 	char *bucket_path;
 	char *path; /* in the mount */
 };
@@ -44,9 +44,9 @@ struct command {
 /* Finds the bucket and the path in it from the first operand (with -b, the path is the operand),
  * and opens the bucket. Returns 0 or an exit status. */
 int command_open(struct command *c);
-/* Closes what command_open() has opened. command: the struct command. */
+/* Closes what command_open() has opened. `command` is the struct command. */
 void command_close(void *command);
-/* Prints an error; returns EXIT_FAILED. */
+/* Prints an error. Returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 
 /* cmd_check.c, cmd_export.c, cmd_import.c, cmd_info.c, cmd_link.c, cmd_ls.c, cmd_recover.c */
@@ -58,7 +58,8 @@ int command_import(struct command *c);
 int command_link(struct command *c);
 int command_recover(struct command *c);
 
-/* cmd_import.c: from now on, an interrupt does not end the program, but makes the result true. */
+/* cmd_import.c: returns a flag. From now on, an interrupt does not end the program, but sets the
+ * flag. */
 const atomic_bool *command_interrupted(void);
 /* The two parts of command_import(). The first one opens the bucket and fills in c->import. Each
  * returns 0 or an exit status. */
@@ -77,9 +78,9 @@ enum command_import_options {
 	OPTION_FASTLINK,
 	OPTION_ALLOW_EXTERNAL,
 };
-/* Applies an option. -EINVAL. */
+/* Applies an option. Error: -EINVAL. */
 int command_import_option(struct command *c, int opt, const char *value, struct err *err);
-/* Checks that the options fit together. -EINVAL. */
+/* Checks that the options fit together. Error: -EINVAL. */
 int command_import_check(const struct command *c, struct err *err);
 
 /* cmd_recover.c: its options. */
@@ -87,16 +88,16 @@ enum command_recover_options {
 	OPTION_YES = 640,
 	OPTION_JOURNAL_DIR,
 };
-/* Applies an option. -EINVAL. */
+/* Applies an option. Error: -EINVAL. */
 int command_recover_option(struct command *c, int opt, const char *value, struct err *err);
-/* Checks the n operands of recover, and that the options fit to them. -EINVAL. */
+/* Checks the n operands of recover, and that the options fit to them. Error: -EINVAL. */
 int command_recover_check(const struct command *c, char *const *words, int n, struct err *err);
 
 /* Writes a name to standard output. Bytes that a terminal would interpret are shown as \xNN.
  * Returns 0 or a negative errno. */
 int command_print_name(const char *name);
-/* Ends a command that prints. rc: the command's result; if it is an error and err is not set, it is
- * an error of standard output. Returns an exit status. */
+/* Ends a command that prints. rc is the command's result; if it is an error and err is not set, it
+ * is an error of standard output. Returns an exit status. */
 int command_result(struct command *c, int rc, struct err *err);
 
 #endif

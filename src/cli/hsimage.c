@@ -200,7 +200,8 @@ static void add_operand(struct arguments *a, char *operand)
 	a->v[a->n++] = operand;
 }
 
-/* After a command, too, -o is followed by options. So "export -o FILE" gets a hint. */
+/* Adds the options of -o. It is followed by options after a command, too, so "export -o FILE" gets
+ * a hint. */
 static int add_options(struct command *c, const struct arguments *a, const char *list,
 		       struct err *err)
 {

@@ -170,7 +170,7 @@ static int check_descriptor(const struct settings *s, int fd, struct err *err)
 	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(MISC_MAJOR, FUSE_MINOR))
 		return err_set(err, -EINVAL, "mount point %s: is not an open /dev/fuse",
 			       s->mountpoint);
-	/* It is mounted already, so serve() cannot add default_permissions. */
+	/* The descriptor is mounted already, so serve() cannot add default_permissions. */
 	if (s->options.allow_other && !s->options.default_permissions)
 		return err_set(
 			err, -EINVAL,
@@ -195,7 +195,7 @@ static bool inspect(const char *path, struct stat *st, struct statfs *fs)
 	return there;
 }
 
-/* Of a directory that may not exist yet. */
+/* Makes the path of a directory absolute, which may not exist yet. */
 static char *absolute_new(const char *path, struct err *err)
 {
 	char *out = NULL;
@@ -330,8 +330,8 @@ static void companions_close(struct companions *c)
 	log_signal_stop(&c->log_signal);
 }
 
-/* What remains to be closed after the file system is unmounted. Any of it may wait for the bucket:
- * a report in progress may hold the last reference to an image with loads in flight. */
+/* What remains to be closed after the file system is unmounted. Closing any of it may wait for the
+ * bucket: a report in progress may hold the last reference to an image with loads in flight. */
 struct remains {
 	struct companions companions;
 	struct session *session;
@@ -379,8 +379,8 @@ static int mount_and_serve(const struct settings *s, const char *mountpoint,
 	return rc;
 }
 
-/* Where drafts survive the daemon: see doc/JOURNAL.md. *path: of the options; made if there is
- * none. It becomes absolute, because the daemon changes its working directory. */
+/* Where drafts survive the daemon: see doc/JOURNAL.md. *path is that of the options, or made if
+ * there is none. It becomes absolute, because the daemon changes its working directory. */
 static int find_journal(const char **path, struct err *err)
 {
 	char *found = *path ? absolute_new(*path, err) : journal_dir_default();

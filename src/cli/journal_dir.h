@@ -7,11 +7,12 @@
 
 #include <hsmount/err.h>
 
-/* The directory of this user's journals: /var/lib/hsmount for root, else $XDG_STATE_HOME/hsmount or
- * ~/.local/state/hsmount. On the heap; NULL: out of memory. */
+/* Returns the directory of this user's journals, on the heap: /var/lib/hsmount for root, else
+ * $XDG_STATE_HOME/hsmount or ~/.local/state/hsmount. NULL if out of memory. */
 char *journal_dir_default(void);
-/* The same for a user. state_home, home: the environment variables, or NULL; those that are not
- * absolute paths are ignored. fallback: the home directory if `home` cannot be used. Pure. */
+/* Does the same for a user. `state_home` and `home` are the environment variables, or NULL; those
+ * that are not absolute paths are ignored. `fallback` is the home directory if `home` cannot be
+ * used. Pure. */
 char *journal_dir_for(bool is_root, const char *state_home, const char *home, const char *fallback);
 
 /* Makes the directories above a path that are missing, with mode 0700. The journal itself makes the

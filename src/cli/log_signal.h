@@ -13,7 +13,7 @@
 #include <hsmount/err.h>
 #include <hsmount/log.h>
 
-/* Zero-initialised: not started. */
+/* Zero-initialised, it has not started. */
 struct log_signal {
 	struct log *log;
 	pthread_t thread;

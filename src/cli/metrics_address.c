@@ -11,7 +11,8 @@
 
 #include "option_values.h"
 
-/* Splits text at the last colon. host: without brackets, 127.0.0.1 if the text has no colon. */
+/* Splits text at the last colon. `host` is without brackets, and 127.0.0.1 if the text has no
+ * colon. */
 static bool split(const char *text, char host[INET6_ADDRSTRLEN], const char **port)
 {
 	const char *colon = strrchr(text, ':');

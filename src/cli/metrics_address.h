@@ -9,7 +9,7 @@
 
 struct metrics_address {
 	struct sockaddr_storage address;
-	socklen_t n; /* 0: none */
+	socklen_t n; /* 0 if there is none */
 };
 
 /* Parses "PORT" (of 127.0.0.1), "ADDRESS:PORT" or "[ADDRESS]:PORT". Fails with -EINVAL, also if

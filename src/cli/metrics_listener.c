@@ -31,7 +31,7 @@ struct metrics_listener {
 	struct MHD_Daemon *server;
 };
 
-/* True for "127.0.0.1:9090", "[::1]", "localhost:9090" and the like. */
+/* Returns true for "127.0.0.1:9090", "[::1]", "localhost:9090" and the like. */
 static bool is_address(const char *host)
 {
 	char name[INET6_ADDRSTRLEN];

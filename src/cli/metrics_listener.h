@@ -23,7 +23,7 @@ struct metrics_listener *metrics_listener_new(const struct metrics_address *addr
 					      struct engine *engine, struct err *err);
 /* Starts the thread that serves. Call it after the last fork. */
 int metrics_listener_start(struct metrics_listener *l, struct err *err);
-/* Closes all connections and ends the thread. NULL is allowed. */
+/* Closes all connections and ends the thread. l may be NULL. */
 void metrics_listener_free(struct metrics_listener *l);
 
 #endif

@@ -28,7 +28,7 @@ bool value_number(const char *text, int base, uint64_t max, uint64_t *out)
 	return whole(text, base, out, &end) && !*end && *out <= max;
 }
 
-/* The power of two that a unit stands for; -1: not a unit. */
+/* Returns the power of two that a unit stands for, or -1 if it is not a unit. */
 static int shift_of(const char *unit)
 {
 	static const char letters[] = "kmgt";

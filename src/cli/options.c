@@ -168,7 +168,7 @@ static int set_metrics(struct options *o, const char *name, const char *value, s
 	return metrics_address_parse(value, &o->metrics, err);
 }
 
-/* For the kernel and fusermount3. */
+/* Passes an option on to the kernel and fusermount3. */
 static int pass_on(struct options *o, const char *name, const char *value, struct err *err)
 {
 	str_addf(&o->mount, "%s%s", str_text(&o->mount)[0] ? "," : "", name);
@@ -188,7 +188,7 @@ static int set_default_permissions(struct options *o, const char *name, const ch
 	return pass_on(o, name, value, err);
 }
 
-/* "ro" and "rw": the last one counts. */
+/* Sets "ro" or "rw", of which the last one counts. */
 static int set_write(struct options *o, const char *name, const char *value, struct err *err)
 {
 	o->engine.write = strcmp(name, "rw") == 0;
@@ -227,13 +227,13 @@ enum kind {
 
 static const struct option_def {
 	const char *name;
-	const char *value; /* its name in the help; NULL: the option takes no value */
+	const char *value; /* its name in the help; NULL if the option takes no value */
 	enum subject subject;
 	enum kind kind;
-	size_t member; /* offset in struct options; unless CALL */
+	size_t member; /* offset in struct options; not used with CALL */
 	unsigned int min;
 	int (*set)(struct options *o, const char *name, const char *value, struct err *err);
-	const char *help; /* NULL: not in the help */
+	const char *help; /* NULL if it is not in the help */
 } defs[] = {
 #define IN(field) .member = offsetof(struct options, field)
 	{"metadata_ttl", "TIME", CACHE, CALL, .set = set_ttl,
@@ -519,7 +519,7 @@ int options_add_long(struct options *o, int c, const char *value, struct err *er
 	return apply(o, &defs[c - OPTIONS_LONG], value, err);
 }
 
-/* word: "name" or "name=value"; is overwritten. */
+/* Adds one option: "name" or "name=value". Overwrites word. */
 static int add_one(struct options *o, char *word, struct err *err)
 {
 	/* The list of -o is divided at commas, and so is the value of root. */

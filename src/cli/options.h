@@ -29,8 +29,9 @@ struct options {
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
-	mode_t file_mode, dir_mode;	/* OPTIONS_NO_MODE: from the access control lists */
-	struct metrics_address metrics; /* n 0: metrics are not served */
+	mode_t file_mode, dir_mode;	/* OPTIONS_NO_MODE if they follow from the access control
+					 * lists */
+	struct metrics_address metrics; /* n is 0 if metrics are not served */
 	struct str mount;     /* options for the kernel and fusermount3, comma-separated */
 	struct option *longs; /* options_longs() */
 };
@@ -46,7 +47,7 @@ void options_release(struct options *o);
 int options_add(struct options *o, const char *list, struct err *err);
 /* Returns a table for getopt_long(): the entries of own, which ends with a name of NULL, then every
  * option of -o that the program has, as --name with "-" for "_". The table is valid until
- * options_release(). NULL: out of memory. */
+ * options_release(). Returns NULL if out of memory. */
 const struct option *options_longs(struct options *o, const struct option *own);
 /* Applies the long option for which getopt_long() returned c. Fails with -EINVAL. */
 int options_add_long(struct options *o, int c, const char *value, struct err *err);
@@ -61,9 +62,10 @@ void options_print_help(bool mounting);
 int operands_check(char *const *operands, int n, const char *const *names, int n_names,
 		   int required, struct err *err);
 
-/* The name of the user for whom this program runs. Valid until the next call of getpwnam(3). */
+/* Returns the name of the user for whom this program runs, valid until the next call of
+ * getpwnam(3). */
 const char *login_name(void);
-/* The owner of new domains and folders: $HS_USERNAME, or the login name. */
+/* Returns the owner of new domains and folders: $HS_USERNAME, or the login name. */
 const char *owner_name(void);
 
 /* Prints "PROGRAM: message" to standard error and returns EXIT_FAILED. */

@@ -12,7 +12,7 @@
 
 struct progress {
 	bool is_terminal;
-	uint64_t done, total; /* bytes; total 0: not known yet */
+	uint64_t done, total; /* bytes; total is 0 until it is known */
 	int64_t started_ms, drawn_ms;
 	unsigned int columns; /* of the line that is drawn, 0 when there is none */
 };
@@ -25,8 +25,9 @@ void progress_clear(struct progress *p);
 /* Draws the line as complete and leaves it on the terminal. */
 void progress_finish(struct progress *p);
 
-/* The text of the line, of at most `columns` characters, NUL-terminated: a bar if there is room,
- * percent, bytes, bytes per second and the remaining time, or the total time if done is total. */
+/* Writes the text of the line, of at most `columns` characters, NUL-terminated: a bar if there is
+ * room, percent, bytes, bytes per second and the remaining time, or the total time if done is
+ * total. */
 enum { PROGRESS_COLUMNS_MAX = 200 };
 void progress_format(char out[PROGRESS_COLUMNS_MAX + 1], unsigned int columns, uint64_t done,
 		     uint64_t total, uint64_t ms);

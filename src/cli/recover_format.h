@@ -11,9 +11,9 @@
 /* Append a line about a draft: for people, or as a JSON object. */
 void recover_format_text(const struct engine_draft_item *item, struct str *out);
 void recover_format_json(const struct engine_draft_item *item, struct str *out);
-/* A question about committing or deleting it, without a newline. */
+/* Appends a question about committing or deleting it, without a newline. */
 void recover_format_question(const struct engine_draft_item *item, bool commits, struct str *out);
-/* Somebody has to do something about the draft. */
+/* Returns whether somebody has to do something about the draft. */
 bool recover_format_waits(const struct engine_draft_item *item);
 
 #endif

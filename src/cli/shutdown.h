@@ -8,8 +8,9 @@
 
 #include <stdbool.h>
 
-/* Calls close(arg) in another thread and waits at most ms for it to return. False when it has not
- * returned: arg and what belongs to it are still in use, so the process must end by _exit(2). */
+/* Calls close(arg) in another thread and waits at most ms for it to return. Returns false if it has
+ * not returned: arg and what belongs to it are still in use, so the process must end by
+ * _exit(2). */
 bool shutdown_in_time(void (*close)(void *arg), void *arg, unsigned int ms);
 
 #endif

@@ -91,7 +91,7 @@ static int check_identity(const struct bucket *bucket, const struct draft_about 
 	static const uint8_t unknown[DRAFT_BENEATH_ID];
 	uint8_t id[DRAFT_BENEATH_ID];
 	if (base_reader_has_other_layout(about))
-		return err_set(err, -EINVAL, OLD_BASE_OTHER_LAYOUT);
+		return err_set(err, -EINVAL, BASE_READER_OTHER_LAYOUT);
 	if (memcmp(about->beneath_id, unknown, sizeof(unknown)) == 0)
 		return err_set(err, -EINVAL,
 			       "the draft does not say which version of the domain lies beneath");

@@ -23,7 +23,8 @@ enum {
 	SUPERBLOCK_2 = 48, /* size of versions 2 and 3 with addresses of 8 bytes */
 };
 
-/* The size that the superblock at `at` records for the file. */
+/* Computes the size that the superblock at `at` records for the file. Returns false if that is not
+ * valid. */
 static bool recorded_size(const struct h5_superblock *sb, uint64_t at, uint64_t *size)
 {
 	return sb->eof != H5_UNDEF && sb->eof >= sb->base && add_u64(sb->eof - sb->base, at, size);
@@ -74,7 +75,7 @@ int close_state_read(struct source *s, enum close_state *out, char *why, size_t 
 		return rc;
 	struct cursor c = cursor_of(raw, n);
 	const int damage = h5_superblock_decode(&c, &sb, &reason);
-	/* A version that is not known: what reads the whole file reports it. */
+	/* If the version is not known, whatever reads the whole file reports it. */
 	*out = CLOSE_STATE_CLOSED;
 	if (!damage)
 		*out = judge(&sb, at, s->size, why, room);
@@ -123,7 +124,8 @@ bool close_state_mark(struct draft *d, bool *is_open)
 	return true;
 }
 
-/* The superblock at an offset, if all its bytes are among the n bytes that were written there. */
+/* Decodes the superblock at an offset. Returns false unless all its bytes are among the n bytes
+ * that were written there. */
 static bool decode_written(struct draft *d, uint64_t at, uint64_t n, struct h5_superblock *sb)
 {
 	static const size_t sizes[] = {H5_SUPERBLOCK_MAX, H5_SUPERBLOCK_SIZE, SUPERBLOCK_2};

@@ -20,7 +20,7 @@ struct draft_base {
 	struct store *store;
 	struct cache *cache;
 	uint64_t size;
-	struct snapshot *snapshot; /* NULL: an object lies beneath */
+	struct snapshot *snapshot; /* NULL if an object lies beneath */
 	struct image_stream *stream;
 	pthread_mutex_t lock;
 	struct base_object *now; /* guarded by lock */

@@ -17,20 +17,20 @@
 struct draft_base;
 struct snapshot;
 
-/* store and cache are borrowed. -ENOMEM. */
+/* Borrows store and cache. Error: -ENOMEM. */
 int draft_base_new(struct store *store, struct cache *cache, const char *path,
 		   const struct store_meta *meta, struct draft_base **out, struct err *err);
-/* The image of a domain. Takes the snapshot over if it succeeds. -ENOMEM. */
+/* Makes a base of the image of a domain. On success, takes the snapshot over. Error: -ENOMEM. */
 int draft_base_of_image(struct snapshot *s, struct draft_base **out, struct err *err);
-void draft_base_free(struct draft_base *b); /* NULL is fine */
-/* The snapshot of a domain; NULL: the base is a plain object. */
+void draft_base_free(struct draft_base *b); /* b may be NULL */
+/* Returns the snapshot of the domain, or NULL if the base is a plain object. */
 struct snapshot *draft_base_snapshot(const struct draft_base *b);
-/* The size of the first version. */
+/* Returns the size of the version that was opened. */
 uint64_t draft_base_size(const struct draft_base *b);
-/* draft_beneath.read() */
+/* For draft_beneath.read. */
 int draft_base_read(void *base, uint64_t offset, void *buf, size_t n, struct err *err);
-/* From now on, reads use this object instead of the old one; an image stays. -ENOMEM: they use the
- * old one. */
+/* Makes later reads use this object instead of the old one. An image stays. After -ENOMEM, they use
+ * the old one. */
 int draft_base_replace(struct draft_base *b, const char *path, const struct store_meta *meta,
 		       struct err *err);
 

@@ -220,8 +220,8 @@ static int begin(void *ctx, struct err *err)
 	return draft_mark(w->commit->draft, commit_record_encode(&m), err);
 }
 
-/* The commit has succeeded. If the journal cannot note this and the daemon is killed, the next
- * mount finds a commit without a plan, and leaves the draft. */
+/* To be called when the commit has succeeded: notes that. If the journal cannot note it and the
+ * daemon is killed, the next mount finds a commit without a plan, and leaves the draft. */
 static void end(const struct work *w)
 {
 	const struct commit_record m = {.number = w->commit->number, .is_last = w->commit->is_last};
@@ -279,9 +279,10 @@ bool draft_change_is_pending(const struct draft_change *c)
 	return update_is_pending(c->base);
 }
 
-/* Whether the file may be committed now, as far as its superblock tells. *waits: not now. */
-static int check_signs(const struct commit *commit, char *why, size_t room, bool *waits,
-		       bool *refused, struct err *err)
+/* Checks whether the file may be committed now, as far as its superblock tells. *waits is set if it
+ * may be later. */
+static int check_close_state(const struct commit *commit, char *why, size_t room, bool *waits,
+			     bool *refused, struct err *err)
 {
 	enum close_state state;
 	int rc = close_state_read(draft_snapshot_source(commit->snapshot), &state, why, room, err);
@@ -305,7 +306,7 @@ int draft_change_commit(struct draft_change *c, const struct commit *commit,
 	bool waits;
 	*out = (struct commit_result){.kind = COMMIT_WAITS};
 	*refused = false;
-	int rc = check_signs(commit, out->kept, sizeof(out->kept), &waits, refused, err);
+	int rc = check_close_state(commit, out->kept, sizeof(out->kept), &waits, refused, err);
 	if (rc || waits)
 		return rc;
 	rc = update(&w, out, refused, err);

@@ -17,9 +17,9 @@
 
 struct draft_change;
 
-/* s: of the domain, borrowed. NULL: out of memory. */
+/* Borrows s, the snapshot of the domain. Returns NULL if out of memory. */
 struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s);
-void draft_change_free(struct draft_change *c); /* NULL is fine */
+void draft_change_free(struct draft_change *c); /* c may be NULL */
 
 enum draft_progress {
 	PROGRESS_UNMARKED, /* no library has marked the file */
@@ -27,22 +27,24 @@ enum draft_progress {
 	PROGRESS_CLOSED,   /* the file was marked, and is not marked any more */
 };
 enum draft_progress draft_change_progress(const struct draft_change *c);
-/* Whether only the user block was written: the rest of the file is that of the image. */
+/* Returns whether only the user block was written: the rest of the file is that of the image. */
 bool draft_change_is_of_block(const struct draft_change *c, struct draft_snapshot *s);
-/* After a write to [offset, offset + n) of the draft. Any thread. */
+/* To be called after a write to [offset, offset + n) of the draft. Any thread. */
 void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n);
 
-/* Whether a commit has failed that the next one completes, without what was written since. */
+/* Returns whether a commit has failed that the next one completes, without what was written
+ * since. */
 bool draft_change_is_pending(const struct draft_change *c);
 /* Commits what has changed since the last commit. Blocks; one call at a time. version and path of
- * the result are those of the draft. *refused: the file is the reason of the error, and the same
- * bytes would fail again. Errors are those of domain_update(); -EIO: the file is not complete, or
- * is no HDF5 file any more. */
+ * the result are those of the draft. *refused is set if the file is the reason of the error, and
+ * the same bytes would fail again. Errors are those of domain_update(), and -EIO if the file is not
+ * complete, or is no HDF5 file any more. */
 int draft_change_commit(struct draft_change *c, const struct commit *commit,
 			struct commit_result *out, bool *refused, struct err *err);
 /* Completes the plan that an earlier process has left in the journal. What it removes from the
- * domain becomes garbage. The plan stays in the journal. *found: there is one. Without one it does
- * nothing and returns 0. Errors are those of apply_run(). */
+ * domain becomes garbage. The plan stays in the journal. *found is set if there is one. Without
+ * one, the function does nothing and returns 0. Errors are those of apply_run() and of
+ * update/confirm.h. */
 int draft_change_resume(const struct commit *commit, bool *found, struct err *err);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* ---- the commit ---- */
 
-/* Whether an unfinished draft may replace what the bucket has: see commit.is_asked. */
+/* Checks whether an unfinished draft may replace what the bucket has: see commit.is_asked. */
 static int check_replaced(const struct draft_put *p, enum close_state state, const char *why,
 			  struct err *err)
 {

@@ -35,8 +35,9 @@ struct work {
 	struct source_paged *pages;
 	struct source source; /* any thread may read it */
 	bool is_object;	      /* an earlier attempt has put the draft as an object */
-	bool made_way;	      /* the object is deleted */
-	char line[sizeof(((struct commit_result *)NULL)->kept)]; /* first one of the import */
+	bool made_way;	      /* the object was deleted to make way for the document */
+	char line[sizeof(((struct commit_result *)NULL)->kept)]; /* the first line of the import's
+								  * output */
 };
 
 /* ---- the file ---- */
@@ -69,9 +70,9 @@ static void keep_line(void *ctx, const char *line)
 
 /* ---- the bucket ---- */
 
-/* The nearest folder above a path that has a document. A cached name is used even if it is stale.
- * At worst a document is put that exists, or one is missing, which only listings of the service
- * need. */
+/* Finds the nearest folder above a path that has a document. A cached name is used even if it is
+ * stale. At worst a document is put that exists, or one is missing, which only listings of the
+ * service need. */
 static int find_folder(struct draft_put *p, const char *path, struct import_commit *c,
 		       struct err *err)
 {
@@ -97,7 +98,7 @@ static int find_folder(struct draft_put *p, const char *path, struct import_comm
 	return 0;
 }
 
-/* The import has checked the file and is about to put the first object. */
+/* Called when the import has checked the file and is about to put the first object. */
 static int begin(void *ctx, struct err *err)
 {
 	struct work *w = ctx;
@@ -140,7 +141,7 @@ static int make_way(void *ctx, struct err *err)
 	return rc;
 }
 
-/* The object that the draft was opened with. The domain hides it by now. */
+/* Deletes the object that the draft was opened with. The domain hides it by now. */
 static int delete_hidden(const struct draft_put *p, struct err *err)
 {
 	struct err why = ERR_INIT;
@@ -161,7 +162,7 @@ static int delete_hidden(const struct draft_put *p, struct err *err)
 
 /* ---- what a domain cannot be ---- */
 
-/* The text of an error without the name of the file before it. */
+/* Returns the text of an error without the name of the file before it. */
 static const char *without_name(const char *text, const char *name)
 {
 	const size_t n = strlen(name);
@@ -235,7 +236,7 @@ static int set_result(struct commit_result *out, const char *path, const char *e
 		       : err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 }
 
-/* c: of the options, which are valid as long as it. */
+/* Fills in the options, which point to c. */
 static int set_options(struct work *w, struct import_commit *c, struct import_options *opt,
 		       struct err *err)
 {

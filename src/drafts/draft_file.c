@@ -127,8 +127,8 @@ static void note_change(struct draft_file *f)
 	atomic_store(&f->d->mtime_ns, env_wall(&f->d->t->bucket->env));
 }
 
-/* A part of the file is missing now. The first place counts: a program that goes on begins there.
- */
+/* Notes that a part of the file is missing now. The first offset counts: a program that goes on
+ * begins there. */
 static void note_loss(struct draft_file *f, uint64_t offset, int code)
 {
 	uint_fast64_t nothing = NOTHING_LOST;
@@ -136,7 +136,7 @@ static void note_loss(struct draft_file *f, uint64_t offset, int code)
 		atomic_store(&f->d->lost_code, code);
 }
 
-/* The bytes from first to end are there now, or are no part of the file any more. */
+/* Notes that the bytes from first to end are there now, or are no part of the file any more. */
 static void end_loss(struct draft_file *f, uint64_t first, uint64_t end)
 {
 	uint_fast64_t at = atomic_load(&f->d->lost_at);

@@ -6,11 +6,11 @@
 #include "draft_table.h"
 
 struct draft_file {
-	struct file_draft *d; /* with a reference; if it writes, counted in writers */
+	struct file_draft *d; /* a reference; a file that writes is counted in writers */
 	bool writes;
 };
 
-/* The journal's draft, made now if there is none. */
+/* Gets the journal's draft, and makes it if there is none. */
 int file_draft_bytes(struct file_draft *d, struct draft **out, struct err *err);
 
 #endif

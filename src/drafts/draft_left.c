@@ -65,7 +65,8 @@ static int check_file(const struct bucket *bucket, struct draft_snapshot *s, str
 
 /* ---- a domain that was changed in place ---- */
 
-/* What was written after the plan belongs to another state of the domain. */
+/* Completes the plan, if there is one. What was written after the plan belongs to another state of
+ * the domain. */
 static int resume_plan(const struct commit *c, bool *found, struct err *err)
 {
 	struct draft_stat stat;

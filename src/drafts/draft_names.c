@@ -228,8 +228,8 @@ bool drafts_has_entries(struct drafts *t, const char *dir)
 
 /* ---- changes ---- */
 
-/* A commit of the draft has failed. The next mount must not make it again, and so bring a file back
- * that was removed, if this process is killed while a program has the draft open. */
+/* Notes that a commit that has failed is not repeated: if this process is killed while a program
+ * has the draft open, the next mount must not bring a file back that was removed. */
 static void forget_commit(struct file_draft *d)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
@@ -312,7 +312,7 @@ static int make_texts(struct texts *x, const char *to, const struct names_node *
 	return x->name && x->path && x->seen ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
-/* Takes the texts over if it succeeds. */
+/* Renames a draft. Takes the texts over on success. */
 static int rename_draft(struct file_draft *d, struct texts *x, bool replaces, struct err *err)
 {
 	pthread_mutex_lock(&d->making);

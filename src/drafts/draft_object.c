@@ -41,14 +41,15 @@ int draft_delete_object(const struct draft_put *p, const char *key, const char *
 	return store_failure(&req->answer, err);
 }
 
-/* Whether the first and only attempt of a put was refused, so that nobody can have seen it. */
+/* Returns whether the first and only attempt of a put was refused, so that nobody can have seen
+ * it. */
 static bool is_refused(const struct store_answer *a)
 {
 	const int rc = store_failure(a, NULL);
 	return (rc == -EEXIST || rc == -ESTALE || rc == -EISDIR) && !a->repeated;
 }
 
-/* *etag: of the new version. */
+/* Puts the bytes. `etag` gets the new version. */
 static int put(struct draft_put *p, const char *key, const struct store_cond *cond,
 	       char etag[STORE_ETAG_MAX], struct err *err)
 {
@@ -73,7 +74,8 @@ static int put(struct draft_put *p, const char *key, const struct store_cond *co
 
 /* ---- an object that an earlier attempt may have put ---- */
 
-/* Whether n bytes of an object at an offset are those of the draft: 1, 0 or a negative errno. */
+/* Returns 1 if n bytes of an object at an offset are those of the draft, 0 if not, or a negative
+ * errno. */
 static int same_range(struct draft_put *p, struct store_request *req, uint8_t *buf, uint64_t offset,
 		      size_t n, struct err *err)
 {
@@ -95,7 +97,7 @@ static int same_range(struct draft_put *p, struct store_request *req, uint8_t *b
 	return body->len == n && memcmp(body->data, buf, n) == 0;
 }
 
-/* 1, 0 or a negative errno. */
+/* Returns 1 if the object has the same bytes in [at, end), 0 if not, or a negative errno. */
 static int same_part(struct draft_put *p, uint64_t at, uint64_t end, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->bucket->store, STORE_GET);
@@ -108,8 +110,9 @@ static int same_part(struct draft_put *p, uint64_t at, uint64_t end, struct err 
 	return same;
 }
 
-/* Whether a commit of this draft may have put the object: 1, 0 or a negative errno. Another program
- * may have put equal bytes. If the store does not keep marks, only the bytes can tell. */
+/* Returns 1 if a commit of this draft may have put the object, 0 if not, or a negative errno.
+ * Another program may have put equal bytes. If the store does not keep marks, only the bytes can
+ * tell. */
 static int may_be_ours(const struct draft_put *p, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->bucket->store, STORE_HEAD);
@@ -237,8 +240,8 @@ static int remove_old(struct draft_put *p, const char *name, struct err *err)
 	return remove_domain(p, n, err);
 }
 
-/* The object was put by an earlier attempt, which may not have removed a domain without extension.
- * A mount shows both. */
+/* Removes what an earlier attempt has left, which has put the object: it may not have removed a
+ * domain without extension. A mount shows both. */
 static int remove_left(struct draft_put *p, struct err *err)
 {
 	const struct draft_about *about = p->about;
@@ -280,7 +283,7 @@ int draft_put_object(struct draft_put *p, struct commit_result *out, struct err 
 	 * replacement is one step. */
 	if (there->differs && there->kind == PRESENT_NOTHING && p->about->version[0] == 'o')
 		return draft_put_stale(p, err);
-	/* It may have names out of the file. */
+	/* The note may have names out of the file. */
 	printable(p->note, sizeof(p->note), out->kept);
 	int rc = draft_put_begin(p, err);
 	if (!rc)

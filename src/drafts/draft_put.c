@@ -78,7 +78,7 @@ static int find_shown(struct draft_put *p, struct names_node **out, struct err *
 	return rc;
 }
 
-/* *out: NULL if nothing has the name. */
+/* Looks the name up. *out is NULL if nothing has the name. */
 static int look_up(struct draft_put *p, struct names_node **out, struct err *err)
 {
 	struct err why = ERR_INIT;
@@ -128,7 +128,7 @@ bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uin
 	       storage == commit_storage(draft_id(p->c->draft), number);
 }
 
-/* Whether a domain has the storage of a commit of this draft. */
+/* Returns whether a domain has the storage of a commit of this draft. */
 static bool is_ours(const struct draft_put *p, const struct names_node *n)
 {
 	uint32_t i = p->oldest;
@@ -137,8 +137,8 @@ static bool is_ours(const struct draft_put *p, const struct names_node *n)
 	return draft_is_storage(p, n, i);
 }
 
-/* After a failed attempt. Its domain without extension is not found under its own name as long as
- * an object has it. */
+/* Finds p->present after a failed attempt. Its domain without extension is not found under its own
+ * name as long as an object has it. */
 static int find_again(struct draft_put *p, struct err *err)
 {
 	struct present *t = &p->present;
@@ -165,14 +165,14 @@ static int find_again(struct draft_put *p, struct err *err)
 	return 0;
 }
 
-/* Of a draft that may be old, with which no commit has begun. */
+/* Finds p->present for a draft that may be old, with which no commit has begun. */
 static int find_now(struct draft_put *p, struct err *err)
 {
 	const int rc = find_again(p, err);
 	return !rc && p->present.differs ? draft_put_stale(p, err) : rc;
 }
 
-/* The document of the domain that the draft was opened with: usually it is cached. */
+/* Finds the document of the domain that the draft was opened with. Usually it is cached. */
 static int find_domain(struct draft_put *p, struct err *err)
 {
 	struct names_node *n = names_recall(p->bucket->names, p->about->name);
@@ -217,7 +217,7 @@ static uint32_t oldest_of(const struct commit_record *m)
 	return m->number - (uint32_t)min_u64(m->failed, m->number);
 }
 
-/* A draft of an earlier process is read-only, and so is its mark. */
+/* Notes a record. A draft of an earlier process is read-only, and so is its mark. */
 static int set_mark(struct draft_put *p, const struct commit_record *m, struct err *err)
 {
 	const int rc = draft_mark(p->c->draft, commit_record_encode(m), err);
@@ -273,8 +273,9 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 	return rc == -EROFS ? 0 : rc;
 }
 
-/* A domain of this draft under the name shows that an answer was lost. What lies beneath a changed
- * object may be gone from the bucket, and the storage may be the last place that has its bytes. */
+/* Returns whether nobody can have seen the storage of failed commits. A domain of this draft under
+ * the name shows that an answer was lost. What lies beneath a changed object may be gone from the
+ * bucket, and then only the storage may have its bytes. */
 static bool is_unseen(const struct draft_put *p)
 {
 	return p->c->left && !p->c->left->may_be_seen && p->about->kind != DRAFT_CHANGE &&
@@ -315,14 +316,14 @@ void draft_put_drop(struct draft_put *p, const struct names_node *n)
 			  commit_storage(draft_id(p->c->draft), p->number));
 }
 
-/* What this attempt, or an earlier one, has replaced. */
+/* Confirms the garbage that this attempt, or an earlier one, has replaced. */
 static void confirm_dropped(const struct draft_put *p)
 {
 	for (uint32_t i = p->oldest; i <= p->number; i++)
 		garbage_confirm(p->bucket->garbage, commit_storage(draft_id(p->c->draft), i));
 }
 
-/* Storage of the commits [first, end), which are not the domain. */
+/* Makes the storage of the commits [first, end) garbage, because no domain has it. */
 static void drop_left(struct bucket *bucket, const struct draft *d, uint32_t first, uint32_t end)
 {
 	for (uint32_t i = first; i < end; i++) {
@@ -339,8 +340,8 @@ bool draft_put_is_refused(const struct draft_put *p, int rc)
 	return rc == -ESTALE && is_first && !p->may_be_seen;
 }
 
-/* The note is durable before the storage is deleted: otherwise a later mount could make the commit
- * again, with the same storage. Without it, all stays as after a failure. */
+/* The note is durable before the storage is deleted: otherwise a later mount could repeat the
+ * commit, with the same storage. Without the note, all stays as after a failure. */
 void draft_put_refuse(struct draft_put *p)
 {
 	const struct commit_record m = {

@@ -20,10 +20,11 @@ enum present_kind { PRESENT_NOTHING, PRESENT_DOMAIN, PRESENT_OBJECT };
 /* What the bucket has under the name of the draft. */
 struct present {
 	enum present_kind kind;
-	const char *etag;	 /* of the document or of the object; "": unknown */
-	struct names_node *node; /* PRESENT_DOMAIN: with its document. A reference */
-	/* Something else than when the draft was opened; but an earlier attempt of this commit may
-	 * have done that. */
+	const char *etag;	 /* of the document or of the object; "" if it is not known */
+	struct names_node *node; /* PRESENT_DOMAIN: a reference to the node, which has its
+				  * document */
+	/* It is something else than when the draft was opened; but an earlier attempt of this
+	 * commit may have done that. */
 	bool differs;
 };
 
@@ -49,7 +50,7 @@ struct draft_put {
 	bool is_published;
 	struct present present;
 	bool found;		       /* present is set */
-	char note[STORE_NOTE_MAX + 1]; /* draft_object.c: of the object; "": none */
+	char note[STORE_NOTE_MAX + 1]; /* draft_object.c: the note of the object, or "" */
 	/* The bytes of the snapshot, and whether the disk has failed to read them. */
 	struct source bytes;
 	atomic_bool failed;
@@ -58,7 +59,8 @@ struct draft_put {
 /* ---- draft_put.c: the state of a commit ---- */
 
 int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err);
-/* Finds p->present. -ESTALE: something that is no attempt of this draft. */
+/* Finds p->present. Fails with -ESTALE if the bucket has something that no attempt of this draft
+ * has put. */
 int draft_put_find(struct draft_put *p, struct err *err);
 /* Notes in the journal that the commit begins. Call it before the first request that changes the
  * bucket. */
@@ -67,54 +69,60 @@ int draft_put_begin(struct draft_put *p, struct err *err);
  * after draft_put_begin(), which has noted the number of this commit: so no later process makes
  * them again. What cannot be deleted is deleted after a success. */
 void draft_put_make_room(struct draft_put *p);
-/* The commit has failed: the next mount tries it again, too. */
+/* To be called if the commit has failed: notes that it has begun, so the next mount tries it again,
+ * too. */
 void draft_put_fail(struct draft_put *p);
-/* The commit has succeeded: notes it, and drops the storage of earlier attempts. */
+/* To be called if the commit has succeeded: notes that, and drops the storage of earlier
+ * attempts. */
 void draft_put_end(struct draft_put *p, const struct commit_result *out);
-/* Whether the bucket has something else for good, and nobody can have seen anything of this commit.
- * rc: its result. */
+/* Returns whether the bucket has something else for good, and nobody can have seen anything of this
+ * commit, whose result is rc. */
 bool draft_put_is_refused(const struct draft_put *p, int rc);
 /* Notes in the journal that the commit is refused, and makes its storage garbage. */
 void draft_put_refuse(struct draft_put *p);
-/* The storage of a domain becomes garbage. Call it before the request that replaces or removes the
- * domain, because its answer may be lost; as long as the domain has the storage, it is not deleted.
- */
+/* Makes the storage of a domain garbage. Call it before the request that replaces or removes the
+ * domain, because its answer may be lost; as long as the domain has the storage, it is not
+ * deleted. */
 void draft_put_drop(struct draft_put *p, const struct names_node *n);
 /* Drops what is cached about the name if the bucket may have changed, and p->present. */
 void draft_put_release(struct draft_put *p);
-/* Fails with -ESTALE: another program has changed the name. */
+/* Returns the error -ESTALE: another program has changed the name. */
 int draft_put_stale(const struct draft_put *p, struct err *err);
-/* The error of a document that cannot be read: it is neither another version nor absent. */
+/* Returns the error of a document that cannot be read, which is neither another version nor absent,
+ * or 0. */
 int draft_check_document(const struct names_node *n, struct err *err);
-/* Whether a domain has the storage of this commit of the draft. */
+/* Returns whether a domain has the storage of the commit of the draft with this number. */
 bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uint32_t number);
 
 /* ---- draft_object.c ---- */
 
 /* Puts the bytes as a plain object, and removes a domain that has the name. */
 int draft_put_object(struct draft_put *p, struct commit_result *out, struct err *err);
-/* -ESTALE: the bucket does not have the object any more that p->present describes. */
+/* Fails with -ESTALE if the bucket does not have the object any more that p->present describes. */
 int draft_check_object(const struct draft_put *p, struct err *err);
-/* Whether it has the bytes of the draft: 1, 0 or a negative errno. Bytes that were not written are
- * not compared if they lie in an older version of the object, which cannot be read any more. */
+/* Returns 1 if the object of p->present has the bytes of the draft, 0 if not, or a negative errno.
+ * Bytes that were not written are not compared if they lie in an older version of the object, which
+ * cannot be read any more. */
 int draft_same_object(struct draft_put *p, struct err *err);
-/* Deletes a plain object if it still has this version. Its absence is no error. -ESTALE. */
+/* Deletes a plain object if it still has this version; otherwise fails with -ESTALE. Its absence is
+ * no error. */
 int draft_delete_object(const struct draft_put *p, const char *key, const char *etag,
 			struct err *err);
 
 /* ---- draft_domain.c ---- */
 
 enum {
-	DRAFT_DAMAGED = 1, /* the file, so that it cannot become a domain: out->kept */
-	DRAFT_REFUSED,	   /* a domain cannot hold it: out->kept */
+	DRAFT_DAMAGED = 1, /* the file is damaged, so it cannot become a domain: see out->kept */
+	DRAFT_REFUSED,	   /* a domain cannot hold the file: see out->kept */
 };
 /* Imports the bytes, and removes a plain object that has the name. Returns 0, a negative errno, or
  * one of the above; then nothing of it can be seen. */
 int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err *err);
-/* The bucket has the domain that this commit puts. */
+/* Returns whether the bucket has the domain that this commit puts. */
 bool draft_is_domain(const struct draft_put *p);
-/* The bucket has nothing: puts the document if an earlier attempt has put all objects, and has then
- * deleted the object that lies beneath the draft. *found: it has. The bytes are not read. */
+/* To be called if the bucket has nothing: puts the document if an earlier attempt has put all
+ * objects, and has then deleted the object that lies beneath the draft. *found is set if it has.
+ * The bytes are not read. */
 int draft_finish_domain(struct draft_put *p, bool *found, struct commit_result *out,
 			struct err *err);
 

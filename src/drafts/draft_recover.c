@@ -39,14 +39,14 @@ struct recovery {
 	struct bucket *bucket;
 	struct journal *j;
 	const atomic_bool *cancelled;
-	struct bytes items; /* of struct item: the drafts that no process has open */
-	uint64_t left,
-		refused; /* refused: of those that are left, and that no line of the log names */
+	struct bytes items;	/* of struct item, for the drafts that no process has open */
+	uint64_t left, refused; /* refused: those of `left` that no line of the log names */
 };
 
 struct item {
 	char id[JOURNAL_ID];
-	bool has_reason; /* that it is left, and why, was logged before */
+	bool has_reason; /* the journal has a note why the draft is left, which an earlier mount has
+			  * logged */
 };
 
 static bool was_cancelled(const struct recovery *r)
@@ -71,7 +71,7 @@ static int note_item(void *ctx, const struct journal_item *item)
 		memcpy(found.id, item->id, JOURNAL_ID);
 		return bytes_append(&r->items, &found, sizeof(found));
 	case JOURNAL_IN_USE:
-		break; /* by another mount, which will commit it */
+		break; /* another mount has it open, and will commit it */
 	case JOURNAL_LATER:
 	case JOURNAL_UNREADABLE:
 		leave(r, item->id, item->about ? item->about->name : "", item->why);
@@ -117,7 +117,7 @@ static int commit(struct recovery *r, struct draft *d, const struct commit_recor
 	return rc;
 }
 
-/* Whether the bucket has what the draft says; otherwise *err has the reason. */
+/* Returns whether the bucket has what the draft says. Otherwise *err has the reason. */
 static bool finish(struct recovery *r, struct draft *d, struct base_reader *beneath,
 		   struct err *err)
 {
@@ -149,7 +149,7 @@ static bool finish(struct recovery *r, struct draft *d, struct base_reader *bene
 	return rc == 0;
 }
 
-/* A program has the file open for writing, or could not commit it in this mount. */
+/* Returns whether a program has the file open for writing, or could not commit it in this mount. */
 static bool is_written(struct drafts *t, const char *name)
 {
 	if (!t)
@@ -160,7 +160,7 @@ static bool is_written(struct drafts *t, const char *name)
 	return found;
 }
 
-/* Nobody else changes what the name means meanwhile. */
+/* Finishes a draft while nobody else changes what the name means. */
 static bool finish_alone(struct recovery *r, struct draft *d, const char *name,
 			 struct base_reader *beneath, struct err *err)
 {
@@ -181,7 +181,8 @@ static bool is_refused(struct draft *d)
 	return commit_record_decode(stat.mark).is_refused;
 }
 
-/* The process that got the refusal has logged and noted why, unless it was killed before. */
+/* Leaves a draft that the bucket has refused. The process that got the refusal has logged and noted
+ * why, unless it was killed before. */
 static void leave_refused(struct recovery *r, struct draft *d, const struct item *item)
 {
 	static const char why[] = "another program has changed the file since it was opened for "

@@ -30,7 +30,7 @@
 
 enum { RETRY_SECONDS = 15 };
 
-/* Whether the draft is a domain that is changed in place. */
+/* Returns whether the draft is a domain that is changed in place. */
 static bool is_change(const struct file_draft *d)
 {
 	return d->change && !atomic_load(&d->is_emptied);
@@ -38,7 +38,7 @@ static bool is_change(const struct file_draft *d)
 
 /* ---- the result of a commit ---- */
 
-/* Without memory, the old text stays. */
+/* Replaces a text. If there is no memory, the old text stays. */
 static void replace_text(char **text, const char *by)
 {
 	char *copy = strdup(by);
@@ -48,8 +48,8 @@ static void replace_text(char **text, const char *by)
 	*text = copy;
 }
 
-/* The journal and what lies beneath follow. If the journal cannot be written, the next commit tries
- * it again. */
+/* Describes the draft to the journal if its version has changed. If the journal cannot be written,
+ * the next commit tries it again. */
 static int describe(struct file_draft *d, struct draft *bytes, struct err *err)
 {
 	if (strcmp(draft_get_about(bytes)->version, d->seen) == 0)
@@ -71,7 +71,8 @@ static void replace_base(struct file_draft *d, const struct commit_result *resul
 	draft_base_replace(d->base, d->path, &meta, NULL);
 }
 
-/* Without memory for the new version, the next commit fails with -ESTALE. */
+/* Enters the result of a commit. If there is no memory for the new version, the next commit fails
+ * with -ESTALE. */
 static void enter_success(struct file_draft *d, struct draft_snapshot *s,
 			  const struct commit_result *result)
 {
@@ -106,7 +107,7 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 	pthread_mutex_lock(&d->t->lock);
 	const bool is_known =
 		d->failure && (rc == -ECANCELED || (d->failure == rc && d->tried == changes));
-	/* That a repetition was interrupted is no cause. */
+	/* If a repetition was interrupted, the cause is still that of the failure before. */
 	if (!d->failure || rc != -ECANCELED) {
 		d->failure = rc;
 		replace_text(&d->why, why->msg);
@@ -133,7 +134,8 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 
 /* ---- a commit ---- */
 
-/* Decides whether the draft snapshot may be committed now. *waits: not before the last close.
+/* Decides whether the draft snapshot may be committed now. *waits is set if it has to wait for the
+ * last close.
  *
  * - The change of a domain waits until the library has closed the file. Only a library that marks
  *   the file tells when that is. The user block does not belong to the library, so its change does
@@ -237,7 +239,7 @@ static int commit(struct file_draft *d, bool is_last, bool *waits, struct err *e
 {
 	const bool is_pending = is_change(d) && draft_change_is_pending(d->change);
 	int rc = commit_once(d, is_last, waits, err);
-	/* It has completed an earlier commit. */
+	/* The first call has only completed an earlier commit. */
 	if (!rc && !*waits && is_pending && !is_saved(d))
 		rc = commit_once(d, is_last, waits, err);
 	return rc;
@@ -267,8 +269,8 @@ int draft_save(struct file_draft *d, bool even_empty, bool *waits, struct err *e
 	return rc;
 }
 
-/* From now on, programs that open the name wait for the end of this commit if an object lies
- * beneath. False: a program has opened the draft again. */
+/* Makes programs that open the name wait for the end of this commit, if something lies beneath.
+ * Returns false if a program has opened the draft again. */
 static bool begin_last(struct file_draft *d)
 {
 	pthread_mutex_lock(&d->t->lock);
@@ -297,7 +299,8 @@ static void end_last(struct file_draft *d)
 		file_draft_unref(d);
 }
 
-/* again: also what has failed before, without a change since then. */
+/* Commits what is left. If `again` is set, also what has failed before, without a change since
+ * then. */
 static void finish(struct file_draft *d, bool again)
 {
 	struct drafts *t = d->t;
@@ -326,8 +329,9 @@ struct retry {
 	bool ended; /* guarded by the table's lock */
 };
 
-/* A draft that has failed, with a reference. after: the version of the one before, or 0. */
-static struct file_draft *next_failed(struct drafts *t, uint64_t after)
+/* Returns a reference to the named draft with the next version after `after`, or NULL. Commits that
+ * have failed are among them. */
+static struct file_draft *next_draft(struct drafts *t, uint64_t after)
 {
 	struct file_draft *d, *next, *found = NULL;
 	pthread_mutex_lock(&t->lock);
@@ -346,7 +350,7 @@ static void *retry(void *arg)
 	struct retry *r = arg;
 	struct file_draft *d;
 	uint64_t version = 0;
-	while (!atomic_load(&r->t->cancelled) && (d = next_failed(r->t, version))) {
+	while (!atomic_load(&r->t->cancelled) && (d = next_draft(r->t, version))) {
 		version = d->version;
 		finish(d, true);
 		file_draft_unref(d);

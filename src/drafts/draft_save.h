@@ -7,13 +7,16 @@
 #include "draft_table.h"
 
 /* Commits what the bucket does not have yet, if the draft is complete. even_empty: also a new file
- * to which nobody has written yet. *waits: the draft is not complete. 0 if it has no name. The
- * result of an earlier commit is not repeated, unless the draft is in conflict with the bucket. */
+ * to which nobody has written yet. *waits is set if the draft is not complete. Returns 0 if it has
+ * no name. The result of an earlier commit is not repeated, unless the draft is in conflict with
+ * the bucket. */
 int draft_save(struct file_draft *d, bool even_empty, bool *waits, struct err *err);
-/* The last program that writes has closed the draft: commits what is left, unless another program
- * has opened the draft meanwhile. The draft loses its name if nothing is left. Logs errors. */
+/* To be called when the last program that writes has closed the draft: commits what is left, unless
+ * another program has opened the draft meanwhile. The draft loses its name if nothing is left. Logs
+ * errors. */
 void draft_finish(struct file_draft *d);
-/* Tries the commits again that have failed, for at most 15 seconds. No file is open. */
+/* Commits what is left of all drafts, also what has failed before, for at most 15 seconds. No file
+ * is open. */
 void draft_retry_all(struct drafts *t);
 
 #endif

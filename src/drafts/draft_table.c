@@ -51,7 +51,7 @@ bool draft_table_hold_draft(struct file_draft *d, struct draft_hold *h)
 {
 	struct drafts *t = d->t;
 	pthread_mutex_lock(&t->lock);
-	/* The name may change meanwhile. */
+	/* The name may change while this waits. */
 	while (d->named && is_held_locked(t, d->name))
 		pthread_cond_wait(&t->changed, &t->lock);
 	const bool held = d->named;
@@ -180,8 +180,8 @@ static bool add_name_locked(struct file_draft *d)
 	return d->named;
 }
 
-/* A number that no other draft has. Versions of other files are hashes: none of them equals 63
- * random bits. */
+/* Chooses a number that no other draft has. Versions of other files are hashes: none of them equals
+ * 63 random bits. */
 static void choose_version_locked(struct file_draft *d)
 {
 	const struct env *env = &d->t->bucket->env;

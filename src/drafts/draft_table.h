@@ -43,17 +43,17 @@ struct file_draft {
 	struct draft_base *base;     /* of DRAFT_CHANGE; else NULL */
 	struct draft_change *change; /* of a domain that is changed in place; else NULL */
 	atomic_int_fast64_t mtime_ns;
-	/* Where a write has failed whose bytes nobody has written since; NOTHING_LOST: nowhere. And
-	 * the error code of that write. */
+	/* Where a write has failed whose bytes nobody has written since, or NOTHING_LOST; and the
+	 * error code of that write. */
 	atomic_uint_fast64_t lost_at;
 	atomic_int lost_code;
 
 	pthread_mutex_t making;	       /* held while `bytes` is made, and while it is described */
-	_Atomic(struct draft *) bytes; /* NULL: nothing was changed yet. Set once */
+	_Atomic(struct draft *) bytes; /* NULL until something is changed; set once */
 
 	/* Used by the function that holds the name, and by the one that frees the draft. The values
 	 * of draft_stat.changes that belong to what the bucket has, to the last commit that failed,
-	 * and to the last one that found the draft incomplete; UINT64_MAX: there is none. */
+	 * and to the last one that found the draft incomplete; UINT64_MAX if there is none. */
 	uint64_t saved, tried, waited;
 	uint32_t number;   /* of the last commit */
 	uint64_t numbered; /* draft_stat.changes of what it has committed */
@@ -63,8 +63,8 @@ struct file_draft {
 	char *name; /* in the mount */
 	char *path; /* in the bucket */
 	char *seen; /* what the bucket has: draft_about.version */
-	/* The access control list that the next commit gives to the domain. NULL: none was set.
-	 * Changes only while the name is held, too. */
+	/* The access control list that the next commit gives to the domain, or NULL if none was
+	 * set. Changes only while the name is held, too. */
 	struct schema_document *acls;
 	unsigned int refs, writers;
 	unsigned int closing; /* threads that have closed the last file that writes, and commit */
@@ -78,7 +78,7 @@ struct file_draft {
 	atomic_bool is_emptied;
 	bool is_refused; /* the last commit failed because of the file: the same bytes fail again */
 	bool is_ending;	 /* opening it waits for the end of its commit */
-	int failure;	 /* of the last commit; 0: it has not failed */
+	int failure;	 /* the error of the last commit; 0 if it has not failed */
 	char *why;
 	struct file_draft *next; /* in `aside` */
 	UT_hash_handle by_name, by_version;
@@ -100,29 +100,31 @@ struct drafts {
 	struct draft_hold *holds;
 };
 
-/* Holds the name of a draft. False: it has none. */
+/* Holds the name of a draft. Returns false if it has none. */
 bool draft_table_hold_draft(struct file_draft *d, struct draft_hold *h);
 
-/* A draft with one reference and no texts. NULL: out of memory. */
+/* Makes a draft with one reference and no texts. Returns NULL if out of memory. */
 struct file_draft *file_draft_new(struct drafts *t, enum draft_kind kind);
 /* Ends a reference. The last one drops the draft from the journal, unless it is left there. */
 void file_draft_unref(struct file_draft *d);
 
 struct file_draft *draft_table_find_locked(struct drafts *t, const char *name);
 struct file_draft *draft_table_find_version_locked(struct drafts *t, uint64_t version);
-/* Enters a draft with its name and version. The table gets a reference. -ENOMEM. */
+/* Enters a draft with its name, and chooses its version. The table gets a reference. Error:
+ * -ENOMEM. */
 int draft_table_add_locked(struct file_draft *d);
-/* The draft loses its name. The caller ends the reference of the table. */
+/* Takes the name from the draft. The caller ends the reference of the table. */
 void draft_table_unname_locked(struct file_draft *d);
-/* The same, but the table keeps the draft until the end. */
+/* Does the same, but the table keeps the draft until the end. */
 void draft_table_set_aside_locked(struct file_draft *d);
-/* Changes the name; takes it over. False: there was no memory, and the draft has no name now. */
+/* Changes the name, which it takes over. Returns false if there was no memory, and the draft has no
+ * name now. */
 bool draft_table_rename_locked(struct file_draft *d, char *name);
 /* Drops the drafts that were set aside under this name. */
 void draft_table_drop_aside(struct drafts *t, const char *name);
 
 void file_draft_stat(struct file_draft *d, struct engine_stat *st);
-/* draft_stat.changes; 0 without bytes. */
+/* Returns draft_stat.changes, or 0 if there are no bytes yet. */
 uint64_t file_draft_changes(const struct file_draft *d);
 
 #endif

@@ -73,7 +73,7 @@ static void stop_recovery(struct drafts *t)
 		pthread_join(t->recovery, NULL);
 }
 
-/* The draft stays in the journal. */
+/* Leaves the draft in the journal. */
 static void leave(struct file_draft *d)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
@@ -114,7 +114,7 @@ struct journal *drafts_journal(struct drafts *t)
 
 /* ---- opening for writing: a draft that exists ---- */
 
-/* Takes part in the draft of this name. -ENOENT: there is none. */
+/* Takes part in the draft of this name. Returns -ENOENT if there is none. */
 static int join(struct drafts *t, const char *path, unsigned int flags, struct file_draft **out,
 		struct err *err)
 {
@@ -135,9 +135,9 @@ static int join(struct drafts *t, const char *path, unsigned int flags, struct f
 
 /* ---- opening for writing: a new draft ---- */
 
-/* What the bucket has under the name. *out is NULL if there is nothing, or was nothing a moment
- * ago: the commit fails if something is there by then. A file is looked up now, because the commit
- * needs its version. */
+/* Finds what the bucket has under the name. *out is NULL if there is nothing, or was nothing a
+ * moment ago: the commit fails if something is there by then. A file is looked up now, because the
+ * commit needs its version. */
 static int find(struct bucket *bucket, const char *path, struct names_node **out, struct err *err)
 {
 	struct err why = ERR_INIT;
@@ -191,8 +191,8 @@ static int find_unfinished(void *ctx, const struct journal_item *item)
 	return 1;
 }
 
-/* Whether a program may change the domain. It may not if the journal has an unfinished change of
- * the domain, because the new change would begin without it. */
+/* Checks whether a program may change the domain. It may not if the journal has an unfinished
+ * change of the domain, because the new change would begin without it. */
 static int check_domain(struct drafts *t, const char *path, unsigned int flags,
 			const struct names_node *n, struct err *err)
 {
@@ -247,7 +247,7 @@ static int set_texts(struct file_draft *d, const char *path, const struct names_
 	return d->name && d->path && d->seen ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
-/* What lies beneath a draft. */
+/* Opens what lies beneath a draft. */
 static int open_object(struct file_draft *d, const struct names_node *n, struct err *err)
 {
 	const struct bucket *bucket = d->t->bucket;
@@ -272,7 +272,7 @@ static int open_domain(struct file_draft *d, struct names_node *n, struct err *e
 	return d->change ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
-/* n: NULL, or a file that the bucket has. */
+/* Makes a draft. n is the file that the bucket has, or NULL. */
 static int make(struct drafts *t, const char *path, unsigned int flags, struct names_node *n,
 		struct file_draft **out, struct err *err)
 {
@@ -326,7 +326,7 @@ static int begin(struct drafts *t, const char *path, unsigned int flags, struct 
 
 /* ---- opening ---- */
 
-/* The draft of this name, an old or a new one, with one more writer. */
+/* Gets the draft of this name, an old or a new one, with one more writer. */
 static int get_draft(struct drafts *t, const char *path, unsigned int flags,
 		     struct file_draft **out, bool *joined, struct err *err)
 {
@@ -366,7 +366,8 @@ int drafts_open_write(struct drafts *t, const char *path, unsigned int flags,
 	return rc;
 }
 
-/* by_name: of a draft that is alone. */
+/* Opens a draft for reading: the one with this version or, if `by_name` is set, the one that is
+ * alone under that name. */
 static int open_read(struct drafts *t, const char *by_name, uint64_t version,
 		     struct draft_file **out)
 {

@@ -214,8 +214,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	e->bucket.size_cache = size_cache_new(e->bucket.stack.disk, e->bucket.env.budget,
 					      e->bucket.no_filters ? IMAGE_NO_FILTERS : 0);
 	e->sizes = new_sizes(e, opt);
-	e->bucket.snapshots = snapshots_new(e->bucket.env.budget,
-					    max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
+	e->bucket.snapshots =
+		snapshots_new(&e->bucket, max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
 	if (!e->bucket.cache || !e->bucket.names || !e->bucket.size_cache || !e->sizes ||
 	    !e->bucket.snapshots)
 		goto fail;

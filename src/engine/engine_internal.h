@@ -24,8 +24,8 @@ struct garbage_ops change_garbage_ops(struct engine *e);
 int garbage_notes_open(struct engine *e, struct journal *j, struct err *err);
 /* Takes over what earlier processes have noted. Sends no request. */
 void garbage_notes_take(struct engine *e);
-int garbage_note(void *engine, uint32_t *slot, const struct gc_entry *entry, struct err *err);
-void garbage_forget(void *engine, uint32_t *slot);
+int garbage_note(void *engine, uint32_t *record, const struct gc_entry *entry, struct err *err);
+void garbage_forget(void *engine, uint32_t *record);
 void garbage_forget_objects(void *engine, struct gc_objects *objects);
 int garbage_judge(void *engine, const struct gc_entry *expected, const atomic_bool *cancelled,
 		  struct err *err);

@@ -9,17 +9,17 @@
 #include <storage/change.h>
 #include <bucket/schemas.h>
 
-int garbage_note(void *engine, uint32_t *slot, const struct gc_entry *entry, struct err *err)
+int garbage_note(void *engine, uint32_t *record, const struct gc_entry *entry, struct err *err)
 {
 	const struct engine *e = engine;
-	return e->gc_log ? gc_log_put(e->gc_log, slot, entry, err) : 0;
+	return e->gc_log ? gc_log_put(e->gc_log, record, entry, err) : 0;
 }
 
-void garbage_forget(void *engine, uint32_t *slot)
+void garbage_forget(void *engine, uint32_t *record)
 {
 	const struct engine *e = engine;
 	if (e->gc_log)
-		gc_log_clear(e->gc_log, slot);
+		gc_log_clear(e->gc_log, record);
 }
 
 void garbage_forget_objects(void *engine, struct gc_objects *objects)
@@ -37,20 +37,20 @@ uint32_t garbage_note_change(struct engine *e, const char *path, const struct do
 			     const struct domain_info *gets)
 {
 	uint64_t storage, next = 0;
-	uint32_t slot = GC_NONE;
+	uint32_t record = GC_NONE;
 	if (find_storage(loses, &storage) &&
 	    (!gets || (find_storage(gets, &next) && next != storage)))
-		garbage_expect(e->bucket.garbage, path, storage, next, &slot);
-	return slot;
+		garbage_expect(e->bucket.garbage, path, storage, next, &record);
+	return record;
 }
 
 uint32_t garbage_note_rename(struct engine *e, const char *path, uint64_t storage)
 {
 	const struct gc_entry entry = {.state = GC_RENAMED, .storage = storage, .path = path};
-	uint32_t slot = GC_NONE;
+	uint32_t record = GC_NONE;
 	/* Without the note, the rename is finished by the next program that renames the domain. */
-	garbage_note(e, &slot, &entry, NULL);
-	return slot;
+	garbage_note(e, &record, &entry, NULL);
+	return record;
 }
 
 /* If the path leads to the storage that was noted, only that process can have changed it. If it

@@ -15,8 +15,8 @@ enum draft_view {
 	DRAFT_HIDDEN,
 	DRAFT_SEEN,
 };
-/* What the thread sees under a path. *st: the draft's attributes, if it is seen. A thread of
- * another PID namespace (0) sees every draft. Sends no request. */
+/* Returns what the thread sees under a path. *st gets the draft's attributes if it is seen. A
+ * thread of another PID namespace (0) sees every draft. Sends no request. */
 enum draft_view draft_view(struct session *s, pid_t thread, const char *path,
 			   struct engine_stat *st);
 

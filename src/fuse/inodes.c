@@ -26,7 +26,8 @@
 struct name {
 	char *path; /* heap */
 	struct inode *inodes;
-	uint64_t shown; /* see struct inode: that of its plain object or draft; 0: it has none */
+	uint64_t shown; /* see struct inode: that of its plain object or draft, or 0 if it has
+			 * none */
 	bool in_table;
 	bool is_kept; /* it has no inodes, and is in inodes->kept */
 	struct name *prev, *next;
@@ -44,7 +45,7 @@ struct inode {
 	UT_hash_handle by_ino;
 	struct name *name;
 	uint64_t opens; /* inodes_adopt() without inodes_close() */
-	bool renamed;	/* since it has its version */
+	bool renamed;	/* the inode was renamed since it has its version */
 	bool replaced;	/* look-ups do not find it any more, although its name is in the table */
 	struct inode *prev, *next; /* in name->inodes */
 };
@@ -117,7 +118,7 @@ static void drop_empty_locked(struct inodes *t, struct name *n)
 		free_name_locked(t, t->kept);
 }
 
-/* Finds the name or makes it. NULL: out of memory. */
+/* Finds the name or makes it. Returns NULL if out of memory. */
 static struct name *get_name_locked(struct inodes *t, const char *path)
 {
 	struct name *n = find_name_locked(t, path);
@@ -175,7 +176,7 @@ static void remove_inode_locked(struct inodes *t, struct inode *i)
 	drop_empty_locked(t, n);
 }
 
-/* The inode of a path and version. Makes it if there is none. NULL: out of memory. */
+/* Finds the inode of a path and version, or makes it. Returns NULL if out of memory. */
 static struct inode *get_inode_locked(struct inodes *t, const char *path,
 				      const struct engine_stat *st)
 {
@@ -264,7 +265,7 @@ void inodes_remove(struct inodes *t, const char *path)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* The inodes of `from` get the name `to`, which a look-up has made since it was removed. */
+/* Gives the inodes of `from` the name `to`, which a look-up has made since it was removed. */
 static void merge_locked(struct inodes *t, struct name *to, struct name *from)
 {
 	struct inode *i;
@@ -333,7 +334,7 @@ uint64_t inodes_shown(struct inodes *t, uint64_t ino)
 	return shown;
 }
 
-/* Whether the old version differs from this one in nothing that a program can have seen. */
+/* Returns whether the old version differs from this one in nothing that a program can have seen. */
 static bool may_renew(const struct inode *i, const struct engine_stat *st)
 {
 	return i->renamed && i->opens == 0 && !i->st.draft && !st->draft && i->st.size == st->size;

@@ -47,23 +47,27 @@ static inline void inode_view_release(struct inode_view *v)
 
 struct inodes *inodes_new(void);
 void inodes_free(struct inodes *t);
-/* Returns the inode of this path and version and increments its lookup count. 0: out of memory. */
+/* Returns the inode of this path and version, and increments its lookup count. Returns 0 if out of
+ * memory. */
 uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_stat *st);
 /* Decrements the lookup count, and removes the inode when the count is 0. */
 void inodes_forget(struct inodes *t, uint64_t ino, uint64_t nlookup);
-/* The path has no file any more. Its inodes stay until the kernel forgets them, but later look-ups
- * of the path get another one: the kernel does not use the inode of a removed directory again. */
+/* To be called when the path has no file any more. Its inodes stay until the kernel forgets them,
+ * but later look-ups of the path get another one: the kernel does not use the inode of a removed
+ * directory again. */
 void inodes_remove(struct inodes *t, const char *path);
-/* The file has another path. If there is no memory for it, its inodes are removed. */
+/* To be called when the file has another path. If there is no memory for the path, its inodes are
+ * removed. */
 void inodes_rename(struct inodes *t, const char *from, const char *to);
-/* -ESTALE: the table has no such number; -ENOMEM. */
+/* Copies an inode. Errors: -ESTALE if the table has no such number; -ENOMEM. */
 int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out);
-/* The number that programs see. */
+/* Returns the number that programs see. */
 uint64_t inodes_shown(struct inodes *t, uint64_t ino);
 enum inodes_adopted {
-	INODES_OTHER, /* it has another version, and the kernel must look the name up again */
+	INODES_OTHER, /* the inode has another version, and the kernel must look the name up
+		       * again */
 	INODES_SAME,
-	/* It had another version, of which the kernel may have pages: it must drop them. */
+	/* The inode had another version. The kernel may have pages of it, and must drop them. */
 	INODES_RENEWED,
 };
 /* Call it when a file with these attributes was opened for this inode, and inodes_close() when the

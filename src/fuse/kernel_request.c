@@ -28,8 +28,8 @@ struct requests {
 	int fd; /* eventfd */
 	pthread_mutex_t lock;
 	struct request *list;
-	/* The subject of the last request that was cancelled or answered early. 0: none, or the
-	 * kernel has repeated it. */
+	/* The subject of the last request that was cancelled or answered early, or 0 if there is
+	 * none, or the kernel has repeated it. */
 	uint64_t ended_early;
 	uint64_t next_expiry; /* the earliest deadline that the watchdog knows of */
 	bool stopped;
@@ -74,7 +74,7 @@ void requests_wake(struct requests *t)
 	(void)n;
 }
 
-/* True: the caller must wake the watchdog, because the deadline of r is the earliest. */
+/* Returns true if the caller must wake the watchdog, because the deadline of r is the earliest. */
 static bool schedule_locked(struct requests *t, const struct request *r)
 {
 	if (r->deadline >= t->next_expiry)

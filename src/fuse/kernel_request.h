@@ -51,25 +51,26 @@ struct request {
 	struct requests *table;
 	struct fuse_req *req;
 	struct cancel *cancel; /* of a read; NULL for other requests */
-	uint64_t subject;      /* a hash of what the request is about; 0: nothing repeats it */
+	uint64_t subject;      /* a hash of what the request is about, or 0 if nothing repeats it */
 	bool repeated; /* it repeats the last request that was cancelled or answered early */
 	/* Guarded by the table's lock. */
-	uint64_t deadline; /* UINT64_MAX: none */
+	uint64_t deadline; /* UINT64_MAX if there is none */
 	bool listed;	   /* in the table: neither cancelled nor replied to by the watchdog */
 	struct request *prev, *next;
 };
 
-/* clock: monotonic nanoseconds. reopen: borrowed. NULL with errno set. */
+/* `clock` returns monotonic nanoseconds. Borrows `reopen`. Returns NULL with errno set on
+ * failure. */
 struct requests *requests_new(uint64_t (*clock)(void), struct reopen *reopen);
-void requests_free(struct requests *t); /* the table must be empty; NULL is fine */
+void requests_free(struct requests *t); /* the table must be empty; t may be NULL */
 
-/* For every request except reads. subject: 0 for all requests except lookups, because the kernel
- * does not serialise the others. */
+/* request_begin() is for every request except reads. `subject` is 0 for all of them except lookups,
+ * because the kernel does not serialise the others. */
 void request_begin(struct requests *t, struct request *r, struct fuse_req *req, uint64_t subject);
 void request_begin_read(struct requests *t, struct request *r, struct fuse_req *req,
 			uint64_t subject, struct cancel *cancel, bool read_ahead);
-/* True: the caller must reply. The result for a read is always true. False: the watchdog has
- * replied with EINTR, and the fuse_req may be freed. */
+/* Returns true if the caller must reply; for a read, the result is always true. False means that
+ * the watchdog has replied with EINTR, and the fuse_req may be freed. */
 bool request_end(struct request *r);
 
 /* The functions below are for the watchdog. It calls requests_expire() when the time that the last

@@ -41,13 +41,14 @@ void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t 
 void ops_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name);
 void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name);
 
-/* The path of a name that the request changes. False: the function has replied with an error. */
+/* Writes the path of a name that the request changes. Returns false if it has replied with an
+ * error. */
 bool ops_change_path(fuse_req_t req, fuse_ino_t parent, const char *name,
 		     char path[REPLY_PATH_MAX]);
 
 /* ops_stats.c: the directory and files of stats_files.h */
 void ops_stats_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
-/* len: the length of an open file's text, or NULL. */
+/* `len` is the length of an open file's text, or NULL. */
 void ops_stats_getattr(fuse_req_t req, fuse_ino_t ino, const size_t *len);
 
 /* ops_dir.c */
@@ -69,13 +70,13 @@ struct ops_open_mode {
 	bool resizes; /* and changes nothing else */
 };
 /* Opens the file that the inode's path has now, or takes that which the thread's first request has
- * opened. False: the kernel has got the reply EINTR. */
+ * opened. Returns false if the kernel has got the reply EINTR. */
 bool ops_open_current(fuse_req_t req, const struct inode_view *view,
 		      const struct ops_open_mode *mode, struct engine_file **out, int *rc,
 		      struct err *err);
-/* The inode counts as open until inodes_close(). *renewed: the kernel must drop its pages. -ESTALE:
- * the file has not the inode's version. The file then belongs to session->reopen, which keeps it
- * for the kernel's second request. */
+/* Makes the inode count as open until inodes_close(). *renewed is set if the kernel must drop its
+ * pages. Fails with -ESTALE if the file does not have the inode's version. The file then belongs to
+ * session->reopen, which keeps it for the kernel's second request. */
 int ops_open_adopt(struct session *s, pid_t thread, const struct inode_view *view,
 		   struct engine_file *file, bool writes, bool *renewed, struct err *err);
 
@@ -92,7 +93,7 @@ void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_in
 /* ops_file.c */
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
-/* Attributes of a file of stats_files.h, which may be open. */
+/* Replies with the attributes of a file of stats_files.h, which may be open. */
 void ops_file_stats_attr(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi);
 
 #endif

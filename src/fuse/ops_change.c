@@ -12,7 +12,7 @@
 #include "kernel_request.h"
 #include "stats_files.h"
 
-/* False: the function has replied with an error. */
+/* Returns false if it has replied with an error. */
 static bool may_change(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	int code = 0;

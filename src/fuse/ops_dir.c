@@ -134,8 +134,8 @@ void ops_dir_close_all(struct session *s)
 		unref_dir(s, s->dirs);
 }
 
-/* Checks that the daemon is permitted to list the directory. False: the kernel has got its reply.
- */
+/* Checks that the daemon is permitted to list the directory. Returns false if the kernel has got
+ * its reply. */
 static bool may_open(fuse_req_t req, fuse_ino_t ino)
 {
 	struct session *s = session_of(req);
@@ -170,8 +170,8 @@ void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		unref_dir(s, d);
 }
 
-/* Lists the directory if a program begins to read it. False: the kernel has got the reply EINTR and
- * may have closed the directory. */
+/* Lists the directory if a program begins to read it. Returns false if the kernel has got the reply
+ * EINTR and may have closed the directory. */
 static bool fill(fuse_req_t req, struct dir *d, fuse_ino_t ino, off_t off, const char *path,
 		 int *rc, struct err *err)
 {

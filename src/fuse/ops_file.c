@@ -65,9 +65,9 @@ static ssize_t read_all(struct engine_file *file, char *buf, size_t size, uint64
 	return (ssize_t)done;
 }
 
-/* True if this read is read-ahead. False if a program waits for it. Except with O_DIRECT, the
- * kernel reads several pages at once only as read-ahead. When read-ahead fails, the kernel repeats
- * the read at the same offset for the program. */
+/* Returns whether this read is read-ahead, so that no program waits for it. Except with O_DIRECT,
+ * the kernel reads several pages at once only as read-ahead. When read-ahead fails, the kernel
+ * repeats the read at the same offset for the program. */
 static bool is_read_ahead(struct handle *h, size_t size, uint64_t off, int flags)
 {
 	uint_fast64_t repeated = off + 1;
@@ -75,13 +75,14 @@ static bool is_read_ahead(struct handle *h, size_t size, uint64_t off, int flags
 	       !(flags & O_DIRECT);
 }
 
-/* A hash of the range, never 0. Offsets are multiples of the page size, so bit 0 is free. */
+/* Returns a hash of the range, never 0. Offsets are multiples of the page size, so bit 0 is
+ * free. */
 static uint64_t subject_of(fuse_ino_t ino, uint64_t off)
 {
 	return (ino << 32 ^ off) | 1;
 }
 
-/* read_all(), which fails with -EINTR when it is cancelled. */
+/* Calls read_all(), which fails with -EINTR when it is cancelled. */
 static ssize_t read_or_cancel(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi,
 			      char *buf, size_t size, uint64_t off, struct err *err)
 {

@@ -31,13 +31,14 @@ static void reply_negative(fuse_req_t req, bool is_shared)
 		fuse_reply_err(req, ENOENT);
 }
 
-/* A hash of the name in its directory, never 0. */
+/* Returns a hash of the name in its directory, never 0. */
 static uint64_t subject_of(fuse_ino_t parent, const char *name)
 {
 	return checksum_lookup3(name, strlen(name), (uint32_t)parent) | UINT64_C(1) << 63;
 }
 
-/* is_shared: a process that writes the draft of this name sees another file. */
+/* Replies with an entry. `is_shared` tells that a process that writes the draft of this name sees
+ * another file. */
 static void reply_entry(fuse_req_t req, const char *path, const struct engine_stat *st,
 			bool is_shared)
 {
@@ -107,8 +108,8 @@ void ops_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *for
 	fuse_reply_none(req);
 }
 
-/* Whether the inode was looked up by the same call of the program, or by an earlier one for which
- * it is still valid. */
+/* Returns whether the inode was looked up by the same call of the program, or by an earlier one for
+ * which it is still valid. */
 static bool is_looked_up(const struct session *s, const struct inode_view *view)
 {
 	enum { ONE_CALL_S = 2 };
@@ -144,9 +145,9 @@ static int stat_path(struct session *s, const struct inode_view *view, struct en
 	return 0;
 }
 
-/* Attributes of an inode and the seconds for which they are valid. The attributes of the root are
- * read once, at the time of mounting. fusermount3 begins with a stat of the mount point, so a
- * request to a server that does not answer would prevent unmounting. */
+/* Gets the attributes of an inode and the seconds for which they are valid. The attributes of the
+ * root are read once, at the time of mounting. fusermount3 begins with a stat of the mount point,
+ * so a request to a server that does not answer would prevent unmounting. */
 static int stat_inode(struct session *s, const struct inode_view *view, struct stat *out,
 		      double *timeout, struct err *err)
 {
@@ -257,7 +258,8 @@ static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 		fuse_reply_buf(req, value, (size_t)n);
 }
 
-/* Attributes that other file systems have: labels, access control lists, capabilities. */
+/* Returns whether an attribute is one that other file systems have: labels, access control lists,
+ * capabilities. */
 static bool is_foreign(const char *name)
 {
 	static const char user[] = "user.";

@@ -28,8 +28,8 @@ static bool is_for_writing(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC;
 }
 
-/* What the thread sees under the inode's path. A draft can have been committed since the look-up.
- */
+/* Opens what the thread sees under the inode's path. A draft can have been committed since the
+ * look-up. */
 static int open_seen(struct session *s, pid_t thread, const struct inode_view *view,
 		     struct engine_file **out, struct err *err)
 {
@@ -104,7 +104,7 @@ static void open_stats(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		handle_unref(s, h);
 }
 
-/* The file belongs to the handle, or is closed. */
+/* Makes a handle, which owns the file. If that fails, the file is closed. */
 static struct handle *make_handle(fuse_req_t req, struct engine_file *file, bool writes,
 				  struct err *err)
 {
@@ -186,8 +186,8 @@ void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 /* ---- new files ---- */
 
-/* The kernel creates a file only if the name had none when it looked. Without O_EXCL, one that
- * another program has made since is opened. False: the kernel has got the reply EINTR. */
+/* The kernel creates a file only if the name had none when it looked. Without O_EXCL, a file that
+ * another program has made since is opened. Returns false if the kernel has got the reply EINTR. */
 static bool create(fuse_req_t req, const char *path, int flags, struct engine_file **out, int *rc,
 		   struct err *err)
 {
@@ -246,7 +246,7 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 	reply_fail(req, rc, "create", path, &err);
 }
 
-/* An empty file. Others cannot be kept in a bucket. */
+/* Makes an empty file. A bucket cannot keep files of other types. */
 void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
 	struct session *s = session_of(req);

@@ -20,8 +20,8 @@ static int64_t wall_clock(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* len: the length of an open file's text. If it is NULL, the function makes the text to find its
- * length. */
+/* Gets the attributes of a file. `len` is the length of an open file's text. If it is NULL, the
+ * function makes the text to find its length. */
 static int attr_of(struct session *s, uint64_t ino, const size_t *len, struct stat *out,
 		   struct err *err)
 {

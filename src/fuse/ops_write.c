@@ -34,7 +34,7 @@ static void fail(fuse_req_t req, fuse_ino_t ino, int rc, const char *what, const
 	reply_fail(req, rc, what, known == 0 ? view.path : "?", err);
 }
 
-/* False: the function has replied, because the file cannot be written. */
+/* Returns false if it has replied, because the file cannot be written. */
 static bool may_write(fuse_req_t req, const struct fuse_file_info *fi, off_t off)
 {
 	const int code = !handle_of(fi)->writes ? EBADF : off < 0 ? EINVAL : 0;
@@ -77,7 +77,8 @@ void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t le
 
 /* ---- commits ---- */
 
-/* Unless the watchdog has replied. The engine logs commits that fail, whoever gets the error. */
+/* Replies with the result of a commit, unless the watchdog has replied. The engine logs commits
+ * that fail, whoever gets the error. */
 static void reply_commit(fuse_req_t req, struct request *request, int rc, const char *what,
 			 const struct err *err)
 {
@@ -150,7 +151,7 @@ static void resize_open(fuse_req_t req, fuse_ino_t ino, off_t size, struct fuse_
 	reply_size(req, ino, &st);
 }
 
-/* Closes the file. Closing commits what a flush does not. */
+/* Changes the size of a file, and closes it. Closing commits what a flush does not. */
 static int resize_and_close(struct engine_file *file, uint64_t size, struct engine_stat *st,
 			    struct err *err)
 {

@@ -35,26 +35,28 @@ enum {
 
 struct reopen;
 
-/* clock: monotonic nanoseconds; called under the lock. NULL: out of memory. */
+/* `clock` returns monotonic nanoseconds, and is called under the lock. Returns NULL if out of
+ * memory. */
 struct reopen *reopen_new(uint64_t (*clock)(void));
 void reopen_free(struct reopen *t);
-/* Keeps the file for the thread. writes: the file is one of engine_open_write(). Closes it instead
- * if there is no memory. The kernel reports thread 0 if the thread has no id in the daemon's PID
- * namespace. Then a file for reading is closed; one for writing is kept for all such threads,
- * because programs that write a name share its draft. */
+/* Keeps the file for the thread. If `writes` is set, the file is one of engine_open_write(). If
+ * there is no memory, the file is closed instead. The kernel reports thread 0 if the thread has no
+ * id in the daemon's PID namespace. Then a file for reading is closed; one for writing is kept for
+ * all such threads, because programs that write a name share its draft. */
 void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file,
 		bool writes);
 /* Call it when the open(2) of the thread ends without its file: closes the files that are kept for
  * the thread. */
 void reopen_end(struct reopen *t, pid_t thread);
-/* The same, but another thread closes the files when it calls a function of the table. Does not
- * block. */
+/* Does the same, but another thread closes the files when it calls a function of the table. Does
+ * not block. */
 void reopen_expire(struct reopen *t, pid_t thread);
-/* Attributes of the file that is kept for the thread under this path. False: no file is kept. */
+/* Gets the attributes of the file that is kept for the thread under this path. Returns false if no
+ * file is kept. */
 bool reopen_stat(struct reopen *t, pid_t thread, const char *path, struct engine_stat *st);
-/* That file, transferred to the caller. NULL: no file is kept, or it had another version or was for
- * another kind of open, and was closed. A file for writing is also found if it was kept under
- * another path: then it was renamed. */
+/* Returns that file, which then belongs to the caller. Returns NULL if no file is kept, or if it
+ * had another version or was for another kind of open, and was closed. A file for writing is also
+ * found if it was kept under another path: then it was renamed. */
 struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version,
 				bool writes);
 

@@ -5,25 +5,26 @@
 
 #include "session.h"
 
-/* Logs the error and replies with it. code: negative errno. Errors that are normal in use (a name
- * does not exist or does already, a file has changed, a read was cancelled) are logged as debug
- * messages. */
+/* Logs the error and replies with it. `code` is a negative errno. Errors that are normal in use (a
+ * name does not exist or does already, a file has changed, a read was cancelled) are logged as
+ * debug messages. */
 void reply_fail(fuse_req_t req, int code, const char *what, const char *path,
 		const struct err *err);
-/* Copies an inode to *out. False: the function has replied with ESTALE or ENOMEM. */
+/* Copies an inode to *out. Returns false if it has replied with ESTALE or ENOMEM. */
 bool reply_get_inode(fuse_req_t req, fuse_ino_t ino, struct inode_view *out);
 enum { REPLY_PATH_MAX = 4096 /* bytes, with the NUL */ };
-/* The path of a name in a directory. False: the function has replied with an error. */
+/* Writes the path of a name in a directory. Returns false if it has replied with an error. */
 bool reply_get_path(fuse_req_t req, fuse_ino_t parent, const char *name, char path[REPLY_PATH_MAX]);
 /* Makes an entry with the inode of a path, whose look-up count it increments, and its attributes.
- * -ENOMEM. */
+ * Error: -ENOMEM. */
 int reply_make_entry(struct session *s, const char *path, const struct engine_stat *st,
 		     struct fuse_entry_param *out, struct err *err);
-/* Attributes in the form that the kernel expects. */
+/* Converts attributes to the form that the kernel expects. */
 void reply_attr(const struct session *s, uint64_t ino, const struct engine_stat *st,
 		struct stat *out);
-/* Seconds for which the kernel may cache attributes. 0 for a draft, which changes; and for a file
- * of version 0, whose size is estimated: a stat after an open then reports the real size. */
+/* Returns the seconds for which the kernel may cache attributes: 0 for a draft, which changes, and
+ * for a file of version 0, whose size is estimated, so that a stat after an open reports the real
+ * size. */
 double reply_attr_timeout(const struct session *s, const struct engine_stat *st);
 
 #endif

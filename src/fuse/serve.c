@@ -17,7 +17,7 @@
 #include "session.h"
 #include "watchdog.h"
 
-/* Escapes "," and "\" for a value in a list of mount options. NULL: out of memory. */
+/* Escapes "," and "\" for a value in a list of mount options. Returns NULL if out of memory. */
 static char *escape(const char *s)
 {
 	char *out = malloc(2 * strlen(s) + 1), *p = out;

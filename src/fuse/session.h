@@ -57,7 +57,7 @@ static inline struct session *session_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
-/* Options, engine and log are borrowed. NULL with errno set. */
+/* Borrows options, engine and log. Returns NULL with errno set on failure. */
 struct session *session_new(const struct fuse_front_options *opt, struct engine *engine,
 			    struct log *log);
 /* Call it when no file and no directory is open. */

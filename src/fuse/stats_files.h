@@ -26,16 +26,16 @@ static inline bool stats_files_has(uint64_t ino)
 {
 	return ino >= STATS_DIR_INO;
 }
-/* True if the name is that of the directory or of a file in it. */
+/* Returns whether the name is that of the directory or of a file in it. */
 bool stats_files_own(uint64_t parent, const char *name);
-/* The inode number of this name. 0: there is no such file. */
+/* Returns the inode number of this name, or 0 if there is no such file. */
 uint64_t stats_files_look_up(uint64_t parent, const char *name);
-/* The name of file i, counted from 0. NULL: there are fewer files. */
+/* Returns the name of file i, counted from 0, or NULL if there are fewer files. */
 const char *stats_files_name(size_t i);
 
-/* Makes the text of a file: heap, owned by the caller. -EISDIR, -ENOMEM. */
+/* Makes the text of a file on the heap, which the caller owns. Errors: -EISDIR, -ENOMEM. */
 int stats_files_text(struct engine *e, uint64_t ino, char **text, size_t *len, struct err *err);
-/* len: the length of a file's text. */
+/* Fills in the attributes. `len` is the length of a file's text. */
 void stats_files_stat(uint64_t ino, size_t len, int64_t now_ns, struct engine_stat *st);
 
 #endif

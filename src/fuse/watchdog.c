@@ -77,7 +77,7 @@ static void *watch(void *arg)
 		{.fd = fuse_session_fd(w->session)},
 	};
 	const int grace_ms = w->writes ? WATCHDOG_GRACE_WRITE_MS : WATCHDOG_GRACE_MS;
-	uint64_t grace_ends = 0; /* 0: the session is not ending */
+	uint64_t grace_ends = 0; /* 0 while the session is not ending */
 	int timeout = -1;
 	while (!atomic_load(&w->stop)) {
 		if (poll(fds, sizeof(fds) / sizeof(fds[0]), timeout) < 0)
@@ -101,8 +101,8 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-/* The signals that end the daemon, without those that it ignores (nohup): signalfd would report
- * these, too. */
+/* Fills in the signals that end the daemon, without those that it ignores (nohup): signalfd would
+ * report these, too. */
 static void ending_signals(sigset_t *set)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};

@@ -25,10 +25,10 @@ struct watchdog;
 /* Blocks SIGTERM, SIGINT and SIGHUP in the calling thread until watchdog_stop(). Call it in the
  * thread that will run the session, after the last fork and before any other thread starts: the
  * other threads must inherit the blocked signals. All arguments are borrowed until watchdog_stop().
- * writes: the mount is writable. NULL with err set. */
+ * `writes` tells that the mount is writable. Returns NULL with err set on failure. */
 struct watchdog *watchdog_start(struct log *log, struct requests *requests,
 				struct fuse_session *session, bool writes, struct err *err);
-/* Call it when the session has ended. NULL is fine. */
+/* Call it when the session has ended. w may be NULL. */
 void watchdog_stop(struct watchdog *w);
 
 #endif

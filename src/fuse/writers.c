@@ -15,7 +15,7 @@
 
 struct writers_process {
 	pid_t id;
-	bool opened;	      /* the file, and has not flushed what it has written */
+	bool opened;	      /* it has opened the file, and has not flushed what it has written */
 	bool wrote;	      /* since its last flush */
 	unsigned int flushes; /* that are running */
 	struct writers_process *next;
@@ -30,8 +30,8 @@ struct draft_writers {
 struct writers_file {
 	struct draft_writers *draft;
 	struct writers_process *processes;
-	/* The last thread that wrote, until it flushes; NULL: none. A process that ends flushes, so
-	 * its number is not that of another process here. */
+	/* The last thread that wrote, until it flushes, and its process, or NULL. A process that
+	 * ends flushes, so its number is not that of another process here. */
 	pid_t last_thread;
 	struct writers_process *last;
 	struct writers_file *prev, *next;
@@ -119,7 +119,7 @@ static struct writers_process *find_process(struct writers_file *f, pid_t id)
 	return NULL;
 }
 
-/* NULL: out of memory. */
+/* Finds a process of a file, or makes it. Returns NULL if out of memory. */
 static struct writers_process *get_process(struct writers_file *f, pid_t id)
 {
 	struct writers_process *p = find_process(f, id);
@@ -171,7 +171,8 @@ void writers_close(struct writers *w, struct writers_file *f)
 	free(f);
 }
 
-/* Pages of a mapping were written: those who have opened the file may have done it. */
+/* Notes that pages of a mapping were written: each process that has opened the file may have done
+ * it. */
 static bool openers_wrote_locked(struct writers_file *f)
 {
 	struct writers_process *p;

@@ -24,27 +24,27 @@ struct writers;
 struct writers_file;
 struct writers_process;
 
-/* The process of a thread: what /proc reports, or the thread itself if /proc does not show it. 0
- * for 0. */
+/* Returns the process of a thread: what /proc reports, or the thread itself if /proc does not show
+ * it. Returns 0 for 0. */
 pid_t writers_process_of(pid_t thread);
 
-/* process_of: writers_process_of(). NULL: out of memory. */
+/* `process_of` is writers_process_of(), except in tests. Returns NULL if out of memory. */
 struct writers *writers_new(pid_t (*process_of)(pid_t thread));
-/* All files must be closed. NULL is fine. */
+/* All files must be closed. w may be NULL. */
 void writers_free(struct writers *w);
 
-/* The thread has opened a file of the draft of this version. NULL: out of memory. The functions
- * below accept NULL: then no process counts as a writer of the file. */
+/* To be called when the thread has opened a file of the draft of this version. Returns NULL if out
+ * of memory. The functions below accept NULL: then no process counts as a writer of the file. */
 struct writers_file *writers_open(struct writers *w, uint64_t version, pid_t thread);
 void writers_close(struct writers *w, struct writers_file *f);
 void writers_wrote(struct writers *w, struct writers_file *f, pid_t thread);
-/* The process that flushes, if it has written to the file since its last flush; otherwise NULL. It
- * counts as a writer until writers_flush_end(), and then until it writes again no more. The file
- * must be open until then. */
+/* Returns the process that flushes, if it has written to the file since its last flush, otherwise
+ * NULL. The process counts as a writer until writers_flush_end(), and after that only if it writes
+ * again. The file must be open until then. */
 struct writers_process *writers_flush_begin(struct writers *w, struct writers_file *f,
 					    pid_t thread);
 void writers_flush_end(struct writers *w, struct writers_file *f, struct writers_process *p);
-/* Whether the thread's process sees the draft. */
+/* Returns whether the thread's process sees the draft. */
 bool writers_has(struct writers *w, uint64_t version, pid_t thread);
 
 #endif

@@ -21,8 +21,8 @@ void bucket_note_release(struct bucket_note *note)
 	str_release(&note->identity);
 }
 
-/* The text of the file. False: it cannot be read, is too long, or is not a text with a newline at
- * its end. */
+/* Reads the text of the file. Returns false if the file cannot be read, is too long, or is not a
+ * text with a newline at its end. */
 static bool read_text(int dir, struct bytes *text)
 {
 	size_t n;

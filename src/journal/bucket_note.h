@@ -17,8 +17,8 @@ struct bucket_note {
 	struct str name, identity; /* the owner releases both */
 };
 
-/* Reads the file in the directory `dir`, whose name is `digits`. False: it is missing, or does not
- * match that name; *out is empty then. */
+/* Reads the file in the directory `dir`, whose name is `digits`. Returns false if the file is
+ * missing, or does not match that name; *out is empty then. */
 bool bucket_note_read(int dir, const char *digits, struct bucket_note *out);
 /* Writes the file, unless it is there and correct. The caller holds the guard of the directory. A
  * failure is ignored: the next process tries again. */

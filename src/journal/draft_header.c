@@ -38,7 +38,7 @@ static uint32_t crc_of(const uint8_t bytes[HEADER_SIZE])
 	return checksum_crc32c(bytes + CRC_END, HEADER_SIZE - CRC_END, crc);
 }
 
-/* 0: what lies beneath is not known. */
+/* Returns the length of the identity: 0 if it is not known what lies beneath. */
 static size_t identity_of(const struct draft_about *about)
 {
 	static const uint8_t unknown[DRAFT_BENEATH_ID];
@@ -91,7 +91,8 @@ static int damaged(struct err *err, const char *why)
 	return err_set(err, -EBADMSG, "the file `draft` %s", why);
 }
 
-/* The text of n bytes at the cursor, with a NUL behind it and none in it; NULL if it is not. */
+/* Returns the text of n bytes at the cursor, with a NUL behind it and none in it, or NULL if there
+ * is no such text. */
 static const char *read_text(struct cursor *c, size_t n)
 {
 	size_t length = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of leftovers: see journal/gc_log.h.
+ * The files of the gc log: see journal/gc_log.h.
  *
- *   ID.garbage             of one process, which holds a lock on it; made with the first entry
- *   unreadable/ID.garbage  its header is damaged
+ *   ID.garbage of one process, which holds a lock on it; it is made with the first entry
+ *   unreadable/ID.garbage a file whose header is damaged
  *
  * A process that makes or takes over a file holds the guard of the bucket's directory until it has
  * the lock on the file. So a file without a lock is one whose process has ended.
@@ -101,12 +101,12 @@ static int make_file_locked(struct gc_log *l, struct err *err)
 	return err_errno(err, rc, "cannot write to the journal");
 }
 
-static int more_slots_locked(struct gc_log *l, struct err *err)
+static int more_records_locked(struct gc_log *l, struct err *err)
 {
 	const uint32_t n = l->n ? 2 * l->n : 64;
-	if (l->n >= LEFTOVERS_MAX)
+	if (l->n >= GC_ENTRIES_MAX)
 		return err_set(err, -ENOSPC, "the journal has %d entries of removed domains",
-			       LEFTOVERS_MAX);
+			       GC_ENTRIES_MAX);
 	uint8_t *used = realloc(l->used, n);
 	if (!used)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -116,7 +116,7 @@ static int more_slots_locked(struct gc_log *l, struct err *err)
 	return 0;
 }
 
-static int take_slot(struct gc_log *l, uint32_t *slot, struct err *err)
+static int take_record(struct gc_log *l, uint32_t *record, struct err *err)
 {
 	int rc = 0;
 	pthread_mutex_lock(&l->lock);
@@ -125,56 +125,56 @@ static int take_slot(struct gc_log *l, uint32_t *slot, struct err *err)
 	const uint8_t *unused = rc || !l->n ? NULL : memchr(l->used, 0, l->n);
 	const uint32_t found = unused ? (uint32_t)(unused - l->used) : l->n;
 	if (!rc && !unused)
-		rc = more_slots_locked(l, err);
+		rc = more_records_locked(l, err);
 	if (!rc) {
 		l->used[found] = 1;
 		l->live++;
-		*slot = found;
+		*record = found;
 	}
 	pthread_mutex_unlock(&l->lock);
 	return rc;
 }
 
-static void give_slot(struct gc_log *l, uint32_t slot)
+static void give_record(struct gc_log *l, uint32_t record)
 {
 	pthread_mutex_lock(&l->lock);
-	l->used[slot] = 0;
+	l->used[record] = 0;
 	l->live--;
 	pthread_mutex_unlock(&l->lock);
 }
 
-static int write_slot(struct gc_log *l, uint32_t slot, const uint8_t bytes[GC_RECORD])
+static int write_record(struct gc_log *l, uint32_t record, const uint8_t bytes[GC_RECORD])
 {
-	const uint64_t at = GC_HEADER + (uint64_t)slot * GC_RECORD;
+	const uint64_t at = GC_HEADER + (uint64_t)record * GC_RECORD;
 	return file_write(l->fd, at, bytes, GC_RECORD);
 }
 
-int gc_log_put(struct gc_log *l, uint32_t *slot, const struct gc_entry *entry, struct err *err)
+int gc_log_put(struct gc_log *l, uint32_t *record, const struct gc_entry *entry, struct err *err)
 {
 	uint8_t bytes[GC_RECORD];
-	uint32_t at = *slot;
-	int rc = at == GC_NONE ? take_slot(l, &at, err) : 0;
+	uint32_t at = *record;
+	int rc = at == GC_NONE ? take_record(l, &at, err) : 0;
 	if (rc)
 		return rc;
 	rc = gc_log_encode(entry, at, bytes);
 	if (!rc)
-		rc = write_slot(l, at, bytes);
+		rc = write_record(l, at, bytes);
 	if (!rc)
-		*slot = at;
-	else if (*slot == GC_NONE)
-		give_slot(l, at);
+		*record = at;
+	else if (*record == GC_NONE)
+		give_record(l, at);
 	return rc ? err_errno(err, rc, "cannot write to the journal") : 0;
 }
 
 /* If the write fails, the next process finds nothing to delete. */
-void gc_log_clear(struct gc_log *l, uint32_t *slot)
+void gc_log_clear(struct gc_log *l, uint32_t *record)
 {
 	static const uint8_t zeros[GC_RECORD];
-	if (*slot == GC_NONE)
+	if (*record == GC_NONE)
 		return;
-	write_slot(l, *slot, zeros);
-	give_slot(l, *slot);
-	*slot = GC_NONE;
+	write_record(l, *record, zeros);
+	give_record(l, *record);
+	*record = GC_NONE;
 }
 
 /* ---- files of other processes ---- */
@@ -242,7 +242,7 @@ int gc_log_set_aside(const struct gc_log *l, const char *name)
 	return renameat2(l->dir, name, aside, name, RENAME_NOREPLACE) ? -errno : 0;
 }
 
-/* Reads the header. Positive: the file cannot be read, and was dealt with. */
+/* Reads the header. A positive result means that the file cannot be read, and was dealt with. */
 static int read_header(const struct gc_log *l, int fd, const char *name, struct gc_log_taken *out)
 {
 	uint8_t header[GC_HEADER];
@@ -265,14 +265,14 @@ static int read_header(const struct gc_log *l, int fd, const char *name, struct 
 static int read_entries(int fd, entry_fn *fn, void *ctx, struct gc_log_taken *out)
 {
 	uint8_t bytes[GC_RECORD];
-	for (uint32_t slot = 0; slot < LEFTOVERS_MAX; slot++) {
-		const uint64_t at = GC_HEADER + (uint64_t)slot * GC_RECORD;
+	for (uint32_t record = 0; record < GC_ENTRIES_MAX; record++) {
+		const uint64_t at = GC_HEADER + (uint64_t)record * GC_RECORD;
 		struct gc_entry entry;
 		size_t n;
 		int rc = file_read(fd, at, bytes, sizeof(bytes), &n);
 		if (rc || n == 0)
 			return rc;
-		rc = n == sizeof(bytes) ? gc_log_decode(bytes, slot, &entry) : -EBADMSG;
+		rc = n == sizeof(bytes) ? gc_log_decode(bytes, record, &entry) : -EBADMSG;
 		out->damaged += rc < 0;
 		if (rc)
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of leftovers, little-endian: a header, then records of GC_RECORD bytes, one for each
- * slot. A record of zeros is a slot that is not in use.
+ * A file of the gc log, little-endian: a header, then records of GC_RECORD bytes. A record that
+ * is not in use has zeros.
  *
  * Header:
  *    +0  8  "HSMGARBG"
@@ -13,7 +13,7 @@
  *    +0  4  CRC-32C of +4 to the end
  *    +4  2  state: 1 expected, 2 removed, 3 renamed
  *    +6  2  length of the path
- *    +8  4  number of the slot
+ *    +8  4  number of the record
  *   +12  4  zero
  *   +16  8  storage
  *   +24  8  storage to which the name leads then, or zero
@@ -79,7 +79,7 @@ int gc_log_header_decode(const void *bytes, size_t n, struct err *err)
 
 /* ---- records ---- */
 
-int gc_log_encode(const struct gc_entry *entry, uint32_t slot, uint8_t bytes[GC_RECORD])
+int gc_log_encode(const struct gc_entry *entry, uint32_t number, uint8_t bytes[GC_RECORD])
 {
 	const size_t n = strlen(entry->path);
 	struct emit e = emit_to(bytes, GC_RECORD);
@@ -88,7 +88,7 @@ int gc_log_encode(const struct gc_entry *entry, uint32_t slot, uint8_t bytes[GC_
 	emit_u32(&e, 0);
 	emit_u16(&e, (uint16_t)entry->state);
 	emit_u16(&e, (uint16_t)n);
-	emit_u32(&e, slot);
+	emit_u32(&e, number);
 	emit_u32(&e, 0);
 	emit_u64(&e, entry->storage);
 	emit_u64(&e, entry->next);
@@ -99,7 +99,7 @@ int gc_log_encode(const struct gc_entry *entry, uint32_t slot, uint8_t bytes[GC_
 	return 0;
 }
 
-int gc_log_decode(const uint8_t bytes[GC_RECORD], uint32_t slot, struct gc_entry *out)
+int gc_log_decode(const uint8_t bytes[GC_RECORD], uint32_t number, struct gc_entry *out)
 {
 	struct cursor c = cursor_of(bytes, GC_RECORD), all = c;
 	*out = (struct gc_entry){.path = ""};
@@ -107,13 +107,13 @@ int gc_log_decode(const uint8_t bytes[GC_RECORD], uint32_t slot, struct gc_entry
 		return GC_FREE;
 	const uint32_t crc = cur_u32(&c);
 	const uint16_t state = cur_u16(&c), length = cur_u16(&c);
-	const uint32_t number = cur_u32(&c), zero = cur_u32(&c);
+	const uint32_t stored = cur_u32(&c), zero = cur_u32(&c);
 	size_t n = 0;
 	out->storage = cur_u64(&c);
 	out->next = cur_u64(&c);
 	out->due_ns = (int64_t)cur_u64(&c);
 	const char *path = cur_cstr(&c, &n);
-	if (crc != checksum_crc32c(bytes + CRC_END, GC_RECORD - CRC_END, 0) || number != slot ||
+	if (crc != checksum_crc32c(bytes + CRC_END, GC_RECORD - CRC_END, 0) || stored != number ||
 	    zero || !path || n != length || n == 0 || n > GC_PATH || !is_zero(&c) ||
 	    state < GC_EXPECTED || state > GC_RENAMED)
 		return -EBADMSG;

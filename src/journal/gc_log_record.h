@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Header and records of a file of leftovers: see gc_log_record.c. Pure. */
+/* Header and records of a file of the gc log: see gc_log_record.c. Pure. */
 #ifndef JOURNAL_GC_LOG_RECORD_H
 #define JOURNAL_GC_LOG_RECORD_H
 
@@ -13,12 +13,13 @@ enum {
 };
 
 void gc_log_header_encode(uint8_t bytes[GC_HEADER]);
-/* n: bytes of the file that were read. -EBADMSG: damaged; -ENOTSUP: a later version. */
+/* n is the number of bytes of the file that were read. Fails with -EBADMSG if the header is
+ * damaged, and with -ENOTSUP if it has a later version. */
 int gc_log_header_decode(const void *bytes, size_t n, struct err *err);
 
-/* -ENAMETOOLONG. */
-int gc_log_encode(const struct gc_entry *entry, uint32_t slot, uint8_t bytes[GC_RECORD]);
-/* out->path is borrowed from the bytes. GC_FREE: the slot is not in use; -EBADMSG. */
-int gc_log_decode(const uint8_t bytes[GC_RECORD], uint32_t slot, struct gc_entry *out);
+/* Fails with -ENAMETOOLONG if the path is empty or does not fit. */
+int gc_log_encode(const struct gc_entry *entry, uint32_t number, uint8_t bytes[GC_RECORD]);
+/* Borrows out->path from the bytes. Returns 0, GC_FREE if the record is not in use, or -EBADMSG. */
+int gc_log_decode(const uint8_t bytes[GC_RECORD], uint32_t number, struct gc_entry *out);
 
 #endif

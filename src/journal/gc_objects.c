@@ -4,7 +4,7 @@
  *
  *   ID/removed             of a draft; it counts only if the draft has a plan
  *   NUMBER.removed         of one process, which holds a lock on it; NUMBER is random
- *   unreadable/NUMBER.removed  it is damaged
+ *   unreadable/NUMBER.removed a file that is damaged
  */
 #include <journal/gc_objects.h>
 
@@ -32,8 +32,8 @@ enum { TRIES = 16 };
 
 struct gc_objects {
 	struct gc_objects_list list;
-	uint8_t *file; /* to which the list points */
-	int fd;	       /* locked; -1: the process had no descriptor left for it */
+	uint8_t *file; /* its bytes, to which the list points */
+	int fd;	       /* locked */
 	char name[GC_NAME];
 };
 
@@ -76,7 +76,7 @@ static int read_list(struct gc_objects *r, struct err *err)
 		  : gc_objects_decode(r->file, n, &r->list, err);
 }
 
-/* Owns fd. */
+/* Takes fd over. */
 static int read_removed(int fd, struct gc_objects **out, struct err *err)
 {
 	struct gc_objects *r = calloc(1, sizeof(*r));

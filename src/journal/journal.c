@@ -104,8 +104,8 @@ static uint64_t of_unreadable(int aside, const char *name)
 	return draft_dir_is_id(name) ? usage_of(aside, name) : 0;
 }
 
-/* Bytes of the drafts in the directory of a bucket that no process has open, and of those that are
- * unreadable. They count against the limit of the spool. */
+/* Returns the bytes of the drafts in the directory of a bucket that no process has open, and of
+ * those that are unreadable. They count against the limit of the spool. */
 static uint64_t usage_of_left(int bucket)
 {
 	return usage_sum(bucket, ".", of_left) + usage_sum(bucket, DRAFT_DIR_ASIDE, of_unreadable);
@@ -176,7 +176,7 @@ struct found {
 	struct bytes *ids;
 };
 
-/* Besides, deletes what is left of a draft that was being made or deleted. */
+/* Also deletes what is left of a draft that was being made or deleted. */
 static int add_id_or_delete(void *ctx, const char *name)
 {
 	const struct found *l = ctx;
@@ -194,8 +194,8 @@ static int read_guarded(struct journal *j, struct bytes *ids)
 
 typedef int item_fn(void *ctx, const struct journal_item *item);
 
-/* The description of a draft in the directory `dir`, which is open in another process or was set
- * aside. False: there is none that can be read. */
+/* Reads the description of a draft in the directory `dir`. The draft is open in another process, or
+ * was set aside. Returns false if there is no description that can be read. */
 static bool describe(int dir, uint8_t bytes[HEADER_SIZE], struct header *h)
 {
 	size_t n;
@@ -204,7 +204,7 @@ static bool describe(int dir, uint8_t bytes[HEADER_SIZE], struct header *h)
 	       draft_header_decode(bytes, n, h, NULL) == 0;
 }
 
-/* Why a draft was not committed, or was set aside. False: it was not noted. */
+/* Reads why a draft was not committed, or was set aside. Returns false if that was not noted. */
 static bool read_why(int dir, char why[WHY])
 {
 	size_t n;

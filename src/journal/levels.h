@@ -10,10 +10,10 @@
 enum { LEVEL_DIGITS = JOURNAL_DIGITS };
 
 /* Open a directory of the journal at `path`, and make it first if `make` is set. They return a
- * descriptor. -EPERM: it is not private; -ENOENT. */
+ * descriptor. They fail with -EPERM if the directory is not private, and with -ENOENT. */
 int level_open_root(const char *path, bool make, struct err *err);
 int level_open(int parent, const char *name, const char *path, bool make, struct err *err);
-/* The name of the directory of a bucket. */
+/* Writes the name of the directory of a bucket. */
 int level_of_bucket(const char *identity, char digits[LEVEL_DIGITS], struct err *err);
 bool level_is_bucket(const char *name);
 

@@ -97,8 +97,8 @@ static uint32_t version_of(const struct plan *plan)
 	return VERSION;
 }
 
-/* Whether the place of a body is possible. size: of the snapshot. */
-static bool is_place(const struct plan_operation *op, uint64_t size)
+/* Returns whether the range of a body can exist. `size` is that of the snapshot. */
+static bool has_valid_range(const struct plan_operation *op, uint64_t size)
 {
 	uint64_t end;
 	if (op->body == PLAN_RANGE)
@@ -108,7 +108,7 @@ static bool is_place(const struct plan_operation *op, uint64_t size)
 	return op->offset == 0;
 }
 
-/* The reason why an operation is not valid; NULL if it is. */
+/* Returns the reason why an operation is not valid, or NULL if it is valid. */
 static const char *find_fault(const struct plan_operation *op, uint64_t size)
 {
 	static const uint8_t zeros[PLAN_DIGEST];
@@ -124,7 +124,7 @@ static const char *find_fault(const struct plan_operation *op, uint64_t size)
 		return "a version that does not fit its condition";
 	if (op->key[0] == '\0')
 		return "no key";
-	if (!is_place(op, size))
+	if (!has_valid_range(op, size))
 		return "a range outside of the file";
 	if (op->body == PLAN_NO_BODY &&
 	    (op->length != 0 || memcmp(op->sha256, zeros, PLAN_DIGEST) != 0))
@@ -226,7 +226,8 @@ static int damaged(struct err *err, const char *why)
 	return err_set(err, -EBADMSG, "the file `plan` %s", why);
 }
 
-/* The text of n bytes at the cursor, with a NUL behind it and none in it; NULL if it is not. */
+/* Returns the text of n bytes at the cursor, with a NUL behind it and none in it, or NULL if there
+ * is no such text. */
 static const char *read_text(struct cursor *c, size_t n)
 {
 	size_t length = 0;
@@ -274,7 +275,7 @@ static int read_operations(struct cursor *c, struct plan *plan, struct err *err)
 
 /* ---- the subject ---- */
 
-/* The text of a record; NULL if it is none. */
+/* Returns the text of a record, or NULL if it has none. */
 static const char *text_of(struct cursor *body)
 {
 	size_t n;
@@ -342,7 +343,7 @@ static void release_lists(struct plan *plan)
 	free(plan->subject.earlier);
 }
 
-/* The operations, and the subject if there is one. */
+/* Reads the operations, and the subject if there is one. */
 static int read_lists(struct cursor *c, struct plan *plan, uint32_t version, struct err *err)
 {
 	int rc = read_operations(c, plan, err);

@@ -11,7 +11,7 @@
 #include <base/mem.h>
 
 enum {
-	STEP = 16 << 20, /* bytes that may be taken for one question to the disk */
+	STEP = 16 << 20, /* bytes that may be taken before the disk is asked again */
 	KEEP = 16 << 20, /* bytes that remain free for the plan, its bodies and the map */
 };
 

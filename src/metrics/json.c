@@ -91,7 +91,7 @@ static void add_value(struct str *out, const struct metrics_row *row,
 
 /* ---- metrics ---- */
 
-/* first: the first label of the previous sample; NULL: there is none. */
+/* `first` is the first label of the previous sample, or NULL. */
 struct levels {
 	struct str *out;
 	const char *first;

@@ -15,7 +15,7 @@ static void each_info(const struct metrics_row *row, const struct metrics *m, me
 	fn(arg, row, &s);
 }
 
-/* Only statuses that occurred: there are 600. */
+/* Passes only statuses that occurred, because there are 600. */
 static void each_status(const struct metrics_row *row, const struct metrics *m,
 			metrics_sample_fn fn, void *arg)
 {
@@ -34,7 +34,7 @@ static void each_status(const struct metrics_row *row, const struct metrics *m,
 		}
 }
 
-/* label: NULL for a metric without labels. */
+/* Passes histograms. `label` is NULL for a metric without labels. */
 static void add_times(const struct metrics_row *row, const char *label,
 		      const struct histogram_counts *times, metrics_sample_fn fn, void *arg)
 {
@@ -58,7 +58,7 @@ static void each_result(const struct metrics_row *row, const struct metrics *m,
 				.labels = {m->store.call[call], m->store.result[i]},
 				.n = m->store.results[call][i],
 			};
-			/* "ok" even if it is 0: a rate needs the first value. */
+			/* "ok" is passed even if it is 0, because a rate needs the first value. */
 			if (s.n || i == 0)
 				fn(arg, row, &s);
 		}
@@ -260,7 +260,7 @@ void metrics_add_seconds(struct str *out, uint64_t ns)
 	str_addf(out, "%" PRIu64 ".%09" PRIu64, ns / NS, ns % NS);
 }
 
-/* value: 0 to 2^43. Written with six decimals. printf's %f would depend on the locale. */
+/* Writes a value from 0 to 2^43 with six decimals. printf's %f would depend on the locale. */
 static void add_real(struct str *out, double value)
 {
 	enum { PARTS = 1000000 };

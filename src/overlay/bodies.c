@@ -54,7 +54,7 @@ int bodies_open(struct bodies *b, int dir, uint64_t size, struct err *err)
 /* ---- adding ---- */
 
 /* Takes n bytes of the limit. The free space of the disk is not checked, because a part of it is
- * reserved for commits (see spool.h). */
+ * reserved for commits (see journal/room.h). */
 static int take_room(struct room *room, uint64_t n, struct err *err)
 {
 	pthread_mutex_lock(&room->lock);
@@ -70,7 +70,7 @@ static int take_room(struct room *room, uint64_t n, struct err *err)
 			      n, taken, room->limit);
 }
 
-/* Finds a place for n bytes. */
+/* Reserves n bytes of the file. */
 static int reserve_locked(struct bodies *b, int dir, struct room *room, size_t n, uint64_t *offset,
 			  struct err *err)
 {

@@ -16,13 +16,13 @@ struct changes {
 	struct changes *before;
 };
 
-/* A new set in front of the others, or NULL: out of memory. */
+/* Makes a new set in front of the others. Returns NULL if out of memory. */
 struct changes *changes_begin(struct frames_memory *memory, struct changes *before);
-/* Frees a set and all before it. NULL is fine. */
+/* Frees a set and all before it. c may be NULL. */
 void changes_free(struct changes *c);
-/* Adds [start, end) to the newest set; errors of frames_add(). c may be NULL. */
+/* Adds [start, end) to the newest set. c may be NULL. Errors are those of frames_add(). */
 int changes_add(struct changes *c, uint64_t start, uint64_t end);
-/* The first offset of [start, end) that any set has; end: none has one. */
+/* Returns the first offset of [start, end) that any set has, or end if there is none. */
 uint64_t changes_next(const struct changes *c, uint64_t start, uint64_t end);
 
 #endif

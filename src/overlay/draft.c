@@ -57,7 +57,7 @@ static struct draft *make(struct journal *j, const struct draft_beneath *beneath
 	return d;
 }
 
-/* is_left: it remains in the journal. */
+/* If `is_left` is set, the draft remains in the journal. */
 static void release(struct draft *d, bool is_left)
 {
 	struct room *room = &d->dir.j->room;
@@ -81,8 +81,8 @@ static void release(struct draft *d, bool is_left)
 	free(d);
 }
 
-/* Completes the checksums for the process that finds the draft. If that fails, it reads the bytes
- * unchecked whose checksum was lost by a failed write. */
+/* Completes the checksums for the process that finds the draft. If that fails, that process reads
+ * the bytes unchecked whose checksum was lost by a failed write. */
 static void save_sums(struct draft *d)
 {
 	const bool durable = d->synced && d->durable_changes == atomic_load(&d->changed);

@@ -24,7 +24,7 @@ struct draft {
 	struct draft_about about;
 	char *strings; /* of about */
 	struct draft_beneath beneath;
-	bool recovered;	  /* it cannot be changed … */
+	bool recovered;	  /* its bytes cannot be changed … */
 	bool resumed;	  /* … but commits of it are noted: see draft_resume() */
 	uint32_t records; /* of its map that count */
 
@@ -32,20 +32,22 @@ struct draft {
 	/* Guarded by changes: */
 	struct draft_snapshot *snapshot;
 	bool sealed;	    /* the snapshot has the top layer: a change begins a new one */
-	bool keeps;	    /* there may be a plan: the layer of its snapshot must not change */
+	bool keeps;	    /* there may be a plan, so the layer of its snapshot must not change */
 	bool synced;	    /* some state of the draft is durable */
 	bool has_new_spool; /* its name is not durable yet */
-	/* `changed` at that time. UINT64_MAX: the map has a new record that is no change */
+	/* `changed` at that time. UINT64_MAX in the first means that the map has a new record that
+	 * is no change */
 	uint64_t synced_changes, sealed_changes;
 	uint64_t durable_changes; /* `changed` at that time: the spools are durable */
-	int sync_failed;	  /* the disk has lost something: nothing is durable any more */
+	int sync_failed;	  /* the error of a sync: the disk may have lost something, so
+				   * nothing is durable any more */
 
-	/* The snapshot for which there is a plan, also after it was closed; planned: its top layer,
-	 * NULL: there is no plan. Of a recovered draft, constant. */
+	/* The snapshot for which there is a plan, also after it was closed. `planned` is its top
+	 * layer, or NULL if there is no plan. */
 	struct layer *planned;
 	uint64_t planned_size, planned_changes;
 	struct changes *planned_since;
-	uint64_t plan_number; /* of the plan that draft_note_done() means */
+	uint64_t plan_number; /* of the plan that draft_note_operation() means */
 	struct bodies bodies;
 
 	struct map_file map;
@@ -72,24 +74,24 @@ struct draft_snapshot {
 	struct changes *since; /* all before it; constant, owned by the set of the draft */
 };
 
-/* Changes the layers, with the memory that it takes. */
+/* Changes the layers, and takes the memory for it. */
 int draft_change_layers(struct draft *d, enum layers_change change, uint64_t start, uint64_t end,
 			uint64_t *added, struct err *err);
-/* Gives memory back to the budget that the layers do not use any more. */
+/* Gives the memory back to the budget that the layers do not use any more. */
 void draft_trim_memory(struct draft *d);
 
 /* Takes `changes` for a write, or for another change. On success, the top layer may be changed, and
  * the caller unlocks `changes`. */
 int draft_begin_write(struct draft *d, struct err *err);
 int draft_begin_change(struct draft *d, struct err *err);
-/* Whether nothing may be noted in the journal. */
+/* Returns whether nothing may be noted in the journal. */
 bool draft_is_read_only(const struct draft *d);
-/* Before something is noted about a draft of draft_resume(): opens its map, and notes that nothing
- * has changed since. `changes` is held for writing. */
+/* To be called before something is noted about a draft of draft_resume(): opens its map, and notes
+ * that nothing has changed since. `changes` is held for writing. */
 int draft_note_resumed(struct draft *d, struct err *err);
 /* Makes the draft durable; `changes` is held for writing. */
 int draft_sync_held(struct draft *d, struct err *err);
-/* Finds the generation for which the plan of a recovered draft was made. */
+/* Finds the layer for which the plan of a recovered draft was made. */
 int draft_find_planned(struct draft *d, struct err *err);
 /* The read_at of a snapshot's source. */
 int draft_snapshot_read(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);

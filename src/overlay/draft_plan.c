@@ -4,8 +4,8 @@
  *
  * Invariants:
  *  1. A plan is durable as a whole, and only after the draft: what it needs is there.
- *  2. A record of `done` names the plan, so it means nothing for another one. A record that is lost
- *     makes the operation be done twice.
+ *  2. A record of `done` names the plan, so it means nothing for another one. If a record is lost,
+ *     the operation is done twice.
  *  3. The file `bodies` is durable before a plan that names it, and the plan is gone, also after a
  *     crash of the machine, before the file is removed.
  */
@@ -39,7 +39,7 @@ int draft_add_body(struct draft *d, const void *bytes, size_t n, uint64_t *offse
 	return bodies_add(&d->bodies, d->dir.fd, &d->dir.j->room, bytes, n, offset, err);
 }
 
-/* Whether n bytes shall be in the plan. */
+/* Decides whether n bytes shall be in the plan. */
 static bool take_inline(struct bodies *b, size_t n)
 {
 	pthread_mutex_lock(&b->lock);
@@ -170,7 +170,7 @@ int draft_note_operation(struct draft *d, uint32_t operation, enum plan_note not
 	plan_encode_note(&plan, operation, note, record);
 	auto_close int fd = file_open(d->dir.fd, "done", O_WRONLY | O_CREAT | O_APPEND);
 	int rc = fd < 0 ? fd : fstat(fd, &st) ? -errno : 0;
-	/* A record that a crash has torn. */
+	/* A crash may have left a part of a record. */
 	if (rc == 0 && st.st_size % PLAN_DONE_RECORD != 0 &&
 	    ftruncate(fd, st.st_size - st.st_size % PLAN_DONE_RECORD))
 		rc = -errno;
@@ -182,7 +182,8 @@ int draft_note_operation(struct draft *d, uint32_t operation, enum plan_note not
 	return rc ? err_errno(err, rc, "cannot note what is done") : 0;
 }
 
-/* Reads a whole file. The caller frees *bytes. -EFBIG: it is larger than PLAN_MAX. */
+/* Reads a whole file. The caller frees *bytes. Fails with -EFBIG if the file is larger than
+ * PLAN_MAX. */
 static int read_file(int dir, const char *name, uint8_t **bytes, size_t *n)
 {
 	struct stat st;

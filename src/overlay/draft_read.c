@@ -29,7 +29,7 @@ static int read_run(const struct draft *d, const struct run *run, uint64_t at, v
 }
 
 /* Finds the run at `at`, with a reference to its spool: the layer may be folded while it is read.
- * False: the file has ended. */
+ * Returns false at the end of the file. */
 static bool find_live(struct draft *d, uint64_t at, uint64_t end, struct run *run)
 {
 	pthread_mutex_lock(&d->lock);
@@ -144,8 +144,9 @@ struct source *draft_snapshot_source(struct draft_snapshot *s)
 	return &s->source;
 }
 
-/* The first byte of [start, end) that comes from what lies beneath, or that does not; end: there is
- * none. What is behind the end of the file does not come from beneath. */
+/* Returns the first byte of [start, end) that comes from what lies beneath or, if `beneath` is
+ * false, that does not; or end if there is none. What is behind the end of the file does not come
+ * from beneath. */
 static uint64_t next_run(const struct draft_snapshot *s, uint64_t start, uint64_t end, bool beneath)
 {
 	const uint64_t size = s->layers.size, stop = min_u64(end, size);

@@ -36,7 +36,8 @@ static int copy_range(struct spool *from, struct spool *to, uint64_t at, uint64_
 	return rc;
 }
 
-/* Bytes of [at, end), which are written in the upper layer. Those that are not stored are zeros. */
+/* Copies the bytes of [at, end), which are written in the upper layer. Those that are not stored
+ * are zeros. */
 static int copy_written(const struct layer *upper, uint64_t at, uint64_t end, uint8_t *buf,
 			struct err *err)
 {
@@ -123,7 +124,7 @@ static int fold(struct draft *d, struct err *err)
 
 /* ---- snapshots ---- */
 
-/* What is changed from now on belongs to a new set. */
+/* Begins a new set, to which all changes from now on belong. */
 static int begin_changes(struct draft *d, struct err *err)
 {
 	struct changes *c;
@@ -146,7 +147,7 @@ static struct draft_snapshot snapshot_of(struct draft *d, struct draft_snapshot 
 				       .source.ctx = s};
 }
 
-/* The snapshot for which the plan was made. Its layers have not changed since. */
+/* Restores the snapshot for which the plan was made. Its layers have not changed since. */
 static void seal_planned(struct draft *d, struct draft_snapshot *s)
 {
 	*s = snapshot_of(d, s);

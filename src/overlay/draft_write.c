@@ -45,7 +45,7 @@ static int check_range(uint64_t offset, uint64_t n, struct err *err)
 
 /* ---- writing ---- */
 
-/* The blocks of [start, end) that the spool does not have yet. */
+/* Returns the bytes of the blocks of [start, end) that the spool does not have yet. */
 static uint64_t find_missing_locked(const struct layers *l, uint64_t start, uint64_t end)
 {
 	const uint64_t first = start & ~(uint64_t)(ROOM_BLOCK - 1);
@@ -53,8 +53,8 @@ static uint64_t find_missing_locked(const struct layers *l, uint64_t start, uint
 	return last - first - frames_count(&l->top->stored, first, last);
 }
 
-/* Makes the room for a write: blocks of the spool, memory, and, unless all its bytes are written
- * already, a record of the map. *covered: it needs none. */
+/* Takes the room for a write: blocks of the spool, memory, and, unless all its bytes are written
+ * already, a record of the map. *covered is set if it needs no record. */
 static int prepare_write(struct draft *d, uint64_t offset, uint64_t end, bool *covered,
 			 struct err *err)
 {
@@ -169,7 +169,7 @@ static int zero_held(struct draft *d, uint64_t start, uint64_t end, struct err *
 	return rc;
 }
 
-/* Later writes to the range find their room. */
+/* Takes the room for later writes to the range. */
 static int allocate_held(struct draft *d, uint64_t start, uint64_t end, struct err *err)
 {
 	struct room *room = &d->dir.j->room;

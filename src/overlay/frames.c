@@ -3,7 +3,7 @@
  * The tree of frames: see frames.h.
  *
  * Invariants:
- *  1. A node has at least one slot that is not empty, and at least one that is not full.
+ *  1. A node has at least one entry that is not empty, and at least one that is not full.
  *  2. A frame contains at least one offset, and lacks at least one.
  *  3. The ranges of a frame are sorted, and at least one byte lies between two of them.
  *  4. f->bytes is the number of offsets; memory->used is the sum of all nodes and frames.
@@ -20,14 +20,14 @@ enum {
 	FRAME_BITS = 16,
 	FRAME = 1 << FRAME_BITS,
 	NODE_BITS = 4,
-	NODE_SLOTS = 1 << NODE_BITS,
+	NODE_ENTRIES = 1 << NODE_BITS,
 	RANGES_MIN = 2,
 	RANGES_MAX = 1024,
 	BITMAP_WORDS = FRAME / 64,
 };
 
 struct node {
-	void *slots[NODE_SLOTS];
+	void *entries[NODE_ENTRIES];
 };
 
 struct range {
@@ -36,7 +36,7 @@ struct range {
 
 struct frame {
 	uint32_t bytes;	      /* offsets in the frame */
-	uint16_t n, capacity; /* of ranges; capacity 0: data is a bitmap */
+	uint16_t n, capacity; /* of ranges; capacity is 0 if data is a bitmap */
 	/* n struct range, or BITMAP_WORDS words: bit i of word w is offset 64 w + i */
 	uint64_t data[];
 };
@@ -44,7 +44,7 @@ struct frame {
 _Static_assert(RANGES_MAX * sizeof(struct range) <= BITMAP_WORDS * sizeof(uint64_t),
 	       "ranges never take more memory than a bitmap");
 
-/* The slot of a part of the file that is in the set as a whole. No node has this address. */
+/* The entry of a part of the file that is in the set as a whole. No node has this address. */
 static const char full_mark;
 #define FULL ((void *)(uintptr_t)&full_mark)
 
@@ -65,7 +65,7 @@ static size_t frame_size(size_t capacity)
 	return sizeof(struct frame) + data;
 }
 
-/* The number of offsets below a slot, whose children have `level` levels of nodes below them. */
+/* Returns the number of offsets of an entry that has `level` levels of nodes below it. */
 static uint64_t span_of(unsigned int level)
 {
 	return (uint64_t)1 << (FRAME_BITS + NODE_BITS * level);
@@ -97,29 +97,29 @@ static void discard_frame(struct frames *f, struct frame *fr)
 	discard(f, fr, frame_size(fr->capacity));
 }
 
-/* Frees what a slot points to. Returns the number of offsets that it had. */
-static uint64_t discard_slot(struct frames *f, void *slot, unsigned int level)
+/* Frees what an entry points to. Returns the number of offsets that it had. */
+static uint64_t discard_entry(struct frames *f, void *entry, unsigned int level)
 {
-	if (!slot)
+	if (!entry)
 		return 0;
-	if (slot == FULL)
+	if (entry == FULL)
 		return span_of(level);
 	if (level == 0) {
-		const uint64_t bytes = ((struct frame *)slot)->bytes;
-		discard_frame(f, slot);
+		const uint64_t bytes = ((struct frame *)entry)->bytes;
+		discard_frame(f, entry);
 		return bytes;
 	}
-	struct node *node = slot;
+	struct node *node = entry;
 	uint64_t bytes = 0;
-	for (unsigned int i = 0; i < NODE_SLOTS; i++)
-		bytes += discard_slot(f, node->slots[i], level - 1);
+	for (unsigned int i = 0; i < NODE_ENTRIES; i++)
+		bytes += discard_entry(f, node->entries[i], level - 1);
 	discard(f, node, sizeof(*node));
 	return bytes;
 }
 
 void frames_release(struct frames *f)
 {
-	discard_slot(f, f->root, f->levels);
+	discard_entry(f, f->root, f->levels);
 	*f = (struct frames){.memory = f->memory};
 }
 
@@ -139,9 +139,9 @@ static void change_bits(struct frame *fr, uint32_t start, uint32_t end, bool add
 	}
 }
 
-static int make_bitmap(struct frames *f, void **slot)
+static int make_bitmap(struct frames *f, void **entry)
 {
-	struct frame *old = *slot;
+	struct frame *old = *entry;
 	void *made = NULL;
 	int rc = resize(f, &made, 0, frame_size(0));
 	if (rc)
@@ -151,11 +151,11 @@ static int make_bitmap(struct frames *f, void **slot)
 	for (unsigned int i = 0; i < old->n; i++)
 		change_bits(fr, ranges_of(old)[i].start, end_of(&ranges_of(old)[i]), true);
 	discard_frame(f, old);
-	*slot = fr;
+	*entry = fr;
 	return 0;
 }
 
-/* The first range that ends after `at`; n if there is none. */
+/* Returns the first range that ends after `at`, or n if there is none. */
 static unsigned int search(const struct frame *fr, uint32_t at)
 {
 	unsigned int low = 0, high = fr->n;
@@ -217,41 +217,41 @@ static void run_splice(struct frame *fr, const struct splice *s)
 	fr->n = (uint16_t)(fr->n + s->n - (s->last - s->first));
 }
 
-static int make_room(struct frames *f, void **slot, size_t n)
+static int make_room(struct frames *f, void **entry, size_t n)
 {
-	const struct frame *fr = *slot;
+	const struct frame *fr = *entry;
 	const size_t old = fr->capacity;
 	const size_t capacity = old * 2 < RANGES_MAX ? old * 2 : RANGES_MAX;
 	if (n <= old)
 		return 0;
-	int rc = resize(f, slot, frame_size(old), frame_size(capacity));
+	int rc = resize(f, entry, frame_size(old), frame_size(capacity));
 	if (rc == 0)
-		((struct frame *)*slot)->capacity = (uint16_t)capacity;
+		((struct frame *)*entry)->capacity = (uint16_t)capacity;
 	return rc;
 }
 
-static int change_ranges(struct frames *f, void **slot, uint32_t start, uint32_t end, bool add)
+static int change_ranges(struct frames *f, void **entry, uint32_t start, uint32_t end, bool add)
 {
-	struct frame *fr = *slot;
+	struct frame *fr = *entry;
 	const struct splice s = plan_splice(fr, start, end, add);
 	const size_t n = fr->n + s.n - (s.last - s.first);
-	/* A range of 65,536 bytes has no struct range: the caller's slot becomes full. */
+	/* A range of 65,536 bytes has no struct range: the caller's entry becomes full. */
 	if (s.n == 1 && s.ends[0] - s.starts[0] == FRAME) {
 		fr->bytes = FRAME;
 		return 0;
 	}
-	int rc = n > RANGES_MAX ? make_bitmap(f, slot) : make_room(f, slot, n);
+	int rc = n > RANGES_MAX ? make_bitmap(f, entry) : make_room(f, entry, n);
 	if (rc)
 		return rc;
 	if (n > RANGES_MAX)
-		change_bits(*slot, start, end, add);
+		change_bits(*entry, start, end, add);
 	else
-		run_splice(*slot, &s);
+		run_splice(*entry, &s);
 	return 0;
 }
 
-/* Makes a frame for a slot that is empty (add) or full (remove), with the change. */
-static int make_frame(struct frames *f, void **slot, uint32_t start, uint32_t end, bool add)
+/* Makes a frame for an entry that is empty (add) or full (remove), with the change. */
+static int make_frame(struct frames *f, void **entry, uint32_t start, uint32_t end, bool add)
 {
 	struct splice s = {.first = 0};
 	void *made = NULL;
@@ -267,32 +267,32 @@ static int make_frame(struct frames *f, void **slot, uint32_t start, uint32_t en
 	struct frame *fr = made;
 	*fr = (struct frame){.capacity = RANGES_MIN};
 	run_splice(fr, &s);
-	*slot = fr;
+	*entry = fr;
 	return 0;
 }
 
-/* The caller handles slots that do not change, and changes of a whole frame. */
-static int change_frame(struct frames *f, void **slot, uint32_t start, uint32_t end, bool add)
+/* The caller handles entries that do not change, and changes of a whole frame. */
+static int change_frame(struct frames *f, void **entry, uint32_t start, uint32_t end, bool add)
 {
-	uint32_t before = *slot == FULL ? FRAME : 0;
+	uint32_t before = *entry == FULL ? FRAME : 0;
 	int rc = 0;
-	if (!*slot || *slot == FULL) {
-		rc = make_frame(f, slot, start, end, add);
+	if (!*entry || *entry == FULL) {
+		rc = make_frame(f, entry, start, end, add);
 		if (rc)
 			return rc;
 	} else {
-		struct frame *fr = *slot;
+		struct frame *fr = *entry;
 		before = fr->bytes;
 		if (fr->capacity)
-			rc = change_ranges(f, slot, start, end, add);
+			rc = change_ranges(f, entry, start, end, add);
 		else
 			change_bits(fr, start, end, add);
 	}
-	struct frame *fr = *slot;
+	struct frame *fr = *entry;
 	f->bytes += fr->bytes;
 	f->bytes -= before;
 	if (fr->bytes == 0 || fr->bytes == FRAME) {
-		*slot = fr->bytes ? FULL : NULL;
+		*entry = fr->bytes ? FULL : NULL;
 		discard_frame(f, fr);
 	}
 	return rc;
@@ -300,57 +300,57 @@ static int change_frame(struct frames *f, void **slot, uint32_t start, uint32_t 
 
 /* ---- the tree ---- */
 
-static int make_node(struct frames *f, void **slot)
+static int make_node(struct frames *f, void **entry)
 {
 	void *made = NULL;
 	int rc = resize(f, &made, 0, sizeof(struct node));
 	if (rc)
 		return rc;
-	for (unsigned int i = 0; i < NODE_SLOTS; i++)
-		((struct node *)made)->slots[i] = *slot;
-	*slot = made;
+	for (unsigned int i = 0; i < NODE_ENTRIES; i++)
+		((struct node *)made)->entries[i] = *entry;
+	*entry = made;
 	return 0;
 }
 
 /* Restores invariant 1. */
-static void join_slots(struct frames *f, void **slot)
+static void join_entries(struct frames *f, void **entry)
 {
-	struct node *node = *slot;
-	void *first = node->slots[0];
+	struct node *node = *entry;
+	void *first = node->entries[0];
 	if (first && first != FULL)
 		return;
-	for (unsigned int i = 1; i < NODE_SLOTS; i++)
-		if (node->slots[i] != first)
+	for (unsigned int i = 1; i < NODE_ENTRIES; i++)
+		if (node->entries[i] != first)
 			return;
 	discard(f, node, sizeof(*node));
-	*slot = first;
+	*entry = first;
 }
 
-/* start and end are relative to the slot. From left to right, so a failure at `start`, the only
- * place where frames_remove() up to the end needs memory, leaves all as it was. */
-static int change(struct frames *f, void **slot, unsigned int level, uint64_t start, uint64_t end,
+/* start and end are relative to the entry. Changes are made from left to right. frames_remove() up
+ * to the end needs memory only at `start`, so a failure leaves all as it was. */
+static int change(struct frames *f, void **entry, unsigned int level, uint64_t start, uint64_t end,
 		  bool add)
 {
-	if (*slot == (add ? FULL : NULL))
+	if (*entry == (add ? FULL : NULL))
 		return 0;
 	if (start == 0 && end == span_of(level)) {
-		f->bytes -= discard_slot(f, *slot, level);
+		f->bytes -= discard_entry(f, *entry, level);
 		f->bytes += add ? end : 0;
-		*slot = add ? FULL : NULL;
+		*entry = add ? FULL : NULL;
 		return 0;
 	}
 	if (level == 0)
-		return change_frame(f, slot, (uint32_t)start, (uint32_t)end, add);
-	int rc = !*slot || *slot == FULL ? make_node(f, slot) : 0;
+		return change_frame(f, entry, (uint32_t)start, (uint32_t)end, add);
+	int rc = !*entry || *entry == FULL ? make_node(f, entry) : 0;
 	if (rc)
 		return rc;
-	struct node *node = *slot;
+	struct node *node = *entry;
 	const uint64_t span = span_of(level - 1);
 	for (uint64_t i = start / span; rc == 0 && i * span < end; i++) {
 		const uint64_t from = max_u64(start, i * span), to = min_u64(end, (i + 1) * span);
-		rc = change(f, &node->slots[i], level - 1, from - i * span, to - i * span, add);
+		rc = change(f, &node->entries[i], level - 1, from - i * span, to - i * span, add);
 	}
-	join_slots(f, slot);
+	join_entries(f, entry);
 	return rc;
 }
 
@@ -363,7 +363,7 @@ static int grow(struct frames *f, uint64_t end)
 			int rc = make_node(f, &top);
 			if (rc)
 				return rc;
-			((struct node *)top)->slots[0] = f->root;
+			((struct node *)top)->entries[0] = f->root;
 			f->root = top;
 		}
 		f->levels++;
@@ -412,18 +412,19 @@ static uint32_t find_in_frame(const struct frame *fr, uint32_t at, bool inside)
 	return i < fr->n ? r->start : FRAME;
 }
 
-/* at is relative to the slot, and so is the result, which is the slot's span if there is none. */
-static uint64_t find(void *slot, unsigned int level, uint64_t at, bool inside)
+/* `at` is relative to the entry. So is the result, which is the span of the entry if there is no
+ * such offset. */
+static uint64_t find(void *entry, unsigned int level, uint64_t at, bool inside)
 {
-	if (!slot || slot == FULL)
-		return (slot == FULL) == inside ? at : span_of(level);
+	if (!entry || entry == FULL)
+		return (entry == FULL) == inside ? at : span_of(level);
 	if (level == 0)
-		return find_in_frame(slot, (uint32_t)at, inside);
-	const struct node *node = slot;
+		return find_in_frame(entry, (uint32_t)at, inside);
+	const struct node *node = entry;
 	const uint64_t span = span_of(level - 1);
-	for (uint64_t i = at / span; i < NODE_SLOTS; i++) {
+	for (uint64_t i = at / span; i < NODE_ENTRIES; i++) {
 		const uint64_t from = max_u64(at, i * span) - i * span;
-		const uint64_t found = find(node->slots[i], level - 1, from, inside);
+		const uint64_t found = find(node->entries[i], level - 1, from, inside);
 		if (found < span)
 			return i * span + found;
 	}

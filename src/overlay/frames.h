@@ -2,8 +2,8 @@
 /*
  * A set of byte offsets of a file, kept as ranges.
  *
- * The file is divided into frames of 64 KiB. The frames are the leaves of a tree with 16 slots in
- * each node. A slot of any level is empty, full, or points to the next level. A frame that is
+ * The file is divided into frames of 64 KiB. The frames are the leaves of a tree with 16 entries in
+ * each node. An entry of any level is empty, full, or points to the next level. A frame that is
  * neither empty nor full has sorted ranges, or a bitmap if it has more than 1,024 of them. So the
  * memory of the set is bounded by the frames that are covered in part, whatever the number of calls
  * was: bytes that are written in order take nothing, and a frame takes at most 8 KiB.
@@ -36,15 +36,16 @@ struct frames {
 	uint64_t bytes;	     /* number of offsets in the set */
 };
 
-/* Adds or removes [start, end), start <= end <= FRAMES_LIMIT. -EAGAIN: see frames_memory; -ENOMEM.
- * A call that fails may have changed a first part of the range: frames_add() may be repeated. A
- * frames_remove() whose end is at or behind the end of the set changes nothing if it fails. */
+/* Add or remove [start, end), with start <= end <= FRAMES_LIMIT. Errors: -EAGAIN (see
+ * frames_memory), -ENOMEM. A call that fails may have changed a first part of the range, and may be
+ * repeated. A frames_remove() whose end is at or behind the end of the set changes nothing if it
+ * fails. */
 int frames_add(struct frames *f, uint64_t start, uint64_t end);
 int frames_remove(struct frames *f, uint64_t start, uint64_t end);
-/* The first offset at or after `at` that is in the set, or FRAMES_NONE; or, if not `inside`, that
- * is not in it. */
+/* Returns the first offset at or after `at` that is in the set, or FRAMES_NONE if there is none. If
+ * `inside` is false, returns the first one that is not in the set. */
 uint64_t frames_find(const struct frames *f, uint64_t at, bool inside);
-/* How many offsets of [start, end) are in the set. */
+/* Returns how many offsets of [start, end) are in the set. */
 uint64_t frames_count(const struct frames *f, uint64_t start, uint64_t end);
 static inline bool frames_cover(const struct frames *f, uint64_t start, uint64_t end)
 {

@@ -46,15 +46,15 @@ struct layers {
 	uint64_t size;	  /* of the file */
 	uint64_t beneath; /* size of what lies beneath */
 	struct frames_memory *memory;
-	struct changes *changes; /* gets all changes; NULL: they are not needed. Borrowed */
+	struct changes *changes; /* gets all changes; borrowed. NULL if they are not needed */
 };
 
-/* Makes the first layer of a file whose size is that of what lies beneath. -ENOMEM. */
+/* Makes the first layer of a file whose size is that of what lies beneath. Error: -ENOMEM. */
 int layers_init(struct layers *l, struct frames_memory *memory, uint64_t beneath);
 /* Frees the layers and drops their references to spools. */
 void layers_release(struct layers *l);
-/* Begins a new generation, with a larger number than any before. Takes the reference on success.
- * -E2BIG: there are LAYERS_MAX. */
+/* Begins a new generation, with a larger number than any before. On success, takes the reference to
+ * the spool. Fails with -E2BIG if there are LAYERS_MAX layers, and with -ENOMEM. */
 int layers_begin(struct layers *l, uint32_t generation, struct spool *spool);
 
 enum layers_change {
@@ -65,15 +65,16 @@ enum layers_change {
 	/* The sets of the top layer have been copied into the one below, which it hides. */
 	LAYERS_MERGE,
 };
-/* start <= end <= FRAMES_LIMIT. `added` is increased; it may be NULL but for LAYERS_STORE. */
+/* start <= end <= FRAMES_LIMIT. LAYERS_STORE increases *added; `added` may be NULL for all
+ * others. */
 int layers_change(struct layers *l, enum layers_change change, uint64_t start, uint64_t end,
 		  uint64_t *added);
-/* The blocks that the lower spool needs for the merge. */
+/* Returns the bytes of the blocks that the lower spool needs for the merge. */
 uint64_t layers_merge_need(const struct layers *l);
 /* Removes the top layer, which has been merged or is empty. */
 void layers_pop(struct layers *l);
 
-/* Bytes of all stored blocks: the room that the draft takes. */
+/* Returns the bytes of all stored blocks, which are the room that the draft takes. */
 uint64_t layers_stored(const struct layers *l);
 
 enum run_kind { RUN_ZERO, RUN_SPOOL, RUN_BENEATH };
@@ -83,7 +84,7 @@ struct run {
 	struct spool *spool; /* RUN_SPOOL; borrowed */
 	uint64_t end;
 };
-/* Where the bytes at `at` come from; at < end <= size. The run ends at `end` or before. */
+/* Finds where the bytes at `at` come from; at < end <= size. The run ends at `end` or before. */
 struct run layers_find(const struct layers *l, uint64_t at, uint64_t end);
 
 #endif

@@ -12,14 +12,14 @@
 #include "layers.h"
 
 enum map_type {
-	MAP_START = 1, /* first record; length: size of the file at first */
+	MAP_START = 1, /* the first record. length: size of the file at first */
 	MAP_BEGIN,     /* the generation is the newest one from now on */
 	MAP_WRITE,     /* [offset, offset + length) has been written */
 	MAP_SIZE,      /* length: the new size */
 	MAP_ZERO,      /* [offset, offset + length) has become zero */
 	MAP_SEAL,      /* a commit reads the generations up to this one; length: size of the file */
 	MAP_FOLD,      /* the newest generation has been copied into the one below */
-	MAP_MARK,      /* length: what the caller of draft_mark() passed */
+	MAP_MARK,      /* length: the mark that was passed to draft_mark() */
 	MAP_SYNC,      /* all that was written before is durable */
 };
 
@@ -36,10 +36,10 @@ struct map_record {
 };
 
 void map_encode(const struct map_record *r, uint8_t bytes[MAP_RECORD]);
-/* -EBADMSG: not an intact record, or not with this sequence number. */
+/* Fails with -EBADMSG if it is not an intact record with this sequence number. */
 int map_decode(const uint8_t bytes[MAP_RECORD], uint32_t sequence, struct map_record *r);
 
-/* What a map says, in the caller's structs. */
+/* The contents of a map, in the caller's structs. */
 struct map_state {
 	struct layers *layers;
 	struct frames_memory *memory;
@@ -51,10 +51,11 @@ struct map_state {
 	uint32_t records; /* that count */
 };
 
-/* Reads a map. After a crash of the daemon alone (`same_boot`) all records count, up to one that is
- * torn at the end. After a crash of the machine, those before the last MAP_SYNC do. layers, memory
- * and charge->bytes are zero at first, and the caller releases them in any case. -EBADMSG: it is
- * damaged; -ENODATA: no record counts; -ENOMEM; errors of the source. */
+/* Reads a map. After a crash of the daemon alone (`same_boot`), all records count, except for one
+ * that is torn at the end. After a crash of the machine, those up to the last MAP_SYNC count.
+ * layers, memory and charge->bytes are zero at first, and the caller releases them in any case.
+ * Errors: -EBADMSG if the map is damaged; -ENODATA if no record counts; -ENOMEM; those of the
+ * source. */
 int map_replay(struct source *bytes, bool same_boot, struct map_state *s, struct err *err);
 
 /* ---- appending ---- */
@@ -65,10 +66,11 @@ struct map_file {
 	int fd;
 	struct room *room;
 	pthread_mutex_t lock;
-	uint64_t before; /* bytes that it had when it was opened again; they are not in `taken` */
+	uint64_t before; /* bytes that the file had when it was opened again; they are not in
+			  * `taken` */
 	uint64_t taken;	 /* of the room */
 	uint32_t records;
-	uint32_t promised; /* records of writes that have room, but are not there yet */
+	uint32_t promised; /* records of writes that have room, but are not written yet */
 	struct map_record last;
 };
 
@@ -80,14 +82,14 @@ int map_open_again(struct map_file *m, int dir, struct room *room, uint32_t reco
 		   struct err *err);
 /* Closes the file and gives its room back, or leaves it taken if the draft is left. */
 void map_close(struct map_file *m, bool is_left);
-/* Appends a record. A write that continues the last record makes that one longer instead: it is
- * not durable yet, because MAP_SYNC would follow it. -ENOSPC, -EFBIG, -EIO. Any thread.
- * MAP_WRITE: only after map_promise(). */
+/* Appends a record. A write that continues the last record makes that one longer instead: it is not
+ * durable yet, because MAP_SYNC would follow it. MAP_WRITE requires a map_promise() before. Errors:
+ * -ENOSPC, -EFBIG, -EIO. Any thread. */
 int map_append(struct map_file *m, enum map_type type, uint32_t generation, uint64_t offset,
 	       uint64_t length, struct err *err);
-/* Takes the room of a record of a write, before its bytes are accepted. -ENOSPC, -EFBIG. */
+/* Takes the room of a record of a write, before its bytes are accepted. Errors: -ENOSPC, -EFBIG. */
 int map_promise(struct map_file *m, struct err *err);
-/* The write has failed. Otherwise map_append() of MAP_WRITE keeps the promise. */
+/* To be called if the write has failed. Otherwise map_append() of MAP_WRITE keeps the promise. */
 void map_break_promise(struct map_file *m);
 /* Makes the records durable. */
 int map_sync(struct map_file *m, struct err *err);

@@ -28,7 +28,7 @@ static int put(const struct map_file *m, const struct map_record *r, struct err 
 	return rc ? err_errno(err, rc, "cannot write to the map") : 0;
 }
 
-/* Makes the map large enough for n records. */
+/* Takes the room for n records in all. */
 static int take_room_locked(struct map_file *m, uint64_t n, struct err *err)
 {
 	if (n > UINT32_MAX)

@@ -84,7 +84,7 @@ void spool_unref(struct spool *s)
 	free(s);
 }
 
-/* Ends a change of which the result is rc. */
+/* Ends a change whose result is rc. */
 static int end_change(struct spool *s, struct sums_change *c, const void *buf, int rc,
 		      const char *what, struct err *err)
 {

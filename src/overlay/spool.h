@@ -25,9 +25,9 @@ struct spool {
 
 /* Writes the name of the file of a generation. */
 void spool_name(uint32_t generation, char name[SPOOL_NAME]);
-/* Makes an empty file in the directory `dir` or, if it exists, empties it; and that of its
- * checksums. The directory stays open as long as the file is changed. budget: for checksums; may be
- * NULL. */
+/* Makes an empty file in the directory `dir` or, if it exists, empties it. Does the same with the
+ * file of its checksums. The directory must stay open as long as the file is changed. `budget` is
+ * for checksums, and may be NULL. */
 int spool_create(int dir, uint32_t generation, struct budget *budget, struct spool **out,
 		 struct err *err);
 
@@ -36,24 +36,24 @@ enum spool_sums {
 	SPOOL_FINAL_SUMS, /* they count only if all of the draft was durable */
 	SPOOL_SUMS,
 };
-/* Opens an existing file for reading, with its checksums. -EBADMSG: it or the file of its checksums
- * is missing, or that file is damaged. */
+/* Opens an existing file for reading, with its checksums. Fails with -EBADMSG if it or the file of
+ * its checksums is missing, or if that file is damaged. */
 int spool_open(int dir, uint32_t generation, enum spool_sums sums, struct budget *budget,
 	       struct spool **out, struct err *err);
 struct spool *spool_ref(struct spool *s);
-void spool_unref(struct spool *s); /* NULL is allowed */
+void spool_unref(struct spool *s); /* s may be NULL */
 
-/* The caller has taken the room. After a failure, the bytes may have been written. */
+/* Requires that the caller has taken the room. After a failure, the bytes may have been written. */
 int spool_write(struct spool *s, uint64_t offset, const void *buf, size_t n, struct err *err);
-/* Bytes behind the end of the file are zeros. -EBADMSG: the file was opened with checksums, and the
- * bytes are others. */
+/* Reads n bytes. Bytes behind the end of the file are zeros. Fails with -EBADMSG if the file was
+ * opened with checksums, and the bytes do not have them. */
 int spool_read(struct spool *s, uint64_t offset, void *buf, size_t n, struct err *err);
 /* Allocates blocks on the disk, if its file system can. */
 int spool_allocate(struct spool *s, uint64_t offset, uint64_t n, struct err *err);
 /* Frees the blocks from an offset, which begins one, to the end of the file. */
 int spool_cut(struct spool *s, uint64_t offset, struct err *err);
 /* Sets a range to zeros and frees its whole blocks. Bytes of it before `need` will be part of the
- * draft. -EOPNOTSUPP: the file system cannot. */
+ * draft. Fails with -EOPNOTSUPP if the file system cannot punch holes. */
 int spool_zero(struct spool *s, uint64_t offset, uint64_t n, uint64_t need, struct err *err);
 int spool_sync(struct spool *s, struct err *err);
 int spool_size(const struct spool *s, uint64_t *size, struct err *err);

@@ -104,7 +104,7 @@ static int make_block_locked(struct sums *s, size_t b, struct err *err)
 	return err_set(err, -ENOMEM, "out of memory");
 }
 
-/* NULL: there is none. */
+/* Returns NULL if there is none. */
 static struct sum *find_block_locked(const struct sums *s, size_t b)
 {
 	return b < s->n_blocks ? s->blocks[b] : NULL;
@@ -114,7 +114,7 @@ static struct sum *find_block_locked(const struct sums *s, size_t b)
 
 /* Frames [first, first + n), in one block. */
 struct part {
-	struct sum *v; /* NULL: no memory */
+	struct sum *v; /* NULL if there was no memory */
 	size_t first, n;
 };
 
@@ -134,7 +134,7 @@ static int write_entries(const struct sums *s, const struct part *p)
 			  p->n * SUMS_ENTRY);
 }
 
-/* If it fails, the frames are lost. */
+/* Writes the entries of a part. If that fails, its frames are lost. */
 static int put_part(const struct sums *s, const struct part *p)
 {
 	const int rc = write_entries(s, p);
@@ -172,7 +172,7 @@ void sums_remove(const struct sums *s)
 
 /* ---- the spool ---- */
 
-/* The CRC of n bytes; what is behind the end of the spool is zero. */
+/* Computes the CRC of n bytes. What is behind the end of the spool is zero. */
 static int read_crc(int spool, uint64_t offset, size_t n, uint32_t *crc)
 {
 	uint8_t buf[CHUNK];
@@ -204,8 +204,8 @@ struct span {
 	uint32_t at, n;
 };
 
-/* What a change does to a frame. Bytes that are zero already, and need not be part of the draft, do
- * not count. */
+/* Returns which bytes of a frame a change affects. Bytes that are zero already, and need not be
+ * part of the draft, do not count. */
 static struct span find_span(const struct sums_change *c, size_t frame, const struct sum *f)
 {
 	const uint64_t begin = (uint64_t)frame * SUMS_FRAME;
@@ -254,7 +254,7 @@ static void make_blocks_locked(struct sums *s, const struct sums_change *c)
 		s->full = make_block_locked(s, b, NULL) != 0;
 }
 
-/* The next part of a change; p is zero at first. */
+/* Moves to the next part of a change. p is zero at first. */
 static bool next_part(struct sums *s, const struct sums_change *c, struct part *p)
 {
 	p->first = p->n ? p->first + p->n : c->first;
@@ -313,8 +313,8 @@ static uint32_t add_bytes(const uint8_t *bytes, size_t n, uint32_t crc)
 	return bytes ? checksum_crc32c(bytes, n, crc) : checksum_crc32c_zeros(n, crc);
 }
 
-/* The checksum of a frame after a change. bytes: those of the span, or NULL for zeros; old: the CRC
- * of the bytes that they replace, unless they replace all. */
+/* Sets the checksum of a frame after a change. `bytes` are those of the span, or NULL for zeros.
+ * `old` is the CRC of the bytes that they replace, unless they replace all. */
 static void change_sum(struct sum *f, struct span x, const uint8_t *bytes, uint32_t old)
 {
 	const uint32_t length = f->length, end = x.at + x.n;
@@ -381,7 +381,7 @@ int sums_end(struct sums *s, int spool, struct sums_change *c, const void *buf,
 
 /* ---- changes while nobody writes ---- */
 
-/* The block b of entries. False: there is none. */
+/* Finds the block b of entries. Returns false if there is none. */
 static bool find_part(const struct sums *s, size_t b, struct part *p)
 {
 	*p = (struct part){.v = find_block_locked(s, b), .first = b * BLOCK};
@@ -417,7 +417,7 @@ void sums_forget(struct sums *s, uint64_t offset)
 	s->n = (size_t)n;
 }
 
-/* Computes what is lost of a block. */
+/* Computes the checksums of a block that are lost. */
 static int find_lost(const struct sums *s, int spool, const struct part *p)
 {
 	bool put = false;
@@ -439,7 +439,7 @@ int sums_save(struct sums *s, int spool, bool final)
 			rc = find_lost(s, spool, &p);
 	if (rc || !final)
 		return rc;
-	/* The entries first: the header says that they are true. */
+	/* The entries become durable first, because the header says that they are true. */
 	if (fsync(s->fd))
 		return -errno;
 	rc = put_header(s, true);

@@ -36,7 +36,7 @@ enum {
 };
 
 void sums_header_encode(uint32_t generation, bool final, uint8_t bytes[SUMS_HEADER]);
-/* n: size of the file. -EBADMSG: it is damaged, or of another generation. */
+/* n is the size of the file. Fails with -EBADMSG if it is damaged, or of another generation. */
 int sums_header_decode(const uint8_t *bytes, size_t n, uint32_t generation, bool *final);
 
 struct sum_entry {
@@ -45,7 +45,7 @@ struct sum_entry {
 };
 void sum_entry_encode(uint32_t generation, uint32_t frame, const struct sum_entry *entry,
 		      uint8_t bytes[SUMS_ENTRY]);
-/* -EBADMSG: it is damaged, or that of another frame. */
+/* Fails with -EBADMSG if it is damaged, or belongs to another frame. */
 int sum_entry_decode(uint32_t generation, uint32_t frame, const uint8_t bytes[SUMS_ENTRY],
 		     struct sum_entry *entry);
 

@@ -31,7 +31,7 @@ static void end(struct job *j)
 
 /* ---- errors ---- */
 
-/* Whether this process has noted that a commit begins, or there is a plan. */
+/* Returns whether this process has noted that a commit begins, or there is a plan. */
 static bool has_begun(const struct job *j)
 {
 	struct draft_stat stat;

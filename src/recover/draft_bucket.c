@@ -36,7 +36,7 @@ int recover_open_bucket(const struct recover_found *f, const struct engine_optio
 			       "the journal does not know the name of the bucket: use -b BUCKET");
 	opt.write = journal;
 	opt.journal_dir = journal;
-	/* The first draft of a new bucket. */
+	/* The draft may be the first one of a new bucket. */
 	opt.allow_empty = true;
 	int rc = engine_open(&opt, out, err);
 	if (rc)

@@ -32,7 +32,7 @@ struct drop {
 	struct engine *e;
 	char path[STORE_KEY_MAX + 1]; /* of the file in the bucket */
 	uint32_t first, end;	      /* numbers of commits that may have left storage */
-	uint32_t refused;	      /* the number of the one that was refused; 0: none */
+	uint32_t refused;	      /* the number of the commit that was refused, or 0 */
 	void (*line)(void *arg, const char *line);
 	void *arg;
 };
@@ -50,7 +50,7 @@ static void __attribute__((format(printf, 2, 3))) say(const struct drop *d, cons
 
 /* ---- storage ---- */
 
-/* Whether any object has a prefix: 1, 0 or a negative errno. */
+/* Returns 1 if any object has a prefix, 0 if not, or a negative errno. */
 static int has_objects(const struct drop *d, const char *prefix, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(d->e->bucket.store, STORE_LIST);
@@ -144,7 +144,7 @@ static void withdraw_plan(struct drop *d, struct draft *draft, const struct engi
 
 /* ---- the draft ---- */
 
-/* Which commits may have left storage. A commit that has ended has left none. */
+/* Finds out which commits may have left storage. A commit that has ended has left none. */
 static void set_numbers(struct drop *d, uint64_t mark)
 {
 	const struct commit_record m = commit_record_decode(mark);

@@ -11,7 +11,7 @@
 struct engine_draft {
 	struct recover_found found;
 	struct draft *draft;
-	struct engine *bucket; /* NULL: it is not needed */
+	struct engine *bucket; /* NULL if it is not needed */
 	struct base_reader beneath;
 };
 
@@ -39,7 +39,7 @@ int recover_explain(const struct engine_drafts *s, const struct recover_found *f
 		       why.msg, s->path, f->digits, f->id);
 }
 
-/* Bytes of two versions make no file. */
+/* The bytes of two versions make no file, so the draft cannot be read. */
 int recover_explain_stale(const struct engine_drafts *s, const struct recover_found *f,
 			  struct draft *d, struct err *err)
 {

@@ -16,7 +16,7 @@
 #include <bucket/store_stack.h>
 #include <overlay/draft_plan.h>
 
-/* For the lists of what was written: as much as a mount may always use for them. */
+/* The limit for the lists of what was written: as much as a mount may always use for them. */
 static const uint64_t memory_max = UINT64_C(512) << 20;
 
 /* ---- the directory ---- */
@@ -116,10 +116,10 @@ static void set_waiting(struct recover_item *i, bool is_marked, const char *note
 	else
 		str_add(&i->why, "the program that wrote it had not closed it");
 	if (i->has_other_layout && !i->has_plan)
-		str_add(&i->why, "; " OLD_BASE_OTHER_LAYOUT);
+		str_add(&i->why, "; " BASE_READER_OTHER_LAYOUT);
 }
 
-/* Without "draft ID: " at its start. */
+/* Returns the text of an error without "draft ID: " at its start. */
 static const char *reason(const struct recover_item *i, const struct err *why)
 {
 	static const char draft[] = "draft ";
@@ -144,7 +144,7 @@ static void look_at_plan(struct draft *d, struct recover_item *i)
 	plan_release(&plan);
 }
 
-/* Opens a draft to see what it contains. False: it does not exist any more. */
+/* Opens a draft to see what it contains. Returns false if it does not exist any more. */
 static bool look_into(struct journal *j, struct recover_item *i, const char *note)
 {
 	struct draft *d;

@@ -22,7 +22,7 @@ struct show {
 	bool seen;
 };
 
-/* A line "name: text". */
+/* Writes a line "name: text". */
 static int __attribute__((format(printf, 3, 4)))
 put(const struct show *w, const char *name, const char *fmt, ...)
 {
@@ -134,7 +134,7 @@ static int put_commit(const struct show *w, const struct recover_item *i)
 		   m.is_last ? "; the program had closed the file" : "");
 }
 
-/* Whether all structures of an HDF5 file can be read. */
+/* Writes whether all structures of an HDF5 file can be read. */
 static int put_structures(const struct show *w, struct source *bytes)
 {
 	const struct h5file_options opt = {.budget = w->s->env.budget};
@@ -182,7 +182,7 @@ static int put_content(const struct show *w, struct draft *d)
 
 /* ---- a domain that was changed in place ---- */
 
-/* The ranges that programs have written. */
+/* Writes the ranges that programs have written. */
 static int put_ranges(const struct show *w, struct draft *d)
 {
 	auto_str struct str text = {0};
@@ -199,7 +199,7 @@ static int put_ranges(const struct show *w, struct draft *d)
 	return n ? put(w, "written ranges", "%s", str_text(&text)) : 0;
 }
 
-/* A commit has ended, and nothing was written later. */
+/* Returns whether a commit has ended, and nothing was written later. */
 static bool is_stored(const struct recover_item *i, struct draft *d)
 {
 	const struct commit_record m = commit_record_decode(i->mark);
@@ -217,7 +217,8 @@ static int put_warning(const struct show *w, const struct recover_item *i)
 		   i->id, i->id);
 }
 
-/* The rest of the file is in the bucket, so nothing can be said about its structures. */
+/* Describes the change of a file. The rest of it is in the bucket, so nothing can be said about its
+ * structures. */
 static int put_change(const struct show *w, const struct recover_item *i, struct draft *d)
 {
 	static const char *const library[] = {

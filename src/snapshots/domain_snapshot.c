@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a path to the snapshot of its domain: see engine_domain_snapshot.h. */
+/* From a path to the snapshot of its domain: see domain_snapshot.h. */
 #include <snapshots/domain_snapshot.h>
 
 #include <bucket/bucket.h>
@@ -19,7 +19,7 @@
 int snapshot_resolve(struct bucket *bucket, const char *path, struct names_node **out,
 		     struct snapshot_time *requested, struct err *err)
 {
-	const struct snapshot_time now = snapshots_time(bucket);
+	const struct snapshot_time now = snapshots_time(bucket->snapshots);
 	bool is_new;
 	int rc = names_resolve_for_open(bucket->names, path, out, &is_new, err);
 	*requested = is_new ? now : (struct snapshot_time){0};
@@ -44,7 +44,7 @@ void stat_snapshot(struct bucket *bucket, const struct names_node *n, const stru
 	stat_large(n, s->listed, st);
 }
 
-/* The size is known now, for later calls of stat, and for later mounts. */
+/* Remembers the size, which is known now, for later calls of stat and for later mounts. */
 static void note_size(struct bucket *bucket, struct names_node *n, const struct snapshot *s)
 {
 	const char *document = domain_document(s->domain)->etag;
@@ -61,7 +61,7 @@ static void note_size(struct bucket *bucket, struct names_node *n, const struct 
 	struct size_version version = {.kind = SIZE_LISTED, .digest = s->listed};
 	if (!s->sees_chunks)
 		version = size_version_large(document, s->summary.etag);
-	/* A domain without a summary changes, and its version does not. */
+	/* A domain without a summary may change while its version does not. */
 	const bool has_version =
 		s->sees_chunks || (s->has_summary && s->summary.etag[0] && document[0]);
 	if (has_version && !s->is_torn)
@@ -80,15 +80,15 @@ static int open_snapshot(struct bucket *bucket, struct names_node *n,
 	domain->mount_dir = dir;
 	domain->node = n;
 	domain->document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL;
-	int rc = snapshots_open(bucket, domain, out, err);
+	int rc = snapshots_open(bucket->snapshots, domain, out, err);
 	if (!rc)
 		note_size(bucket, n, *out);
 	/* The domain has been replaced since the look-up. */
 	return rc == -EISDIR ? -ENOENT : rc;
 }
 
-/* A rename of another mount may have been interrupted. The listing of the open shows at no cost
- * whether the storage has a list of names. */
+/* Looks for a rename of another mount that was interrupted. The listing of the open shows at no
+ * cost whether the storage has a list of names. */
 static void look_at_names(struct bucket *bucket, const struct snapshot *s)
 {
 	const struct schema_listed *listed = domain_listed_keys(s->domain);

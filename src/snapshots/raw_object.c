@@ -15,7 +15,7 @@ struct raw_object {
 	struct store_meta meta;
 	uint64_t nblocks;
 	struct cache_owner *owner;   /* with one "dataset", 0, whose chunks are the blocks */
-	struct cache_stream *stream; /* NULL: no prefetching */
+	struct cache_stream *stream; /* NULL if there is no prefetching */
 	char path[];
 };
 

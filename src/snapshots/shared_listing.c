@@ -31,7 +31,7 @@ static bool begins_with(const char *key, const struct prefix *prefix)
 	return strncmp(key, prefix->text, prefix->n) == 0;
 }
 
-/* The greatest number, at least `first`, whose prefix is not after the key. */
+/* Returns the greatest number, at least `first`, whose prefix is not after the key. */
 static uint64_t number_before(const struct schema_ops *schema, const char *key, uint64_t first)
 {
 	uint64_t low = first, high = UINT64_MAX;
@@ -46,8 +46,8 @@ static uint64_t number_before(const struct schema_ops *schema, const char *key, 
 	return low;
 }
 
-/* The next cells are a little smaller than what the page covers, because domains are not evenly
- * distributed. The last page of the bucket may cover little. */
+/* Notes how far a page reaches. The next cells are a little smaller than what the page covers,
+ * because domains are not evenly distributed. The last page of the bucket may cover little. */
 static void note_reach(const struct schema_ops *schema, const struct store_page *page,
 		       uint64_t first, struct shared_reach *reach)
 {
@@ -59,7 +59,7 @@ static void note_reach(const struct schema_ops *schema, const struct store_page 
 		reach->cell = cell;
 }
 
-/* A domain is not listed if memory is short. */
+/* Takes the keys of a domain from the page. If memory is short, the domain is not listed. */
 static void take_keys(const struct schema_ops *schema, const struct store_page *page,
 		      struct shared_keys *domain)
 {

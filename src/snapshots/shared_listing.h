@@ -25,17 +25,17 @@ struct shared_keys {
 
 /* How far a page reaches: numbers [n * cell, (n + 1) * cell) usually fit a page. */
 struct shared_reach {
-	uint64_t cell; /* 0: not known yet */
+	uint64_t cell; /* 0 if it is not known yet */
 };
 
-/* The number of the domain's storage. False: its schema has none, or the id of the root group is
- * not one that it gives. */
+/* Finds the number of the domain's storage. Returns false if its schema has none, or has not given
+ * the id of the root group. */
 bool shared_storage(const struct schema_document *document, uint64_t *storage);
 
-/* Lists the domains from the first one on, in one page. domains: n >= 1, ordered by number, each
- * with an empty page, all of one schema. cancelled: as in struct store_request. Blocks. If the
- * request fails, or the page ends before a domain does, that domain is not listed. A domain with
- * more keys than a page is never listed. */
+/* Lists the domains from the first one on, in one page. There are n >= 1 domains of one schema,
+ * ordered by number, each with an empty page. `cancelled` is as in struct store_request. Blocks. If
+ * the request fails, or the page ends before a domain does, that domain is not listed. A domain
+ * with more keys than a page is never listed. */
 void shared_listing(struct store *store, const struct schema_ops *schema,
 		    const atomic_bool *cancelled, struct shared_keys *const *domains, size_t n,
 		    struct shared_reach *reach);

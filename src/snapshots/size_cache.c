@@ -135,7 +135,7 @@ bool size_record_decode(const void *bytes, uint64_t n, struct file_size *out)
 	       out->blocks <= size_max / STAT_BLOCK;
 }
 
-/* The version of a record: all that the size depends on besides the path. */
+/* Writes the version of a record: all that the size depends on besides the path. */
 static void tag_of(const struct size_cache *m, const struct size_version *version,
 		   char tag[TAG_MAX])
 {
@@ -252,7 +252,7 @@ bool size_cache_is(struct size_cache *m, const char *path, enum size_kind kind)
 	return is;
 }
 
-/* Whether the table has this size, and the disk, if it may. */
+/* Returns whether the table has this size, and the disk has it, too, if it may. */
 static bool has(struct size_cache *m, const char *path, const struct size_version *version,
 		const struct file_size *size)
 {

@@ -16,7 +16,7 @@
  * listing of its own domain.
  *
  * The lock guards jobs, queue and counters. It is not held during I/O. Waiting threads wait for one
- * condition: a job is done, room is free, or a thread has ended.
+ * condition: a job is done, memory for plans is free, or a thread has ended.
  */
 /* A failed insertion must not end the process: the entry's handle then has no table. */
 #define HASH_NONFATAL_OOM 1
@@ -42,18 +42,18 @@
 
 enum {
 	STAT_BLOCK = 512,
-	/* Jobs in the queue for domains that are needed soon. Domains whose storage is on one page
-	 * are far apart in the directory: of 100,000, a sixth must be in the queue, so that a page
-	 * shows many of them. */
+	/* The limit for jobs in the queue whose domains are needed soon. Domains whose storage is
+	 * on one page are far apart in the directory: of 100,000, a sixth must be in the queue, so
+	 * that a page shows many of them. */
 	AHEAD = 1 << 15,
-	/* Domains of a group. The answer is some hundred kilobytes: with fewer, it costs more
-	 * processor time than a listing for each. */
+	/* Domains of a group. The answer has some hundred kilobytes: with fewer domains, it costs
+	 * more processor time than a listing for each. */
 	GROUP_MIN = 16,
 	GROUP_MAX = STORE_PAGE_MAX,
 	REACH_AGAIN = 512, /* domains that are listed one by one before a page is tried again */
 	STACK = 1 << 20,
-	OPENS = 4, /* at the same time */
-	/* Memory of a plan for each byte of its documents, and for each plan. */
+	OPENS = 4, /* domains that may be opened at the same time */
+	/* Memory of a plan: for each byte of its documents, and for the plan itself. */
 	MEMORY_PER_BYTE = 8,
 	MEMORY_LEAST = 1 << 16,
 };
@@ -66,7 +66,7 @@ struct job {
 	bool is_shared; /* it may be listed together with others */
 	struct shared_keys shared;
 	int code;
-	struct err *err;	 /* of a failure; NULL: out of memory */
+	struct err *err;	 /* of a failure; NULL if out of memory */
 	struct job *prev, *next; /* in the queue */
 	UT_hash_handle hh;	 /* until it is done */
 };
@@ -81,7 +81,7 @@ struct sizes {
 	unsigned int nqueued, nthreads;
 	uint64_t planning; /* bytes of the plans */
 	struct shared_reach reach;
-	bool is_reaching;   /* a thread is finding it out */
+	bool is_reaching;   /* a thread is finding out how far a page reaches */
 	unsigned int alone; /* domains that were listed one by one since a page was tried */
 };
 
@@ -197,7 +197,7 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 		.plan = &p->how,
 	};
 	struct bucket *bucket = p->s->bucket;
-	const struct snapshot_time began = snapshots_time(bucket);
+	const struct snapshot_time began = snapshots_time(bucket->snapshots);
 	struct domain *domain = NULL;
 	struct image *image = NULL;
 	auto_free char *dir = strndup(p->node->name, names_parent_len(p->node->name));
@@ -211,15 +211,16 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 					   .blocks = div_up_u64(image_allocated(image), STAT_BLOCK),
 					   .is_exact = true};
 	if (!rc && p->keep && !p->how.torn)
-		snapshots_keep(bucket, p->node->path, &began, domain, image);
+		snapshots_keep(bucket->snapshots, p->node->path, &began, domain, image);
 	else
 		image_free(image);
 	domain_unref(domain);
 	return rc;
 }
 
-/* keys: NULL, or what a shared listing has shown. *torn: it changed while it was read.
- * -E2BIG: the keys of the domain do not fit a page. */
+/* Plans the file of a domain whose keys fit a page. `keys` is what a shared listing has shown, or
+ * NULL. *torn is set if the domain changed while it was read. Fails with -E2BIG if the keys do not
+ * fit a page. */
 static int plan_listed(struct sizes *s, struct names_node *node, bool keep, struct store_page *keys,
 		       struct names_size *out, bool *torn, struct err *err)
 {
@@ -292,8 +293,8 @@ static int find_large(struct sizes *s, struct names_node *node, const struct nam
 	return 0;
 }
 
-/* A domain that was large is asked for its summary first: if that is the same, nothing has changed.
- */
+/* Finds the size of a domain. If the domain was large, its summary is requested first: if that is
+ * the same, nothing has changed. */
 static int find_size(struct sizes *s, struct job *j, struct names_size *out, struct err *err)
 {
 	struct names_node *node = j->node;
@@ -337,7 +338,7 @@ static struct job *find_locked(struct sizes *s, struct names_node *node)
 	return j;
 }
 
-/* NULL: out of memory. */
+/* Adds a job to the queue. Returns NULL if out of memory. */
 static struct job *add_locked(struct sizes *s, struct names_node *node, bool is_needed_now)
 {
 	struct job *j = calloc(1, sizeof(*j));
@@ -385,7 +386,7 @@ static void free_job(struct job *j)
 	free(j);
 }
 
-/* A job that is done, or that nobody needs any more. */
+/* Ends a job that is done, or that nobody needs any more. */
 static void end_locked(struct sizes *s, struct job *j)
 {
 	HASH_DEL(s->jobs, j);
@@ -396,7 +397,7 @@ static void end_locked(struct sizes *s, struct job *j)
 	pthread_cond_broadcast(&s->changed);
 }
 
-/* The job was taken from the queue. Releases the lock meanwhile. */
+/* Runs a job that was taken from the queue. Releases the lock meanwhile. */
 static void run_locked(struct sizes *s, struct job *j)
 {
 	struct names_size size;
@@ -426,8 +427,9 @@ static int compare_storage(const void *a, const void *b)
 	return (x->shared.storage > y->shared.storage) - (x->shared.storage < y->shared.storage);
 }
 
-/* The jobs that are listed together with this one, in order, and it alone if its listing shall show
- * how far a page reaches. 0: the domain lists its own keys. The job is not in the queue. */
+/* Chooses the jobs that are listed together with this one, in order, or it alone if its listing
+ * shall show how far a page reaches. Returns 0 if the domain lists its own keys. The job is not in
+ * the queue. */
 static size_t choose_group_locked(struct sizes *s, struct job *j, struct job *group[GROUP_MAX])
 {
 	size_t n = 1, all = 1;
@@ -498,7 +500,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* One thread for each job, up to the limit. */
+/* Starts a thread for each job, up to the limit. */
 static void start_locked(struct sizes *s)
 {
 	pthread_attr_t attr;
@@ -536,7 +538,7 @@ void sizes_free(struct sizes *s)
 	free(s);
 }
 
-/* The domains that are needed soon, if there is room in the queue. */
+/* Finds the domains that are needed soon, if there is room in the queue. */
 static size_t find_next(struct sizes *s, struct names_node *node, struct names_node **next)
 {
 	pthread_mutex_lock(&s->lock);

@@ -31,7 +31,7 @@ int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mou
 	return rc ? err_wrap(err, rc, "domain /%s", domain_path(domain)) : 0;
 }
 
-/* summary: NULL, or that of the domain. */
+/* Sets the times of a snapshot. `summary` is that of the domain, or NULL. */
 static void set_times(struct bucket *bucket, struct snapshot *s,
 		      const struct names_summary *summary)
 {
@@ -57,7 +57,6 @@ struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, stru
 	s->image = image;
 	s->domain = domain_ref(domain);
 	s->refs = 1;
-	s->owner = bucket->snapshots;
 	s->version = version;
 	s->sees_chunks = domain_sees_chunks(domain);
 	s->listed = s->sees_chunks && listed ? listed->version : 0;

@@ -7,19 +7,20 @@
 
 struct bucket;
 
-/* Plans the file of a domain. mount_dir: as in struct snapshot_domain. The caller frees the image
- * before the domain. */
+/* Plans the file of a domain. `mount_dir` is as in struct snapshot_domain. The caller frees the
+ * image before the domain. */
 int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mount_dir,
 		   struct image **out, struct err *err);
 
-/* A snapshot with one reference, of this version, with the time that the domain alone gives it.
- * image: transferred. NULL: out of memory. */
+/* Makes a snapshot of this version with one reference, and with the time that the domain alone
+ * gives it. The caller sets its owner. Takes the image over in any case. Returns NULL if out of
+ * memory. */
 struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, struct image *image,
 			      uint64_t version);
 
-/* Checks a domain in the bucket. *out is old if that is still valid, otherwise a new snapshot with
- * one reference. old: the current snapshot, or NULL; was_idle: it is not open; puts: what was put
- * since, or NULL. */
+/* Checks a domain in the bucket. `old` is the current snapshot, or NULL, and `was_idle` tells that
+ * it is not open; `puts` is what was put since, or NULL. *out is `old` if that is still valid,
+ * otherwise a new snapshot with one reference, whose owner the caller sets. */
 int snapshot_refresh(struct bucket *bucket, const struct snapshot_domain *of, uint64_t new_version,
 		     struct snapshot *old, bool was_idle, const struct domain_puts *puts,
 		     struct snapshot **out, bool *may_pass, struct err *err);

@@ -2,15 +2,15 @@
 /*
  * The table of snapshots.
  *
- *   slot       one for each domain that was opened: its current snapshot, and its attributes
+ *   entry      one for each domain that was opened: its current snapshot, and its attributes
  *   build      in progress: a thread checks the domain in the bucket and makes a snapshot if the
  *              current one is stale. Other callers for the domain wait. Callers that arrived
  *              before the build began take its result; later callers share the next build
- *   puts       of a slot: what commits have put since the last build. The next build takes them
- *   snapshot   has a reference of the slot while it is current, and one for each open
+ *   puts       of an entry: what commits have put since the last build. The next build takes them
+ *   snapshot   has a reference of the entry while it is current, and one for each open
  *
- * A slot is idle when only the slot refers to its current snapshot. Idle slots are in a list, the
- * longest unused first. snapshots_each() does not change that order.
+ * An entry is idle when only the entry refers to its current snapshot. Idle entries are in a list,
+ * the longest unused first. snapshots_each() does not change that order.
  *
  * The lock guards all of this. It is not held while a domain is opened or checked, nor while an
  * image or a domain is freed: snapshots without references are collected in a list, which is freed
@@ -41,17 +41,17 @@ struct build {
 	struct snapshot *snapshot; /* when code is 0; holds a reference */
 };
 
-struct slot {
+struct snapshot_entry {
 	struct snapshot *current;
 	struct build *build;
 	uint64_t checked;	  /* start of the last check that found `current` valid; ns */
 	uint64_t built;		  /* tick at which the last build began */
 	bool stale;		  /* a read has found another version since */
-	struct domain_puts *puts; /* NULL: none are known */
-	struct engine_stat last;  /* of the snapshot that was opened last; version 0: none was */
+	struct domain_puts *puts; /* NULL if none are known */
+	struct engine_stat last;  /* of the snapshot that was opened last; version 0 if none was */
 	uint64_t listed;	  /* of the same */
 	bool idle;
-	struct slot *prev, *next; /* in the list of idle slots */
+	struct snapshot_entry *prev, *next; /* in the list of idle entries */
 	UT_hash_handle hh;
 	char path[];
 };
@@ -59,13 +59,13 @@ struct slot {
 struct snapshots {
 	pthread_mutex_t lock;
 	pthread_cond_t built;
-	struct slot *slots; /* in order of first use */
-	struct slot *idle;
+	struct snapshot_entry *entries; /* in order of first use */
+	struct snapshot_entry *idle;
 	struct snapshot *all;
-	unsigned int nidle, nputs; /* slots that are idle; that have puts */
+	unsigned int nidle, nputs; /* entries that are idle; that have puts */
 	uint64_t idle_bytes, live, last_version, ticks;
 	uint64_t idle_limit; /* bytes */
-	struct budget *budget;
+	struct bucket *bucket;
 };
 
 /* ---- references and idleness ---- */
@@ -81,27 +81,27 @@ static void free_snapshots(struct snapshot *list)
 	}
 }
 
-static void set_idle_locked(struct snapshots *t, struct slot *slot, bool idle)
+static void set_idle_locked(struct snapshots *t, struct snapshot_entry *entry, bool idle)
 {
-	if (slot->idle == idle)
+	if (entry->idle == idle)
 		return;
-	slot->idle = idle;
+	entry->idle = idle;
 	if (idle) {
-		DL_APPEND(t->idle, slot);
+		DL_APPEND(t->idle, entry);
 		t->nidle++;
-		t->idle_bytes += slot->current->memory;
+		t->idle_bytes += entry->current->memory;
 	} else {
-		DL_DELETE(t->idle, slot);
+		DL_DELETE(t->idle, entry);
 		t->nidle--;
-		t->idle_bytes -= slot->current->memory;
+		t->idle_bytes -= entry->current->memory;
 	}
 }
 
 static void ref_locked(struct snapshots *t, struct snapshot *s)
 {
 	s->refs++;
-	if (s->slot)
-		set_idle_locked(t, s->slot, false);
+	if (s->entry)
+		set_idle_locked(t, s->entry, false);
 }
 
 static void unref_locked(struct snapshots *t, struct snapshot *s, struct snapshot **garbage)
@@ -110,39 +110,40 @@ static void unref_locked(struct snapshots *t, struct snapshot *s, struct snapsho
 		t->live--;
 		DL_DELETE2(t->all, s, live_prev, live_next);
 		LL_PREPEND(*garbage, s);
-	} else if (s->refs == 1 && s->slot) {
-		set_idle_locked(t, s->slot, true);
+	} else if (s->refs == 1 && s->entry) {
+		set_idle_locked(t, s->entry, true);
 	}
 }
 
-static void drop_current_locked(struct snapshots *t, struct slot *slot, struct snapshot **garbage)
+static void drop_current_locked(struct snapshots *t, struct snapshot_entry *entry,
+				struct snapshot **garbage)
 {
-	struct snapshot *s = slot->current;
+	struct snapshot *s = entry->current;
 	if (!s)
 		return;
-	set_idle_locked(t, slot, false);
-	slot->current = NULL;
-	s->slot = NULL;
+	set_idle_locked(t, entry, false);
+	entry->current = NULL;
+	s->entry = NULL;
 	unref_locked(t, s, garbage);
 }
 
-static struct domain_puts *take_puts_locked(struct snapshots *t, struct slot *slot)
+static struct domain_puts *take_puts_locked(struct snapshots *t, struct snapshot_entry *entry)
 {
-	struct domain_puts *puts = slot ? slot->puts : NULL;
+	struct domain_puts *puts = entry ? entry->puts : NULL;
 	if (puts) {
-		slot->puts = NULL;
+		entry->puts = NULL;
 		t->nputs--;
 	}
 	return puts;
 }
 
-/* Takes the puts of the slot that was used first. */
+/* Takes the puts of the entry that was used first. */
 static struct domain_puts *take_any_puts_locked(struct snapshots *t)
 {
-	struct slot *slot, *next;
-	HASH_ITER (hh, t->slots, slot, next)
-		if (slot->puts)
-			return take_puts_locked(t, slot);
+	struct snapshot_entry *entry, *next;
+	HASH_ITER (hh, t->entries, entry, next)
+		if (entry->puts)
+			return take_puts_locked(t, entry);
 	return NULL;
 }
 
@@ -152,14 +153,14 @@ static void trim_locked(struct snapshots *t, struct snapshot **garbage)
 {
 	while (t->nidle > SNAPSHOTS_IDLE || (t->nidle > 1 && t->idle_bytes > t->idle_limit))
 		drop_current_locked(t, t->idle, garbage);
-	struct slot *slot, *next;
-	HASH_ITER (hh, t->slots, slot, next) {
-		if (HASH_COUNT(t->slots) <= SNAPSHOTS_REMEMBERED)
+	struct snapshot_entry *entry, *next;
+	HASH_ITER (hh, t->entries, entry, next) {
+		if (HASH_COUNT(t->entries) <= SNAPSHOTS_REMEMBERED)
 			break;
-		if (slot->current || slot->build || slot->puts)
+		if (entry->current || entry->build || entry->puts)
 			continue;
-		HASH_DEL(t->slots, slot);
-		free(slot);
+		HASH_DEL(t->entries, entry);
+		free(entry);
 	}
 }
 
@@ -180,16 +181,17 @@ static bool drop_oldest_idle(void *ctx)
 	return given;
 }
 
-struct snapshots *snapshots_new(struct budget *budget, uint64_t idle_limit)
+struct snapshots *snapshots_new(struct bucket *bucket, uint64_t idle_limit)
 {
 	struct snapshots *t = calloc(1, sizeof(*t));
 	if (t) {
 		t->idle_limit = idle_limit;
-		t->budget = budget;
+		t->bucket = bucket;
 		pthread_mutex_init(&t->lock, NULL);
 		pthread_cond_init(&t->built, NULL);
-		budget_add_holder(budget, &(struct budget_holder){.free_metadata = drop_oldest_idle,
-								  .ctx = t});
+		budget_add_holder(
+			bucket->env.budget,
+			&(struct budget_holder){.free_metadata = drop_oldest_idle, .ctx = t});
 	}
 	return t;
 }
@@ -212,15 +214,15 @@ void snapshots_free(struct snapshots *t)
 	if (!t)
 		return;
 	struct snapshot *garbage = NULL;
-	struct slot *slot, *next;
-	HASH_ITER (hh, t->slots, slot, next) {
-		drop_current_locked(t, slot, &garbage);
-		domain_puts_free(slot->puts);
-		HASH_DEL(t->slots, slot);
-		free(slot);
+	struct snapshot_entry *entry, *next;
+	HASH_ITER (hh, t->entries, entry, next) {
+		drop_current_locked(t, entry, &garbage);
+		domain_puts_free(entry->puts);
+		HASH_DEL(t->entries, entry);
+		free(entry);
 	}
 	free_snapshots(garbage);
-	budget_remove_holder(t->budget, t);
+	budget_remove_holder(t->bucket->env.budget, t);
 	pthread_cond_destroy(&t->built);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
@@ -228,114 +230,113 @@ void snapshots_free(struct snapshots *t)
 
 /* ---- opening ---- */
 
-/* Finds or makes the slot of a domain; NULL: out of memory. */
-static struct slot *get_slot_locked(struct snapshots *t, const char *path)
+/* Finds or makes the entry of a domain. Returns NULL if out of memory. */
+static struct snapshot_entry *get_entry_locked(struct snapshots *t, const char *path)
 {
-	struct slot *slot = NULL;
-	HASH_FIND_STR(t->slots, path, slot);
-	if (slot)
-		return slot;
+	struct snapshot_entry *entry = NULL;
+	HASH_FIND_STR(t->entries, path, entry);
+	if (entry)
+		return entry;
 	size_t n = strlen(path) + 1;
-	slot = calloc(1, sizeof(*slot) + n);
-	if (!slot)
+	entry = calloc(1, sizeof(*entry) + n);
+	if (!entry)
 		return NULL;
-	memcpy(slot->path, path, n);
-	HASH_ADD_STR(t->slots, path, slot);
-	if (!slot->hh.tbl) {
-		free(slot);
+	memcpy(entry->path, path, n);
+	HASH_ADD_STR(t->entries, path, entry);
+	if (!entry->hh.tbl) {
+		free(entry);
 		return NULL;
 	}
-	return slot;
+	return entry;
 }
 
-/* Makes the result of a build the slot's current snapshot. The build keeps a reference, too. */
-static void publish_locked(struct snapshots *t, struct slot *slot, struct build *b,
+/* Makes the result of a build the entry's current snapshot. The build keeps a reference, too. */
+static void publish_locked(struct snapshots *t, struct snapshot_entry *entry, struct build *b,
 			   struct snapshot **garbage)
 {
-	if (b->code == 0 && b->snapshot != slot->current) {
-		drop_current_locked(t, slot, garbage);
-		slot->current = b->snapshot; /* takes over the first reference */
-		b->snapshot->slot = slot;
+	if (b->code == 0 && b->snapshot != entry->current) {
+		drop_current_locked(t, entry, garbage);
+		entry->current = b->snapshot; /* takes over the first reference */
+		b->snapshot->owner = t;
+		b->snapshot->entry = entry;
 		t->live++;
 		DL_APPEND2(t->all, b->snapshot, live_prev, live_next);
 	}
 	if (b->code == 0) {
 		ref_locked(t, b->snapshot);
-		slot->checked = b->began.ns;
+		entry->checked = b->began.ns;
 	}
 	if (b->code == -ENOENT || b->code == -EISDIR) {
-		drop_current_locked(t, slot, garbage);
-		slot->last = (struct engine_stat){0};
+		drop_current_locked(t, entry, garbage);
+		entry->last = (struct engine_stat){0};
 	}
-	slot->build = NULL;
+	entry->build = NULL;
 	b->done = true;
 	pthread_cond_broadcast(&t->built);
 }
 
-static struct snapshot_time time_locked(struct bucket *bucket)
+static struct snapshot_time time_locked(struct snapshots *t)
 {
-	return (struct snapshot_time){.tick = ++bucket->snapshots->ticks,
-				      .ns = env_now(&bucket->env)};
+	return (struct snapshot_time){.tick = ++t->ticks, .ns = env_now(&t->bucket->env)};
 }
 
-struct snapshot_time snapshots_time(struct bucket *bucket)
+struct snapshot_time snapshots_time(struct snapshots *t)
 {
-	pthread_mutex_lock(&bucket->snapshots->lock);
-	const struct snapshot_time now = time_locked(bucket);
-	pthread_mutex_unlock(&bucket->snapshots->lock);
+	pthread_mutex_lock(&t->lock);
+	const struct snapshot_time now = time_locked(t);
+	pthread_mutex_unlock(&t->lock);
 	return now;
 }
 
 /* Builds in the caller's thread. Releases the lock during the requests. */
-static void build_locked(struct bucket *bucket, struct slot *slot, struct build *b,
+static void build_locked(struct snapshots *t, struct snapshot_entry *entry, struct build *b,
 			 const struct snapshot_domain *domain, struct snapshot **garbage)
 {
-	struct snapshots *t = bucket->snapshots;
-	struct snapshot *old = slot->current;
-	bool was_idle = slot->idle;
+	struct snapshot *old = entry->current;
+	bool was_idle = entry->idle;
 	uint64_t version = ++t->last_version;
 	b->refs = 1;
 	/* If another build has begun since the look-up, it may have read a newer document. */
 	struct snapshot_domain of = *domain;
-	if (of.requested.tick < slot->built)
+	if (of.requested.tick < entry->built)
 		of.requested = (struct snapshot_time){0};
-	b->began = of.requested.tick ? of.requested : time_locked(bucket);
-	slot->built = b->began.tick;
-	slot->stale = false; /* if a read sets it from now on, the next open checks again */
-	slot->build = b;     /* while it is set, the slot is not freed */
-	struct domain_puts *puts = take_puts_locked(t, slot);
+	b->began = of.requested.tick ? of.requested : time_locked(t);
+	entry->built = b->began.tick;
+	entry->stale = false; /* if a read sets it from now on, the next open checks again */
+	entry->build = b;     /* while it is set, the entry is not freed */
+	struct domain_puts *puts = take_puts_locked(t, entry);
 	if (old)
 		ref_locked(t, old);
 	pthread_mutex_unlock(&t->lock);
 
-	b->code = snapshot_refresh(bucket, &of, version, old, was_idle, puts, &b->snapshot,
+	b->code = snapshot_refresh(t->bucket, &of, version, old, was_idle, puts, &b->snapshot,
 				   &b->may_pass, &b->err);
 	domain_puts_free(puts);
 
 	pthread_mutex_lock(&t->lock);
-	publish_locked(t, slot, b, garbage);
+	publish_locked(t, entry, b, garbage);
 	if (old)
 		unref_locked(t, old, garbage);
 }
 
 /* Waits for a build that began before this call, because it may have read an older version. Returns
- * the slot; NULL: out of memory. */
-static struct slot *wait_for_slot_locked(struct snapshots *t, const char *path)
+ * the entry, or NULL if out of memory. */
+static struct snapshot_entry *wait_for_entry_locked(struct snapshots *t, const char *path)
 {
 	const uint64_t arrival = ++t->ticks;
-	struct slot *slot = get_slot_locked(t, path);
-	while (slot && slot->build && slot->build->began.tick < arrival) {
+	struct snapshot_entry *entry = get_entry_locked(t, path);
+	while (entry && entry->build && entry->build->began.tick < arrival) {
 		pthread_cond_wait(&t->built, &t->lock);
-		slot = get_slot_locked(t, path);
+		entry = get_entry_locked(t, path);
 	}
-	return slot;
+	return entry;
 }
 
-/* True if an open needs no request to the bucket. */
-static bool is_valid_locked(const struct bucket *bucket, const struct slot *slot)
+/* Returns whether an open needs no request to the bucket. */
+static bool is_valid_locked(const struct snapshots *t, const struct snapshot_entry *entry)
 {
-	return slot->current && !slot->stale &&
-	       env_now(&bucket->env) - slot->checked < bucket->open_ttl_ns;
+	return entry->current && !entry->stale &&
+	       env_now(&t->bucket->env) - entry->checked < t->bucket->open_ttl_ns;
 }
 
 /* Drops the caller's reference to a finished build, after taking its snapshot. Returns true if it
@@ -354,32 +355,31 @@ static bool take_result_locked(struct snapshots *t, struct build *b, struct snap
 	return true;
 }
 
-/* A program has opened the snapshot. */
+/* Remembers the attributes of a snapshot that a program has opened. */
 static void remember_locked(struct snapshots *t, const char *path, const struct snapshot *s)
 {
-	struct slot *slot = NULL;
-	HASH_FIND_STR(t->slots, path, slot);
-	if (!slot || slot->last.version == s->version)
+	struct snapshot_entry *entry = NULL;
+	HASH_FIND_STR(t->entries, path, entry);
+	if (!entry || entry->last.version == s->version)
 		return;
-	slot->last = s->st;
-	slot->listed = s->listed;
+	entry->last = s->st;
+	entry->listed = s->listed;
 }
 
-int snapshots_open(struct bucket *bucket, const struct snapshot_domain *domain,
-		   struct snapshot **out, struct err *err)
+int snapshots_open(struct snapshots *t, const struct snapshot_domain *domain, struct snapshot **out,
+		   struct err *err)
 {
-	struct snapshots *t = bucket->snapshots;
 	struct snapshot *garbage = NULL;
 	struct build *mine = calloc(1, sizeof(*mine)), *unused = NULL;
 	int rc = -ENOMEM;
 	pthread_mutex_lock(&t->lock);
-	struct slot *slot = mine ? wait_for_slot_locked(t, domain->path) : NULL;
-	if (slot && !slot->build && is_valid_locked(bucket, slot)) {
-		ref_locked(t, slot->current);
-		*out = slot->current;
+	struct snapshot_entry *entry = mine ? wait_for_entry_locked(t, domain->path) : NULL;
+	if (entry && !entry->build && is_valid_locked(t, entry)) {
+		ref_locked(t, entry->current);
+		*out = entry->current;
 		rc = 0;
-	} else if (slot) {
-		struct build *b = slot->build;
+	} else if (entry) {
+		struct build *b = entry->build;
 		if (b) {
 			b->refs++;
 			while (!b->done)
@@ -387,7 +387,7 @@ int snapshots_open(struct bucket *bucket, const struct snapshot_domain *domain,
 		} else {
 			b = mine;
 			mine = NULL;
-			build_locked(bucket, slot, b, domain, &garbage);
+			build_locked(t, entry, b, domain, &garbage);
 		}
 		rc = b->code;
 		if (rc)
@@ -403,26 +403,27 @@ int snapshots_open(struct bucket *bucket, const struct snapshot_domain *domain,
 	free(unused);
 	free(mine);
 	free_snapshots(garbage);
-	return slot ? rc : err_set(err, -ENOMEM, "out of memory");
+	return entry ? rc : err_set(err, -ENOMEM, "out of memory");
 }
 
-void snapshots_keep(struct bucket *bucket, const char *path, const struct snapshot_time *began,
+void snapshots_keep(struct snapshots *t, const char *path, const struct snapshot_time *began,
 		    struct domain *domain, struct image *image)
 {
-	struct snapshots *t = bucket->snapshots;
-	struct snapshot *garbage = NULL, *s = snapshot_new(bucket, domain, image, 0);
+	struct snapshot *garbage = NULL, *s = snapshot_new(t->bucket, domain, image, 0);
 	if (!s)
 		return;
 	pthread_mutex_lock(&t->lock);
-	struct slot *slot = get_slot_locked(t, path);
+	struct snapshot_entry *entry = get_entry_locked(t, path);
+	s->owner = t;
 	t->live++;
 	DL_APPEND2(t->all, s, live_prev, live_next);
-	if (slot && !slot->current && !slot->build && !slot->puts && slot->built < began->tick) {
+	if (entry && !entry->current && !entry->build && !entry->puts &&
+	    entry->built < began->tick) {
 		s->version = s->st.version = ++t->last_version;
-		slot->current = s;
-		s->slot = slot;
-		slot->stale = true; /* a change of this process may have been missed */
-		set_idle_locked(t, slot, true);
+		entry->current = s;
+		s->entry = entry;
+		entry->stale = true; /* a change of this process may have been missed */
+		set_idle_locked(t, entry, true);
 	} else {
 		unref_locked(t, s, &garbage);
 	}
@@ -435,61 +436,61 @@ void snapshot_mark_stale(struct snapshot *s)
 {
 	struct snapshots *t = s->owner;
 	pthread_mutex_lock(&t->lock);
-	if (s->slot)
-		s->slot->stale = true;
+	if (s->entry)
+		s->entry->stale = true;
 	pthread_mutex_unlock(&t->lock);
 }
 
 void snapshots_forget(struct snapshots *t, const char *path)
 {
 	struct snapshot *garbage = NULL;
-	struct slot *slot = NULL;
+	struct snapshot_entry *entry = NULL;
 	pthread_mutex_lock(&t->lock);
-	HASH_FIND_STR(t->slots, path, slot);
-	struct domain_puts *puts = take_puts_locked(t, slot);
-	if (slot) {
-		slot->stale = true;
-		slot->last = (struct engine_stat){0};
+	HASH_FIND_STR(t->entries, path, entry);
+	struct domain_puts *puts = take_puts_locked(t, entry);
+	if (entry) {
+		entry->stale = true;
+		entry->last = (struct engine_stat){0};
 		/* A build may be about to find that the current snapshot is still valid. */
-		if (!slot->build)
-			drop_current_locked(t, slot, &garbage);
+		if (!entry->build)
+			drop_current_locked(t, entry, &garbage);
 	}
 	pthread_mutex_unlock(&t->lock);
 	domain_puts_free(puts);
 	free_snapshots(garbage);
 }
 
-/* Keeps what was put. Returns what the caller frees. */
-static struct domain_puts *keep_puts_locked(struct snapshots *t, struct slot *slot,
+/* Keeps what was put. Returns puts for the caller to free, or NULL. */
+static struct domain_puts *keep_puts_locked(struct snapshots *t, struct snapshot_entry *entry,
 					    struct domain_puts *puts)
 {
 	struct domain_puts *dropped;
-	if (!puts || slot->puts)
+	if (!puts || entry->puts)
 		return puts;
 	dropped = t->nputs >= SNAPSHOTS_PUTS ? take_any_puts_locked(t) : NULL;
-	slot->puts = puts;
+	entry->puts = puts;
 	t->nputs++;
 	return dropped;
 }
 
 void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts *puts)
 {
-	struct slot *slot = NULL;
+	struct snapshot_entry *entry = NULL;
 	pthread_mutex_lock(&t->lock);
-	HASH_FIND_STR(t->slots, path, slot);
-	struct domain_puts *earlier = take_puts_locked(t, slot);
+	HASH_FIND_STR(t->entries, path, entry);
+	struct domain_puts *earlier = take_puts_locked(t, entry);
 	pthread_mutex_unlock(&t->lock);
-	/* Without the lock, because this charges the budget. A build that begins meanwhile reads
-	 * more than it needs. */
+	/* The lock is not held, because this charges the budget. A build that begins meanwhile
+	 * reads more than it needs. */
 	puts = domain_puts_join(earlier, puts);
 	pthread_mutex_lock(&t->lock);
-	slot = puts && domain_puts_is_all(puts) ? get_slot_locked(t, path) : NULL;
-	if (!slot)
-		HASH_FIND_STR(t->slots, path, slot);
-	if (slot) {
-		slot->stale = true;
-		slot->last = (struct engine_stat){0};
-		puts = keep_puts_locked(t, slot, puts);
+	entry = puts && domain_puts_is_all(puts) ? get_entry_locked(t, path) : NULL;
+	if (!entry)
+		HASH_FIND_STR(t->entries, path, entry);
+	if (entry) {
+		entry->stale = true;
+		entry->last = (struct engine_stat){0};
+		puts = keep_puts_locked(t, entry, puts);
 	}
 	pthread_mutex_unlock(&t->lock);
 	domain_puts_free(puts);
@@ -497,34 +498,34 @@ void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts
 
 bool snapshots_has(struct snapshots *t, const char *path)
 {
-	const struct slot *slot = NULL;
+	const struct snapshot_entry *entry = NULL;
 	pthread_mutex_lock(&t->lock);
-	HASH_FIND_STR(t->slots, path, slot);
-	const bool has = slot && (slot->current || slot->puts);
+	HASH_FIND_STR(t->entries, path, entry);
+	const bool has = entry && (entry->current || entry->puts);
 	pthread_mutex_unlock(&t->lock);
 	return has;
 }
 
 void snapshots_forget_last(struct snapshots *t, const char *path, uint64_t version)
 {
-	struct slot *slot = NULL;
+	struct snapshot_entry *entry = NULL;
 	pthread_mutex_lock(&t->lock);
-	HASH_FIND_STR(t->slots, path, slot);
-	if (slot && slot->last.version == version) {
-		slot->last = (struct engine_stat){0};
-		slot->stale = true;
+	HASH_FIND_STR(t->entries, path, entry);
+	if (entry && entry->last.version == version) {
+		entry->last = (struct engine_stat){0};
+		entry->stale = true;
 	}
 	pthread_mutex_unlock(&t->lock);
 }
 
 void snapshots_set_time(struct snapshots *t, const char *path, int64_t mtime_ns)
 {
-	struct slot *slot = NULL;
+	struct snapshot_entry *entry = NULL;
 	pthread_mutex_lock(&t->lock);
-	HASH_FIND_STR(t->slots, path, slot);
-	if (slot && slot->last.version && !slot->listed) {
-		slot->last.mtime_ns = slot->last.ctime_ns = mtime_ns;
-		slot->last.unchecked = false;
+	HASH_FIND_STR(t->entries, path, entry);
+	if (entry && entry->last.version && !entry->listed) {
+		entry->last.mtime_ns = entry->last.ctime_ns = mtime_ns;
+		entry->last.unchecked = false;
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -532,13 +533,13 @@ void snapshots_set_time(struct snapshots *t, const char *path, int64_t mtime_ns)
 bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st,
 		      uint64_t *listed)
 {
-	struct slot *slot = NULL;
+	struct snapshot_entry *entry = NULL;
 	pthread_mutex_lock(&t->lock);
-	HASH_FIND_STR(t->slots, path, slot);
-	bool known = slot && slot->last.version;
+	HASH_FIND_STR(t->entries, path, entry);
+	bool known = entry && entry->last.version;
 	if (known) {
-		*st = slot->last;
-		*listed = slot->listed;
+		*st = entry->last;
+		*listed = entry->listed;
 	}
 	pthread_mutex_unlock(&t->lock);
 	return known;

@@ -12,25 +12,25 @@
 #include <names/names.h>
 #include <store/store.h>
 
-/* In the caller's memory. Zeroed: not begun. */
+/* Lies in the caller's memory. Zeroed, it has not begun. */
 struct summary_request {
 	const struct names_node *node;
-	struct store_request *req; /* NULL: the domain can have no summary, or out of memory */
+	struct store_request *req; /* NULL if the domain can have no summary, or out of memory */
 	bool has_begun, is_answered, no_memory;
 	pthread_mutex_t lock; /* guards is_answered */
 	pthread_cond_t answered;
 };
 
-/* Sends the request, if the domain can have a summary. node is borrowed until summary_end().
- * cancelled: NULL, or as in struct store_request. */
+/* Sends the request, if the domain can have a summary. The node is borrowed until summary_end().
+ * `cancelled` is as in struct store_request, and may be NULL. */
 void summary_begin(struct summary_request *r, struct store *store, const struct names_node *node,
 		   const atomic_bool *cancelled);
 /* Waits for the answer. A domain without a usable summary has a zeroed one. Fails with the error of
- * a request that has failed for a reason that may pass, or -ENOMEM. */
+ * a request that has failed for a reason that may pass, or with -ENOMEM. */
 int summary_end(struct summary_request *r, struct names_summary *out, struct err *err);
 
-/* The time of a file. listed: NULL, or what the listing of all keys of the domain has shown.
- * summary: NULL, or that of a domain whose keys cannot all be listed. */
+/* Returns the time of a file. `listed` is what the listing of all keys of the domain has shown, or
+ * NULL. `summary` is that of a domain whose keys cannot all be listed, or NULL. */
 int64_t summary_time(enum engine_stat_mode mode, const struct domain_info *info,
 		     const struct schema_listed *listed, const struct names_summary *summary);
 

@@ -29,7 +29,7 @@ int change_make_folder(const struct change *c, const char *path, struct err *err
 	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", path) : rc;
 }
 
-/* Whether a folder has nothing but its document. 1, 0 or a negative errno. */
+/* Returns 1 if a folder has nothing but its document, 0 if not, or a negative errno. */
 static int is_empty(const struct change *c, const char *path, struct err *err)
 {
 	char document[SCHEMA_KEY_MAX + 1];

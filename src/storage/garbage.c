@@ -30,10 +30,10 @@ struct entry {
 	struct change_garbage garbage;
 	uint64_t due;
 	uint64_t next_storage; /* as in struct gc_entry */
-	uint32_t slot;	       /* of its note */
+	uint32_t record;       /* of its note, or GC_NONE */
 	enum gc_state state;
-	bool is_busy;  /* it was, when it was examined last */
-	bool is_other; /* GC_RENAMED: of another process, which may be running */
+	bool is_busy;  /* the last attempt has failed with -EBUSY */
+	bool is_other; /* GC_RENAMED: the rename is of another process, which may be running */
 	struct entry *prev, *next;
 	char path[];
 };
@@ -70,10 +70,10 @@ struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops
 
 /* ---- notes ---- */
 
-static void note(struct garbage *q, uint32_t *slot, const struct gc_entry *entry)
+static void note(struct garbage *q, uint32_t *record, const struct gc_entry *entry)
 {
 	struct err err = ERR_INIT;
-	const int rc = q->ops.note ? q->ops.note(q->ops.ctx, slot, entry, &err) : 0;
+	const int rc = q->ops.note ? q->ops.note(q->ops.ctx, record, entry, &err) : 0;
 	if (rc && !atomic_exchange(&q->warned, true))
 		log_warning(
 			q->env->log,
@@ -82,10 +82,10 @@ static void note(struct garbage *q, uint32_t *slot, const struct gc_entry *entry
 			entry->path, err.msg);
 }
 
-static void forget(struct garbage *q, uint32_t *slot)
+static void forget(struct garbage *q, uint32_t *record)
 {
-	if (*slot != GC_NONE)
-		q->ops.forget(q->ops.ctx, slot);
+	if (*record != GC_NONE)
+		q->ops.forget(q->ops.ctx, record);
 }
 
 static int64_t wall_clock_in(uint64_t ns)
@@ -116,7 +116,8 @@ static void insert(struct garbage *q, struct entry *e)
 	pthread_mutex_unlock(&q->lock);
 }
 
-/* Takes an entry that is due out of the list. NULL: there is none; *next: when one is due. */
+/* Takes an entry that is due out of the list. Returns NULL if there is none; then *next is the time
+ * when one is due. */
 static struct entry *take_due(struct garbage *q, uint64_t now, uint64_t *next)
 {
 	pthread_mutex_lock(&q->lock);
@@ -130,7 +131,7 @@ static struct entry *take_due(struct garbage *q, uint64_t now, uint64_t *next)
 	return e;
 }
 
-/* Whether the name has really lost the storage: 1, 0 or a negative errno. */
+/* Returns 1 if the name has really lost the storage, 0 if not, or a negative errno. */
 static int is_removed(struct garbage *q, struct entry *e, struct err *err)
 {
 	const struct gc_entry expected = {.state = GC_EXPECTED,
@@ -150,7 +151,7 @@ static int is_removed(struct garbage *q, struct entry *e, struct err *err)
 	return rc < 0 ? rc : rc == GARBAGE_REMOVED;
 }
 
-/* Whether the entry is done with. */
+/* Returns whether the entry is done with. */
 static bool finish_rename(struct garbage *q, struct entry *e)
 {
 	struct err err = ERR_INIT;
@@ -194,7 +195,7 @@ uint64_t garbage_collect(struct garbage *q, uint64_t now)
 	struct entry *e;
 	while ((e = take_due(q, now, &next))) {
 		if (!atomic_load(&q->cancelled) && collect_one(q, e)) {
-			forget(q, &e->slot);
+			forget(q, &e->record);
 			if (e->garbage.objects)
 				q->ops.forget_objects(q->ops.ctx, e->garbage.objects);
 			free(e);
@@ -208,7 +209,7 @@ uint64_t garbage_collect(struct garbage *q, uint64_t now)
 
 /* ---- the thread ---- */
 
-/* The moment `ns` from now, for pthread_cond_timedwait(3). */
+/* Returns the moment `ns` from now, for pthread_cond_timedwait(3). */
 static struct timespec moment_in(uint64_t ns)
 {
 	struct timespec ts;
@@ -267,7 +268,7 @@ static void stop(struct garbage *q)
 
 static void warn_at_end(const struct garbage *q, const struct entry *e)
 {
-	const bool is_noted = e->slot != GC_NONE || e->garbage.objects;
+	const bool is_noted = e->record != GC_NONE || e->garbage.objects;
 	if (e->is_other)
 		return;
 	log_warning(q->env->log, "%s /%s %s%s",
@@ -299,13 +300,13 @@ void garbage_free(struct garbage *q)
 
 /* ---- the lists ---- */
 
-/* Takes the objects over. */
-static void add(struct garbage *q, const struct gc_entry *entry, uint32_t slot,
+/* Adds an entry, and takes the objects over. */
+static void add(struct garbage *q, const struct gc_entry *entry, uint32_t record,
 		struct gc_objects *objects)
 {
 	const size_t n = strlen(entry->path) + 1;
 	const bool is_rename = entry->state == GC_RENAMED;
-	const bool is_other = is_rename && slot == GC_NONE;
+	const bool is_other = is_rename && record == GC_NONE;
 	struct entry *e = malloc(sizeof(*e) + n);
 	if (!e) {
 		log_warning(q->env->log,
@@ -318,7 +319,7 @@ static void add(struct garbage *q, const struct gc_entry *entry, uint32_t slot,
 		.garbage = {.any = true, .storage = entry->storage, .objects = objects},
 		.due = q->env->now(q->env) + (is_rename && !is_other ? 0 : GARBAGE_DELAY_NS),
 		.next_storage = entry->next,
-		.slot = slot,
+		.record = record,
 		.state = entry->state,
 		.is_other = is_other,
 	};
@@ -333,30 +334,30 @@ static void add(struct garbage *q, const struct gc_entry *entry, uint32_t slot,
 }
 
 void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,
-		    uint32_t *slot)
+		    uint32_t *record)
 {
 	const struct gc_entry entry = {.state = GC_EXPECTED,
 				       .storage = storage,
 				       .next = next,
 				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 				       .path = path};
-	*slot = GC_NONE;
-	note(q, slot, &entry);
+	*record = GC_NONE;
+	note(q, record, &entry);
 }
 
 void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
-		    uint32_t slot)
+		    uint32_t record)
 {
 	const struct gc_entry entry = {.state = GC_REMOVED,
 				       .storage = g->storage,
 				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 				       .path = path};
 	if (!g->any) {
-		forget(q, &slot);
+		forget(q, &record);
 		return;
 	}
-	note(q, &slot, &entry);
-	add(q, &entry, slot, NULL);
+	note(q, &record, &entry);
+	add(q, &entry, record, NULL);
 }
 
 void garbage_add_objects(struct garbage *q, struct gc_objects *objects)
@@ -385,21 +386,21 @@ void garbage_add_early(struct garbage *q, const char *path, const struct change_
 				       .next = next,
 				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 				       .path = path};
-	uint32_t slot = GC_NONE;
+	uint32_t record = GC_NONE;
 	if (!g->any)
 		return;
-	note(q, &slot, &entry);
-	add(q, &entry, slot, NULL);
+	note(q, &record, &entry);
+	add(q, &entry, record, NULL);
 }
 
 void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage, bool half_done,
-			   uint32_t slot)
+			   uint32_t record)
 {
 	const struct gc_entry entry = {.state = GC_RENAMED, .storage = storage, .path = path};
 	if (half_done)
-		add(q, &entry, slot, NULL);
+		add(q, &entry, record, NULL);
 	else
-		forget(q, &slot);
+		forget(q, &record);
 }
 
 void garbage_add_names(struct garbage *q, const char *path, uint64_t storage)
@@ -408,7 +409,7 @@ void garbage_add_names(struct garbage *q, const char *path, uint64_t storage)
 	add(q, &entry, GC_NONE, NULL);
 }
 
-/* Takes an entry out of the list. */
+/* Takes an entry of garbage_add_early() with this number out of the list. */
 static struct entry *take_unsure(struct garbage *q, uint64_t next)
 {
 	struct entry *e;
@@ -431,18 +432,18 @@ void garbage_confirm(struct garbage *q, uint64_t next)
 					       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 					       .path = e->path};
 		e->state = GC_REMOVED;
-		if (e->slot != GC_NONE)
-			note(q, &e->slot, &entry);
+		if (e->record != GC_NONE)
+			note(q, &e->record, &entry);
 		insert(q, e);
 	}
 }
 
 int garbage_inherit(struct garbage *q, const struct gc_entry *entry, struct err *err)
 {
-	uint32_t slot = GC_NONE;
-	const int rc = q->ops.note(q->ops.ctx, &slot, entry, err);
+	uint32_t record = GC_NONE;
+	const int rc = q->ops.note(q->ops.ctx, &record, entry, err);
 	if (!rc)
-		add(q, entry, slot, NULL);
+		add(q, entry, record, NULL);
 	return rc;
 }
 
@@ -450,7 +451,7 @@ int garbage_inherit(struct garbage *q, const struct gc_entry *entry, struct err 
  * nothing about the other names of the storage. */
 static bool drop_one(struct garbage *q, uint64_t storage)
 {
-	uint32_t slot = GC_NONE;
+	uint32_t record = GC_NONE;
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
 	DL_FOREACH(q->entries, e)
@@ -458,12 +459,12 @@ static bool drop_one(struct garbage *q, uint64_t storage)
 	    e->garbage.storage == storage)
 		break;
 	if (e) {
-		slot = e->slot;
-		e->slot = GC_NONE;
+		record = e->record;
+		e->record = GC_NONE;
 		e->garbage.any = false;
 	}
 	pthread_mutex_unlock(&q->lock);
-	forget(q, &slot);
+	forget(q, &record);
 	return e != NULL;
 }
 

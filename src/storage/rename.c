@@ -26,7 +26,7 @@ struct job {
 	 * deleted, and has no list. */
 	bool has_storage;
 	uint64_t storage, number;
-	bool is_open; /* it has begun, and may be half done */
+	bool is_open; /* the rename has begun, and may be half done */
 	/* The storage of the target may get this name once more at any moment: rename_leave(). */
 	bool is_guarded;
 	struct storage_names names;
@@ -38,7 +38,7 @@ static struct document_place place_of(const struct change *c)
 		.env = c->env, .store = c->store, .schema = c->schema, .cancelled = c->cancelled};
 }
 
-/* Whether an error says that the bucket has refused a request, and has changed nothing. */
+/* Returns whether an error says that the bucket has refused a request, and has changed nothing. */
 static bool is_refusal(int rc)
 {
 	switch (rc) {
@@ -66,8 +66,9 @@ static int lost(const char *path, struct err *err)
 
 /* ---- the record of another rename ---- */
 
-/* Whether the document of the old name is still the one that was to be deleted. It must lead to the
- * storage: a list that somebody has damaged on purpose deletes no other domain. */
+/* Returns 1 if the document of the old name is still the one that was to be deleted, 0 if not, or a
+ * negative errno. The document must lead to the storage, so that a list that somebody has damaged
+ * on purpose deletes no other domain. */
 static int has_old(const struct document_place *p, const struct storage_names *names,
 		   struct err *err)
 {
@@ -81,7 +82,7 @@ static int has_old(const struct document_place *p, const struct storage_names *n
 	return rc ? rc : same;
 }
 
-/* What has become of a rename that has begun. Its new name leads to the storage: */
+/* What has become of a rename that has begun: whether its new name leads to the storage */
 enum { NOT_GIVEN, GIVEN, HALF_DONE /* … and the old one has not been removed */ };
 
 static int progress_of(const struct document_place *p, const struct storage_names *names,
@@ -128,7 +129,8 @@ static int finish(const struct document_place *p, struct renames *renames,
 	return rc;
 }
 
-/* *is_given: the last rename in the list has given its new name. */
+/* Finishes the last rename in the list if that is necessary. *is_given is set if it has given its
+ * new name. */
 static int finish_last(const struct document_place *p, struct renames *renames,
 		       struct storage_names *names, bool *is_given, struct err *err)
 {
@@ -166,15 +168,16 @@ static int changed_meanwhile(const char *path, struct err *err)
 		       path);
 }
 
-/* Whether another process is deleting the old name, or has just done so. Then the program that
- * removes the new one may not know yet that it is the only one. */
+/* Returns whether another process is deleting the old name, or has just done so. Then the program
+ * that removes the new one may not know yet that it is the only one. */
 static bool is_being_finished(const struct document_place *p, const struct rename_record *r)
 {
 	return r->state == RENAME_TAKEN && env_wall(p->env) - r->began_ns < TAKEN_NS;
 }
 
-/* Nobody finishes the last rename any more. The document of a new name that is removed has arrived.
- * That of an old one may not have. */
+/* Changes the list so that nobody finishes the last rename any more. If the new name is removed,
+ * its document has arrived. If the old one is removed, the document of the new one may not have
+ * arrived. */
 static int withdraw_last(const struct document_place *p, struct storage_names *names, bool is_old,
 			 const char *path, struct err *err)
 {
@@ -255,7 +258,7 @@ static int enter(struct job *j, struct err *err)
 	return rc ? rc : storage_names_put(&j->place, &j->names, err);
 }
 
-/* Whether another program has renamed the very document that is to be renamed. */
+/* Returns whether another program has renamed the very document that is to be renamed. */
 static bool is_renamed(const struct job *j)
 {
 	const struct rename_record *r = &j->names.rename;
@@ -285,16 +288,16 @@ static int claim(struct job *j, bool reads, struct err *err)
 	return rc == -ESTALE ? lost(j->from, err) : rc;
 }
 
-/* The rename is complete, or nobody has to finish it. */
+/* To be called when the rename is complete, or nobody has to finish it. */
 static void settle(struct job *j)
 {
 	renames_settle(j->c->renames, j->number);
 	j->is_open = false;
 }
 
-/* The rename has certainly changed nothing. If this fails, the record is dropped by the next
- * change: its new name does not lead to the storage. is_deleted: the storage is gone, so this list
- * is all that is left of it. */
+/* To be called when the rename has certainly changed nothing. If this fails, the next change drops
+ * the record, because its new name does not lead to the storage. If `is_deleted` is set, the
+ * storage is gone, and this list is all that is left of it. */
 static void withdraw(struct job *j, bool is_deleted)
 {
 	char key[SCHEMA_KEY_MAX + 1];
@@ -340,7 +343,7 @@ static int move(struct job *j, struct err *err)
 	return rc ? rc : store_move(j->place.store, from, j->domain->etag, to, &cond, &meta, err);
 }
 
-/* Puts the document of the new name. beside: NULL, or a request that is sent side by side. */
+/* Puts the document of the new name. `beside` is a request that is sent side by side, or NULL. */
 static int put_new(struct job *j, struct store_request *beside, char etag[STORE_ETAG_MAX],
 		   struct err *err)
 {
@@ -367,8 +370,8 @@ static int put_new(struct job *j, struct store_request *beside, char etag[STORE_
 	return store_failure(&put->answer, err);
 }
 
-/* Whether the old name still leads to the domain: another program may have removed or replaced it
- * before the list named this rename. */
+/* Checks that the old name still leads to the domain: another program may have removed or replaced
+ * it before the list named this rename. */
 static int check_old_name(struct job *j, struct err *err)
 {
 	const struct document_place *p = &j->place;
@@ -390,7 +393,8 @@ static int check_old_name(struct job *j, struct err *err)
 	return rc;
 }
 
-/* The name takes the place of another domain. */
+/* Gives the domain the name of another one, or renames a domain of another schema. Checks first
+ * what add_name() checks side by side. */
 static int replace_name(struct job *j, struct err *err)
 {
 	char etag[STORE_ETAG_MAX];
@@ -400,7 +404,7 @@ static int replace_name(struct job *j, struct err *err)
 	return rc ? rc : put_new(j, NULL, etag, err);
 }
 
-/* Asks the same side by side. */
+/* Gives the domain a name that no other has, and checks the storage side by side. */
 static int add_name(struct job *j, struct err *err)
 {
 	const struct document_place *p = &j->place;
@@ -420,7 +424,7 @@ static int add_name(struct job *j, struct err *err)
 	return rc;
 }
 
-/* Whether the list says that another process has finished this rename. */
+/* Returns whether the list says that another process has finished this rename. */
 static bool is_finished(const struct job *j)
 {
 	const struct rename_record *r = &j->names.rename;
@@ -428,8 +432,8 @@ static bool is_finished(const struct job *j)
 	       strcmp(r->from, j->from) == 0 && strcmp(r->to, j->to) == 0;
 }
 
-/* The document of the old name is gone. is_ours: perhaps this process has deleted it, and has had
- * no answer. 0: the rename is complete. */
+/* Finds out why the document of the old name is gone. If `is_ours` is set, perhaps this process has
+ * deleted it, and has had no answer. Returns 0 if the rename is complete. */
 static int explain_gone(struct job *j, bool is_ours, struct err *err)
 {
 	const int rc = j->has_storage ? storage_names_read(&j->place, &j->names, err) : 0;

@@ -57,7 +57,7 @@ int document_names_storage(const struct document_place *p, const char *path, uin
 	return rc ? rc : same;
 }
 
-/* The same for the domain or folder at a prefix. */
+/* Does the same for the domain or folder at a prefix. */
 static int prefix_names_storage(const struct document_place *p, const char *prefix,
 				uint64_t storage, struct err *err)
 {

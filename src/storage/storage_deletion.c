@@ -22,7 +22,7 @@ enum { VERSION = 1, DELETION = 1 /* the type of the record */, RECORD = 8, DIGIT
 enum {
 	LOOKS = 8,   /* at a list that changes */
 	WAITS = 40,  /* pauses, for deletions to end */
-	LISTED = 64, /* objects of this kind: documents of the root group, marks, the list */
+	LISTED = 64, /* objects in a listing: the document of the root group, marks, the list */
 };
 
 /* ---- the marks ---- */
@@ -82,7 +82,8 @@ static int drop_mark(const struct document_place *p, const struct mark *m, struc
 	return document_delete_key(p, m->key, NULL, NULL, err);
 }
 
-/* The time of the youngest object in a listing, by the clock of the bucket. 0: it is not known. */
+/* Returns the time of the youngest object in a listing, by the clock of the bucket, or 0 if it is
+ * not known. */
 static int64_t youngest(const struct store_page *page)
 {
 	int64_t ns = 0;
@@ -92,10 +93,10 @@ static int64_t youngest(const struct store_page *page)
 	return ns;
 }
 
-/* Whether a mark counts: 1, 0 or a negative errno. The clock of the other process may be wrong, and
- * that of this one. So the times that the bucket gives its objects decide: a rename has just put
- * the list of names. If nothing was put after the mark, it counts for a day. If these times are not
- * known, the time in the mark decides, and one that is damaged counts. */
+/* Returns 1 if a mark counts, 0 if not, or a negative errno. The clocks of both processes may be
+ * wrong. So the times that the bucket gives its objects decide: a rename has just put the list of
+ * names. If nothing was put after the mark, it counts for a day. If these times are not known, the
+ * time in the mark decides, and one that is damaged counts. */
 static int counts(const struct document_place *p, const struct store_item *mark, int64_t now_ns,
 		  struct err *err)
 {
@@ -112,7 +113,7 @@ static int counts(const struct document_place *p, const struct store_item *mark,
 
 /* ---- the names ---- */
 
-/* A new name may appear at any moment. */
+/* Returns whether a rename may make a new name appear at any moment. */
 static bool may_be_renamed(const struct document_place *p, struct renames *renames,
 			   const struct rename_record *r)
 {
@@ -120,7 +121,8 @@ static bool may_be_renamed(const struct document_place *p, struct renames *renam
 	       env_wall(p->env) - r->began_ns < HOUR_NS && !renames_is_settled(renames, r->number);
 }
 
-/* 1: a name leads to the storage; 0: none does; -EBUSY: a rename may not have ended. */
+/* Returns 1 if a name leads to the storage, and 0 if none does. Fails with -EBUSY if a rename may
+ * not have ended. */
 static int look_at_list(const struct document_place *p, struct renames *renames, uint64_t storage,
 			struct err *err)
 {
@@ -152,7 +154,7 @@ static int has_name(const struct document_place *p, struct renames *renames, con
 
 /* ---- deleting ---- */
 
-/* The list and the mark are the last: if this process ends before, the next one needs them. */
+/* The list and the mark are deleted last: if this process ends before, the next one needs them. */
 static int delete_all(const struct document_place *p, const struct mark *m, uint64_t storage,
 		      uint64_t *deleted, struct err *err)
 {
@@ -232,7 +234,8 @@ int storage_judge_marks(const struct document_place *p, uint64_t storage,
 	return rc ? rc : !has_root || has_marks(p, req);
 }
 
-/* The first mark in a listing that counts. 1; 0: there is none; or a negative errno. */
+/* Finds the first mark in a listing that counts. Returns 1, 0 if there is none, or a negative
+ * errno. */
 static int find_mark(const struct document_place *p, const struct store_request *req,
 		     const char **key, struct err *err)
 {
@@ -246,7 +249,8 @@ static int find_mark(const struct document_place *p, const struct store_request 
 	return rc;
 }
 
-/* After the wait: 0, or the error of a name that has to be taken back. */
+/* Judges the storage after the wait. Returns 0, or the error of a name that has to be taken
+ * back. */
 static int judge_at_last(const struct document_place *p, uint64_t storage,
 			 const struct store_request *req, struct err *err)
 {

@@ -31,10 +31,11 @@
 enum { NONE = UINT32_MAX, LOOKS = 4 /* at an object, before its changes count as a conflict */ };
 
 struct item {
-	uint32_t before, after; /* the operations with the same key; NONE */
-	bool finished;		/* in this run */
+	uint32_t before, after; /* the operations with the same key, or NONE */
+	bool finished;		/* the operation has succeeded in this run */
 	bool sent;		/* an earlier request of it may have succeeded */
-	char *etag;		/* that it has put in this run, for `after`; NULL: unknown */
+	char *etag;		/* that it has put in this run, for `after`; NULL if it is not
+				 * known */
 };
 
 struct run {
@@ -111,7 +112,8 @@ static int link_items(struct run *r, const struct sort_key *sorted, uint32_t n, 
 	return 0;
 }
 
-/* A DELETE of a key of which a later operation is done. The object is what that one has put. */
+/* Returns whether an operation is a DELETE of a key of which a later operation is done. The object
+ * is what that one has put. */
 static bool is_overtaken(const struct run *r, uint32_t i)
 {
 	const struct plan_operation *ops = r->a->plan->operations;
@@ -153,7 +155,7 @@ static bool keeps_marks(const struct run *r)
 	return store_keeps_marks(r->a->store) == STORE_MARKS_KEPT;
 }
 
-/* Whether a request of the operation may have succeeded without an answer. */
+/* Returns whether a request of the operation may have succeeded without an answer. */
 static bool is_sent(const struct work *w)
 {
 	return w->run->items[w->i].sent;
@@ -221,7 +223,7 @@ static const struct plan_operation *operation_of(const struct work *w, uint32_t 
 	return i == NONE ? NULL : &w->run->a->plan->operations[i];
 }
 
-/* An operation may have put its object, as far as the journal tells. */
+/* Returns whether an operation may have put its object, as far as the journal tells. */
 static bool may_have_put(const struct work *w, uint32_t i)
 {
 	const struct item *item = &w->run->items[i];
@@ -229,7 +231,8 @@ static bool may_have_put(const struct work *w, uint32_t i)
 	return op->action == PLAN_PUT && (op->done || item->finished || item->sent);
 }
 
-/* Whether a request of this key that may have succeeded has put `size` bytes. The key has few. */
+/* Returns whether a request of this key that may have succeeded has put `size` bytes. A key has few
+ * operations. */
 static bool may_be_ours(const struct work *w, uint64_t size)
 {
 	const struct item *items = w->run->items;
@@ -242,7 +245,7 @@ static bool may_be_ours(const struct work *w, uint64_t size)
 	return false;
 }
 
-/* A later operation of the key, or this one, would have removed the object. */
+/* Returns whether a later operation of the key, or this one, would have removed the object. */
 static bool is_removed_by_us(const struct work *w)
 {
 	uint32_t i = w->i;
@@ -259,7 +262,8 @@ static bool has_put(const struct work *w, uint32_t i, const uint8_t digest[PLAN_
 	       memcmp(op->sha256, digest, PLAN_DIGEST) == 0;
 }
 
-/* An earlier operation of the key has put what was found: this one expects it. */
+/* Takes the version that was found as the expected one, because an earlier operation of the key has
+ * put it. */
 static int take_found(struct work *w, struct store_request *req)
 {
 	memcpy(w->taken, w->found, sizeof(w->taken));
@@ -267,7 +271,7 @@ static int take_found(struct work *w, struct store_request *req)
 	return change_again(w, req);
 }
 
-/* Whether operation i comes after another one, with the same key. */
+/* Returns whether operation i is `other`, or a later one with the same key. */
 static bool is_after(const struct work *w, uint32_t i, uint32_t other)
 {
 	while (other != NONE && other != i)
@@ -275,7 +279,8 @@ static bool is_after(const struct work *w, uint32_t i, uint32_t other)
 	return other != NONE;
 }
 
-/* Which operation of this key has put an object with a mark; NONE: another request has. */
+/* Returns the operation of this key that has put an object with a mark, or NONE if another request
+ * has. */
 static uint32_t find_putter(const struct work *w, const char *mark)
 {
 	const struct plan *plan = w->run->a->plan;
@@ -285,7 +290,7 @@ static uint32_t find_putter(const struct work *w, const char *mark)
 		       : NONE;
 }
 
-/* The answer to the HEAD. */
+/* Judges the answer to the HEAD. */
 static int judge_version(struct work *w, struct store_request *req, struct err *err)
 {
 	const struct store_answer *answer = &req->answer;
@@ -318,7 +323,7 @@ static int judge_version(struct work *w, struct store_request *req, struct err *
 	return PUT_AGAIN;
 }
 
-/* The answer to the GET. */
+/* Judges the answer to the GET. */
 static int judge_bytes(struct work *w, struct store_request *req, struct err *err)
 {
 	const struct store_answer *answer = &req->answer;
@@ -340,7 +345,7 @@ static int judge_bytes(struct work *w, struct store_request *req, struct err *er
 	return conflict(w, err);
 }
 
-/* The answer to the PUT or the DELETE. */
+/* Judges the answer to the PUT or the DELETE. */
 static int judge_change(struct work *w, struct store_request *req, struct err *err)
 {
 	const int rc = store_failure(&req->answer, err);
@@ -457,7 +462,7 @@ static int start(struct run *r, uint32_t i, struct err *err)
 
 /* ---- the caller's thread ---- */
 
-/* An operation has succeeded, or was refused. Frees w. */
+/* Settles an operation that has succeeded, or was refused. Frees w. */
 static void settle(struct run *r, struct work *w)
 {
 	if (!w->succeeded) {
@@ -483,7 +488,7 @@ static void settle(struct run *r, struct work *w)
 	free(w);
 }
 
-/* Settles what has succeeded; if `all`, waits until nothing is pending. */
+/* Settles what has ended. If `all` is set, waits until nothing is pending. */
 static void settle_finished(struct run *r, bool all)
 {
 	pthread_mutex_lock(&r->lock);
@@ -502,7 +507,7 @@ static void settle_finished(struct run *r, bool all)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* The operations of one phase: from r->order[from] to before r->order[to]. */
+/* Runs the operations of one phase: those of r->order[from] to before r->order[to]. */
 static int run_phase(struct run *r, uint32_t from, uint32_t to, struct err *err)
 {
 	int rc = 0;

@@ -28,7 +28,7 @@ static int head(const struct complete *c, const char *key, struct store_request 
 	return store_failure(&req->answer, err);
 }
 
-/* Deletes an object as it is. -ESTALE: it has another version. */
+/* Deletes an object as it is. Fails with -ESTALE if it has another version. */
 static int delete_version(const struct complete *c, const char *key, const char *version,
 			  struct store_request *req, struct err *err)
 {
@@ -47,7 +47,8 @@ static bool has_own_mark(const struct complete *c, const struct store_answer *a)
 
 /* ---- which dataset a chunk belongs to ---- */
 
-/* Writes the key of the document of the dataset that has a chunk. False: the plan does not say. */
+/* Writes the key of the document of the dataset that has a chunk. Returns false if the plan does
+ * not say which one that is. */
 static bool find_document(const struct complete *c, const char *chunk, char *key, size_t room)
 {
 	const struct plan_subject *s = &c->plan->subject;
@@ -59,7 +60,7 @@ static bool find_document(const struct complete *c, const char *chunk, char *key
 	return false;
 }
 
-/* The last put of a document; NULL: there is none. */
+/* Returns the last put of a document, or NULL if there is none. */
 static const struct plan_operation *last_put(const struct plan *plan, const char *key)
 {
 	const struct plan_operation *last = NULL;
@@ -72,7 +73,7 @@ static const struct plan_operation *last_put(const struct plan *plan, const char
 	return last;
 }
 
-/* A chunk at a new place of a dataset that was there before. */
+/* Returns whether an operation puts a chunk at a new place of a dataset that was there before. */
 static bool is_growth(const struct plan_operation *op)
 {
 	return op->phase == PHASE_NEW_CHUNKS && op->action == PLAN_PUT &&
@@ -81,7 +82,7 @@ static bool is_growth(const struct plan_operation *op)
 
 /* ---- deletes outside of a shape ---- */
 
-/* The document has the shape of the plan, or 0. */
+/* Returns 1 if the document has the shape of the plan, 0 if not, or a negative errno. */
 static int has_own_shape(const struct complete *c, const char *chunk, struct store_request *req,
 			 struct err *err)
 {
@@ -110,7 +111,7 @@ static int look_at_cut(const struct complete *c, const char *key, struct err *er
 	return rc;
 }
 
-/* Whether the run goes on after a conflict: 1, 0 or a negative errno. */
+/* Returns 1 if the run goes on after a conflict, 0 if not, or a negative errno. */
 static int settle_cut(const struct complete *c, uint32_t i, struct err *err)
 {
 	if (i == APPLY_NO_CONFLICT)
@@ -194,7 +195,7 @@ int complete_run(const struct complete *c, struct apply_result *out, struct err 
 
 /* ---- withdrawing ---- */
 
-/* Whether the root group is gone: 1, 0 or a negative errno. */
+/* Returns 1 if the root group is gone, 0 if not, or a negative errno. */
 static int is_gone(const struct complete *c, struct store_request *req, struct err *err)
 {
 	const struct document_place place = {.env = c->apply->env,
@@ -211,7 +212,7 @@ static int is_gone(const struct complete *c, struct store_request *req, struct e
 	return rc ? rc : store_absence(&req->answer) != NULL;
 }
 
-/* The plan has never put the shape that makes the chunk visible. */
+/* Returns whether the plan has never put the shape that makes the chunk visible. */
 static bool is_outside(const struct complete *c, const struct plan_operation *op)
 {
 	char key[SCHEMA_KEY_MAX + 1];
@@ -221,7 +222,8 @@ static bool is_outside(const struct complete *c, const struct plan_operation *op
 	return shape && !shape->done && !shape->sent;
 }
 
-/* 1: it was removed; 0: it is not there, or another request has put it. */
+/* Removes an object that the plan has put. Returns 1 if it was removed, and 0 if it is not there,
+ * or another request has put it. */
 static int withdraw_object(const struct complete *c, uint32_t i, struct store_request *req,
 			   struct err *err)
 {

@@ -22,8 +22,8 @@ static struct document_place place_of(const struct confirm *c)
 
 /* ---- the name ---- */
 
-/* Whether the domain with a path has the root group: 1, 0 or a negative errno. etag: NULL, or gets
- * the version of its document. */
+/* Returns 1 if the domain with a path has the root group, 0 if not, or a negative errno. `etag`
+ * gets the version of its document; it may be NULL. */
 static int leads_to_root(const struct confirm *c, const char *path, char *etag, struct err *err)
 {
 	const struct document_place p = place_of(c);
@@ -99,7 +99,8 @@ static int ignore_listing(void *ctx, const struct schema_listed *listed)
 	return 0;
 }
 
-/* Reads the domain with a path. -ENOENT: it has another root group, or there is none. */
+/* Reads the domain with a path. Fails with -ENOENT if it has another root group, or there is
+ * none. */
 static int read_domain(const struct confirm *c, const char *path, struct err *err)
 {
 	const struct schema_ops *const schemas[] = {c->schema, NULL};

@@ -74,8 +74,8 @@ static int find_changes(struct update *u, struct err *err)
 	return rc ? rc : update_judge_objects(u, err);
 }
 
-/* Whether an error means that the file is damaged, or that a domain cannot hold it. An -EIO of the
- * disk that has the snapshot does not, nor one of a request while the plan is made. */
+/* Returns whether an error means that the file is damaged, or that a domain cannot hold it. An -EIO
+ * of the disk that has the snapshot does not, nor one of a request while the plan is made. */
 static bool is_refusal(const struct update *u, int rc, bool is_planning)
 {
 	if (atomic_load(&u->failed))
@@ -92,7 +92,7 @@ struct running {
 	const struct plan *plan;
 };
 
-/* The object or the chunk has another version now. If there is no memory for it, the next update
+/* Notes the new version of an object or a chunk. If there is no memory for it, the next update
  * takes the version of the opened domain, and fails with -ESTALE. */
 static void note_version(void *ctx, uint32_t operation, const char *etag)
 {
@@ -125,7 +125,8 @@ static int confirm(void *ctx, struct err *err)
 	return update_confirm(r->u, r->plan, err);
 }
 
-/* A chunk at a new place of a dataset has met an object that the plan does not know. */
+/* Returns whether the operation has put a chunk at a new place of a dataset, and has met an object
+ * that the plan does not know. */
 static bool meets_leftover(const struct update *u, const struct plan *plan, uint32_t operation)
 {
 	const struct update_target *all = (const void *)u->base->targets.data;
@@ -206,7 +207,7 @@ static int run(struct update *u, bool is_repeated, struct err *err)
 	return rc;
 }
 
-/* The objects that the operations change, each of them once. */
+/* Lists the objects that the operations change, each of them once. */
 static int list_subject(const struct update *u, struct plan_subject *out, struct err *err)
 {
 	const struct update_target *all = (const void *)u->targets.data;
@@ -261,8 +262,8 @@ static int find_and_plan(struct update *u, struct err *err)
 	return rc;
 }
 
-/* The bucket stays as it is. The scan becomes the base nevertheless, because addresses in the file
- * may have changed. */
+/* Ends an update that leaves the bucket as it is. The scan becomes the base nevertheless, because
+ * addresses in the file may have changed. */
 static int end_without_plan(struct update *u, struct err *err)
 {
 	int rc = draft_remove_plan(u->opt->draft, err); /* bodies of chunks that are not put */
@@ -289,7 +290,7 @@ static int update(struct update *u, struct err *err)
 	return rc ? rc : run(u, false, err);
 }
 
-/* A plan was to be replaced by another one, which could not be made. */
+/* Withdraws a plan that was to be replaced by another one, which could not be made. */
 static void withdraw_replaced(const struct update_base *b, const struct update_options *opt)
 {
 	struct plan plan;

@@ -39,7 +39,7 @@ bool update_is_pending(const struct update_base *b)
 	return b->next;
 }
 
-/* An object of the scan of the image is an object of the domain. */
+/* Finds an object of the domain in the scan of the image, and gives it its id and version. */
 static int adopt(struct update_base *b, uint32_t number, struct err *err)
 {
 	const struct object *o = &tree_object(domain_tree(b->domain), number)->o;

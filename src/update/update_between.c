@@ -89,7 +89,7 @@ static bool has_link(const struct object *group, const char *name)
 	return false;
 }
 
-/* A name that the group has in neither state. NULL: out of memory. */
+/* Makes a name that the group has in neither state. Returns NULL if out of memory. */
 static const char *name_between(const struct links *l, const char *id)
 {
 	char name[NAME_BYTES];
@@ -124,7 +124,7 @@ static int make_links(struct links *l, struct err *err)
 	return 0;
 }
 
-/* Whether the group had another link of this name. */
+/* Returns whether the group had another link of this name. */
 static bool is_taken(const struct links *l, const struct part_change *link)
 {
 	const char *name = l->new->group.links[link->after].name;

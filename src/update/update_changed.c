@@ -7,8 +7,8 @@
  * collections that have its items either. A chunk that was written counts as changed, even if its
  * bytes are the same: to compare them, the old bytes would have to be read.
  *
- * Where the items are: the bytes of a chunk refer to them. If these are the bytes of the image, the
- * image tells it, and the chunk is not read.
+ * The bytes of a chunk tell where its items are. If they are the bytes of the image, the image
+ * tells it, and the chunk is not read.
  */
 #include "update_internal.h"
 
@@ -40,7 +40,7 @@ static int read_heaps(const struct pair *p, const struct chunk_record *r, struct
 	return rc;
 }
 
-/* Whether a chunk has its place and its bytes from the image. */
+/* Returns whether a chunk has its address and its bytes from the image. */
 static bool is_of_image(const struct pair *p, const struct chunk_record *r, uint64_t *chunk)
 {
 	uint64_t start, end, slot;

@@ -11,7 +11,8 @@
 
 struct check {
 	const struct update *u;
-	const struct object_change **changes; /* by number in the new scan; NULL: none */
+	const struct object_change **changes; /* by number in the new scan; NULL if the object has
+					       * none */
 	struct err *err;
 };
 
@@ -48,7 +49,7 @@ static bool is_new_link(const struct check *c, const struct schema_refusal *r)
 	return false;
 }
 
-/* Whether the change is the reason of a refusal. */
+/* Returns whether the change is the reason of a refusal. */
 static bool is_new(const struct check *c, const struct schema_refusal *r)
 {
 	if (c->u->same[r->object] == OBJECT_NONE)

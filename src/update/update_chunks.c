@@ -30,7 +30,8 @@ static const struct dataset *dataset_of(const struct scan *s, uint32_t number)
 
 /* ---- finding a chunk ---- */
 
-/* What a state says of a chunk. grid: of that state. False: it does not have the chunk. */
+/* Finds out what a state says of a chunk. `grid` is that of the state. Returns false if the state
+ * does not have the chunk. */
 static bool find(const struct pair *p, const struct chunk_set *set, const struct grid *grid,
 		 uint64_t number, struct chunk_record *out)
 {
@@ -48,7 +49,8 @@ static bool find(const struct pair *p, const struct chunk_set *set, const struct
 	return true;
 }
 
-/* number: in the shape of now. *old: in that of before. */
+/* Finds the record that a chunk had before. `number` is in the shape of now, that of *old in the
+ * shape of before. */
 static bool find_before(const struct pair *p, uint64_t number, struct chunk_record *old)
 {
 	uint64_t before;
@@ -56,7 +58,7 @@ static bool find_before(const struct pair *p, uint64_t number, struct chunk_reco
 	       find(p, p->old, p->grid_before, before, old);
 }
 
-/* number: in the shape of before. */
+/* `number` is in the shape of before. */
 static bool is_there(const struct pair *p, uint64_t number)
 {
 	struct chunk_record r;
@@ -65,7 +67,8 @@ static bool is_there(const struct pair *p, uint64_t number)
 	       find(p, p->new, p->grid, now, &r);
 }
 
-/* The chunk in a slot, as one state says. False: it is outside of its shape. */
+/* Finds the chunk in a slot, as one state says. Returns false if it is outside of the shape of that
+ * state. */
 static bool slot_in(const struct pair *p, const struct grid *grid, uint64_t slot,
 		    struct chunk_record *out)
 {
@@ -82,7 +85,7 @@ static int add(struct update *u, const struct chunk_change *change, struct err *
 		       : 0;
 }
 
-/* number: in the shape of now. old: NULL, or what was before. */
+/* `number` is in the shape of now. `old` is what was before, or NULL. */
 static int add_changed(const struct pair *p, uint64_t number, const struct chunk_record *old,
 		       struct err *err)
 {
@@ -94,7 +97,7 @@ static int add_changed(const struct pair *p, uint64_t number, const struct chunk
 	return add(p->u, &c, err);
 }
 
-/* number: in the shape of before. */
+/* `number` is in the shape of before. */
 static int add_gone(const struct pair *p, uint64_t number, struct err *err)
 {
 	const struct chunk_change c = {.dataset = p->now,
@@ -112,8 +115,8 @@ static int compare_one(const struct pair *p, const struct chunk_record *r, struc
 	return changed > 0 ? add_changed(p, r->number, old, err) : changed;
 }
 
-/* A chunk of a slot has changed, whose record is the same. Slots that are outside of one of the
- * shapes are those of compare_shapes(). */
+/* Adds a chunk of a slot whose record is the same. compare_shapes() handles slots that are outside
+ * of one of the shapes. */
 static int add_slot(const struct pair *p, uint64_t slot, struct err *err)
 {
 	struct chunk_record now, old;
@@ -208,7 +211,7 @@ static int for_each_found(const struct pair *p, uint64_t first, uint64_t end,
 	return rc;
 }
 
-/* The bytes of the slot are not those of the image. */
+/* Adds the chunk of a slot if its items have changed. */
 static int check_items(const struct pair *p, uint64_t slot, struct err *err)
 {
 	struct chunk_record r;
@@ -226,7 +229,7 @@ static int compare_written(const struct pair *p, uint64_t first, uint64_t end, s
 	return rc;
 }
 
-/* The written items of slots whose bytes are those of the image. */
+/* Looks for written items where the image has them: the slots tell whose they are. */
 static int compare_items(const struct pair *p, struct err *err)
 {
 	const struct update_image *image = &p->u->base->image;
@@ -297,7 +300,8 @@ static void sort_changes(struct update *u, size_t from)
 	u->chunks.len = from + kept * sizeof(*all);
 }
 
-/* The versions that are known of chunks; the old state of the file ends before the new one. */
+/* Copies the known versions of chunks, because the old state of the file ends before the new
+ * one. */
 static int keep_versions(const struct pair *p, struct err *err)
 {
 	const struct chunk_versions *old = &p->old->versions;
@@ -369,7 +373,7 @@ static int add_all(struct update *u, uint32_t now, struct err *err)
 	return rc;
 }
 
-/* The data of such a dataset are elsewhere than in the domain. */
+/* Refuses changes of a dataset whose data are elsewhere than in the domain. */
 static int check_place(const struct update *u, uint32_t now, size_t changes_before, struct err *err)
 {
 	const struct dataset *ds = dataset_of(u->now, now);

@@ -19,7 +19,7 @@
 struct documents {
 	struct update *u;
 	const struct scan *now;
-	uint32_t *parent; /* by number: a group that links the object; OBJECT_NONE */
+	uint32_t *parent; /* by number: a group that links the object, or OBJECT_NONE */
 	bool *is_needed;  /* by number */
 	struct bytes docs;
 	struct bytes ids; /* of const char *: the objects that have changed */
@@ -61,7 +61,7 @@ static int find_parents(struct documents *d, struct err *err)
 
 /* ---- what is needed ---- */
 
-/* The last phase that puts a document or a chunk. */
+/* Returns the last phase that puts a document or a chunk. */
 static uint32_t last_phase(const struct plan *plan)
 {
 	uint32_t last = 0;

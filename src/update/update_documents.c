@@ -53,7 +53,7 @@ static int add_new(struct update *u, uint32_t number, struct err *err)
 
 /* ---- objects that have changed ---- */
 
-/* Puts the document with a change. state: NULL, or one between the old and the new one. */
+/* Puts the document with a change. `state` is one between the old and the new one, or NULL. */
 static int add_edited(const struct documents *d, const struct store_request *req,
 		      const struct object_change *c, const struct object *state,
 		      struct update_operation *what)
@@ -111,7 +111,7 @@ static int add_between(const struct documents *d, const struct store_request *re
 	}
 	if (!rc)
 		rc = add_edited(d, req, &part, &state, what);
-	/* The version of the second put is that of the first one: see apply.h. */
+	/* The second put expects the version of the first one: see apply.h. */
 	what->op.phase = d->first[i] ? last : PHASE_GROW;
 	return rc;
 }
@@ -124,7 +124,7 @@ static bool is_removed(const struct documents *d, size_t i)
 	return i >= d->u->change.nchanged;
 }
 
-/* The number of the object before the change. */
+/* Returns the number of the object before the change. */
 static uint32_t number_before(const struct documents *d, size_t i)
 {
 	const struct tree_change *c = &d->u->change;
@@ -162,7 +162,7 @@ static int check_version(const struct documents *d, size_t i, const struct store
 	const bool is_known = version && *version;
 	const int rc = store_failure(&req->answer, d->err);
 	if (rc) {
-		/* The bucket is the reason, not the file. */
+		/* The bucket is the reason of the error, not the file. */
 		atomic_store(&d->u->failed, true);
 		return rc;
 	}

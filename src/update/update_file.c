@@ -135,7 +135,7 @@ int update_read_user_block(struct update *u, struct err *err)
 		return 0;
 	}
 	const struct user_block *image = tree_user_block(domain_tree(u->base->domain));
-	/* What was not written would become zeros. */
+	/* Bytes that were not written would become zeros. */
 	if (image && image->is_unknown && n && !u->opt->is_held(u->opt->ctx, 0, n))
 		return err_set(err, -EIO,
 			       "the user block of the domain cannot be read, and only a part of it "

@@ -30,8 +30,8 @@ static const char *version_of(const struct scan *s, uint32_t number)
 	return s->version[number] ? s->version[number] : "";
 }
 
-/* A user block that is an object of its own, and that the domain no longer has. An object whose
- * bytes are not those of its name stays, so that a person can look at it. */
+/* Returns a user block that is an object of its own, and that the domain no longer has. An object
+ * whose bytes are not those of its name stays, so that a person can look at it. */
 static const struct user_block *removed_block(const struct update *u)
 {
 	const struct user_block *old = tree_user_block(u->before->tree);
@@ -68,7 +68,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The ids of all objects of a domain, and the name of its user block, sorted. */
+/* Lists the ids of all objects of a domain, and the name of its user block, sorted. */
 static const char **list_ids(const struct tree *t, size_t *n)
 {
 	const struct user_block *block = tree_user_block(t);
@@ -83,7 +83,7 @@ static const char **list_ids(const struct tree *t, size_t *n)
 	return ids;
 }
 
-/* Whether the key has no object. Negative: it is not known. */
+/* Returns 1 if the key has no object, 0 if it has one, or a negative errno. */
 static int is_absent(const struct document_place *p, struct store_request *req, const char *key,
 		     struct err *err)
 {
@@ -95,7 +95,7 @@ static int is_absent(const struct document_place *p, struct store_request *req, 
 	return rc ? rc : store_absence(&req->answer) != NULL;
 }
 
-/* 1: the document is gone; 0: it has another version, and stays. */
+/* Deletes a document. Returns 1 if it is gone, and 0 if it has another version and stays. */
 static int delete_document(const struct document_place *p, const char *key, const char *version,
 			   struct err *err)
 {

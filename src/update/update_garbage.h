@@ -7,7 +7,7 @@
 
 #include <journal/gc_objects.h>
 
-/* Puts the list of what the update removes into the journal, before its plan. */
+/* Puts the list of what the update removes into the journal. Call it before the plan is put. */
 int update_note_removed(const struct update *u, struct err *err);
 
 #endif

@@ -33,12 +33,12 @@ struct growth {
 	const struct grid *before, *now;
 	uint64_t *put; /* numbers of the new places that get a chunk, sorted */
 	size_t nput;
-	struct bytes found; /* of struct gc_entry */
+	struct bytes found; /* of struct leftover */
 	struct err *err;
 };
 
 /* An object at a new place. */
-struct gc_entry {
+struct leftover {
 	const char *key, *version;
 };
 
@@ -60,7 +60,7 @@ static bool is_new_place(const struct growth *g, uint64_t number)
 
 /* ---- places ---- */
 
-/* The chunks that both shapes have. */
+/* Returns the number of chunks that both shapes have. */
 static uint64_t count_common(const struct growth *g)
 {
 	uint64_t n = g->before->nchunks && g->now->nchunks ? 1 : 0;
@@ -90,7 +90,7 @@ static size_t count_operations(const struct update *u)
 	return u->operations.len / sizeof(struct plan_operation);
 }
 
-/* Whether operation i changes a new place of the dataset. */
+/* Returns whether operation i changes a new place of the dataset. */
 static bool is_at_new_place(const struct update *u, size_t i, uint32_t dataset)
 {
 	const struct update_target *t = target_of(u, i);
@@ -140,8 +140,8 @@ static void add_box(struct heads *h, const uint64_t *lo, const uint64_t *hi)
 	}
 }
 
-/* The new places: for each dimension, those that are outside of the old shape in it, and within it
- * in all dimensions before it. */
+/* Lists the new places: for each dimension, those that are outside of the old shape in it, and
+ * within it in all dimensions before it. */
 static void list_places(struct heads *h)
 {
 	const struct grid *now = h->g->now, *before = h->g->before;
@@ -185,7 +185,7 @@ static int take_head(void *arg, size_t i, struct store_request *req)
 	return rc || store_absence(&req->answer) ? rc : FOUND;
 }
 
-/* Whether an object is at one of the places: 1, 0 or a negative errno. */
+/* Returns 1 if an object is at one of the places, 0 if not, or a negative errno. */
 static int ask_heads(struct growth *g, uint64_t n)
 {
 	struct heads h = {.g = g};
@@ -213,7 +213,7 @@ static int take_page(struct growth *g, const struct store_page *page)
 		if (item->is_prefix || !u->schema->chunk_of_key(o, item->key, &number) ||
 		    !is_new_place(g, number))
 			continue;
-		const struct gc_entry l = {
+		const struct leftover l = {
 			.key = arena_strndup(u->arena, item->key, strlen(item->key)),
 			.version =
 				arena_strndup(u->arena, item->meta.etag, strlen(item->meta.etag))};
@@ -264,12 +264,12 @@ static int list_found(struct growth *g)
 
 static int compare_leftovers(const void *a, const void *b)
 {
-	return strcmp(((const struct gc_entry *)a)->key, ((const struct gc_entry *)b)->key);
+	return strcmp(((const struct leftover *)a)->key, ((const struct leftover *)b)->key);
 }
 
-static struct gc_entry *find_leftover(const struct growth *g, const char *key)
+static struct leftover *find_leftover(const struct growth *g, const char *key)
 {
-	const struct gc_entry l = {.key = key};
+	const struct leftover l = {.key = key};
 	const size_t n = g->found.len / sizeof(l);
 	return n ? bsearch(&l, g->found.data, n, sizeof(l), compare_leftovers) : NULL;
 }
@@ -284,7 +284,7 @@ static void set_version(struct plan_operation *op, const char *version)
 static int plan_leftovers(struct growth *g)
 {
 	struct update *u = g->u;
-	struct gc_entry *all = (void *)g->found.data;
+	struct leftover *all = (void *)g->found.data;
 	const size_t n = g->found.len / sizeof(*all);
 	if (n)
 		qsort(all, n, sizeof(*all), compare_leftovers);
@@ -295,7 +295,7 @@ static int plan_leftovers(struct growth *g)
 		struct plan_operation *op = operation_of(u, i);
 		if (!is_at_new_place(u, i, g->c->after))
 			continue;
-		const struct gc_entry *l = find_leftover(g, op->key);
+		const struct leftover *l = find_leftover(g, op->key);
 		if (l) {
 			set_version(op, l->version);
 			is_planned[l - all] = true;
@@ -368,7 +368,8 @@ int update_look(struct update *u, struct err *err)
 	return rc;
 }
 
-/* Whether what is at the new places is what the plan has found there: 1, 0 or a negative errno. */
+/* Returns 1 if the new places still have what the plan has found there, 0 if not, or a negative
+ * errno. */
 static int is_as_planned(struct growth *g, const struct plan *plan)
 {
 	const struct update_target *targets = (const void *)g->u->base->targets.data;
@@ -377,19 +378,19 @@ static int is_as_planned(struct growth *g, const struct plan *plan)
 	if (rc)
 		return rc;
 	if (g->found.len)
-		qsort(g->found.data, g->found.len / sizeof(struct gc_entry),
-		      sizeof(struct gc_entry), compare_leftovers);
+		qsort(g->found.data, g->found.len / sizeof(struct leftover),
+		      sizeof(struct leftover), compare_leftovers);
 	for (uint32_t i = 0; i < plan->count; i++) {
 		const struct plan_operation *op = &plan->operations[i];
 		if (op->phase != PHASE_NEW_CHUNKS || targets[i].owner != g->c->after ||
 		    op->condition != PLAN_IF_VERSION)
 			continue;
-		const struct gc_entry *l = find_leftover(g, op->key);
+		const struct leftover *l = find_leftover(g, op->key);
 		if (!l || strcmp(l->version, op->version) != 0)
 			return 0;
 		n++;
 	}
-	return n == g->found.len / sizeof(struct gc_entry);
+	return n == g->found.len / sizeof(struct leftover);
 }
 
 static int look_again(struct update *u, const struct plan *plan, struct err *err)

@@ -21,7 +21,7 @@
 /* A chunk of a dataset, as the index of the file has it. */
 struct chunk_record {
 	uint64_t number; /* in the grid of the dataset */
-	/* Compact data have no address of their own: instead of it, a hash of the bytes. */
+	/* A hash of the bytes for compact data, which have no address of their own. */
 	uint64_t addr;
 	uint64_t size;
 	uint32_t mask;
@@ -32,9 +32,9 @@ struct slot_run {
 	uint64_t first, end;
 };
 
-/* The version of a chunk object that an update has put. "": the update has deleted it. */
+/* The version of a chunk object that an update has put, or "" if the update has deleted it. */
 struct chunk_version {
-	uint64_t number, order; /* of the chunk; of the call of chunk_versions_add() */
+	uint64_t number, order; /* of the chunk; the order of the calls of chunk_versions_add() */
 	const char *version;
 };
 struct chunk_versions {
@@ -55,16 +55,17 @@ struct chunk_set {
 
 struct scan {
 	struct source source;
-	/* That of the file, while the file is scanned. After that only unread datasets are read:
-	 * from the image, because they are as there. */
+	/* The source of the file while the file is scanned. After that, only unread datasets are
+	 * read, and from the image, because they are the same there. */
 	struct source *from;
 	struct h5file *file;
 	struct tree *tree;    /* of the file; its objects get the ids of the domain */
 	struct arena *arena;  /* of the arrays below, and of their texts */
 	const char **paths;   /* by number: of the objects in the file */
-	const char **version; /* by number: of the document; NULL: not known, or none */
-	/* By number: the number of the object in the tree of the domain that was opened;
-	 * OBJECT_NONE: the object is newer than that. */
+	const char **version; /* by number: of the document. NULL if it is not known, or there is
+			       * none */
+	/* By number: the number of the object in the tree of the domain that was opened, or
+	 * OBJECT_NONE if the object is newer. */
 	uint32_t *opened;
 	struct chunk_set *chunks;    /* by number; only of datasets that were read */
 	uint64_t nodes;		     /* of chunk indexes that chunk_set_read() has read */
@@ -72,30 +73,31 @@ struct scan {
 	atomic_bool is_damaged;	     /* a chunk cannot be decoded or encoded */
 };
 
-/* Reads all metadata of a file, except for chunk indexes and for the datasets that are `known`
- * (NULL: none). is_foreign: a program has written it, so it is checked whether two structures share
- * bytes. -EIO: it is damaged; -EOPNOTSUPP: a structure without a decoder. */
+/* Reads all metadata of a file, except for chunk indexes and for the datasets that are `known` (may
+ * be NULL). If `is_foreign` is set, a program has written the file, so it is checked whether two
+ * structures share bytes. Fails with -EIO if the file is damaged, and with -EOPNOTSUPP for a
+ * structure without a decoder. */
 int scan_open(const struct env *env, struct source *from, bool is_foreign,
 	      const struct h5file_known *known, struct scan **out, struct err *err);
 bool scan_is_unread(const struct scan *s, uint32_t number);
-uint32_t scan_count_read(const struct scan *s); /* objects */
-/* Reads a dataset that is unread. -EIO: it is damaged; -ENOMEM. */
+uint32_t scan_count_read(const struct scan *s); /* returns objects */
+/* Reads a dataset that is unread. Errors: -EIO if it is damaged; -ENOMEM. */
 int scan_read(struct scan *s, uint32_t number, struct err *err);
-void scan_free(struct scan *s); /* NULL is fine */
+void scan_free(struct scan *s); /* s may be NULL */
 /* Gives a dataset the chunk shape, the filters and the place of its chunks in the domain that
  * another description of the dataset has. Only its reference is borrowed. */
 int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops *schema,
 		       const struct dataset *from, struct err *err);
-/* Gives an unread dataset what a removal of the dataset needs. from: of the domain that was opened.
- */
+/* Gives an unread dataset what its removal needs. `from` is the dataset in the domain that was
+ * opened. */
 void scan_adopt_unread(struct scan *s, uint32_t number, const struct dataset *from);
 
 /* ---- update_base.c ---- */
 
-/* Which growth of a dataset was met by objects at new places: see update_grow.c. */
+/* Whether objects were found at the new places of a dataset that grows: see update_grow.c. */
 enum growth_state {
 	GROWTH_FREE,	/* none, as far as known */
-	GROWTH_FOUND,	/* there are some: the plan claims the dataset */
+	GROWTH_FOUND,	/* there are some, so the plan claims the dataset */
 	GROWTH_CLAIMED, /* the dataset has been claimed */
 };
 
@@ -104,28 +106,29 @@ struct update_base {
 	struct update_image image;
 	bool is_image;	    /* the scan is that of the image */
 	bool lists_changed; /* see struct update_result */
-	struct scan *scan;  /* NULL: the image was not read yet */
-	/* For update_options.is_checked: the same state, and the next one, with all objects. */
+	struct scan *scan;  /* NULL until the image is read */
+	/* For update_options.is_checked: the same state and the next one, with all objects. */
 	struct scan *whole, *next_whole;
-	/* If the journal has the plan of an update that has not ended, NULL or empty otherwise: */
+	/* These are set if the journal has the plan of an update that has not ended: */
 	struct scan *next;	       /* becomes the base when the update has ended */
 	struct bytes targets;	       /* a struct update_target for each operation */
 	char document[STORE_ETAG_MAX]; /* the version of the document of the domain, as known */
-	enum growth_state *growth;     /* by number in `scan`; NULL: all are GROWTH_FREE */
+	enum growth_state *growth;     /* by number in `scan`. NULL if all are GROWTH_FREE */
 	struct bytes earlier;	       /* of uint64_t: numbers of plans that were replaced */
 };
-/* The plan in the journal cannot be completed, and is to be replaced by another one. -ENOMEM. */
+/* To be called if the plan in the journal cannot be completed, and another one is to replace it.
+ * Error: -ENOMEM. */
 int update_base_restart(struct update_base *b, uint64_t plan);
 /* Reads the image, if that was not done before. */
 int update_base_scan(struct update_base *b, const struct env *env, struct err *err);
-/* The plan is in the journal. */
+/* To be called when the plan is in the journal. Takes next, whole and *targets over. */
 void update_base_begin(struct update_base *b, struct scan *next, struct scan *whole,
 		       struct bytes *targets);
-/* The bucket has what was planned: it becomes the base. */
+/* To be called when the bucket has what was planned: the next state becomes the base. */
 void update_base_end(struct update_base *b);
 
-/* The object of the domain that a scanned object was when the domain was opened; NULL: it is newer.
- */
+/* Returns the object of the domain that a scanned object was when the domain was opened, or NULL if
+ * it is newer. */
 const struct object *update_opened(const struct update_base *b, const struct scan *s,
 				   uint32_t number);
 
@@ -138,10 +141,10 @@ struct since_image {
 	uint64_t (*next_replaced)(void *ctx, uint64_t start, uint64_t end);
 	void *ctx;
 };
-/* Whether a program has written to [start, end). */
+/* Returns whether a program has written to [start, end). */
 bool since_image_is_written(const struct since_image *since, uint64_t start, uint64_t end);
-/* Whether the file has other bytes in [start, end) than the image: 1, 0, or a negative errno of a
- * source. Reads only what programs have written. */
+/* Returns 1 if the file has other bytes in [start, end) than the image, 0 if not, or the negative
+ * errno of a source. Reads only what programs have written. */
 int since_image_is_changed(const struct since_image *since, uint64_t start, uint64_t end,
 			   struct err *err);
 
@@ -149,12 +152,14 @@ int since_image_is_changed(const struct since_image *since, uint64_t start, uint
 
 struct update_known {
 	const struct update_base *base;
-	const struct since_image *since; /* NULL: all bytes are as in the image */
+	const struct since_image *since; /* NULL if all bytes are as in the image */
 };
-/* h5file_known.is_known: whether a dataset of the image has its header at an address, is as in the
- * image, and uses no committed datatype. Errors are those of since_image_is_changed(). */
+/* For h5file_known.is_known: returns whether a dataset of the image has its header at an address,
+ * is as in the image, and uses no committed datatype. Errors are those of
+ * since_image_is_changed(). */
 int update_is_known(void *known, uint64_t addr, struct err *err);
-/* Claims what an unread dataset has in the file. -EIO: something else is there; -ENOMEM. */
+/* Claims what an unread dataset has in the file. Errors: -EIO if something else is there;
+ * -ENOMEM. */
 int update_claim_known(const struct update_base *b, struct scan *s, uint32_t number,
 		       struct err *err);
 
@@ -167,44 +172,46 @@ struct slots {
 	struct update_slots at;
 };
 
-/* False: the image has no slots whose chunks have the shape of `grid`. opened: number of the
- * dataset in the domain, or OBJECT_NONE. */
+/* Finds the slots of a dataset. `opened` is its number in the domain, or OBJECT_NONE. Returns false
+ * if the image has no slots whose chunks have the shape of `grid`. */
 bool slots_of(const struct update_base *b, uint32_t opened, const struct grid *grid,
 	      struct slots *out);
 uint64_t slots_chunk(const struct slots *s, uint64_t slot);
-/* The slot of a chunk. False: it has none. */
+/* Finds the slot of a chunk. Returns false if it has none. */
 bool slots_find(const struct slots *s, uint64_t chunk, uint64_t *slot);
 /* The bytes of a slot. */
 void slots_range(const struct slots *s, uint64_t slot, uint64_t *start, uint64_t *end);
-/* What the index of the image says of a slot. */
+/* Returns what the index of the image says of a slot. */
 struct chunk_record slots_record(const struct slots *s, uint64_t slot);
-/* The slot that has a byte, or behind which it is. start <= addr. */
+/* Returns the slot that has the byte at addr, or the last one before it. addr is not before the
+ * first slot. */
 uint64_t slots_at(const struct slots *s, uint64_t addr);
 
-/* The number of a chunk of one grid in another one with the same chunk shape. False: it is outside.
- */
+/* Finds the number of a chunk of one grid in another one with the same chunk shape. Returns false
+ * if the chunk is outside of it. */
 bool update_renumber(const struct grid *from, const struct grid *to, uint64_t number,
 		     uint64_t *out);
 
 /* ---- update_set.c ---- */
 
-/* Reads the chunks of a dataset, and claims them. slots: NULL, or those of the image, from which
- * the file was made; then parts of the index that are as they were are not read. -EIO: damaged. */
+/* Reads the chunks of a dataset, and claims them. `slots` are those of the image from which the
+ * file was made, or NULL. With slots, parts of the index that are as they were are not read. Fails
+ * with -EIO if the file is damaged. */
 int chunk_set_read(struct scan *s, uint32_t number, const struct slots *slots,
 		   const struct since_image *since, struct err *err);
-/* The chunks of the image, which are all in slots. Reads nothing. */
+/* Makes the set of the chunks of the image, which are all in slots. Reads nothing. */
 int chunk_set_of_image(struct scan *s, uint32_t number, const struct slots *slots, struct err *err);
 void chunk_set_release(struct chunk_set *set);
 struct chunk_record *chunk_set_find(const struct chunk_set *set, uint64_t number);
 bool chunk_set_has_slot(const struct chunk_set *set, uint64_t slot);
-/* Sorts records by their numbers. -EIO: two have the same. */
+/* Sorts records by their numbers. Fails with -EIO if two have the same. */
 int chunk_records_sort(struct chunk_record *v, size_t n, struct err *err);
 /* Makes a record of what the index of a file says. */
 struct chunk_record chunk_record_of(const struct h5file_chunk *chunk);
 
 /* ---- update_versions.c ---- */
 
-/* Adds a version, which is borrowed. -ENOMEM. */
+/* Adds a version, and borrows its text. Error: -ENOMEM. */
 int chunk_versions_add(struct chunk_versions *all, uint64_t number, const char *version);
 /* Sorts the versions, and keeps the last one of each chunk. Before that, none is found. */
 void chunk_versions_sort(struct chunk_versions *all);
@@ -215,10 +222,11 @@ const char *chunk_versions_find(const struct chunk_versions *all, uint64_t numbe
 /* A chunk that is put, or deleted. */
 struct chunk_change {
 	uint32_t dataset;    /* number in the new scan */
-	uint64_t number;     /* in the grid of the domain before the change, if is_gone; else now */
+	uint64_t number;     /* in the grid before the change if is_gone, else in that after it */
 	bool is_gone;	     /* the file does not have it any more */
 	bool is_new;	     /* the base does not have it */
-	const char *version; /* of its object, which an earlier update has put; NULL: not known */
+	const char *version; /* of its object, which an earlier update has put; NULL if it is not
+			      * known */
 };
 
 struct update {
@@ -235,7 +243,8 @@ struct update {
 	struct source file;  /* the snapshot from its superblock on */
 	struct source image; /* that of the base, likewise */
 	struct since_image since;
-	atomic_bool failed; /* the bucket or the disk that has the draft has: not the file */
+	atomic_bool failed; /* the bucket or the disk of the draft has failed; the file is not the
+			     * reason */
 	uint32_t *same;	    /* by number in `now`: the number in `before`, or OBJECT_NONE */
 	struct tree_change change;
 	struct bytes chunks;	  /* of struct chunk_change */
@@ -264,7 +273,8 @@ bool update_is_written(const struct update *u, uint64_t start, uint64_t end);
 uint64_t update_next_written(const struct update *u, uint64_t start, uint64_t end);
 uint64_t update_next_replaced(const struct update *u, uint64_t start, uint64_t end);
 bool update_is_held(const struct update *u, uint64_t start, uint64_t end);
-/* The tree of `now` gets the user block of the file. -EOPNOTSUPP: a domain cannot hold it. */
+/* Gives the tree of `now` the user block of the file. Fails with -EOPNOTSUPP if a domain cannot
+ * hold it. */
 int update_read_user_block(struct update *u, struct err *err);
 /* Adds the put of a user block that is an object of its own, if it has changed. */
 int update_plan_user_block(struct update *u, struct err *err);
@@ -274,7 +284,7 @@ int update_match(struct update *u, struct err *err);
 /* Gives the objects of the new scan their ids and versions. */
 int update_adopt(struct update *u, struct err *err);
 
-/* update_check.c: what has changed and cannot be stored: -EOPNOTSUPP with the first one. */
+/* update_check.c: fails with -EOPNOTSUPP and the first change that a domain cannot hold. */
 int update_check(struct update *u, struct err *err);
 
 /* A dataset that both states have. */
@@ -290,15 +300,16 @@ struct pair {
 	struct slots slots;
 };
 
-/* update_read.c: finds the chunks of all datasets in both states. -EIO: also if two structures of
- * the file share bytes. */
+/* update_read.c: finds the chunks of all datasets in both states. Fails with -EIO if the file is
+ * damaged, or two of its structures share bytes. */
 int update_read_chunks(struct update *u, struct err *err);
 struct pair pair_of(struct update *u, uint32_t now);
 
-/* update_changed.c: compares one chunk. 1: it has changed; 0; or a negative errno. */
+/* update_changed.c: compares one chunk. Returns 1 if it has changed, 0 if not, or a negative
+ * errno. */
 int chunk_has_changed(const struct pair *p, const struct chunk_record *old,
 		      const struct chunk_record *now, struct err *err);
-/* The same for a chunk whose record has not changed and whose bytes were not written. */
+/* Does the same for a chunk whose record has not changed and whose bytes were not written. */
 int chunk_has_new_items(const struct pair *p, const struct chunk_record *now, struct err *err);
 
 /* update_chunks.c: fills in chunks. */
@@ -306,13 +317,13 @@ int update_find_chunks(struct update *u, struct err *err);
 /* update_judge.c, update_judge_objects.c: see update_options.is_checked. */
 int update_judge(struct update *u, struct err *err);
 int update_judge_objects(struct update *u, struct err *err);
-/* update_judge.c: whether all chunks of a dataset in a file are in the slots of the image. */
+/* update_judge.c: checks that all chunks of a dataset in a file are in the slots of the image. */
 int update_judge_slots(struct scan *s, uint32_t number, const struct slots *slots, struct err *err);
 
 /* What an operation changes. When the operation is done, this gets the new version. */
 struct update_target {
-	uint32_t object; /* number in the new scan; OBJECT_NONE: it gets no version */
-	uint32_t owner;	 /* the object to which it belongs; OBJECT_NONE: to none */
+	uint32_t object; /* number in the new scan, or OBJECT_NONE if it gets no version */
+	uint32_t owner;	 /* the object to which it belongs, or OBJECT_NONE */
 	bool is_new;	 /* the owner is a new object */
 	bool is_chunk;
 	uint64_t chunk;
@@ -326,44 +337,46 @@ struct update_operation {
 	bool is_absent; /* the bucket does not have the object */
 };
 
-/* update_operation.c: adds an operation; copies its texts. body: NULL, or the body of a put. */
+/* update_operation.c: adds an operation, and copies its texts. `body` is that of a put, or NULL. */
 int update_add(struct update *u, const struct update_operation *what, const struct bytes *body,
 	       struct err *err);
 
 /* update_plan.c: the operations. */
 int update_plan(struct update *u, struct err *err);
 
-/* update_grow.c: what is at the new places of datasets that grow. Changes the operations of their
- * chunks, and adds others. */
+/* update_grow.c: finds out what is at the new places of datasets that grow. Changes the operations
+ * of their chunks, and adds others. */
 int update_look(struct update *u, struct err *err);
-/* The datasets have been claimed. -EAGAIN: something else is there than the plan says. */
+/* To be called when the datasets have been claimed. Fails with -EAGAIN if something else is there
+ * than the plan says. */
 int update_look_again(struct update *u, const struct plan *plan, struct err *err);
 
 /* update_documents.c: reads the documents that change, and adds their puts. */
 int update_plan_documents(struct update *u, struct err *err);
 
-/* update_confirm.c: whether the domain still has what a plan that has been applied has changed: see
- * update/confirm.h. */
+/* update_confirm.c: checks that the domain still has what a plan that has been applied has changed:
+ * see update/confirm.h. */
 int update_confirm(struct update *u, const struct plan *plan, struct err *err);
 
-/* update_puts.c: what a plan that has been applied has put. NULL: out of memory. */
+/* update_puts.c: returns what a plan that has been applied has put, or NULL if out of memory. */
 struct domain_puts *update_puts(const struct update *u, const struct plan *plan);
 
-/* update_order.c: the phase of each group that has changed, by its index in change.changed. A group
- * whose `first` is not 0 is put twice: in that phase with the links of both states. Both arrays are
- * zeroed before. */
+/* update_order.c: finds the phase of each group that has changed, by its index in change.changed. A
+ * group whose `first` is not 0 is put twice: in that phase with the links of both states. Both
+ * arrays are zeroed before. */
 int update_order(const struct update *u, uint32_t *first, uint32_t *phase, struct err *err);
 
-/* update_between.c: states of an object between the old and the new one. Both are in the arena of
- * the update. *change: what such a state adds to the old one. */
+/* update_between.c: makes states of an object between the old and the new one. Both are in the
+ * arena of the update. *change is what such a state adds to the old one. */
 
-/* A dataset whose shape becomes smaller in one dimension and larger in another. */
+/* Returns whether the shape of a dataset becomes smaller in one dimension and larger in another. */
 bool update_is_two_steps(const struct update *u, const struct object_change *c);
-/* The shape that both states have in common, with all that has changed apart from the shape. */
+/* Makes a state with the shape that both states have in common, and with all that has changed apart
+ * from the shape. */
 int update_common_shape(const struct update *u, const struct object_change *c, struct object *state,
 			struct err *err);
-/* The links of both states. If a name leads to another object now, it keeps the old one, and the
- * new one gets another name. */
+/* Makes a state with the links of both states. If a name leads to another object now, it keeps the
+ * old one, and the new one gets another name. */
 int update_both_links(const struct update *u, const struct object_change *c, struct object *state,
 		      struct object_change *change, struct err *err);
 

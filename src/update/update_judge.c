@@ -39,7 +39,7 @@ static int take(void *ctx, const struct h5file_chunk *chunk, struct err *err)
 	return add_record(ctx, &r, err);
 }
 
-/* All records of a file. */
+/* Reads all records of a file. */
 static int read_all(struct scan *s, uint32_t number, struct list *l, struct err *err)
 {
 	const struct h5file_dataset *file = h5file_dataset(s->file, number);
@@ -50,7 +50,7 @@ static int read_all(struct scan *s, uint32_t number, struct list *l, struct err 
 	return rc ? rc : finish(l, err);
 }
 
-/* All chunks of a set. */
+/* Lists all chunks of a set. */
 static int expand(const struct pair *p, const struct chunk_set *set, const struct grid *grid,
 		  struct list *l, struct err *err)
 {
@@ -84,7 +84,7 @@ static int compare_number(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* The record of the same chunk in the other shape. */
+/* Finds the record of the same chunk in the other shape. */
 static const struct chunk_record *find(const struct list *l, const struct grid *from,
 				       const struct grid *to, uint64_t number)
 {

@@ -13,7 +13,7 @@ static uint64_t address(const struct scan *s, uint32_t number)
 	return h5file_address(s->file, number);
 }
 
-/* Numbers of one file in two scans; each list has the order of its tree. */
+/* Compares numbers of one file in two scans. Each list has the order of its tree. */
 static int compare_numbers(const struct scan *a, const uint32_t *of_a, uint32_t na,
 			   const struct scan *b, const uint32_t *of_b, uint32_t nb,
 			   const char *what, struct err *err)
@@ -70,7 +70,7 @@ static int compare_changes(const struct update *u, const struct update *whole, s
 				    b->nremoved, "removed", err);
 }
 
-/* The chunks of an unread dataset are where the image has them. */
+/* Checks that the chunks of an unread dataset are where the image has them. */
 static int check_unread(const struct update *u, const struct update *whole, uint32_t now,
 			struct err *err)
 {

@@ -26,14 +26,15 @@ static bool has_committed(const struct object *o)
 	return o->dataset.committed != OBJECT_NONE;
 }
 
-/* The base has the dataset as the image has it. */
+/* Returns whether the base has the dataset as the image has it. */
 static bool is_unread_in_base(const struct update_base *b, uint64_t addr)
 {
 	const uint32_t number = h5file_at(b->scan->file, addr);
 	return number != OBJECT_NONE && scan_is_unread(b->scan, number);
 }
 
-/* The metadata of a dataset; at: its slots, or zeros. 1, 0 or a negative errno. */
+/* Returns 1 if the metadata of a dataset have changed, 0 if not, or a negative errno. `at` are its
+ * slots, or zeros. */
 static int is_metadata_changed(const struct update_known *k, const struct update_parts *p,
 			       const struct update_slots *at, struct err *err)
 {
@@ -46,7 +47,7 @@ static int is_metadata_changed(const struct update_known *k, const struct update
 	return rc;
 }
 
-/* 1, 0 or a negative errno. */
+/* Returns 1 if a dataset has changed, 0 if not, or a negative errno. */
 static int is_changed(const struct update_known *k, const struct update_parts *p, struct err *err)
 {
 	struct update_slots at;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which objects of a file are objects of the base. The header of an object stays where it is as
- * long as the object exists. The reverse is not true: a new object may be at the place of a deleted
- * one. So what is at the same address counts as the same object only if nothing tells the two
- * apart: the kind, the version of the header, the time of creation if both headers have one, and
- * for a dataset or a committed type what cannot change during its life. A wrong guess gives an
+ * long as the object exists. The reverse is not true: a new object may be at the address of a
+ * deleted one. So what is at the same address counts as the same object only if nothing tells the
+ * two apart: the kind, the version of the header, the time of creation if both headers have one,
+ * and for a dataset or a committed type what cannot change during its life. A wrong guess gives an
  * object the id of another one; its content is compared in any case.
  */
 #include "update_internal.h"
@@ -77,8 +77,8 @@ static bool is_same(const struct update *u, uint32_t before, uint32_t now)
 	return true;
 }
 
-/* The object of the base that object `now` may be. The root group stays the root group, wherever
- * its header is. */
+/* Returns the object of the base that object `now` may be. The root group stays the root group,
+ * wherever its header is. */
 static uint32_t candidate(const struct update *u, uint32_t now)
 {
 	const uint32_t root = tree_nth(u->before->tree, 0);
@@ -90,8 +90,8 @@ static uint32_t candidate(const struct update *u, uint32_t now)
 	return tree_object(u->before->tree, before)->linked ? before : OBJECT_NONE;
 }
 
-/* An object that was read can be compared only with one that was read, and a new object must be
- * read. */
+/* Reads objects that are unread: an object that was read can be compared only with one that was
+ * read, and a new object must be read. */
 static int read_both(struct update *u, uint32_t now, uint32_t before, struct err *err)
 {
 	if (before == OBJECT_NONE)

@@ -39,7 +39,7 @@ static const struct object *object_of(const struct scan *s, uint32_t number)
 	return &tree_object(s->tree, number)->o;
 }
 
-/* The target of a hard link; OBJECT_NONE: there is no such link. */
+/* Returns the target of a hard link, or OBJECT_NONE if there is no such link. */
 static uint32_t target_of(const struct object *group, uint32_t i)
 {
 	if (i == CHANGE_NONE || group->group.links[i].cls != LINK_HARD)
@@ -47,8 +47,8 @@ static uint32_t target_of(const struct object *group, uint32_t i)
 	return group->group.links[i].target;
 }
 
-/* Whether paths to objects that stay may lead through the old, or the new link. A group that was
- * removed or is new may have links to them. */
+/* Return whether paths to objects that stay may lead through the old, or the new link. A group that
+ * was removed or is new may have links to them. */
 static bool matters_before(const struct order *o, uint32_t target)
 {
 	return target != OBJECT_NONE &&

@@ -65,7 +65,7 @@ static int chunk_key(const struct chunk_plan *p, char key[SCHEMA_KEY_MAX + 1], s
 		      : 0;
 }
 
-/* Whether the domain had this chunk in its shape when it was opened. */
+/* Returns whether the domain had this chunk in its shape when it was opened. */
 static bool was_opened(const struct chunk_plan *p, uint32_t *dataset, uint64_t *number)
 {
 	const struct update *u = p->u;
@@ -80,8 +80,9 @@ static bool was_opened(const struct chunk_plan *p, uint32_t *dataset, uint64_t *
 			       c->number, number);
 }
 
-/* What is known of the object of a chunk: that of the last update that has put or deleted it, or
- * else that of the opened domain. Of chunks outside of the opened shape nothing is known. */
+/* Finds the known version of the object of a chunk: that of the last update that has put or deleted
+ * it, or else that of the opened domain. Versions of chunks outside of the opened shape are not
+ * known. */
 static int find_version(struct chunk_plan *p, bool *is_absent)
 {
 	const struct update *u = p->u;
@@ -94,14 +95,15 @@ static int find_version(struct chunk_plan *p, bool *is_absent)
 	}
 	if (!was_opened(p, &dataset, &number))
 		return 0;
-	/* The file did not have it after the last update, so the bucket did not have it either. */
+	/* The file did not have the chunk after the last update, so the bucket did not have it
+	 * either. */
 	*is_absent = c->is_new && !u->base->is_image;
 	return *is_absent ? 0
 			  : domain_chunk_version(u->base->domain, dataset, number, p->version,
 						 is_absent);
 }
 
-/* A place outside of the old shape. What is there is found out by update_look(). */
+/* Returns whether the chunk is outside of the old shape. update_look() finds out what is there. */
 static bool is_unknown_place(const struct chunk_plan *p)
 {
 	return p->what.op.phase == PHASE_NEW_CHUNKS && p->u->same[p->c->dataset] != OBJECT_NONE &&
@@ -134,7 +136,7 @@ static int take_part(void *ctx, const struct h5file_chunk *chunk, struct err *er
 		       : 0;
 }
 
-/* Whether the body is a range of the snapshot that can be read without the bucket. */
+/* Returns whether the body is a range of the snapshot that can be read without the bucket. */
 static bool is_range(const struct chunk_plan *p, const struct bytes *body, uint64_t *offset)
 {
 	const struct chunk_parts *parts = p->parts;
@@ -158,7 +160,8 @@ static int add_put(struct chunk_plan *p, const struct bytes *body, struct err *e
 	return update_add(p->u, &p->what, NULL, err);
 }
 
-/* A chunk of fill values is not stored. */
+/* Adds the delete of a chunk that is gone, or that has only fill values and so is not stored,
+ * unless the bucket has no object for it. */
 static int add_delete(struct chunk_plan *p, struct err *err)
 {
 	if (p->what.is_absent || is_unknown_place(p) || p->u->same[p->c->dataset] == OBJECT_NONE)
@@ -257,7 +260,8 @@ static int plan_chunks(struct update *u, struct err *err)
 
 /* ---- the summary ---- */
 
-/* The service makes a new one. Until then, a reader counts what is there. */
+/* Adds the delete of the summary. The service makes a new one; until then, a reader counts what is
+ * there. */
 static int plan_summary(struct update *u, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];

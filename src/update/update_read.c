@@ -2,7 +2,7 @@
 /* Where the file and the base of the update have their chunks. */
 #include "update_internal.h"
 
-/* What an earlier update has not read is as in the image. */
+/* Reads the chunks of the base. What an earlier update has not read is as in the image. */
 static int read_before(struct update *u, uint32_t before, const struct slots *slots,
 		       struct err *err)
 {

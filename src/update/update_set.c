@@ -28,7 +28,7 @@ struct reading {
 
 /* ---- the lists ---- */
 
-/* Room for one more element of `size` bytes, which is charged. */
+/* Makes room for one more element of `size` bytes, and charges the budget for it. */
 static int grow(struct scan *s, void **v, size_t n, size_t *room, size_t size, struct err *err)
 {
 	const size_t more = *room ? *room : 4;
@@ -45,7 +45,7 @@ static int grow(struct scan *s, void **v, size_t n, size_t *room, size_t size, s
 	return 0;
 }
 
-/* Runs come in order; neighbours are joined. */
+/* Adds a run. Runs come in order, and neighbours are joined. */
 static int add_run(struct scan *s, struct chunk_set *set, uint64_t first, uint64_t end,
 		   struct err *err)
 {
@@ -146,7 +146,7 @@ static int keep_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *e
 	return 0;
 }
 
-/* Whether contiguous data are where the image has them: 1, 0 or a negative errno. */
+/* Returns 1 if contiguous data are where the image has them, 0 if not, or a negative errno. */
 static int is_in_place(const struct reading *r, uint32_t number, struct err *err)
 {
 	const uint64_t n = r->slots->at.n;

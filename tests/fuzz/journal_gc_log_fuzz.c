@@ -26,14 +26,14 @@ static void check_header(const uint8_t *data, size_t size)
 	require(memcmp(again, data, sizeof(again)) == 0);
 }
 
-static void check_record(const uint8_t *record, uint32_t slot)
+static void check_record(const uint8_t *record, uint32_t number)
 {
 	uint8_t again[GC_RECORD] = {0};
 	struct gc_entry entry;
-	const int rc = gc_log_decode(record, slot, &entry);
+	const int rc = gc_log_decode(record, number, &entry);
 	if (rc < 0)
 		return;
-	require(rc == GC_FREE || gc_log_encode(&entry, slot, again) == 0);
+	require(rc == GC_FREE || gc_log_encode(&entry, number, again) == 0);
 	require(memcmp(again, record, sizeof(again)) == 0);
 }
 
@@ -57,11 +57,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_header(bytes, GC_HEADER);
 	}
 	free(bytes);
-	for (size_t at = GC_HEADER, slot = 0; at + GC_RECORD <= size; at += GC_RECORD, slot++) {
+	for (size_t at = GC_HEADER, number = 0; at + GC_RECORD <= size; at += GC_RECORD, number++) {
 		uint8_t *record = copy(data + at, GC_RECORD);
-		check_record(record, (uint32_t)slot);
+		check_record(record, (uint32_t)number);
 		patch(record, checksum_crc32c(record + 4, GC_RECORD - 4, 0));
-		check_record(record, (uint32_t)slot);
+		check_record(record, (uint32_t)number);
 		free(record);
 	}
 	return 0;

@@ -91,7 +91,7 @@ static enum close_state state_of(struct sparse *s, char why[256])
 	return found;
 }
 
-static void assert_signs(struct sparse *s, enum close_state want, const char *text)
+static void assert_close_state(struct sparse *s, enum close_state want, const char *text)
 {
 	char why[256];
 	assert_int_equal(state_of(s, why), want);
@@ -104,10 +104,10 @@ static void other_files_have_no_signature(void **state)
 	struct sparse s;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		make_sparse(&s, 0, sizes[i]);
-		assert_signs(&s, CLOSE_STATE_OTHER, "");
+		assert_close_state(&s, CLOSE_STATE_OTHER, "");
 	}
 	make_old(&s, 256, SIZE); /* no offset of a superblock */
-	assert_signs(&s, CLOSE_STATE_OTHER, "");
+	assert_close_state(&s, CLOSE_STATE_OTHER, "");
 }
 
 static void the_status_shows_that_a_program_has_the_file_open(void **state)
@@ -115,18 +115,18 @@ static void the_status_shows_that_a_program_has_the_file_open(void **state)
 	static const char text[] = "the program that wrote it has not closed it";
 	struct sparse s;
 	make_old(&s, 0, SIZE);
-	assert_signs(&s, CLOSE_STATE_CLOSED, "");
+	assert_close_state(&s, CLOSE_STATE_CLOSED, "");
 	s.superblock[20] = 1;
-	assert_signs(&s, CLOSE_STATE_UNCLOSED, text);
+	assert_close_state(&s, CLOSE_STATE_UNCLOSED, text);
 	s.superblock[20] = 3; /* as closed files of old libraries have it */
-	assert_signs(&s, CLOSE_STATE_CLOSED, "");
+	assert_close_state(&s, CLOSE_STATE_CLOSED, "");
 	for (uint8_t version = 2; version <= 3; version++) {
 		make_new(&s, version, 0, 0, SIZE);
-		assert_signs(&s, CLOSE_STATE_CLOSED, "");
+		assert_close_state(&s, CLOSE_STATE_CLOSED, "");
 		make_new(&s, version, 1, 0, SIZE);
-		assert_signs(&s, CLOSE_STATE_UNCLOSED, text);
+		assert_close_state(&s, CLOSE_STATE_UNCLOSED, text);
 		make_new(&s, version, 5, 0, SIZE); /* single writer, many readers */
-		assert_signs(&s, CLOSE_STATE_UNCLOSED, text);
+		assert_close_state(&s, CLOSE_STATE_UNCLOSED, text);
 	}
 }
 
@@ -135,14 +135,16 @@ static void the_end_is_where_the_superblock_says(void **state)
 	struct sparse s;
 	make_old(&s, 0, SIZE);
 	s.source.size = 4000;
-	assert_signs(&s, CLOSE_STATE_UNCLOSED, "its end is missing: it has 4000 of 4096 bytes");
+	assert_close_state(&s, CLOSE_STATE_UNCLOSED,
+			   "its end is missing: it has 4000 of 4096 bytes");
 	s.source.size = 5000;
-	assert_signs(&s, CLOSE_STATE_UNCLOSED,
-		     "the program that wrote it has not closed it: it has 5000 bytes, but its "
-		     "superblock says 4096");
+	assert_close_state(
+		&s, CLOSE_STATE_UNCLOSED,
+		"the program that wrote it has not closed it: it has 5000 bytes, but its "
+		"superblock says 4096");
 	put_u64(s.superblock + 40, UINT64_MAX);
-	assert_signs(&s, CLOSE_STATE_UNCLOSED,
-		     "it is damaged: superblock: the end of the file is not valid");
+	assert_close_state(&s, CLOSE_STATE_UNCLOSED,
+			   "it is damaged: superblock: the end of the file is not valid");
 }
 
 static void a_user_block_comes_first(void **state)
@@ -151,14 +153,14 @@ static void a_user_block_comes_first(void **state)
 	struct sparse s;
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		make_old(&s, at[i], UINT64_C(8) << 30);
-		assert_signs(&s, CLOSE_STATE_CLOSED, "");
+		assert_close_state(&s, CLOSE_STATE_CLOSED, "");
 		s.source.size--;
 		assert_int_equal(state_of(&s, (char[256]){0}), CLOSE_STATE_UNCLOSED);
 		/* The user block was put in front of the file later. */
 		make_old(&s, at[i], UINT64_C(8) << 30);
 		put_u64(s.superblock + 24, 0);
 		put_u64(s.superblock + 40, (UINT64_C(8) << 30) - at[i]);
-		assert_signs(&s, CLOSE_STATE_CLOSED, "");
+		assert_close_state(&s, CLOSE_STATE_CLOSED, "");
 	}
 }
 
@@ -167,14 +169,14 @@ static void a_damaged_superblock_is_incomplete(void **state)
 	struct sparse s;
 	make_new(&s, 2, 0, 0, SIZE);
 	s.superblock[36] ^= 1;
-	assert_signs(&s, CLOSE_STATE_UNCLOSED,
-		     "it is damaged: superblock: checksum does not match");
+	assert_close_state(&s, CLOSE_STATE_UNCLOSED,
+			   "it is damaged: superblock: checksum does not match");
 	make_old(&s, 0, 50);
 	assert_int_equal(state_of(&s, (char[256]){0}), CLOSE_STATE_UNCLOSED);
 	/* Another reader says what it is. */
 	make_old(&s, 0, SIZE);
 	s.superblock[8] = 9;
-	assert_signs(&s, CLOSE_STATE_CLOSED, "");
+	assert_close_state(&s, CLOSE_STATE_CLOSED, "");
 }
 
 static void errors_of_the_disk_are_no_damage(void **state)

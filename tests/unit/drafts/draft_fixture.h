@@ -68,7 +68,7 @@ static inline void world_begin(struct world *w, bool is_dir, unsigned int worker
 	w->gate = gate_new(inner);
 	e->bucket.store = &w->gate->base;
 	world_names(w);
-	e->bucket.snapshots = snapshots_new(w->f.budget, 1 << 20);
+	e->bucket.snapshots = snapshots_new(&e->bucket, 1 << 20);
 	e->bucket.size_cache = size_cache_new(NULL, NULL, 0);
 	const struct garbage_ops ops = change_garbage_ops(e);
 	e->bucket.garbage = garbage_new(&e->bucket.env, &ops, false);

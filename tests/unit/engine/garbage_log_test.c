@@ -119,10 +119,10 @@ static struct {
 
 static void only_expect(struct test_bucket *b)
 {
-	uint32_t slot;
+	uint32_t record;
 	garbage_expect(b->engine->bucket.garbage, expected.path, expected.storage, expected.next,
-		       &slot);
-	assert_int_not_equal(slot, GC_NONE);
+		       &record);
+	assert_int_not_equal(record, GC_NONE);
 }
 
 /* The process ended between the note and the change, or just after the change. */

@@ -26,10 +26,10 @@ static int see(void *ctx, const struct gc_entry *entry)
 {
 	struct seen *s = ctx;
 	const size_t n = strlen(s->text);
-	uint32_t slot = GC_NONE;
+	uint32_t record = GC_NONE;
 	snprintf(s->text + n, sizeof(s->text) - n, "%d:%s:%u:%u ", (int)entry->state, entry->path,
 		 (unsigned int)entry->storage, (unsigned int)entry->next);
-	return s->to ? gc_log_put(s->to, &slot, entry, NULL) : -EIO;
+	return s->to ? gc_log_put(s->to, &record, entry, NULL) : -EIO;
 }
 
 /* The bucket's directory in the journal. */
@@ -77,11 +77,11 @@ static uint32_t put(struct gc_log *l, enum gc_state state, const char *path, uin
 {
 	const struct gc_entry entry = {
 		.state = state, .path = path, .storage = storage, .next = storage + 1};
-	uint32_t slot = GC_NONE;
+	uint32_t record = GC_NONE;
 	struct err err = ERR_INIT;
-	if (gc_log_put(l, &slot, &entry, &err))
+	if (gc_log_put(l, &record, &entry, &err))
 		fail_msg("%s", err.msg);
-	return slot;
+	return record;
 }
 
 static struct gc_log_taken take(struct gc_log *l, struct seen *s)
@@ -161,21 +161,21 @@ static void a_failure_loses_nothing(void **state)
 	fixture_end(&f);
 }
 
-static void slots_are_used_again(void **state)
+static void records_are_used_again(void **state)
 {
 	enum { MANY = 300 };
 	struct overlay_fixture f;
 	struct seen s;
 	char path[600], name[GC_PATH + 2];
 	struct stat st;
-	uint32_t slots[MANY];
+	uint32_t records[MANY];
 	fixture_begin(&f, 0);
 	struct gc_log *l = open_list(&f);
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < MANY; i++)
-			slots[i] = put(l, GC_REMOVED, "a", 1);
+			records[i] = put(l, GC_REMOVED, "a", 1);
 		for (int i = 0; i < MANY; i++)
-			gc_log_clear(l, &slots[i]);
+			gc_log_clear(l, &records[i]);
 	}
 	assert_int_equal(files(&f, "", path), 1);
 	assert_int_equal(stat(path, &st), 0);
@@ -184,11 +184,11 @@ static void slots_are_used_again(void **state)
 	memset(name, 'p', sizeof(name));
 	name[GC_PATH + 1] = '\0';
 	const struct gc_entry entry = {.state = GC_REMOVED, .path = name, .storage = 1};
-	uint32_t slot = GC_NONE;
-	assert_int_equal(gc_log_put(l, &slot, &entry, NULL), -ENAMETOOLONG);
-	assert_int_equal(slot, GC_NONE);
+	uint32_t record = GC_NONE;
+	assert_int_equal(gc_log_put(l, &record, &entry, NULL), -ENAMETOOLONG);
+	assert_int_equal(record, GC_NONE);
 	name[GC_PATH] = '\0';
-	assert_int_equal(gc_log_put(l, &slot, &entry, NULL), 0);
+	assert_int_equal(gc_log_put(l, &record, &entry, NULL), 0);
 	gc_log_free(l);
 	l = open_list(&f);
 	assert_int_equal(take(l, &s).entries, 1);
@@ -202,13 +202,13 @@ static void the_list_is_bounded(void **state)
 	fixture_begin(&f, 0);
 	struct gc_log *l = open_list(&f);
 	const struct gc_entry entry = {.state = GC_REMOVED, .path = "a", .storage = 1};
-	uint32_t slot = GC_NONE, one = GC_NONE;
-	for (int i = 0; i < LEFTOVERS_MAX; i++) {
-		slot = GC_NONE;
-		assert_int_equal(gc_log_put(l, &slot, &entry, NULL), 0);
+	uint32_t record = GC_NONE, one = GC_NONE;
+	for (int i = 0; i < GC_ENTRIES_MAX; i++) {
+		record = GC_NONE;
+		assert_int_equal(gc_log_put(l, &record, &entry, NULL), 0);
 	}
 	assert_int_equal(gc_log_put(l, &one, &entry, NULL), -ENOSPC);
-	gc_log_clear(l, &slot);
+	gc_log_clear(l, &record);
 	assert_int_equal(gc_log_put(l, &one, &entry, NULL), 0);
 	gc_log_free(l);
 	fixture_end(&f);
@@ -307,11 +307,11 @@ static void *work(void *arg)
 	for (int i = 0; i < 200; i++) {
 		const struct gc_entry entry = {
 			.state = GC_EXPECTED, .path = "a", .storage = (uint64_t)i};
-		uint32_t slot = GC_NONE, kept = GC_NONE;
-		gc_log_put(w->l, &slot, &entry, NULL);
+		uint32_t record = GC_NONE, kept = GC_NONE;
+		gc_log_put(w->l, &record, &entry, NULL);
 		gc_log_put(w->l, &kept, &entry, NULL);
-		gc_log_put(w->l, &slot, &entry, NULL);
-		gc_log_clear(w->l, &slot);
+		gc_log_put(w->l, &record, &entry, NULL);
+		gc_log_clear(w->l, &record);
 		if (i % 10)
 			gc_log_clear(w->l, &kept);
 	}
@@ -344,7 +344,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_left_without_entries),
 		cmocka_unit_test(the_next_process_takes_over),
 		cmocka_unit_test(a_failure_loses_nothing),
-		cmocka_unit_test(slots_are_used_again),
+		cmocka_unit_test(records_are_used_again),
 		cmocka_unit_test(the_list_is_bounded),
 		cmocka_unit_test(damaged_files),
 		cmocka_unit_test(a_later_version_stays),

@@ -46,7 +46,7 @@ static void engine_begin(struct bucket *e)
 	e->cache = cache_new(&e->env, 1, NULL);
 	e->names = names_new(&(struct names_options){
 		.env = &e->env, .store = e->store, .schemas = schema_all()});
-	e->snapshots = snapshots_new(e->env.budget, 1 << 20);
+	e->snapshots = snapshots_new(e, 1 << 20);
 	e->size_cache = size_cache_new(NULL, NULL, 0);
 	put_document(e, "before");
 }
@@ -92,7 +92,7 @@ static void one_version_has_one_identity(void **state)
 		assert_memory_equal(id[0], id[1], ID);
 		/* Without what is in memory. */
 		snapshots_free(e.snapshots);
-		e.snapshots = snapshots_new(e.env.budget, 1 << 20);
+		e.snapshots = snapshots_new(&e, 1 << 20);
 	}
 	engine_end(&e);
 }

@@ -114,7 +114,7 @@ static int setup(void **state)
 	e->cache = cache_new(&e->env, 1, NULL);
 	e->names = names_new(&(struct names_options){
 		.env = &e->env, .store = e->store->inner, .schemas = schema_all()});
-	e->snapshots = snapshots_new(e->env.budget, 1 << 20);
+	e->snapshots = snapshots_new(e, 1 << 20);
 	e->size_cache = size_cache_new(NULL, NULL, 0);
 	put_document(f, DOCUMENT, "before");
 	return e->cache && e->names && e->size_cache && e->snapshots ? 0 : -1;
@@ -160,7 +160,7 @@ static void *open_now(void *arg)
 	if (o->node)
 		o->code = domain_snapshot(e, o->node, &o->requested, &s, NULL);
 	else
-		o->code = snapshots_open(e, &domain, &s, NULL);
+		o->code = snapshots_open(e->snapshots, &domain, &s, NULL);
 	if (o->code)
 		return NULL;
 	o->version = s->version;
@@ -194,9 +194,10 @@ static struct opener opener_found(struct fixture *f, const char *path)
 static void begin_and_wait(struct opener *o)
 {
 	struct bucket *e = &o->f->e;
-	uint64_t last = snapshots_time(e).tick, now = last;
+	uint64_t last = snapshots_time(e->snapshots).tick, now = last;
 	begin(o);
-	for (now = snapshots_time(e).tick; now == last + 1; now = snapshots_time(e).tick) {
+	for (now = snapshots_time(e->snapshots).tick; now == last + 1;
+	     now = snapshots_time(e->snapshots).tick) {
 		last = now;
 		usleep(100);
 	}
@@ -364,7 +365,7 @@ static void an_open_after_the_document_was_read_asks_again(void **state)
 static void set_idle_limit(struct fixture *f, uint64_t bytes)
 {
 	snapshots_free(f->e.snapshots);
-	f->e.snapshots = snapshots_new(f->e.env.budget, bytes);
+	f->e.snapshots = snapshots_new(&f->e, bytes);
 	assert_non_null(f->e.snapshots);
 }
 
@@ -388,7 +389,7 @@ static void idle_images_have_a_limit_in_bytes(void **state)
 		snprintf(key, sizeof(key), "%s/.domain.json", paths[i]);
 		put_document(f, key, "all");
 	}
-	assert_int_equal(snapshots_open(&f->e, &domain, &s, NULL), 0);
+	assert_int_equal(snapshots_open(f->e.snapshots, &domain, &s, NULL), 0);
 	const uint64_t each = s->memory;
 	snapshot_close(s);
 	for (uint64_t kept = 1; kept <= 2; kept++) {
@@ -552,7 +553,7 @@ static void idle_images_make_room_in_the_budget(void **state)
 	struct snapshot *s;
 	put_document(f, OTHER_DOCUMENT, "other");
 	open_path(f, "e.h5", 0);
-	assert_int_equal(snapshots_open(&f->e, &domain, &s, NULL), 0);
+	assert_int_equal(snapshots_open(f->e.snapshots, &domain, &s, NULL), 0);
 	assert_int_equal(snapshots_live(f->e.snapshots), 2);
 	/* While both images are charged, it does not fit. */
 	assert_int_equal(budget_set(&charge, (64 << 20) - 2 * s->memory + 1, NULL), 0);

@@ -21,7 +21,7 @@ struct world {
 	int code;      /* of deletions */
 	char deleted[256], finished[64];
 	int verdict;
-	uint32_t slots; /* that have been given out */
+	uint32_t records; /* that have been given out */
 	int note_code;
 	char notes[512]; /* what is noted, in the order of changes */
 	struct garbage *q;
@@ -54,27 +54,27 @@ static int judge(void *ctx, const struct gc_entry *expected, const atomic_bool *
 	return ((const struct world *)ctx)->verdict;
 }
 
-static int note(void *ctx, uint32_t *slot, const struct gc_entry *entry, struct err *err)
+static int note(void *ctx, uint32_t *record, const struct gc_entry *entry, struct err *err)
 {
 	struct world *w = ctx;
 	const size_t n = strlen(w->notes);
 	if (w->note_code)
 		return err_set(err, w->note_code, "no room");
-	if (*slot == GC_NONE)
-		*slot = w->slots++;
-	snprintf(w->notes + n, sizeof(w->notes) - n, "%u:%s:%s=%u>%u ", *slot,
+	if (*record == GC_NONE)
+		*record = w->records++;
+	snprintf(w->notes + n, sizeof(w->notes) - n, "%u:%s:%s=%u>%u ", *record,
 		 entry->state == GC_EXPECTED ? "expected" : "removed", entry->path,
 		 (unsigned int)entry->storage, (unsigned int)entry->next);
 	return 0;
 }
 
-static void forget(void *ctx, uint32_t *slot)
+static void forget(void *ctx, uint32_t *record)
 {
 	struct world *w = ctx;
 	const size_t n = strlen(w->notes);
-	assert_int_not_equal(*slot, GC_NONE);
-	snprintf(w->notes + n, sizeof(w->notes) - n, "-%u ", *slot);
-	*slot = GC_NONE;
+	assert_int_not_equal(*record, GC_NONE);
+	snprintf(w->notes + n, sizeof(w->notes) - n, "-%u ", *record);
+	*record = GC_NONE;
 }
 
 static int finish_rename(void *ctx, uint64_t storage, bool is_ours, const atomic_bool *cancelled,
@@ -242,12 +242,12 @@ static void test_renames(void **state)
 static void test_notes(void **state)
 {
 	struct world w;
-	uint32_t slot;
+	uint32_t record;
 	setup(&w, false);
-	garbage_expect(w.q, "a", 1, 9, &slot);
-	garbage_settle(w.q, "a", &(struct change_garbage){.any = true, .storage = 1}, slot);
-	garbage_expect(w.q, "b", 2, 0, &slot);
-	garbage_settle(w.q, "b", &(struct change_garbage){.any = false}, slot);
+	garbage_expect(w.q, "a", 1, 9, &record);
+	garbage_settle(w.q, "a", &(struct change_garbage){.any = true, .storage = 1}, record);
+	garbage_expect(w.q, "b", 2, 0, &record);
+	garbage_settle(w.q, "b", &(struct change_garbage){.any = false}, record);
 	add(&w, "c", 3);
 	assert_string_equal(w.notes, "0:expected:a=1>9 0:removed:a=1>0 1:expected:b=2>0 -1 "
 				     "2:removed:c=3>0 ");
@@ -299,13 +299,13 @@ static void test_early(void **state)
 static void test_no_notes(void **state)
 {
 	struct world w;
-	uint32_t slot;
+	uint32_t record;
 	setup(&w, false);
 	w.note_code = -ENOSPC;
-	garbage_expect(w.q, "a", 1, 0, &slot);
-	assert_int_equal(slot, GC_NONE);
-	garbage_settle(w.q, "a", &(struct change_garbage){.any = true, .storage = 1}, slot);
-	garbage_settle(w.q, "b", &(struct change_garbage){.any = false}, slot);
+	garbage_expect(w.q, "a", 1, 0, &record);
+	assert_int_equal(record, GC_NONE);
+	garbage_settle(w.q, "a", &(struct change_garbage){.any = true, .storage = 1}, record);
+	garbage_settle(w.q, "b", &(struct change_garbage){.any = false}, record);
 	const struct gc_entry entry = {.state = GC_REMOVED, .path = "c", .storage = 3};
 	assert_int_equal(garbage_inherit(w.q, &entry, NULL), -ENOSPC);
 	garbage_free(w.q);

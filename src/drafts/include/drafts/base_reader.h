@@ -18,18 +18,19 @@ struct draft_base;
 struct base_reader {
 	struct draft_base *base;
 };
-/* For draft_open(): what lies beneath may be opened later. */
+/* Returns what draft_open() needs. What lies beneath may be opened later. */
 struct draft_beneath base_reader_beneath(struct base_reader *o);
-/* Whether a domain lies beneath, which programs have changed in place. */
+/* Returns whether a domain lies beneath, which programs have changed in place. */
 bool base_reader_is_domain(const struct draft_about *about);
-/* Whether the file of this domain had another layout when the draft was begun (IMAGE_REVISION).
- * Then base_reader_open() fails with -EINVAL and this text. */
+/* Returns whether the file of this domain had another layout when the draft was begun
+ * (IMAGE_REVISION). Then base_reader_open() fails with -EINVAL and this text. */
 bool base_reader_has_other_layout(const struct draft_about *about);
-#define OLD_BASE_OTHER_LAYOUT                                                                      \
+#define BASE_READER_OTHER_LAYOUT                                                                   \
 	"another version of hsmount has written it, which lays out the files of domains in "       \
 	"another way; only that version can read or commit it"
-/* Sends requests only for a domain. -EINVAL: nothing that can be read lies beneath; -ESTALE: the
- * domain has changed since, or is not there any more; -ENOMEM; errors of the bucket. */
+/* Opens what lies beneath. Sends requests only for a domain. Errors: -EINVAL if nothing that can be
+ * read lies beneath; -ESTALE if the domain has changed since, or is not there any more; -ENOMEM;
+ * those of the bucket. */
 int base_reader_open(struct base_reader *o, struct bucket *bucket, const struct draft_about *about,
 		     struct err *err);
 void base_reader_close(struct base_reader *o);

@@ -28,22 +28,22 @@ struct domain_info;
 struct bucket;
 struct drafts;
 
-/* What draft_mark() notes. 0: no commit has begun. */
+/* What draft_mark() notes about the commits of a draft. All is 0 if no commit has begun. */
 struct commit_record {
 	uint32_t number; /* of the last commit that has begun, from 1 */
 	/* Commits before it that have failed, and may have left objects in their storage. */
 	uint32_t failed;
 	bool is_running; /* it has not ended */
-	/* It has failed with -ESTALE for good, and nobody can have seen its storage. It is not made
-	 * again: the number of a later commit is larger. */
+	/* It has failed with -ESTALE for good, and nobody can have seen its storage. It is not
+	 * repeated: the number of a later commit is larger. */
 	bool is_refused;
 	bool is_last; /* no program has the file open: it is stored even if it is not complete */
 };
 uint64_t commit_record_encode(const struct commit_record *m);
 struct commit_record commit_record_decode(uint64_t mark);
 
-/* The id of the storage that a commit writes (schema_ops.domain_of_root()). A recovered draft
- * that was written to after its commit had begun gets the storage of the next number. */
+/* Returns the id of the storage that a commit writes (schema_ops.domain_of_root()). A recovered
+ * draft that was written to after its commit had begun gets the storage of the next number. */
 uint64_t commit_storage(const char *draft_id, uint32_t number);
 
 /* What the bucket has under the name, for draft_about.version:
@@ -52,8 +52,9 @@ uint64_t commit_storage(const char *draft_id, uint32_t number);
  *   "o:ETAG"   a plain object
  * A commit fails with -ESTALE if the bucket has something else by then. */
 enum { COMMIT_VERSION = 1024 /* bytes, with the NUL */ };
-/* node: NULL, or what a look-up has found; not a directory. -ENAMETOOLONG; the error of a document
- * that could not be read, whose version is not known. */
+/* Writes the version of a node that a look-up has found; not a directory. NULL means nothing. Fails
+ * with -ENAMETOOLONG, or with the error of a document that could not be read, whose version is not
+ * known. */
 struct names_node;
 int commit_version_of(const struct names_node *node, char out[COMMIT_VERSION]);
 
@@ -76,16 +77,16 @@ struct commit {
 	struct bucket *bucket;
 	struct draft *draft; /* its description says what is replaced */
 	struct draft_snapshot *snapshot;
-	/* Of this commit: larger than all before of this draft that have begun, or the same as that
-	 * of the last one, if it has failed, was not refused, and the bytes are the same. Of a
-	 * recovered draft, that of its mark. */
+	/* The number of this commit: larger than those of all commits of this draft that have
+	 * begun, or that of the last one, if it has failed, was not refused, and the bytes are the
+	 * same. For a recovered draft, the number in its mark. */
 	uint32_t number;
-	/* NULL: an earlier process has written the draft. Otherwise, the storage of commits that
+	/* NULL if an earlier process has written the draft. Otherwise, the storage of commits that
 	 * have failed and that nobody can have seen is deleted before a commit with a larger number
 	 * puts its first object, because a full bucket needs the room. */
 	struct failed_commits *left;
-	/* The access control list of a domain, as for import_options.acls; a plain object has none.
-	 * NULL: as if the name was written without a list. Borrowed. */
+	/* The access control list of a domain, as for import_options.acls; borrowed. A plain object
+	 * has none. NULL is as if the name was written without a list. */
 	const struct domain_info *acls;
 	bool is_last; /* see struct commit_record */
 	/* A person asks for the commit of a draft of an earlier process, after draft_resume(). A
@@ -95,18 +96,19 @@ struct commit {
 	 * the commit fails before it has changed the bucket, the journal does not note it. The
 	 * caller drops the draft after a success. */
 	bool is_asked;
-	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
+	const atomic_bool *cancelled; /* may be NULL; if it becomes true, the commit stops with
+				       * -ECANCELED */
 };
 
 struct commit_result {
 	enum commit_kind kind;
-	/* Of what the bucket has now; not of COMMIT_WAITS. The path in the bucket is that of the
-	 * draft, unless a plain object replaces a domain without extension. */
+	/* The version of what the bucket has now; not set with COMMIT_WAITS. The path in the bucket
+	 * is that of the draft, unless a plain object replaces a domain without extension. */
 	char version[COMMIT_VERSION];
 	char path[STORE_KEY_MAX + 1];
-	char kept[512]; /* COMMIT_OBJECT, COMMIT_WAITS: why it is no domain; "":
-			   it is not an HDF5 file */
-	/* Of a change: as in struct update_result. Also if the commit fails. */
+	char kept[512]; /* COMMIT_OBJECT, COMMIT_WAITS: why it is no domain; "" if it is not an HDF5
+			 * file */
+	/* For a change: as in struct update_result. Set also if the commit fails. */
 	uint64_t objects, nodes;
 };
 
@@ -118,32 +120,32 @@ struct commit_result {
  * change when it returns. about->name is the path in the mount, as in engine.h. */
 int draft_commit(const struct commit *c, struct commit_result *out, struct err *err);
 
-/* For a draft of this process that is dropped: the storage of commits that have failed becomes
- * garbage. */
+/* To be called for a draft of this process that is dropped: makes the storage of commits that have
+ * failed garbage. */
 void draft_commit_forget(struct bucket *bucket, struct draft *d);
 
 /* ---- draft_left.c ---- */
 
 struct base_reader;
 /* Commits a draft of draft_open(), which an earlier process has left, because a person asks for it;
- * see commit.is_asked. beneath: of the reader that the draft was opened with; closed, and opened if
- * the commit needs it. After success the caller drops the draft; then it closes what lies beneath.
- * *out: COMMIT_WAITS if the bucket had everything already. -ESTALE: the bucket has something else
- * than when the file was opened; -EIO: the file is damaged or not complete; -EOPNOTSUPP: a domain
- * cannot hold it; -EBUSY: an interrupted commit is complete now, but the draft has more. */
+ * see commit.is_asked. `beneath` is the reader that the draft was opened with; it is closed, and
+ * the function opens it if the commit needs it. After success the caller drops the draft, and then
+ * closes the reader. out->kind is COMMIT_WAITS if the bucket had everything already. Errors:
+ * -ESTALE if the bucket has something else than when the file was opened; -EIO if the file is
+ * damaged or not complete; -EOPNOTSUPP if a domain cannot hold it; -EBUSY if an interrupted commit
+ * is complete now, but the draft has more. */
 int draft_commit_left(struct bucket *bucket, struct draft *d, struct base_reader *beneath,
 		      const atomic_bool *cancelled, struct commit_result *out, struct err *err);
 
-/* The name under which a mount shows a domain of this name. Returns false if it is the same name.
- */
+/* Writes the name under which a mount shows a domain of this name. Returns false if it is the same
+ * name. */
 bool draft_shown_name(const char *name, char shown[STORE_KEY_MAX + 1]);
 
 /* ---- draft_recover.c ---- */
 
 /* Finishes the commits that earlier processes have begun, one after the other, and logs what is
- * left in the journal. t: the table of drafts, whose names are held meanwhile; NULL: there is none.
- * *left increases by the number of drafts that wait for `hsimage recover`.
- * Blocks. */
+ * left in the journal. t is the table of drafts, whose names are held meanwhile; it may be NULL.
+ * *left increases by the number of drafts that wait for `hsimage recover`. Blocks. */
 void drafts_recover(struct bucket *bucket, struct drafts *t, struct journal *j,
 		    const atomic_bool *cancelled, atomic_uint_fast64_t *left);
 

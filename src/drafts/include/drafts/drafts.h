@@ -27,8 +27,8 @@ struct draft_file;
 /* Opens the journal. */
 int drafts_new(struct bucket *bucket, const struct engine_options *opt, struct drafts **out,
 	       struct err *err);
-/* All files must be closed. Tries failed commits once more, for at most 15 seconds. NULL is fine.
- */
+/* All files must be closed. Commits what is left, also what has failed before, for at most 15
+ * seconds. t may be NULL. */
 void drafts_free(struct drafts *t);
 struct journal *drafts_journal(struct drafts *t);
 /* Finishes the commits of earlier processes, in a thread. At most once. */
@@ -38,9 +38,9 @@ void drafts_start(struct drafts *t);
 int drafts_open_write(struct drafts *t, const char *path, unsigned int flags,
 		      struct draft_file **out, struct err *err);
 int drafts_open_read(struct drafts *t, uint64_t version, struct draft_file **out, struct err *err);
-/* Of a draft that is alone under its name; -ENOENT: there is none. */
+/* Opens a draft that is alone under its name. Fails with -ENOENT if there is none. */
 int drafts_open_alone(struct drafts *t, const char *path, struct draft_file **out, struct err *err);
-/* Commits what is left if it is the last one that writes. */
+/* Closes a file. Commits what is left if it is the last one that writes. f may be NULL. */
 void draft_file_close(struct draft_file *f);
 
 bool drafts_stat(struct drafts *t, const char *path, struct engine_stat *st, bool *alone);
@@ -59,19 +59,20 @@ int64_t draft_file_seek(struct draft_file *f, uint64_t offset, int whence);
 int draft_file_flush(struct draft_file *f, struct err *err);
 int draft_file_sync(struct draft_file *f, struct err *err);
 
-/* ---- names; for change.c and stat.c. Without a table (NULL) there are no drafts. ---- */
+/* ---- names. Without a table (t is NULL) there are no drafts. ---- */
 
-/* The names in a directory that only drafts have, in byte order: calls fn without a lock. -ENOMEM,
- * or what fn returns. */
+/* Calls fn, without a lock, with the names in a directory that only drafts have, in byte order. A
+ * result of fn that is not 0 ends the list and is returned. Error: -ENOMEM. */
 int drafts_list(struct drafts *t, const char *dir, engine_list_fn fn, void *arg);
 bool drafts_has_entries(struct drafts *t, const char *dir);
-/* Whether a draft has this name and nothing else has it. */
+/* Returns whether a draft has this name and nothing else has it. */
 bool drafts_is_alone(struct drafts *t, const char *path);
-/* The access control list that was set for a draft that is alone: a reference, or NULL. */
+/* Returns a reference to the access control list that was set for a draft that is alone, or
+ * NULL. */
 struct schema_document;
 struct schema_document *drafts_acls(struct drafts *t, const char *path);
-/* Checks that the bucket can have a new file of this name: -ENAMETOOLONG, -EINVAL, -ENOTDIR,
- * -ENOENT: there is no such directory. */
+/* Checks that the bucket can have a new file of this name. Errors: -ENAMETOOLONG, -EINVAL,
+ * -ENOTDIR, and -ENOENT if there is no such directory. */
 int drafts_check_new(struct drafts *t, const char *path, struct err *err);
 
 /* A function that changes what a name means holds the name. As long as it does, no new draft of the
@@ -84,33 +85,37 @@ struct draft_hold {
 void draft_table_hold(struct drafts *t, struct draft_hold *h, const char *a, const char *b);
 void draft_table_release(struct drafts *t, struct draft_hold *h);
 
-/* The caller holds the names. */
-/* Whether a draft that is alone has failed. Then the bucket may have the file all the same: an
- * answer of it may have been lost. drafts_is_found(): it has. */
+/* For the functions below, the caller holds the names. */
+/* Returns whether the commit of a draft that is alone has failed. Then the bucket may have the file
+ * all the same, because an answer may have been lost. If it has, the caller calls
+ * drafts_is_found(). */
 bool drafts_is_doubtful(struct drafts *t, const char *path);
 void drafts_is_found(struct drafts *t, const char *path);
-/* The path has been removed: the draft loses its name. Returns whether there was one. */
+/* To be called when the path has been removed: the draft loses its name. Returns whether there was
+ * one. */
 bool drafts_detach(struct drafts *t, const char *path);
-/* The file has another path: its draft follows. A draft that has the new path loses it. n: NULL, or
- * what the bucket has at the new path now: for a draft that is alone, what it replaces; otherwise
- * the file itself. -ENOENT: there is no draft; errors of the journal: nothing has changed. */
+/* To be called when the file has another path: its draft follows. A draft that has the new path
+ * loses it. n is what the bucket has at the new path now, or NULL: for a draft that is alone, what
+ * it replaces; otherwise the file itself. Fails with -ENOENT if there is no draft, and with errors
+ * of the journal; then nothing has changed. */
 struct names_node;
 int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *n,
 		  struct err *err);
-/* Sets the access control list of the domain that a draft will be, instead of an earlier one. list:
- * taken over; NULL: none. Without a draft, nothing happens. */
+/* Sets the access control list of the domain that a draft will be, instead of an earlier one. Takes
+ * the list over; NULL removes it. Without a draft, nothing happens. */
 void drafts_set_acls(struct drafts *t, const char *path, struct schema_document *list);
-/* This program has changed what the bucket has at the path, from one version to another
- * (commit_version_of()), but not the file itself. A draft of it is no conflict. */
+/* To be called when this program has changed what the bucket has at the path, from one version to
+ * another (commit_version_of()), but not the file itself. So the commit of its draft is no
+ * conflict. */
 void drafts_new_version(struct drafts *t, const char *path, const char *from, const char *to);
 
 /* ---- attributes ---- */
 
-/* The text of user.hsds.error: why the last commit of this path has failed. Heap; NULL: it has not,
- * or there is no memory. */
+/* Returns the text of user.hsds.error, on the heap: why the last commit of this path has failed.
+ * NULL if it has not, or there is no memory. */
 char *drafts_error(struct drafts *t, const char *path);
-/* The text of user.hsds.unfinished: the id of a draft of this path that the journal keeps for
- * `hsimage recover`. Empty: there is none. */
+/* Writes the text of user.hsds.unfinished: the id of a draft of this path that the journal keeps
+ * for `hsimage recover`, or "" if there is none. */
 void drafts_unfinished(struct drafts *t, const char *path, char id[static JOURNAL_ID]);
 
 /* Fills in the counts of drafts and commits. */

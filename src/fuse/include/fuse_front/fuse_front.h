@@ -37,12 +37,12 @@ struct fuse_front_options {
 /* Mounts, serves requests and unmounts. Without opt->foreground the daemon forks into the
  * background, and the parent process exits with status 0 as soon as the mount exists. The mount
  * ends when it is unmounted or at SIGINT, SIGTERM or SIGHUP. Returns 0, or a negative errno if
- * mounting or the connection to the kernel fails. *session: holds the files that are still open at
- * the end; NULL if there is nothing to free. The options, the engine and the log are borrowed until
- * the session is freed. */
+ * mounting or the connection to the kernel fails. *session holds the files that are still open at
+ * the end, or is NULL if there is nothing to free. The options, the engine and the log are borrowed
+ * until the session is freed. */
 int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, struct log *log,
 		   struct session **session, struct err *err);
-/* Closes these files and waits for their loads. Any thread. NULL is fine. */
+/* Closes these files and waits for their loads. Any thread. `session` may be NULL. */
 void fuse_front_free(struct session *session);
 
 #endif

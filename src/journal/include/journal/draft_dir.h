@@ -2,7 +2,7 @@
 /*
  * The directory of one draft in the journal, and its lock.
  *
- *   ID.new      is being made: without the guard of the bucket's directory, it is a leftover
+ *   ID.new is being made; it is a leftover if nobody holds the guard of the bucket's directory
  *   ID          holds a draft; a lock on its file `draft` says that a process has it open
  *   ID.dropped  is being deleted
  */
@@ -36,8 +36,8 @@ struct draft_dir {
 	int guard;    /* from draft_dir_begin() to draft_dir_publish() */
 };
 
-/* A descriptor that keeps other processes and threads from making and listing drafts, until it is
- * closed; or a negative errno. */
+/* Returns a descriptor that keeps other processes and threads from making and listing drafts until
+ * it is closed, or a negative errno. */
 int draft_dir_guard(const struct journal *j);
 bool draft_dir_is_id(const char *name);
 
@@ -48,28 +48,30 @@ int draft_dir_begin(struct journal *j, const struct draft_about *about, struct d
 int draft_dir_publish(struct draft_dir *p, struct err *err);
 /* Deletes ID.new instead. The caller closes p. */
 void draft_dir_abandon(struct draft_dir *p);
-/* Opens and locks ID. `bytes` holds the description, to which h points. -ENOENT; -EBUSY: it is
- * locked. -EBADMSG and -ENOTSUP as draft_header_decode(): p is open and locked. */
+/* Opens and locks ID. `bytes` holds the description, to which h points. Fails with -ENOENT, or with
+ * -EBUSY if ID is locked. After -EBADMSG and -ENOTSUP of draft_header_decode(), p is open and
+ * locked all the same. */
 int draft_dir_open(struct journal *j, const char *id, struct draft_dir *p,
 		   uint8_t bytes[HEADER_SIZE], struct header *h, struct err *err);
-/* Replaces the description; durable: it survives a crash of the machine. */
+/* Replaces the description. If `durable` is set, the new one survives a crash of the machine. */
 int draft_dir_describe(struct draft_dir *p, const struct draft_about *about, bool durable,
 		       struct err *err);
 /* Makes the names of the draft durable. */
 int draft_dir_sync(const struct draft_dir *p, struct err *err);
-/* Makes the names of files durable that the draft has got since. */
+/* Makes the names of the files durable that the draft has got since. */
 int draft_dir_sync_files(const struct draft_dir *p, struct err *err);
-/* Notes a reason in the directory of an open place; NULL: there is none. A failure is ignored. */
+/* Notes in the directory of an open draft why the draft is still there. If `why` is NULL, an
+ * earlier note is removed. A failure is ignored. */
 void draft_dir_note_why(const struct draft_dir *p, const char *why);
-/* Moves the directory of an open place to those that are unreadable, with a note why. */
+/* Moves the directory of an open draft to those that are unreadable, and notes why. */
 int draft_dir_set_aside(struct draft_dir *p, const char *why, struct err *err);
-/* Deletes the directory of an open place. */
+/* Deletes the directory of an open draft. */
 int draft_dir_remove(struct draft_dir *p, struct err *err);
-/* The same of a draft that an earlier process has left: its room is given back. */
+/* Does the same for a draft that an earlier process has left, and gives its room back. */
 int draft_dir_remove_left(struct draft_dir *p, struct err *err);
 void draft_dir_close(struct draft_dir *p);
 
-/* Deletes a directory and the files in it. 0 or a negative errno. */
+/* Deletes a directory and the files in it. Returns 0 or a negative errno. */
 int draft_dir_delete(int parent, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file `draft`, which describes a draft: see header.c. Pure. */
+/* The file `draft`, which describes a draft: see draft_header.c. Pure. */
 #ifndef JOURNAL_DRAFT_HEADER_H
 #define JOURNAL_DRAFT_HEADER_H
 
@@ -19,9 +19,11 @@ struct header {
 	bool sums; /* each spool has the file of its checksums */
 };
 
-/* A draft that knows what lies beneath has checksums. -ENAMETOOLONG: the strings do not fit. */
+/* A draft that knows what lies beneath it must have checksums. Fails with -ENAMETOOLONG if the
+ * strings do not fit. */
 int draft_header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], struct err *err);
-/* n: size of the file. -EBADMSG: it is damaged; -ENOTSUP: it has a later version. */
+/* n is the size of the file. Fails with -EBADMSG if the file is damaged, and with -ENOTSUP if it
+ * has a later version. */
 int draft_header_decode(const void *bytes, size_t n, struct header *h, struct err *err);
 
 #endif

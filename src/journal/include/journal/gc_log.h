@@ -7,8 +7,8 @@
  * An entry is put before the name is removed from the bucket, so that nothing is forgotten, and put
  * again when it has been removed.
  *
- * Any thread. A lock guards the list of slots, and is held while the file is made. The file is not
- * made durable: after a crash of the machine, entries may be missing.
+ * Any thread. A lock guards the list of records, and is held while the file is made. The file is
+ * not made durable: after a crash of the machine, entries may be missing.
  */
 #ifndef JOURNAL_GC_LOG_H
 #define JOURNAL_GC_LOG_H
@@ -27,7 +27,8 @@ enum gc_state {
 struct gc_entry {
 	enum gc_state state;
 	uint64_t storage; /* see schema_ops.domain_of_root() */
-	/* GC_EXPECTED: the storage to which the name leads then; 0: the name vanishes. */
+	/* With GC_EXPECTED: the storage to which the name leads afterwards, or 0 if the name
+	 * vanishes. */
 	uint64_t next;
 	int64_t due_ns;	  /* when it may be deleted, since the epoch */
 	const char *path; /* that had the name in the bucket, 1 to GC_PATH bytes */
@@ -35,20 +36,21 @@ struct gc_entry {
 
 enum {
 	GC_PATH = 1024,
-	LEFTOVERS_MAX = 1 << 16, /* entries at a time */
+	GC_ENTRIES_MAX = 1 << 16, /* entries at a time */
 };
-#define GC_NONE UINT32_MAX /* no slot */
+#define GC_NONE UINT32_MAX /* no record */
 
 struct gc_log;
-/* The journal must stay open until gc_log_put() is called no more. -ENOMEM, -EMFILE. */
+/* The journal must stay open until the last call of gc_log_put(). Errors: -ENOMEM, -EMFILE. */
 int gc_log_new(struct journal *j, struct gc_log **out, struct err *err);
-/* Deletes the file if no entry is left. NULL is allowed. */
+/* Deletes the file if no entry is left. l may be NULL. */
 void gc_log_free(struct gc_log *l);
-/* Writes an entry into *slot, which is GC_NONE for a new one. -ENOSPC, -ENAMETOOLONG; errors
- * of the disk. *slot stays as it is then. */
-int gc_log_put(struct gc_log *l, uint32_t *slot, const struct gc_entry *entry, struct err *err);
-/* Removes an entry. *slot: GC_NONE afterwards, and allowed. */
-void gc_log_clear(struct gc_log *l, uint32_t *slot);
+/* Writes an entry into the record with the number *record. If *record is GC_NONE, the entry gets a
+ * record, and *record its number. Errors: -ENOSPC, -ENAMETOOLONG, and those of the disk. After an
+ * error, *record is as before. */
+int gc_log_put(struct gc_log *l, uint32_t *record, const struct gc_entry *entry, struct err *err);
+/* Removes the entry, and sets *record to GC_NONE. *record may be GC_NONE before, too. */
+void gc_log_clear(struct gc_log *l, uint32_t *record);
 
 struct gc_log_taken {
 	uint32_t entries, damaged; /* entries that could not be read */

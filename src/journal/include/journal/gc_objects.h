@@ -33,21 +33,21 @@ struct gc_objects_list {
 /* A list in the journal that belongs to this process. */
 struct gc_objects;
 const struct gc_objects_list *gc_objects_get(const struct gc_objects *r);
-/* Leaves the list to a later process. NULL is allowed. */
+/* Leaves the list to a later process. r may be NULL. */
 void gc_objects_close(struct gc_objects *r);
 /* Deletes the list from the journal, and frees it. */
 void gc_objects_forget(struct gc_log *l, struct gc_objects *r);
-/* Calls fn, which gets them, with the lists that no process has. Counts what cannot be read, as
- * gc_log_take(). fn returns 0, or a negative errno and leaves the list to a later process. */
+/* Calls fn with each list that no process has. fn takes the list over, or returns a negative errno:
+ * then the list is left to a later process. Counts what cannot be read, as gc_log_take() does. */
 int gc_objects_take_left(struct gc_log *l, int (*fn)(void *ctx, struct gc_objects *r), void *ctx,
 			 struct gc_log_taken *out, struct err *err);
 
-/* In the directory of a draft, of which `dir` is a descriptor. */
-/* Makes the list durable; it replaces an older one. list NULL: removes it. -E2BIG; -ENOMEM; errors
- * of the disk. */
+/* The next two functions work in the directory of a draft, of which `dir` is a descriptor. */
+/* Makes the list durable; it replaces an older one. If `list` is NULL, the older one is removed.
+ * Errors: -E2BIG, -ENOMEM, and those of the disk. */
 int gc_objects_write(int dir, const struct gc_objects_list *list, struct err *err);
-/* Moves the list out of the directory into that of the bucket. *out is NULL if there is none.
- * -EBADMSG: it is damaged. */
+/* Moves the list out of the directory into that of the bucket. *out is NULL if there is none. Fails
+ * with -EBADMSG if the list is damaged. */
 int gc_objects_take_out(const struct journal *j, int dir, struct gc_objects **out, struct err *err);
 
 #endif

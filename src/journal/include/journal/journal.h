@@ -25,17 +25,20 @@ struct journal_settings {
 	 * of another owner, and one that others can access are refused. */
 	const char *path;
 	const char *bucket; /* identifies the bucket among those that share the directory */
-	const char *name;   /* of the bucket, as a user writes it; NULL: the same as `bucket` */
-	/* Instead of `bucket`: see journal_bucket. Then nothing is made: -ENOENT. */
+	const char *name;   /* of the bucket, as a user writes it. NULL means `bucket` */
+	/* Identifies the bucket instead of `bucket`: see journal_bucket. Then no directory is made,
+	 * and a missing one is the error -ENOENT. */
 	const char *digits;
-	uint64_t spool_size; /* limit for the bytes of open drafts; 0: half of the free space */
-	/* JOURNAL_BOOT bytes that differ after the machine was started again; NULL: those of the
-	 * kernel. */
+	uint64_t spool_size; /* limit for the bytes of open drafts. 0 means half of the free
+			      * space */
+	/* JOURNAL_BOOT bytes that differ after the machine was started again. NULL means those of
+	 * the kernel. */
 	const uint8_t *boot;
 };
 
 struct journal;
-/* Strings are copied. -EPERM: the directory is not private; other codes are those of the disk. */
+/* Copies the strings. Fails with -EPERM if the directory is not private, and with errors of the
+ * disk. */
 int journal_open(const struct journal_settings *settings, const struct env *env,
 		 struct journal **out, struct err *err);
 /* All drafts must be closed. */
@@ -44,11 +47,13 @@ void journal_close(struct journal *j);
 /* A bucket that has a directory in the journal. */
 struct journal_bucket {
 	const char *digits; /* the name of its directory */
-	/* As in journal_settings; both "" if an older version of the program has not noted them. */
+	/* As in journal_settings. Both are "" if an older version of the program has not noted
+	 * them. */
 	const char *name, *bucket;
 };
-/* Calls fn for each bucket, in no order. Makes nothing: -ENOENT if there is no journal; -EPERM: it
- * is not private. A return value of fn that is not 0 ends the list and is returned. */
+/* Calls fn for each bucket, in no order. Makes no directory. Fails with -ENOENT if there is no
+ * journal, and with -EPERM if it is not private. A result of fn that is not 0 ends the list and is
+ * returned. */
 int journal_buckets(const char *path, int (*fn)(void *ctx, const struct journal_bucket *b),
 		    void *ctx, struct err *err);
 
@@ -78,10 +83,11 @@ struct draft_about {
 	const char *version; /* of what is replaced or lies beneath; "" if there is nothing */
 	uint64_t beneath;    /* size of what lies beneath; 0 unless the kind is DRAFT_CHANGE */
 	int64_t created_ns;  /* since the epoch */
-	/* What lies beneath, beside its version: differs between images of a domain. Zeros: not
-	 * known, or the version says it all. */
+	/* Identifies what lies beneath, together with the version: it differs between images of a
+	 * domain. Zeros mean that it is not known, or that the version suffices. */
 	uint8_t beneath_id[DRAFT_BENEATH_ID];
-	/* With beneath_id: the revision of the layout of an image (image/image.h). 0: not known. */
+	/* With beneath_id: the revision of the layout of an image (image/image.h). 0 means that it
+	 * is not known. */
 	uint32_t layout;
 };
 
@@ -95,19 +101,19 @@ enum journal_state {
 struct journal_item {
 	const char *id;
 	enum journal_state state;
-	/* Not NULL for JOURNAL_LEFT and JOURNAL_IN_USE; for JOURNAL_UNREADABLE if it is known. */
+	/* NULL for JOURNAL_LATER, and for JOURNAL_UNREADABLE if it is not known. */
 	const struct draft_about *about;
-	const char *why; /* JOURNAL_LATER and JOURNAL_UNREADABLE; else "" */
+	const char *why; /* why it was not committed, or cannot be read; "" if nothing is noted */
 };
 
 /* Calls fn for each draft of the bucket, in no order, without a lock. Removes what an interrupted
  * draft_create() or draft_drop() has left behind, and sets aside drafts whose description cannot be
- * read. What else is damaged is noticed by draft_open(). A return value of fn that is not 0 ends
- * the list and is returned. */
+ * read. draft_open() finds other damage. A result of fn that is not 0 ends the list and is
+ * returned. */
 int journal_list(struct journal *j, int (*fn)(void *ctx, const struct journal_item *item),
 		 void *ctx, struct err *err);
-/* Deletes a draft that is JOURNAL_LEFT or JOURNAL_UNREADABLE. -ENOENT: there is none; -EBUSY: a
- * process has it open. */
+/* Deletes a draft that is JOURNAL_LEFT or JOURNAL_UNREADABLE. Fails with -ENOENT if there is none,
+ * and with -EBUSY if a process has it open. */
 int journal_drop(struct journal *j, const char *id, struct err *err);
 
 #endif

@@ -52,14 +52,14 @@ struct plan_operation {
 	uint8_t sha256[PLAN_DIGEST]; /* of the body; zeros without one */
 	bool done;		     /* set by draft_get_plan() */
 	/* Set by draft_get_plan(): the request may have reached the bucket, and it is not known
-	 * that the bucket has refused it. */
+	 * whether the bucket has refused it. */
 	bool sent;
 };
 
 enum plan_note {
 	PLAN_DONE, /* the bucket has what the operation leaves behind */
 	PLAN_SENT, /* the request of the operation follows */
-	/* It is as if it had not been sent: the bucket has refused it, or what it has put was
+	/* The request counts as not sent: the bucket has refused it, or what it has put was
 	 * removed. This note survives a crash of the machine. */
 	PLAN_VOID,
 };
@@ -67,7 +67,8 @@ enum plan_note {
 /* The domain that a plan changes. When all operations are done, the domain must still have these
  * objects. Whoever completes the plan looks for them before the plan is removed. */
 struct plan_subject {
-	const char *root; /* id of the root group; NULL: not known, as in plans of other files */
+	const char *root; /* id of the root group, or NULL if it is not known, as in plans of other
+			   * files */
 	/* Ids of the objects whose document or chunks are put or deleted. New ones are not among
 	 * them, because a link in a changed group leads to each of them. */
 	const char **objects;
@@ -92,9 +93,9 @@ void plan_digest(const void *bytes, size_t n, uint8_t digest[PLAN_DIGEST]);
 
 /* Writes the mark with which an operation of a plan puts its object: see struct store_request. */
 void plan_mark(uint64_t plan, uint32_t operation, char mark[PLAN_MARK]);
-/* The operation that has a mark. False: it is no mark of this plan. */
+/* Finds the operation that has a mark. Returns false if it is no mark of this plan. */
 bool plan_find_mark(const struct plan *plan, const char *mark, uint32_t *operation);
-/* Whether a mark is one of this plan, or of a plan that it has replaced. */
+/* Returns whether a mark is one of this plan, or of a plan that it has replaced. */
 bool plan_has_mark(const struct plan *plan, const char *mark);
 void plan_release(struct plan *plan);
 

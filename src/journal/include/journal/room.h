@@ -30,14 +30,15 @@ struct room {
 	uint64_t granted; /* bytes that may be taken before the disk is asked again */
 };
 
-/* limit 0: half of the disk's free space, without the drafts that are left. left: bytes of these. 0
- * or a negative errno. */
+/* If `limit` is 0, it is half of the disk's free space, without the drafts that are left. `left` is
+ * the bytes of these. Returns 0 or a negative errno. */
 int room_init(struct room *room, int dir, uint64_t limit, uint64_t left, struct err *err);
 void room_release(struct room *room);
-/* Takes n bytes. -ENOSPC: the limit or the disk has no room for them. */
+/* Takes n bytes. Fails with -ENOSPC if the limit or the disk has no room for them. */
 int room_take(struct room *room, uint64_t n, struct err *err);
 void room_give(struct room *room, uint64_t n);
-/* The draft that has taken n bytes is left, or n bytes of such drafts have been deleted. */
+/* room_leave(): the draft that has taken n bytes is left in the journal. room_forget(): n bytes of
+ * such drafts have been deleted. */
 void room_leave(struct room *room, uint64_t n);
 void room_forget(struct room *room, uint64_t n);
 uint64_t room_taken(struct room *room);

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* Bytes on the disk of the files in one directory; 0 if it cannot be read. */
+/* Returns the bytes that the files in a directory take on the disk; 0 if it cannot be read. */
 uint64_t usage_of(int parent, const char *name);
-/* Adds up fn() of all names in a directory. */
+/* Returns the sum of fn() of all names in a directory. */
 uint64_t usage_sum(int parent, const char *name, uint64_t (*fn)(int dir, const char *name));
 
 #endif

@@ -23,7 +23,7 @@ enum {
 /* Requests to a server. */
 struct metrics_http {
 	const char *method[METRICS_METHODS]; /* names: "GET" … */
-	/* By method and status; status 0: no complete response. */
+	/* By method and status; status 0 is no complete response. */
 	uint64_t requests[METRICS_METHODS][METRICS_STATUSES];
 	struct histogram_counts seconds[METRICS_METHODS];
 	uint64_t retries, bytes_in, bytes_out, connections_opened, connections;

@@ -32,8 +32,8 @@
 struct draft;
 struct draft_snapshot;
 
-/* Reads what lies beneath a draft of kind DRAFT_CHANGE: all n bytes, within about->beneath. Called
- * without a lock, in the thread of the reader, by several threads at a time. */
+/* Reads what lies beneath a draft of kind DRAFT_CHANGE: all n bytes, within about->beneath. It is
+ * called without a lock, in the thread of the reader, by several threads at a time. */
 struct draft_beneath {
 	int (*read)(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
 	void *ctx;
@@ -41,21 +41,23 @@ struct draft_beneath {
 
 /* ---- life ---- */
 
-/* Strings are copied. -ENAMETOOLONG: they do not fit into the description of a draft. */
+/* Copies the strings. Fails with -ENAMETOOLONG if they do not fit into the description of a
+ * draft. */
 int draft_create(struct journal *j, const struct draft_about *about,
 		 const struct draft_beneath *beneath, struct draft **out, struct err *err);
 /* Opens a draft that an earlier process has left. It can be read, sealed and dropped, but not
- * changed. beneath NULL: reads of what lies beneath fail with -EIO. -ENOENT; -EBUSY: another
- * process has it open; -ENOTSUP: a later version has written it; -EBADMSG: it is damaged; -ENODATA:
- * nothing of it was durable when the machine stopped. After the last two it has been set aside. */
+ * changed. If `beneath` is NULL, reads of what lies beneath fail with -EIO. Errors: -ENOENT; -EBUSY
+ * if another process has it open; -ENOTSUP if a later version has written it; -EBADMSG if it is
+ * damaged; -ENODATA if nothing of it was durable when the machine stopped. After the last two it
+ * has been set aside. */
 int draft_open(struct journal *j, const char *id, const struct draft_beneath *beneath,
 	       struct draft **out, struct err *err);
-/* Allows that a commit of a draft of draft_open() is noted, with draft_mark() and with a plan. Its
- * bytes still cannot change. The first note cuts off records of the map that do not count; until
- * then, the files stay as they are. Each mark is durable when draft_mark() returns. -EINVAL: it has
- * a plan, which must be completed. */
+/* Allows that a commit of a draft of draft_open() is noted, with draft_mark() and with a plan. The
+ * bytes of the draft still cannot change. The first note cuts off records of the map that do not
+ * count; until then, the files stay as they are. Each mark is durable when draft_mark() returns.
+ * Fails with -EINVAL if the draft has a plan, which must be completed. */
 int draft_resume(struct draft *d, struct err *err);
-/* Leaves the draft in the journal. NULL is allowed. There must be no snapshot. */
+/* Leaves the draft in the journal. d may be NULL. There must be no snapshot. */
 void draft_close(struct draft *d);
 /* Deletes the draft, and closes it in any case. There must be no snapshot. */
 int draft_drop(struct draft *d, struct err *err);
@@ -72,25 +74,26 @@ int draft_describe(struct draft *d, const char *path, const char *name, const ch
 /* ---- bytes ---- */
 
 int draft_write(struct draft *d, uint64_t offset, const void *buf, size_t n, struct err *err);
-/* *got: bytes read, less than n only at the end of the file. */
+/* *got is the number of bytes that were read, less than n only at the end of the file. */
 int draft_read(struct draft *d, uint64_t offset, void *buf, size_t n, size_t *got, struct err *err);
 int draft_resize(struct draft *d, uint64_t size, struct err *err);
-/* mode: as for fallocate(2): 0 or FALLOC_FL_ZERO_RANGE, with or without FALLOC_FL_KEEP_SIZE, or
- * FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE; -EOPNOTSUPP for other modes, and if the disk cannot
- * punch holes. */
+/* `mode` is as for fallocate(2): 0 or FALLOC_FL_ZERO_RANGE, with or without FALLOC_FL_KEEP_SIZE, or
+ * FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE. Fails with -EOPNOTSUPP for other modes, and if the
+ * disk cannot punch holes. */
 int draft_allocate(struct draft *d, int mode, uint64_t offset, uint64_t n, struct err *err);
-/* whence: SEEK_DATA or SEEK_HOLE. What lies beneath is data. -ENXIO as for lseek(2). */
+/* `whence` is SEEK_DATA or SEEK_HOLE. What lies beneath is data. Fails with -ENXIO as lseek(2)
+ * does. */
 int draft_seek(struct draft *d, uint64_t offset, int whence, uint64_t *found);
 
 enum draft_extent_kind { DRAFT_HOLE, DRAFT_WRITTEN, DRAFT_BENEATH };
 
-/* A range of the file whose bytes come from one kind of place. Zero-initialised at first. */
+/* A range of the file whose bytes have the same origin. Zero-initialised at first. */
 struct draft_extent {
 	uint64_t start, end;
 	enum draft_extent_kind kind;
 };
-/* The range from x->end on. False: the file ends there. Adjacent ranges differ in their kind,
- * unless the file changes meanwhile. */
+/* Finds the range from x->end on. Returns false if the file ends there. Adjacent ranges differ in
+ * their kind, unless the file changes meanwhile. */
 bool draft_next_extent(struct draft *d, struct draft_extent *x);
 
 struct draft_stat {
@@ -99,43 +102,45 @@ struct draft_stat {
 	uint64_t spooled; /* bytes of the spool */
 	uint64_t memory;  /* bytes for the list of what was written */
 	uint64_t mark;
-	/* Of a draft that was opened for recovery: nothing has changed since the draft_seal()
+	/* For a draft that was opened for recovery: nothing has changed since the draft_seal()
 	 * before the mark got its last value. */
 	bool is_marked;
 };
 void draft_get_stat(struct draft *d, struct draft_stat *out);
 
-/* Notes something in the journal for the recovery, such as that the library has closed the file.
- * The last mark counts; 0 if there is none. */
+/* Notes a number in the journal for the recovery, such as which commits have begun. The last one
+ * counts; without any, the mark is 0. */
 int draft_mark(struct draft *d, uint64_t mark, struct err *err);
-/* Notes for people why the draft could not be committed; NULL: nothing is known. Any draft, but one
- * thread at a time. A failure is ignored. See journal_item.why. */
+/* Notes for people why the draft could not be committed. If `why` is NULL, an earlier note is
+ * removed. Any draft, but one thread at a time. A failure is ignored. See journal_item.why. */
 void draft_note_why(struct draft *d, const char *why);
 /* Makes all that was written before durable: it survives a crash of the machine. */
 int draft_sync(struct draft *d, struct err *err);
 
 /* ---- snapshots ---- */
 
-/* The file as it is now; or, if there is a plan (journal/plan.h), as it was for the plan. -EBUSY:
- * there is a snapshot already. */
+/* Makes a snapshot of the file as it is now or, if there is a plan (journal/plan.h), as it was for
+ * the plan. Fails with -EBUSY if there is a snapshot already. */
 int draft_seal(struct draft *d, struct draft_snapshot **out, struct err *err);
-/* Several threads may read it at a time. It has no -EAGAIN. */
+/* Several threads may read the source at a time. Its reads never return -EAGAIN. */
 struct source *draft_snapshot_source(struct draft_snapshot *s);
-/* Whether a byte of [start, end) was changed since the snapshot that draft_snapshot_accept() was
- * called for, or since the draft was made. */
+/* Returns whether a byte of [start, end) was changed since the snapshot that
+ * draft_snapshot_accept() was called for, or since the draft was made. */
 bool draft_snapshot_is_changed(const struct draft_snapshot *s, uint64_t start, uint64_t end);
-/* The first such byte of [start, end); end: there is none. The number of steps is in proportion to
- * the ranges that were changed, not to the length. */
+/* Returns the first such byte of [start, end), or end if there is none. The number of steps is in
+ * proportion to the ranges that were changed, not to the length. */
 uint64_t draft_snapshot_next_changed(const struct draft_snapshot *s, uint64_t start, uint64_t end);
-/* The first byte of [start, end) that does not come from what lies beneath, so that it was written
- * or cut off since the draft was made; end: there is none. */
+/* Returns the first byte of [start, end) that does not come from what lies beneath, because it was
+ * written or cut off since the draft was made; or end if there is none. */
 uint64_t draft_snapshot_next_written(const struct draft_snapshot *s, uint64_t start, uint64_t end);
-/* Whether no byte of [start, end) comes from what lies beneath. */
+/* Returns whether no byte of [start, end) comes from what lies beneath, and the file has all of
+ * them. */
 bool draft_snapshot_holds(const struct draft_snapshot *s, uint64_t start, uint64_t end);
-/* The bucket has all of the snapshot: the changes before it do not count any more. */
+/* To be called when the bucket has all of the snapshot: the changes before it do not count any
+ * more. */
 void draft_snapshot_accept(struct draft_snapshot *s);
-/* draft_stat.changes at the time of the snapshot. */
+/* Returns draft_stat.changes at the time of the snapshot. */
 uint64_t draft_snapshot_changes(const struct draft_snapshot *s);
-void draft_snapshot_close(struct draft_snapshot *s); /* NULL is allowed */
+void draft_snapshot_close(struct draft_snapshot *s); /* s may be NULL */
 
 #endif

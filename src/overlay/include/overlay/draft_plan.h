@@ -21,44 +21,46 @@
 #include <journal/plan.h>
 #include <overlay/draft.h>
 
-/* Appends n bytes to the file `bodies` of the draft. They are counted as those of the spool.
- * -ENOSPC: spool_size or the disk has no room for them; -EROFS: the draft was opened for recovery.
- * If no plan is put then, draft_remove_plan() removes them. */
+/* Appends n bytes to the file `bodies` of the draft. They are counted as those of the spool. If no
+ * plan is put afterwards, draft_remove_plan() removes them. Fails with -ENOSPC if spool_size or the
+ * disk has no room for them, and with -EROFS if the draft was opened for recovery, and
+ * draft_resume() was not called. */
 int draft_add_body(struct draft *d, const void *bytes, size_t n, uint64_t *offset, struct err *err);
 /* Sets the body of an operation, its length and its digest. The bytes are in the plan if they are
  * few, otherwise in the file `bodies`. In the plan, they are borrowed until draft_put_plan(). */
 int draft_set_body(struct draft *d, struct plan_operation *op, const void *bytes, size_t n,
 		   struct err *err);
-/* n bytes of the file `bodies`. -EBADMSG: it does not have them. */
+/* Reads n bytes of the file `bodies`. Fails with -EBADMSG if it does not have them. */
 int draft_read_body(struct draft *d, uint64_t offset, void *buf, size_t n, struct err *err);
 /* Makes the draft, its bodies and a plan for its open snapshot durable. The plan replaces an older
- * one. subject: NULL, or what the plan changes. As long as there is a plan, the bytes of its
+ * one. `subject` is what the plan changes, or NULL. As long as there is a plan, the bytes of its
  * snapshot do not change, and each change of the draft between two snapshots takes a generation.
- * -EINVAL: an operation is not valid, or there is no snapshot; -E2BIG: the plan is too large;
- * -EROFS: the draft was opened for recovery, and cannot change any more: its commit can be repeated
- * from it. */
+ * Errors: -EINVAL if an operation is not valid, or there is no snapshot; -E2BIG if the plan is too
+ * large; -EROFS as for draft_add_body(). */
 int draft_put_plan(struct draft *d, const struct plan_operation *operations, uint32_t count,
 		   const struct plan_subject *subject, struct err *err);
 /* Notes something about an operation of the plan. PLAN_DONE and PLAN_SENT need not survive a crash
  * of the machine. */
 int draft_note_operation(struct draft *d, uint32_t operation, enum plan_note note, struct err *err);
-/* Reads the plan. -ENOENT: there is none; -EBADMSG: it is damaged; -ENOMEM. */
+/* Reads the plan. Errors: -ENOENT if there is none; -EBADMSG if it is damaged; -ENOTSUP if a later
+ * version of the program has written it; -ENOMEM. */
 int draft_get_plan(struct draft *d, struct plan *plan, struct err *err);
-/* Reads the whole body of an operation: op->length bytes, of any kind. s: the snapshot of the plan;
- * NULL if the plan has no PLAN_RANGE. What lies beneath is read too, where a range has it: then
- * the call may block. -EBADMSG: the bytes do not have the digest of the operation, or the spool is
- * damaged. */
+/* Reads the whole body of an operation: op->length bytes, of any kind. s is the snapshot of the
+ * plan; it may be NULL if the plan has no PLAN_RANGE. Where a range comes from what lies beneath,
+ * that is read, and the call may block. Fails with -EBADMSG if the bytes do not have the digest of
+ * the operation, or the spool is damaged. */
 int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct plan_operation *op,
 		       void *buf, struct err *err);
 /* Removes the plan, what is noted as done, the list of removed objects (journal/gc_objects.h), and
- * all bodies. No other thread uses them. An error means that the plan is still there: the others
- * mean nothing without it, and what of them cannot be removed remains until the next call. */
+ * all bodies. No other thread uses them. An error means that the plan is still there. Without the
+ * plan, the others mean nothing; what cannot be removed of them remains until the next call. */
 int draft_remove_plan(struct draft *d, struct err *err);
 
-/* Makes a list durable in the draft. It replaces an older one. NULL: there is none. -EROFS: the
- * draft was opened for recovery; -E2BIG; -ENOMEM; errors of the disk. */
+/* Makes a list durable in the draft. It replaces an older one; NULL only removes that. Errors:
+ * -EROFS as for draft_add_body(), -E2BIG, -ENOMEM, and those of the disk. */
 int draft_put_removed(struct draft *d, const struct gc_objects_list *list, struct err *err);
-/* Moves the list out of the draft. *out is NULL if there is none. -EBADMSG: it is damaged. */
+/* Moves the list out of the draft. *out is NULL if there is none. Fails with -EBADMSG if the list
+ * is damaged. */
 int draft_take_removed(struct draft *d, struct gc_objects **out, struct err *err);
 
 #endif

@@ -22,14 +22,14 @@ enum { RAW_OBJECT_BLOCK = 1 << 20 /* bytes of one request; the last block is sho
 
 struct raw_object;
 
-/* meta: the version and its size. The store and the cache are borrowed. -ENOMEM. */
+/* `meta` has the version and its size. Borrows the store and the cache. Error: -ENOMEM. */
 int raw_object_open(struct store *store, struct cache *cache, const char *path,
 		    const struct store_meta *meta, struct raw_object **out, struct err *err);
 void raw_object_close(struct raw_object *p); /* waits for running requests; p may be NULL */
 const char *raw_object_path(const struct raw_object *p);
 
-/* As pread(2). -ESTALE: the object has another version now; -ENOENT: it was deleted; -EINTR: cancel
- * (which may be NULL) was triggered. */
+/* Reads as pread(2) does. `cancel` may be NULL. Errors: -ESTALE if the object has another version
+ * now; -ENOENT if it was deleted; -EINTR if `cancel` was triggered; those of the store. */
 ssize_t raw_object_read(struct raw_object *p, void *buf, size_t n, uint64_t offset,
 			struct cancel *cancel, struct err *err);
 

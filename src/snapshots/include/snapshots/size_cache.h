@@ -32,38 +32,42 @@ struct size_version {
 	uint64_t digest;
 };
 
-/* The version of a domain whose keys cannot all be listed. */
+/* Returns the version of a domain whose keys cannot all be listed. */
 struct size_version size_version_large(const char *document_etag, const char *summary_etag);
 
 struct file_size {
 	uint64_t size, blocks; /* of 512 bytes */
-	/* False: this version of the domain cannot be shown as a file. It is not kept on disk. */
+	/* False if this version of the domain cannot be shown as a file. Then it is not kept on
+	 * disk. */
 	bool is_exact;
 };
 
 struct size_cache;
-/* disk: NULL, or a store of store_diskcache_new(). budget: NULL: no limit. Both are borrowed.
- * image_flags: enum image_flags. NULL: out of memory. */
+/* `disk` is a store of store_diskcache_new(), or NULL. If `budget` is NULL, there is no limit.
+ * Borrows both. `image_flags` are of enum image_flags. Returns NULL if out of memory. */
 struct size_cache *size_cache_new(struct store *disk, struct budget *budget,
 				  unsigned int image_flags);
 void size_cache_free(struct size_cache *m);
 
-/* path: of the domain in the bucket. May read a small file from the disk. */
+/* Finds the size of the domain with this path in the bucket. May read a small file from the
+ * disk. */
 bool size_cache_find(struct size_cache *m, const char *path, const struct size_version *version,
 		     struct file_size *out);
-/* mtime_ns: of the newest part of the version. A version that is too young may not be the last one
- * with this digest (see store_diskcache_options.settle_ns), and is not kept on disk. */
+/* Remembers a size. `mtime_ns` is the time of the newest part of the version. A version that is too
+ * young may not be the last one with this digest (see store_diskcache_options.settle_ns), and is
+ * not kept on disk. */
 void size_cache_keep(struct size_cache *m, const char *path, const struct size_version *version,
 		     const struct file_size *size, int64_t mtime_ns);
-/* The file of this domain has another size now, and its version may be the same. */
+/* To be called if the file of this domain has another size now: its version may be the same. */
 void size_cache_forget(struct size_cache *m, const char *path);
-/* Whether the latest known version of a domain is of this kind. Looks only at the memory. */
+/* Returns whether the latest known version of a domain is of this kind. Looks only at the
+ * memory. */
 bool size_cache_is(struct size_cache *m, const char *path, enum size_kind kind);
 
 /* ---- a record on disk; pure ---- */
 
 void size_record_encode(const struct file_size *size, uint8_t record[SIZE_RECORD]);
-/* False: the bytes are not those of a record. */
+/* Returns false if the bytes are not those of a record. */
 bool size_record_decode(const void *bytes, uint64_t n, struct file_size *out);
 
 #endif

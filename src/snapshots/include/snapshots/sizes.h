@@ -8,7 +8,7 @@
  * are opened.
  *
  * While a program goes through a directory, the sizes of the domains after the current one are
- * found out side by side by threads of this room, which end when nothing is left to do. Any thread.
+ * found out side by side by threads, which end when nothing is left to do. Any thread.
  */
 #ifndef SNAPSHOTS_SIZES_H
 #define SNAPSHOTS_SIZES_H
@@ -23,18 +23,18 @@ struct sizes;
 enum { SIZE_UNKNOWN = 4096 /* not 0: many programs do not open an empty file */ };
 
 struct sizes_options {
-	unsigned int threads; /* 0: sizes are found out in the thread that needs them */
+	unsigned int threads; /* 0 if sizes are found out in the thread that needs them */
 	uint64_t limit;	      /* bytes of memory for domains that are being planned */
 };
-/* e is borrowed; the functions use its parts. NULL: out of memory. */
+/* Borrows the bucket, whose parts the functions use. Returns NULL if out of memory. */
 struct sizes *sizes_new(struct bucket *bucket, const struct sizes_options *opt);
-/* Cancels what is not needed any more, and waits for the threads. */
+/* Cancels what is not needed any more, and waits for the threads. s may be NULL. */
 void sizes_free(struct sizes *s);
 
-/* Finds out the size of a domain, unless its node has it: names_get_size() then has a result. Not
- * with ENGINE_STAT_ESTIMATE. Blocks. A domain that cannot be shown has the size SIZE_UNKNOWN; that
- * is no error. Fails if the reason may pass: with the error of the store, or -ENOMEM. Nothing is
- * remembered then. */
+/* Finds out the size of a domain, unless its node has it. After success, names_get_size() has a
+ * result. Not to be called with ENGINE_STAT_ESTIMATE. Blocks. A domain that cannot be shown has the
+ * size SIZE_UNKNOWN; that is no error. The call fails only for a reason that may pass: with the
+ * error of the store, or -ENOMEM. Nothing is remembered then. */
 int sizes_find(struct sizes *s, struct names_node *node, struct err *err);
 
 #endif

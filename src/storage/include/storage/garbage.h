@@ -35,67 +35,69 @@ enum garbage_verdict {
 
 struct garbage_ops {
 	const struct schema_ops *schema; /* whose storage becomes garbage */
-	/* Whether an open file reads the storage. */
+	/* Returns whether an open file reads the storage. */
 	bool (*is_read)(void *ctx, uint64_t storage);
-	/* Deletes the storage of what had this path. Stops when *cancelled becomes true. -EBUSY: it
-	 * may be deleted later. Blocks. */
+	/* Deletes the storage of what had this path. Stops when *cancelled becomes true. Fails with
+	 * -EBUSY if it may be deleted later. Blocks. */
 	int (*collect)(void *ctx, const char *path, const struct change_garbage *g,
 		       const atomic_bool *cancelled, struct err *err);
-	/* What has become of a name whose removal was noted and may not have happened: an enum
-	 * garbage_verdict, or negative. Blocks. */
+	/* Finds out what has become of a name whose removal was noted and may not have happened.
+	 * Returns an enum garbage_verdict or a negative errno. Blocks. */
 	int (*judge)(void *ctx, const struct gc_entry *expected, const atomic_bool *cancelled,
 		     struct err *err);
-	/* Finishes a rename that may be half done. is_ours: of this process, or of an earlier one
-	 * with the same journal, so it is not running any more. -EBUSY: it may be. Blocks. */
+	/* Finishes a rename that may be half done. If `is_ours` is set, the rename is of this
+	 * process, or of an earlier one with the same journal, so it is not running any more.
+	 * Otherwise it fails with -EBUSY if the rename may be running. Blocks. */
 	int (*finish_rename)(void *ctx, uint64_t storage, bool is_ours,
 			     const atomic_bool *cancelled, struct err *err);
-	/* Notes: as gc_log_put() and gc_log_clear(). NULL: there are none. */
-	int (*note)(void *ctx, uint32_t *slot, const struct gc_entry *entry, struct err *err);
-	void (*forget)(void *ctx, uint32_t *slot);
-	/* Deletes the list of objects that were deleted from the journal, and frees it. */
+	/* Keep notes as gc_log_put() and gc_log_clear() do. `note` is NULL if there are none. */
+	int (*note)(void *ctx, uint32_t *record, const struct gc_entry *entry, struct err *err);
+	void (*forget)(void *ctx, uint32_t *record);
+	/* Deletes the list of objects from the journal when they have been deleted, and frees
+	 * it. */
 	void (*forget_objects)(void *ctx, struct gc_objects *objects);
 	void *ctx;
 };
 
 struct garbage;
 
-/* env: borrowed. threaded: false for tests, which call garbage_collect() themselves. NULL: out of
- * memory. */
+/* Borrows env. `threaded` is false for tests, which call garbage_collect() themselves. Returns NULL
+ * if out of memory. */
 struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops, bool threaded);
-/* Deletes all storage that no file reads, without a delay. Logs what remains. NULL is fine. */
+/* Deletes all storage that no file reads, without a delay. Logs what remains. q may be NULL. */
 void garbage_free(struct garbage *q);
 /* Adds the storage of what had this path. Nothing is added if g is empty. */
 void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g);
-/* Adds objects that a domain has lost. Takes the list over. NULL: nothing is added. */
+/* Adds objects that a domain has lost, and takes the list over. NULL adds nothing. */
 void garbage_add_objects(struct garbage *q, struct gc_objects *objects);
-/* Notes that a path is about to lose its storage; *slot: GC_NONE if it is not noted. next:
- * the storage that it gets instead; 0: none. garbage_settle() follows. */
+/* Notes that a path is about to lose its storage. *record is that of the note, or GC_NONE if there
+ * is none. `next` is the storage that the path gets instead, or 0. garbage_settle() follows. */
 void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,
-		    uint32_t *slot);
-/* garbage_add(), after garbage_expect(). If g is empty, the path has kept its storage. */
+		    uint32_t *record);
+/* As garbage_add(), but after garbage_expect(). If g is empty, the path has kept its storage, and
+ * the note is forgotten. */
 void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
-		    uint32_t slot);
+		    uint32_t record);
 /* Adds the storage of a path that is about to lose it, or may have lost it already, because the
- * answer to a request was lost. next: as for garbage_expect(), or another number for
+ * answer to a request was lost. `next` is as for garbage_expect(), or another number for
  * garbage_confirm(). */
 void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
 		       uint64_t next);
-/* After a rename of the domain with this storage. half_done: it may be, so it is finished later;
- * otherwise its note is forgotten. slot: of the note. */
+/* To be called after a rename of the domain with this storage. If the rename may be half done, it
+ * is finished later; otherwise its note, which has this record, is forgotten. */
 void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage, bool half_done,
-			   uint32_t slot);
-/* An open has seen a list of names that may have a rename that another process has left half done.
- */
+			   uint32_t record);
+/* To be called when an open has seen a list of names: another process may have left a rename in it
+ * half done. */
 void garbage_add_names(struct garbage *q, const char *path, uint64_t storage);
-/* The paths have lost the storage of garbage_add_early() with this number. */
+/* To be called when the paths of garbage_add_early() with this number have lost their storage. */
 void garbage_confirm(struct garbage *q, uint64_t next);
 /* Adds what an earlier process has noted. Returns an error if it cannot be noted again. */
 int garbage_inherit(struct garbage *q, const struct gc_entry *entry, struct err *err);
-/* The storage has another name: what was added for it is dropped. */
+/* To be called when the storage has another name: drops what was added for it. */
 void garbage_rescue(struct garbage *q, uint64_t storage);
 /* Deletes what is due at this time. Returns the time at which to call it again, or UINT64_MAX.
- * Blocks.
- */
+ * Blocks. */
 uint64_t garbage_collect(struct garbage *q, uint64_t now);
 
 #endif

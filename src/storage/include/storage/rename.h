@@ -28,13 +28,14 @@
 
 #include <domain/documents.h>
 
-/* A program is about to remove a name from a storage, or to give the name to another one. If this
- * name belongs to a rename that may not be finished, nobody finishes it after this call. One GET,
- * and a PUT in that case. renames: NULL, or those of this process. 0; 1: the storage has a list, so
- * that the name may be given to it once more at any moment. If the change then finds another
- * version, it fails with -EBUSY, too. -EBUSY: another program has changed the names at the same
- * moment, or is doing so, and the caller's user must look at them again. The code is not -ESTALE,
- * because a call that fails with that is repeated, and would remove the last name. */
+/* To be called before a name is removed from a storage, or given to another one. If this name
+ * belongs to a rename that may not be finished, nobody finishes it after this call. It sends one
+ * GET, and a PUT in that case. `renames` are those of this process, or NULL. Returns 0, or 1 if the
+ * storage has a list, so that the name may be given to it once more at any moment: if the change
+ * then finds another version, it must fail with -EBUSY, too. Fails with -EBUSY if another program
+ * has changed the names at the same moment, or is doing so; the user must look at them again. The
+ * code is not -ESTALE, because a call that fails with that is repeated, and would remove the last
+ * name. */
 int rename_leave(const struct document_place *p, struct renames *renames, uint64_t storage,
 		 const char *path, struct err *err);
 

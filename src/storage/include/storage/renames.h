@@ -13,19 +13,21 @@
 
 struct renames;
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 struct renames *renames_new(const struct env *env);
-void renames_free(struct renames *r); /* NULL is fine */
+void renames_free(struct renames *r); /* r may be NULL */
 
-/* Numbers a rename that begins. r: NULL, or if there is no memory: the rename is never settled. */
+/* Returns the number of a rename that begins. If r is NULL, or there is no memory, the rename never
+ * counts as settled. */
 uint64_t renames_begin(struct renames *r, const struct env *env, uint64_t storage);
-/* The rename is complete, or has certainly changed nothing. */
+/* To be called when the rename is complete, or has certainly changed nothing. r may be NULL. */
 void renames_settle(struct renames *r, uint64_t number);
-/* Whether a rename of this process is settled. False for renames of other processes. */
+/* Returns whether a rename of this process is settled. Renames of other processes never are. */
 bool renames_is_settled(struct renames *r, uint64_t number);
-/* Whether this process has not seen this version of a list of names before. 0 is no version. */
+/* Returns whether this process sees this version of a list of names for the first time. 0 is no
+ * version. */
 bool renames_is_new_list(struct renames *r, uint64_t version);
-/* Whether this process has recently renamed the domain of a storage. */
+/* Returns whether this process has recently renamed the domain of a storage. */
 bool renames_knows(struct renames *r, uint64_t storage);
 
 #endif

@@ -32,21 +32,23 @@
 
 struct renames;
 
-/* Deletes the storage of what had this path. renames: NULL, or those of this process. *deleted: how
- * many objects. 0; 1: a name leads to the storage, which stays; -EBUSY: a rename may not have
- * ended, so the caller tries again later. */
+/* Deletes the storage of what had this path. `renames` are those of this process, or NULL. *deleted
+ * is the number of objects. Returns 0, or 1 if a name leads to the storage, which stays. Fails with
+ * -EBUSY if that is not certain, because a rename may not have ended or the names keep changing;
+ * the caller tries again later. */
 int storage_delete(const struct document_place *p, struct renames *renames, const char *path,
 		   uint64_t storage, uint64_t *deleted, struct err *err);
 
 /* Sets up the listing that shows whether a storage is being deleted. */
 int storage_list_marks(const struct document_place *p, uint64_t storage, struct store_request *req,
 		       struct err *err);
-/* Judges its answer. 0: the storage has its root group, and no mark; 1: it is not certain. */
+/* Judges its answer. Returns 0 if the storage has its root group and no mark, 1 if it may be
+ * deleted, or a negative errno. */
 int storage_judge_marks(const struct document_place *p, uint64_t storage,
 			const struct store_request *req, struct err *err);
-/* After a name was given to a storage: waits until nobody deletes it. 0: the name stays; -ESTALE:
- * the storage has been deleted; -EBUSY: it may yet be. Then the caller takes the name back. One
- * LIST, unless there are marks. */
+/* To be called after a name was given to a storage: waits until nobody deletes the storage. Returns
+ * 0 if the name stays. Fails with -ESTALE if the storage has been deleted, and with -EBUSY if it
+ * may yet be; then the caller takes the name back. Sends one LIST, unless there are marks. */
 int storage_is_named(const struct document_place *p, uint64_t storage, struct err *err);
 
 #endif

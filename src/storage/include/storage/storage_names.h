@@ -70,37 +70,39 @@ struct storage_names {
 	struct rename_record rename;
 };
 
-/* Pure. -EBADMSG: the bytes are no list; -ENOTSUP: a list of a later version; -ENOMEM. */
+/* Pure. Errors: -EBADMSG if the bytes are no list; -ENOTSUP if it has a later version; -ENOMEM. */
 int storage_names_parse(const void *bytes, size_t n, struct storage_names *out, struct err *err);
 int storage_names_emit(const struct storage_names *names, struct bytes *out);
 
-/* An empty list, of which the caller may make the first one of a storage. -ENOMEM. */
+/* Makes an empty list, which may become the first one of a storage. Error: -ENOMEM. */
 int storage_names_init(struct storage_names *names, uint64_t storage, struct err *err);
 void storage_names_release(struct storage_names *names);
 #define auto_names __attribute__((cleanup(storage_names_release)))
 /* Reads the list, in place of what *names has. A storage without a list has an empty one. */
 int storage_names_read(const struct document_place *p, struct storage_names *names,
 		       struct err *err);
-/* Puts the list, if the bucket still has the version that was read. -ESTALE: it has another one. */
+/* Puts the list, if the bucket still has the version that was read. Otherwise fails with
+ * -ESTALE. */
 int storage_names_put(const struct document_place *p, struct storage_names *names, struct err *err);
 
-/* Adds a name, or sets the time of one that is there. Copies the path. -ENOMEM; -ENOSPC: the list
- * is full. */
+/* Adds a name, or sets the time of one that is there. Copies the path. Errors: -ENOMEM; -ENOSPC if
+ * the list is full. */
 int storage_names_add(struct storage_names *names, const char *path, int64_t now_ns,
 		      struct err *err);
-/* Sets the last rename. Copies the texts. -ENOMEM. */
+/* Sets the last rename. Copies the texts. Error: -ENOMEM. */
 int storage_names_set_rename(struct storage_names *names, const struct rename_record *r,
 			     struct err *err);
 
-/* The first name in the list that leads to the storage. 1; 0: there is none; negative: it is not
- * known. */
+/* Finds the first name in the list that leads to the storage. Returns 1, 0 if there is none, or a
+ * negative errno. */
 int storage_names_leads(const struct document_place *p, const struct storage_names *names,
 			const char **path, struct err *err);
-/* Reads the list of a storage, and finds such a name. */
+/* Reads the list of a storage, and does the same. Copies the path. */
 int storage_names_find(const struct document_place *p, uint64_t storage,
 		       char path[STORE_KEY_MAX + 1], struct err *err);
 
-/* The key of an object of this program below a storage. name: of struct schema_ops. */
+/* Writes the key of an object of this program below a storage. `name` is one of struct
+ * schema_ops. */
 int storage_own_key(const struct document_place *p, uint64_t storage, const char *name,
 		    char key[SCHEMA_KEY_MAX + 1], struct err *err);
 

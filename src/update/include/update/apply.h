@@ -48,19 +48,21 @@ struct apply {
 	const struct env *env;
 	struct store *store;
 	struct draft *draft;
-	struct draft_snapshot *snapshot; /* of the plan; NULL if no body is a PLAN_RANGE */
+	struct draft_snapshot *snapshot; /* of the plan; may be NULL if no body is a PLAN_RANGE */
 	const struct plan *plan;	 /* operations that are done are left out */
 	/* An earlier process or attempt may have done operations that the journal does not note. */
 	bool is_repeated;
 	unsigned int puts;	      /* requests at the same time, > 0 */
-	const atomic_bool *cancelled; /* NULL, or true: the run ends with -ECANCELED */
+	const atomic_bool *cancelled; /* may be NULL; if it becomes true, the run ends with
+				       * -ECANCELED */
 	/* Called for each operation that has succeeded, also if an earlier attempt had done it, but
-	 * not if it was noted as done before. etag: the version that a put has left behind; "" for
-	 * a delete, and for a put whose object a later operation has deleted already. May be NULL.
-	 */
+	 * not if it was noted as done before. `etag` is the version that a put has left behind, or
+	 * "" for a delete, and for a put whose object a later operation has deleted already. May be
+	 * NULL. */
 	void (*done)(void *ctx, uint32_t operation, const char *etag);
 	/* Called in the thread of the caller when all operations of a phase are done, if some of
-	 * them were not done before. Not 0: the run ends with this. May be NULL. */
+	 * them were not done before. A result that is not 0 ends the run and is returned. May be
+	 * NULL. */
 	int (*phase_done)(void *ctx, uint32_t phase, struct err *err);
 	void *ctx;
 	/* The journal gets PLAN_SENT for each put with a condition, also if the store keeps marks.
@@ -73,13 +75,14 @@ enum { APPLY_NO_CONFLICT = UINT32_MAX };
 struct apply_result {
 	uint64_t puts, deletes; /* that have succeeded, as for done() */
 	uint64_t bytes;		/* bodies of the puts */
-	uint32_t conflict;	/* with -ESTALE: the operation; otherwise APPLY_NO_CONFLICT */
+	uint32_t conflict;	/* the operation after -ESTALE; otherwise APPLY_NO_CONFLICT */
 };
 
-/* *out is set in any case. The plan remains; the caller removes it after success. -ESTALE: another
- * program has changed an object of the plan; -EINVAL: two operations of one phase have the same
- * key; -EBADMSG: the journal has lost a body; -ECANCELED; other errors are those of the store.
- * After each of them, the same plan may be run again with is_repeated. */
+/* Runs the plan. *out is set in any case. The plan remains in the journal; the caller removes it
+ * after success. Errors: -ESTALE if another program has changed an object of the plan; -EINVAL if
+ * two operations of one phase have the same key; -EBADMSG if the journal has lost a body;
+ * -ECANCELED; those of the store. After each of them, the same plan may be run again with
+ * is_repeated. */
 int apply_run(const struct apply *a, struct apply_result *out, struct err *err);
 
 /* After apply_run() has succeeded, and before the plan is removed: takes the list of what the plan

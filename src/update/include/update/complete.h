@@ -29,18 +29,18 @@ struct complete {
 	struct plan *plan;	   /* that of `apply` */
 	const struct schema_ops *schema;
 	const char *path; /* of the domain when it was opened */
-	/* Whether the domain still has what was changed: see update/confirm.h. NULL:
+	/* Checks that the domain still has what was changed: see update/confirm.h. NULL means
 	 * confirm_plan(). */
 	int (*confirm)(void *ctx, struct err *err);
 	void *ctx;
 };
 
-/* Runs the plan, then asks whether the domain has what was changed. Errors are those of apply_run()
+/* Runs the plan, then checks that the domain has what was changed. Errors are those of apply_run()
  * and of confirm_documents(). */
 int complete_run(const struct complete *c, struct apply_result *out, struct err *err);
-/* After -ESTALE, or before the draft is dropped: removes what is described above. What cannot be
- * removed stays, and the log has a line. The plan may be run again. Returns how many objects were
- * removed. */
+/* Removes what is described above. Call it after -ESTALE, or before the draft is dropped. What
+ * cannot be removed stays, and the log has a line. The plan may be run again. Returns how many
+ * objects were removed. */
 uint64_t complete_withdraw(const struct complete *c);
 
 #endif

@@ -32,30 +32,32 @@ struct confirm {
 	const struct env *env;
 	struct store *store;
 	const struct schema_ops *schema;
-	const atomic_bool *cancelled; /* NULL, or true: -ECANCELED */
+	const atomic_bool *cancelled; /* may be NULL; if it becomes true, the call fails with
+				       * -ECANCELED */
 	const char *path;	      /* of the domain when it was opened */
 	const char *root;	      /* id of its root group */
 	const char *const *objects;   /* ids of what was changed */
 	size_t count;
-	struct domain *known; /* NULL, or as domain_hint.previous */
+	struct domain *known; /* as domain_hint.previous; may be NULL */
 };
 
-/* A document, and the version that it has if nobody has changed it since; "": not known. */
+/* A document, and the version that it has if nobody has changed it since, or "" if that is not
+ * known. */
 struct confirm_document {
 	const char *key, *version;
 };
 
 /* Asks for the versions of documents, side by side: docs[0] is that of the domain, and the others
- * prove that links lead to all objects. Only if one of them differs, the domain is read. document:
- * if the document of the domain has another version, and still leads to the root group, it is
- * copied to this. -ESTALE: another program has removed the domain or an object, or replaced it;
- * -EIO: a part of the domain cannot be read; other errors of the store. */
+ * prove that links lead to all objects. Only if one of them differs, the domain is read. If the
+ * document of the domain has another version, and still leads to the root group, that version is
+ * copied to `document`. Errors: -ESTALE if another program has removed the domain or an object, or
+ * replaced it; -EIO if a part of the domain cannot be read; those of the store. */
 int confirm_documents(const struct confirm *c, const struct confirm_document *docs, size_t n,
 		      char document[STORE_ETAG_MAX], struct err *err);
-/* The same by reading the domain, for a later process, which does not know the versions. */
+/* Checks the same by reading the domain, for a later process, which does not know the versions. */
 int confirm_domain(const struct confirm *c, struct err *err);
-/* The same for a plan that an earlier process has made. A plan of an earlier version of the program
- * does not say what it has changed: 0. */
+/* Checks the same for a plan that an earlier process has made. Returns 0 for a plan of an earlier
+ * version of the program, which does not say what it has changed. */
 int confirm_plan(const struct confirm *c, const struct plan *plan, struct err *err);
 
 #endif

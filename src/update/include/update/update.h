@@ -118,13 +118,13 @@ struct update_base;
  * numbers. */
 struct update_slots {
 	uint64_t n; /* slots */
-	/* Address of the chunk index, a version 1 B-tree that the image has rendered; UINT64_MAX:
-	 * there is none. An index without chunks is one empty node. */
+	/* Address of the chunk index, a version 1 B-tree that the image has rendered, or UINT64_MAX
+	 * if there is none. An index without chunks is one empty node. */
 	uint64_t index, index_end;
 	uint64_t addr;		   /* of the first slot */
 	uint64_t size, stride;	   /* bytes of a slot; from slot to slot */
 	uint64_t bytes;		   /* of all slots */
-	uint64_t items, items_end; /* the range of all items of variable length; empty: none */
+	uint64_t items, items_end; /* the range of all items of variable length; may be empty */
 };
 
 /* The bytes of an object in the image besides its raw data: as struct image_parts. */
@@ -150,10 +150,10 @@ struct update_image {
 	void *ctx;
 };
 
-/* Reads nothing: the first update reads the image. The domain gets a reference. NULL: out of
- * memory. */
+/* Reads nothing: the first update reads the image. Takes a reference to the domain. Returns NULL if
+ * out of memory. */
 struct update_base *update_base_new(struct domain *d, const struct update_image *image);
-void update_base_free(struct update_base *b); /* NULL is fine */
+void update_base_free(struct update_base *b); /* b may be NULL */
 
 struct update_options {
 	const struct env *env;
@@ -161,14 +161,15 @@ struct update_options {
 	struct draft *draft; /* gets the plan (journal/plan.h) */
 	/* The file as it is now; or, if update_is_pending(), as it was for that update. */
 	struct draft_snapshot *snapshot;
-	/* Whether a byte of [start, end) was written since the base. */
+	/* Returns whether a byte of [start, end) was written since the base. */
 	bool (*is_written)(void *ctx, uint64_t start, uint64_t end);
-	/* The first byte of [start, end) that was written since the base, or since the image; end:
-	 * none was. The number of steps is in proportion to what was written. */
+	/* Return the first byte of [start, end) that was written since the base, or since the
+	 * image, or end if there is none. The number of steps is in proportion to what was
+	 * written. */
 	uint64_t (*next_written)(void *ctx, uint64_t start, uint64_t end);
 	uint64_t (*next_replaced)(void *ctx, uint64_t start, uint64_t end);
-	/* Whether the draft has all bytes of [start, end), so that the bucket is not needed for
-	 * them. */
+	/* Returns whether the draft has all bytes of [start, end), so that the bucket is not needed
+	 * for them. */
 	bool (*is_held)(void *ctx, uint64_t start, uint64_t end);
 	/* Called before the plan is written into the journal. After that, the bucket may change. */
 	int (*begin)(void *ctx, struct err *err);
@@ -176,49 +177,52 @@ struct update_options {
 	uint64_t seed;		      /* see schema_ops.adopt_new() */
 	unsigned int puts;	      /* at the same time, > 0 */
 	int64_t now_ns;		      /* since the epoch */
-	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
+	const atomic_bool *cancelled; /* may be NULL; if it becomes true, the update stops with
+				       * -ECANCELED */
 	/* The caller drops the draft after a success: the plan stays until then, so that a later
 	 * process finds it complete. */
 	bool keeps_plan;
 	/* For tests: finds the changes once more, from all objects and from all records of all
-	 * chunk indexes. -EINVAL: this has another result. */
+	 * chunk indexes, and fails with -EINVAL if the result differs. */
 	bool is_checked;
 };
 
 struct update_result {
 	uint64_t puts, deletes; /* that have succeeded */
 	uint64_t bytes;		/* bodies of the puts */
-	/* What was read of the file: objects, and nodes of chunk indexes. 0: the update has
-	 * completed an earlier one. */
+	/* What was read of the file: objects, and nodes of chunk indexes. Both are 0 if the update
+	 * has completed an earlier one. */
 	uint64_t objects, nodes;
-	/* The file is the reason of the error: it is damaged, or with -EOPNOTSUPP, a domain cannot
+	/* The file is the reason of the error: it is damaged or, with -EOPNOTSUPP, a domain cannot
 	 * hold it. */
 	bool refused;
 	/* The opened domain has a list of the chunks of a dataset that its version does not cover
 	 * (domain_has_own_list()), and chunks of this dataset were put or deleted, also if the
 	 * update has failed. So the domain must be opened anew. */
 	bool lists_changed;
-	/* Objects of the domain to which nothing leads any more; NULL: there are none. The caller
-	 * closes it. */
+	/* Objects of the domain to which nothing leads any more, or NULL. The caller closes the
+	 * list. */
 	struct gc_objects *removed;
-	/* On success: what was put, for the next open (domain/puts.h). NULL: nothing, or there is
-	 * no memory for it. The caller frees it. */
+	/* On success: what was put, for the next open (domain/puts.h). NULL if nothing was put, or
+	 * there is no memory for it. The caller frees it. */
 	struct domain_puts *documents;
 };
 
-/* Whether an update has failed whose plan is in the journal. The next update completes it, and does
- * nothing else. */
+/* Returns whether an update has failed whose plan is in the journal. The next update completes it,
+ * and does nothing else. */
 bool update_is_pending(const struct update_base *b);
-/* Updates the domain. On success, the base is the file as the snapshot has it. Errors: -ESTALE:
- * another program has changed the domain; -EOPNOTSUPP: a domain cannot hold something in the file;
- * -EIO: the file is damaged; -ECANCELED; -ENOSPC: of the journal; errors of the store and of the
- * snapshot. After an error, either nothing was put, or a plan is in the journal: the update is
- * pending, or makes another plan. A later process continues the plan with complete_run(). */
+/* Updates the domain. On success, the base is the file as the snapshot has it. Errors: -ESTALE if
+ * another program has changed the domain; -EOPNOTSUPP if a domain cannot hold something in the
+ * file; -EIO if the file is damaged; -ECANCELED; -ENOSPC if the journal is full; those of the store
+ * and of the snapshot. After an error, either nothing was put, or a plan is in the journal: the
+ * update is pending, or makes another plan. A later process continues the plan with
+ * complete_run(). */
 int domain_update(struct update_base *b, const struct update_options *opt,
 		  struct update_result *out, struct err *err);
 
 /* Deletes removed objects, if the domain that now has their path shows that nothing leads to them,
- * and no other program has changed them. *deleted: the number of objects. It may be repeated. */
+ * and no other program has changed them. *deleted is the number of objects. The call may be
+ * repeated. */
 struct domain_bucket;
 int update_collect(const struct domain_bucket *bucket, const struct gc_objects_list *list,
 		   const atomic_bool *cancelled, uint64_t *deleted, struct err *err);
