@@ -17,7 +17,7 @@ enum {
 struct walk {
 	XML_Parser parser;
 	const struct xml_handler *handler;
-	struct xml_place at;
+	struct xml_path at;
 	char text[XML_TEXT_MAX + 1];
 	size_t n;	 /* of text */
 	int code;	 /* the error that stopped the parser, or 0 */

@@ -294,7 +294,7 @@ void h5_fheap_close(struct h5_fheap_reader *r)
 /* ---- objects ---- */
 
 /* Appends `stored` bytes at addr, without filters: n bytes. */
-static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_place *p, size_t max,
+static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_extent *p, size_t max,
 			  struct bytes *out, struct err *err)
 {
 	if (p->n > max)
@@ -327,13 +327,13 @@ static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_pl
 static int read_block(const struct h5_fheap_reader *r, struct block *b, struct bytes *raw,
 		      struct err *err)
 {
-	const struct fheap_place place = {
+	const struct fheap_extent extent = {
 		.addr = b->addr, .stored = b->stored, .n = b->size, .mask = b->mask};
 	if (b->failed)
 		return err_set(err, b->failed, "block at %" PRIu64 " is damaged", b->addr);
 	if (b->size > BLOCK_MAX)
 		return err_set(err, -EOPNOTSUPP, "a direct block of %" PRIu64 " bytes", b->size);
-	int rc = append_decoded(r, &place, BLOCK_MAX, raw, err);
+	int rc = append_decoded(r, &extent, BLOCK_MAX, raw, err);
 	if (!rc)
 		rc = fheap_direct_check(&r->table, r->addr, b->offset, raw->data, raw->len, err);
 	b->is_checked = rc == 0;
@@ -348,8 +348,8 @@ static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t with
 {
 	auto_bytes struct bytes raw = {0};
 	if (!b->data && b->is_checked && !r->table.filtered) {
-		const struct fheap_place place = {.addr = b->addr + within, .stored = n, .n = n};
-		return append_decoded(r, &place, (size_t)n, out, err);
+		const struct fheap_extent extent = {.addr = b->addr + within, .stored = n, .n = n};
+		return append_decoded(r, &extent, (size_t)n, out, err);
 	}
 	int rc = b->data ? 0 : read_block(r, b, &raw, err);
 	if (rc)
@@ -405,7 +405,7 @@ static int get_managed(struct h5_fheap_reader *r, struct cursor *id, size_t max,
 static int get_huge(struct h5_fheap_reader *r, struct cursor *id, size_t max, struct bytes *out,
 		    struct err *err)
 {
-	struct fheap_place object;
+	struct fheap_extent object;
 	int rc = fheap_huge_find(&r->huge, &r->table, r->header.huge_tree, id, &object, err);
 	if (!rc && r->table.filtered && object.n > HUGE_LIMIT - r->huge_read)
 		return err_set(err, -EOPNOTSUPP,

@@ -138,7 +138,7 @@ static bool is_of(enum s3_feature feature, enum s3_probe probe)
 static void go_on(void *arg)
 {
 	struct store_request *req = arg;
-	struct s3_operation *op = store_slot(store_working(req), req);
+	struct s3_operation *op = store_private(store_working(req), req);
 	if (op->req->answer.err.code)
 		s3_fail(op, op->req->answer.err.code);
 	else
@@ -170,7 +170,7 @@ static void end_probe(struct s3_operation *own, enum s3_probe probe, const struc
 /* In a thread of its own. */
 static void run_probe(struct store_request *req, enum s3_probe probe)
 {
-	struct s3_operation *op = store_slot(store_working(req), req);
+	struct s3_operation *op = store_private(store_working(req), req);
 	struct s3_store *s = op->s;
 	enum s3_support support[S3_FEATURES] = {S3_UNKNOWN};
 	struct err err = ERR_INIT;

@@ -10,7 +10,7 @@
 static void run_next(void *arg)
 {
 	struct store_request *req = arg;
-	struct s3_operation *op = store_slot(store_working(req), req);
+	struct s3_operation *op = store_private(store_working(req), req);
 	op->next(op);
 }
 

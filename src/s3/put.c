@@ -282,7 +282,7 @@ static int load(struct s3_operation *op)
 static void put_apart(void *arg)
 {
 	struct store_request *req = arg;
-	struct s3_operation *op = store_slot(store_working(req), req);
+	struct s3_operation *op = store_private(store_working(req), req);
 	op->apart = has_parts(req);
 	if (op->apart) {
 		s3_put_parts(op);

@@ -55,7 +55,7 @@ static const struct {
 	{INT_MIN, "other"}, /* must be last: any other code */
 };
 
-/* A request's slot. */
+/* The private memory of a request. */
 struct timing {
 	uint64_t started_ns;
 };
@@ -90,7 +90,7 @@ static uint64_t now(const struct count_store *c)
 static void submit(struct store *s, struct store_request *req)
 {
 	struct count_store *c = count_of(s);
-	struct timing *timing = store_slot(s, req);
+	struct timing *timing = store_private(s, req);
 	timing->started_ns = now(c);
 	add(&c->calls[req->op], 1);
 	if (req->op == STORE_GET) {
@@ -142,7 +142,7 @@ static unsigned int row_of(int result)
 static void completed(struct store *s, struct store_request *req)
 {
 	struct count_store *c = count_of(s);
-	const struct timing *timing = store_slot(s, req);
+	const struct timing *timing = store_private(s, req);
 	const uint64_t took = now(c) - timing->started_ns;
 	const int result = result_of(req);
 	const unsigned int i = row_of(result);

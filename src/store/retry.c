@@ -36,7 +36,7 @@ static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000,
 
 enum { RANDOM_BYTES = 16 };
 
-/* A request's slot: its attempts so far. */
+/* The private memory of a request: its attempts so far. */
 struct attempts {
 	unsigned int n;
 	uint64_t started_ns, waited_ns;
@@ -66,7 +66,7 @@ static struct retry_store *retry_of(struct store *s)
 
 static struct attempts *attempts_of(const struct retry_store *r, struct store_request *req)
 {
-	return store_slot(&r->base, req);
+	return store_private(&r->base, req);
 }
 
 static uint64_t now_ns(const struct retry_store *r)

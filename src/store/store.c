@@ -122,7 +122,7 @@ void store_submit(struct store *s, struct store_request *req)
 	req->top = s;
 	if (req->op == STORE_LIST && req->list.whole)
 		set_page_limits(&req->list);
-	memset(req->memory, 0, s->slots);
+	memset(req->memory, 0, s->private_size);
 	begin(s, req);
 }
 
@@ -261,19 +261,20 @@ void store_fail(struct store *s, struct store_request *req, int code, const char
 
 /* ---- constructors, destructors ---- */
 
-void store_init(struct store *s, const struct store_ops *ops, const struct env *env, size_t slot)
+void store_init(struct store *s, const struct store_ops *ops, const struct env *env,
+		size_t private_size)
 {
 	s->ops = ops;
 	s->env = env;
-	s->slots = align_u64(slot, alignof(max_align_t));
+	s->private_size = align_u64(private_size, alignof(max_align_t));
 }
 
-void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner, size_t slot,
-		size_t headroom)
+void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner,
+		size_t private_size, size_t headroom)
 {
-	store_init(s, ops, inner->env, slot);
-	s->slot = inner->slots;
-	s->slots += inner->slots;
+	store_init(s, ops, inner->env, private_size);
+	s->private_at = inner->private_size;
+	s->private_size += inner->private_size;
 	s->headroom = inner->headroom + headroom;
 	s->inner = inner;
 	inner->outer = s;
