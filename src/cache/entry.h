@@ -81,7 +81,7 @@ struct entry_key {
 };
 
 struct entry {
-	struct cache_chunk chunk; /* first: readers return an entry by this address */
+	struct cache_chunk chunk; /* first, because readers return an entry by this address */
 	struct entry_key key;
 	enum entry_list list;
 	struct entry *prev, *next; /* in its list, newest first; in a list of victims only next */
@@ -138,12 +138,12 @@ struct cache_stream {
 	struct prefetch *prefetch;
 	uint64_t prefetch_bytes; /* of unread and queued prefetches */
 	uint64_t waited_ns;	 /* total waiting time of its reads */
-	uint64_t read_ns;	 /* time of its last read; 0: none */
+	uint64_t read_ns;	 /* time of its last read; 0 if there was none */
 };
 
 struct list {
 	struct entry *head;
-	uint64_t n, bytes; /* bytes: charges */
+	uint64_t n, bytes; /* entries, and their charges */
 };
 
 struct cache {
@@ -170,8 +170,8 @@ static inline struct entry *list_oldest(const struct cache *c, enum entry_list w
 
 struct entry *entry_find_locked(struct cache *c, struct cache_owner *o, uint64_t dataset,
 				uint64_t slot);
-/* A new entry, queued in LIST_DEMAND or LIST_PREFETCH; its fill has one reference. NULL: out of
- * memory. */
+/* Returns a new entry, queued in LIST_DEMAND or LIST_PREFETCH, or NULL if out of memory. Its fill
+ * has one reference. */
 struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t slot,
 			       const struct cache_dataset *d, enum entry_list list);
 /* The load of a queued entry begins. */

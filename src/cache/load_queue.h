@@ -48,7 +48,7 @@ void load_queue_run_locked(struct cache *c, struct todo *todo);
 void load_queue_restart_locked(struct cache *c, struct entry *e, struct todo *todo);
 /* Decrements owner->busy. The owner may be freed as soon as the lock is released. */
 void load_queue_idle_locked(struct cache_owner *o);
-/* Call it when a reader releases a chunk. done: it has read to the end. */
+/* To be called when a reader releases a chunk. done is true if it has read to the end. */
 void load_queue_unheld_locked(struct cache *c, struct entry *e, bool done, uint64_t now);
 /* Evicts idle chunks until the budget is not exceeded. */
 void load_queue_trim_locked(struct cache *c, struct todo *todo);

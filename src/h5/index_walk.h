@@ -21,7 +21,7 @@ struct index_walk {
 	void *ctx;
 };
 
-/* Checks a chunk of the range, and calls fn. addr H5_UNDEF: the chunk is absent. */
+/* Checks a chunk of the range, and calls fn. If its addr is H5_UNDEF, the chunk is absent. */
 int index_found(const struct index_walk *w, const struct h5_chunk *chunk, struct err *err);
 /* The same for a chunk at coordinates that may be outside of the range or of the extent. */
 int index_found_at(const struct index_walk *w, const uint64_t *coords, struct h5_chunk *chunk,

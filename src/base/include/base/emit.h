@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct emit {
-	uint8_t *buf; /* NULL: counting */
+	uint8_t *buf; /* NULL while it counts */
 	size_t pos;
 	size_t cap; /* ignored while counting */
 	bool bad;

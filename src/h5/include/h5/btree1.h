@@ -31,8 +31,8 @@ struct h5_bt1 {
 	/* The i-th chunk in row-major order of offsets. */
 	void (*chunk)(void *ctx, uint64_t i, struct h5_bt1_chunk *out);
 	/* The key after the last chunk, as libhdf5 writes it: size and mask are 0, and the offset
-	 * is that of the last chunk plus one chunk in every dimension. addr is not used. Not called
-	 * if n is 0. */
+	 * is that of the last chunk plus one chunk in every dimension. addr is not used. It is not
+	 * called if n is 0. */
 	void (*end)(void *ctx, struct h5_bt1_chunk *out);
 	void *ctx;
 };
@@ -51,7 +51,7 @@ typedef int (*h5_bt1_fn)(void *ctx, const struct h5_bt1_chunk *chunk, struct err
 int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
 		struct err *err);
 /* The same for chunks whose offsets are between these, both included, in row-major order. Reads
- * only nodes that can hold such chunks. range NULL: all chunks. */
+ * only nodes that can hold such chunks. If range is NULL, it reads all chunks. */
 struct h5_bt1_range {
 	const uint64_t *first, *last; /* offsets in elements, rank of them */
 };

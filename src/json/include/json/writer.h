@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes JSON as Python's json.dumps() does: one line, ASCII only, and the forms that only Python
- * reads (bare NaN and Infinity, integers of any size). json.h reads them all.
+ * reads (bare NaN and Infinity, integers of any size). reader.h reads them all.
  *
  * The writer puts the separators. Errors are sticky: after a failed allocation it writes nothing,
  * and `bad` is set. So code that writes a document checks once, at the end.

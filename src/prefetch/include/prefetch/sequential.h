@@ -26,7 +26,7 @@ enum {
 
 /* The run begins before `data` and reaches beyond `second`. */
 struct sequential_file {
-	uint64_t data;	 /* offset of the first chunk: metadata comes before */
+	uint64_t data;	 /* offset of the first chunk; metadata comes before */
 	uint64_t second; /* end of the first dataset's chunks */
 };
 
@@ -41,8 +41,8 @@ struct sequential {
 
 /* Extends the run to `to`: the file has no stored bytes between the end of the run and `to`. */
 void sequential_skip(struct sequential *o, uint64_t to);
-/* Records that the program reads bytes [start, end). True: it reads in file order and continues at
- * o->end. */
+/* Records that the program reads bytes [start, end). Returns true if it reads in file order and
+ * continues at o->end. */
 bool sequential_read(struct sequential *o, const struct sequential_file *f, uint64_t start,
 		     uint64_t end);
 /* The number of bytes after the first dataset that are worth a prefetch before it is certain that
