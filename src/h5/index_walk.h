@@ -27,10 +27,10 @@ int index_found(const struct index_walk *w, const struct h5_chunk *chunk, struct
 int index_found_at(const struct index_walk *w, const uint64_t *coords, struct h5_chunk *chunk,
 		   struct err *err);
 
-/* Fields of an entry after its address, if the chunks are filtered; otherwise the size is that of
- * every chunk. */
+/* Decodes the fields of an entry after its address, if the chunks are filtered; otherwise the size
+ * is that of every chunk. */
 void index_entry(const struct index_walk *w, struct cursor *c, struct h5_chunk *chunk);
-/* Bytes of an entry. */
+/* Returns the bytes of an entry. */
 unsigned int index_entry_size(const struct index_walk *w);
 
 #endif

@@ -25,7 +25,7 @@ struct sohm_table {
 int sohm_read(const struct h5_file *f, struct sohm_table *t, struct err *err);
 /* Returns the index that holds messages of a type, or NULL if there is none. */
 const struct sohm_index *sohm_find(const struct sohm_table *t, enum h5_msg_type type);
-/* Bytes of the master table. */
+/* Returns the bytes of the master table. */
 uint64_t sohm_size(const struct h5_file *f);
 /* Checks the records of an index, and claims them. */
 int sohm_check(const struct h5_file *f, const struct sohm_index *x, struct err *err);

@@ -14,7 +14,7 @@ int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *s
 		      const struct http_options *opt, bool multiplexes);
 /* Sets the call's result from libcurl's. */
 void http_call_end(struct http_call *call, CURLcode result);
-/* True if an answered call used HTTP/2, so that other calls may share its connection. */
+/* Returns true if an answered call used HTTP/2, so that other calls may share its connection. */
 bool http_call_was_multiplexed(const struct http_call *call);
 
 #endif

@@ -180,14 +180,14 @@ int dataset_plan(struct image_dataset *d, struct err *err);
 uint64_t dataset_window(const struct image_dataset *d, uint64_t slot);
 /* Gets the slot of a chunk. Returns false if it has none. */
 bool dataset_slot(const struct image_dataset *d, uint64_t chunk, uint64_t *slot);
-/* Bytes of all heap windows. */
+/* Returns the bytes of all heap windows. */
 uint64_t dataset_heap_bytes(const struct image_dataset *d);
-/* The filter pipeline in the header; empty if there is none. It is computed when needed, because it
- * is many times as large as the rest of struct image_dataset. */
+/* Gets the filter pipeline in the header, which is empty if there is none. It is computed when
+ * needed, because it is many times as large as the rest of struct image_dataset. */
 void dataset_filters(const struct image_dataset *d, struct pipeline *out);
 /* Returns the chunk number of a slot. */
 uint64_t dataset_chunk(const struct image_dataset *d, uint64_t slot);
-/* The chunk index, if index_addr is defined. */
+/* Returns the chunk index, if index_addr is defined. */
 struct h5_bt1 dataset_index(const struct image_dataset *d);
 
 /* relocate.c: converts elements with slots to file form, in place. Items of vlen slots are added to

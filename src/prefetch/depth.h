@@ -56,11 +56,11 @@ struct depth_step {
 
 /* Starts a run with DEPTH_MIN chunks, or more if the store is distant. */
 void depth_begin(struct depth *p, const struct depth_step *step);
-/* The program has continued the track: computes the depth again. */
+/* Called when the program has continued the track. Computes the depth again. */
 void depth_follow(struct depth *p, const struct depth_step *step);
 /* Called when the program has left the track. Halves the depth with which the track continues. */
 void depth_break(struct depth *p);
-/* A prefetched chunk was evicted before the program read it: halves the depth. */
+/* Called when a prefetched chunk was evicted before the program read it. Halves the depth. */
 void depth_wasted(struct depth *p);
 
 #endif

@@ -55,13 +55,13 @@ bool loop_nest_begin_earlier(struct loop_nest *t, const struct chunk_grid *g, ui
 /* If the chunk is the next one of a level whose lower loops ended earlier or later than predicted,
  * moves the newest there and corrects the count. Returns false if it is no such chunk. */
 bool loop_nest_correct_count(struct loop_nest *t, const struct chunk_grid *g, uint64_t number);
-/* The number of strides of level 0 from chunk a to chunk b, up to LOOP_NEST_NEAR in either
- * direction; otherwise 0. */
+/* Returns the number of strides of level 0 from chunk a to chunk b, up to LOOP_NEST_NEAR in either
+ * direction, otherwise 0. */
 int loop_nest_strides(const struct loop_nest *t, const struct chunk_grid *g, uint64_t a,
 		      uint64_t b);
-/* First chunk of the current run. */
+/* Returns the first chunk of the current run. */
 uint64_t loop_nest_run_start(const struct loop_nest *t);
-/* Call it when the current run has ended. The next run begins at chunk `start`, and its newest
+/* To be called when the current run has ended. The next run begins at chunk `start`, and its newest
  * chunk lies `strides` strides after that. Adds a level, or moves the nest there. */
 void loop_nest_restart(struct loop_nest *t, uint64_t start, uint64_t strides);
 

@@ -61,7 +61,7 @@ struct s3_endpoint {
  * another code because of the certificates. */
 int s3_endpoint_init(struct s3_endpoint *endpoint, const struct aws_environment *world,
 		     const struct store_s3_options *opt, struct err *err);
-/* Whether a region that a server names may be used in hosts and headers. */
+/* Returns true if a region that a server names may be used in hosts and headers. */
 bool s3_region_ok(const char *region);
 /* Sets the region; at AWS, also the host. Fails with -ENOMEM. */
 int s3_endpoint_set_region(struct s3_endpoint *endpoint, const char *region);
@@ -71,8 +71,8 @@ int s3_endpoint_set_region(struct s3_endpoint *endpoint, const char *region);
  * would get the session token. A host belongs to the same service if it is the same host, a
  * subdomain of it, or if both are Amazon's. */
 int s3_endpoint_redirect(struct s3_endpoint *endpoint, const char *location, bool is_signed);
-/* True if the bucket is part of the host only by default, and the host is not Amazon's. Such a
- * server may accept the bucket only in the path. */
+/* Returns true if the bucket is part of the host only by default, and the host is not Amazon's.
+ * Such a server may accept the bucket only in the path. */
 bool s3_endpoint_is_guess(const struct s3_endpoint *endpoint);
 /* Moves the bucket from the host to the path. Fails with -ENOMEM. */
 int s3_endpoint_use_path(struct s3_endpoint *endpoint);

@@ -50,7 +50,7 @@ static inline struct dir_store *dir_store_of(struct store *s)
 /* The one that has its mark, see dir_mark.c. */
 #define DIR_MARK "user.hsmount.mark"
 
-/* True if a component of the key begins with DIR_TEMP_PREFIX. */
+/* Returns true if a component of the key begins with DIR_TEMP_PREFIX. */
 bool dir_reserved(const char *key);
 
 /* Splits a key into the path of its directory and its last component, which is borrowed from key.
@@ -65,10 +65,10 @@ int dir_open(const struct dir_store *d, const char *path, int flags);
 /* Calls stat(2) below the root. Errors are those of dir_open() and fstat(2), and -ELOOP for a link
  * that is not followed. */
 int dir_stat(const struct dir_store *d, const char *path, struct stat *st);
-/* dir_open() for a caller that needs a proof of absence. The path is at most as long as a key. Its
- * -ENOENT is a proof: a directory has no such entry, or a component of the path is a file. It fails
- * with -ENOLINK if a link is dangling, and with -EIO if the path appeared and vanished several
- * times meanwhile. */
+/* The same as dir_open(), for a caller that needs a proof of absence. The path is at most as long
+ * as a key. Its -ENOENT is a proof: a directory has no such entry, or a component of the path is a
+ * file. It fails with -ENOLINK if a link is dangling, and with -EIO if the path appeared and
+ * vanished several times meanwhile. */
 int dir_open_proved(const struct dir_store *d, const char *path, int flags);
 
 /* Records an error of dir_open() for an object and returns the code that the contract requires. */

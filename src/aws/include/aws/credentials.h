@@ -53,7 +53,7 @@ struct aws_environment {
 	int (*home)(const struct aws_environment *w, struct str *out);
 	void *ctx;
 };
-/* The environment of this process; fetch uses libcurl. */
+/* Returns the environment of this process; fetch uses libcurl. */
 struct aws_environment aws_environment_real(const struct env *env);
 
 struct credentials;

@@ -84,7 +84,7 @@ struct budget_share {
 	uint64_t limit, used;  /* bytes */
 	uint64_t charged;      /* to BUDGET_NAMES, at least `used` */
 };
-/* The share is one of so many parts of what metadata may take. */
+/* Returns a share, which is one of so many parts of what metadata may take. */
 struct budget_share budget_share_of(struct budget *b, unsigned int parts);
 /* Adds n bytes. Returns false if they do not fit. The cache then forgets something and tries again,
  * or it forgets the new thing. */
@@ -96,12 +96,12 @@ uint64_t budget_share_less(const struct budget_share *s);
 
 /* ---- chunks ---- */
 
-/* Bytes that chunks and loads may take now. */
+/* Returns the bytes that chunks and loads may take now. */
 uint64_t budget_room(struct budget *b);
-/* True if chunks and loads may take n more bytes. */
+/* Returns true if chunks and loads may take n more bytes. */
 bool budget_fits(struct budget *b, uint64_t n);
-/* True if loads may take n more bytes: what chunks leave, or half of the room. In the latter case
- * chunks give way when the caller calls budget_trim() after budget_take(). */
+/* Returns true if loads may take n more bytes: what chunks leave, or half of the room. In the
+ * latter case chunks give way when the caller calls budget_trim() after budget_take(). */
 bool budget_fits_loads(struct budget *b, uint64_t n);
 /* Lets the holders give back what does not fit any more. The caller holds no lock that they take.
  */

@@ -83,7 +83,7 @@ void arena_free(struct arena *a);
 void *arena_alloc(struct arena *a, size_t n);
 /* The same for n elements of size bytes each. */
 void *arena_array(struct arena *a, size_t n, size_t size);
-/* A copy of n bytes with a NUL after it. */
+/* Returns a copy of n bytes with a NUL after it. */
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 size_t arena_used(const struct arena *a);
 /* Gives back what was allocated since arena_mark(), if it is at the end of one block; otherwise

@@ -29,7 +29,7 @@ struct source {
 	 * the bytes are not in memory. Only source_read() calls it, with n > 0 and a range within
 	 * size. */
 	int (*read_at)(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
-	/* NULL, or takes note that the decoder will soon read n bytes at offset, within size. A
+	/* Takes note that the decoder will soon read n bytes at offset, within size. May be NULL. A
 	 * source that is slow fetches such ranges in parallel. Only source_advise() calls it. */
 	void (*advise)(void *ctx, uint64_t offset, uint64_t n);
 	void *ctx;

@@ -15,7 +15,7 @@ struct source_file;
  * something else; other codes are those of open(2). */
 int source_file_open(const char *path, struct source_file **out, struct err *err);
 void source_file_close(struct source_file *f); /* f may be NULL */
-/* Lives as long as f. */
+/* Returns the source, which lives as long as f. */
 struct source *source_file_source(struct source_file *f);
 
 #endif

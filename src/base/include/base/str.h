@@ -38,7 +38,7 @@ void str_add_printable(struct str *s, const char *text);
 void str_add_time(struct str *s, int64_t ns);
 /* Cuts the text to n bytes, if it is longer. */
 void str_cut(struct str *s, size_t n);
-/* Never NULL. Valid until the next change. */
+/* Returns the text, which is never NULL and is valid until the next change. */
 const char *str_text(const struct str *s);
 static inline bool str_ok(const struct str *s)
 {
@@ -47,7 +47,7 @@ static inline bool str_ok(const struct str *s)
 /* Returns the text, which the caller frees, and empties s. Returns NULL if out of memory. */
 char *str_take(struct str *s);
 void str_release(struct str *s);
-/* Overwrites the text before it is freed: for secrets. */
+/* Overwrites the text before it is freed, for secrets. */
 void str_wipe(struct str *s);
 #define auto_str    __attribute__((cleanup(str_release)))
 #define auto_secret __attribute__((cleanup(str_wipe)))

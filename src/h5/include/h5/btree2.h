@@ -32,7 +32,7 @@ struct h5_bt2 {
 	const uint8_t *records; /* n * record_size bytes, sorted; may be NULL while counting */
 };
 
-/* Bytes of header and nodes. Does not depend on the records. */
+/* Returns the bytes of header and nodes, which do not depend on the records. */
 uint64_t h5_bt2_size(const struct h5_bt2 *t);
 /* Encodes the header, then the nodes. addr is the file address of the emitter's position. */
 void h5_bt2_encode(struct emit *e, const struct h5_bt2 *t, uint64_t addr);

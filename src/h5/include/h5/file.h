@@ -52,8 +52,8 @@ struct h5_file {
 	uint64_t extension, driver_info;
 };
 
-/* A file with the sizes that encoders write. The superblock is not read. s may be NULL for decoders
- * of messages. */
+/* Returns a file with the sizes that encoders write. The superblock is not read. s may be NULL for
+ * decoders of messages. */
 static inline struct h5_file h5_file_of(struct source *s)
 {
 	return (struct h5_file){
@@ -80,7 +80,7 @@ int h5_file_open(struct h5_file *f, struct source *s, struct err *err);
  * -EAGAIN. */
 int h5_file_claim(const struct h5_file *f, struct err *err);
 
-/* Bytes of the file after the user block. */
+/* Returns the bytes of the file after the user block. */
 static inline uint64_t h5_file_size(const struct h5_file *f)
 {
 	return f->base < f->source->size ? f->source->size - f->base : 0;
@@ -98,7 +98,7 @@ int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, st
  * source_advise(). */
 void h5_file_advise(const struct h5_file *f, uint64_t addr, uint64_t n);
 
-/* An integer of `size` bytes whose largest value means "undefined" or "unlimited". Returns
+/* Reads an integer of `size` bytes whose largest value means "undefined" or "unlimited". Returns
  * UINT64_MAX for that value, whatever the size is. */
 static inline uint64_t h5_cur_undef(struct cursor *c, unsigned int size)
 {

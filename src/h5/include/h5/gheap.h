@@ -33,11 +33,11 @@ int h5_gheap_add(struct h5_gheap_writer *w, const void *obj, size_t n, uint64_t 
 /* Closes the open collection. The caller may then take ownership of w->out. */
 int h5_gheap_finish(struct h5_gheap_writer *w, struct err *err);
 void h5_gheap_release(struct h5_gheap_writer *w);
-/* Bytes of a collection that a writer has made. */
+/* Returns the bytes of a collection that a writer has made. */
 uint64_t h5_gheap_encoded_size(const uint8_t *collection);
-/* Upper limit of the bytes of a region with nobjects objects, some of which may be empty, of nbytes
- * in total, whatever their sizes and order are. 0 for no objects. Increases monotonically with
- * nobjects and nbytes. UINT64_MAX on overflow. */
+/* Returns an upper limit of the bytes of a region with nobjects objects, some of which may be
+ * empty, of nbytes in total, whatever their sizes and order are. It is 0 for no objects, increases
+ * monotonically with nobjects and nbytes, and is UINT64_MAX on overflow. */
 uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target);
 
 /* Appends the bytes of object `index` of the collection at addr to out. Reads the whole collection:

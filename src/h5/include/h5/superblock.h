@@ -35,7 +35,7 @@ struct source;
 /* Finds the superblock, at the start or after a user block of 512 * 2^n bytes. Fails only if the
  * source does. */
 int h5_superblock_find(struct source *s, uint64_t *at, bool *found, struct err *err);
-/* Whether H5_SIGNATURE_LEN bytes are the signature of a superblock. */
+/* Returns true if H5_SIGNATURE_LEN bytes are the signature of a superblock. */
 bool h5_is_signature(const uint8_t *bytes);
 
 #endif

@@ -49,7 +49,7 @@ void http_stats_connected(struct http_stats *m);
 void http_stats_disconnected(struct http_stats *m);
 void http_stats_read(const struct http_stats *m, struct http_stats_counts *out);
 
-/* "GET" … */
+/* Returns "GET" … */
 const char *http_method_name(enum http_method method);
 
 #endif

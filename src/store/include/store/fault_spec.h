@@ -64,7 +64,7 @@ int fault_spec_parse(const char *text, struct fault_spec *spec, struct err *err)
  * the rule in its spec, so that two rules with the same percentage hit different requests. */
 bool fault_rule_hits(const struct fault_rule *rule, unsigned int index, uint64_t nth);
 
-/* "EIO" for 5; NULL if the language has no name for the number. */
+/* Returns "EIO" for 5, or NULL if the language has no name for the number. */
 const char *fault_errno_name(int number);
 
 #endif

@@ -97,10 +97,11 @@ void store_init(struct store *s, const struct store_ops *ops, const struct env *
  * wrapper puts in front of a key at most. */
 void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner,
 		size_t private_size, size_t headroom);
-/* `free` of a wrapper that adds nothing to it: frees inner and s, which must come from malloc(). */
+/* This is `free` for a wrapper that adds nothing to it. It frees inner and s, which must come from
+ * malloc(). */
 void store_wrapper_free(struct store *s);
 
-/* The store's own memory in a request. It is zeroed when the request is submitted. */
+/* Returns the store's own memory in a request. It is zeroed when the request is submitted. */
 static inline void *store_private(const struct store *s, struct store_request *req)
 {
 	return req->memory + s->private_at;

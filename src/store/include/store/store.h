@@ -115,7 +115,7 @@ void store_page_release(struct store_page *page);
 /* ---- requests ---- */
 
 enum store_op { STORE_GET, STORE_HEAD, STORE_LIST, STORE_PUT, STORE_DELETE, STORE_OPS };
-/* "get", "head" … */
+/* Returns "get", "head" … */
 const char *store_op_name(enum store_op op);
 
 /* Requests that wait for a connection are sent in this order. */
@@ -335,8 +335,8 @@ int store_sync(struct store *s, struct err *err);
  * the machine is started again. The text is "" if a PUT is durable at once. It is valid as long as
  * s. */
 const char *store_life(struct store *s);
-/* Whether a HEAD returns the marks of objects. Some services and file systems drop them, and some
- * stores know it only after the first PUT with a mark. */
+/* Says whether a HEAD returns the marks of objects. Some services and file systems drop them, and
+ * some stores know it only after the first PUT with a mark. */
 enum store_marks { STORE_MARKS_UNKNOWN, STORE_MARKS_KEPT, STORE_MARKS_DROPPED };
 enum store_marks store_keeps_marks(struct store *s);
 /* Gives an object another key, in one step that is durable on return. Blocks. The object keeps its
@@ -356,7 +356,7 @@ bool store_moves(const struct store *s);
 /* Frees a stack; s is its top. No request may be in progress. s may be NULL. */
 void store_free(struct store *s);
 
-/* An array of n new GET requests for store_run_all(). NULL if out of memory. */
+/* Returns an array of n new GET requests for store_run_all(), or NULL if out of memory. */
 struct store_request **store_requests_new(const struct store *s, size_t n);
 void store_requests_free(struct store_request **reqs, size_t n);
 
@@ -377,13 +377,14 @@ struct store_sequence {
  * the sequence, or -ENOMEM. */
 int store_run_sequence(struct store *s, const struct store_sequence *seq);
 
-/* True if a key is valid for every store: 1 to STORE_KEY_MAX bytes, and no component that is empty,
- * "." or "..". So it neither begins nor ends with a slash. NULL is not valid. */
+/* Returns true if a key is valid for every store: 1 to STORE_KEY_MAX bytes, and no component that
+ * is empty, "." or "..". So it neither begins nor ends with a slash. NULL is not valid. */
 bool store_key_ok(const char *key);
-/* True if a text is valid as the note of an object: 1 to STORE_NOTE_MAX bytes of UTF-8 without
- * control characters. */
+/* Returns true if a text is valid as the note of an object: 1 to STORE_NOTE_MAX bytes of UTF-8
+ * without control characters. */
 bool store_note_ok(const char *text);
-/* True if a text is valid as the mark of an object: 1 to STORE_MARK_MAX characters of [0-9a-z-]. */
+/* Returns true if a text is valid as the mark of an object: 1 to STORE_MARK_MAX characters of
+ * [0-9a-z-]. */
 bool store_mark_ok(const char *text);
 
 /* ---- implementations and wrappers ---- */
@@ -391,18 +392,18 @@ bool store_mark_ok(const char *text);
 /* A constructor returns NULL on error and stores the reason in err. A wrapper owns `inner` if its
  * constructor succeeds; otherwise `inner` still belongs to the caller. */
 
-/* The directory `path` as a bucket, laid out as HSDS does it on POSIX file systems. Objects are
- * regular files. The directory must exist. No key leads out of it: a link that leaves it fails with
- * -EACCES. An object is absent if the directory that would contain it has no such entry. HSDS
- * writes objects in place; therefore an empty *.json file is read again for 10 ms before it counts
- * as empty, and a file that changes during each of three attempts to read it fails with -EIO.
- * if_match of PUT and DELETE is checked before the change, not atomically with it: another writer
- * may come between the two. if_none_match has no such gap. The mark of an object is void as soon as
- * another program writes into the file or copies it. A PUT fails with -EISDIR if its key is a
- * directory, and with -ENOTDIR if a part of its key is an object. */
+/* Makes a store of the directory `path`, which is laid out as HSDS does it on POSIX file systems.
+ * Objects are regular files. The directory must exist. No key leads out of it: a link that leaves
+ * it fails with -EACCES. An object is absent if the directory that would contain it has no such
+ * entry. HSDS writes objects in place; therefore an empty *.json file is read again for 10 ms
+ * before it counts as empty, and a file that changes during each of three attempts to read it fails
+ * with -EIO. if_match of PUT and DELETE is checked before the change, not atomically with it:
+ * another writer may come between the two. if_none_match has no such gap. The mark of an object is
+ * void as soon as another program writes into the file or copies it. A PUT fails with -EISDIR if
+ * its key is a directory, and with -ENOTDIR if a part of its key is an object. */
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err);
-/* A bucket in memory, for tests. Times are unknown (mtime_ns is 0), unless it has a clock. Unlike a
- * directory it can hold both "a" and "a/b". */
+/* Makes a bucket in memory, for tests. Times are unknown (mtime_ns is 0), unless it has a clock.
+ * Unlike a directory it can hold both "a" and "a/b". */
 struct store *store_mem_new(const struct env *env, struct err *err);
 /* Sets the clock, which returns nanoseconds since the epoch. Called while no request is in
  * progress. */
@@ -437,7 +438,7 @@ struct store_retry_options {
 };
 struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,
 			      struct err *err);
-/* Number of repeated attempts so far. */
+/* Returns the number of repeated attempts so far. */
 uint64_t store_retry_count(struct store *retrying);
 /* Ends the thread of this wrapper, for a daemon that is about to fork. The next request that has to
  * wait starts it again. No request may be in progress. */
@@ -461,9 +462,9 @@ struct store_counts {
 	struct histogram_counts seconds[STORE_OPS];
 };
 struct store *store_count_new(struct store *inner, struct err *err);
-/* A snapshot of the counters. They are read one by one while requests go on. */
+/* Reads the counters one by one, while requests go on. */
 void store_count_read(struct store *counting, struct store_counts *out);
-/* "ok", "absent", "EIO" …, "other"; result < STORE_RESULTS. */
+/* Returns "ok", "absent", "EIO" …, or "other"; result < STORE_RESULTS. */
 const char *store_result_name(unsigned int result);
 
 /* Injects failures according to spec (store/fault_spec.h). A request that fails does not reach
