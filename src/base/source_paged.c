@@ -31,7 +31,7 @@ struct source_paged {
 	source_fetch_fn fetch;
 	void *ctx;
 	pthread_mutex_t lock;
-	bool deferred; /* a fetch has returned -EAGAIN: no page is evicted */
+	bool deferred; /* a fetch has returned -EAGAIN, so no page is evicted */
 	uint32_t max, n, hand;
 	struct page *pages; /* n of max are in the table */
 	struct page *table;
@@ -94,7 +94,7 @@ static int insert(struct source_paged *p, uint64_t number, uint8_t *data, struct
 		  : 0;
 }
 
-/* Copies n bytes of a page. False: it is not in memory. */
+/* Copies n bytes of a page. Returns false if it is not in memory. */
 static bool copy(struct source_paged *p, uint64_t number, size_t from, void *buf, size_t n)
 {
 	pthread_mutex_lock(&p->lock);
@@ -128,7 +128,8 @@ static int load(struct source_paged *p, uint64_t number, struct err *err)
 	return rc;
 }
 
-/* The number of bytes of whole pages from `number` on, at most n, that are not in memory. */
+/* Returns the number of bytes of whole pages from `number` on, at most n, that are not in
+ * memory. */
 static size_t absent_run(struct source_paged *p, uint64_t number, size_t n)
 {
 	size_t run = 0;

@@ -106,7 +106,7 @@ static void write_one(struct diskcache *d, const struct writing *w)
 		disk_failed(d, rc, "writing");
 }
 
-/* Reserves n bytes of the queue. False: it is full. */
+/* Reserves n bytes of the queue. Returns false if it is full. */
 static bool reserve(struct diskcache *d, size_t n)
 {
 	pthread_mutex_lock(&d->lock);
@@ -153,7 +153,7 @@ static void tidy(struct diskcache *d)
 		disk_failed(d, rc, "counting its entries");
 }
 
-/* A job that writes objects. Once the queue is empty, d may be freed. */
+/* Writes objects; this is a job of the pool. Once the queue is empty, d may be freed. */
 static void drain(void *arg)
 {
 	struct diskcache *d = arg;
@@ -299,7 +299,7 @@ static void answer(struct store *s, struct store_request *req)
 	store_present(s, req);
 }
 
-/* The version that the caller requires; NULL: the current one. */
+/* Returns the version that the caller requires, or NULL for the current one. */
 static const char *version_of(const struct store_request *req)
 {
 	return req->cond.if_match ? req->cond.if_match : req->known_etag;

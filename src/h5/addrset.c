@@ -10,10 +10,11 @@
 
 enum { FIRST_CELLS = 64 };
 
-/* The cell with addr, or the free cell for it. */
+/* Returns the cell with addr, or the free cell for it. */
 static uint64_t *probe(const struct addrset *set, uint64_t addr)
 {
-	/* Fibonacci hashing: nodes are at regular distances, so their low bits are often equal. */
+	/* Fibonacci hashing, because nodes are at regular distances, so their low bits are often
+	 * equal. */
 	size_t i = (size_t)((addr * 0x9e3779b97f4a7c15ULL) >> 32) & (set->ncells - 1);
 	while (set->cells[i] != addr && set->cells[i] != H5_UNDEF)
 		i = (i + 1) & (set->ncells - 1);

@@ -30,7 +30,7 @@ static int out_of_memory(struct err *err)
 	return err_set(err, -ENOMEM, "fractal heap: out of memory");
 }
 
-/* The members that ids and records share. */
+/* Decodes the members that ids and records share. */
 static struct fheap_extent decode_extent(const struct fheap_table *t, struct cursor *c)
 {
 	struct fheap_extent p = {.addr = h5_cur_addr(&t->file, c)};

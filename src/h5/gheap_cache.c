@@ -33,7 +33,7 @@ struct collection {
 	uint64_t addr;
 	struct bytes data;
 	struct bytes items; /* of struct gheap_item */
-	struct err *damage; /* NULL: none */
+	struct err *damage; /* NULL if there is none */
 };
 
 struct h5_gheap_cache {
@@ -99,7 +99,7 @@ static int append(const struct h5_file *f, uint64_t addr, uint64_t n, struct byt
 	return rc;
 }
 
-/* The bytes from the address of a collection to the end of the file. */
+/* Gets the bytes from the address of a collection to the end of the file. */
 static int find_room(const struct h5_file *f, uint64_t addr, uint64_t *room, struct err *err)
 {
 	const uint64_t file_size = h5_file_size(f);

@@ -37,7 +37,7 @@ static struct http_socket *find(const struct http_sockets *sockets, int fd)
 	return known ? &sockets->v[sockets->fd_index[fd] - 1] : NULL;
 }
 
-/* Makes fd_index large enough for the descriptor. False: out of memory. */
+/* Makes fd_index large enough for the descriptor. Returns false if out of memory. */
 static bool grow_fd_index(struct http_sockets *sockets, int fd)
 {
 	const size_t n = 2 * (size_t)fd + 64;

@@ -44,7 +44,7 @@ struct reading {
 	bool object_left_out; /* or what may be an object */
 };
 
-/* Counts an item that is left out. key: as in the document. */
+/* Counts an item that is left out. key is as in the document. */
 static int leave_out(struct s3_list_result *out, const char *key, const char *why)
 {
 	struct str *first = &out->first_left_out;
@@ -205,7 +205,7 @@ static int add(struct reading *r, const char *key, const struct store_item *item
 	return 0;
 }
 
-/* raw: the key as in the document. */
+/* Takes an item of the listing. raw is its key as in the document. */
 static int take(struct reading *r, const char *raw, const char *key, const struct store_item *item)
 {
 	struct s3_list_result *out = r->out;

@@ -14,7 +14,7 @@ static void run_next(void *arg)
 	op->next(op);
 }
 
-/* In the I/O thread. */
+/* Runs in the I/O thread. */
 static void after_answer(struct http_call *http)
 {
 	struct s3_operation *op = http->arg;

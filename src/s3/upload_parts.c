@@ -42,7 +42,7 @@ struct part_sender {
 	bool has_call;
 	struct s3_body *body;  /* if the request has a source */
 	struct piece *pieces;  /* otherwise */
-	size_t n_pieces, room; /* room: of `pieces` */
+	size_t n_pieces, room; /* room is that of `pieces` */
 };
 
 struct sending {
@@ -127,7 +127,7 @@ static int collect(struct part_sender *s)
 	return 0;
 }
 
-/* Gets the bytes of the part. False: the upload has failed. */
+/* Gets the bytes of the part. Returns false if the upload has failed. */
 static bool fill(struct part_sender *s)
 {
 	const struct s3_parts *p = s->all->parts;
@@ -154,7 +154,7 @@ static void set_state(struct part_sender *s, enum state state)
 	pthread_mutex_unlock(&s->all->lock);
 }
 
-/* In the I/O thread. */
+/* Runs in the I/O thread. */
 static void after_answer(struct http_call *http)
 {
 	set_state(http->arg, ANSWERED);
@@ -199,7 +199,7 @@ static void send_part(struct part_sender *s)
 	http_submit(op->s->io, &s->call.http);
 }
 
-/* 0 if the server has stored the part. */
+/* Returns 0 if the server has stored the part. */
 static int judge(struct part_sender *s, struct err *err)
 {
 	const struct s3_operation *op = s->all->parts->op;
@@ -243,7 +243,8 @@ static void take_answer(struct part_sender *s)
 
 /* ---- the loop ---- */
 
-/* A sender for the next part; NULL: none is free, or there is no memory for one more. */
+/* Returns a sender for the next part, or NULL if none is free, or if there is no memory for one
+ * more. */
 static struct part_sender *free_sender(struct sending *all)
 {
 	const struct s3_parts *p = all->parts;
@@ -264,7 +265,7 @@ static struct part_sender *free_sender(struct sending *all)
 	return found->body ? found : NULL;
 }
 
-/* Waits for an answer. NULL: no part is in progress. */
+/* Waits for an answer. Returns NULL if no part is in progress. */
 static struct part_sender *next_answer(struct sending *all)
 {
 	struct part_sender *found = NULL;

@@ -52,7 +52,7 @@ static const struct {
 	{-ETIMEDOUT, "ETIMEDOUT"},
 	{-ECANCELED, "ECANCELED"},
 	{-EMFILE, "EMFILE"},
-	{INT_MIN, "other"}, /* must be last: any other code */
+	{INT_MIN, "other"}, /* any other code; must be last */
 };
 
 /* The private memory of a request. */
@@ -112,7 +112,7 @@ static int result_of(const struct store_request *req)
 	return a->unchanged ? -EALREADY : 0;
 }
 
-/* "get home/x/data.bin, bytes 100-199: ok, 100 bytes, 12.3 ms" */
+/* Logs "get home/x/data.bin, bytes 100-199: ok, 100 bytes, 12.3 ms". */
 static void log_request(struct store *s, const struct store_request *req, const char *result,
 			uint64_t ns)
 {

@@ -26,7 +26,7 @@ _Static_assert(FAULT_RULES_MAX <= 32, "struct plan has a bit for each rule");
 /* The private memory of a request: the rules that apply to it. */
 struct plan {
 	uint32_t hits;		       /* a bit for each rule */
-	const struct fault_rule *fail; /* NULL: it is passed on */
+	const struct fault_rule *fail; /* NULL if it is passed on */
 	uint64_t delay_ms;
 };
 

@@ -21,12 +21,13 @@ enum { FIRST_CELLS = 1024, FULL_PERCENT = 60 };
 /* 96 bits of hash. A size that does not fit is UINT32_MAX. */
 struct entry {
 	uint64_t hash;
-	uint32_t more, size; /* more: further bits of the hash, never 0; 0: the cell is empty */
+	uint32_t more; /* further bits of the hash; 0 only if the cell is empty */
+	uint32_t size;
 };
 
 struct key_set {
 	struct entry *v;
-	size_t n, cells; /* cells: a power of two */
+	size_t n, cells; /* cells is a power of two */
 	struct budget_charge charge;
 };
 
@@ -44,7 +45,7 @@ static struct entry hash_key(const char *key)
 	return (struct entry){.hash = a ^ a >> 32, .more = more ? more : 1};
 }
 
-/* The entry of a hash, or the empty cell where it belongs. */
+/* Returns the entry of a hash, or the empty cell where it belongs. */
 static struct entry *find(struct entry *v, size_t cells, const struct entry *e)
 {
 	size_t i = (size_t)e->hash & (cells - 1);
@@ -53,7 +54,7 @@ static struct entry *find(struct entry *v, size_t cells, const struct entry *e)
 	return &v[i];
 }
 
-/* -ENOMEM: there is no room for more. */
+/* Fails with -ENOMEM if there is no room for more. */
 static int grow(struct key_set *set)
 {
 	const size_t cells = set->cells ? 2 * set->cells : FIRST_CELLS;

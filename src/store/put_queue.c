@@ -61,7 +61,7 @@ static bool fits_locked(const struct put_queue *q, uint64_t n)
 	return q->active == 0 || !q->env->budget || budget_fits_loads(q->env->budget, n);
 }
 
-/* Chunks that the cache keeps for readers give way. Not under the lock. */
+/* Chunks that the cache keeps for readers give way. Not to be called under the lock. */
 static void charge(struct operation *op, uint64_t bytes)
 {
 	struct budget *budget = op->queue->env->budget;
@@ -206,7 +206,7 @@ static void make_ready(struct operation *op)
 		finish(op);
 }
 
-/* In a worker. */
+/* Runs in a worker. */
 static void make(void *arg)
 {
 	struct operation *op = arg;

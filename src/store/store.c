@@ -149,7 +149,7 @@ static int append_page(struct store_page *sum, struct store_page *page)
 	return 0;
 }
 
-/* Ends a listing that has a last key: leaves out the items after it. Items are in order. */
+/* Ends a listing that has a last key. Leaves out the items after it. Items are in order. */
 static void end_listing(struct store_page *page, const char *until)
 {
 	const size_t n = page->n;
@@ -160,8 +160,8 @@ static void end_listing(struct store_page *page, const char *until)
 	page->more = false;
 }
 
-/* Adds the page that has arrived to the listing. 1: the request describes the next page; 0: this
- * was the last page; negative: the listing fails. */
+/* Adds the page that has arrived to the listing. Returns 1 if the request now describes the next
+ * page, 0 if this was the last page, or a negative errno if the listing fails. */
 static int add_page(struct store_request *req)
 {
 	struct store_page *page = &req->answer.page;
@@ -183,8 +183,8 @@ static int add_page(struct store_request *req)
 	return more;
 }
 
-/* Continues a whole listing after a page. True: the next page is on its way. False: the listing is
- * complete or has failed. */
+/* Continues a whole listing after a page. Returns true if the next page has been requested, and
+ * false if the listing is complete or has failed. */
 static bool continue_listing(struct store *s, struct store_request *req)
 {
 	struct store_answer *a = &req->answer;
