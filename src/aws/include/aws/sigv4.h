@@ -32,7 +32,7 @@ struct sigv4_key {
 /* Writes seconds since the epoch as "20130524T000000Z". */
 void sigv4_date(int64_t when, char date[SIGV4_DATE_SIZE]);
 /* Appends "a=1&b=" in canonical order, which the URL uses, too. Fails with -EINVAL if there are too
- * many pairs. */
+ * many pairs, and with -ENOMEM. */
 int sigv4_query(const struct sigv4_pair *query, size_t n, struct str *out);
 /* Appends the value of the Authorization header. Fails with -EINVAL if there are too many pairs,
  * with -EIO if OpenSSL refuses, and with -ENOMEM. */

@@ -151,8 +151,8 @@ int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, u
 void cache_put(struct cache_owner *o, const struct cache_chunk *chunk, bool done);
 
 /* For a read of several chunks: prefetches the slots in [first, first + n) that are not cached.
- * stream may be NULL. Never blocks. Returns how many of the n slots are cached or requested. These
- * are fewer than n if prefetches have used up their share of the budget, or if out of memory. */
+ * stream may be NULL. Never blocks. Returns how many of the n slots are cached, requested or past
+ * the last one: fewer than n if prefetches use up their share of the budget or if out of memory. */
 uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t dataset,
 		      uint64_t first, uint64_t n);
 /* For a program that reads in file order, across datasets. slots is the number of slots that it has

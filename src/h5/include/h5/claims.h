@@ -21,7 +21,7 @@ void h5_claims_free(struct h5_claims *c);
 /* Claims n bytes at an address. what is a constant such as "object header", for messages. An
  * overlap may be found later than by this call: see h5_claims_check(). Repeating exactly the same
  * claim in one walk is an overlap, too. If c is NULL or n is 0, nothing happens. Fails with -EIO if
- * there is an overlap, and with -ENOMEM. */
+ * there is an overlap or the bytes end after 2^64, and with -ENOMEM. */
 int h5_claim(struct h5_claims *c, uint64_t addr, uint64_t n, const char *what, struct err *err);
 /* Finds all overlaps of the claims so far. Fails with -EIO if two structures overlap; the reason
  * says where. */
