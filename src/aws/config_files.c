@@ -53,7 +53,7 @@ int cred_read_file(const struct aws_environment *w, const char *path, size_t max
 	return rc ? err_errno(err, rc, "%s", path) : 0;
 }
 
-/* systemd starts services without HOME. -ENOENT: no home directory. */
+/* systemd starts services without HOME. Fails with -ENOENT if there is no home directory. */
 static int home_of(const struct aws_environment *w, struct str *out)
 {
 	const char *home = cred_env(w, "HOME");

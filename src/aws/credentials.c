@@ -37,10 +37,10 @@ struct credentials {
 	struct cred cred;
 	bool renewing;
 	bool expired;	    /* the server has rejected them as expired */
-	bool suspect;	    /* they may have expired: renew them at the next use */
+	bool suspect;	    /* they may have expired; renew them at the next use */
 	int64_t suspect_at; /* when `suspect` was set last; 0 never */
 	int64_t not_before; /* no renewal before this time, while cred is still valid */
-	int64_t renewed_at; /* 0: never */
+	int64_t renewed_at; /* 0 if never */
 	int64_t failed_at;  /* likewise */
 	struct err failure; /* the error of that attempt */
 };
@@ -96,9 +96,9 @@ static bool due_locked(const struct credentials *c, int64_t now)
 	return c->cred.expires && now >= c->cred.expires - SOON_S && now >= c->not_before;
 }
 
-/* The error of a request for an object whose credentials could not be renewed. Other codes would be
- * statements about the object: that it does not exist (-ENOENT) or that its name is not valid
- * (-EINVAL). */
+/* Returns the error of a request for an object whose credentials could not be renewed. Other codes
+ * would be statements about the object: that it does not exist (-ENOENT) or that its name is not
+ * valid (-EINVAL). */
 static int access_error(int code)
 {
 	return code == -EIO || code == -ENOMEM ? code : -EACCES;

@@ -27,7 +27,8 @@ int cred_from_env(const struct aws_environment *w, struct cred *out, struct err 
 /* Larger answers are refused. The nesting depth is bounded by Jansson. */
 enum { JSON_MAX = 256 << 10 };
 
-/* Appends a string member of an object to out. False: the object has no string of that name. */
+/* Appends a string member of an object to out. Returns false if the object has no string of that
+ * name. */
 static bool take_string(const json_t *object, const char *name, struct str *out)
 {
 	const char *text = json_string_value(json_object_get(object, name));

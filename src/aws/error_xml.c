@@ -18,7 +18,7 @@ struct reading {
 	bool is_error;
 };
 
-static int start(void *arg, const struct xml_place *at)
+static int start(void *arg, const struct xml_path *at)
 {
 	struct reading *r = arg;
 	if (at->depth <= 2 && strcmp(at->name[at->depth], "Error") == 0)
@@ -26,7 +26,7 @@ static int start(void *arg, const struct xml_place *at)
 	return 0;
 }
 
-static int end(void *arg, const struct xml_place *at, const char *text, size_t n)
+static int end(void *arg, const struct xml_path *at, const char *text, size_t n)
 {
 	struct s3_error *out = ((struct reading *)arg)->out;
 	const struct {

@@ -12,7 +12,7 @@
 struct reading {
 	struct ini *out;
 	const char *section; /* NULL before the first */
-	const char *outer;   /* the key whose nested block may follow; NULL: none */
+	const char *outer;   /* the key whose nested block may follow, or NULL */
 };
 
 struct span {

@@ -82,7 +82,7 @@ static int collect(const struct env *env, int fd, uint64_t end, struct str *out)
 	return str_ok(out) ? 0 : -ENOMEM;
 }
 
-/* Waits until the command ends: it may have closed its output earlier. If this process ignores
+/* Waits until the command ends. It may have closed its output earlier. If this process ignores
  * SIGCHLD, waitpid() fails and the exit status is unknown. */
 static int await_exit(const struct env *env, pid_t pid, uint64_t end, int *status)
 {

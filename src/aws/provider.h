@@ -17,12 +17,12 @@ int cred_from_imds(const struct aws_environment *w, struct cred *out, struct err
 
 /* ---- shared ---- */
 
-/* Reads a file of at most max bytes. -ENOENT, -EACCES …, -EFBIG. */
+/* Reads a file of at most max bytes. Fails with -ENOENT, -EACCES …, or -EFBIG. */
 int cred_read_file(const struct aws_environment *w, const char *path, size_t max, struct str *out,
 		   struct err *err);
 
 /* Reads {"AccessKeyId": …, "SecretAccessKey": …, TOKEN: …, "Expiration": …}. token is the name of
- * the token's member, what the beginning of the error message. -EINVAL, -ENOMEM. */
+ * the token's member, what the beginning of the error message. Fails with -EINVAL or -ENOMEM. */
 int cred_from_json(const struct str *json, const char *token, const char *what, struct cred *out,
 		   struct err *err);
 

@@ -20,7 +20,7 @@ static const char form_type[] = "application/x-www-form-urlencoded; charset=utf-
 
 /* ---- the answer: …Response / …Result / Credentials / fields ---- */
 
-static int field(void *arg, const struct xml_place *at, const char *text, size_t n)
+static int field(void *arg, const struct xml_path *at, const char *text, size_t n)
 {
 	struct cred *cred = arg;
 	if (at->depth != 4 || strcmp(at->name[3], "Credentials") != 0)

@@ -17,11 +17,11 @@ enum {
 struct walk {
 	XML_Parser parser;
 	const struct xml_handler *handler;
-	struct xml_place at;
+	struct xml_path at;
 	char text[XML_TEXT_MAX + 1];
 	size_t n;	 /* of text */
 	int code;	 /* the error that stopped the parser, or 0 */
-	const char *why; /* its message; NULL: the code is a handler's */
+	const char *why; /* its message; NULL if the code is a handler's */
 };
 
 static void stop(struct walk *w, int code, const char *why)
@@ -91,8 +91,8 @@ static void on_doctype(void *arg, const XML_Char *name, const XML_Char *system,
 	stop(arg, -EBADMSG, "a document type declaration is not allowed");
 }
 
-/* Parses in parts, to detect a token without an end: expat keeps the whole token in memory. For an
- * element with a million attributes, it needs many times the size of the element. */
+/* Parses in parts, to detect a token without an end, because expat keeps the whole token in memory.
+ * For an element with a million attributes, it needs many times the size of the element. */
 static enum XML_Status parse(struct walk *w, const char *bytes, size_t n)
 {
 	enum XML_Status status = XML_STATUS_OK;

@@ -89,7 +89,7 @@ static struct block *block_new(size_t cap)
 	return b;
 }
 
-/* Returns a block with n free bytes. n: a multiple of ALIGN. */
+/* Returns a block with n free bytes. n is a multiple of ALIGN. */
 static struct block *block_for(struct arena *a, size_t n)
 {
 	struct block *b = a->blocks;

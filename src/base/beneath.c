@@ -15,8 +15,9 @@
 
 static int open_beneath(int root, const char *path, int flags)
 {
-	/* EAGAIN: a rename or a mount elsewhere on the machine disturbed the resolution of a ".."
-	 * in a link. Paths with many such links take long enough to be disturbed often. */
+	/* After EAGAIN: a rename or a mount elsewhere on the machine has disturbed the resolution
+	 * of a ".." in a link. Paths with many such links take long enough to be disturbed
+	 * often. */
 	enum { RETRIES = 500, PAUSE_FROM = 16, PAUSE_NS = 50000 };
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	struct open_how how = {

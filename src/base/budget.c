@@ -81,7 +81,7 @@ static uint64_t metadata_locked(const struct budget *b)
 	       b->used[BUDGET_NAMES];
 }
 
-/* Charges n more bytes if they fit. *others: the metadata charged before. */
+/* Charges n more bytes if they fit. *others becomes the metadata charged before. */
 static bool grow(struct budget *b, enum budget_use use, uint64_t n, uint64_t *others)
 {
 	const uint64_t limit = metadata_limit(b);

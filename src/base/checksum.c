@@ -13,7 +13,7 @@ static uint32_t rotate(uint32_t v, unsigned int k)
 	return v << k | v >> (32 - k);
 }
 
-/* n <= 4 bytes, little-endian, zeros above them. */
+/* Loads n <= 4 bytes, little-endian, with zeros above them. */
 static uint32_t load(const uint8_t *p, size_t n)
 {
 	uint32_t v = 0;
@@ -26,7 +26,7 @@ struct lookup3 {
 	uint32_t a, b, c;
 };
 
-/* lookup3's mix(), after each 12 bytes except the last ones. */
+/* This is lookup3's mix(), called after each 12 bytes except the last ones. */
 static void mix(struct lookup3 *s)
 {
 	uint32_t a = s->a, b = s->b, c = s->c;
@@ -39,7 +39,7 @@ static void mix(struct lookup3 *s)
 	*s = (struct lookup3){a, b, c};
 }
 
-/* lookup3's final(), after the last 1 to 12 bytes. */
+/* This is lookup3's final(), called after the last 1 to 12 bytes. */
 static uint32_t finish(const struct lookup3 *s)
 {
 	uint32_t a = s->a, b = s->b, c = s->c;

@@ -38,7 +38,7 @@ uint32_t checksum_crc32c_portable(const void *bytes, size_t n, uint32_t crc)
 #define FAST __attribute__((target("sse4.2,pclmul")))
 
 struct lanes {
-	size_t length;	   /* of a lane: a multiple of 8 bytes */
+	size_t length;	   /* of a lane, a multiple of 8 bytes */
 	uint32_t one, two; /* x^(8 length - 33) and x^(16 length - 33), reflected */
 };
 
@@ -134,7 +134,7 @@ uint32_t checksum_crc32c(const void *bytes, size_t n, uint32_t crc)
 
 /* ---- without the bytes ---- */
 
-/* The product of two polynomials modulo that of the CRC, all reflected: bit 31 is x^0. */
+/* Returns the product of two polynomials modulo that of the CRC, all reflected: bit 31 is x^0. */
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;

@@ -20,8 +20,8 @@ struct emit emit_to(void *buf, size_t cap)
 	return (struct emit){.buf = buf, .cap = cap, .bad = !buf};
 }
 
-/* Reserves the next n bytes. False: nothing can be written, because there is no room or because e
- * only counts. */
+/* Reserves the next n bytes. Returns false if nothing can be written, because there is no room or
+ * because e only counts. */
 static bool room(struct emit *e, size_t n, uint8_t **at)
 {
 	size_t cap = e->buf ? e->cap : SIZE_MAX;

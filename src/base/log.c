@@ -61,7 +61,7 @@ struct bucket {
 
 struct log {
 	char *ident;
-	char name[NAME_MAX_BYTES]; /* with ": " at its end; "": none */
+	char name[NAME_MAX_BYTES]; /* with ": " at its end; "" if there is none */
 	atomic_int level;
 	atomic_bool use_syslog;
 
@@ -159,7 +159,8 @@ static void fill_locked(struct bucket *b, uint64_t now)
 	}
 }
 
-/* Takes a token. False: the line must be held back. *held: the lines held back before this one. */
+/* Takes a token. Returns false if the line must be held back. *held becomes the lines held back
+ * before this one. */
 static bool admit(struct log *log, enum log_level level, const char text[TEXT_MAX],
 		  struct held *held)
 {

@@ -53,7 +53,7 @@ fail:
 	return NULL;
 }
 
-/* The next job; NULL: the pool stops and the queue is empty. */
+/* Returns the next job, or NULL if the pool stops and the queue is empty. */
 static struct pool_job *next_locked(struct pool *pool)
 {
 	struct pool_job *job;

@@ -2,11 +2,11 @@
 /*
  * A source with a cache of pages: see base/source_paged.h.
  *
- * Slots are found by a hash table, and evicted with the clock algorithm: the hand skips a slot that
+ * Pages are found by a hash table, and evicted with the clock algorithm: the hand skips a page that
  * was used since it last passed. Whole pages of a large read that are not in memory are fetched
  * into the caller's buffer and not kept, because they are data, not metadata.
  *
- * The lock guards the slots. No fetch happens under it, so two threads may fetch the same page; the
+ * The lock guards the pages. No fetch happens under it, so two threads may fetch the same page; the
  * second one drops its copy.
  */
 #include <base/source_paged.h>
@@ -19,10 +19,10 @@
 #include <base/mem.h>
 #include <uthash.h>
 
-struct slot {
+struct page {
 	UT_hash_handle hh;
-	uint64_t number; /* of the page */
-	bool used;	 /* since the hand passed */
+	uint64_t number;
+	bool used; /* since the hand passed */
 	uint8_t *data;
 };
 
@@ -31,10 +31,10 @@ struct source_paged {
 	source_fetch_fn fetch;
 	void *ctx;
 	pthread_mutex_t lock;
-	bool deferred; /* a fetch has returned -EAGAIN: no page is evicted */
+	bool deferred; /* a fetch has returned -EAGAIN, so no page is evicted */
 	uint32_t max, n, hand;
-	struct slot *slots; /* n of max are in the table */
-	struct slot *table;
+	struct page *pages; /* n of max are in the table */
+	struct page *table;
 };
 
 static uint64_t page_size(const struct source_paged *p, uint64_t number)
@@ -42,27 +42,27 @@ static uint64_t page_size(const struct source_paged *p, uint64_t number)
 	return min_u64(SOURCE_PAGE, p->source.size - number * SOURCE_PAGE);
 }
 
-static struct slot *find_locked(struct source_paged *p, uint64_t number)
+static struct page *find_locked(struct source_paged *p, uint64_t number)
 {
-	struct slot *s;
+	struct page *s;
 	HASH_FIND(hh, p->table, &number, sizeof(number), s);
 	if (s)
 		s->used = true;
 	return s;
 }
 
-/* A slot that is not in the table. NULL: all are in use, and none may be evicted. */
-static struct slot *free_slot_locked(struct source_paged *p)
+/* Returns a page that is not in the table, or NULL if all are in use and none may be evicted. */
+static struct page *free_page_locked(struct source_paged *p)
 {
 	if (p->n < p->max)
-		return &p->slots[p->n++];
+		return &p->pages[p->n++];
 	if (p->deferred)
 		return NULL;
-	while (p->slots[p->hand].used) {
-		p->slots[p->hand].used = false;
+	while (p->pages[p->hand].used) {
+		p->pages[p->hand].used = false;
 		p->hand = (p->hand + 1) % p->max;
 	}
-	struct slot *s = &p->slots[p->hand];
+	struct page *s = &p->pages[p->hand];
 	p->hand = (p->hand + 1) % p->max;
 	HASH_DEL(p->table, s);
 	free(s->data);
@@ -75,9 +75,9 @@ static int insert(struct source_paged *p, uint64_t number, uint8_t *data, struct
 {
 	int rc = 0;
 	pthread_mutex_lock(&p->lock);
-	struct slot *s = find_locked(p, number);
+	struct page *s = find_locked(p, number);
 	if (!s) {
-		s = free_slot_locked(p);
+		s = free_page_locked(p);
 		if (s) {
 			s->number = number;
 			s->used = true;
@@ -94,11 +94,11 @@ static int insert(struct source_paged *p, uint64_t number, uint8_t *data, struct
 		  : 0;
 }
 
-/* Copies n bytes of a page. False: it is not in memory. */
+/* Copies n bytes of a page. Returns false if it is not in memory. */
 static bool copy(struct source_paged *p, uint64_t number, size_t from, void *buf, size_t n)
 {
 	pthread_mutex_lock(&p->lock);
-	const struct slot *s = find_locked(p, number);
+	const struct page *s = find_locked(p, number);
 	if (s)
 		memcpy(buf, s->data + from, n);
 	pthread_mutex_unlock(&p->lock);
@@ -128,7 +128,8 @@ static int load(struct source_paged *p, uint64_t number, struct err *err)
 	return rc;
 }
 
-/* The number of bytes of whole pages from `number` on, at most n, that are not in memory. */
+/* Returns the number of bytes of whole pages from `number` on, at most n, that are not in
+ * memory. */
 static size_t absent_run(struct source_paged *p, uint64_t number, size_t n)
 {
 	size_t run = 0;
@@ -173,8 +174,8 @@ struct source_paged *source_paged_new(uint64_t size, uint32_t pages, source_fetc
 	p->fetch = fetch_fn;
 	p->ctx = ctx;
 	p->max = (uint32_t)min_u64(pages, div_up_u64(size, SOURCE_PAGE) + 1);
-	p->slots = calloc(p->max, sizeof(*p->slots));
-	if (!p->slots) {
+	p->pages = calloc(p->max, sizeof(*p->pages));
+	if (!p->pages) {
 		free(p);
 		return NULL;
 	}
@@ -188,8 +189,8 @@ void source_paged_free(struct source_paged *p)
 		return;
 	HASH_CLEAR(hh, p->table);
 	for (uint32_t i = 0; i < p->n; i++)
-		free(p->slots[i].data);
-	free(p->slots);
+		free(p->pages[i].data);
+	free(p->pages);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

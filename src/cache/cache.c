@@ -189,7 +189,7 @@ static struct entry *demand_locked(struct cache_owner *o, uint32_t dataset, uint
 }
 
 /* Returns the entry of a chunk, held for the reader unless it is a failure, and with a reference to
- * its fill, if any. NULL: out of memory. late: the reader has to wait. */
+ * its fill, if any. Returns NULL if out of memory. *late becomes true if the reader has to wait. */
 static struct entry *take_locked(struct cache_owner *o, uint32_t dataset, uint64_t slot,
 				 struct todo *todo, bool *late)
 {
@@ -323,7 +323,7 @@ int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, u
 	return rc;
 }
 
-/* The entry that contains a reader's chunk. */
+/* Returns the entry that contains a reader's chunk. */
 static struct entry *entry_of(const struct cache_chunk *chunk)
 {
 	_Static_assert(offsetof(struct entry, chunk) == 0, "a chunk is the start of its entry");
@@ -390,7 +390,7 @@ uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cos
 
 /* ---- loads ---- */
 
-/* True for failures that do not depend on the chunk. They are not cached. */
+/* Returns true for failures that do not depend on the chunk. They are not cached. */
 static bool is_transient(int code)
 {
 	return code == -ENOMEM || code == -EINTR;

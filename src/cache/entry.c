@@ -76,7 +76,7 @@ void entry_expect_locked(struct cache *c, struct entry *e, struct cache_stream *
 	count_prefetch(c, e, cost);
 }
 
-/* The stream is no longer expected to read the entry. */
+/* Called when the stream is no longer expected to read the entry. */
 static void unexpect(struct cache *c, struct entry *e)
 {
 	count_prefetch(c, e, 0);
@@ -219,7 +219,7 @@ bool cache_fill_ahead(const struct cache_fill *fill)
 	return fill->ahead;
 }
 
-/* The first read of an entry that was prefetched or queued as a prefetch. */
+/* Called at the first read of an entry that was prefetched or queued as a prefetch. */
 static void first_read(struct cache *c, struct entry *e)
 {
 	unexpect(c, e);
@@ -269,7 +269,7 @@ void entry_leave_locked(struct cache *c, struct entry *e, struct entry **victims
 		entry_drop_locked(c, e, victims);
 }
 
-/* The load of e has succeeded or failed. */
+/* Called when the load of e has succeeded or failed. */
 static void end_load(struct cache *c, struct entry *e)
 {
 	assert(e->list == LIST_LOADING && c->stats.in_flight >= e->fill->cost);

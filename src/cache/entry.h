@@ -81,7 +81,7 @@ struct entry_key {
 };
 
 struct entry {
-	struct cache_chunk chunk; /* first: readers return an entry by this address */
+	struct cache_chunk chunk; /* first, because readers return an entry by this address */
 	struct entry_key key;
 	enum entry_list list;
 	struct entry *prev, *next; /* in its list, newest first; in a list of victims only next */
@@ -138,12 +138,12 @@ struct cache_stream {
 	struct prefetch *prefetch;
 	uint64_t prefetch_bytes; /* of unread and queued prefetches */
 	uint64_t waited_ns;	 /* total waiting time of its reads */
-	uint64_t read_ns;	 /* time of its last read; 0: none */
+	uint64_t read_ns;	 /* time of its last read; 0 if there was none */
 };
 
 struct list {
 	struct entry *head;
-	uint64_t n, bytes; /* bytes: charges */
+	uint64_t n, bytes; /* entries, and their charges */
 };
 
 struct cache {
@@ -170,32 +170,32 @@ static inline struct entry *list_oldest(const struct cache *c, enum entry_list w
 
 struct entry *entry_find_locked(struct cache *c, struct cache_owner *o, uint64_t dataset,
 				uint64_t slot);
-/* A new entry, queued in LIST_DEMAND or LIST_PREFETCH; its fill has one reference. NULL: out of
- * memory. */
+/* Returns a new entry, queued in LIST_DEMAND or LIST_PREFETCH, or NULL if out of memory. Its fill
+ * has one reference. */
 struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t slot,
 			       const struct cache_dataset *d, enum entry_list list);
-/* The load of a queued entry begins. */
+/* Records that the load of a queued entry begins. */
 void entry_start_locked(struct cache *c, struct entry *e, uint64_t now);
-/* A load that its source has cancelled begins again. */
+/* Records that a load that its source has cancelled begins again. */
 void entry_restart_locked(struct cache *c, struct entry *e, uint64_t now);
 /* Lets the source cancel the load, unless readers wait for it. A later reader revokes this. */
 void entry_cancel_locked(struct entry *e);
-/* A reader uses the loaded chunk, or waits for the load. */
+/* Records that a reader uses the loaded chunk, or waits for the load. */
 void entry_hold_locked(struct cache *c, struct entry *e);
 void entry_unhold_locked(struct cache *c, struct entry *e);
-/* A reader no longer waits for an incomplete load. If no other reader waits and the load is queued,
- * it is dropped. */
+/* Records that a reader no longer waits for an incomplete load. If no other reader waits and the
+ * load is queued, it is dropped. */
 void entry_leave_locked(struct cache *c, struct entry *e, struct entry **victims);
-/* The load has succeeded; the contents of the chunk are transferred. */
+/* Records that the load has succeeded. The contents of the chunk are transferred. */
 void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk, uint64_t now);
-/* The load has failed at time now, with the error in the fill. The entry keeps the load's reference
- * to the fill for FAILURE_KEPT_NS. */
+/* Records that the load has failed at time now, with the error in the fill. The entry keeps the
+ * load's reference to the fill for FAILURE_KEPT_NS. */
 void entry_failed_locked(struct cache *c, struct entry *e, uint64_t now, struct entry **victims);
-/* The entry is prefetched for a group of a stream. */
+/* Records that the entry is prefetched for a group of a stream. */
 void entry_expect_locked(struct cache *c, struct entry *e, struct cache_stream *s, uint8_t group,
 			 uint64_t cost);
-/* No stream is expected to read the entry any more. A queued entry is dropped. A loaded one is
- * evicted before the others in its list. */
+/* Records that no stream is expected to read the entry any more. A queued entry is dropped. A
+ * loaded one is evicted before the others in its list. */
 void entry_forget_locked(struct cache *c, struct entry *e, struct entry **victims);
 /* Removes an entry without readers, or whose load failed, from all lists and puts it on *victims.
  */

@@ -40,7 +40,7 @@ void load_queue_idle_locked(struct cache_owner *o)
 
 /* Loads of one owner that are started by one thread. */
 struct batch {
-	struct cache_owner *owner; /* busy, so that it is not freed; NULL: none */
+	struct cache_owner *owner; /* busy, so that it is not freed; NULL if there is none */
 	void *of_source;
 };
 
@@ -100,7 +100,7 @@ void todo_do(struct todo *todo, struct cache *c)
 
 /* ---- room ---- */
 
-/* Bytes of chunks that are not main, loads in flight included. */
+/* Returns the bytes of chunks that are not main, loads in flight included. */
 static uint64_t new_bytes(const struct cache *c)
 {
 	return c->stats.bytes - c->main_bytes + c->stats.in_flight;
@@ -154,7 +154,7 @@ static void start(struct cache *c, struct entry *e, struct todo *todo)
 	todo_load(todo, e->fill);
 }
 
-/* True if a load that does not fit the budget may begin. */
+/* Returns true if a load that does not fit the budget may begin. */
 static bool may_run_alone(const struct cache *c)
 {
 	const uint64_t idle =

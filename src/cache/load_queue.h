@@ -41,18 +41,18 @@ void todo_init(struct todo *todo, const struct cache *c);
  * source's load() returns, this function also starts the loads that fit now. */
 void todo_do(struct todo *todo, struct cache *c);
 
-/* Begins the queued loads that fit. Call it after each request for a load, and when there may be
- * more room. */
+/* Begins the queued loads that fit. To be called after each request for a load, and when there may
+ * be more room. */
 void load_queue_run_locked(struct cache *c, struct todo *todo);
-/* A load that its source has cancelled begins again, with the memory reserved for it. */
+/* Begins a load again that its source has cancelled, with the memory reserved for it. */
 void load_queue_restart_locked(struct cache *c, struct entry *e, struct todo *todo);
 /* Decrements owner->busy. The owner may be freed as soon as the lock is released. */
 void load_queue_idle_locked(struct cache_owner *o);
-/* Call it when a reader releases a chunk. done: it has read to the end. */
+/* To be called when a reader releases a chunk. done is true if it has read to the end. */
 void load_queue_unheld_locked(struct cache *c, struct entry *e, bool done, uint64_t now);
 /* Evicts idle chunks until the budget is not exceeded. */
 void load_queue_trim_locked(struct cache *c, struct todo *todo);
-/* Bytes that all unread prefetches may take: half of the budget for chunks. */
+/* Returns the bytes that all unread prefetches may take, which is half of the budget for chunks. */
 uint64_t load_queue_prefetch_share(const struct cache *c);
 
 #endif

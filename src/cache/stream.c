@@ -102,7 +102,8 @@ static void forget_list(struct cache_stream *s, enum entry_list which, int group
 	}
 }
 
-/* The stream will not read the prefetched chunks of a group (negative: of all groups). */
+/* Called if the stream will not read the prefetched chunks of a group, or of all groups if group is
+ * negative. */
 static void forget(struct cache_stream *s, int group, struct todo *todo)
 {
 	if (s->prefetch_bytes == 0)

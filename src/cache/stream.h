@@ -10,20 +10,21 @@
 #include "entry.h"
 #include "load_queue.h"
 
-/* The source's description of a dataset, plus the memory of an entry itself. */
+/* Gets the source's description of a dataset, plus the memory of an entry itself. */
 void stream_describe(const struct cache_owner *o, uint32_t dataset, struct cache_dataset *out);
-/* Reports a read of a slot to prefetch/ and follows its advice. late: the read has to wait. */
+/* Reports a read of a slot to prefetch/ and follows its advice. late is true if the read has to
+ * wait. */
 void stream_read_locked(struct cache_stream *s, uint32_t dataset, uint64_t slot, bool late,
 			struct todo *todo);
-/* The chunk's entry; NULL if there is none. Drops a failure that has expired. */
+/* Returns the chunk's entry, or NULL if there is none. Drops a failure that has expired. */
 struct entry *stream_find_locked(struct cache_owner *o, uint32_t dataset, uint64_t slot,
 				 struct todo *todo);
-/* Queues a prefetch of one slot, unless it has an entry. False: the share is used up, or out of
- * memory. s may be NULL. */
+/* Queues a prefetch of one slot, unless it has an entry. Returns false if the share is used up, or
+ * if out of memory. s may be NULL. */
 bool stream_request_locked(struct cache_owner *o, struct cache_stream *s, uint8_t group,
 			   uint32_t dataset, const struct cache_dataset *d, uint64_t slot,
 			   struct todo *todo);
-/* Closes the stream: cancels its prefetches. Its loaded chunks are the first to be evicted. */
+/* Closes the stream and cancels its prefetches. Its loaded chunks are the first to be evicted. */
 void stream_close_locked(struct cache_stream *s, struct todo *todo);
 
 #endif

@@ -33,14 +33,14 @@ uint64_t two_q_hash(uint64_t owner, uint64_t dataset, uint64_t slot)
 }
 
 /* The low bit of a hash is always set. */
-static struct two_q_name *place_of(const struct two_q *a, uint64_t hash)
+static struct two_q_name *name_at(const struct two_q *a, uint64_t hash)
 {
 	return &a->history[(hash >> 1) % TWO_Q_HISTORY];
 }
 
 struct two_q_use two_q_loaded(struct two_q *a, uint64_t hash, uint64_t bytes)
 {
-	struct two_q_name *name = place_of(a, hash);
+	struct two_q_name *name = name_at(a, hash);
 	bool known = name->hash == hash && a->clock - name->gone <= a->budget;
 	a->clock += bytes;
 	if (name->hash == hash)
@@ -62,7 +62,7 @@ void two_q_used(struct two_q *a, struct two_q_use *use)
 void two_q_gone(struct two_q *a, uint64_t hash, const struct two_q_use *use)
 {
 	if (!use->main)
-		*place_of(a, hash) = (struct two_q_name){.hash = hash, .gone = a->clock};
+		*name_at(a, hash) = (struct two_q_name){.hash = hash, .gone = a->clock};
 }
 
 bool two_q_is_stale(const struct two_q *a, const struct two_q_use *use)

@@ -38,7 +38,7 @@ struct two_q_use {
 };
 
 struct two_q_name {
-	uint64_t hash; /* 0: none */
+	uint64_t hash; /* 0 if there is none */
 	uint64_t gone; /* time of the eviction */
 };
 
@@ -48,24 +48,25 @@ struct two_q {
 	struct two_q_name *history;
 };
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 bool two_q_init(struct two_q *a, uint64_t budget);
 void two_q_release(struct two_q *a);
 
 /* Records that a chunk of `bytes` bytes was loaded. */
 struct two_q_use two_q_loaded(struct two_q *a, uint64_t hash, uint64_t bytes);
-/* A prefetched chunk is used for the first time. */
+/* Records that a prefetched chunk is used for the first time. */
 void two_q_first_used(struct two_q *a, struct two_q_use *use);
-/* A chunk is used again, which may make it main. */
+/* Records that a chunk is used again, which may make it main. */
 void two_q_used(struct two_q *a, struct two_q_use *use);
-/* A chunk that was used is evicted: the history remembers it, unless it is main. */
+/* Records that a chunk that was used is evicted. The history remembers it, unless it is main. */
 void two_q_gone(struct two_q *a, uint64_t hash, const struct two_q_use *use);
-/* True if a main chunk was not used during the last TWO_Q_STALE budgets of loads. */
+/* Returns true if a main chunk was not used during the last TWO_Q_STALE budgets of loads. */
 bool two_q_is_stale(const struct two_q *a, const struct two_q_use *use);
-/* True if new chunks are evicted before main ones. new_bytes: the bytes of all new chunks. */
+/* Returns true if new chunks are evicted before main ones. new_bytes is the number of bytes of all
+ * new chunks. */
 bool two_q_evicts_new(const struct two_q *a, uint64_t new_bytes);
 
-/* The chunk's name in the history; not 0. */
+/* Returns the chunk's name in the history, which is not 0. */
 uint64_t two_q_hash(uint64_t owner, uint64_t dataset, uint64_t slot);
 
 #endif

@@ -114,7 +114,8 @@ static int read_body(int fd, const struct disk_entry *entry, const uint8_t *head
 	return disk_entry_check(entry, head, body->data);
 }
 
-/* Sets the access time explicitly: file systems with noatime or relatime do not update it. */
+/* Sets the access time explicitly, because file systems with noatime or relatime do not update
+ * it. */
 static void touch(int fd, const struct stat *st)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};

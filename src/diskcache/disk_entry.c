@@ -31,7 +31,7 @@ enum { DIGEST_AT = 32 };
 
 _Static_assert(DIGEST_AT + DISK_DIGEST == DISK_HEAD_MIN, "the fixed part ends with the digest");
 
-/* The digest of the concatenated parts. -EIO: OpenSSL failed. */
+/* Computes the digest of the concatenated parts. Fails with -EIO if OpenSSL fails. */
 static int sha256(const struct piece *parts, size_t n, uint8_t out[DISK_DIGEST])
 {
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();

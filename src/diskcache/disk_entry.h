@@ -31,18 +31,18 @@ struct disk_entry {
 	uint8_t digest[DISK_DIGEST];
 };
 
-/* Stores 64 hexadecimal digits. -EIO: OpenSSL failed. */
+/* Stores 64 hexadecimal digits. Fails with -EIO if OpenSSL fails. */
 int disk_entry_name(const struct disk_id *id, char name[DISK_NAME]);
 
-/* Appends the head of an entry with this body to out. -EINVAL: a field is too long; -ENOMEM;
- * -EIO. */
+/* Appends the head of an entry with this body to out. Fails with -EINVAL if a field is too long,
+ * and with -ENOMEM or -EIO. */
 int disk_entry_encode(const struct disk_id *id, const struct store_meta *meta, const void *body,
 		      struct bytes *out);
 /* Decodes the first n bytes of a file of file_size; n is at least the smaller of file_size and
- * DISK_HEAD_MAX. -EBADMSG: not an intact entry of this id. */
+ * DISK_HEAD_MAX. Fails with -EBADMSG if it is not an intact entry of this id. */
 int disk_entry_decode(const void *bytes, size_t n, uint64_t file_size, const struct disk_id *id,
 		      struct disk_entry *entry);
-/* Checks the digest of a decoded head and its body. -EBADMSG: the file is damaged. */
+/* Checks the digest of a decoded head and its body. Fails with -EBADMSG if the file is damaged. */
 int disk_entry_check(const struct disk_entry *entry, const void *head, const void *body);
 
 #endif

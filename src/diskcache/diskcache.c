@@ -58,7 +58,7 @@ struct diskcache {
 	bool tidied;
 };
 
-/* The state of a request that is passed on, in its slot. */
+/* The state of a request that is passed on, in its private memory. */
 struct pass {
 	bool whole;
 	/* The entry on disk. The bucket compares its version with the current one. */
@@ -106,7 +106,7 @@ static void write_one(struct diskcache *d, const struct writing *w)
 		disk_failed(d, rc, "writing");
 }
 
-/* Reserves n bytes of the queue. False: it is full. */
+/* Reserves n bytes of the queue. Returns false if it is full. */
 static bool reserve(struct diskcache *d, size_t n)
 {
 	pthread_mutex_lock(&d->lock);
@@ -153,7 +153,7 @@ static void tidy(struct diskcache *d)
 		disk_failed(d, rc, "counting its entries");
 }
 
-/* A job that writes objects. Once the queue is empty, d may be freed. */
+/* Writes objects; this is a job of the pool. Once the queue is empty, d may be freed. */
 static void drain(void *arg)
 {
 	struct diskcache *d = arg;
@@ -299,7 +299,7 @@ static void answer(struct store *s, struct store_request *req)
 	store_present(s, req);
 }
 
-/* The version that the caller requires; NULL: the current one. */
+/* Returns the version that the caller requires, or NULL for the current one. */
 static const char *version_of(const struct store_request *req)
 {
 	return req->cond.if_match ? req->cond.if_match : req->known_etag;
@@ -322,7 +322,7 @@ static void look_up(void *arg)
 	struct store_request *req = arg;
 	struct store *s = store_working(req);
 	struct diskcache *d = diskcache_of(s);
-	struct pass *pass = store_slot(s, req);
+	struct pass *pass = store_private(s, req);
 	const struct disk_id id = {d->scope, req->key};
 	const char *version = version_of(req);
 	struct store_answer *a = &req->answer;
@@ -363,7 +363,7 @@ static bool may_answer(const struct store_request *req)
 static void submit(struct store *s, struct store_request *req)
 {
 	struct diskcache *d = diskcache_of(s);
-	struct pass *pass = store_slot(s, req);
+	struct pass *pass = store_private(s, req);
 	*pass = (struct pass){.whole = is_whole(req)};
 	if (!atomic_exchange(&d->used, true))
 		enqueue(d, NULL);
@@ -387,7 +387,7 @@ static void take_entry(struct diskcache *d, struct store_request *req, struct pa
 static void completed(struct store *s, struct store_request *req)
 {
 	struct diskcache *d = diskcache_of(s);
-	struct pass *pass = store_slot(s, req);
+	struct pass *pass = store_private(s, req);
 	struct store_answer *a = &req->answer;
 	const bool present = a->state == STORE_PRESENT;
 	/* The entry is useless now. It would be harmless, because its version is old. */

@@ -54,9 +54,9 @@ static int flock_with_limit(int fd, const struct env *env)
 	return 0;
 }
 
-/* -EBUSY: another process holds the lock. It may be stopped, or count millions of entries on a slow
- * disk. If the writer of each queued object waited for the lock, workers would be blocked for
- * hours. So no attempt is made for PAUSE_MS after one that failed. */
+/* Fails with -EBUSY if another process holds the lock. That process may be stopped, or count
+ * millions of entries on a slow disk. If the writer of each queued object waited for the lock,
+ * workers would be blocked for hours. So no attempt is made for PAUSE_MS after one that failed. */
 static int lock_room(struct disk_dir *d, const struct env *env)
 {
 	int rc = -EBUSY;
@@ -125,7 +125,7 @@ static uint64_t charge(uint64_t size)
 	return align_u64(size, BLOCK);
 }
 
-/* Saturates: a damaged file may have any size. */
+/* Saturates, because a damaged file may have any size. */
 static void add_to(uint64_t *sum, uint64_t bytes)
 {
 	if (!add_u64(*sum, bytes, sum))
@@ -190,7 +190,7 @@ static int scan_next(struct scan *scan, struct item *item)
 	}
 }
 
-/* True if the process that wrote the temporary file has ended. */
+/* Returns true if the process that wrote the temporary file has ended. */
 static bool is_abandoned(const struct disk_dir *d, const char *name)
 {
 	auto_close int fd = openat(d->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -308,7 +308,7 @@ int disk_eviction_take(struct disk_dir *d, const struct env *env, uint64_t n, ch
 	return rc;
 }
 
-/* Bytes charged for the file of that name. */
+/* Returns the bytes charged for the file of that name. */
 static uint64_t taken_by(const struct disk_dir *d, const char *name)
 {
 	struct stat st;

@@ -8,30 +8,31 @@
 
 #include <h5/format.h>
 
-enum { FIRST_SLOTS = 64 };
+enum { FIRST_CELLS = 64 };
 
-/* The slot with addr, or the free slot for it. */
+/* Returns the cell with addr, or the free cell for it. */
 static uint64_t *probe(const struct addrset *set, uint64_t addr)
 {
-	/* Fibonacci hashing: nodes are at regular distances, so their low bits are often equal. */
-	size_t i = (size_t)((addr * 0x9e3779b97f4a7c15ULL) >> 32) & (set->nslots - 1);
-	while (set->slots[i] != addr && set->slots[i] != H5_UNDEF)
-		i = (i + 1) & (set->nslots - 1);
-	return &set->slots[i];
+	/* Fibonacci hashing, because nodes are at regular distances, so their low bits are often
+	 * equal. */
+	size_t i = (size_t)((addr * 0x9e3779b97f4a7c15ULL) >> 32) & (set->ncells - 1);
+	while (set->cells[i] != addr && set->cells[i] != H5_UNDEF)
+		i = (i + 1) & (set->ncells - 1);
+	return &set->cells[i];
 }
 
 static int grow(struct addrset *set)
 {
-	struct addrset bigger = {.nslots = set->nslots ? set->nslots * 2 : FIRST_SLOTS};
-	bigger.slots = malloc(bigger.nslots * sizeof(bigger.slots[0]));
-	if (!bigger.slots)
+	struct addrset bigger = {.ncells = set->ncells ? set->ncells * 2 : FIRST_CELLS};
+	bigger.cells = malloc(bigger.ncells * sizeof(bigger.cells[0]));
+	if (!bigger.cells)
 		return -ENOMEM;
-	memset(bigger.slots, 0xff, bigger.nslots * sizeof(bigger.slots[0]));
-	for (size_t i = 0; i < set->nslots; i++)
-		if (set->slots[i] != H5_UNDEF)
-			*probe(&bigger, set->slots[i]) = set->slots[i];
+	memset(bigger.cells, 0xff, bigger.ncells * sizeof(bigger.cells[0]));
+	for (size_t i = 0; i < set->ncells; i++)
+		if (set->cells[i] != H5_UNDEF)
+			*probe(&bigger, set->cells[i]) = set->cells[i];
 	bigger.n = set->n;
-	free(set->slots);
+	free(set->cells);
 	*set = bigger;
 	return 0;
 }
@@ -40,21 +41,21 @@ int addrset_add(struct addrset *set, uint64_t addr)
 {
 	if (addr == H5_UNDEF)
 		return 0;
-	if (set->n >= set->nslots / 2) {
+	if (set->n >= set->ncells / 2) {
 		int rc = grow(set);
 		if (rc)
 			return rc;
 	}
-	uint64_t *slot = probe(set, addr);
-	if (*slot == addr)
+	uint64_t *cell = probe(set, addr);
+	if (*cell == addr)
 		return 0;
-	*slot = addr;
+	*cell = addr;
 	set->n++;
 	return 1;
 }
 
 void addrset_release(struct addrset *set)
 {
-	free(set->slots);
+	free(set->cells);
 	*set = (struct addrset){0};
 }

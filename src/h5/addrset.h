@@ -8,8 +8,8 @@
 
 /* An all-zero struct is an empty set. */
 struct addrset {
-	uint64_t *slots; /* open addressing; H5_UNDEF: free */
-	size_t nslots;	 /* a power of two, or 0 */
+	uint64_t *cells; /* open addressing; a free cell is H5_UNDEF */
+	size_t ncells;	 /* a power of two, or 0 */
 	size_t n;
 };
 

@@ -69,7 +69,7 @@ uint64_t h5_bt1_node_size(uint32_t rank)
 	return NODE_HEADER_SIZE + (H5_BT1_FANOUT + 1) * key_size(rank) + H5_BT1_FANOUT * CHILD_SIZE;
 }
 
-/* Number of nodes of each level, leaves first. Returns the number of levels. */
+/* Counts the nodes of each level, leaves first. Returns the number of levels. */
 static unsigned int count_levels(uint64_t n, uint64_t nodes[MAX_LEVELS])
 {
 	unsigned int levels = 0;
@@ -102,7 +102,7 @@ struct node {
 	uint64_t entries;
 };
 
-/* The node with a number in file order. */
+/* Finds the node with a number in file order. */
 static void find_node(const struct h5_bt1 *t, uint64_t number, struct node *node)
 {
 	uint64_t nodes[MAX_LEVELS], node_size = h5_bt1_node_size(t->rank);
@@ -139,8 +139,8 @@ static void emit_header(struct emit *e, const struct node *node)
 	emit_u64(e, node->index + 1 < node->count ? at + node_size : H5_UNDEF);
 }
 
-/* Key i and child i of the node. The last key has no child; the rest of the node is zeros. A tree
- * without chunks has no keys. */
+/* Emits key i and child i of the node. The last key has no child; the rest of the node is zeros. A
+ * tree without chunks has no keys. */
 static void emit_entry(struct emit *e, const struct node *node, uint64_t i)
 {
 	const struct h5_bt1 *t = node->tree;
@@ -169,7 +169,7 @@ static void emit_entry(struct emit *e, const struct node *node, uint64_t i)
 				    (node->index * H5_BT1_FANOUT + i) * h5_bt1_node_size(t->rank));
 }
 
-/* Bytes [offset, offset + n) of one node. */
+/* Renders bytes [offset, offset + n) of one node. */
 static void render(const struct node *node, uint64_t offset, uint8_t *out, size_t n)
 {
 	uint8_t piece[KEY_MAX_SIZE + CHILD_SIZE];
@@ -252,7 +252,7 @@ static void read_key(struct cursor *c, uint32_t rank, struct h5_bt1_chunk *chunk
 	cur_skip(c, 8);
 }
 
-/* Bytes of a node up to its last entry. */
+/* Returns the bytes of a node up to its last entry. */
 static size_t used_size(const struct walk *w, unsigned int entries)
 {
 	return w->header_size + entries * w->entry_size;
@@ -316,7 +316,7 @@ static int read_node(struct walk *w, uint64_t addr, int level, struct read_node 
 	return h5_claim(w->f->claims, addr, size, "B-tree node", err);
 }
 
-/* -1, 0, 1: the offset is before, in or after the range. */
+/* Returns -1, 0 or 1 if the offset is before, in or after the range. */
 static int side(const struct walk *w, const uint64_t *offset)
 {
 	if (!w->range)
@@ -340,15 +340,15 @@ static int visit(struct walk *w, const struct h5_bt1_chunk *chunk, uint64_t node
 	return side(w, chunk->offset) == 0 ? w->fn(w->ctx, chunk, err) : 0;
 }
 
-/* A sub-tree, as the keys of its parents describe it. The root: level -1, without keys. */
+/* A sub-tree, as the keys of its parents describe it. The root has level -1 and no keys. */
 struct child {
 	uint64_t addr;
 	int level;
-	const uint64_t *first; /* offset of the first chunk; NULL: not known */
-	const uint64_t *end;   /* all chunks are before this offset; NULL: not known */
+	const uint64_t *first; /* offset of the first chunk; NULL if not known */
+	const uint64_t *end;   /* all chunks are before this offset; NULL if not known */
 };
 
-/* The node of the rendered tree that was at an address. False: there was none. */
+/* Gets the node of the rendered tree that was at an address. Returns false if there was none. */
 static bool find_rendered(const struct walk *w, uint64_t addr, struct h5_bt1 *t, struct node *node)
 {
 	const uint64_t size = h5_bt1_node_size(w->rank);
@@ -360,7 +360,7 @@ static bool find_rendered(const struct walk *w, uint64_t addr, struct h5_bt1 *t,
 	return true;
 }
 
-/* The nodes of one level below a rendered node, which follow each other: [*start, *end). */
+/* Gets the nodes of one level below a rendered node, which follow each other: [*start, *end). */
 static void find_level(const struct node *top, unsigned int level, uint64_t *start, uint64_t *end)
 {
 	uint64_t nodes[MAX_LEVELS], at = top->tree->addr;
@@ -372,7 +372,8 @@ static void find_level(const struct node *top, unsigned int level, uint64_t *sta
 	*end = at + min_u64((top->index + 1) << shift, nodes[level]) * size;
 }
 
-/* Whether a rendered node, or one below it, may have changed: 1, 0 or a negative errno. */
+/* Returns 1 if a rendered node, or one below it, may have changed, 0 if not, or a negative
+ * errno. */
 static int is_changed(const struct walk *w, const struct node *top, struct err *err)
 {
 	int rc = 0;
@@ -441,7 +442,8 @@ static int walk_node(struct walk *w, const struct child *c, struct err *err)
 	return rc;
 }
 
-/* Whether the children below an entry are all before the range. next: the next key; NULL: none. */
+/* Returns true if the children below an entry are all before the range. next is the next key, or
+ * NULL. */
 static bool is_before(const struct walk *w, const struct h5_bt1_chunk *next)
 {
 	return w->range && next && compare(w->rank, next->offset, w->range->first) <= 0;

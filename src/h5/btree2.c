@@ -52,7 +52,7 @@ enum {
 	NODE_OVERHEAD = NODE_PREFIX_SIZE + CHECKSUM_SIZE,
 	SPLIT_PERCENT = 100, /* as in all such trees of libhdf5 */
 	MERGE_PERCENT = 40,
-	MAX_DEPTH = 63, /* two children a node: 2^64 records */
+	MAX_DEPTH = 63, /* with two children a node, 2^64 records */
 	NODE_SIZE_MAX = 1 << 20,
 };
 
@@ -60,7 +60,7 @@ enum {
 struct level {
 	uint64_t max;	       /* records in a node of this level */
 	uint64_t cum;	       /* records in a full sub-tree */
-	unsigned int cum_size; /* bytes of cum in the child pointer of the parent; leaves: 0 */
+	unsigned int cum_size; /* bytes of cum in the child pointer of the parent; 0 of leaves */
 };
 
 struct shape {
@@ -69,10 +69,10 @@ struct shape {
 	unsigned int addr_size; /* of an address */
 	unsigned int nrec_size; /* bytes of the number of records in a node */
 	unsigned int depth;
-	struct level level[MAX_DEPTH + 1]; /* 0: leaves */
+	struct level level[MAX_DEPTH + 1]; /* [0] is that of the leaves */
 };
 
-/* Bytes that an integer of at most v takes. */
+/* Returns the bytes that an integer of at most v takes. */
 static unsigned int width_of(uint64_t v)
 {
 	unsigned int n = 1;
@@ -124,7 +124,7 @@ static bool shape_init(struct shape *s, unsigned int addr_size, uint32_t node_si
 	return true;
 }
 
-/* The shape of the least depth that holds n records. */
+/* Finds the shape of the least depth that holds n records. */
 static void shape_fit(struct shape *s, const struct h5_bt2 *t)
 {
 	bool ok = shape_init(s, ADDR_SIZE, t->node_size, t->record_size, 0);
@@ -136,7 +136,7 @@ static void shape_fit(struct shape *s, const struct h5_bt2 *t)
 
 /* Distribution of m records over a node and the sub-trees of its children. */
 struct spread {
-	uint64_t children; /* leaf: 0 */
+	uint64_t children; /* 0 of a leaf */
 	uint64_t each;	   /* records in the sub-tree of each child */
 	uint64_t extra;	   /* the first `extra` children have one more */
 };
@@ -153,7 +153,7 @@ static struct spread spread_of(const struct shape *s, unsigned int u, uint64_t m
 	return d;
 }
 
-/* Number of nodes of a sub-tree of m records at level u. */
+/* Returns the number of nodes of a sub-tree of m records at level u. */
 static uint64_t count_nodes(const struct shape *s, unsigned int u, uint64_t m)
 {
 	if (u == 0)
@@ -257,7 +257,7 @@ struct walk {
 	enum h5_bt2_type type;
 	struct addrset seen; /* addresses of the nodes that were read */
 	uint64_t nodes_left; /* the size of the file limits the number of nodes */
-	h5_bt2_side_fn side; /* NULL: all records */
+	h5_bt2_side_fn side; /* NULL for all records */
 	h5_bt2_fn fn;
 	void *ctx;
 };
@@ -274,8 +274,8 @@ static int damaged(struct err *err, uint64_t addr, const char *what)
 	return err_set(err, -EIO, "v2 B-tree node at %" PRIu64 ": %s", addr, what);
 }
 
-/* Checks signature, type and checksum. raw: the bytes of the node. *c: the bytes after the prefix.
- */
+/* Checks signature, type and checksum. raw has the bytes of the node. *c becomes the bytes after
+ * the prefix. */
 static int check_node(const struct walk *w, const struct pointer *p, unsigned int u,
 		      const uint8_t *raw, struct cursor *c, struct err *err)
 {
@@ -349,9 +349,9 @@ static void advise_children(const struct walk *w, uint64_t nrec, unsigned int u,
 	}
 }
 
-/* Walks the sub-trees of an internal node and the records between them. records and pointers: the
- * two arrays of the node. A sub-tree is not read if the record before it is after the range, or the
- * one after it before the range. */
+/* Walks the sub-trees of an internal node and the records between them. records and pointers are
+ * the two arrays of the node. A sub-tree is not read if the record before it is after the range, or
+ * the one after it before the range. */
 static int walk_children(struct walk *w, const struct pointer *p, unsigned int u,
 			 struct cursor records, struct cursor pointers, struct err *err)
 {

@@ -33,7 +33,7 @@ static void add_box(struct chunk_array *a, const struct chunk_box *coords)
 	a->nboxes++;
 }
 
-/* The box of all chunks with these coordinates in the first n dimensions. */
+/* Returns the box of all chunks with these coordinates in the first n dimensions. */
 static struct chunk_box box_of(const struct chunk_array *a, const uint64_t *coords, uint32_t n)
 {
 	const struct grid *g = a->walk->grid;
@@ -45,7 +45,7 @@ static struct chunk_box box_of(const struct chunk_array *a, const uint64_t *coor
 	return box;
 }
 
-/* Whether all coordinates after d are the first (or last) ones of their dimension. */
+/* Returns true if all coordinates after d are the first (or last) ones of their dimension. */
 static bool at_border(const struct index_walk *w, const uint64_t *coords, uint32_t d, bool last)
 {
 	while (++d < w->grid->rank)
@@ -118,7 +118,7 @@ int array_init(struct chunk_array *a, const struct index_walk *w, const char *wh
 	return 0;
 }
 
-/* The digits of the first element in a box that is not before `element`. */
+/* Gets the digits of the first element in a box that is not before `element`. */
 static bool next_in_box(const struct chunk_array *a, const struct chunk_box *box, uint64_t element,
 			uint64_t *digits)
 {

@@ -28,7 +28,7 @@ struct chunk_array {
 	const struct index_walk *walk;
 	const char *what;	       /* "fixed array", for messages */
 	uint64_t addr;		       /* of the header, to which blocks point */
-	uint8_t client;		       /* id in headers and blocks: 1 if the chunks are filtered */
+	uint8_t client;		       /* id in headers and blocks; 1 if the chunks are filtered */
 	uint32_t dim[DSPACE_MAX_RANK]; /* the dimension of each digit */
 	uint64_t stride[DSPACE_MAX_RANK]; /* what a digit adds to the number of an element */
 	uint64_t needed;		  /* elements up to the last one of the range */
@@ -36,7 +36,8 @@ struct chunk_array {
 	struct chunk_box box[ARRAY_MAX_BOXES];
 };
 
-/* slowest: the dimension of the first digit. -EOPNOTSUPP: more than 2^64 elements. */
+/* slowest is the dimension of the first digit. Fails with -EOPNOTSUPP if there are more than 2^64
+ * elements. */
 int array_init(struct chunk_array *a, const struct index_walk *w, const char *what,
 	       uint32_t slowest, struct err *err);
 
@@ -47,7 +48,7 @@ struct array_run {
 };
 /* Finds the first elements of the range that are not before `element`. */
 bool array_next(const struct chunk_array *a, uint64_t element, struct array_run *run);
-/* Whether any of these elements are in the range. */
+/* Returns true if any of these elements is in the range. */
 bool array_wanted(const struct chunk_array *a, uint64_t element, uint64_t end);
 /* Passes on the chunks in an array of entries, whose first element is `element`. */
 int array_entries(const struct chunk_array *a, uint64_t element, struct cursor entries,
@@ -58,7 +59,7 @@ int array_entries(const struct chunk_array *a, uint64_t element, struct cursor e
  * gets the bytes after those, without the checksum. */
 int array_read(const struct chunk_array *a, uint64_t addr, uint64_t n, const char *magic,
 	       uint8_t **raw, struct cursor *c, struct err *err);
-/* Bytes of signature, version, client id and the address of the header. */
+/* Returns the bytes of signature, version, client id and the address of the header. */
 unsigned int array_prefix(const struct chunk_array *a);
 /* Checks the address of the header in a block. */
 int array_owner(const struct chunk_array *a, uint64_t addr, struct cursor *c, struct err *err);

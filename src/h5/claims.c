@@ -110,7 +110,7 @@ static int by_start(const void *a, const void *b)
 	return x->end == y->end ? 0 : x->end < y->end ? -1 : 1;
 }
 
-/* The first run that ends after an address. */
+/* Returns the first run that ends after an address. */
 static size_t first_after(const struct h5_claims *c, uint64_t addr)
 {
 	size_t lo = 0, hi = c->nruns;
@@ -124,7 +124,7 @@ static size_t first_after(const struct h5_claims *c, uint64_t addr)
 	return lo;
 }
 
-/* p overlaps another structure at the address `at`. */
+/* Reports that p overlaps another structure at the address `at`. */
 static int overlap(const struct pending *p, const char *other, uint64_t at, struct err *err)
 {
 	return err_set(err, -EIO, "%s at %" PRIu64 " (%" PRIu64 " bytes) overlaps %s at %" PRIu64,

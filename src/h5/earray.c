@@ -48,7 +48,7 @@ enum {
 	HEADER_LENGTHS = 6,
 	MAX_BITS = 62, /* so that numbers of elements do not overflow; libhdf5 writes 32 */
 	MAX_PAGE_BITS = 32,
-	MAX_DIRECT = 2 * (128 - 1), /* 128: the largest power of two in a byte */
+	MAX_DIRECT = 2 * (128 - 1), /* 128 is the largest power of two in a byte */
 };
 
 struct earray {
@@ -69,7 +69,7 @@ struct group {
 	uint64_t first;	 /* element */
 	uint64_t blocks; /* data blocks */
 	uint64_t each;	 /* elements of a data block */
-	uint64_t pages;	 /* of a data block; 0: it has no pages */
+	uint64_t pages;	 /* of a data block; 0 if it has no pages */
 };
 
 static struct group group_of(const struct earray *ea, unsigned int u)
@@ -87,7 +87,7 @@ static bool wanted(const struct earray *ea, uint64_t first, uint64_t n)
 	return first < ea->end && array_wanted(&ea->array, first, min_u64(first + n, ea->end));
 }
 
-/* The power of two that v is; -1: none. */
+/* Returns the power of two that v is, or -1 if it is none. */
 static int log2_of(uint64_t v)
 {
 	return v && !(v & (v - 1)) ? __builtin_ctzll(v) : -1;
@@ -179,7 +179,8 @@ static void advise_blocks(const struct earray *ea, const struct group *g, struct
 	}
 }
 
-/* Pages of the data block at addr, whose prefix has been read. bit: of its first page. */
+/* Walks the pages of the data block at addr, whose prefix has been read. bit is that of its first
+ * page. */
 static int walk_pages(const struct earray *ea, const struct group *g, uint64_t addr, uint64_t first,
 		      const uint8_t *bits, uint64_t bit, struct err *err)
 {
@@ -203,8 +204,8 @@ static int walk_pages(const struct earray *ea, const struct group *g, uint64_t a
 	return 0;
 }
 
-/* Data block k of a group. bits: of the pages of all data blocks of the group; NULL if there are
- * none. */
+/* Walks data block k of a group. bits are those of the pages of all data blocks of the group, NULL
+ * if there are none. */
 static int walk_data_block(const struct earray *ea, const struct group *g, uint64_t k,
 			   uint64_t addr, const uint8_t *bits, struct err *err)
 {
@@ -245,8 +246,9 @@ static int walk_super_block(const struct earray *ea, const struct group *g, uint
 	return rc;
 }
 
-/* Whether two of the n pointers are equal. Data blocks of the index block need this, because the
- * number that libhdf5 writes to a block of a group is right for one of the next group. */
+/* Returns true if two of the n pointers are equal. Data blocks of the index block need this,
+ * because the number that libhdf5 writes to a block of a group is right for one of the next
+ * group. */
 static bool repeated(const struct earray *ea, struct cursor pointers, uint64_t n)
 {
 	uint64_t seen[MAX_DIRECT];
@@ -304,7 +306,7 @@ static int walk_index_block(const struct earray *ea, struct err *err)
 	return rc;
 }
 
-/* The dimension without a limit; the first one if there is none. */
+/* Returns the dimension without a limit, or the first one if there is none. */
 static uint32_t unlimited(const struct dspace *s)
 {
 	for (uint32_t d = 0; d < s->rank; d++)

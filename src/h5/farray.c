@@ -68,7 +68,7 @@ struct page {
 	uint64_t addr, size;
 };
 
-/* Finds the first page at or after element `next`. at: the address of the first page. */
+/* Finds the first page at or after element `next`. at is the address of the first page. */
 static bool next_page(const struct farray *fa, uint64_t at, const uint8_t *bitmap, uint64_t next,
 		      struct page *out)
 {

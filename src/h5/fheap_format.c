@@ -43,13 +43,14 @@ static unsigned int min_uint(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* Sizes of ids of huge and tiny objects, as in H5HF__huge_init() and H5HF__tiny_init(). */
+/* Computes the sizes of ids of huge and tiny objects, as in H5HF__huge_init() and
+ * H5HF__tiny_init(). */
 static void init_ids(struct fheap_table *t)
 {
-	unsigned int room = t->params.id_len - 1U, place = t->file.addr_size + t->file.len_size;
+	unsigned int room = t->params.id_len - 1U, needed = t->file.addr_size + t->file.len_size;
 	if (t->filtered)
-		place += FILTER_MASK_SIZE + t->file.len_size;
-	t->huge_direct = room >= place;
+		needed += FILTER_MASK_SIZE + t->file.len_size;
+	t->huge_direct = room >= needed;
 	t->huge_size = min_uint(room, 8);
 	t->tiny_extended = room > TINY_SHORT_MAX + 1;
 	t->tiny_max = t->tiny_extended ? room - 1 : min_uint(room, TINY_SHORT_MAX);
@@ -207,7 +208,7 @@ static void decode_fields(const struct h5_file *f, struct cursor *c, struct fhea
 	p->start_block = h5_cur_len(f, c);
 	p->max_direct = h5_cur_len(f, c);
 	p->max_index = cur_u16(c);
-	cur_skip(c, 2); /* starting rows: only writers need them */
+	cur_skip(c, 2); /* starting rows, which only writers need */
 	h->root = h5_cur_addr(f, c);
 	h->root_rows = cur_u16(c);
 }

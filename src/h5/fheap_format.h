@@ -78,15 +78,15 @@ struct fheap_header {
 	struct h5_fheap_params params;
 	uint8_t flags;
 	uint64_t huge_last_id, huge_tree;
-	uint64_t free_bytes, free_space; /* free_space: address of the free-space manager */
+	uint64_t free_bytes, free_space; /* free_space is the address of the free-space manager */
 	uint64_t managed_bytes, block_bytes, iterator, managed_n;
 	uint64_t huge_bytes, huge_n;
 	uint64_t tiny_bytes, tiny_n;
 	uint64_t root;
 	uint16_t root_rows;
-	uint16_t filter_len; /* 0: no filters */
-	uint64_t
-		root_stored; /* with filters: stored bytes and filter mask of a direct root block */
+	uint16_t filter_len;  /* 0 if there are no filters */
+	uint64_t root_stored; /* if there are filters, stored bytes and filter mask of a direct root
+				 block */
 	uint32_t root_mask;
 };
 
@@ -108,7 +108,7 @@ struct fheap_table {
 	bool tiny_extended;	/* the length of a tiny object has a second byte */
 };
 
-/* checksum: direct blocks have one. -EIO: impossible parameters. */
+/* checksum is true if direct blocks have one. Fails with -EIO if the parameters are impossible. */
 int fheap_table_init(struct fheap_table *t, const struct h5_file *f,
 		     const struct h5_fheap_params *params, bool checksum, bool filtered,
 		     struct err *err);
@@ -120,52 +120,53 @@ struct fheap_entry {
 	uint64_t size;
 };
 
-/* Bytes of a block of a row. */
+/* Returns the bytes of a block of a row. */
 uint64_t fheap_row_size(const struct fheap_table *t, unsigned int row);
-/* Offset of a row in the range of its indirect block. */
+/* Returns the offset of a row in the range of its indirect block. */
 uint64_t fheap_row_offset(const struct fheap_table *t, unsigned int row);
-/* The entry for an offset in the range of an indirect block. The row may be past the end of the
- * block. */
+/* Returns the entry for an offset in the range of an indirect block. The row may be past the end of
+ * the block. */
 struct fheap_entry fheap_find(const struct fheap_table *t, uint64_t offset);
 struct fheap_entry fheap_entry_at(const struct fheap_table *t, unsigned int row, unsigned int col);
-/* Rows of an indirect block that is a child in a row >= t->direct. */
+/* Returns the rows of an indirect block that is a child in a row >= t->direct. */
 unsigned int fheap_child_rows(const struct fheap_table *t, unsigned int row);
-/* Bytes for objects in all direct blocks that `rows` rows can have. */
+/* Returns the bytes for objects in all direct blocks that `rows` rows can have. */
 uint64_t fheap_capacity(const struct fheap_table *t, unsigned int rows);
 uint64_t fheap_indirect_size(const struct fheap_table *t, unsigned int rows);
 
 void fheap_header_encode(struct emit *e, const struct fheap_header *h);
-/* Bytes of a header with the sizes of a file, without what filters add to it. */
+/* Returns the bytes of a header with the sizes of a file, without what filters add to it. */
 size_t fheap_header_size(const struct h5_file *f);
-/* What filters add to a header that begins with these fheap_header_size() bytes. */
+/* Returns the bytes that filters add to a header that begins with these fheap_header_size()
+ * bytes. */
 size_t fheap_header_more(const struct h5_file *f, const uint8_t *raw);
-/* raw: the n bytes of the whole header. *filters: the filter pipeline message, empty if there are
- * no filters. */
+/* raw has the n bytes of the whole header. *filters becomes the filter pipeline message, empty if
+ * there are no filters. */
 int fheap_header_decode(const struct h5_file *f, const uint8_t *raw, size_t n,
 			struct fheap_header *h, struct cursor *filters, struct err *err);
 
-/* A block of `size` bytes. data: n bytes of objects, n <= size - t->prefix. */
+/* Encodes a block of `size` bytes. data has n bytes of objects, n <= size - t->prefix. */
 void fheap_direct_encode(struct emit *e, const struct fheap_table *t, uint64_t heap,
 			 uint64_t offset, uint64_t size, const uint8_t *data, size_t n);
 /* Checks prefix and checksum of a block. Sets its checksum field to 0. */
 int fheap_direct_check(const struct fheap_table *t, uint64_t heap, uint64_t offset, uint8_t *block,
 		       size_t size, struct err *err);
 
-/* child: returns the address of an entry; called in order. */
+/* child returns the address of an entry; it is called in order. */
 void fheap_indirect_encode(struct emit *e, const struct fheap_table *t, uint64_t heap,
 			   uint64_t offset, unsigned int rows,
 			   uint64_t (*child)(void *ctx, const struct fheap_entry *entry),
 			   void *ctx);
-/* raw: fheap_indirect_size() bytes. children: receives a cursor over the children. */
+/* raw has fheap_indirect_size() bytes. *children becomes a cursor over the children. */
 int fheap_indirect_decode(const struct fheap_table *t, uint64_t heap, uint64_t offset,
 			  const uint8_t *raw, size_t size, struct cursor *children,
 			  struct err *err);
 struct fheap_child {
-	uint64_t addr;	 /* H5_UNDEF: none */
-	uint64_t stored; /* direct blocks: bytes in the file */
+	uint64_t addr;	 /* H5_UNDEF if there is none */
+	uint64_t stored; /* of direct blocks, bytes in the file */
 	uint32_t mask;	 /* of filters that were not applied */
 };
-/* The next child, which belongs to a row. */
+/* Decodes the next child, which belongs to a row. */
 struct fheap_child fheap_child_decode(const struct fheap_table *t, struct cursor *children,
 				      unsigned int row);
 

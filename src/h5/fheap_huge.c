@@ -30,10 +30,10 @@ static int out_of_memory(struct err *err)
 	return err_set(err, -ENOMEM, "fractal heap: out of memory");
 }
 
-/* The members that ids and records share. */
-static struct fheap_place decode_place(const struct fheap_table *t, struct cursor *c)
+/* Decodes the members that ids and records share. */
+static struct fheap_extent decode_extent(const struct fheap_table *t, struct cursor *c)
 {
-	struct fheap_place p = {.addr = h5_cur_addr(&t->file, c)};
+	struct fheap_extent p = {.addr = h5_cur_addr(&t->file, c)};
 	p.stored = p.n = h5_cur_len(&t->file, c);
 	if (t->filtered) {
 		p.mask = cur_u32(c);
@@ -47,8 +47,8 @@ static int add_record(void *ctx, const uint8_t *record, uint16_t record_size, st
 	const struct reading *r = ctx;
 	struct bytes *all = &r->h->all;
 	struct cursor c = cursor_of(record, record_size);
-	struct fheap_place p = decode_place(r->t, &c);
-	const struct fheap_place *known = (const void *)all->data;
+	struct fheap_extent p = decode_extent(r->t, &c);
+	const struct fheap_extent *known = (const void *)all->data;
 	const size_t n = all->len / sizeof(p);
 	if (!r->t->huge_direct)
 		p.number = h5_cur_len(&r->t->file, &c);
@@ -84,17 +84,17 @@ static int read_tree(struct fheap_huge_index *h, const struct fheap_table *t, ui
 }
 
 int fheap_huge_find(struct fheap_huge_index *h, const struct fheap_table *t, uint64_t tree,
-		    struct cursor *id, struct fheap_place *out, struct err *err)
+		    struct cursor *id, struct fheap_extent *out, struct err *err)
 {
 	int rc = t->huge_direct && !t->file.claims ? 0 : read_tree(h, t, tree, err);
 	if (rc)
 		return rc;
 	if (t->huge_direct) {
-		*out = decode_place(t, id);
+		*out = decode_extent(t, id);
 		return cur_ok(id) ? 0 : err_set(err, -EIO, "a heap id is too short");
 	}
 	const uint64_t number = cur_uint(id, t->huge_size);
-	const struct fheap_place *all = (const void *)h->all.data;
+	const struct fheap_extent *all = (const void *)h->all.data;
 	size_t lo = 0, n = h->all.len / sizeof(*all), hi = n;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -110,7 +110,7 @@ int fheap_huge_find(struct fheap_huge_index *h, const struct fheap_table *t, uin
 }
 
 int fheap_huge_claim(struct fheap_huge_index *h, const struct fheap_table *t,
-		     const struct fheap_place *object, struct err *err)
+		     const struct fheap_extent *object, struct err *err)
 {
 	if (!t->file.claims)
 		return 0;

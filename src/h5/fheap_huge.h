@@ -6,7 +6,7 @@
 #include "addrset.h"
 #include "fheap_format.h"
 
-struct fheap_place {
+struct fheap_extent {
 	uint64_t addr;
 	uint64_t stored; /* bytes in the file */
 	uint64_t n;	 /* bytes of the object */
@@ -14,21 +14,22 @@ struct fheap_place {
 	uint32_t mask;	 /* of filters that were not applied */
 };
 
-/* All-zero: nothing has been read. */
+/* If it is all zero, nothing has been read. */
 struct fheap_huge_index {
 	bool is_read;
 	int failed;		/* code of a lasting failure; the tree is not read again */
-	struct bytes all;	/* of struct fheap_place, by number */
+	struct bytes all;	/* of struct fheap_extent, by number */
 	struct addrset claimed; /* addresses of objects */
 };
 
-/* Finds the object of an id; id: after its first byte. Reads the B-tree (at `tree`) the first time
- * that it is needed: if ids have no addresses, or if the file has claims. */
+/* Finds the object of an id. The cursor is after the first byte of the id. Reads the B-tree (at
+ * `tree`) the first time that it is needed, which is if ids have no addresses or if the file has
+ * claims. */
 int fheap_huge_find(struct fheap_huge_index *h, const struct fheap_table *t, uint64_t tree,
-		    struct cursor *id, struct fheap_place *out, struct err *err);
+		    struct cursor *id, struct fheap_extent *out, struct err *err);
 /* Claims the object, if that was not done before. */
 int fheap_huge_claim(struct fheap_huge_index *h, const struct fheap_table *t,
-		     const struct fheap_place *object, struct err *err);
+		     const struct fheap_extent *object, struct err *err);
 void fheap_huge_release(struct fheap_huge_index *h);
 
 #endif

@@ -40,7 +40,7 @@ struct block {
 	uint64_t size;
 	uint64_t addr;
 	uint64_t stored; /* bytes in the file */
-	uint8_t *data;	 /* NULL: not kept */
+	uint8_t *data;	 /* NULL if not kept */
 	uint32_t mask;
 	bool is_checked;
 	int failed; /* code of a lasting failure; the block is not read again */
@@ -56,14 +56,14 @@ struct h5_fheap_reader {
 	size_t header_size;
 	struct fheap_header header;
 	struct fheap_table table;
-	struct arena *arena; /* of the pipeline; NULL: no filters */
+	struct arena *arena; /* of the pipeline; NULL if there are no filters */
 	struct pipeline pipeline;
 	struct bytes blocks;   /* of struct block */
-	struct bytes indirect; /* of struct run: the indirect blocks, until they are claimed */
+	struct bytes indirect; /* of struct run; the indirect blocks, until they are claimed */
 	uint64_t bytes_left;   /* bytes of the file that no block has used */
 	uint64_t kept;	       /* bytes of blocks that are kept */
-	uint64_t filtered;     /* with filters: bytes of all blocks */
-	uint64_t huge_read;    /* with filters: bytes of huge objects so far */
+	uint64_t filtered;     /* if there are filters, bytes of all blocks */
+	uint64_t huge_read;    /* if there are filters, bytes of huge objects so far */
 	struct fheap_huge_index huge;
 };
 
@@ -293,8 +293,8 @@ void h5_fheap_close(struct h5_fheap_reader *r)
 
 /* ---- objects ---- */
 
-/* Appends `stored` bytes at addr, without filters: n bytes. */
-static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_place *p, size_t max,
+/* Appends the n bytes to which the filters decode the `stored` bytes at addr. */
+static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_extent *p, size_t max,
 			  struct bytes *out, struct err *err)
 {
 	if (p->n > max)
@@ -327,13 +327,13 @@ static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_pl
 static int read_block(const struct h5_fheap_reader *r, struct block *b, struct bytes *raw,
 		      struct err *err)
 {
-	const struct fheap_place place = {
+	const struct fheap_extent extent = {
 		.addr = b->addr, .stored = b->stored, .n = b->size, .mask = b->mask};
 	if (b->failed)
 		return err_set(err, b->failed, "block at %" PRIu64 " is damaged", b->addr);
 	if (b->size > BLOCK_MAX)
 		return err_set(err, -EOPNOTSUPP, "a direct block of %" PRIu64 " bytes", b->size);
-	int rc = append_decoded(r, &place, BLOCK_MAX, raw, err);
+	int rc = append_decoded(r, &extent, BLOCK_MAX, raw, err);
 	if (!rc)
 		rc = fheap_direct_check(&r->table, r->addr, b->offset, raw->data, raw->len, err);
 	b->is_checked = rc == 0;
@@ -348,8 +348,8 @@ static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t with
 {
 	auto_bytes struct bytes raw = {0};
 	if (!b->data && b->is_checked && !r->table.filtered) {
-		const struct fheap_place place = {.addr = b->addr + within, .stored = n, .n = n};
-		return append_decoded(r, &place, (size_t)n, out, err);
+		const struct fheap_extent extent = {.addr = b->addr + within, .stored = n, .n = n};
+		return append_decoded(r, &extent, (size_t)n, out, err);
 	}
 	int rc = b->data ? 0 : read_block(r, b, &raw, err);
 	if (rc)
@@ -370,7 +370,7 @@ static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t with
 	return 0;
 }
 
-/* The direct block at a heap offset; NULL: there is none. */
+/* Returns the direct block at a heap offset, or NULL if there is none. */
 static struct block *find_block(const struct h5_fheap_reader *r, uint64_t offset)
 {
 	struct block *blocks = (struct block *)(void *)r->blocks.data;
@@ -405,7 +405,7 @@ static int get_managed(struct h5_fheap_reader *r, struct cursor *id, size_t max,
 static int get_huge(struct h5_fheap_reader *r, struct cursor *id, size_t max, struct bytes *out,
 		    struct err *err)
 {
-	struct fheap_place object;
+	struct fheap_extent object;
 	int rc = fheap_huge_find(&r->huge, &r->table, r->header.huge_tree, id, &object, err);
 	if (!rc && r->table.filtered && object.n > HUGE_LIMIT - r->huge_read)
 		return err_set(err, -EOPNOTSUPP,

@@ -53,15 +53,15 @@ struct block {
 };
 
 struct huge {
-	const void *data; /* borrowed; NULL: apart */
-	uint64_t n, addr; /* addr: only of an object that is apart */
+	const void *data; /* borrowed; NULL if apart */
+	uint64_t n, addr; /* addr is only that of an object that is apart */
 };
 
 struct h5_fheap {
 	struct fheap_table table;
 	struct block *blocks; /* by offset */
 	size_t nblocks, blocks_cap;
-	unsigned int root_rows; /* of the root indirect block; 0: the root is direct */
+	unsigned int root_rows; /* of the root indirect block; 0 if the root is direct */
 	struct huge *huge;	/* object i has id i + 1 */
 	size_t nhuge, huge_cap;
 	uint64_t managed_n, managed_bytes;
@@ -136,7 +136,7 @@ static void insert_tiny(struct h5_fheap *h, const void *obj, size_t n, struct em
 	h->tiny_bytes += n;
 }
 
-/* The heap offset after the last block. */
+/* Returns the heap offset after the last block. */
 static uint64_t end_of_blocks(const struct h5_fheap *h)
 {
 	const struct block *last = h->nblocks ? &h->blocks[h->nblocks - 1] : NULL;
@@ -236,8 +236,8 @@ int h5_fheap_insert_apart(struct h5_fheap *h, uint64_t addr, uint64_t n, uint8_t
 	return rc;
 }
 
-/* Bytes of an indirect block at heap offset `offset` and of all blocks below it. *i: index of its
- * first direct block; set to the index after its last one. */
+/* Returns the bytes of an indirect block at heap offset `offset` and of all blocks below it. *i is
+ * the index of its first direct block; it becomes the index after its last one. */
 static uint64_t tree_size(const struct h5_fheap *h, uint64_t offset, unsigned int rows, size_t *i)
 {
 	const struct fheap_table *t = &h->table;
@@ -258,7 +258,7 @@ static bool root_is_direct(const struct h5_fheap *h)
 	return h->root_rows == 0;
 }
 
-/* Bytes of header and blocks. */
+/* Returns the bytes of header and blocks. */
 static uint64_t managed_size(const struct h5_fheap *h)
 {
 	size_t i = 0;

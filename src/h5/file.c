@@ -70,7 +70,7 @@ static int decode_k(struct h5_file *f, const struct h5_msg *m, struct err *err)
 }
 
 /* The multi-file driver spreads the structures of a file over several files, and the family driver
- * its bytes. Other drivers write one ordinary file. eof: the recorded size of the file. */
+ * its bytes. Other drivers write one ordinary file. eof is the recorded size of the file. */
 static int check_driver(const struct h5_file *f, const uint8_t *name, uint64_t eof, struct err *err)
 {
 	const bool multi = memcmp(name, "NCSAmult", DRIVER_NAME) == 0;
@@ -152,7 +152,7 @@ static int open_extension(struct h5_file *f, uint64_t eof, struct err *err)
 	return rc;
 }
 
-/* Reads the head of the driver information block. size: gets the bytes of the block. */
+/* Reads the head of the driver information block. *size becomes the bytes of the block. */
 static int read_driver(const struct h5_file *f, uint8_t *name, uint64_t *size, struct err *err)
 {
 	uint8_t raw[DRIVER_BLOCK_HEAD];
@@ -229,7 +229,7 @@ static int claim_extension(const struct h5_file *f, struct err *err)
 	return rc;
 }
 
-/* Reads first and claims last: a source may interrupt it, and then it starts again. */
+/* Reads first and claims last, because a source may interrupt it, and then it starts again. */
 int h5_file_claim(const struct h5_file *f, struct err *err)
 {
 	uint8_t name[DRIVER_NAME];

@@ -55,7 +55,7 @@ static size_t open_size(const struct h5_gheap_writer *w)
 	return w->next ? w->out.len - w->collection : 0;
 }
 
-/* Appends the header of an object, its data (NULL: zeros) and padding. */
+/* Appends the header of an object, its data (zeros if data is NULL) and padding. */
 static int append(struct h5_gheap_writer *w, const void *data, size_t n, struct err *err)
 {
 	size_t need;
@@ -92,7 +92,8 @@ static int open_collection(struct h5_gheap_writer *w, struct err *err)
 	return 0;
 }
 
-/* Bytes of data of the object that fills up a collection of `size` bytes; -1: none is needed. */
+/* Returns the bytes of data of the object that fills up a collection of `size` bytes, or -1 if none
+ * is needed. */
 static int filler(size_t size)
 {
 	if (size >= H5_GHEAP_MIN)

@@ -33,13 +33,13 @@ struct collection {
 	uint64_t addr;
 	struct bytes data;
 	struct bytes items; /* of struct gheap_item */
-	struct err *damage; /* NULL: none */
+	struct err *damage; /* NULL if there is none */
 };
 
 struct h5_gheap_cache {
 	struct h5_file file;
-	struct addrset claimed;			      /* addresses of collections */
-	struct collection *slot[H5_GHEAP_CACHED + 1]; /* one more while one is added */
+	struct addrset claimed;				/* addresses of collections */
+	struct collection *recent[H5_GHEAP_CACHED + 1]; /* one more while one is added */
 	size_t n;
 	uint64_t bytes; /* of all collections */
 	uint64_t left;	/* bytes that may be read */
@@ -83,7 +83,7 @@ void h5_gheap_cache_free(struct h5_gheap_cache *c)
 	if (!c)
 		return;
 	for (size_t i = 0; i < c->n; i++)
-		collection_free(c->slot[i]);
+		collection_free(c->recent[i]);
 	addrset_release(&c->claimed);
 	free(c);
 }
@@ -99,7 +99,7 @@ static int append(const struct h5_file *f, uint64_t addr, uint64_t n, struct byt
 	return rc;
 }
 
-/* The bytes from the address of a collection to the end of the file. */
+/* Gets the bytes from the address of a collection to the end of the file. */
 static int find_room(const struct h5_file *f, uint64_t addr, uint64_t *room, struct err *err)
 {
 	const uint64_t file_size = h5_file_size(f);
@@ -193,35 +193,35 @@ static int load(struct h5_gheap_cache *c, uint64_t addr, struct collection **out
 	return 0;
 }
 
-/* Moves the collection in slot i to the front. */
+/* Moves the i-th collection to the front. */
 static void use(struct h5_gheap_cache *c, size_t i)
 {
-	struct collection *g = c->slot[i];
-	memmove(c->slot + 1, c->slot, i * sizeof(c->slot[0]));
-	c->slot[0] = g;
+	struct collection *g = c->recent[i];
+	memmove(c->recent + 1, c->recent, i * sizeof(c->recent[0]));
+	c->recent[0] = g;
 }
 
 static void evict(struct h5_gheap_cache *c)
 {
 	while (c->n > 1 && (c->n > H5_GHEAP_CACHED || c->bytes > H5_GHEAP_CACHED_BYTES)) {
-		struct collection *last = c->slot[--c->n];
+		struct collection *last = c->recent[--c->n];
 		c->bytes -= weight(last);
 		collection_free(last);
 	}
 }
 
-/* Puts the collection at addr into the first slot. */
+/* Puts the collection at addr in front. */
 static int find_collection(struct h5_gheap_cache *c, uint64_t addr, struct err *err)
 {
 	for (size_t i = 0; i < c->n; i++)
-		if (c->slot[i]->addr == addr) {
+		if (c->recent[i]->addr == addr) {
 			use(c, i);
 			return 0;
 		}
-	int rc = load(c, addr, &c->slot[c->n], err);
+	int rc = load(c, addr, &c->recent[c->n], err);
 	if (rc)
 		return rc;
-	c->bytes += weight(c->slot[c->n]);
+	c->bytes += weight(c->recent[c->n]);
 	use(c, c->n++);
 	evict(c);
 	return 0;
@@ -249,7 +249,7 @@ static int get(struct h5_gheap_cache *c, uint64_t addr, uint32_t index, const ui
 	int rc = find_collection(c, addr, err);
 	if (rc)
 		return rc;
-	const struct collection *g = c->slot[0];
+	const struct collection *g = c->recent[0];
 	if (g->damage) {
 		if (err)
 			err_copy(err, g->damage);

@@ -12,11 +12,12 @@ struct gheap_item {
 	uint16_t index;
 };
 
-/* raw: GHEAP_HEADER_SIZE bytes. *size: bytes of the collection, at least GHEAP_HEADER_SIZE. */
+/* raw has GHEAP_HEADER_SIZE bytes. *size becomes the bytes of the collection, at least
+ * GHEAP_HEADER_SIZE. */
 int gheap_header_decode(const struct h5_file *f, const uint8_t *raw, uint64_t *size,
 			struct err *err);
 /* Appends the items (struct gheap_item) of a collection of n bytes in ascending order of their
- * indexes. -EIO: also if two items have the same index. */
+ * indexes. Fails with -EIO, also if two items have the same index. */
 int gheap_items_decode(const struct h5_file *f, const uint8_t *raw, size_t n, struct bytes *items,
 		       struct err *err);
 

@@ -21,16 +21,16 @@ struct index_walk {
 	void *ctx;
 };
 
-/* Checks a chunk of the range, and calls fn. addr H5_UNDEF: the chunk is absent. */
+/* Checks a chunk of the range, and calls fn. If its addr is H5_UNDEF, the chunk is absent. */
 int index_found(const struct index_walk *w, const struct h5_chunk *chunk, struct err *err);
 /* The same for a chunk at coordinates that may be outside of the range or of the extent. */
 int index_found_at(const struct index_walk *w, const uint64_t *coords, struct h5_chunk *chunk,
 		   struct err *err);
 
-/* Fields of an entry after its address, if the chunks are filtered; otherwise the size is that of
- * every chunk. */
+/* Decodes the fields of an entry after its address, if the chunks are filtered; otherwise the size
+ * is that of every chunk. */
 void index_entry(const struct index_walk *w, struct cursor *c, struct h5_chunk *chunk);
-/* Bytes of an entry. */
+/* Returns the bytes of an entry. */
 unsigned int index_entry_size(const struct index_walk *w);
 
 #endif

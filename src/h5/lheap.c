@@ -63,7 +63,7 @@ static int read_header(const struct h5_file *f, uint64_t addr, struct header *h,
 	return 0;
 }
 
-/* Each free block is in the segment, and the list ends. */
+/* Checks that each free block is in the segment, and that the list ends. */
 static int check_free_list(const struct h5_file *f, const struct header *h,
 			   const struct h5_lheap *heap, struct err *err)
 {

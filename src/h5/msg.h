@@ -12,7 +12,7 @@
 
 #include <h5/format.h>
 
-/* To be called after the last field. -EIO: a field was outside of the body. */
+/* To be called after the last field. Fails with -EIO if a field was outside of the body. */
 static inline int h5_msg_end(const struct cursor *c, const char *what, struct err *err)
 {
 	return cur_ok(c) ? 0 : err_set(err, -EIO, "%s: message ends too early", what);
@@ -35,7 +35,7 @@ static inline int h5_msg_refused(int code, const char *what, struct err *err)
 	return rc;
 }
 
-/* A length in a field of 16 bits. Sets e->bad if it does not fit. */
+/* Emits a length in a field of 16 bits. Sets e->bad if it does not fit. */
 static inline void h5_emit_len16(struct emit *e, uint64_t len)
 {
 	if (len > UINT16_MAX)
@@ -43,7 +43,7 @@ static inline void h5_emit_len16(struct emit *e, uint64_t len)
 	emit_u16(e, (uint16_t)len);
 }
 
-/* n bytes. NULL is permitted while the emitter counts. */
+/* Emits n bytes. bytes may be NULL while the emitter counts. */
 static inline void h5_emit_raw(struct emit *e, const void *bytes, uint64_t n)
 {
 	if (n > SIZE_MAX)

@@ -49,7 +49,7 @@ void h5_attr_encode(struct emit *e, const struct h5_attr *a)
 	h5_emit_raw(e, a->data, a->data_len);
 }
 
-/* The next n bytes. Skips their padding, which only version 1 has. */
+/* Returns the next n bytes. Skips their padding, which only version 1 has. */
 static struct cursor part(struct cursor *c, uint8_t version, size_t n)
 {
 	struct cursor sub = cur_sub(c, n);

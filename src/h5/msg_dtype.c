@@ -36,7 +36,7 @@ enum {
 	TAG_MAX = 255,
 	V1_MEMBER_DIMS = 4,
 	V1_MEMBER_EXTRA = 28, /* bytes of a version 1 member from its rank to its dims */
-	MEMBER_MIN = 11,      /* bytes of the smallest member: name, offset, head of its type */
+	MEMBER_MIN = 11,      /* bytes of the smallest member (name, offset, head of its type) */
 	ENUM_NAME_MIN = 2,
 	/* Versions 1 and 2 take less than 8 times the bytes of version 3: a member of 11 takes 52.
 	 */
@@ -106,7 +106,7 @@ static void emit_name(struct emit *e, const char *name, unsigned int version)
 		emit_align(e, from, NAME_ALIGN);
 }
 
-/* Bytes of the offset of a member in a compound of `size` bytes. */
+/* Returns the bytes of the offset of a member in a compound of `size` bytes. */
 static unsigned int offset_width(unsigned int version, uint32_t size)
 {
 	if (version < 3)
@@ -278,7 +278,7 @@ struct reader {
 	struct cursor *c;
 	struct arena *a;
 	unsigned int depth;
-	struct err *err; /* never NULL: it holds the error code of constructors */
+	struct err *err; /* never NULL, because it holds the error code of constructors */
 };
 
 typedef int decode_fn(struct reader *r, const struct head *h, const struct dtype **out);
@@ -390,7 +390,7 @@ static int decode_reference(struct reader *r, const struct head *h, const struct
 	return built(r, dtype_reference(r->a, (enum dtype_ref)kind, r->err), out);
 }
 
-/* The type of a member of version 1, which may have dimensions of its own. */
+/* Decodes the type of a member of version 1, which may have dimensions of its own. */
 static int decode_member_dims(struct reader *r, const struct dtype **type)
 {
 	uint32_t dims[V1_MEMBER_DIMS];

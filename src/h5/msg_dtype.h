@@ -6,7 +6,7 @@
 #include <h5/message.h>
 
 /* Moves members from their offsets in the file to those after h5_dtype_widen(), and grows the size
- * of the compound. -E2BIG: it would exceed 32 bits; -ENOMEM. */
+ * of the compound. Fails with -E2BIG if the size would exceed 32 bits, and with -ENOMEM. */
 int h5_dtype_widen_members(const struct h5_file *f, uint32_t n, struct dtype_member *members,
 			   uint32_t *size);
 

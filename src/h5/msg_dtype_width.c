@@ -39,7 +39,8 @@ static int compare_offsets(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* The members in the order of their offsets; NULL: out of memory. Freed by the caller. */
+/* Returns the members in the order of their offsets, or NULL if out of memory. The caller frees the
+ * array. */
 static const struct dtype_member **by_offset(uint32_t n, const struct dtype_member *members)
 {
 	const struct dtype_member **sorted = calloc(n ? n : 1, sizeof(*sorted));
@@ -102,7 +103,7 @@ static int widen_compound(const struct h5_file *f, const struct dtype *t, const 
 	return 0;
 }
 
-/* The address of a collection after `before` bytes, and the index of an item after it. */
+/* Widens the address of a collection after `before` bytes, and the index of an item after it. */
 static void widen_item(const struct h5_file *f, size_t before, const uint8_t *in, uint8_t *out)
 {
 	struct cursor c = cursor_of(in + before, f->addr_size);

@@ -37,7 +37,7 @@ static uint8_t order_flags(bool tracked, bool indexed)
 	return (uint8_t)((tracked ? FLAG_TRACKED : 0) | (indexed ? FLAG_INDEXED : 0));
 }
 
-/* Version and flags of an info message. All three have version 0 and two flags. */
+/* Decodes version and flags of an info message. All three have version 0 and two flags. */
 static int decode_head(struct cursor *c, const char *what, uint8_t *flags, struct err *err)
 {
 	uint8_t version = cur_u8(c);
@@ -182,8 +182,8 @@ int h5_mtime_decode(struct cursor *c, uint32_t *seconds, struct err *err)
 	return h5_msg_end(c, "modification time", err);
 }
 
-/* Days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March, so that the leap
- * day is the last one. year >= 1970. */
+/* Returns the days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March, so
+ * that the leap day is the last one. year >= 1970. */
 static int64_t days_since_epoch(int64_t year, int64_t month, int64_t day)
 {
 	enum { DAYS_TO_1970_MARCH_BASED = 719468 };
@@ -192,7 +192,7 @@ static int64_t days_since_epoch(int64_t year, int64_t month, int64_t day)
 	       DAYS_TO_1970_MARCH_BASED;
 }
 
-/* A number of n decimal digits; -1: it is not one. */
+/* Reads a number of n decimal digits. Returns -1 if it is not one. */
 static int64_t read_digits(struct cursor *c, size_t n)
 {
 	int64_t v = 0;

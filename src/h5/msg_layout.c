@@ -65,7 +65,8 @@ void h5_layout_encode(struct emit *e, const struct h5_layout *l)
 	}
 }
 
-/* Chunk dimensions, the last of which is the element size: ndims numbers of `width` bytes. */
+/* Decodes the chunk dimensions, the last of which is the element size: ndims numbers of `width`
+ * bytes. */
 static int decode_dims(struct cursor *c, unsigned int ndims, unsigned int width,
 		       struct h5_layout *l, struct err *err)
 {
@@ -93,7 +94,7 @@ static int decode_dims(struct cursor *c, unsigned int ndims, unsigned int width,
 	return 0;
 }
 
-/* Versions 1 and 2. */
+/* Decodes versions 1 and 2. */
 static int decode_old(const struct h5_file *f, struct cursor *c, struct h5_layout *l,
 		      struct err *err)
 {
@@ -144,8 +145,8 @@ static uint8_t stored_len(const struct h5_layout *l, unsigned int version, const
 	return n < 8 ? n : 8;
 }
 
-/* The parameters of an index. The headers of the arrays and trees repeat them, so they are only
- * checked. */
+/* Decodes the parameters of an index. The headers of the arrays and trees repeat them, so they are
+ * only checked. */
 static int decode_index(const struct h5_file *f, struct cursor *c, struct h5_layout *l,
 			uint8_t flags, struct err *err)
 {
@@ -173,7 +174,7 @@ static int decode_index(const struct h5_file *f, struct cursor *c, struct h5_lay
 	return h5_msg_end(c, "layout", err);
 }
 
-/* Versions 4 and 5. */
+/* Decodes versions 4 and 5. */
 static int decode_chunked4(const struct h5_file *f, struct cursor *c, unsigned int version,
 			   struct h5_layout *l, struct err *err)
 {

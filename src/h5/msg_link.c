@@ -31,7 +31,7 @@ enum {
 	FIRST_USER_TYPE = 64,
 };
 
-/* The smallest width for a length, as libhdf5 chooses it. */
+/* Returns the smallest width for a length, as libhdf5 chooses it. */
 static unsigned int width_code(uint64_t len)
 {
 	return len > UINT32_MAX ? 3 : len > UINT16_MAX ? 2 : len > UINT8_MAX ? 1 : 0;
@@ -77,8 +77,8 @@ void h5_link_encode(struct emit *e, const struct h5_link *l)
 	}
 }
 
-/* Copies a text of n bytes to the arena. -EIO: it is empty or contains a NUL. (libhdf5 would show
- * another name than this project.) */
+/* Copies a text of n bytes to the arena. Fails with -EIO if it is empty or contains a NUL. (libhdf5
+ * would show another name than this project.) */
 static int decode_text(struct cursor *c, uint64_t n, struct arena *a, const char **out,
 		       struct err *err)
 {

@@ -24,7 +24,7 @@
 
 enum { FLAG_OPTIONAL = 1 << 0, FIRST_NAMED_ID = 256, NAME_ALIGN = 8 };
 
-/* The name of a filter in the message. Filters of libhdf5 have fixed names. */
+/* Returns the name of a filter in the message. Filters of libhdf5 have fixed names. */
 static const char *stored_name(const struct filter *f)
 {
 	static const char *const builtin[] = {

@@ -98,7 +98,7 @@ void h5_ohdr_encode(struct emit *e, const struct h5_ohdr *h)
 	emit_checksum(e, from);
 }
 
-/* Reads a chunk and checks its checksum. c: the bytes that the checksum covers. */
+/* Reads a chunk and checks its checksum. *c becomes the bytes that the checksum covers. */
 static int read_chunk(struct ohdr_reader *r, struct ohdr_extent x, struct cursor *c)
 {
 	int rc = ohdr_read_chunk(r, x, SIGNATURE_LEN + CHECKSUM_LEN, c);
@@ -163,7 +163,7 @@ static int parse_prefix(struct cursor *c, struct h5_ohdr *h, uint64_t *chunk_siz
 	return h5_msg_end(c, "object header", err);
 }
 
-/* Reads chunk 0 of a version 2 header. raw: its first n bytes. */
+/* Reads chunk 0 of a version 2 header. raw has its first n bytes. */
 static int read_first(struct ohdr_reader *r, uint64_t addr, const uint8_t *raw, size_t n)
 {
 	struct cursor c = cursor_of(raw, n);

@@ -68,7 +68,8 @@ static int add_continuation(struct ohdr_reader *r, struct cursor *body)
 
 int ohdr_add_message(struct ohdr_reader *r, const struct h5_msg *m, struct cursor *body)
 {
-	r->entries++; /* no overflow: a message has at least 4 bytes, and bytes are limited */
+	r->entries++; /* cannot overflow, because the bytes of messages are limited
+		       */
 	if (m->type == H5_MSG_NIL)
 		return 0;
 	if (m->type == H5_MSG_CONTINUATION)

@@ -19,19 +19,19 @@ struct ohdr_reader {
 	struct arena *a;
 	struct h5_ohdr *h;
 	struct bytes msgs;   /* of struct h5_msg */
-	struct bytes chunks; /* of struct ohdr_extent: all chunks, in the order they are read */
-	struct bytes todo;   /* of struct ohdr_extent: continuations in the order of messages */
+	struct bytes chunks; /* of struct ohdr_extent; all chunks, in the order they are read */
+	struct bytes todo;   /* of struct ohdr_extent; continuations in the order of messages */
 	struct addrset seen;
 	uint64_t total;	  /* bytes of all chunks */
 	uint32_t entries; /* messages, including NIL and continuation */
-	uint32_t count;	  /* version 1: recorded number of the same */
+	uint32_t count;	  /* recorded number of the same, in version 1 */
 	struct err *err;
 };
 
 void ohdr_reader_release(struct ohdr_reader *r);
 int ohdr_out_of_memory(struct ohdr_reader *r);
-/* Reads a whole chunk into the arena. smallest: bytes that a chunk has at least. -EIO: the chunk is
- * too small, too large, or has been read before. */
+/* Reads a whole chunk into the arena. A chunk has at least `smallest` bytes. Fails with -EIO if the
+ * chunk is too small or too large, or has been read before. */
 int ohdr_read_chunk(struct ohdr_reader *r, struct ohdr_extent x, size_t smallest, struct cursor *c);
 /* Adds a message, unless it is NIL. Remembers the chunk to which a continuation leads. */
 int ohdr_add_message(struct ohdr_reader *r, const struct h5_msg *m, struct cursor *body);

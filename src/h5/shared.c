@@ -39,7 +39,7 @@ struct h5_shared {
 	struct sohm_table table;
 	struct h5_fheap_reader *heaps[SOHM_MAX_INDEXES];
 	struct kept kept[KEPT];
-	unsigned int next;    /* of kept: to be replaced */
+	unsigned int next;    /* the one of `kept` to replace next */
 	unsigned int claimed; /* steps of h5_shared_claim() that are done */
 };
 
@@ -123,7 +123,7 @@ int h5_shared_get(struct h5_shared *s, enum h5_msg_type type, const uint8_t *id,
 	return rc ? rc : give(s, &found, a, body, err);
 }
 
-/* The message of a type in an object header. */
+/* Reads the message of a type in an object header. */
 static int read_header(struct h5_shared *s, enum h5_msg_type type, uint64_t addr, struct arena *a,
 		       struct bytes *body, struct err *err)
 {

@@ -116,7 +116,7 @@ static int decode_old(struct cursor *c, struct h5_superblock *sb, struct err *er
 		cur_skip(c, 2);
 	}
 	sb->base = cur_addr(c, sb);
-	cur_skip(c, sb->addr_size); /* free-space info: no release of libhdf5 writes it */
+	cur_skip(c, sb->addr_size); /* free-space info, which no release of libhdf5 writes */
 	sb->eof = cur_addr(c, sb);
 	sb->driver_info = cur_addr(c, sb);
 	cur_skip(c, sb->len_size); /* name offset */

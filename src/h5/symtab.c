@@ -79,11 +79,10 @@ struct walk {
 	const char *only; /* NULL, or the name that is searched */
 	h5_symtab_fn fn;
 	void *ctx;
-	bool stopped; /* fn has ended the walk: its reason stays as it is */
+	bool stopped; /* fn has ended the walk; its reason stays as it is */
 };
 
-/* Reads a node of up to `size` bytes, as far as the file has them. *raw: to be freed by the caller.
- */
+/* Reads a node of up to `size` bytes, as far as the file has them. The caller frees *raw. */
 static int read_node(struct walk *w, uint64_t addr, uint64_t size, const char *what, uint8_t **raw,
 		     struct cursor *c, struct err *err)
 {
@@ -106,7 +105,7 @@ static int read_node(struct walk *w, uint64_t addr, uint64_t size, const char *w
 	return h5_file_read(w->f, addr, *raw, (size_t)node.size, err);
 }
 
-/* The string at an offset in the heap, which takes bytes from *left. */
+/* Returns the string at an offset in the heap, which takes bytes from *left, or NULL. */
 static const char *take_string(const struct walk *w, uint64_t offset, uint64_t *left)
 {
 	if (offset >= w->heap.n)
@@ -226,19 +225,20 @@ static int parse_head(const struct walk *w, struct cursor *c, int level, uint8_t
 	return 0;
 }
 
-/* level: that the parent requires, or -1 for the root. Levels limit the depth of the recursion.
- * *inner: the failure is that of a child, whose address the reason has. */
+/* level is the one that the parent requires, or -1 for the root. Levels limit the depth of the
+ * recursion. *inner becomes true if the failure is that of a child, whose address the reason
+ * has. */
 static int walk_tree(struct walk *w, uint64_t addr, int level, struct err *err);
 
-/* The name of a key; NULL: it is none. */
+/* Returns the name of a key, or NULL if it is none. */
 static const char *key_name(const struct walk *w, uint64_t offset)
 {
 	uint64_t left = KEY_MAX;
 	return take_string(w, offset, &left);
 }
 
-/* Whether the names of a child may include the one that is searched. A key that is no name of the
- * heap excludes nothing. */
+/* Returns true if the names of a child may include the one that is searched. A key that is no name
+ * of the heap excludes nothing. */
 static bool is_wanted(const struct walk *w, uint64_t before, uint64_t last)
 {
 	if (!w->only)

@@ -176,7 +176,7 @@ static int on_rewind(void *arg, curl_off_t offset, int origin)
 
 /* ---- setup and result ---- */
 
-/* libcurl has a connection and is about to send the request. */
+/* Called when libcurl has a connection and is about to send the request. */
 static int on_connection(void *arg, char *remote, char *local, int remote_port, int local_port)
 {
 	struct http_call *call = arg;
@@ -206,8 +206,8 @@ static void prepare_method(struct http_call *call, CURL *easy)
 	}
 }
 
-/* The size of the receive buffer. Each connection has one. A large buffer saves system calls, a
- * small one saves memory. */
+/* Returns the size of the receive buffer. Each connection has one. A large buffer saves system
+ * calls, a small one saves memory. */
 static long receive_size(const struct http_call *call)
 {
 	enum { SMALL_BODY = 256 << 10, SMALL = 32 << 10, LARGE = 256 << 10 };

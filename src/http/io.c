@@ -56,7 +56,7 @@ struct http_io {
 	struct http_sockets sockets;
 
 	/* written by the thread, for http_io_connections() */
-	atomic_uint connections;      /* UINT_MAX: multiplexes */
+	atomic_uint connections;      /* UINT_MAX if it multiplexes */
 	atomic_uint_fast64_t used_ns; /* time of the last answer */
 };
 
@@ -223,7 +223,7 @@ static void acknowledge(struct http_io *io)
 	}
 }
 
-/* NULL: no call is due. */
+/* Returns NULL if no call is due. */
 static struct http_call *next_waiting(struct http_io *io, uint64_t now)
 {
 	for (int i = 0; i < HTTP_PRIORITIES; i++) {
@@ -244,7 +244,7 @@ static bool has_waiting(const struct http_io *io)
 	return false;
 }
 
-/* How long the thread may sleep: until a call ends or is due. */
+/* Returns how long the thread may sleep, which is until a call ends or is due. */
 static unsigned int pause_ms(const struct http_io *io, uint64_t now)
 {
 	const unsigned int most = io->n_active ? TICK_MS : IDLE_MS;
@@ -253,7 +253,8 @@ static unsigned int pause_ms(const struct http_io *io, uint64_t now)
 	return (unsigned int)min_u64(div_up_u64(http_pace_wait(&io->pace, now), NS_PER_MS), most);
 }
 
-/* Starts submitted calls, as many as there are connections. False: the thread has to end. */
+/* Starts submitted calls, as many as there are connections. Returns false if the thread has to
+ * end. */
 static bool take_inbox(struct http_io *io)
 {
 	struct http_call *call;
@@ -310,8 +311,8 @@ void http_submit(struct http_io *io, struct http_call *call)
 	if (rc == 0) {
 		call->submitted_ns = io->env->now(io->env);
 		push(&io->inbox, call);
-		/* Under the lock: as soon as the thread has the call, the call may be done and io
-		 * freed. */
+		/* This is under the lock, because the call may be done and io freed as soon as the
+		 * thread has the call. */
 		http_poll_wake(&io->poll);
 	}
 	pthread_mutex_unlock(&io->lock);

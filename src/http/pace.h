@@ -31,14 +31,14 @@ struct http_pace {
 	uint64_t began_ns, received; /* of the window */
 };
 
-/* Nanoseconds until a paced call may begin. */
+/* Returns the nanoseconds until a paced call may begin. */
 uint64_t http_pace_wait(const struct http_pace *p, uint64_t now_ns);
-/* A call begins that was submitted at `submitted_ns` and whose answer has about `length` bytes; 0:
- * it is not paced. If the thread is late, because the processors are busy, the calls that have
- * waited for it begin together: the next one is due an interval after this one was, not after now.
- */
+/* Records that a call begins that was submitted at `submitted_ns` and whose answer has about
+ * `length` bytes, or 0 if it is not paced. If the thread is late, because the processors are busy,
+ * the calls that have waited for it begin together: the next one is due an interval after this one
+ * was, not after now. */
 void http_pace_begin(struct http_pace *p, uint64_t length, uint64_t submitted_ns);
-/* received: bytes of all bodies so far. */
+/* Measures the rate. received is the number of bytes of all bodies so far. */
 void http_pace_measure(struct http_pace *p, uint64_t received, uint64_t now_ns);
 
 #endif

@@ -24,22 +24,23 @@ struct http_poll {
 	CURLM *multi;
 	const struct http_sockets *sockets;
 	int epoll, event; /* eventfd */
-	uint64_t due_ns;  /* the time of libcurl's next timer; UINT64_MAX: none */
+	uint64_t due_ns;  /* the time of libcurl's next timer; UINT64_MAX if there is none */
 	unsigned int passes;
 };
 
 /* Installs the callbacks of the multi handle. env, multi and sockets are borrowed. */
 int http_poll_init(struct http_poll *p, const struct env *env, CURLM *multi,
 		   const struct http_sockets *sockets);
-/* After the multi handle is freed. A zeroed struct may be released, too. */
+/* Called after the multi handle is freed. A zeroed struct may be released, too. */
 void http_poll_release(struct http_poll *p);
 /* Waits until a socket is ready or a timer is due, at most most_ms, and lets libcurl serve them.
- * True: all sockets that were ready have been served; none is left for the next call. */
+ * Returns true if all sockets that were ready have been served, so that none is left for the next
+ * call. */
 bool http_poll_serve(struct http_poll *p, unsigned int most_ms);
 /* Lets libcurl serve all sockets on which nothing was received since since_ns. With HTTP/2 libcurl
  * may hold received data of a call without reporting it, and the socket is not ready then. */
 void http_poll_nudge(struct http_poll *p, uint64_t since_ns);
-/* Makes http_poll_serve() return. Any thread. */
+/* Makes http_poll_serve() return. Any thread may call it. */
 void http_poll_wake(struct http_poll *p);
 
 #endif

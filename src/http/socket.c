@@ -25,39 +25,40 @@ int http_sockets_init(struct http_sockets *sockets, const struct env *env, struc
 void http_sockets_release(struct http_sockets *sockets)
 {
 	free(sockets->v);
-	free(sockets->places);
+	free(sockets->fd_index);
 	sockets->v = NULL;
-	sockets->places = NULL;
-	sockets->n_places = 0;
+	sockets->fd_index = NULL;
+	sockets->fd_index_len = 0;
 }
 
 static struct http_socket *find(const struct http_sockets *sockets, int fd)
 {
-	const bool known = fd >= 0 && (size_t)fd < sockets->n_places && sockets->places[fd];
-	return known ? &sockets->v[sockets->places[fd] - 1] : NULL;
+	const bool known = fd >= 0 && (size_t)fd < sockets->fd_index_len && sockets->fd_index[fd];
+	return known ? &sockets->v[sockets->fd_index[fd] - 1] : NULL;
 }
 
-/* Makes places large enough for the descriptor. False: out of memory. */
-static bool grow_places(struct http_sockets *sockets, int fd)
+/* Makes fd_index large enough for the descriptor. Returns false if out of memory. */
+static bool grow_fd_index(struct http_sockets *sockets, int fd)
 {
 	const size_t n = 2 * (size_t)fd + 64;
-	if ((size_t)fd < sockets->n_places)
+	if ((size_t)fd < sockets->fd_index_len)
 		return true;
-	unsigned int *places = realloc(sockets->places, n * sizeof(*places));
-	if (!places)
+	unsigned int *fd_index = realloc(sockets->fd_index, n * sizeof(*fd_index));
+	if (!fd_index)
 		return false;
-	memset(places + sockets->n_places, 0, (n - sockets->n_places) * sizeof(*places));
-	sockets->places = places;
-	sockets->n_places = n;
+	memset(fd_index + sockets->fd_index_len, 0,
+	       (n - sockets->fd_index_len) * sizeof(*fd_index));
+	sockets->fd_index = fd_index;
+	sockets->fd_index_len = n;
 	return true;
 }
 
 static void add(struct http_sockets *sockets, int fd)
 {
-	if (sockets->n == sockets->cap || !grow_places(sockets, fd))
+	if (sockets->n == sockets->cap || !grow_fd_index(sockets, fd))
 		return;
 	sockets->v[sockets->n++] = (struct http_socket){.fd = fd, .id = ++sockets->opened};
-	sockets->places[fd] = sockets->n;
+	sockets->fd_index[fd] = sockets->n;
 }
 
 static void drop(struct http_sockets *sockets, int fd)
@@ -68,8 +69,8 @@ static void drop(struct http_sockets *sockets, int fd)
 	if (s->used)
 		http_stats_disconnected(sockets->meter);
 	*s = sockets->v[--sockets->n];
-	sockets->places[s->fd] = sockets->places[fd];
-	sockets->places[fd] = 0;
+	sockets->fd_index[s->fd] = sockets->fd_index[fd];
+	sockets->fd_index[fd] = 0;
 }
 
 /* libcurl closes a socket that could not be connected without calling close_socket(), so the table

@@ -9,8 +9,8 @@ void http_timeouts_begin(struct http_timeouts *p, enum http_phase phase, uint64_
 	*p = (struct http_timeouts){.phase = phase, .since_ns = now_ns, .checked_ns = now_ns};
 }
 
-/* Whether the speed since the last check is sufficient. If a body is sent again from its beginning,
- * bytes decreases, and this is not progress. */
+/* Returns true if the speed since the last check is sufficient. If a body is sent again from its
+ * beginning, bytes decreases, and this is not progress. */
 static bool fast_enough(const struct http_timeouts *p, uint64_t bytes, uint64_t now_ns,
 			unsigned int per_second)
 {

@@ -93,8 +93,8 @@ bool links_are_dense(const struct object *o)
 	return false;
 }
 
-/* Bytes of the message of an attribute. UINT64_MAX: it is too large for a header message, or has
- * too many bytes without a value. */
+/* Returns the bytes of the message of an attribute, or UINT64_MAX if it is too large for a header
+ * message, or has too many bytes without a value. */
 static uint64_t attr_size(const struct attribute *a)
 {
 	struct emit count = emit_count();
@@ -135,7 +135,7 @@ struct place {
 	uint32_t hash, corder;
 };
 
-/* Order of name trees: by hash, then by name. */
+/* The order of name trees: by hash, then by name. */
 static int by_hash(const void *a, const void *b, void *entries)
 {
 	const struct place *x = a, *y = b;
@@ -145,7 +145,7 @@ static int by_hash(const void *a, const void *b, void *entries)
 	return strcmp(all[x->corder].name, all[y->corder].name);
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 static struct place *sort_by_hash(struct entry *entries, uint32_t n)
 {
 	struct place *places = malloc(n * sizeof(*places));
@@ -180,7 +180,7 @@ static void put_record(struct emit *e, enum h5_bt2_type type, const struct entry
 	}
 }
 
-/* order: NULL for that of creation. */
+/* order is NULL for that of creation. */
 static int encode_tree(struct emit *e, enum h5_bt2_type type, uint16_t record_size,
 		       const struct entry *entries, const struct place *order, uint32_t n,
 		       uint64_t addr, struct err *err)
@@ -204,7 +204,7 @@ static int encode_tree(struct emit *e, enum h5_bt2_type type, uint16_t record_si
 	return 0;
 }
 
-/* Encodes the storage. addr: file address of the emitter's position. */
+/* Encodes the storage. addr is the file address of the emitter's position. */
 static int encode_storage(struct emit *e, const struct kind *k, struct entry *entries, uint32_t n,
 			  bool ordered, const struct h5_fheap *heap, uint64_t addr, struct err *err)
 {

@@ -15,7 +15,7 @@ uint32_t extent_find(const struct image *img, uint64_t offset)
 	return low;
 }
 
-/* The slot whose window holds byte `at` of the heaps of a dataset. Skips empty windows. */
+/* Returns the slot whose window holds byte `at` of the heaps of a dataset. Skips empty windows. */
 static uint64_t find_window(const struct image_dataset *d, uint64_t at)
 {
 	uint64_t low = 0, high = d->nslots;

@@ -37,8 +37,8 @@ static int append_components(char *full, size_t cap, const char *path)
 	return 0;
 }
 
-/* The path of the file `full` relative to the directory dir. Neither begins or ends with a slash.
- */
+/* Makes the path of the file `full` relative to the directory dir. Neither begins or ends with a
+ * slash. */
 static int relative_path(const char *dir, const char *full, char *out, size_t cap)
 {
 	size_t common = 0, i = 0, len = 0;

@@ -14,7 +14,7 @@ enum {
 	/* A program that copies a file begins with a read of so many bytes at offset 0, and libhdf5
 	 * with fewer. So does file(1), which ends soon. */
 	COPY_READ = 128 << 10,
-	FIRST_SLOTS = 16, /* of a dataset: later ones are requested without prefetch_few() */
+	FIRST_SLOTS = 16, /* of a dataset; later ones are requested without prefetch_few() */
 	FIRST_AHEAD = 2,  /* slots for each one that was read, */
 	FIRST_SPARE = 4,  /* and these... */
 	FIRST_AHEAD_MAX = 12 << 20, /* ...but at most so many bytes */
@@ -46,7 +46,7 @@ void image_stream_free(struct image_stream *s)
 	free(s);
 }
 
-/* Number of the first slot that ends after offset. */
+/* Returns the number of the first slot that ends after offset. */
 static uint64_t slot_at(const struct image *img, uint64_t offset)
 {
 	const uint32_t i = extent_find(img, offset);
@@ -58,7 +58,7 @@ static uint64_t slot_at(const struct image *img, uint64_t offset)
 	return x->first_slot + extent_slot(img, x, offset);
 }
 
-/* The slots that bytes [start, end) of the file touch. */
+/* Returns the slots that bytes [start, end) of the file touch. */
 static struct slot_range slots_of(const struct image *img, uint64_t start, uint64_t end)
 {
 	const uint32_t i = extent_find(img, end - 1);
@@ -67,14 +67,14 @@ static struct slot_range slots_of(const struct image *img, uint64_t start, uint6
 	return (struct slot_range){slot_at(img, start), slot_at(img, end - 1) + in_slot};
 }
 
-/* Offset in the file of slot `slot` of extent x. */
+/* Returns the offset in the file of slot `slot` of extent x. */
 static uint64_t offset_of(const struct image *img, const struct extent *x, uint64_t slot)
 {
 	const struct image_dataset *d = &img->datasets[x->dataset];
 	return x->start + (x->kind == EXTENT_RAW ? slot * d->stride : dataset_window(d, slot));
 }
 
-/* Index of the extent with slot number `slot`; nextents: none. */
+/* Returns the index of the extent with slot number `slot`, or nextents if there is none. */
 static uint32_t find_slot(const struct image *img, uint64_t slot)
 {
 	uint32_t low = 0, high = img->nextents;
@@ -112,7 +112,7 @@ static uint64_t request(struct image *img, struct image_stream *s, uint64_t firs
 	return first;
 }
 
-/* The dataset of a slot; NULL: there is no such slot. */
+/* Returns the dataset of a slot, or NULL if there is no such slot. */
 static const struct image_dataset *dataset_at(const struct image *img, uint64_t slot)
 {
 	const uint32_t i = find_slot(img, slot);
@@ -178,8 +178,8 @@ static void prefetch_few(struct image_stream *s, struct slot_range touched, uint
 	request(img, s, touched.last, min_u64(touched.last + n, end));
 }
 
-/* The program may read sequentially: requests a few slots after the first dataset, which end before
- * offset `end`. */
+/* Called if the program may read sequentially. Requests a few slots after the first dataset, which
+ * end before offset `end`. */
 static void prefetch_trial(struct image_stream *s, uint64_t end)
 {
 	struct image *img = s->image;
@@ -195,8 +195,8 @@ static bool is_small(const struct image *img, const struct extent *x)
 	return x->kind == EXTENT_RAW && d->nslots == 1 && d->cost <= SMALL_COST;
 }
 
-/* The program reads a small dataset: requests all small datasets of the file, if they are few.
- * These are usually coordinates, and programs read them one after the other. */
+/* Called if the program reads a small dataset. Requests all small datasets of the file, if they are
+ * few. These are usually coordinates, and programs read them one after the other. */
 static void prefetch_small(struct image_stream *s)
 {
 	struct image *img = s->image;
@@ -213,14 +213,14 @@ static void prefetch_small(struct image_stream *s)
 		request(img, s, slots[i], slots[i] + 1);
 }
 
-/* The end of the dataset that has the last slot of a range. */
+/* Returns the end of the dataset that has the last slot of a range. */
 static uint64_t dataset_end(const struct image *img, struct slot_range r)
 {
 	const struct extent *x = &img->extents[find_slot(img, r.last - 1)];
 	return x->first_slot + img->datasets[x->dataset].nslots;
 }
 
-/* The number of datasets that a range consists of; 0 if it ends or begins within one. */
+/* Returns the number of datasets that a range consists of, or 0 if it ends or begins within one. */
 static uint32_t whole_datasets(const struct image *img, struct slot_range r)
 {
 	if (r.first >= r.last)
@@ -253,7 +253,8 @@ static bool follow_run_locked(struct image_stream *s, struct slot_range read, bo
 	return s->continues && read.last > reached && read.last <= start + FIRST_SLOTS;
 }
 
-/* How much the program has read without a gap, in slots. A copy has also read the metadata. */
+/* Returns how much the program has read without a gap, in slots. A copy has also read the
+ * metadata. */
 static uint64_t run_length_locked(const struct image_stream *s, struct slot_range read)
 {
 	const uint64_t slots = s->whole + s->run.last - s->run.first;

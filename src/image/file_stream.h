@@ -42,14 +42,14 @@ struct image_stream {
 };
 
 /* A program reads bytes [offset, offset + n) behind the user block, and `before` bytes in front of
- * them: prefetches the next slots if it reads sequentially. s may be NULL. */
+ * them. Prefetches the next slots if it reads sequentially. s may be NULL. */
 void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t before);
 
 /* State of one read of several slots. */
 struct stream_plan {
 	uint64_t next; /* offset at which more slots should be requested */
 };
-/* The read has reached offset `at` of a range that ends at `end`: requests the next slots of the
+/* The read has reached offset `at` of a range that ends at `end`. Requests the next slots of the
  * range if it has more than one. s may be NULL. */
 void stream_plan_read(struct image *img, struct image_stream *s, struct stream_plan *plan,
 		      uint64_t at, uint64_t end);

@@ -44,7 +44,8 @@ void image_free(struct image *img)
 	free(img);
 }
 
-/* Attribute values in file form are part of the metadata now and no longer needed. */
+/* Frees the attribute values in file form. They are part of the metadata now and no longer
+ * needed. */
 static void release_values(struct image *img)
 {
 	for (uint32_t i = 0; i < img->nobjects; i++)

@@ -117,7 +117,7 @@ static void add_extent(struct image *img, enum extent_kind kind, uint32_t datase
 		img->allocated += size;
 }
 
-/* The first address from `at` on that begins a page of the file. */
+/* Returns the first address from `at` on that begins a page of the file. */
 static uint64_t align_page(const struct image *img, uint64_t at)
 {
 	return align_u64(img->base + at, IMAGE_PAGE) - img->base;
@@ -169,10 +169,10 @@ static void place_gap(struct image *img, uint64_t *at)
 	*at += IMAGE_GAP;
 }
 
-/* Address of the n bytes of raw data of a dataset. The kernel reads whole pages, and reading a page
- * fails if one of its bytes cannot be read. So a dataset shares no page with another one. If there
- * are more than IMAGE_OWN_PAGES datasets, those smaller than a page share pages, and each is in one
- * page. *shared: `at` is in or after such a page. */
+/* Returns the address of the n bytes of raw data of a dataset. The kernel reads whole pages, and
+ * reading a page fails if one of its bytes cannot be read. So a dataset shares no page with another
+ * one. If there are more than IMAGE_OWN_PAGES datasets, those smaller than a page share pages, and
+ * each is in one page. *shared is true if `at` is in or after such a page. */
 static uint64_t run_start(const struct image *img, uint64_t at, uint64_t n, bool *shared)
 {
 	const bool small = img->ndatasets > IMAGE_OWN_PAGES && n < IMAGE_PAGE;

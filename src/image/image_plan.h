@@ -75,7 +75,7 @@ enum extent_kind { EXTENT_VALUE, EXTENT_INDEX, EXTENT_RAW, EXTENT_HEAP, EXTENT_G
 struct extent {
 	uint64_t start, end;
 	enum extent_kind kind;
-	uint32_t dataset;    /* index in image->datasets; EXTENT_VALUE: in image->values; gap: 0 */
+	uint32_t dataset;    /* index in image->datasets, or of a value in image->values */
 	uint64_t first_slot; /* number of slots of all extents before it */
 };
 
@@ -93,27 +93,28 @@ struct image_dataset {
 
 	bool chunked;	  /* else contiguous */
 	bool listed;	  /* slot i holds chunk known->numbers[i]; else chunk i */
-	bool unknown;	  /* the chunks are not known: every read fails */
-	bool fill_hidden; /* the fill value is too large for a header: all chunks have slots */
-	bool filtered;	  /* chunks have filters: see dataset_filters() */
+	bool unknown;	  /* the chunks are not known, so every read fails */
+	bool fill_hidden; /* the fill value is too large for a header, so all chunks have slots */
+	bool filtered;	  /* chunks have filters; see dataset_filters() */
 	uint64_t nslots;
 	uint64_t chunk_bytes; /* of a chunk before the filters */
 	uint64_t slot_bytes;  /* of a chunk after the filters */
 	uint64_t stride;      /* from slot to slot; padding reads as zeros */
 	uint64_t raw_bytes;   /* of all slots */
-	/* Variable length: offsets of the heap windows of the known->n stored chunks and of the
-	 * end, counted as if no other chunk had a window. See dataset_window(). */
+	/* For variable-length elements: the offsets of the heap windows of the known->n stored
+	 * chunks and of the end, counted as if no other chunk had a window. See
+	 * dataset_window(). */
 	uint64_t *windows;
 	uint64_t fill_window; /* bytes of the window of a chunk that is not stored */
 
-	uint64_t index_addr, raw_addr, heap_addr; /* H5_UNDEF: none */
-	struct elems fill;			  /* one element in file form; empty: zeros */
+	uint64_t index_addr, raw_addr, heap_addr; /* H5_UNDEF if there is none */
+	struct elems fill;			  /* one element in file form; empty for zeros */
 	bool fill_borrowed;			  /* its memory belongs to the tree */
 	uint64_t cost, load_cost; /* bytes of memory of a chunk, and while it is loaded */
 	uint64_t joined;	  /* as in struct cache_dataset */
 };
 
-/* A large attribute: its message is a huge object of the fractal heap and has a region of its own.
+/* A large attribute. Its message is a huge object of the fractal heap and has a region of its own.
  * The value stays in the tree, and its unset part takes no memory. */
 struct image_value {
 	uint32_t attr;	   /* index in the attributes of its object */
@@ -131,7 +132,7 @@ struct image_object {
 	bool links_dense, attrs_dense;
 	uint64_t links_addr, attrs_addr; /* of dense storage */
 	/* The first and the last global heap collection with items of its attributes and of its
-	 * fill value; 0: there are none. */
+	 * fill value; 0 if there are none. */
 	uint64_t first_items, last_items;
 	/* For each attribute the value in file form; empty if the bytes in the tree are in file
 	 * form, and for large attributes. */
@@ -142,8 +143,8 @@ struct image_object {
 struct image {
 	const struct env *env;
 	const struct tree *tree;	/* borrowed */
-	const struct user_block *block; /* of the tree; NULL: none */
-	uint64_t base;			/* its size: the offset of address 0 in the file */
+	const struct user_block *block; /* of the tree; NULL if there is none */
+	uint64_t base;			/* its size, which is the offset of address 0 in the file */
 	struct chunk_source chunks;
 	unsigned int flags;
 	char *dir; /* directory of the domain in the mount */
@@ -151,10 +152,10 @@ struct image {
 
 	uint32_t nobjects;
 	struct image_object *objects; /* in the order of the tree */
-	uint64_t *header_addr;	      /* by object number; H5_UNDEF: not in the file */
+	uint64_t *header_addr;	      /* by object number; H5_UNDEF if not in the file */
 	uint32_t ndatasets;
 	struct image_dataset *datasets;
-	uint32_t *dataset_of; /* by object number: index in datasets, or OBJECT_NONE */
+	uint32_t *dataset_of; /* by object number, the index in datasets, or OBJECT_NONE */
 
 	uint32_t nvalues;
 	struct image_value *values;
@@ -174,32 +175,32 @@ struct image {
 
 /* plan_dataset.c */
 int dataset_plan(struct image_dataset *d, struct err *err);
-/* Offset from heap_addr of the heap window of a slot. slot == nslots: the end of the last window.
- * Only for datasets with windows. */
+/* Returns the offset from heap_addr of the heap window of a slot, or the end of the last window if
+ * slot == nslots. Only for datasets with windows. */
 uint64_t dataset_window(const struct image_dataset *d, uint64_t slot);
-/* The slot of a chunk. False: it has none. */
+/* Gets the slot of a chunk. Returns false if it has none. */
 bool dataset_slot(const struct image_dataset *d, uint64_t chunk, uint64_t *slot);
-/* Bytes of all heap windows. */
+/* Returns the bytes of all heap windows. */
 uint64_t dataset_heap_bytes(const struct image_dataset *d);
-/* The filter pipeline in the header; empty if there is none. It is computed when needed, because it
- * is many times as large as the rest of struct image_dataset. */
+/* Gets the filter pipeline in the header, which is empty if there is none. It is computed when
+ * needed, because it is many times as large as the rest of struct image_dataset. */
 void dataset_filters(const struct image_dataset *d, struct pipeline *out);
-/* Chunk number of a slot. */
+/* Returns the chunk number of a slot. */
 uint64_t dataset_chunk(const struct image_dataset *d, uint64_t slot);
-/* The chunk index, if index_addr is defined. */
+/* Returns the chunk index, if index_addr is defined. */
 struct h5_bt1 dataset_index(const struct image_dataset *d);
 
 /* relocate.c: converts elements with slots to file form, in place. Items of vlen slots are added to
  * `heap`; references become object header addresses. */
 int relocate_elems(const struct image *img, const struct dtype *t, uint64_t n, struct elems *e,
 		   struct h5_gheap_writer *heap, struct err *err);
-/* The same for a constant value: *out is a copy of its n elements in file form. */
+/* The same for a constant value. *out becomes a copy of its n elements in file form. */
 int relocate_copy(const struct image *img, const struct dtype *t, uint64_t n, const struct elems *e,
 		  struct h5_gheap_writer *heap, struct bytes *out, struct err *err);
 
 /* plan_header.c: the object header at the emitter's position. The emitter may only count while
- * addresses and values are not known, and counts before it writes. -E2BIG, -EIO: a message does not
- * fit. */
+ * addresses and values are not known, and counts before it writes. Fails with -E2BIG or -EIO if a
+ * message does not fit. */
 int header_encode(struct emit *e, const struct image *img, const struct image_object *o,
 		  struct err *err);
 /* dense.c: dense storage of links and attributes. */
@@ -225,10 +226,11 @@ void attr_message(const struct image *img, const struct image_object *o, uint32_
 		  struct h5_attr *out);
 
 /* external_link.c: the file name of an external link to a domain. It is relative to the directory
- * of the linking file and never leads out of the mount. -ENAMETOOLONG. */
+ * of the linking file and never leads out of the mount. Fails with -ENAMETOOLONG. */
 int external_file(const struct image *img, const char *domain, char *file, size_t cap);
 
-/* Moves *at, an offset of the file, past n bytes. Both are at most IMAGE_FILE_MAX. -EFBIG. */
+/* Moves *at, an offset of the file, past n bytes. Both are at most IMAGE_FILE_MAX. Fails with
+ * -EFBIG. */
 static inline int advance(uint64_t *at, uint64_t n, struct err *err)
 {
 	*at += n;
@@ -242,29 +244,32 @@ int values_plan(struct image *img, struct err *err);
 int value_relocate(struct image *img, const struct attribute *a, struct image_value *v,
 		   struct h5_gheap_writer *heap, struct err *err);
 int values_place(struct image *img, uint64_t *at, struct err *err);
-/* The large attribute with index `attr` of an object; NULL: the attribute is not large. */
+/* Returns the large attribute with index `attr` of an object, or NULL if the attribute is not
+ * large. */
 struct image_value *value_find(const struct image *img, const struct image_object *o,
 			       uint32_t attr);
 void value_read(const struct image_value *v, uint64_t at, uint8_t *buf, size_t n);
-/* Bytes of the region before its trailing zeros, which are a hole. */
+/* Returns the bytes of the region before its trailing zeros, which are a hole. */
 uint64_t value_stored_bytes(const struct image_value *v);
 uint64_t values_memory(const struct image *img);
 void values_free(struct image *img);
 
 /* memory.c: charges the memory of the image to the budget, before large blocks are allocated.
- * encoded: bytes of headers and dense storage; 0 once meta_size is known. -ENOMEM. */
+ * encoded is the number of bytes of headers and dense storage, 0 once meta_size is known. Fails
+ * with -ENOMEM. */
 int image_charge(struct image *img, uint64_t encoded, struct err *err);
 
 /* image_plan.c */
 int image_plan(struct image *img, struct err *err);
 
-/* extent.c: index of the first extent that ends after offset; nextents: none. */
+/* extent.c: returns the index of the first extent that ends after offset, or nextents if there is
+ * none. */
 uint32_t extent_find(const struct image *img, uint64_t offset);
-/* The slot of a raw or heap extent at an offset of the file. */
+/* Returns the slot of a raw or heap extent at an offset of the file. */
 uint64_t extent_slot(const struct image *img, const struct extent *x, uint64_t offset);
-/* seek.c: bytes of the slots of a dataset that are not holes. */
+/* seek.c: returns the bytes of the slots of a dataset that are not holes. */
 uint64_t dataset_stored_bytes(const struct image_dataset *d);
-/* fill.c: n bytes of repeated fill values, from byte `phase` of the repetition on. */
+/* fill.c: writes n bytes of repeated fill values, from byte `phase` of the repetition on. */
 void fill_bytes(const struct image_dataset *d, uint64_t phase, uint8_t *out, size_t n);
 /* load_slot.c: the source of the cache, and the memory that a chunk of a dataset takes. */
 struct cache_source image_source(struct image *img);

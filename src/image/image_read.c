@@ -122,8 +122,8 @@ static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *bu
 	}
 }
 
-/* The same as image_read() for an address, behind the user block. before: bytes of the same read
- * that were in the block. */
+/* The same as image_read() for an address, behind the user block. before is the number of bytes of
+ * the same read that were in the block. */
 static ssize_t read_address(struct image *img, struct image_stream *s, uint8_t *buf, size_t n,
 			    uint64_t addr, uint64_t before, struct cancel *cancel, struct err *err)
 {

@@ -13,7 +13,7 @@
 #include <h5/fheap.h>
 #include <h5/message.h>
 
-/* Bytes of the attribute message before the value. Does not depend on addresses. */
+/* Returns the bytes of the attribute message before the value, which do not depend on addresses. */
 static uint64_t head_size(const struct image *img, const struct image_object *o, uint32_t i)
 {
 	struct emit count = emit_count();

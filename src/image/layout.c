@@ -83,7 +83,7 @@ bool image_items(const struct image *img, uint32_t dataset, uint64_t chunk, uint
 	return *start < *end;
 }
 
-/* The place in the order of the tree of the object whose header is at an address. */
+/* Returns the index, in the order of the tree, of the object whose header is at an address. */
 static uint32_t place_of(const struct image *img, uint64_t addr)
 {
 	uint32_t low = 0, high = img->nobjects;

@@ -39,8 +39,8 @@ static int encode_slot(const struct image_dataset *d, struct bytes *plain, struc
 				   slot->len, err);
 }
 
-/* The slot of a chunk that is not stored. Only a filtered slot needs bytes; image_read.c computes
- * the fill values of an unfiltered one. */
+/* Makes the slot of a chunk that is not stored. Only a filtered slot needs bytes; image_read.c
+ * computes the fill values of an unfiltered one. */
 static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, struct err *err)
 {
 	auto_bytes struct bytes plain = {0};
@@ -57,7 +57,7 @@ static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, str
 	return encode_slot(d, &plain, &out->slot, err);
 }
 
-/* A chunk of fill values. Each element has heap objects of its own. */
+/* Makes a chunk of fill values. Each element has heap objects of its own. */
 static int relocate_fill(const struct image_dataset *d, struct bytes *fixed,
 			 struct h5_gheap_writer *writer, struct err *err)
 {
@@ -72,7 +72,7 @@ static int relocate_fill(const struct image_dataset *d, struct bytes *fixed,
 	return rc;
 }
 
-/* Converts a chunk to file form. absent: elems is empty and receives fill values. */
+/* Converts a chunk to file form. If absent is true, elems is empty and receives fill values. */
 static int relocate_chunk(const struct load *l, bool absent, struct elems *elems,
 			  struct bytes *heap, struct err *err)
 {
@@ -184,7 +184,7 @@ static uint64_t number_of(void *ctx, uint32_t dataset, uint64_t slot)
 	return dataset_chunk(&img->datasets[dataset], slot);
 }
 
-/* Returns false for a chunk that is known to be absent, even if it has a slot: it is not
+/* Returns false for a chunk that is known to be absent, even if it has a slot, so it is not
  * prefetched. */
 static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot)
 {

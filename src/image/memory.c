@@ -22,7 +22,7 @@ uint64_t image_memory(const struct image *img)
 	return sum + values_memory(img);
 }
 
-/* Lower limit of the bytes that values with slots will add to the metadata. */
+/* Returns a lower limit of the bytes that values with slots will add to the metadata. */
 static uint64_t heap_bytes(const struct image *img)
 {
 	uint64_t sum = 0;

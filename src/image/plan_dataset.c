@@ -18,8 +18,8 @@ static bool must_be_contiguous(const struct dataset *ds)
 	       (ds->space.nelems == 0 && !dspace_extendible(&ds->space));
 }
 
-/* Whether the dataset is too large to have slots for all chunks. If so, only stored chunks have
- * slots. */
+/* Returns true if the dataset is too large to have slots for all chunks. If so, only stored chunks
+ * have slots. */
 static bool is_vast(const struct dataset *ds)
 {
 	uint64_t bytes;
@@ -34,18 +34,18 @@ static bool is_chunked(const struct dataset *ds, const struct pipeline *pipeline
 	       pipeline->n > 0 || !grid_is_linear(&ds->grid) || is_vast(ds);
 }
 
-/* Bytes of a window for `objects` heap objects with `bytes` bytes in total. If they do not fit in a
- * file, the result is more than IMAGE_FILE_MAX. */
+/* Returns the bytes of a window for `objects` heap objects with `bytes` bytes in total. If they do
+ * not fit in a file, the result is more than IMAGE_FILE_MAX. */
 static uint64_t window_bytes(uint64_t objects, uint64_t bytes)
 {
 	const uint64_t bound = h5_gheap_bound(objects, bytes, H5_GHEAP_TARGET_DATA);
 	return align_u64(min_u64(bound, 2 * IMAGE_FILE_MAX), 8);
 }
 
-/* Upper limit of the bytes of the window of a variable-length chunk. Its `decoded` bytes are a
- * length of 4 bytes for each slot, and the items. If types are nested, items contain slots, which
- * are up to four times as large as the lengths from which they are made. An empty string has a heap
- * object; other empty values have none. */
+/* Returns an upper limit of the bytes of the window of a variable-length chunk. Its `decoded` bytes
+ * are a length of 4 bytes for each slot, and the items. If types are nested, items contain slots,
+ * which are up to four times as large as the lengths from which they are made. An empty string has
+ * a heap object; other empty values have none. */
 static uint64_t window_size(const struct image_dataset *d, uint64_t decoded)
 {
 	const struct dtype *t = d->ds->type;
@@ -54,7 +54,7 @@ static uint64_t window_size(const struct image_dataset *d, uint64_t decoded)
 		return 0;
 	if (!mul_u64(t->nvlens, d->ds->grid.chunk_elems, &objects) ||
 	    !mul_u64(objects, 4, &lengths) || lengths > decoded)
-		return 0; /* damaged: decoding will fail */
+		return 0; /* damaged; decoding will fail */
 	items = decoded - lengths;
 	if (t->depth > 2) {
 		objects += items / 4;
@@ -127,10 +127,10 @@ uint64_t dataset_heap_bytes(const struct image_dataset *d)
 	return d->windows ? dataset_window(d, d->nslots) : 0;
 }
 
-/* Whether chunks that are not stored have slots too. They need slots if the header cannot hold the
- * fill value. They also need slots if the fill value has items and any chunk is stored: libhdf5
- * cannot read a missing chunk with such a fill value from a read-only file, unless the dataset has
- * no chunks at all. They have no slots if the file would be too large. */
+/* Returns true if chunks that are not stored have slots, too. They need slots if the header cannot
+ * hold the fill value. They also need slots if the fill value has items and any chunk is stored:
+ * libhdf5 cannot read a missing chunk with such a fill value from a read-only file, unless the
+ * dataset has no chunks at all. They have no slots if the file would be too large. */
 static bool fills_slots(const struct image_dataset *d)
 {
 	uint64_t each, all;
@@ -252,7 +252,7 @@ static void index_chunk(void *ctx, uint64_t i, struct h5_bt1_chunk *out)
 		out->offset[k] *= g->chunk[k];
 }
 
-/* The last key as libhdf5 writes it: one chunk after the last chunk in every dimension. */
+/* Gets the last key as libhdf5 writes it: one chunk after the last chunk in every dimension. */
 static void index_end(void *ctx, struct h5_bt1_chunk *out)
 {
 	const struct image_dataset *d = ctx;

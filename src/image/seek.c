@@ -38,7 +38,8 @@ uint64_t dataset_stored_bytes(const struct image_dataset *d)
 	return sum;
 }
 
-/* The dataset of extent x if it has holes; NULL: the extent has none, or is not of a dataset. */
+/* Returns the dataset of extent x if it has holes, or NULL if the extent has none or is not of a
+ * dataset. */
 static const struct image_dataset *dataset_with_holes(const struct image *img,
 						      const struct extent *x)
 {
@@ -46,7 +47,8 @@ static const struct image_dataset *dataset_with_holes(const struct image *img,
 	return d && has_holes(d) ? d : NULL;
 }
 
-/* Start of the hole at the end of the gap or of a large attribute; without a hole the end of x. */
+/* Returns the start of the hole at the end of the gap or of a large attribute, or the end of x if
+ * there is no hole. */
 static uint64_t hole_start(const struct image *img, const struct extent *x)
 {
 	switch (x->kind) {

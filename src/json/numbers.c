@@ -38,7 +38,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* True if the whole text is a decimal integer. *bits: its value modulo 2^64. */
+/* Returns true if the whole text is a decimal integer. *bits becomes its value modulo 2^64. */
 static bool integer_text(const char *s, size_t n, uint64_t *bits)
 {
 	bool negative = n > 0 && s[0] == '-';
@@ -55,7 +55,8 @@ static bool integer_text(const char *s, size_t n, uint64_t *bits)
 	return true;
 }
 
-/* True if both strtod() and Python's float() may accept the text: no hexadecimal, no "nan(…)". */
+/* Returns true if both strtod() and Python's float() may accept the text: no hexadecimal, no
+ * "nan(…)". */
 static bool is_real_text(const char *s, size_t n)
 {
 	size_t i = n > 0 && (s[0] == '-' || s[0] == '+');

@@ -39,16 +39,16 @@ struct pass {
 	unsigned int depth;
 	uint64_t cost;
 	/* The member that is kept apart. Positions are those in the text that Jansson gets. */
-	const char *member; /* NULL: none */
+	const char *member; /* NULL if there is none */
 	bool at_member;	    /* its name was read, and then nothing but a colon */
 	bool in_member;
 	uint64_t cost_before; /* of the document without it */
 	struct apart {
-		size_t from, to; /* of the object; to is 0: there is none */
+		size_t from, to; /* of the object; to is 0 if there is none */
 	} apart;
 };
 
-/* The byte at a position; past the end NUL, which no token contains. */
+/* Returns the byte at a position; past the end NUL, which no token contains. */
 static inline char at(const struct pass *p, size_t pos)
 {
 	return pos < p->n ? p->text[pos] : '\0';
@@ -65,7 +65,7 @@ static int replace(struct pass *p, size_t from, size_t to, const char *with, siz
 
 /* ---- strings ---- */
 
-/* The code unit of a \uXXXX at pos; -1: there is none. */
+/* Returns the code unit of a \uXXXX at pos, or -1 if there is none. */
 static int unit_at(const struct pass *p, size_t pos)
 {
 	if (at(p, pos) != '\\' || at(p, pos + 1) != 'u')
@@ -90,7 +90,7 @@ static bool is_low(int unit)
 	return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/* At a backslash inside a string. */
+/* Called at a backslash inside a string. */
 static int pass_escape(struct pass *p)
 {
 	size_t from = p->pos;
@@ -117,7 +117,7 @@ static int pass_escape(struct pass *p)
 	return 0;
 }
 
-/* At an opening quote. Moves pos past the closing quote. */
+/* Called at an opening quote. Moves pos past the closing quote. */
 static int pass_string(struct pass *p)
 {
 	size_t from = p->pos++;
@@ -153,7 +153,7 @@ static size_t skip_digits(const struct pass *p, size_t pos)
 	return pos;
 }
 
-/* True if [from, to) is a JSON number that may be out of Jansson's range. */
+/* Returns true if [from, to) is a JSON number that may be out of Jansson's range. */
 static bool is_unsafe_number(const struct pass *p, size_t from, size_t to)
 {
 	size_t pos = from + (at(p, from) == '-');
@@ -201,7 +201,8 @@ static bool is_key(const struct pass *p, size_t pos)
 	return at(p, pos) == ':';
 }
 
-/* At the first byte of a number or word. Anything else remains as it is, and Jansson refuses it. */
+/* Called at the first byte of a number or word. Anything else remains as it is, and Jansson refuses
+ * it. */
 static int pass_literal(struct pass *p)
 {
 	size_t from = p->pos;
@@ -225,13 +226,13 @@ static int pass_literal(struct pass *p)
 
 /* ---- the member that is kept apart ---- */
 
-/* Where the byte at pos will be in the text that Jansson gets. */
+/* Returns where the byte at pos will be in the text that Jansson gets. */
 static size_t rewritten_pos(const struct pass *p)
 {
 	return p->out.len + p->pos - p->kept;
 }
 
-/* A name of the document was read. Escapes may spell the same name. */
+/* Called after a name of the document was read. Escapes may spell the same name. */
 static void pass_name(struct pass *p, size_t from)
 {
 	const char *text = p->text + from;
@@ -255,7 +256,7 @@ static void begin_apart(struct pass *p)
 	p->in_member = true;
 }
 
-/* At a byte that is in no string, number or word. */
+/* Called at a byte that is in no string, number or word. */
 static void pass_apart(struct pass *p, char c)
 {
 	const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -355,7 +356,8 @@ static int load(const struct piece *all, const struct apart *apart, json_t **doc
 	return json_is_object(*doc) ? 0 : err_set(err, -EIO, "JSON: the document is not an object");
 }
 
-/* Whether the document has the member and it is the object that was kept apart. Removes it then. */
+/* Returns true if the document has the member and it is the object that was kept apart. Removes it
+ * then. */
 static bool take_mark(json_t *doc, const char *member)
 {
 	const char *mark = json_string_value(json_object_get(doc, member));

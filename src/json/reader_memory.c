@@ -16,7 +16,7 @@ enum { BLOCK_MIN = 16 << 10, BLOCK_MAX = 64 << 20, ALIGNMENT = 16 };
 static _Thread_local struct json_text_area *active;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 static bool add_block(struct json_text_area *area, size_t least)
 {
 	const size_t before = area->n ? area->lengths[area->n - 1] : BLOCK_MIN / 2;

@@ -41,7 +41,7 @@ static bool skip(struct text *t, char c)
 	return true;
 }
 
-/* Behind an opening quote: moves past the closing one. False: there is none. */
+/* Called behind an opening quote. Moves past the closing one, or returns false if there is none. */
 static bool skip_string(struct text *t)
 {
 	while (t->pos < t->n && t->s[t->pos] != '"')
@@ -50,7 +50,8 @@ static bool skip_string(struct text *t)
 	return t->pos <= t->n;
 }
 
-/* Moves to what follows a value: a comma or a closing bracket. False: nothing does. */
+/* Moves to what follows a value, which is a comma or a closing bracket. Returns false if neither
+ * follows. */
 static bool skip_value(struct text *t)
 {
 	size_t depth = 0;
@@ -67,7 +68,7 @@ static bool skip_value(struct text *t)
 	return false;
 }
 
-/* Reads the next member, without its name. False: the text is malformed. */
+/* Reads the next member, without its name. Returns false if the text is malformed. */
 static bool next_member(struct text *t, struct splice_member *m)
 {
 	skip_space(t);
@@ -87,7 +88,7 @@ static bool next_member(struct text *t, struct splice_member *m)
 	return m->end > m->value;
 }
 
-/* The name of a member with escapes, read as that of a document. */
+/* Reads the name of a member with escapes as that of a document. */
 static int decode_name(const struct text *t, const struct splice_member *m, struct arena *a,
 		       const char **out, struct err *err)
 {
@@ -124,7 +125,8 @@ static int malformed(struct err *err)
 	return err_set(err, -EIO, "the document has an unusual form");
 }
 
-/* Behind the opening bracket: counts the members, and stores them in `out` if it is not NULL. */
+/* Called behind the opening bracket. Counts the members, and stores them in `out` if it is not
+ * NULL. */
 static int walk(struct text t, struct arena *a, struct splice_member *out, size_t *n,
 		struct err *err)
 {

@@ -50,7 +50,7 @@ void write_close(struct writer *w, char bracket)
 
 /* ---- text ---- */
 
-/* The code point of a character of n bytes, which utf8_length() has checked. */
+/* Returns the code point of a character of n bytes, which utf8_length() has checked. */
 static uint32_t code_point(const uint8_t *s, size_t n)
 {
 	uint32_t c = n == 1 ? s[0] : s[0] & (0xffu >> (n + 1));
@@ -87,7 +87,7 @@ static bool is_direct(char c)
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
-/* Text without separators. */
+/* Writes text without separators. */
 static void put_text(struct writer *w, const char *text, size_t n)
 {
 	put(w, "\"", 1);

@@ -11,8 +11,8 @@ enum {
 	SHRINK = 16,
 };
 
-/* The shortest time that a program can need for a chunk. If several threads read one file and wait
- * at the same time, the measured time may be shorter. */
+/* Returns the shortest time that a program can need for a chunk. If several threads read one file
+ * and wait at the same time, the measured time may be shorter. */
 static uint64_t least_time(uint64_t cost)
 {
 	return max_u64(cost / BYTES_PER_US * 1000, STEP_NS_MIN);
@@ -30,9 +30,9 @@ static void measure(struct depth *p, const struct depth_step *s)
 	p->waited_ns = s->waited_ns;
 }
 
-/* The largest depth after what was read in this run. Of a sequence, the kernel's read-ahead may
- * have read the last window: the program has then read the run without it, and the window counts as
- * prefetched. */
+/* Returns the largest depth after what was read in this run. Of a sequence, the kernel's read-ahead
+ * may have read the last window: the program has then read the run without it, and the window
+ * counts as prefetched. */
 static uint64_t longest(const struct depth *p, const struct depth_step *s)
 {
 	const uint64_t most = DEPTH_AHEAD * p->run, cost = max_u64(s->cost, 1);

@@ -30,37 +30,37 @@ enum {
 	DEPTH_SPARE = 4, /* chunks of a sequence that may be fetched in vain besides those */
 	DEPTH_SLACK = 8, /* if the program waits, the depth may reach at least this */
 	DEPTH_MAX = 64,	 /* requests; if loads are joined, a request has several chunks */
-	DEPTH_CHUNKS_MAX = 1024, /* chunks: a load takes a few kB besides its chunk */
+	DEPTH_CHUNKS_MAX = 1024, /* chunks; a load takes a few kB besides its chunk */
 	DEPTH_UNSURE = 1 << 20,	 /* bytes, while the kernel's read-ahead may be the only reader */
 };
 
 struct depth {
-	uint32_t chunks; /* the depth: chunks to load or request after the current one */
+	uint32_t chunks; /* the depth, in chunks to load or request after the current one */
 	uint64_t stepped_ns;
 	uint64_t waited_ns; /* of the last step */
 	uint64_t run;	    /* chunks that were read in this run */
-	uint64_t think_ns;  /* the program's processing time per chunk, smoothed; 0: unknown */
+	uint64_t think_ns;  /* the program's processing time per chunk, smoothed; 0 if unknown */
 };
 
-/* One step: the program reads the next chunks. */
+/* One step, in which the program reads the next chunks. */
 struct depth_step {
 	uint64_t now_ns;
 	uint64_t waited_ns;  /* total time that the readers of the file have waited */
 	uint64_t steps;	     /* chunks since the last step */
-	uint64_t latency_ns; /* of loads; 0: unknown */
+	uint64_t latency_ns; /* of loads; 0 if unknown */
 	uint64_t cost;	     /* bytes of a chunk */
-	uint64_t joined;     /* loads that take one request; 0, 1: they are not joined */
-	bool late;	     /* the program waits for a chunk */
-	bool sequential;     /* the program may be reading in file order */
+	uint64_t joined; /* loads that take one request; 0 and 1 mean that they are not joined */
+	bool late;	 /* the program waits for a chunk */
+	bool sequential; /* the program may be reading in file order */
 };
 
-/* Starts a run: DEPTH_MIN chunks, and more if the store is distant. */
+/* Starts a run with DEPTH_MIN chunks, or more if the store is distant. */
 void depth_begin(struct depth *p, const struct depth_step *step);
-/* The program has continued the track: computes the depth again. */
+/* Called when the program has continued the track. Computes the depth again. */
 void depth_follow(struct depth *p, const struct depth_step *step);
-/* The program has left the track: halves the depth with which the track continues. */
+/* Called when the program has left the track. Halves the depth with which the track continues. */
 void depth_break(struct depth *p);
-/* A prefetched chunk was evicted before the program read it: halves the depth. */
+/* Called when a prefetched chunk was evicted before the program read it. Halves the depth. */
 void depth_wasted(struct depth *p);
 
 #endif

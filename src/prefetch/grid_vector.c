@@ -20,7 +20,7 @@ static uint64_t take(uint64_t *number, uint64_t count)
 	return at;
 }
 
-/* at += times * (to - from); false on overflow. */
+/* Adds times * (to - from) to at. Returns false on overflow. */
 static bool add(int64_t *at, uint64_t from, uint64_t to, uint64_t times)
 {
 	int64_t by = (int64_t)to - (int64_t)from;

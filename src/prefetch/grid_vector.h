@@ -25,14 +25,15 @@ struct grid_vector {
 	uint64_t from, to, times;
 };
 
-/* Number of chunks; 1 if the grid has no dimensions. */
+/* Returns the number of chunks, 1 if the grid has no dimensions. */
 uint64_t chunk_grid_size(const struct chunk_grid *g);
-/* The chunk at origin plus the first n (at most GRID_VECTORS) steps; false outside the grid. */
+/* Gets the chunk at origin plus the first n (at most GRID_VECTORS) steps. Returns false if it is
+ * outside the grid. */
 bool grid_vector_sum(const struct chunk_grid *g, uint64_t origin, const struct grid_vector *steps,
 		     unsigned int n, uint64_t *number);
-/* The number of differences of coordinates that are at most as complex as the one from a to b: they
- * are nonzero in as many dimensions, and not longer in any of them. The result is at most the
- * number of chunks. */
+/* Returns the number of differences of coordinates that are at most as complex as the one from a to
+ * b: they are nonzero in as many dimensions, and not longer in any of them. The result is at most
+ * the number of chunks. */
 double grid_vector_simpler(const struct chunk_grid *g, uint64_t a, uint64_t b);
 
 #endif

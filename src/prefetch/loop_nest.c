@@ -59,7 +59,7 @@ void loop_nest_init(struct loop_nest *t, uint64_t a, uint64_t b)
 		(struct loop_level){.from = a, .stride = (int64_t)(b - a), .k = 1, .seen = 1};
 }
 
-/* The number of steps that a level predicts. */
+/* Returns the number of steps that a level predicts. */
 static uint64_t predicted(const struct loop_nest *t, unsigned int l)
 {
 	return l == 0 || t->levels[l].seen > 1 ? UINT64_MAX : t->levels[l].seen;
@@ -133,7 +133,8 @@ void loop_nest_step(struct loop_nest *t, const struct chunk_grid *g, unsigned in
 	t->newest = number;
 }
 
-/* How many strides of level 0 chunk a lies before chunk b; 0: none, or more than `most`. */
+/* Returns how many strides of level 0 chunk a lies before chunk b, or 0 if it does not, or by more
+ * than `most`. */
 static uint64_t strides_before(const struct loop_nest *t, const struct chunk_grid *g, uint64_t a,
 			       uint64_t b, int64_t most)
 {

@@ -146,15 +146,15 @@ static struct track *new_track(struct access *x, uint64_t a, uint64_t b)
 	return t;
 }
 
-/* True if `a` steps to a chunk are better than `b` steps: forward is better than backward, and then
- * fewer are better. */
+/* Returns true if `a` steps to a chunk are better than `b` steps: forward is better than backward,
+ * and then fewer are better. */
 static bool is_better(int a, int b)
 {
 	return (a > 0) != (b > 0) ? a > 0 : abs(a) < abs(b);
 }
 
-/* The track that predicts the chunk within the fewest steps. If there is none, the track that has
- * passed the chunk most recently. */
+/* Returns the track that predicts the chunk within the fewest steps. If there is none, returns the
+ * track that has passed the chunk most recently. */
 static struct track *find_track(const struct access *x, int *steps)
 {
 	struct track *best = NULL;
@@ -252,7 +252,7 @@ struct three {
 	unsigned int others; /* unmatched chunks that were read between the two newest */
 };
 
-/* True if the chunk before these two in the progression is unmatched, too. */
+/* Returns true if the chunk before these two in the progression is unmatched, too. */
 static bool has_fourth(const struct access *x, uint64_t first, uint64_t middle)
 {
 	const struct grid_vector s = {middle, first, 1};

@@ -26,14 +26,14 @@ enum pattern_event {
 	PATTERN_REPEAT,
 	PATTERN_RANDOM,	 /* the chunk belongs to no track */
 	PATTERN_FOLLOWS, /* the chunk continues a track, or begins one */
-	PATTERN_BREAKS,	 /* the program has left a track: its prefetched chunks may be wasted */
+	PATTERN_BREAKS,	 /* the program has left a track, whose prefetched chunks may be wasted */
 };
 
 /* One recognised loop nest in one dataset. */
 struct track {
 	uint32_t depth; /* set by the caller; 0 in a new track */
 	uint32_t dataset;
-	uint64_t used;		/* the pattern's clock at its last step; 0: not in use */
+	uint64_t used;		/* the pattern's clock at its last step; 0 if not in use */
 	uint32_t others;	/* other chunks of the dataset that were read since its last step */
 	uint32_t others_before; /* the value of `others` at its last step */
 	bool broken;		/* PATTERN_BREAKS was reported since its last step */
@@ -56,14 +56,14 @@ struct pattern {
 
 /*
  * Records that the program reads chunk `number` of a dataset. The grid of a dataset never changes.
- * *track: the track that the chunk belongs to or breaks, valid until the next call. NULL with
- * PATTERN_RANDOM, and with PATTERN_REPEAT if the chunk belongs to no track.
+ * *track becomes the track that the chunk belongs to or breaks, and is valid until the next call.
+ * It is NULL with PATTERN_RANDOM, and with PATTERN_REPEAT if the chunk belongs to no track.
  */
 enum pattern_event pattern_read(struct pattern *p, uint32_t dataset, const struct chunk_grid *g,
 				uint64_t number, struct track **track);
 /*
- * Stores the n-th chunk (0: the next) that the track predicts after its newest one. The chunk lies
- * in the grid. False if the track predicts no such chunk.
+ * Stores the n-th chunk (0 is the next one) that the track predicts after its newest one. The chunk
+ * lies in the grid. Returns false if the track predicts no such chunk.
  */
 bool pattern_expect(const struct track *t, const struct chunk_grid *g, uint64_t n,
 		    uint64_t *number);

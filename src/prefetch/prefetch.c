@@ -41,9 +41,9 @@ static struct chunk_grid grid_of(const struct prefetch_dataset *d)
 	return (struct chunk_grid){.rank = d->rank, .counts = d->counts};
 }
 
-/* True if the program may be reading in file order, because the slots are consecutive. If two
- * threads serve the kernel's requests in turn, the slots are not consecutive, but the slot before
- * the next one is loaded or requested. */
+/* Returns true if the program may be reading in file order, because the slots are consecutive. If
+ * two threads serve the kernel's requests in turn, the slots are not consecutive, but the slot
+ * before the next one is loaded or requested. */
 static bool is_sequential(const struct prefetch *p, const struct track *t,
 			  const struct prefetch_dataset *d)
 {
@@ -56,8 +56,8 @@ static bool is_sequential(const struct prefetch *p, const struct track *t,
 				       d->is_known(d->ctx, d->dataset, slot - 1));
 }
 
-/* How many loads of the chunks that the track predicts take one request. 1 unless the chunks are
- * neighbours. */
+/* Returns how many loads of the chunks that the track predicts take one request, which is 1 unless
+ * the chunks are neighbours. */
 static uint64_t joined_by(const struct track *t, const struct prefetch_dataset *d)
 {
 	const struct chunk_grid grid = grid_of(d);
@@ -99,8 +99,8 @@ uint32_t prefetch_refill(uint64_t joined, uint32_t depth)
 	return (uint32_t)max_u64(min_u64(joined, depth / 2), 1);
 }
 
-/* True if the n-th chunk after the newest one, or the track's last one if that comes before it, is
- * loaded or requested. */
+/* Returns true if the n-th chunk after the newest one, or the track's last one if that comes before
+ * it, is loaded or requested. */
 static bool reaches(const struct track *t, const struct prefetch_dataset *d, uint64_t n)
 {
 	const struct chunk_grid grid = grid_of(d);
@@ -134,7 +134,7 @@ static void advise(struct prefetch_advice *a, const struct track *t,
 	a->end = depth + (uint64_t)HOLES * min_u64(depth + 1, DEPTH_MAX);
 }
 
-/* True if the last read was of the same chunk. Remembers this one. */
+/* Returns true if the last read was of the same chunk. Remembers this one. */
 static bool is_same(struct prefetch *p, uint32_t dataset, uint64_t slot)
 {
 	const bool same = p->has_read && p->dataset == dataset && p->slot == slot;

@@ -71,8 +71,8 @@ void store_s3_features(struct store *store, struct store_s3_feature out[STORE_S3
 
 /* ---- reports ---- */
 
-/* What the log says about a condition that the service does not check; NULL: it does, or nobody
- * knows. */
+/* Returns what the log says about a condition that the service does not check, or NULL if it does,
+ * or if that is unknown. */
 static const char *fault_of(enum s3_support support)
 {
 	switch (support) {
@@ -104,7 +104,7 @@ static void warn(const struct s3_store *s, const char *of, const struct str *fau
 			    str_text(&s->endpoint.host), of, str_text(faults));
 }
 
-/* One warning for each probe. Most services do not check the condition of a DELETE. */
+/* Logs one warning for each probe. Most services do not check the condition of a DELETE. */
 static void report(const struct s3_store *s, enum s3_probe probe,
 		   const enum s3_support support[S3_FEATURES])
 {
@@ -138,15 +138,15 @@ static bool is_of(enum s3_feature feature, enum s3_probe probe)
 static void go_on(void *arg)
 {
 	struct store_request *req = arg;
-	struct s3_operation *op = store_slot(store_working(req), req);
+	struct s3_operation *op = store_private(store_working(req), req);
 	if (op->req->answer.err.code)
 		s3_fail(op, op->req->answer.err.code);
 	else
 		op->then(op);
 }
 
-/* Ends the probe. own: the operation that runs it, which goes on in this thread, and last: the
- * store and its pool may be freed as soon as no operation is in progress. */
+/* Ends the probe. own is the operation that runs it. It goes on in this thread, and last, because
+ * the store and its pool may be freed as soon as no operation is in progress. */
 static void end_probe(struct s3_operation *own, enum s3_probe probe, const struct err *err)
 {
 	struct s3_store *s = own->s;
@@ -167,10 +167,10 @@ static void end_probe(struct s3_operation *own, enum s3_probe probe, const struc
 	go_on(own->req);
 }
 
-/* In a thread of its own. */
+/* Runs in a thread of its own. */
 static void run_probe(struct store_request *req, enum s3_probe probe)
 {
-	struct s3_operation *op = store_slot(store_working(req), req);
+	struct s3_operation *op = store_private(store_working(req), req);
 	struct s3_store *s = op->s;
 	enum s3_support support[S3_FEATURES] = {S3_UNKNOWN};
 	struct err err = ERR_INIT;

@@ -21,7 +21,7 @@ enum {
 	FIRST_BYTE_MS = 5000,
 };
 
-/* In the I/O thread. */
+/* Runs in the I/O thread. */
 static void opened(struct http_call *http)
 {
 	struct s3_request *call = (struct s3_request *)http;

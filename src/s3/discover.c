@@ -23,7 +23,7 @@ enum {
 	BODY_MAX = 1 << 20,
 };
 
-/* Where the bucket is according to an answer; "": the answer does not say. */
+/* Where the bucket is according to an answer. A member is "" if the answer does not say. */
 struct redirect {
 	char region[32], location[S3_LOCATION_MAX];
 	bool in_path; /* try the same host with the bucket in the path */

@@ -30,7 +30,8 @@ static bool is_address(const char *host)
 	return host[0] == '[' || strspn(host, "0123456789.") >= n;
 }
 
-/* The bucket can be part of the host, and a certificate for "*.host" covers the result. */
+/* Returns true if the bucket can be part of the host, and a certificate for "*.host" covers the
+ * result. */
 static bool fits_in_host(const struct s3_endpoint *endpoint, const char *host)
 {
 	const char *bucket = str_text(&endpoint->bucket);
@@ -45,7 +46,8 @@ static bool fits_in_host(const struct s3_endpoint *endpoint, const char *host)
 	return n >= 3 && n <= 63;
 }
 
-/* The port of a host is valid, or there is none. host: a name or an address, n bytes. */
+/* Returns true if the port of a host is valid, or if there is none. host is a name or an address of
+ * n bytes. */
 static bool port_ok(const char *host, size_t n)
 {
 	enum { PORT_DIGITS = 5 };
@@ -104,7 +106,8 @@ int s3_endpoint_set_region(struct s3_endpoint *endpoint, const char *region)
 	return str_ok(&url) ? set_url(endpoint, str_text(&url)) : -ENOMEM;
 }
 
-/* The position of "/BUCKET" at the end of the path; NULL: the path does not end with the bucket. */
+/* Returns the position of "/BUCKET" at the end of the path, or NULL if the path does not end with
+ * the bucket. */
 static const char *find_at_end(const char *path, size_t n, const char *bucket)
 {
 	const size_t len = strlen(bucket);
@@ -115,7 +118,7 @@ static const char *find_at_end(const char *path, size_t n, const char *bucket)
 	return path + n - len - 1;
 }
 
-/* The length of the name in a host with an optional port. */
+/* Returns the length of the name in a host with an optional port. */
 static size_t name_len(const char *host, size_t n)
 {
 	const char *end = n ? memchr(host, host[0] == '[' ? ']' : ':', n) : NULL;
@@ -128,7 +131,7 @@ static bool is_subdomain(const char *host, size_t n, const char *domain, size_t 
 	       (n == domain_n || host[n - domain_n - 1] == '.');
 }
 
-/* Whether a host, without the bucket, belongs to the service that the user has named. */
+/* Returns true if a host, without the bucket, belongs to the service that the user has named. */
 static bool is_same_service(const struct s3_endpoint *endpoint, const char *host, size_t n)
 {
 	static const char *const amazon[] = {"amazonaws.com", "amazonaws.com.cn"};
@@ -196,7 +199,7 @@ static const char *first(const char *a, const char *b, const char *c, const char
 	return a ? a : b ? b : c ? c : d;
 }
 
-/* Stores an absolute path: a daemon changes its directory, and later renews credentials. */
+/* Stores an absolute path, because a daemon changes its directory, and later renews credentials. */
 static int set_ca_bundle(struct s3_endpoint *endpoint, const char *path, struct err *err)
 {
 	if (!path)

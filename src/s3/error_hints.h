@@ -10,11 +10,11 @@
 
 struct s3_refusal {
 	long status;
-	const char *code;  /* of the error document; "": none */
+	const char *code;  /* of the error document; "" if there is none */
 	bool is_signed;	   /* the request was signed */
 	bool of_session;   /* signed with session keys */
-	const char *owner; /* the expected bucket owner; NULL: any */
-	/* Wall clocks of this machine and of the server, seconds since the epoch; 0: unknown. */
+	const char *owner; /* the expected bucket owner; NULL if any */
+	/* Wall clocks of this machine and of the server, seconds since the epoch; 0 if unknown. */
 	int64_t our_time, server_time;
 	bool untrusted; /* no answer, because the server's certificate is not valid */
 };

@@ -10,7 +10,8 @@
 /* Reads the value of an ETag header, without quotes and the mark of weak ETags. The result is "" if
  * the ETag is too long or has bytes that a header must not contain. */
 void s3_etag_read(const char *text, char etag[STORE_ETAG_MAX]);
-/* The ETag has the form of an MD5. The ETags of multipart uploads end with "-n" instead. */
+/* Returns true if the ETag has the form of an MD5. The ETags of multipart uploads end with "-n"
+ * instead. */
 bool s3_etag_is_md5(const char *etag);
 
 #endif

@@ -152,7 +152,7 @@ static bool is_version(const struct s3_answer *a, const char *etag)
 	return strcmp(etag, a->meta.etag) == 0;
 }
 
-/* Checks that the answer is about the requested version. rc: the result of s3_request_judge(). */
+/* Checks that the answer is about the requested version. rc is the result of s3_request_judge(). */
 static int check_version(const struct s3_operation *op, int rc, struct err *err)
 {
 	const struct s3_answer *a = &op->call.answer;

@@ -20,9 +20,9 @@ enum {
 	EMPTY_PAGES_MAX = 10000, /* consecutive ones; if there are more, the server repeats pages */
 };
 
-/* The length of the UTF-8 at the beginning of a text. Keys in S3 are UTF-8, so start-after can be
- * only this part. All keys after the whole text are also after this part; the parser leaves out the
- * others. */
+/* Returns the length of the UTF-8 at the beginning of a text. Keys in S3 are UTF-8, so start-after
+ * can be only this part. All keys after the whole text are also after this part; the parser leaves
+ * out the others. */
 static size_t utf8_part(const char *text)
 {
 	const size_t n = strlen(text);
@@ -116,7 +116,7 @@ static int move_page(struct s3_list_result *result, struct store_page *page)
 	return page->next ? 0 : -ENOMEM;
 }
 
-/* True: the server's next page has been requested. */
+/* Returns true if the server's next page has been requested. */
 static bool skip_empty_page(struct s3_operation *op, struct s3_list_result *result)
 {
 	const struct s3_list_query query = query_of(op->req);
@@ -145,7 +145,8 @@ static void take(struct s3_operation *op)
 	if (rc == 0 && op->empty_pages == EMPTY_PAGES_MAX)
 		rc = err_set(err, -EIO, "listing of '%s' does not advance", query.prefix);
 	else if (rc == 0 && result.page.more && result.page.n == 0)
-		/* This page must not end the listing: the items that follow would be missing. */
+		/* This page must not end the listing, because the items that follow would be
+		 * missing. */
 		rc = err_set(err, -EIO,
 			     "listing of '%s': more items follow, but the page has none, and no "
 			     "continuation token",

@@ -44,7 +44,7 @@ struct reading {
 	bool object_left_out; /* or what may be an object */
 };
 
-/* Counts an item that is left out. key: as in the document. */
+/* Counts an item that is left out. key is as in the document. */
 static int leave_out(struct s3_list_result *out, const char *key, const char *why)
 {
 	struct str *first = &out->first_left_out;
@@ -69,12 +69,12 @@ static int leave_out_object(struct reading *r, const char *key, const char *why)
 	return rc || (r->req->delimit && !r->req->complete) ? rc : -EIO;
 }
 
-static bool named(const struct xml_place *at, unsigned int depth, const char *name)
+static bool named(const struct xml_path *at, unsigned int depth, const char *name)
 {
 	return strcmp(at->name[depth], name) == 0;
 }
 
-static int start(void *arg, const struct xml_place *at)
+static int start(void *arg, const struct xml_path *at)
 {
 	struct reading *r = arg;
 	if (at->depth == 1)
@@ -100,7 +100,7 @@ static uint64_t parse_size(const char *text)
 	return v <= INT64_MAX ? v : bad_size;
 }
 
-static int end_of_member(struct reading *r, const struct xml_place *at, const char *text, size_t n)
+static int end_of_member(struct reading *r, const struct xml_path *at, const char *text, size_t n)
 {
 	const bool item = named(at, 2, "Contents");
 	if (item ? named(at, 3, "Key") : named(at, 2, "CommonPrefixes") && named(at, 3, "Prefix")) {
@@ -129,7 +129,7 @@ static int add_item(struct reading *r, const struct store_meta *meta)
 	return store_page_add(&r->raw, str_text(&r->key), meta);
 }
 
-static int end_of_frame(struct reading *r, const struct xml_place *at, const char *text, size_t n)
+static int end_of_frame(struct reading *r, const struct xml_path *at, const char *text, size_t n)
 {
 	if (named(at, 2, "IsTruncated")) {
 		r->truncated = strcmp(text, "true") == 0;
@@ -145,7 +145,7 @@ static int end_of_frame(struct reading *r, const struct xml_place *at, const cha
 	return 0;
 }
 
-static int end(void *arg, const struct xml_place *at, const char *text, size_t n)
+static int end(void *arg, const struct xml_path *at, const char *text, size_t n)
 {
 	struct reading *r = arg;
 	if (at->depth == 3)
@@ -205,7 +205,7 @@ static int add(struct reading *r, const char *key, const struct store_item *item
 	return 0;
 }
 
-/* raw: the key as in the document. */
+/* Takes an item of the listing. raw is its key as in the document. */
 static int take(struct reading *r, const char *raw, const char *key, const struct store_item *item)
 {
 	struct s3_list_result *out = r->out;

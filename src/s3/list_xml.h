@@ -10,7 +10,7 @@
 /* The query, as in struct store_request. */
 struct s3_list_query {
 	const char *prefix;
-	const char *start_after; /* NULL: from the beginning */
+	const char *start_after; /* NULL if the listing begins with the first key */
 	bool delimit;
 	bool complete; /* a bad item makes the listing fail, also with delimit */
 	uint32_t max;  /* items, at least 1 */
@@ -18,7 +18,7 @@ struct s3_list_query {
 
 struct s3_list_result {
 	struct store_page page; /* ascending; more is set, next is not */
-	struct str token;	/* of the next page; "": none */
+	struct str token;	/* of the next page; "" if there is none */
 	struct str last;	/* the greatest key or common prefix with the prefix of the query,
 				   including those left out; at most STORE_KEY_MAX long */
 	/* Items that match the query, but are left out because they are bad. */
@@ -35,9 +35,9 @@ void s3_list_release(struct s3_list_result *result);
  * be read, if the listing has delimit and not complete, and has other items. In all other cases
  * such an item makes the listing fail, because an object that exists must not seem to be absent.
  *
- * The caller releases *out, also after an error. -EBADMSG: not a listing, or it does not say
- * whether more items follow; -EIO: too many items, an item that makes the listing fail, or keys
- * that are not in byte order while more follow; -ENOMEM. */
+ * The caller releases *out, also after an error. Errors: -EBADMSG if it is not a listing, or does
+ * not say whether more items follow; -EIO if there are too many items, an item that makes the
+ * listing fail, or keys that are not in byte order while more follow; -ENOMEM. */
 int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
 		  struct s3_list_result *out, struct err *err);
 

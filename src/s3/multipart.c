@@ -51,8 +51,8 @@ struct s3_upload {
 	struct str text; /* body of the last request */
 	struct piece body;
 	unsigned int failures; /* of the last request */
-	struct err why;	       /* after an error: its reason */
-	bool stored;	       /* an earlier attempt has put the object: `now` */
+	struct err why;	       /* the reason of an error */
+	bool stored;	       /* an earlier attempt has put the object, which is `now` */
 	struct store_meta now;
 };
 
@@ -109,7 +109,7 @@ static void give_up(struct s3_operation *op, int rc)
 
 /* ---- the server's documents ---- */
 
-/* The text of an element of the answer; "" if it has none. */
+/* Gets the text of an element of the answer, which is "" if it has none. */
 static int read_element(struct s3_operation *op, const char *name, char *text, size_t room)
 {
 	const int rc = s3_xml_element(&op->call.http.answer, name, text, room);
@@ -154,7 +154,7 @@ static size_t cond_header(const struct s3_operation *op, char value[S3_QUOTED_MA
 			      cond->if_match, value, header);
 }
 
-/* Whether the service checks the condition, or there is none. */
+/* Returns true if the service checks the condition, or if there is none. */
 static bool is_checked(const struct s3_operation *op)
 {
 	struct sigv4_pair header;
@@ -167,8 +167,8 @@ static bool decides_by_mark(const struct s3_operation *op)
 	return op->req->mark && !s3_drops_marks(op->s);
 }
 
-/* After a HEAD. Without marks, the object can be ours only if an attempt before the last one may
- * have put it. */
+/* Called after a HEAD. Without marks, the object can be ours only if an attempt before the last one
+ * may have put it. */
 static bool is_ours(const struct s3_operation *op, const struct store_meta *now)
 {
 	const struct s3_upload *u = op->upload;

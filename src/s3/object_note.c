@@ -43,7 +43,7 @@ static int digit(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
-/* The byte that three characters "%XX" stand for; 0: none. */
+/* Returns the byte that three characters "%XX" stand for, or 0 if there is none. */
 static unsigned char escaped(const char *text)
 {
 	const int high = digit(text[1]), low = high < 0 ? -1 : digit(text[2]);

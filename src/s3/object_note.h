@@ -16,8 +16,8 @@
 
 enum { S3_NOTE_VALUE = 3 * STORE_NOTE_MAX + 1 }; /* bytes, with the NUL */
 
-/* The header of a put, whose value is written to `value`. note: NULL, or store_note_ok(). Returns
- * the number of headers: 0 or 1. */
+/* Makes the header of a put, whose value is written to `value`. note is NULL or valid
+ * (store_note_ok()). Returns the number of headers: 0 or 1. */
 size_t s3_note_header(const char *note, char value[S3_NOTE_VALUE], struct sigv4_pair *header);
 /* Decodes the value of the header. False if no text has exactly this value. The decoded text may be
  * invalid as a note. */

@@ -10,11 +10,11 @@
 static void run_next(void *arg)
 {
 	struct store_request *req = arg;
-	struct s3_operation *op = store_slot(store_working(req), req);
+	struct s3_operation *op = store_private(store_working(req), req);
 	op->next(op);
 }
 
-/* In the I/O thread. */
+/* Runs in the I/O thread. */
 static void after_answer(struct http_call *http)
 {
 	struct s3_operation *op = http->arg;

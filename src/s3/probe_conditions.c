@@ -57,7 +57,7 @@ struct probe {
 	struct err *err; /* of the last request */
 	struct str key;
 	char mark[2 * RANDOM_BYTES + 1];
-	char etag[STORE_ETAG_MAX];     /* of the object; "": unknown */
+	char etag[STORE_ETAG_MAX];     /* of the object; "" if unknown */
 	char seen[STORE_MARK_MAX + 1]; /* its mark, after a HEAD */
 	struct bytes body;	       /* of the last answer */
 };
@@ -98,7 +98,7 @@ static enum outcome send(struct probe *p, const struct s3_spec *spec, bool again
 	return what;
 }
 
-/* etag NULL: no condition; "*": If-None-Match. */
+/* Makes the header of a condition: none if etag is NULL, If-None-Match if it is "*". */
 static size_t condition(const char *etag, bool quoted, char value[S3_QUOTED_MAX],
 			struct sigv4_pair *header)
 {
@@ -283,7 +283,7 @@ static enum outcome end_upload(struct probe *p, const struct upload *u, const ch
 	return send(p, &spec, false);
 }
 
-/* An upload that ends with a condition. The object has a new version afterwards. */
+/* Makes an upload that ends with a condition. The object has a new version afterwards. */
 static enum outcome upload(struct probe *p, const char *etag, bool quoted)
 {
 	struct upload u = {{0}, {0}};

@@ -73,7 +73,7 @@ static void finish(struct s3_operation *op, int rc)
 	s3_fail(op, rc == -ENOENT || rc == -ENOSYS ? -EIO : rc);
 }
 
-/* After a HEAD. */
+/* Called after a HEAD. */
 static bool is_own(const struct s3_operation *op, const struct store_meta *now)
 {
 	char md5[MD5_HEX];
@@ -118,7 +118,7 @@ static void refuse(struct s3_operation *op, int rc)
 		finish(op, rc);
 }
 
-/* The result of a PUT: 0 with the meta of the new version, or a negative errno. */
+/* Returns the result of a PUT, which is 0 with the meta of the new version, or a negative errno. */
 static int put_result(struct s3_operation *op)
 {
 	const struct store_request *req = op->req;
@@ -153,7 +153,7 @@ static int lost(struct s3_operation *op)
 		       op->req->key);
 }
 
-/* After the PUT, whose version is in the answer. */
+/* Called after the PUT, whose version is in the answer. */
 static void after_second_look(struct s3_operation *op)
 {
 	const struct store_meta put = op->req->answer.meta;
@@ -278,11 +278,11 @@ static int load(struct s3_operation *op)
 	return s3_body_read(op->loaded, op->req, 0, (size_t)size);
 }
 
-/* In a thread of its own. */
+/* Runs in a thread of its own. */
 static void put_apart(void *arg)
 {
 	struct store_request *req = arg;
-	struct s3_operation *op = store_slot(store_working(req), req);
+	struct s3_operation *op = store_private(store_working(req), req);
 	op->apart = has_parts(req);
 	if (op->apart) {
 		s3_put_parts(op);

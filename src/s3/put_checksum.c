@@ -69,7 +69,8 @@ uint64_t s3_crc_of(const struct s3_crc_tables *tables, enum s3_crc_kind kind, co
 	return crc ^ all_bits(kind);
 }
 
-/* Base64 (RFC 4648) of a big-endian number. False: the text has another form. */
+/* Decodes the Base64 (RFC 4648) of a big-endian number. Returns false if the text has another
+ * form. */
 static bool read_number(const char *text, unsigned int bits, uint64_t *out)
 {
 	static const char alphabet[] =

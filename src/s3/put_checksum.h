@@ -27,7 +27,7 @@ struct s3_crc_tables {
 	uint64_t t[S3_CRC_KINDS][16][256];
 };
 void s3_crc_tables_init(struct s3_crc_tables *tables);
-/* kind is not S3_CRC_NONE. */
+/* Computes a checksum. kind is not S3_CRC_NONE. */
 uint64_t s3_crc_of(const struct s3_crc_tables *tables, enum s3_crc_kind kind, const void *bytes,
 		   size_t n);
 

@@ -16,7 +16,7 @@ static void submit(struct store *store, struct store_request *req)
 		[STORE_GET] = s3_get, [STORE_HEAD] = s3_get,	  [STORE_LIST] = s3_list,
 		[STORE_PUT] = s3_put, [STORE_DELETE] = s3_delete,
 	};
-	struct s3_operation *op = store_slot(store, req);
+	struct s3_operation *op = store_private(store, req);
 	s3_connect_few(s3_store_of(store));
 	*op = (struct s3_operation){.s = s3_store_of(store), .req = req};
 	starts[req->op](op);

@@ -17,11 +17,11 @@
  *   absence.c   absence that a listing has to prove
  *   s3_request.c   one signed HTTP request and the interpretation of its answer
  *
- * For each store request, s3.c puts a struct s3_operation into the request's slot and calls
- * s3_get(), s3_list(), s3_put() or s3_delete(). These describe an HTTP request (struct s3_spec) and
- * call s3_send(). When the answer has arrived, `next` runs in a worker. It calls s3_request_judge()
- * to interpret the answer, and then sends another request or ends the operation by s3_present(),
- * s3_absent(), s3_fail() or s3_confirm_absence().
+ * For each store request, s3.c puts a struct s3_operation into the private memory of the request
+ * and calls s3_get(), s3_list(), s3_put() or s3_delete(). These describe an HTTP request (struct
+ * s3_spec) and call s3_send(). When the answer has arrived, `next` runs in a worker. It calls
+ * s3_request_judge() to interpret the answer, and then sends another request or ends the operation
+ * by s3_present(), s3_absent(), s3_fail() or s3_confirm_absence().
  *
  * A put whose body is a source, and a put in parts, begin in a thread of their own. In the second
  * case all of the operation runs there: s3_send() waits for the answer and calls `next` itself.
@@ -51,31 +51,33 @@ struct s3_endpoint {
 	struct str bucket, region;
 	struct str host;      /* value of Host; begins with the bucket unless path_style */
 	struct str root;      /* path of the endpoint, "" or "/a/b" */
-	struct str ca_bundle; /* absolute path; "": the system's certificates */
+	struct str ca_bundle; /* absolute path; "" for the system's certificates */
 	enum store_s3_style style;
 	bool path_style, tls;
 	bool is_custom; /* named by the user or by a redirect, not derived from the region */
 };
 
-/* -EINVAL: the name of the bucket or the endpoint is not valid; -ENOENT …: certificates. */
+/* Fails with -EINVAL if the name of the bucket or the endpoint is not valid, and with -ENOENT or
+ * another code because of the certificates. */
 int s3_endpoint_init(struct s3_endpoint *endpoint, const struct aws_environment *world,
 		     const struct store_s3_options *opt, struct err *err);
-/* Whether a region that a server names may be used in hosts and headers. */
+/* Returns true if a region that a server names may be used in hosts and headers. */
 bool s3_region_ok(const char *region);
-/* Sets the region; at AWS, also the host. -ENOMEM. */
+/* Sets the region; at AWS, also the host. Fails with -ENOMEM. */
 int s3_endpoint_set_region(struct s3_endpoint *endpoint, const char *region);
 /* Follows a redirect of a request for the bucket itself to "scheme://host[:port]/path", with the
- * bucket at the beginning of the host or at the end of the path. -EINVAL: the location has another
- * form, drops TLS, or, if requests are signed, belongs to another service, which would get the
- * session token. A host belongs to the same service if it is the same host, a subdomain of it, or
- * if both are Amazon's. */
+ * bucket at the beginning of the host or at the end of the path. Fails with -EINVAL if the location
+ * has another form or drops TLS, or, if requests are signed, belongs to another service, which
+ * would get the session token. A host belongs to the same service if it is the same host, a
+ * subdomain of it, or if both are Amazon's. */
 int s3_endpoint_redirect(struct s3_endpoint *endpoint, const char *location, bool is_signed);
-/* True if the bucket is part of the host only by default, and the host is not Amazon's. Such a
- * server may accept the bucket only in the path. */
+/* Returns true if the bucket is part of the host only by default, and the host is not Amazon's.
+ * Such a server may accept the bucket only in the path. */
 bool s3_endpoint_is_guess(const struct s3_endpoint *endpoint);
-/* Moves the bucket from the host to the path. -ENOMEM. */
+/* Moves the bucket from the host to the path. Fails with -ENOMEM. */
 int s3_endpoint_use_path(struct s3_endpoint *endpoint);
-/* Appends the path of the URL, which is also the path of the signature. key NULL: the bucket. */
+/* Appends the path of the URL, which is also the path of the signature. If key is NULL, it is the
+ * path of the bucket. */
 void s3_endpoint_path(const struct s3_endpoint *endpoint, const char *key, struct str *out);
 void s3_endpoint_release(struct s3_endpoint *endpoint);
 
@@ -102,7 +104,7 @@ enum s3_support {
 	S3_MISSING,  /* the service refuses requests that have it */
 };
 
-/* Two probes: of single requests, and of uploads in parts. */
+/* There are two probes: of single requests, and of uploads in parts. */
 enum s3_probe { S3_PROBE_SINGLE, S3_PROBE_PARTS, S3_PROBES };
 
 struct s3_operation;
@@ -127,7 +129,7 @@ struct s3_bodies {
 struct s3_store {
 	struct store base;
 	struct http_io *io;
-	struct credentials *creds; /* NULL: requests are not signed */
+	struct credentials *creds; /* NULL if requests are not signed */
 	struct s3_endpoint endpoint;
 	char *owner; /* expected bucket owner; may be NULL */
 	bool requester_pays;
@@ -137,7 +139,7 @@ struct s3_store {
 	struct s3_crc_tables crc_tables;
 	struct s3_bodies bodies;
 	atomic_uint opening;		   /* connections that connect.c is opening */
-	atomic_uint_fast64_t connected_ns; /* when it last began to; 0: never */
+	atomic_uint_fast64_t connected_ns; /* when it last began to, or 0 */
 	atomic_bool closing;
 };
 
@@ -152,13 +154,13 @@ static inline struct s3_store *s3_store_of(struct store *s)
  * until the request is released. */
 struct s3_spec {
 	const char *method; /* of HTTP */
-	const char *key;    /* NULL: the bucket */
+	const char *key;    /* NULL for the bucket */
 	const struct sigv4_pair *query, *header;
 	size_t n_query, n_header;
 	const struct piece *pieces; /* the body */
 	size_t n_pieces;
 	uint64_t body_max;	    /* of the answer */
-	unsigned int first_byte_ms; /* 0: the store's */
+	unsigned int first_byte_ms; /* 0 for the store's */
 	bool ranged;		    /* has a range; skip and keep as in struct http_call */
 	uint64_t skip, keep;
 };
@@ -168,26 +170,26 @@ enum { S3_LOCATION_MAX = 512 };
 /* The headers of an answer that are defined by S3. */
 struct s3_answer {
 	struct store_meta meta;	     /* etag and time; size is 0 */
-	uint64_t range_first, total; /* Content-Range; total UINT64_MAX: unknown */
+	uint64_t range_first, total; /* Content-Range; total is UINT64_MAX if unknown */
 	bool has_range, has_etag, is_xml;
-	bool etag_is_opaque;	       /* encrypted with a key: the ETag is not the MD5 */
-	struct s3_crc crc;	       /* of the whole object; kind S3_CRC_NONE: none */
+	bool etag_is_opaque; /* encrypted with a key, so the ETag is not the MD5 */
+	struct s3_crc crc;   /* of the whole object; of kind S3_CRC_NONE if there is none */
 	char note[STORE_NOTE_MAX + 1]; /* foreign text */
-	char mark[STORE_MARK_MAX + 1]; /* "": none, or not a valid one */
+	char mark[STORE_MARK_MAX + 1]; /* "" if there is none, or no valid one */
 	char request_id[64];
 	char bucket_region[32], location[S3_LOCATION_MAX];
-	unsigned int retry_after_ms; /* Retry-After; 0: none */
-	int64_t date;		     /* the server's clock, seconds since the epoch; 0: none */
+	unsigned int retry_after_ms; /* Retry-After; 0 if there is none */
+	int64_t date; /* the server's clock, seconds since the epoch; 0 if there is none */
 };
 
 struct s3_request {
 	struct http_call http; /* the caller sets arg and done */
 	struct s3_answer answer;
 	struct s3_store *s;
-	const char *method, *what; /* for errors: GET, the key; borrowed from the spec */
+	const char *method, *what; /* for errors (GET, the key); borrowed from the spec */
 	struct str url, access_key;
-	bool of_session; /* signed with session keys: the request has a token */
-	int failed; /* 0, or a negative errno: could not be sent, the caller's err has the reason */
+	bool of_session; /* signed with session keys; the request has a token */
+	int failed; /* if it could not be sent, a negative errno; the caller's err has the reason */
 };
 
 /* A result of s3_request_judge() besides 0 and a negative errno: the answer says that the object
@@ -201,11 +203,12 @@ int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3
 		    struct err *err);
 void s3_request_release(struct s3_request *call);
 #define auto_s3_request __attribute__((cleanup(s3_request_release)))
-/* Bodies from this store are compared with a CRC or with the MD5 in their ETag. */
+/* Returns true if bodies from this store are compared with a CRC or with the MD5 in their ETag. */
 bool s3_verifies(const struct s3_store *s);
-/* The MD5 in the ETag of the answer to a PUT is compared with the bytes that were sent. */
+/* Returns true if the MD5 in the ETag of the answer to a PUT is compared with the bytes that were
+ * sent. */
 bool s3_put_verifies(const struct s3_store *s);
-/* The ETag of the answer is the MD5 of the object. */
+/* Returns true if the ETag of the answer is the MD5 of the object. */
 bool s3_request_has_md5(const struct s3_request *call);
 /* Interprets the answer. Returns 0, or with err set ("GET key: 503 SlowDown: words (request id)"):
  *
@@ -226,8 +229,8 @@ int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_
 
 struct s3_upload;
 
-/* A store request while the S3 store works on it; lives in the request's slot. It is a series of
- * HTTP requests: s3_send() starts each one, and `next` continues in a worker. */
+/* A store request while the S3 store works on it; lives in the private memory of the request. It is
+ * a series of HTTP requests: s3_send() starts each one, and `next` continues in a worker. */
 struct s3_operation {
 	struct s3_store *s;
 	struct store_request *req;
@@ -235,18 +238,19 @@ struct s3_operation {
 	bool has_call;
 	void (*next)(struct s3_operation *op);
 
-	bool head;		  /* get.c: the current request is a HEAD */
-	bool past_end;		  /* get.c: it is a HEAD because the range was refused with 416 */
-	struct str token;	  /* list.c: continuation token of the server's next page */
-	unsigned int empty_pages; /* list.c: consecutive ones so far */
-	/* conditions.c: the next operation that waits for the same probe, and what follows. */
+	bool head;		  /* get.c; the current request is a HEAD */
+	bool past_end;		  /* get.c; it is a HEAD because the range was refused with 416 */
+	struct str token;	  /* list.c; continuation token of the server's next page */
+	unsigned int empty_pages; /* list.c; consecutive ones so far */
+	/* conditions.c; the next operation that waits for the same probe, and the function that
+	 * continues this one. */
 	struct s3_operation *waiting;
 	void (*then)(struct s3_operation *op);
-	/* put.c: the body, which is the caller's, or `loaded`. Not of a put in parts. */
+	/* put.c; the body, which is the caller's, or `loaded`. A put in parts does not use it. */
 	const struct piece *pieces;
 	size_t n_pieces;
-	struct s3_body *loaded;	  /* put_body.c; NULL: none */
-	struct s3_upload *upload; /* multipart.c; NULL: the put has no parts */
+	struct s3_body *loaded;	  /* put_body.c; NULL if there is none */
+	struct s3_upload *upload; /* multipart.c; NULL if the put has no parts */
 	void (*free_upload)(struct s3_upload *u);
 	bool apart; /* all of it runs in a thread of its own */
 };
@@ -256,8 +260,8 @@ struct s3_operation {
  * be freed when this returns. */
 void s3_send(struct s3_operation *op, const struct s3_spec *spec,
 	     void (*next)(struct s3_operation *op));
-/* Complete the store request, which frees the operation. code: a negative errno other than -ENOENT,
- * the same as in the answer's err. */
+/* Complete the store request, which frees the operation. code is a negative errno other than
+ * -ENOENT, the same as in the answer's err. */
 void s3_present(struct s3_operation *op);
 void s3_absent(struct s3_operation *op, enum store_evidence evidence);
 void s3_fail(struct s3_operation *op, int code);
@@ -283,12 +287,13 @@ struct s3_body {
 	size_t room;	    /* of data, bytes */
 	struct piece piece; /* what has been read */
 };
-/* Memory for n bytes, charged to the budget. A store has a limit for all bodies in memory; one
- * larger body alone is allowed. wait: waits for other bodies to be sent; a caller that has a body
- * must not. NULL: there is no room (without `wait`), or out of memory. */
+/* Allocates memory for n bytes, charged to the budget. A store has a limit for all bodies in
+ * memory; one larger body alone is allowed. If wait is true, it waits for other bodies to be sent;
+ * a caller that has a body must not wait. Returns NULL if there is no room (without `wait`), or if
+ * out of memory. */
 struct s3_body *s3_body_new(struct s3_store *s, size_t n, bool wait);
-void s3_body_free(struct s3_body *body); /* NULL is fine */
-/* Reads the body of the request from offset on. As store_body_read(). */
+void s3_body_free(struct s3_body *body); /* body may be NULL */
+/* Reads the body of the request from offset on, like store_body_read(). */
 int s3_body_read(struct s3_body *body, struct store_request *req, uint64_t offset, size_t n);
 
 /* ---- conditions ---- */
@@ -301,24 +306,25 @@ void s3_conditions_release(struct s3_conditions *c);
 void s3_await_probe(struct s3_operation *op, enum s3_probe probe,
 		    void (*then)(struct s3_operation *op));
 enum s3_support s3_support(const struct s3_store *s, enum s3_feature feature);
-/* The service has refused the caller's own request with a condition: from now on the store compares
- * itself. */
+/* Records that the service has refused the caller's own request with a condition. From now on the
+ * store compares itself. */
 void s3_set_missing(struct s3_store *s, enum s3_feature feature);
 
-/* The header for a condition, if the service checks it. Returns the number of headers: 0 or 1. */
+/* Makes the header for a condition, if the service checks it. Returns the number of headers: 0 or
+ * 1. */
 enum { S3_QUOTED_MAX = STORE_ETAG_MAX + 3 };
 size_t s3_cond_header(const struct s3_store *s, enum s3_feature feature, const char *etag,
 		      char value[S3_QUOTED_MAX], struct sigv4_pair *header);
 
 #define S3_MARK_HEADER "x-amz-meta-hsmount-mark"
-/* The header of the mark: 0 or 1. */
+/* Makes the header of the mark. Returns the number of headers: 0 or 1. */
 size_t s3_mark_header(const char *mark, struct sigv4_pair *header);
-/* Whether the answer to a HEAD shows the mark of this put. */
+/* Returns true if the answer to a HEAD shows the mark of this put. */
 bool s3_has_own_mark(const struct s3_operation *op);
 bool s3_drops_marks(const struct s3_store *s);
 
-/* Sends the requests of a probe, and waits for them. Fills in the features that it is about. 0, or
- * a negative errno with err: nothing is known then. */
+/* Sends the requests of a probe, and waits for them. Fills in the features that it is about. If it
+ * fails, nothing is known about them. */
 int s3_probe_run(struct s3_store *s, enum s3_probe probe, enum s3_support support[S3_FEATURES],
 		 struct err *err);
 
@@ -328,17 +334,18 @@ int s3_probe_run(struct s3_store *s, enum s3_probe probe, enum s3_support suppor
 void s3_send_head(struct s3_operation *op, void (*next)(struct s3_operation *op));
 int s3_head_result(struct s3_operation *op, struct store_meta *meta);
 
-/* After a 404 without the service's own document: a listing decides the result of the request. */
+/* Called after a 404 without the service's own document. A listing decides the result of the
+ * request. */
 void s3_confirm_absence(struct s3_operation *op);
-/* The same for a request that goes on: sends the listing. s3_absence_result() then returns 0: the
- * object is absent; -EEXIST: the listing names it; or another errno, with err set. */
+/* The same for a request that goes on: sends the listing. s3_absence_result() then returns 0 if the
+ * object is absent, -EEXIST if the listing names it, or another errno with err set. */
 void s3_send_absence(struct s3_operation *op, void (*next)(struct s3_operation *op));
 int s3_absence_result(struct s3_operation *op);
 
 /* ---- listings for other files ---- */
 
 struct s3_list_query;
-/* Requests a page. token: NULL, or the server's continuation token. */
+/* Requests a page. token is NULL, or the server's continuation token. */
 void s3_send_list(struct s3_operation *op, const struct s3_list_query *query, const char *token,
 		  void (*next)(struct s3_operation *op));
 /* Reads the answer into result, which the caller releases, also after an error. */
@@ -346,8 +353,8 @@ struct s3_list_result;
 int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
 		 struct s3_list_result *result, struct err *err);
 
-/* Sends the first request, a listing of one key: finds the bucket's region and endpoint, and
- * reports errors of the configuration in words. -ENOENT: no such bucket. */
+/* Sends the first request, a listing of one key. It finds the bucket's region and endpoint, and
+ * reports errors of the configuration in words. Fails with -ENOENT if there is no such bucket. */
 int s3_discover(struct s3_store *s, const char *prefix, struct err *err);
 
 /* ---- connections that are opened before they are needed ---- */

@@ -6,12 +6,12 @@
  * again.
  *
  *   state     meaning                                        next
- *   FREE      the slot has no part                           SENT
+ *   FREE      the sender has no part                         SENT
  *   SENT      the part is being sent; the I/O thread has it  ANSWERED
  *   ANSWERED  the answer has arrived                         FREE, or SENT for another attempt
  *
  * Threads: the lock guards the states. The I/O thread changes SENT to ANSWERED, the upload's thread
- * does the rest. A slot belongs to the I/O thread while it is SENT.
+ * does the rest. A sender belongs to the I/O thread while it is SENT.
  */
 #include "upload_parts.h"
 
@@ -33,7 +33,7 @@ enum {
 
 enum state { FREE, SENT, ANSWERED };
 
-struct slot {
+struct part_sender {
 	struct sending *all;
 	enum state state;
 	unsigned int number; /* of the part, from 1 */
@@ -42,7 +42,7 @@ struct slot {
 	bool has_call;
 	struct s3_body *body;  /* if the request has a source */
 	struct piece *pieces;  /* otherwise */
-	size_t n_pieces, room; /* room: of `pieces` */
+	size_t n_pieces, room; /* room is that of `pieces` */
 };
 
 struct sending {
@@ -51,7 +51,7 @@ struct sending {
 	int failed;	   /* the first error, which the answer's err describes */
 	pthread_mutex_t lock;
 	pthread_cond_t answered;
-	struct slot v[AT_ONCE];
+	struct part_sender v[AT_ONCE];
 };
 
 /* Keeps the first error only. */
@@ -92,7 +92,7 @@ static uint64_t size_of(const struct s3_parts *p, unsigned int number)
 	return min_u64(p->part_size, p->size - begin_of(p, number));
 }
 
-static int add_piece(struct slot *s, const uint8_t *data, size_t n)
+static int add_piece(struct part_sender *s, const uint8_t *data, size_t n)
 {
 	if (s->n_pieces == s->room) {
 		const size_t room = s->room ? 2 * s->room : FIRST_PIECES;
@@ -106,7 +106,7 @@ static int add_piece(struct slot *s, const uint8_t *data, size_t n)
 	return 0;
 }
 
-static int collect(struct slot *s)
+static int collect(struct part_sender *s)
 {
 	const struct s3_parts *p = s->all->parts;
 	const struct store_request *req = p->op->req;
@@ -127,8 +127,8 @@ static int collect(struct slot *s)
 	return 0;
 }
 
-/* Gets the bytes of the part. False: the upload has failed. */
-static bool fill(struct slot *s)
+/* Gets the bytes of the part. Returns false if the upload has failed. */
+static bool fill(struct part_sender *s)
 {
 	const struct s3_parts *p = s->all->parts;
 	struct store_request *req = p->op->req;
@@ -146,7 +146,7 @@ static bool fill(struct slot *s)
 
 /* ---- requests ---- */
 
-static void set_state(struct slot *s, enum state state)
+static void set_state(struct part_sender *s, enum state state)
 {
 	pthread_mutex_lock(&s->all->lock);
 	s->state = state;
@@ -154,20 +154,20 @@ static void set_state(struct slot *s, enum state state)
 	pthread_mutex_unlock(&s->all->lock);
 }
 
-/* In the I/O thread. */
+/* Runs in the I/O thread. */
 static void after_answer(struct http_call *http)
 {
 	set_state(http->arg, ANSWERED);
 }
 
-static void drop_call(struct slot *s)
+static void drop_call(struct part_sender *s)
 {
 	if (s->has_call)
 		s3_request_release(&s->call);
 	s->has_call = false;
 }
 
-static void send_part(struct slot *s)
+static void send_part(struct part_sender *s)
 {
 	const struct s3_parts *p = s->all->parts;
 	const struct s3_operation *op = p->op;
@@ -199,8 +199,8 @@ static void send_part(struct slot *s)
 	http_submit(op->s->io, &s->call.http);
 }
 
-/* 0 if the server has stored the part. */
-static int judge(struct slot *s, struct err *err)
+/* Returns 0 if the server has stored the part. */
+static int judge(struct part_sender *s, struct err *err)
 {
 	const struct s3_operation *op = s->all->parts->op;
 	const char *etag = s->call.answer.meta.etag;
@@ -221,7 +221,7 @@ static int judge(struct slot *s, struct err *err)
 	return 0;
 }
 
-static void take_answer(struct slot *s)
+static void take_answer(struct part_sender *s)
 {
 	struct sending *all = s->all;
 	struct s3_operation *op = all->parts->op;
@@ -243,12 +243,13 @@ static void take_answer(struct slot *s)
 
 /* ---- the loop ---- */
 
-/* A slot for the next part; NULL: none is free, or there is no memory for one more. */
-static struct slot *free_slot(struct sending *all)
+/* Returns a sender for the next part, or NULL if none is free, or if there is no memory for one
+ * more. */
+static struct part_sender *free_sender(struct sending *all)
 {
 	const struct s3_parts *p = all->parts;
 	bool first = true; /* no part is in progress */
-	struct slot *found = NULL;
+	struct part_sender *found = NULL;
 	pthread_mutex_lock(&all->lock);
 	for (size_t i = 0; i < AT_ONCE; i++) {
 		first &= all->v[i].state == FREE && !all->v[i].body;
@@ -264,10 +265,10 @@ static struct slot *free_slot(struct sending *all)
 	return found->body ? found : NULL;
 }
 
-/* Waits for an answer. NULL: no part is in progress. */
-static struct slot *next_answer(struct sending *all)
+/* Waits for an answer. Returns NULL if no part is in progress. */
+static struct part_sender *next_answer(struct sending *all)
 {
-	struct slot *found = NULL;
+	struct part_sender *found = NULL;
 	bool busy = true;
 	pthread_mutex_lock(&all->lock);
 	while (!found && busy) {
@@ -286,8 +287,8 @@ static struct slot *next_answer(struct sending *all)
 
 static void start_parts(struct sending *all)
 {
-	struct slot *s;
-	while (!all->failed && all->next <= all->parts->n && (s = free_slot(all))) {
+	struct part_sender *s;
+	while (!all->failed && all->next <= all->parts->n && (s = free_sender(all))) {
 		s->number = all->next++;
 		s->failures = 0;
 		if (fill(s))
@@ -310,7 +311,7 @@ static void release(struct sending *all)
 int s3_parts_send(const struct s3_parts *parts)
 {
 	struct sending *all = calloc(1, sizeof(*all));
-	struct slot *s;
+	struct part_sender *s;
 	if (!all)
 		return err_set(&parts->op->req->answer.err, -ENOMEM, "PUT %s: out of memory",
 			       parts->op->req->key);

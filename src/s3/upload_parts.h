@@ -16,8 +16,8 @@ struct s3_parts {
 /* Sends all parts and fills in their ETags. Blocks. A negative errno or S3_UNPROVEN, with the
  * reason in the answer's err. No part is in progress then. */
 int s3_parts_send(const struct s3_parts *parts);
-/* Waits before another attempt after a temporary failure; `failures` so far, from 1. False: there
- * have been enough. */
+/* Waits before another attempt after a temporary failure. `failures` (from 1) is the number of
+ * failures so far. Returns false if there have been enough. */
 bool s3_parts_wait(struct s3_operation *op, unsigned int failures);
 
 #endif

@@ -15,7 +15,7 @@ struct wanted {
 	bool found;
 };
 
-static int on_end(void *arg, const struct xml_place *at, const char *text, size_t n)
+static int on_end(void *arg, const struct xml_path *at, const char *text, size_t n)
 {
 	struct wanted *w = arg;
 	if (at->depth != 2 || strcmp(at->name[2], w->name) != 0)

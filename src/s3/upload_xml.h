@@ -5,8 +5,9 @@
 
 #include <base/mem.h>
 
-/* The text of a child of the root element; "" if there is none. text: `room` bytes. -EIO: the
- * document is not valid, has two of them, or the text is too long; -ENOMEM. */
+/* Gets the text of a child of the root element, which is "" if there is none. text has `room`
+ * bytes. Fails with -EIO if the document is not valid, if it has two such children, or if the text
+ * is too long, and with -ENOMEM. */
 int s3_xml_element(const struct bytes *document, const char *name, char *text, size_t room);
 
 #endif

@@ -6,10 +6,10 @@
  * run side by side: by the threads of its pool, or by its connections.
  *
  * store_run_sequence() consumes the answers in order while the store works on later requests. The
- * requests are in a ring of `window` slots. The i-th request uses slot i modulo the window. That
- * slot is free as soon as the answer of request i - window has been consumed.
+ * requests are in a ring of `window` entries. The i-th request uses entry i modulo the window. That
+ * entry is free as soon as the answer of request i - window has been consumed.
  *
- * Threads: `done` is called in any thread. The ring's lock guards the `done` flags of its slots.
+ * Threads: `done` is called in any thread. The ring's lock guards the `done` flags of its entries.
  * `done` does not touch the ring after it has released that lock, because the calling thread frees
  * the ring as soon as all submitted requests are done.
  */
@@ -65,7 +65,7 @@ void store_requests_free(struct store_request **reqs, size_t n)
 
 /* ---- sequences ---- */
 
-struct slot {
+struct entry {
 	struct ring *ring;
 	bool done;
 	struct store_request *req;
@@ -73,56 +73,56 @@ struct slot {
 
 struct ring {
 	pthread_mutex_t lock;
-	pthread_cond_t done; /* the slot `next` is done */
-	const struct slot *next;
+	pthread_cond_t done; /* the entry `next` is done */
+	const struct entry *next;
 	size_t window;
-	struct slot *slots;
+	struct entry *entries;
 };
 
 static void mark_done(struct store_request *req)
 {
-	struct slot *slot = req->arg;
-	struct ring *ring = slot->ring;
+	struct entry *entry = req->arg;
+	struct ring *ring = entry->ring;
 	pthread_mutex_lock(&ring->lock);
-	slot->done = true;
-	if (ring->next == slot)
+	entry->done = true;
+	if (ring->next == entry)
 		pthread_cond_signal(&ring->done);
 	pthread_mutex_unlock(&ring->lock);
 }
 
 static void submit(struct store *s, const struct store_sequence *seq, struct ring *ring, size_t i)
 {
-	struct slot *slot = &ring->slots[i % ring->window];
-	store_request_reset(slot->req, STORE_GET);
-	slot->ring = ring;
-	slot->done = false;
-	if (!seq->request(seq->arg, i, slot->req)) {
-		slot->done = true;
+	struct entry *entry = &ring->entries[i % ring->window];
+	store_request_reset(entry->req, STORE_GET);
+	entry->ring = ring;
+	entry->done = false;
+	if (!seq->request(seq->arg, i, entry->req)) {
+		entry->done = true;
 		return;
 	}
-	slot->req->done = mark_done;
-	slot->req->arg = slot;
-	store_submit(s, slot->req);
+	entry->req->done = mark_done;
+	entry->req->arg = entry;
+	store_submit(s, entry->req);
 }
 
 /* Blocks until the i-th request is done. */
 static struct store_request *wait_for(struct ring *ring, size_t i)
 {
-	struct slot *slot = &ring->slots[i % ring->window];
+	struct entry *entry = &ring->entries[i % ring->window];
 	pthread_mutex_lock(&ring->lock);
-	ring->next = slot;
-	while (!slot->done)
+	ring->next = entry;
+	while (!entry->done)
 		pthread_cond_wait(&ring->done, &ring->lock);
 	ring->next = NULL;
 	pthread_mutex_unlock(&ring->lock);
-	return slot->req;
+	return entry->req;
 }
 
 static void ring_release(struct ring *ring)
 {
-	for (size_t i = 0; ring->slots && i < ring->window; i++)
-		store_request_free(ring->slots[i].req);
-	free(ring->slots);
+	for (size_t i = 0; ring->entries && i < ring->window; i++)
+		store_request_free(ring->entries[i].req);
+	free(ring->entries);
 	pthread_cond_destroy(&ring->done);
 	pthread_mutex_destroy(&ring->lock);
 }
@@ -130,15 +130,15 @@ static void ring_release(struct ring *ring)
 /* On error the caller still has to call ring_release(). */
 static int ring_init(struct ring *ring, struct store *s, size_t window)
 {
-	*ring = (struct ring){.window = window, .slots = calloc(window, sizeof(*ring->slots))};
+	*ring = (struct ring){.window = window, .entries = calloc(window, sizeof(*ring->entries))};
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->done, NULL);
-	for (size_t i = 0; ring->slots && i < window; i++) {
-		ring->slots[i].req = store_request_new(s, STORE_GET);
-		if (!ring->slots[i].req)
+	for (size_t i = 0; ring->entries && i < window; i++) {
+		ring->entries[i].req = store_request_new(s, STORE_GET);
+		if (!ring->entries[i].req)
 			return -ENOMEM;
 	}
-	return ring->slots ? 0 : -ENOMEM;
+	return ring->entries ? 0 : -ENOMEM;
 }
 
 int store_run_sequence(struct store *s, const struct store_sequence *seq)

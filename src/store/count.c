@@ -52,10 +52,10 @@ static const struct {
 	{-ETIMEDOUT, "ETIMEDOUT"},
 	{-ECANCELED, "ECANCELED"},
 	{-EMFILE, "EMFILE"},
-	{INT_MIN, "other"}, /* must be last: any other code */
+	{INT_MIN, "other"}, /* any other code; must be last */
 };
 
-/* A request's slot. */
+/* The private memory of a request. */
 struct timing {
 	uint64_t started_ns;
 };
@@ -90,7 +90,7 @@ static uint64_t now(const struct count_store *c)
 static void submit(struct store *s, struct store_request *req)
 {
 	struct count_store *c = count_of(s);
-	struct timing *timing = store_slot(s, req);
+	struct timing *timing = store_private(s, req);
 	timing->started_ns = now(c);
 	add(&c->calls[req->op], 1);
 	if (req->op == STORE_GET) {
@@ -112,7 +112,7 @@ static int result_of(const struct store_request *req)
 	return a->unchanged ? -EALREADY : 0;
 }
 
-/* "get home/x/data.bin, bytes 100-199: ok, 100 bytes, 12.3 ms" */
+/* Logs "get home/x/data.bin, bytes 100-199: ok, 100 bytes, 12.3 ms". */
 static void log_request(struct store *s, const struct store_request *req, const char *result,
 			uint64_t ns)
 {
@@ -142,7 +142,7 @@ static unsigned int row_of(int result)
 static void completed(struct store *s, struct store_request *req)
 {
 	struct count_store *c = count_of(s);
-	const struct timing *timing = store_slot(s, req);
+	const struct timing *timing = store_private(s, req);
 	const uint64_t took = now(c) - timing->started_ns;
 	const int result = result_of(req);
 	const unsigned int i = row_of(result);

@@ -93,7 +93,7 @@ static int read_mark(int fd, const struct stat *st, struct store_request *req)
 	return 0;
 }
 
-/* The error of opening a socket, or a device without a driver. */
+/* Returns true for the error of opening a socket, or a device without a driver. */
 static bool is_special(int code)
 {
 	return code == -ENXIO || code == -ENODEV;
@@ -134,7 +134,7 @@ static int attempt(const struct dir_store *d, struct store_request *req)
 	return req->op == STORE_HEAD ? 0 : read_range(fd, req);
 }
 
-/* The result of the last attempt. */
+/* Returns the result of the last attempt. */
 static int last_result(const struct store_request *req, int result, struct err *err)
 {
 	switch (result) {

@@ -26,9 +26,9 @@ struct dir_store {
 	bool beneath;		     /* openat2(2) works */
 	atomic_uint_fast64_t serial; /* makes names of temporary files unique */
 	atomic_int marks;	     /* enum store_marks */
-	int sync;		     /* the directory, for syncfs(2); -1: no PUT is deferred */
+	int sync;		     /* the directory, for syncfs(2); -1 if no PUT is deferred */
 	dev_t device;		     /* of the file system that it synchronises */
-	char life[DIR_LIFE_MAX];     /* "": no PUT is deferred */
+	char life[DIR_LIFE_MAX];     /* "" if no PUT is deferred */
 	/* Directories that are being made and may not be durable yet; directories that deferred
 	 * PUTs have made, and how many of those were durable at the last dir_sync(). */
 	atomic_uint making;
@@ -50,7 +50,7 @@ static inline struct dir_store *dir_store_of(struct store *s)
 /* The one that has its mark, see dir_mark.c. */
 #define DIR_MARK "user.hsmount.mark"
 
-/* True if a component of the key begins with DIR_TEMP_PREFIX. */
+/* Returns true if a component of the key begins with DIR_TEMP_PREFIX. */
 bool dir_reserved(const char *key);
 
 /* Splits a key into the path of its directory and its last component, which is borrowed from key.
@@ -59,17 +59,16 @@ const char *dir_split(const char *key, char dir[STORE_KEY_MAX + 1]);
 
 /* Opens a path below the root; "" is the root. A symbolic link is followed if it stays inside the
  * root. A link that leads out of it, or is absolute, fails with -EXDEV. Without openat2(2) no link
- * is followed: -ELOOP or -ENOTDIR. flags: as of open(2), without O_CREAT; O_CLOEXEC is added.
- * Returns a descriptor or a negative errno of open(2). */
+ * is followed, and a path with one fails with -ELOOP or -ENOTDIR. flags are those of open(2),
+ * without O_CREAT; O_CLOEXEC is added. Returns a descriptor or a negative errno of open(2). */
 int dir_open(const struct dir_store *d, const char *path, int flags);
-/* stat(2) below the root. Errors of dir_open() and fstat(2); -ELOOP for a link that is not
- * followed.
- */
+/* Calls stat(2) below the root. Errors are those of dir_open() and fstat(2), and -ELOOP for a link
+ * that is not followed. */
 int dir_stat(const struct dir_store *d, const char *path, struct stat *st);
-/* dir_open() for a caller that needs a proof of absence. The path is at most as long as a key.
- * -ENOENT is a proof: a directory has no such entry, or a component of the path is a file.
- * -ENOLINK: a dangling link.
- * -EIO: the path appeared and vanished several times meanwhile. */
+/* The same as dir_open(), for a caller that needs a proof of absence. The path is at most as long
+ * as a key. Its -ENOENT is a proof: a directory has no such entry, or a component of the path is a
+ * file. It fails with -ENOLINK if a link is dangling, and with -EIO if the path appeared and
+ * vanished several times meanwhile. */
 int dir_open_proved(const struct dir_store *d, const char *path, int flags);
 
 /* Records an error of dir_open() for an object and returns the code that the contract requires. */
@@ -88,19 +87,20 @@ int dir_sync(struct store *s, struct err *err);
 /* For the constructor. */
 void dir_mark_init(struct dir_store *d, const char *path);
 enum store_marks dir_keeps_marks(struct store *s);
-/* Marks a file whose content is complete. mark: NULL: nothing is done. If the file system cannot
- * store it, the file has none. -ENOSPC, -EDQUOT. */
+/* Marks a file whose content is complete. If mark is NULL, it does nothing. If the file system
+ * cannot store the mark, the file has none. Fails with -ENOSPC or -EDQUOT. */
 int dir_mark_write(struct dir_store *d, int fd, const char *mark);
-/* The mark of an open file; "": it has none. st: of the file. */
+/* Reads the mark of an open file, which is "" if it has none. st is that of the file. */
 int dir_mark_read(int fd, const struct stat *st, char mark[STORE_MARK_MAX + 1]);
-/* Whether the object has this mark. Sets *st then. mark: NULL: false. */
+/* Returns true if the object has this mark, and then sets *st. Returns false if mark is NULL. */
 bool dir_mark_is(const struct dir_store *d, const char *key, const char *mark, struct stat *st);
 
 /* ---- steps of puts and moves ---- */
 
 /* A put or a move starts again at most so often if a directory vanishes meanwhile. */
 enum { DIR_ATTEMPTS = 8 };
-/* Opens a directory, which is made if necessary. dir: changed while the function runs. */
+/* Opens a directory, which is made if necessary. The function changes dir while it runs, and
+ * restores it. */
 int dir_open_parent(struct dir_store *d, char *dir, bool deferred);
 /* Another put may have made a directory above this object a moment ago, which is not durable yet.
  * Makes all directories above the object durable then. */
@@ -108,7 +108,7 @@ int dir_sync_above(const struct dir_store *d, const char *key);
 /* Removes the directories above the key that are empty, but never the root. */
 void dir_prune(const struct dir_store *d, const char *key);
 /* Some file systems (ext4) give back the room of deleted files only when they next write their
- * journal, and until then a put can fail. True: another attempt may succeed. */
+ * journal, and until then a put can fail. Returns true if another attempt may succeed. */
 bool dir_find_room(const struct dir_store *d);
 
 /* The operations. They run in a worker, fill in the answer except for its state, and return 0 or a

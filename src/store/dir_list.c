@@ -37,7 +37,7 @@ enum {
 	DEPTH_MAX = 64,
 	LINKS_MAX = 10000,
 	BATCH = 1024,
-	FULL = 1, /* result of a visit: the page is full, stop */
+	FULL = 1, /* result of a visit that must stop, because the page is full */
 };
 
 struct name {
@@ -110,8 +110,8 @@ static enum kind kind_of_mode(mode_t mode)
 	return S_ISREG(mode) ? KIND_FILE : S_ISDIR(mode) ? KIND_DIR : KIND_NONE;
 }
 
-/* The final error of an entry of the directory fd, whose path is l->key: 0 if it has been removed
- * meanwhile. */
+/* Returns the final error of an entry of the directory fd, whose path is l->key, or 0 if the entry
+ * has been removed meanwhile. */
 static int entry_error(const struct lister *l, int fd, int code)
 {
 	const char *name = l->key + l->len;
@@ -132,7 +132,8 @@ static bool is_out_of_resources(int code)
 	return code == -EMFILE || code == -ENFILE || code == -ENOMEM;
 }
 
-/* l->key, an entry of the directory fd, cannot be examined. 0: it is left out. */
+/* Called if l->key, an entry of the directory fd, cannot be examined. Returns 0 if it is left
+ * out. */
 static int leave_out(struct lister *l, int fd, int code)
 {
 	code = entry_error(l, fd, code);
@@ -172,7 +173,7 @@ static int kind_of(struct lister *l, int fd, const struct dirent *e, bool *is_li
 	return type == DT_REG ? KIND_FILE : type == DT_DIR ? KIND_DIR : KIND_NONE;
 }
 
-/* True if l->key, or something below it, may be an item. */
+/* Returns true if l->key, or something below it, may be an item. */
 static bool may_match(const struct lister *l, bool is_dir)
 {
 	const char *after = l->req->list.start_after;
@@ -280,7 +281,7 @@ static int keep(struct lister *l, struct names *names, bool is_dir, bool is_link
 	return bytes_append(&names->text, text, strlen(text) + 1) ? no_memory(l) : 0;
 }
 
-/* Handles one entry: keeps it if it is an item or a directory that may contain items. */
+/* Handles one entry. Keeps it if it is an item or a directory that may contain items. */
 static int consider(struct lister *l, int fd, const struct dirent *e, struct names *names)
 {
 	const size_t n = strlen(e->d_name);

@@ -32,7 +32,7 @@ static bool is_link(int parent, const char *name)
 	return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* The object at the old key, as an O_PATH descriptor. */
+/* Opens the object at the old key, as an O_PATH descriptor. */
 static int open_object(const struct dir_store *d, const struct move *m, struct stat *st)
 {
 	const int fd = dir_open_proved(d, m->from, O_PATH);

@@ -41,7 +41,8 @@ const char *dir_split(const char *key, char dir[STORE_KEY_MAX + 1])
 	return slash ? slash + 1 : key;
 }
 
-/* The entry of a path in its directory; a link is not followed. NOTHING: there is no such entry. */
+/* Gets the entry of a path in its directory; a link is not followed. Returns NOTHING if there is no
+ * such entry. */
 static int look_at(const struct dir_store *d, const char *path, struct stat *st)
 {
 	char dir[STORE_KEY_MAX + 1];
@@ -54,8 +55,8 @@ static int look_at(const struct dir_store *d, const char *path, struct stat *st)
 	return errno == ENOENT || errno == ENAMETOOLONG ? NOTHING : -errno;
 }
 
-/* Follows a link. has_more: the path goes on below it. NOTHING: it leads to a file, so nothing can
- * be below it. -ENOLINK: it is dangling. */
+/* Follows a link. has_more is true if the path goes on below it. Returns NOTHING if the link leads
+ * to a file, so that nothing can be below it, and -ENOLINK if it is dangling. */
 static int follow(const struct dir_store *d, const char *path, bool has_more)
 {
 	struct stat st;
@@ -67,8 +68,8 @@ static int follow(const struct dir_store *d, const char *path, bool has_more)
 	return has_more && !S_ISDIR(st.st_mode) ? NOTHING : 0;
 }
 
-/* Walks down the path to the first component that does not exist. must_be_dir: the path must be a
- * directory; a file does not count. path is changed while the function runs. */
+/* Walks down the path to the first component that does not exist. If must_be_dir is true, the path
+ * must be a directory; a file does not count. path is changed while the function runs. */
 static int find_gap(const struct dir_store *d, char *path, bool must_be_dir)
 {
 	for (char *slash = strchr(path, '/');; slash = strchr(slash + 1, '/')) {

@@ -168,7 +168,7 @@ static void write_note(const struct dir_store *d, int fd, const struct store_req
 	log_warning(d->base.env->log, "%s", err.msg);
 }
 
-/* -EEXIST; -EISDIR: a directory has the name. */
+/* Returns -EEXIST, or -EISDIR if a directory has the name. */
 static int occupied(int parent, const char *name)
 {
 	struct stat st;
@@ -208,7 +208,7 @@ static int rename_checked(const struct dir_store *d, int parent, const char *tem
 	return renameat(parent, temp, parent, name) ? -errno : 0;
 }
 
-/* Whether dir_sync() makes the put durable. */
+/* Returns true if dir_sync() makes the put durable. */
 static bool may_defer(const struct dir_store *d, const struct store_request *req, int parent)
 {
 	struct stat st;

@@ -29,7 +29,7 @@ static bool kernel_reports_errors(void)
 	       (major > 5 || (major == 5 && minor >= 8));
 }
 
-/* A text that the kernel chooses whenever the machine is started. */
+/* Reads a text that the kernel chooses whenever the machine is started. */
 static bool read_boot_id(char text[DIR_LIFE_MAX])
 {
 	auto_close int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

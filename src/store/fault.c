@@ -23,10 +23,10 @@ struct fault_store {
 
 _Static_assert(FAULT_RULES_MAX <= 32, "struct plan has a bit for each rule");
 
-/* A request's slot: the rules that apply to it. */
+/* The private memory of a request: the rules that apply to it. */
 struct plan {
 	uint32_t hits;		       /* a bit for each rule */
-	const struct fault_rule *fail; /* NULL: it is passed on */
+	const struct fault_rule *fail; /* NULL if it is passed on */
 	uint64_t delay_ms;
 };
 
@@ -64,7 +64,7 @@ static void make_plan(struct fault_store *f, const struct store_request *req, st
 /* ENOENT in a rule stands for an absent object, reported by the service. */
 static void forward(struct store *s, struct store_request *req)
 {
-	const struct plan *plan = store_slot(s, req);
+	const struct plan *plan = store_private(s, req);
 	const int code = plan->fail ? -(int)plan->fail->value : 0;
 	if (code == 0) {
 		store_pass(s, req);
@@ -83,14 +83,14 @@ static void delay(void *arg)
 {
 	struct store_request *req = arg;
 	struct store *s = store_working(req);
-	const struct plan *plan = store_slot(s, req);
+	const struct plan *plan = store_private(s, req);
 	s->env->sleep(s->env, plan->delay_ms * 1000 * 1000);
 	forward(s, req);
 }
 
 static void submit(struct store *s, struct store_request *req)
 {
-	struct plan *plan = store_slot(s, req);
+	struct plan *plan = store_private(s, req);
 	make_plan(fault_of(s), req, plan);
 	if (plan->delay_ms)
 		store_work(s, req, delay);
@@ -101,7 +101,7 @@ static void submit(struct store *s, struct store_request *req)
 static void completed(struct store *s, struct store_request *req)
 {
 	const struct fault_store *f = fault_of(s);
-	const struct plan *plan = store_slot(s, req);
+	const struct plan *plan = store_private(s, req);
 	struct bytes *body = &req->answer.body;
 	for (unsigned int i = 0; i < f->spec.n; i++) {
 		const struct fault_rule *rule = &f->spec.rules[i];

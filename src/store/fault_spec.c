@@ -97,7 +97,7 @@ static bool eat_number(struct window *w, uint64_t *n)
 	return true;
 }
 
-/* The whole window is one number. */
+/* Returns true if the whole window is one number. */
 static bool number(struct window w, uint64_t *n)
 {
 	return eat_number(&w, n) && w.p == w.end;
@@ -179,7 +179,7 @@ static bool parse_glob(struct window w, struct fault_rule *rule)
 	return true;
 }
 
-/* One rule, without its comma. Returns NULL, or what is wrong with it. */
+/* Parses one rule, without its comma. Returns NULL, or what is wrong with it. */
 static const char *parse_rule(struct window w, struct fault_rule *rule)
 {
 	memset(rule, 0, sizeof(*rule));

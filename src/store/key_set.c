@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keys of a listing as a set of hashes: a table with open addressing, 16 bytes for each of its
- * slots. So ten million keys take 256 MiB at most, instead of the gigabytes of their texts. If the
+ * cells. So ten million keys take 256 MiB at most, instead of the gigabytes of their texts. If the
  * budget has no room for more, the other keys are left out: the caller then puts them once more,
  * which does no harm.
  *
@@ -16,17 +16,18 @@
 #include <base/mem.h>
 #include <store/page.h>
 
-enum { FIRST_SLOTS = 1024, FULL_PERCENT = 60 };
+enum { FIRST_CELLS = 1024, FULL_PERCENT = 60 };
 
 /* 96 bits of hash. A size that does not fit is UINT32_MAX. */
 struct entry {
 	uint64_t hash;
-	uint32_t more, size; /* more: further bits of the hash, never 0; 0: the slot is empty */
+	uint32_t more; /* further bits of the hash; 0 only if the cell is empty */
+	uint32_t size;
 };
 
 struct key_set {
 	struct entry *v;
-	size_t n, slots; /* slots: a power of two */
+	size_t n, cells; /* cells is a power of two */
 	struct budget_charge charge;
 };
 
@@ -44,41 +45,41 @@ static struct entry hash_key(const char *key)
 	return (struct entry){.hash = a ^ a >> 32, .more = more ? more : 1};
 }
 
-/* The entry of a hash, or the empty slot where it belongs. */
-static struct entry *find(struct entry *v, size_t slots, const struct entry *e)
+/* Returns the entry of a hash, or the empty cell where it belongs. */
+static struct entry *find(struct entry *v, size_t cells, const struct entry *e)
 {
-	size_t i = (size_t)e->hash & (slots - 1);
+	size_t i = (size_t)e->hash & (cells - 1);
 	while (v[i].more && (v[i].hash != e->hash || v[i].more != e->more))
-		i = (i + 1) & (slots - 1);
+		i = (i + 1) & (cells - 1);
 	return &v[i];
 }
 
-/* -ENOMEM: there is no room for more. */
+/* Fails with -ENOMEM if there is no room for more. */
 static int grow(struct key_set *set)
 {
-	const size_t slots = set->slots ? 2 * set->slots : FIRST_SLOTS;
-	if (budget_set(&set->charge, (set->slots + slots) * sizeof(*set->v), NULL))
+	const size_t cells = set->cells ? 2 * set->cells : FIRST_CELLS;
+	if (budget_set(&set->charge, (set->cells + cells) * sizeof(*set->v), NULL))
 		return -ENOMEM;
-	struct entry *v = calloc(slots, sizeof(*v));
-	for (size_t i = 0; v && i < set->slots; i++)
+	struct entry *v = calloc(cells, sizeof(*v));
+	for (size_t i = 0; v && i < set->cells; i++)
 		if (set->v[i].more)
-			*find(v, slots, &set->v[i]) = set->v[i];
+			*find(v, cells, &set->v[i]) = set->v[i];
 	if (v) {
 		free(set->v);
 		set->v = v;
-		set->slots = slots;
+		set->cells = cells;
 	}
-	budget_set(&set->charge, set->slots * sizeof(*set->v), NULL);
+	budget_set(&set->charge, set->cells * sizeof(*set->v), NULL);
 	return v ? 0 : -ENOMEM;
 }
 
 static int add(struct key_set *set, const struct store_item *item)
 {
 	struct entry e = hash_key(item->key);
-	if (set->n >= set->slots / 100 * FULL_PERCENT && grow(set))
+	if (set->n >= set->cells / 100 * FULL_PERCENT && grow(set))
 		return -ENOMEM;
 	e.size = item->meta.size < UINT32_MAX ? (uint32_t)item->meta.size : UINT32_MAX;
-	struct entry *at = find(set->v, set->slots, &e);
+	struct entry *at = find(set->v, set->cells, &e);
 	if (!at->more)
 		set->n++;
 	*at = e;
@@ -144,7 +145,7 @@ void key_set_free(struct key_set *set)
 bool key_set_find(const struct key_set *set, const char *key, uint64_t *size)
 {
 	const struct entry e = hash_key(key);
-	const struct entry *at = set ? find(set->v, set->slots, &e) : NULL;
+	const struct entry *at = set ? find(set->v, set->cells, &e) : NULL;
 	if (!at || !at->more)
 		return false;
 	*size = at->size;

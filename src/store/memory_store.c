@@ -61,7 +61,7 @@ static struct mem_store *lock(struct store *s)
 	return mem_of(s);
 }
 
-/* Index of the first object whose key is at least key. */
+/* Returns the index of the first object whose key is at least key. */
 static size_t find_locked(const struct mem_store *m, const char *key)
 {
 	size_t low = 0, high = m->n;
@@ -110,8 +110,8 @@ static int get_locked(const struct mem_store *m, struct store_request *req)
 
 /* ---- list ---- */
 
-/* Length of the prefix to which a key is folded, with its delimiter; 0 if the key is an item of its
- * own. */
+/* Returns the length of the prefix to which a key is folded, with its delimiter, or 0 if the key is
+ * an item of its own. */
 static size_t folded_length(const struct store_request *req, const char *key)
 {
 	const char *slash = req->list.delimit ? strchr(key + strlen(req->key), '/') : NULL;
@@ -175,7 +175,7 @@ static bool is_equal(const struct bytes *a, const struct bytes *b)
 	return a->len == b->len && (!a->len || memcmp(a->data, b->data, a->len) == 0);
 }
 
-/* Whether an earlier attempt of this put has put the object. */
+/* Returns true if an earlier attempt of this put has put the object. */
 static bool is_own_locked(const struct mem_store *m, const struct object *o,
 			  const struct store_request *req, const struct bytes *body)
 {
@@ -195,7 +195,8 @@ static int check_cond_locked(const struct mem_store *m, const char *key,
 	return 0;
 }
 
-/* 0 if the condition is met. If it fails only because of an earlier attempt, 0 with the answer. */
+/* Returns 0 if the condition is met. If it fails only because of an earlier attempt, returns 0 with
+ * the answer. */
 static int check_put_locked(const struct mem_store *m, struct store_request *req,
 			    const struct bytes *body)
 {

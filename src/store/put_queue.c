@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See put_queue.h. The life of a slot:
+ * See put_queue.h. The life of an operation:
  *
  *   FREE -> put_queue_add() -> made in a worker -> READY, if `puts` requests run, else SENT -> FREE
  *
- * An answer may lead to another request of a slot that is SENT. Whoever completes the last request
- * of a slot sends the oldest slot that is READY. Invariants, under the lock:
- * in_flight <= puts; active = slots that are not free; a slot is READY only while in_flight = puts
- * and the queue has no error.
+ * An answer may lead to another request of an operation that is SENT. The thread that completes the
+ * last request of an operation sends the oldest operation that is READY. Invariants, under the
+ * lock: in_flight <= puts; active = operations that are not free; an operation is READY only while
+ * in_flight = puts and the queue has no error.
  *
- * Locks: `lock` guards everything but a slot's own members, which belong to the thread that works
- * on the slot. No callback and no request is started under the lock. finish() is the last access to
- * the queue by a thread that is done with a slot, because put_queue_free() may follow at once.
+ * Locks: `lock` guards everything but an operation's own members, which belong to the thread that
+ * works on the operation. No callback and no request is started under the lock. finish() is the
+ * last access to the queue by a thread that is done with an operation, because put_queue_free() may
+ * follow at once.
  */
 #include <store/put_queue.h>
 
@@ -24,7 +25,7 @@
  * machine; more would only take memory. */
 enum { READY_MAX = 16 };
 
-struct slot {
+struct operation {
 	struct put_queue *queue;
 	struct store_request *req;
 	struct put put; /* its key is in the request */
@@ -32,7 +33,7 @@ struct slot {
 	struct piece piece;
 	struct pool_job job;
 	uint64_t charged; /* bytes of the budget */
-	struct slot *next;
+	struct operation *next;
 };
 
 struct put_queue {
@@ -43,14 +44,14 @@ struct put_queue {
 
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t less;  /* an operation is over, or needs less memory */
-	struct slot *free;
-	struct slot *ready, **ready_end;
+	struct operation *free;
+	struct operation *ready, **ready_end;
 	unsigned int active, in_flight;
 	struct put_queue_counts counts;
-	struct err err; /* its code is not 0: the queue has stopped */
+	struct err err; /* if its code is not 0, the queue has stopped */
 
 	unsigned int n;
-	struct slot slots[];
+	struct operation operations[];
 };
 
 /* ---- the budget ---- */
@@ -60,55 +61,55 @@ static bool fits_locked(const struct put_queue *q, uint64_t n)
 	return q->active == 0 || !q->env->budget || budget_fits_loads(q->env->budget, n);
 }
 
-/* Chunks that the cache keeps for readers give way. Not under the lock. */
-static void charge(struct slot *s, uint64_t bytes)
+/* Chunks that the cache keeps for readers give way. Not to be called under the lock. */
+static void charge(struct operation *op, uint64_t bytes)
 {
-	struct budget *budget = s->queue->env->budget;
-	if (budget && bytes > s->charged) {
-		budget_take(budget, BUDGET_LOADS, bytes - s->charged);
+	struct budget *budget = op->queue->env->budget;
+	if (budget && bytes > op->charged) {
+		budget_take(budget, BUDGET_LOADS, bytes - op->charged);
 		budget_trim(budget);
-	} else if (budget && bytes < s->charged)
-		budget_return(budget, BUDGET_LOADS, s->charged - bytes);
-	s->charged = bytes;
+	} else if (budget && bytes < op->charged)
+		budget_return(budget, BUDGET_LOADS, op->charged - bytes);
+	op->charged = bytes;
 }
 
 /* ---- the end of an operation ---- */
 
-/* The slot is free again. The last access to the queue. */
-static void finish(struct slot *s)
+/* Makes the operation free again. This is the last access to the queue. */
+static void finish(struct operation *op)
 {
-	struct put_queue *q = s->queue;
-	if (s->put.release)
-		s->put.release(s->put.arg);
-	bytes_release(&s->body);
-	store_request_release(s->req);
-	charge(s, 0);
+	struct put_queue *q = op->queue;
+	if (op->put.release)
+		op->put.release(op->put.arg);
+	bytes_release(&op->body);
+	store_request_release(op->req);
+	charge(op, 0);
 	pthread_mutex_lock(&q->lock);
-	s->next = q->free;
-	q->free = s;
+	op->next = q->free;
+	q->free = op;
 	q->active--;
 	pthread_cond_signal(&q->less);
 	pthread_mutex_unlock(&q->lock);
 }
 
 /* Records the first error. The operations that are ready are dropped. */
-static void stop(struct slot *s, bool is_made, const struct err *err)
+static void stop(struct operation *op, bool is_made, const struct err *err)
 {
-	struct put_queue *q = s->queue;
+	struct put_queue *q = op->queue;
 	struct err why = *err;
-	if (s->put.explain)
-		s->put.explain(s->put.arg, &why);
+	if (op->put.explain)
+		op->put.explain(op->put.arg, &why);
 	pthread_mutex_lock(&q->lock);
 	if (!q->err.code) {
 		q->err = why;
 		q->counts.is_made = is_made;
 	}
-	struct slot *dropped = q->ready;
+	struct operation *dropped = q->ready;
 	q->ready = NULL;
 	q->ready_end = &q->ready;
 	pthread_mutex_unlock(&q->lock);
 	while (dropped) {
-		struct slot *next = dropped->next;
+		struct operation *next = dropped->next;
 		finish(dropped);
 		dropped = next;
 	}
@@ -118,25 +119,25 @@ static void stop(struct slot *s, bool is_made, const struct err *err)
 
 static void sent(struct store_request *req);
 
-static void send(struct slot *s)
+static void send(struct operation *op)
 {
-	struct store_request *req = s->req;
-	s->piece = (struct piece){s->body.data, s->body.len};
-	req->pieces = req->op == STORE_PUT ? &s->piece : NULL;
-	req->n_pieces = req->op == STORE_PUT && s->body.len ? 1 : 0;
+	struct store_request *req = op->req;
+	op->piece = (struct piece){op->body.data, op->body.len};
+	req->pieces = req->op == STORE_PUT ? &op->piece : NULL;
+	req->n_pieces = req->op == STORE_PUT && op->body.len ? 1 : 0;
 	req->priority = STORE_COMMIT;
 	req->deferred = true;
-	req->cancelled = cancelled_by(s->queue->cancelled);
+	req->cancelled = cancelled_by(op->queue->cancelled);
 	req->done = sent;
-	req->arg = s;
-	store_submit(s->queue->store, req);
+	req->arg = op;
+	store_submit(op->queue->store, req);
 }
 
-/* A request is done: takes the next slot that is ready. */
-static struct slot *next_ready(struct put_queue *q)
+/* Called when a request is done. Takes the next operation that is ready. */
+static struct operation *next_ready(struct put_queue *q)
 {
 	pthread_mutex_lock(&q->lock);
-	struct slot *next = q->ready;
+	struct operation *next = q->ready;
 	if (next) {
 		q->ready = next->next;
 		if (!q->ready)
@@ -148,44 +149,44 @@ static struct slot *next_ready(struct put_queue *q)
 	return next;
 }
 
-static void count(const struct slot *s)
+static void count(const struct operation *op)
 {
-	struct put_queue *q = s->queue;
+	struct put_queue *q = op->queue;
 	pthread_mutex_lock(&q->lock);
-	if (s->put.make)
+	if (op->put.make)
 		q->counts.puts++;
 	else
 		q->counts.deletes++;
-	q->counts.bytes += s->body.len;
-	q->counts.weight += s->put.weight;
+	q->counts.bytes += op->body.len;
+	q->counts.weight += op->put.weight;
 	pthread_mutex_unlock(&q->lock);
 }
 
 static void sent(struct store_request *req)
 {
-	struct slot *s = req->arg;
+	struct operation *op = req->arg;
 	struct err err = ERR_INIT;
-	const int rc = s->put.answered ? s->put.answered(s->put.arg, req, &err)
-				       : store_failure(&req->answer, &err);
+	const int rc = op->put.answered ? op->put.answered(op->put.arg, req, &err)
+					: store_failure(&req->answer, &err);
 	if (rc == PUT_AGAIN) {
-		charge(s, s->body.len + (req->op == STORE_GET ? req->max : 0));
-		send(s);
+		charge(op, op->body.len + (req->op == STORE_GET ? req->max : 0));
+		send(op);
 		return;
 	}
 	if (rc)
-		stop(s, false, &err);
+		stop(op, false, &err);
 	else
-		count(s);
-	struct slot *next = next_ready(s->queue);
+		count(op);
+	struct operation *next = next_ready(op->queue);
 	if (next)
 		send(next);
-	finish(s);
+	finish(op);
 }
 
-/* Sends the request of a slot, now or when another one is done. */
-static void make_ready(struct slot *s)
+/* Sends the request of an operation, now or when another one is done. */
+static void make_ready(struct operation *op)
 {
-	struct put_queue *q = s->queue;
+	struct put_queue *q = op->queue;
 	pthread_mutex_lock(&q->lock);
 	const bool stopped = q->err.code != 0, now = !stopped && q->in_flight < q->puts;
 	if (now) {
@@ -193,41 +194,41 @@ static void make_ready(struct slot *s)
 		if (q->counts.in_flight < q->in_flight)
 			q->counts.in_flight = q->in_flight;
 	} else if (!stopped) {
-		s->next = NULL;
-		*q->ready_end = s;
-		q->ready_end = &s->next;
+		op->next = NULL;
+		*q->ready_end = op;
+		q->ready_end = &op->next;
 	}
 	pthread_cond_signal(&q->less); /* the body may need less than making it */
 	pthread_mutex_unlock(&q->lock);
 	if (now)
-		send(s);
+		send(op);
 	else if (stopped)
-		finish(s);
+		finish(op);
 }
 
-/* In a worker. */
+/* Runs in a worker. */
 static void make(void *arg)
 {
-	struct slot *s = arg;
-	struct put_queue *q = s->queue;
+	struct operation *op = arg;
+	struct put_queue *q = op->queue;
 	struct err err = ERR_INIT;
-	const int rc = s->put.make(s->put.arg, &s->body, &err);
+	const int rc = op->put.make(op->put.arg, &op->body, &err);
 	if (rc == 0) {
-		bytes_trim(&s->body);
-		charge(s, s->body.len);
-		make_ready(s);
+		bytes_trim(&op->body);
+		charge(op, op->body.len);
+		make_ready(op);
 		return;
 	}
 	if (rc < 0) {
 		if (!err.code)
 			err_set(&err, rc, "out of memory");
-		stop(s, true, &err);
+		stop(op, true, &err);
 	} else {
 		pthread_mutex_lock(&q->lock);
-		q->counts.weight += s->put.weight;
+		q->counts.weight += op->put.weight;
 		pthread_mutex_unlock(&q->lock);
 	}
-	finish(s);
+	finish(op);
 }
 
 /* ---- the caller's thread ---- */
@@ -238,10 +239,10 @@ static void check_cancelled_locked(struct put_queue *q)
 		err_set(&q->err, -ECANCELED, "interrupted");
 }
 
-/* Waits for a slot and for memory. NULL: the queue has stopped. */
-static struct slot *take(struct put_queue *q, uint64_t memory)
+/* Waits for a free operation and for memory. Returns NULL if the queue has stopped. */
+static struct operation *take(struct put_queue *q, uint64_t memory)
 {
-	struct slot *s = NULL;
+	struct operation *op = NULL;
 	pthread_mutex_lock(&q->lock);
 	check_cancelled_locked(q);
 	while (!q->err.code && (!q->free || !fits_locked(q, memory))) {
@@ -249,14 +250,14 @@ static struct slot *take(struct put_queue *q, uint64_t memory)
 		check_cancelled_locked(q);
 	}
 	if (!q->err.code) {
-		s = q->free;
-		q->free = s->next;
+		op = q->free;
+		q->free = op->next;
 		q->active++;
 		if (q->counts.operations < q->active)
 			q->counts.operations = q->active;
 	}
 	pthread_mutex_unlock(&q->lock);
-	return s;
+	return op;
 }
 
 static int error_of(struct put_queue *q, struct err *err)
@@ -271,26 +272,26 @@ static int error_of(struct put_queue *q, struct err *err)
 
 int put_queue_add(struct put_queue *q, const struct put *p, struct err *err)
 {
-	struct slot *s = take(q, p->memory);
-	if (!s) {
+	struct operation *op = take(q, p->memory);
+	if (!op) {
 		if (p->release)
 			p->release(p->arg);
 		return error_of(q, err);
 	}
-	store_request_reset(s->req, p->make ? STORE_PUT : STORE_DELETE);
-	store_request_key(s->req, p->key);
-	s->req->cond = p->cond;
-	s->req->mark = p->make ? p->mark : NULL;
-	s->put = *p;
-	s->put.key = s->req->key;
-	charge(s, p->memory);
+	store_request_reset(op->req, p->make ? STORE_PUT : STORE_DELETE);
+	store_request_key(op->req, p->key);
+	op->req->cond = p->cond;
+	op->req->mark = p->make ? p->mark : NULL;
+	op->put = *p;
+	op->put.key = op->req->key;
+	charge(op, p->memory);
 	if (!p->make) {
-		make_ready(s);
+		make_ready(op);
 		return 0;
 	}
-	s->job = (struct pool_job){.fn = make, .arg = s};
-	if (pool_run(q->env->pool, &s->job))
-		make(s); /* no thread could be started */
+	op->job = (struct pool_job){.fn = make, .arg = op};
+	if (pool_run(q->env->pool, &op->job))
+		make(op); /* no thread could be started */
 	return 0;
 }
 
@@ -316,7 +317,7 @@ struct put_queue *put_queue_new(const struct env *env, struct store *store, unsi
 				const atomic_bool *cancelled)
 {
 	const unsigned int n = puts + (puts < READY_MAX ? puts : READY_MAX);
-	struct put_queue *q = calloc(1, sizeof(*q) + n * sizeof(q->slots[0]));
+	struct put_queue *q = calloc(1, sizeof(*q) + n * sizeof(q->operations[0]));
 	if (!q)
 		return NULL;
 	q->env = env;
@@ -327,15 +328,15 @@ struct put_queue *put_queue_new(const struct env *env, struct store *store, unsi
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->less, NULL);
 	for (; q->n < n; q->n++) {
-		struct slot *s = &q->slots[q->n];
-		s->queue = q;
-		s->req = store_request_new(store, STORE_PUT);
-		if (!s->req) {
+		struct operation *op = &q->operations[q->n];
+		op->queue = q;
+		op->req = store_request_new(store, STORE_PUT);
+		if (!op->req) {
 			put_queue_free(q);
 			return NULL;
 		}
-		s->next = q->free;
-		q->free = s;
+		op->next = q->free;
+		q->free = op;
 	}
 	return q;
 }
@@ -346,7 +347,7 @@ void put_queue_free(struct put_queue *q)
 		return;
 	put_queue_flush(q, NULL);
 	for (unsigned int i = 0; i < q->n; i++)
-		store_request_free(q->slots[i].req);
+		store_request_free(q->operations[i].req);
 	pthread_cond_destroy(&q->less);
 	pthread_mutex_destroy(&q->lock);
 	free(q);

@@ -2,7 +2,7 @@
 /*
  * A request's memory:
  *
- *   struct store_request | slots of the stack | headroom, key, NUL | headroom, start_after, NUL
+ *   struct store_request | private memory of the stack | headroom, key, NUL | headroom, after, NUL
  *
  * A wrapper puts a prefix in front of a text by writing into its headroom, without moving the text.
  * No state, so no locks.
@@ -16,22 +16,22 @@
 /* One byte more than a valid key needs, so that a longer key is noticed. */
 enum { TEXT_SIZE = STORE_KEY_MAX + 2 };
 
-static size_t slots_of(const struct store *s)
+static size_t private_of(const struct store *s)
 {
-	return align_u64(s->slots, alignof(max_align_t));
+	return align_u64(s->private_size, alignof(max_align_t));
 }
 
 size_t store_request_size(const struct store *s)
 {
-	return sizeof(struct store_request) + slots_of(s) + 2 * (s->headroom + TEXT_SIZE);
+	return sizeof(struct store_request) + private_of(s) + 2 * (s->headroom + TEXT_SIZE);
 }
 
 struct store_request *store_request_init(void *memory, const struct store *s, enum store_op op)
 {
 	struct store_request *req = memory;
-	char *texts = req->memory + slots_of(s);
+	char *texts = req->memory + private_of(s);
 	memset(req, 0, sizeof(*req));
-	req->slots = s->slots;
+	req->private_size = s->private_size;
 	req->room = TEXT_SIZE;
 	req->key = texts + s->headroom;
 	req->after = req->key + TEXT_SIZE + s->headroom;
@@ -47,7 +47,7 @@ void store_request_reset(struct store_request *req, enum store_op op)
 		.key = req->key,
 		.after = req->after,
 		.room = req->room,
-		.slots = req->slots,
+		.private_size = req->private_size,
 		.range.length = STORE_TO_END,
 		.list = {.max = STORE_PAGE_MAX, .limit = UINT32_MAX},
 	};

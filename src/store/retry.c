@@ -36,11 +36,11 @@ static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000,
 
 enum { RANDOM_BYTES = 16 };
 
-/* A request's slot: its attempts so far. */
+/* The private memory of a request: its attempts so far. */
 struct attempts {
 	unsigned int n;
 	uint64_t started_ns, waited_ns;
-	char mark[2 * RANDOM_BYTES + 1]; /* "": the request has its own, or needs none */
+	char mark[2 * RANDOM_BYTES + 1]; /* "" if the request has its own, or needs none */
 	/* While it is in the list: */
 	struct store_request *req, *next;
 	uint64_t left_ns;
@@ -66,7 +66,7 @@ static struct retry_store *retry_of(struct store *s)
 
 static struct attempts *attempts_of(const struct retry_store *r, struct store_request *req)
 {
-	return store_slot(&r->base, req);
+	return store_private(&r->base, req);
 }
 
 static uint64_t now_ns(const struct retry_store *r)
@@ -90,7 +90,7 @@ static uint64_t spent_ns(const struct retry_store *r, const struct attempts *a)
 	return max_u64(now_ns(r) - a->started_ns, a->waited_ns);
 }
 
-/* Called after an attempt that failed with -EAGAIN. False: it was the last attempt. */
+/* Called after an attempt that failed with -EAGAIN. Returns false if it was the last attempt. */
 static bool plan_attempt(struct retry_store *r, struct attempts *a, const struct err *err,
 			 uint64_t *pause_ns)
 {
@@ -151,7 +151,7 @@ static void count_down_locked(struct retry_store *r, uint64_t slept)
 	}
 }
 
-/* Runs in a worker: the caller's `done` must not run in the thread of the list. */
+/* Runs in a worker, because the caller's `done` must not run in the thread of the list. */
 static void cancel(void *arg)
 {
 	struct store_request *req = arg;
@@ -203,7 +203,7 @@ static bool start_locked(struct retry_store *r)
 	return r->running;
 }
 
-/* False if the thread cannot be started: then the request fails. */
+/* Returns false if the thread cannot be started. Then the request fails. */
 static bool wait_in_list(struct retry_store *r, struct attempts *a, struct store_request *req,
 			 uint64_t pause_ns)
 {

@@ -122,7 +122,7 @@ void store_submit(struct store *s, struct store_request *req)
 	req->top = s;
 	if (req->op == STORE_LIST && req->list.whole)
 		set_page_limits(&req->list);
-	memset(req->memory, 0, s->slots);
+	memset(req->memory, 0, s->private_size);
 	begin(s, req);
 }
 
@@ -149,7 +149,7 @@ static int append_page(struct store_page *sum, struct store_page *page)
 	return 0;
 }
 
-/* Ends a listing that has a last key: leaves out the items after it. Items are in order. */
+/* Ends a listing that has a last key. Leaves out the items after it. Items are in order. */
 static void end_listing(struct store_page *page, const char *until)
 {
 	const size_t n = page->n;
@@ -160,8 +160,8 @@ static void end_listing(struct store_page *page, const char *until)
 	page->more = false;
 }
 
-/* Adds the page that has arrived to the listing. 1: the request describes the next page; 0: this
- * was the last page; negative: the listing fails. */
+/* Adds the page that has arrived to the listing. Returns 1 if the request now describes the next
+ * page, 0 if this was the last page, or a negative errno if the listing fails. */
 static int add_page(struct store_request *req)
 {
 	struct store_page *page = &req->answer.page;
@@ -183,8 +183,8 @@ static int add_page(struct store_request *req)
 	return more;
 }
 
-/* Continues a whole listing after a page. True: the next page is on its way. False: the listing is
- * complete or has failed. */
+/* Continues a whole listing after a page. Returns true if the next page has been requested, and
+ * false if the listing is complete or has failed. */
 static bool continue_listing(struct store *s, struct store_request *req)
 {
 	struct store_answer *a = &req->answer;
@@ -261,19 +261,20 @@ void store_fail(struct store *s, struct store_request *req, int code, const char
 
 /* ---- constructors, destructors ---- */
 
-void store_init(struct store *s, const struct store_ops *ops, const struct env *env, size_t slot)
+void store_init(struct store *s, const struct store_ops *ops, const struct env *env,
+		size_t private_size)
 {
 	s->ops = ops;
 	s->env = env;
-	s->slots = align_u64(slot, alignof(max_align_t));
+	s->private_size = align_u64(private_size, alignof(max_align_t));
 }
 
-void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner, size_t slot,
-		size_t headroom)
+void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner,
+		size_t private_size, size_t headroom)
 {
-	store_init(s, ops, inner->env, slot);
-	s->slot = inner->slots;
-	s->slots += inner->slots;
+	store_init(s, ops, inner->env, private_size);
+	s->private_at = inner->private_size;
+	s->private_size += inner->private_size;
 	s->headroom = inner->headroom + headroom;
 	s->inner = inner;
 	inner->outer = s;

@@ -52,7 +52,7 @@ static inline struct gate *gate_of(struct store *s)
 static inline void gate_submit(struct store *s, struct store_request *req)
 {
 	struct gate *g = gate_of(s);
-	bool *fails = store_slot(s, req);
+	bool *fails = store_private(s, req);
 	const unsigned int n = atomic_fetch_add(&g->n, 1) + 1;
 	*fails = g->at && (n == g->at || (g->later && n > g->at));
 	atomic_fetch_add(&g->ops[req->op], 1);
@@ -69,7 +69,7 @@ static inline void gate_submit(struct store *s, struct store_request *req)
 static inline void gate_completed(struct store *s, struct store_request *req)
 {
 	struct gate *g = gate_of(s);
-	const bool *fails = store_slot(s, req);
+	const bool *fails = store_private(s, req);
 	if (req->deferred && g->life[0]) {
 		assert_true(g->ndeferred < sizeof(g->deferred) / sizeof(g->deferred[0]));
 		g->deferred[g->ndeferred++] = strdup(req->key);

@@ -20,7 +20,7 @@ static uint32_t next_random(uint32_t *seed)
 	return *seed >> 8;
 }
 
-struct place {
+struct item {
 	uint64_t addr;
 	uint32_t index;
 };
@@ -30,16 +30,16 @@ struct place {
 static size_t check_region(const size_t *sizes, size_t n, size_t target)
 {
 	struct h5_gheap_writer w;
-	struct place *places = calloc(n, sizeof(*places));
+	struct item *items = calloc(n, sizeof(*items));
 	uint8_t *object = malloc(MAX_OBJECT);
 	uint64_t total = 0;
-	assert_true(places && object);
+	assert_true(items && object);
 	h5_gheap_init(&w, BASE, target);
 	for (size_t i = 0; i < n; i++) {
 		memset(object, (int)(i % 251), sizes[i]);
 		total += sizes[i];
 		assert_int_equal(
-			h5_gheap_add(&w, object, sizes[i], &places[i].addr, &places[i].index, NULL),
+			h5_gheap_add(&w, object, sizes[i], &items[i].addr, &items[i].index, NULL),
 			0);
 	}
 	assert_int_equal(h5_gheap_finish(&w, NULL), 0);
@@ -75,7 +75,7 @@ static size_t check_region(const size_t *sizes, size_t n, size_t target)
 	for (size_t i = 0; i < n; i += 1 + n / 97) {
 		auto_bytes struct bytes out = {0};
 		struct err err = ERR_INIT;
-		if (h5_gheap_get(&m.file, places[i].addr, places[i].index, sizes[i], &out, &err))
+		if (h5_gheap_get(&m.file, items[i].addr, items[i].index, sizes[i], &out, &err))
 			fail_msg("object %zu: %s", i, err.msg);
 		assert_int_equal(out.len, sizes[i]);
 		assert_true(!out.len ||
@@ -83,7 +83,7 @@ static size_t check_region(const size_t *sizes, size_t n, size_t target)
 	}
 	free(image);
 	free(object);
-	free(places);
+	free(items);
 	h5_gheap_release(&w);
 	return region;
 }
@@ -230,7 +230,7 @@ static void test_malformed(void **state)
 		{"index over 16 bits", 0, 1, 'G', 0x10002, -EIO},
 	};
 	struct h5_gheap_writer w;
-	struct place p;
+	struct item p;
 	h5_gheap_init(&w, 0, H5_GHEAP_TARGET_ATTRS);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(h5_gheap_add(&w, "12345678", 8, &p.addr, &p.index, NULL), 0);
@@ -262,7 +262,7 @@ static void test_malformed(void **state)
 static void test_a_missing_header(void **state)
 {
 	struct h5_gheap_writer w;
-	struct place p;
+	struct item p;
 	struct mem_src m;
 	auto_bytes struct bytes out = {0};
 	h5_gheap_init(&w, 0, H5_GHEAP_TARGET_ATTRS);

@@ -20,7 +20,7 @@ static void attempts_are_told_apart(void **state)
 {
 	static const struct {
 		enum http_method method;
-		long status, place;
+		long status, counter;
 	} cases[] = {
 		{HTTP_GET, 200, 200},  {HTTP_GET, 206, 206},  {HTTP_LIST, 200, 200},
 		{HTTP_HEAD, 404, 404}, {HTTP_PUT, 412, 412},  {HTTP_DELETE, 204, 204},
@@ -35,7 +35,7 @@ static void attempts_are_told_apart(void **state)
 			for (int status = 0; status < HTTP_STATUSES; status++)
 				assert_int_equal(c.requests[method][status],
 						 method == (int)cases[i].method &&
-							 status == cases[i].place);
+							 status == cases[i].counter);
 		assert_int_equal(c.seconds[cases[i].method].count, 1);
 		assert_int_equal(c.seconds[cases[i].method].sum_ns, 3000000);
 		assert_int_equal(c.bytes_in, 10);

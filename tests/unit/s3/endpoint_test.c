@@ -17,7 +17,7 @@ static const char *config_file(const struct aws_environment *w, const char *name
 	return strcmp(name, "AWS_CONFIG_FILE") == 0 ? w->ctx : NULL;
 }
 
-static int place(struct s3_endpoint *p, const struct store_s3_options *opt)
+static int init(struct s3_endpoint *p, const struct store_s3_options *opt)
 {
 	const struct aws_environment world = {.getenv = no_variables};
 	memset(p, 0, sizeof(*p));
@@ -25,7 +25,7 @@ static int place(struct s3_endpoint *p, const struct store_s3_options *opt)
 }
 
 /* "scheme host path" of the object "k y", or of the bucket. */
-static void assert_place(const struct s3_endpoint *p, const char *key, const char *want)
+static void assert_parts(const struct s3_endpoint *p, const char *key, const char *want)
 {
 	char got[512];
 	auto_str struct str path = {0};
@@ -72,9 +72,9 @@ static void test_addresses(void **state)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct s3_endpoint p;
-		assert_int_equal(place(&p, &cases[i].opt), 0);
-		assert_place(&p, "k y", cases[i].object);
-		assert_place(&p, NULL, cases[i].bucket);
+		assert_int_equal(init(&p, &cases[i].opt), 0);
+		assert_parts(&p, "k y", cases[i].object);
+		assert_parts(&p, NULL, cases[i].bucket);
 		s3_endpoint_release(&p);
 	}
 }
@@ -101,7 +101,7 @@ static void test_what_cannot_be(void **state)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct s3_endpoint p;
-		assert_int_equal(place(&p, &cases[i]), -EINVAL);
+		assert_int_equal(init(&p, &cases[i]), -EINVAL);
 		s3_endpoint_release(&p);
 	}
 }
@@ -109,15 +109,15 @@ static void test_what_cannot_be(void **state)
 static void test_another_region(void **state)
 {
 	struct s3_endpoint p;
-	assert_int_equal(place(&p, &(struct store_s3_options){.bucket = "data"}), 0);
+	assert_int_equal(init(&p, &(struct store_s3_options){.bucket = "data"}), 0);
 	assert_int_equal(s3_endpoint_set_region(&p, "eu-west-1"), 0);
-	assert_place(&p, NULL, "https data.s3.eu-west-1.amazonaws.com /");
+	assert_parts(&p, NULL, "https data.s3.eu-west-1.amazonaws.com /");
 	s3_endpoint_release(&p);
-	assert_int_equal(place(&p, &(struct store_s3_options){.bucket = "data",
-							      .endpoint = "http://127.0.0.1"}),
+	assert_int_equal(init(&p, &(struct store_s3_options){.bucket = "data",
+							     .endpoint = "http://127.0.0.1"}),
 			 0);
 	assert_int_equal(s3_endpoint_set_region(&p, "eu-west-1"), 0);
-	assert_place(&p, NULL, "http 127.0.0.1 /data");
+	assert_parts(&p, NULL, "http 127.0.0.1 /data");
 	assert_string_equal(str_text(&p.region), "eu-west-1");
 	s3_endpoint_release(&p);
 }
@@ -155,12 +155,12 @@ static void test_redirects(void **state)
 		struct s3_endpoint p;
 		const struct store_s3_options opt = {.bucket = "data",
 						     .endpoint = cases[i].endpoint};
-		assert_int_equal(place(&p, &opt), 0);
+		assert_int_equal(init(&p, &opt), 0);
 		const int rc = s3_endpoint_redirect(&p, cases[i].location, false);
 		if (rc != (cases[i].want ? 0 : -EINVAL))
 			fail_msg("%s: %d", cases[i].location, rc);
 		if (rc == 0)
-			assert_place(&p, NULL, cases[i].want);
+			assert_parts(&p, NULL, cases[i].want);
 		s3_endpoint_release(&p);
 	}
 }
@@ -198,7 +198,7 @@ static void test_signed_redirects(void **state)
 		struct s3_endpoint p;
 		const struct store_s3_options opt = {.bucket = "data",
 						     .endpoint = cases[i].endpoint};
-		assert_int_equal(place(&p, &opt), 0);
+		assert_int_equal(init(&p, &opt), 0);
 		const int rc = s3_endpoint_redirect(&p, cases[i].location, true);
 		if (rc != (cases[i].followed ? 0 : -EINVAL))
 			fail_msg("%s: %d", cases[i].location, rc);
@@ -229,11 +229,11 @@ static void test_path_instead(void **state)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct s3_endpoint p;
-		assert_int_equal(place(&p, &cases[i].opt), 0);
+		assert_int_equal(init(&p, &cases[i].opt), 0);
 		assert_int_equal(s3_endpoint_is_guess(&p), cases[i].is_guess);
 		assert_int_equal(s3_endpoint_use_path(&p), 0);
 		assert_false(s3_endpoint_is_guess(&p));
-		assert_place(&p, "k y", cases[i].want);
+		assert_parts(&p, "k y", cases[i].want);
 		s3_endpoint_release(&p);
 	}
 }
@@ -268,7 +268,7 @@ static void test_endpoints_of_a_profile(void **state)
 						  &(struct store_s3_options){.bucket = "data"},
 						  NULL),
 				 0);
-		assert_place(&p, NULL, cases[i].want);
+		assert_parts(&p, NULL, cases[i].want);
 		s3_endpoint_release(&p);
 	}
 	unlink(path);
@@ -289,11 +289,11 @@ static void test_certificates(void **state)
 	struct s3_endpoint p;
 	struct store_s3_options opt = {.bucket = "data", .ca_bundle = "."};
 	char *here = getcwd(NULL, 0);
-	assert_int_equal(place(&p, &opt), 0);
+	assert_int_equal(init(&p, &opt), 0);
 	assert_string_equal(str_text(&p.ca_bundle), here);
 	s3_endpoint_release(&p);
 	opt.ca_bundle = "/no/such/file";
-	assert_int_equal(place(&p, &opt), -ENOENT);
+	assert_int_equal(init(&p, &opt), -ENOENT);
 	s3_endpoint_release(&p);
 	free(here);
 }

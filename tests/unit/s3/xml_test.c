@@ -52,7 +52,7 @@ static void test_fields(void **state)
 }
 
 /* The next page never begins after a key without the prefix: callers remove the prefix from it. */
-static void test_place_to_go_on(void **state)
+static void test_where_to_go_on(void **state)
 {
 	static const struct {
 		const char *xml, *last;
@@ -395,7 +395,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_place_to_go_on),
+		cmocka_unit_test(test_where_to_go_on),
 		cmocka_unit_test(test_what_is_taken),
 		cmocka_unit_test(test_nothing_can_be_read),
 		cmocka_unit_test(test_disorder),

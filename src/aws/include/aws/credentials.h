@@ -17,8 +17,8 @@
 
 struct cred {
 	struct str access_key, secret_key;
-	struct str token; /* "": none */
-	int64_t expires;  /* seconds since the epoch; 0: never */
+	struct str token; /* "" if there is none */
+	int64_t expires;  /* seconds since the epoch; 0 if never */
 };
 void cred_release(struct cred *cred);
 #define auto_cred __attribute__((cleanup(cred_release)))
@@ -27,7 +27,7 @@ void cred_release(struct cred *cred);
 struct cred_fetch {
 	const char *method, *url;
 	const char *header[4]; /* "Name: value"; the first NULL ends the list */
-	const char *body;      /* of a POST; NULL none */
+	const char *body;      /* of a POST, or NULL */
 	unsigned int timeout_ms;
 	bool to_link_local; /* not through a proxy */
 };
@@ -35,34 +35,35 @@ struct cred_fetch {
 /* The environment of the providers. Tests substitute their own. */
 struct aws_environment {
 	const struct env *env;
-	const char *profile; /* option; NULL: AWS_PROFILE, "default" */
-	const char *region;  /* of STS; NULL: that of the environment or of the profile */
+	const char *profile; /* option; NULL for AWS_PROFILE, or "default" */
+	const char *region;  /* of STS; NULL for that of the environment or of the profile */
 	const char *ca_bundle;
-	/* Base of relative paths, and working directory of commands. A daemon has
-	 * changed its working directory when it renews credentials, so this is the directory in
-	 * which it was started. NULL: the working directory of the process. */
+	/* Base of relative paths, and working directory of commands. A daemon has changed its
+	 * working directory when it renews credentials, so this is the directory in which it was
+	 * started. NULL stands for the working directory of the process. */
 	const char *directory;
 	bool warn; /* log a warning if other users can read a credentials file */
 	const char *(*getenv)(const struct aws_environment *w, const char *name);
 	int64_t (*wall)(const struct aws_environment *w); /* seconds since the epoch */
-	/* 0 with status and body; a negative errno if no answer arrives */
+	/* Returns 0 with status and body, or a negative errno if no answer arrives. */
 	int (*fetch)(const struct aws_environment *w, const struct cred_fetch *req, long *status,
 		     struct str *body, struct err *err);
-	/* The user's home directory if HOME is not set; -ENOENT. NULL: there is none. */
+	/* Gets the user's home directory if HOME is not set, or fails with -ENOENT. It is NULL if
+	 * there is none. */
 	int (*home)(const struct aws_environment *w, struct str *out);
 	void *ctx;
 };
-/* The environment of this process; fetch uses libcurl. */
+/* Returns the environment of this process; fetch uses libcurl. */
 struct aws_environment aws_environment_real(const struct env *env);
 
 struct credentials;
-/* Finds credentials. NULL with err set: -ENOENT (no source has any), -EACCES, -EINVAL … environment
- * and its strings are copied. */
+/* Finds credentials. environment and its strings are copied. If it fails, returns NULL with err
+ * set: -ENOENT (no source has any), -EACCES, -EINVAL … */
 struct credentials *credentials_new(const struct aws_environment *environment, struct err *err);
 void credentials_free(struct credentials *c);
 /* Copies the valid credentials to *out. Renews them first if they expire soon; see credentials.c
- * for which callers block. -EACCES, -EIO, -ENOMEM, but no code that could be a statement about an
- * object. Any thread except the I/O thread. */
+ * for which callers block. Fails with -EACCES, -EIO or -ENOMEM, but with no code that could be a
+ * statement about an object. Any thread except the I/O thread may call it. */
 int credentials_get(struct credentials *c, struct cred *out, struct err *err);
 /* To be called if the server says that this access key has expired. Returns true if the request is
  * worth another attempt with renewed credentials. */

@@ -10,8 +10,8 @@
 
 enum { SHA256_SIZE = 32, SHA256_HEX = 2 * SHA256_SIZE + 1, MD5_HEX = 33 };
 
-/* Each function computes the digest of n consecutive pieces. 0, or -EIO if OpenSSL refuses (a FIPS
- * build has no MD5). Hexadecimal is lower case. */
+/* Each function computes the digest of n consecutive pieces. Returns 0, or -EIO if OpenSSL refuses
+ * (a FIPS build has no MD5). Hexadecimal is lower case. */
 int digest_sha256(const struct piece *pieces, size_t n, char hex[SHA256_HEX]);
 int digest_md5(const struct piece *pieces, size_t n, char hex[MD5_HEX]);
 int digest_hmac(const void *key, size_t key_len, const void *bytes, size_t n,

@@ -13,8 +13,8 @@ struct s3_error {
 	char region[32]; /* of the bucket, if the document names it */
 };
 
-/* Reads an error document; members that are too long are cut. False, with all members "", if the
- * bytes are not an error document. */
+/* Reads an error document; members that are too long are cut. Returns false, with all members "",
+ * if the bytes are not an error document. */
 bool s3_error_parse(const void *bytes, size_t n, struct s3_error *out);
 
 #endif

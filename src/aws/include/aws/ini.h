@@ -20,15 +20,16 @@ struct ini_entry {
 
 struct ini {
 	struct arena *arena;
-	struct ini_entry *entries; /* in reverse order: the last entry of a key wins */
+	struct ini_entry *entries; /* in reverse order, because the last entry of a key counts */
 };
 void ini_release(struct ini *ini);
 #define auto_ini __attribute__((cleanup(ini_release)))
 
-/* Lines other than "[section]", "key = value", indented "key = value", comments (# or ;) and blank
- * lines are ignored, as in AWS's tools. -EINVAL: too large, or it has a NUL; -ENOMEM. */
+/* Parses a file. Lines other than "[section]", "key = value", indented "key = value", comments (#
+ * or ;) and blank lines are ignored, as in AWS's tools. Fails with -EINVAL if the text is too large
+ * or has a NUL, and with -ENOMEM. */
 int ini_parse(const char *text, size_t n, struct ini *out, struct err *err);
-/* NULL: there is no such key. */
+/* Returns NULL if there is no such key. */
 const char *ini_get(const struct ini *ini, const char *section, const char *key);
 
 #endif

@@ -9,7 +9,7 @@
 #include <aws/credentials.h>
 #include <aws/ini.h>
 
-/* An environment variable; NULL if it is unset or empty. */
+/* Returns an environment variable, or NULL if it is unset or empty. */
 const char *cred_env(const struct aws_environment *w, const char *name);
 
 /* The two shared files. A missing file counts as empty. */
@@ -20,9 +20,10 @@ struct profile_files {
 int profile_files_load(const struct aws_environment *w, struct profile_files *out, struct err *err);
 void profile_files_release(struct profile_files *files);
 #define auto_profiles __attribute__((cleanup(profile_files_release)))
-/* A setting of a profile; NULL if the profile does not have it. */
+/* Returns a setting of a profile, or NULL if the profile does not have it. */
 const char *profile_get(const struct profile_files *files, const char *profile, const char *key);
-/* The endpoint of a service ("s3", "sts") in the profile's "services" section; NULL: none. */
+/* Returns the endpoint of a service ("s3", "sts") in the profile's "services" section, or NULL if
+ * there is none. */
 const char *profile_endpoint(const struct profile_files *files, const char *profile,
 			     const char *service);
 bool profile_exists(const struct profile_files *files, const char *profile);

@@ -17,7 +17,7 @@ enum { SIGV4_DATE_SIZE = 17, SIGV4_PAIRS_MAX = 24 };
 
 struct sigv4_request {
 	const char *method;
-	const char *path;		 /* as sent: each segment encoded once */
+	const char *path;		 /* as sent, with each segment encoded once */
 	const struct sigv4_pair *query;	 /* not encoded, in any order */
 	const struct sigv4_pair *header; /* to be signed, with host; names in any case and order */
 	size_t n_query, n_header;	 /* at most SIGV4_PAIRS_MAX each */
@@ -29,12 +29,13 @@ struct sigv4_key {
 	const char *region, *service;
 };
 
-/* "20130524T000000Z" for seconds since the epoch. */
+/* Writes seconds since the epoch as "20130524T000000Z". */
 void sigv4_date(int64_t when, char date[SIGV4_DATE_SIZE]);
-/* Appends "a=1&b=" in canonical order, which the URL uses, too. -EINVAL: too many pairs. */
+/* Appends "a=1&b=" in canonical order, which the URL uses, too. Fails with -EINVAL if there are too
+ * many pairs, and with -ENOMEM. */
 int sigv4_query(const struct sigv4_pair *query, size_t n, struct str *out);
-/* Appends the value of the Authorization header. -EINVAL: too many pairs; -ENOMEM; -EIO: OpenSSL
- * refuses. */
+/* Appends the value of the Authorization header. Fails with -EINVAL if there are too many pairs,
+ * with -EIO if OpenSSL refuses, and with -ENOMEM. */
 int sigv4_authorization(const struct sigv4_request *req, const struct sigv4_key *key, int64_t when,
 			struct str *out);
 

@@ -14,17 +14,17 @@
 
 enum { XML_DEPTH_MAX = 8, XML_NAME_MAX = 48, XML_TEXT_MAX = 8192 };
 
-struct xml_place {
+struct xml_path {
 	unsigned int depth;			    /* of the current element; the root has 1 */
 	char name[XML_DEPTH_MAX + 1][XML_NAME_MAX]; /* [1] is the root's; without namespaces */
-	bool cut; /* at an element's end: its text was longer than XML_TEXT_MAX */
+	bool cut; /* at an element's end, true if its text was longer than XML_TEXT_MAX */
 };
 
 struct xml_handler {
 	/* Either may be NULL. A non-zero return value stops the parser and becomes the result. text
 	 * is the text of the element, n bytes and a NUL; "" if the element contains elements. */
-	int (*start)(void *arg, const struct xml_place *at);
-	int (*end)(void *arg, const struct xml_place *at, const char *text, size_t n);
+	int (*start)(void *arg, const struct xml_path *at);
+	int (*end)(void *arg, const struct xml_path *at, const char *text, size_t n);
 	void *arg;
 	bool cuts_texts; /* texts that are too long are cut; otherwise they are an error */
 };

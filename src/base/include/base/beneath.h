@@ -10,12 +10,12 @@
 
 #include <stdbool.h>
 
-/* True if openat2(2) works. root: a directory. */
+/* Returns true if openat2(2) works in the directory root. */
 bool beneath_has_openat2(int root);
 /* Opens a relative path below root. A symbolic link is followed if it stays below root; one that
- * leads out of it, or is absolute, fails with -EXDEV. Without openat2(2) no link is followed:
- * -ELOOP or -ENOTDIR. flags: as of open(2), without O_CREAT; O_CLOEXEC is added. Returns a
- * descriptor or a negative errno of open(2). */
+ * leads out of it, or is absolute, fails with -EXDEV. Without openat2(2) no link is followed, and a
+ * path with one fails with -ELOOP or -ENOTDIR. flags are those of open(2), without O_CREAT;
+ * O_CLOEXEC is added. Returns a descriptor or a negative errno of open(2). */
 int beneath_open(int root, bool has_openat2, const char *path, int flags);
 
 #endif

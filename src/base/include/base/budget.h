@@ -46,26 +46,27 @@ struct budget_limits {
 };
 
 struct budget;
-struct budget *budget_new(const struct budget_limits *limits); /* NULL: out of memory */
+struct budget *budget_new(const struct budget_limits *limits); /* NULL if out of memory */
 void budget_free(struct budget *b);			       /* all charges must be zero */
 
 /* ---- metadata ---- */
 
-/* The charge of one tree, plan or draft. budget NULL: unlimited. */
+/* The charge of one tree, plan or draft. It is unlimited if budget is NULL. */
 struct budget_charge {
 	struct budget *budget;
 	enum budget_use use; /* BUDGET_TREES, BUDGET_PLANS or BUDGET_DRAFTS */
 	uint64_t bytes;
 };
-/* Changes the charge to `bytes`. -ENOMEM: the increase does not fit, and the charge is unchanged. A
- * decrease never fails. Calls the holders, so the caller must not hold a lock that they take. */
+/* Changes the charge to `bytes`. Fails with -ENOMEM if the increase does not fit; then the charge
+ * is unchanged. A decrease never fails. Calls the holders, so the caller must not hold a lock that
+ * they take. */
 int budget_set(struct budget_charge *c, uint64_t bytes, struct err *err);
 
 /* Callbacks of a user of the budget. Either may be NULL. budget_set() calls them without the
  * budget's lock. No other thread may use the budget while a holder is added or removed. */
 struct budget_holder {
-	/* Called before a charge of metadata is refused, again and again while
-	 * it returns true. False: there is nothing to free. */
+	/* Called before a charge of metadata is refused, again and again while it returns true.
+	 * Returns false if there is nothing to free. */
 	bool (*free_metadata)(void *ctx);
 	/* Called after the charge of metadata has changed, and with it the room for chunks; and by
 	 * budget_trim(). */
@@ -79,27 +80,28 @@ void budget_remove_holder(struct budget *b, const void *ctx);
 /* What a cache takes that can forget its oldest things at any time. The cache's lock guards it. The
  * budget is charged in steps, and no holder is called, so all calls are quick. */
 struct budget_share {
-	struct budget *budget; /* NULL: no limit */
+	struct budget *budget; /* NULL if there is no limit */
 	uint64_t limit, used;  /* bytes */
 	uint64_t charged;      /* to BUDGET_NAMES, at least `used` */
 };
-/* The share is one of so many parts of what metadata may take. */
+/* Returns a share, which is one of so many parts of what metadata may take. */
 struct budget_share budget_share_of(struct budget *b, unsigned int parts);
-/* Adds n bytes. False: they do not fit. The cache then forgets something and tries again, or it
- * forgets the new thing. */
+/* Adds n bytes. Returns false if they do not fit. The cache then forgets something and tries again,
+ * or it forgets the new thing. */
 bool budget_share_take(struct budget_share *s, uint64_t n);
 void budget_share_return(struct budget_share *s, uint64_t n);
-/* For budget_holder.free_metadata: how much the cache should keep, so that others get some room. */
+/* Returns how much the cache should keep, so that others get some room. For
+ * budget_holder.free_metadata. */
 uint64_t budget_share_less(const struct budget_share *s);
 
 /* ---- chunks ---- */
 
-/* Bytes that chunks and loads may take now. */
+/* Returns the bytes that chunks and loads may take now. */
 uint64_t budget_room(struct budget *b);
-/* True if chunks and loads may take n more bytes. */
+/* Returns true if chunks and loads may take n more bytes. */
 bool budget_fits(struct budget *b, uint64_t n);
-/* True if loads may take n more bytes: what chunks leave, or half of the room. In the latter case
- * chunks give way when the caller calls budget_trim() after budget_take(). */
+/* Returns true if loads may take n more bytes: what chunks leave, or half of the room. In the
+ * latter case chunks give way when the caller calls budget_trim() after budget_take(). */
 bool budget_fits_loads(struct budget *b, uint64_t n);
 /* Lets the holders give back what does not fit any more. The caller holds no lock that they take.
  */

@@ -22,7 +22,7 @@ struct cancel {
 
 void cancel_init(struct cancel *c);
 void cancel_release(struct cancel *c); /* no thread may wait or fire any more */
-/* Any thread, any number of times. */
+/* Any thread may call it, any number of times. */
 void cancel_fire(struct cancel *c);
 
 /* The waiter calls these three. With NULL the operation cannot be cancelled. */

@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 struct cancelled {
-	/* Any thread, quick. True: nobody needs the result; this may change again. NULL: the
-	 * operation cannot be cancelled. */
+	/* Returns true while nobody needs the result; this may change again. It is quick, and any
+	 * thread may call it. NULL if the operation cannot be cancelled. */
 	bool (*fn)(const void *arg);
 	const void *arg; /* borrowed until the operation ends */
 };
@@ -27,7 +27,7 @@ static inline bool cancelled_flag(const void *flag)
 	return atomic_load((const atomic_bool *)flag);
 }
 
-/* Cancelled while the flag is true; NULL: never. */
+/* The operation is cancelled while the flag is true, or never if flag is NULL. */
 static inline struct cancelled cancelled_by(const atomic_bool *flag)
 {
 	return (struct cancelled){.fn = flag ? cancelled_flag : NULL, .arg = flag};

@@ -34,15 +34,16 @@ uint32_t cur_u32(struct cursor *c);
 uint64_t cur_u64(struct cursor *c);
 uint32_t cur_u32be(struct cursor *c);
 uint64_t cur_u64be(struct cursor *c);
-/* An n-byte integer, 0 <= n <= 8. */
+/* Reads an n-byte integer, 0 <= n <= 8. */
 uint64_t cur_uint(struct cursor *c, unsigned int n);
-/* The next n bytes, borrowed from the cursor's; NULL (and bad) if fewer are left. */
+/* Returns the next n bytes, borrowed from the cursor's, and skips them. Returns NULL, and the
+ * cursor is bad, if fewer are left. */
 const uint8_t *cur_bytes(struct cursor *c, size_t n);
 void cur_skip(struct cursor *c, size_t n);
 /* Returns a cursor over the next n bytes, and skips them. It is bad if fewer are left. */
 struct cursor cur_sub(struct cursor *c, size_t n);
-/* Returns the NUL-terminated string at the cursor and skips it with its NUL. len, which may be
- * NULL, gets its length. NULL (and bad) if no NUL is left. */
+/* Returns the NUL-terminated string at the cursor and skips it with its NUL. *len becomes its
+ * length; len may be NULL. Returns NULL, and the cursor is bad, if no NUL is left. */
 const char *cur_cstr(struct cursor *c, size_t *len);
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct emit {
-	uint8_t *buf; /* NULL: counting */
+	uint8_t *buf; /* NULL while it counts */
 	size_t pos;
 	size_t cap; /* ignored while counting */
 	bool bad;
@@ -26,7 +26,7 @@ void emit_u16(struct emit *e, uint16_t v);
 void emit_u24(struct emit *e, uint32_t v);
 void emit_u32(struct emit *e, uint32_t v);
 void emit_u64(struct emit *e, uint64_t v);
-/* The low n bytes of v, 0 <= n <= 8. */
+/* Emits the low n bytes of v, 0 <= n <= 8. */
 void emit_uint(struct emit *e, uint64_t v, unsigned int n);
 void emit_bytes(struct emit *e, const void *bytes, size_t n);
 void emit_zero(struct emit *e, size_t n);

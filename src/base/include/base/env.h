@@ -17,25 +17,26 @@
 struct env {
 	struct log *log;
 	struct pool *pool;
-	struct budget *budget; /* NULL: unlimited */
-	/* Monotonic nanoseconds. */
+	struct budget *budget; /* NULL if unlimited */
+	/* Returns monotonic nanoseconds. */
 	uint64_t (*now)(const struct env *env);
 	void (*sleep)(const struct env *env, uint64_t ns);
 	/* Fills with unpredictable bytes (jitter, ids). */
 	void (*random)(const struct env *env, void *bytes, size_t n);
-	/* Nanoseconds since the epoch, for records that other machines read. NULL: real ones. */
+	/* Returns nanoseconds since the epoch, for records that other machines read. NULL stands
+	 * for the real time. */
 	int64_t (*wall)(const struct env *env);
 	void *ctx;
 };
 
-/* The monotonic clock of an env, and its time since the epoch, nanoseconds. */
+/* Return the monotonic time of an env, and its time since the epoch, in nanoseconds. */
 static inline uint64_t env_now(const struct env *env)
 {
 	return env->now(env);
 }
 int64_t env_wall(const struct env *env);
 
-/* The real clock, sleep and getrandom(2). */
+/* Returns an env with the real clock, sleep and getrandom(2). */
 struct env env_real(struct log *log, struct pool *pool);
 
 #endif

@@ -28,16 +28,17 @@ enum {
 	FRAME_MAGIC = 8,     /* bytes of the name of a format */
 };
 
-/* Appends a record. -ENOMEM; -E2BIG: the body has 4 GiB or more. */
+/* Appends a record. Fails with -ENOMEM, or with -E2BIG if the body has 4 GiB or more. */
 int frame_append(struct bytes *out, uint16_t type, const void *body, size_t n);
-/* Takes the next record. *body: its bytes, borrowed from the cursor's. 1; 0: no bytes are left;
- * -EBADMSG: the record is torn or damaged. Then the cursor has not moved. */
+/* Takes the next record. *body is a cursor over its bytes, which are borrowed from c's. Returns 1,
+ * or 0 if no bytes are left. Fails with -EBADMSG if the record is torn or damaged; then the cursor
+ * has not moved. */
 int frame_next(struct cursor *c, uint16_t *type, struct cursor *body);
 
-/* Appends the first record. magic: FRAME_MAGIC characters. */
+/* Appends the first record. magic has FRAME_MAGIC characters. */
 int frame_put_head(struct bytes *out, const char *magic, uint32_t version);
-/* Takes the first record. -EBADMSG: the bytes are not of this format; -ENOTSUP: they are of a later
- * version than `version`. */
+/* Takes the first record. Fails with -EBADMSG if the bytes are not of this format, and with
+ * -ENOTSUP if they are of a later version than `version`. */
 int frame_take_head(struct cursor *c, const char *magic, uint32_t version, struct err *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The digit's value, 0 to 15; -1: not a digit. */
+/* Returns the digit's value, 0 to 15, or -1 if c is not a digit. */
 static inline int hex_digit(int c)
 {
 	if (c >= '0' && c <= '9')

@@ -28,7 +28,7 @@ struct histogram_counts {
 	uint64_t sum_ns;
 };
 
-/* Upper bound of bucket i < HISTOGRAM_BOUNDS, inclusive, in microseconds. */
+/* Returns the upper bound of bucket i < HISTOGRAM_BOUNDS, inclusive, in microseconds. */
 uint64_t histogram_bound_us(unsigned int i);
 void histogram_record(struct histogram *h, uint64_t ns);
 void histogram_read(const struct histogram *h, struct histogram_counts *out);

@@ -37,7 +37,8 @@ static inline uint64_t div_up_u64(uint64_t a, uint64_t b)
 {
 	return a / b + (a % b != 0);
 }
-/* align: a power of two. The caller ensures that v + align does not overflow. */
+/* Rounds v up to a multiple of align, a power of two. The caller ensures that v + align does not
+ * overflow. */
 static inline uint64_t align_u64(uint64_t v, uint64_t align)
 {
 	return (v + align - 1) & ~(align - 1);
@@ -74,15 +75,15 @@ void bytes_release(struct bytes *b);
 /* An arena: its allocations are freed together. Not thread-safe, but any number of threads may read
  * the allocations. */
 struct arena;
-/* limit: bytes that may be allocated from it in total, so that a hostile document cannot exhaust
- * the machine's memory. */
+/* limit is the number of bytes that may be allocated from it in total, so that a hostile document
+ * cannot exhaust the machine's memory. */
 struct arena *arena_new(size_t limit);
 void arena_free(struct arena *a);
-/* n zeroed bytes, aligned to 16. NULL: out of memory, or the limit is reached. */
+/* Returns n zeroed bytes, aligned to 16, or NULL if out of memory or if the limit is reached. */
 void *arena_alloc(struct arena *a, size_t n);
 /* The same for n elements of size bytes each. */
 void *arena_array(struct arena *a, size_t n, size_t size);
-/* A copy of n bytes with a NUL after it. */
+/* Returns a copy of n bytes with a NUL after it. */
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 size_t arena_used(const struct arena *a);
 /* Gives back what was allocated since arena_mark(), if it is at the end of one block; otherwise

@@ -23,17 +23,17 @@ struct pool_job {
 	bool heap; /* allocated by pool_submit() */
 };
 
-/* workers: number of threads; 0: none. Threads are started when jobs are submitted, so a pool may
- * be made before a daemon forks. NULL: out of memory. */
+/* workers is the number of threads, which may be 0. Threads are started when jobs are submitted, so
+ * a pool may be made before a daemon forks. Returns NULL if out of memory. */
 struct pool *pool_new(unsigned int workers);
 /* Runs the queued jobs, then ends the threads, for a program that uses the pool before it forks.
  * The next job starts threads again. Meanwhile only jobs may submit jobs. */
 void pool_stop_threads(struct pool *pool);
-/* Runs the queued jobs, then ends the threads. No thread may submit meanwhile. NULL is allowed. */
+/* Runs the queued jobs, then ends the threads. No thread may submit meanwhile. pool may be NULL. */
 void pool_free(struct pool *pool);
-/* Submits fn(arg) as a job. Returns 0, or -ENOMEM: fn is not called. */
+/* Submits fn(arg) as a job. Returns 0, or -ENOMEM if fn will not be called. */
 int pool_submit(struct pool *pool, pool_fn fn, void *arg);
-/* The same without an allocation. -ENOMEM: no thread could be started. */
+/* The same without an allocation. Fails with -ENOMEM if no thread could be started. */
 int pool_run(struct pool *pool, struct pool_job *job);
 
 #endif

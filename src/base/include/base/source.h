@@ -18,17 +18,18 @@
 
 #include <hsmount/err.h>
 
-/* Bytes [start, end). Empty: start == end. */
+/* Bytes [start, end). The range is empty if start == end. */
 struct byte_range {
 	uint64_t start, end;
 };
 
 struct source {
 	uint64_t size; /* bytes */
-	/* Reads all n bytes at offset. Returns 0 or a negative errno; -EAGAIN, with err unset: the
-	 * bytes are not in memory. Only source_read() calls it, with n > 0 and within size. */
+	/* Reads all n bytes at offset. Returns 0 or a negative errno; -EAGAIN, with err unset, if
+	 * the bytes are not in memory. Only source_read() calls it, with n > 0 and a range within
+	 * size. */
 	int (*read_at)(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
-	/* NULL, or takes note that the decoder will soon read n bytes at offset, within size. A
+	/* Takes note that the decoder will soon read n bytes at offset, within size. May be NULL. A
 	 * source that is slow fetches such ranges in parallel. Only source_advise() calls it. */
 	void (*advise)(void *ctx, uint64_t offset, uint64_t n);
 	void *ctx;
@@ -37,8 +38,8 @@ struct source {
 	uint64_t reads, bytes; /* successful reads so far, and the bytes that they returned */
 };
 
-/* Reads all n bytes at offset. -EIO: the range is not within the source; -EAGAIN: see
- * missing_offset; other codes are those of the source. */
+/* Reads all n bytes at offset. Fails with -EIO if the range is not within the source. For -EAGAIN
+ * see missing_offset. Other codes are those of the source. */
 int source_read(struct source *s, uint64_t offset, void *buf, size_t n, struct err *err);
 /* Announces a read. It is a hint: it does not fail, and a range outside of the source is ignored.
  */

@@ -11,11 +11,11 @@
 #include <base/source.h>
 
 struct source_file;
-/* Opens a regular file or block device for reading. -EISDIR, -EINVAL: it is something else; other
- * codes are those of open(2). */
+/* Opens a regular file or block device for reading. Fails with -EISDIR or -EINVAL if it is
+ * something else; other codes are those of open(2). */
 int source_file_open(const char *path, struct source_file **out, struct err *err);
-void source_file_close(struct source_file *f); /* NULL is fine */
-/* Lives as long as f. */
+void source_file_close(struct source_file *f); /* f may be NULL */
+/* Returns the source, which lives as long as f. */
 struct source *source_file_source(struct source_file *f);
 
 #endif

@@ -7,7 +7,7 @@
  *   auto_str struct str s = {0};
  *   str_addf(&s, "%s/%u", prefix, number);
  *   str_add(&s, suffix);
- *   return str_take(&s);            NULL: out of memory
+ *   return str_take(&s); NULL if out of memory
  *
  * The added text must not be part of the text itself. One thread at a time.
  */
@@ -34,20 +34,20 @@ size_t str_add_character(struct str *s, const char *text, size_t n);
 void str_add_json(struct str *s, const char *text);
 /* Adds foreign text, escaped by printable(). */
 void str_add_printable(struct str *s, const char *text);
-/* Adds a time as 2024-05-06T07:08:09.123456Z. ns: nanoseconds since the epoch. */
+/* Adds a time as 2024-05-06T07:08:09.123456Z. ns is in nanoseconds since the epoch. */
 void str_add_time(struct str *s, int64_t ns);
 /* Cuts the text to n bytes, if it is longer. */
 void str_cut(struct str *s, size_t n);
-/* Never NULL. Valid until the next change. */
+/* Returns the text, which is never NULL and is valid until the next change. */
 const char *str_text(const struct str *s);
 static inline bool str_ok(const struct str *s)
 {
 	return !s->bad;
 }
-/* Returns the text, which the caller frees, and empties s. NULL: out of memory. */
+/* Returns the text, which the caller frees, and empties s. Returns NULL if out of memory. */
 char *str_take(struct str *s);
 void str_release(struct str *s);
-/* Overwrites the text before it is freed: for secrets. */
+/* Overwrites the text before it is freed, for secrets. */
 void str_wipe(struct str *s);
 #define auto_str    __attribute__((cleanup(str_release)))
 #define auto_secret __attribute__((cleanup(str_wipe)))

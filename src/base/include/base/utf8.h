@@ -6,9 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Length of the character at s, of which n bytes may be read; 0: not a character. */
+/* Returns the length of the character at s, of which n bytes may be read, or 0 if it is not a
+ * character. */
 size_t utf8_length(const char *s, size_t n);
-/* True if all n bytes are UTF-8. NUL is a valid character. */
+/* Returns true if all n bytes are UTF-8. NUL is a valid character. */
 bool utf8_valid(const char *s, size_t n);
 
 #endif

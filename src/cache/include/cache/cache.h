@@ -41,15 +41,15 @@ struct cache_fill; /* one requested load */
 
 /* One loaded chunk; constant while it is held. */
 struct cache_chunk {
-	bool absent;	   /* not stored: the reader returns the fill value */
+	bool absent;	   /* not stored; the reader returns the fill value */
 	struct bytes slot; /* bytes of the chunk's slot */
 	struct bytes heap; /* bytes of its heap region (variable length) */
 };
 
-/* hits: reads of cached chunks or failures; misses: loads that readers started (or found queued);
- * waits: reads that joined a load in flight; wait_ns: time spent in misses and waits.
- * prefetches: prefetches that began; used: those that were read later; wasted: those that were
- * evicted, failed, cancelled or freed before a read. */
+/* hits counts reads of cached chunks or failures, misses loads that readers started (or found
+ * queued), waits reads that joined a load in flight. wait_ns is the time spent in misses and waits.
+ * prefetches counts prefetches that began, prefetch_used those that were read later, and
+ * prefetch_wasted those that were evicted, failed, cancelled or freed before a read. */
 struct cache_stats {
 	uint64_t hits, misses, waits, wait_ns;
 	uint64_t loads, load_failures, evictions;
@@ -65,13 +65,13 @@ struct cache_stats {
 
 struct cache_owner_stats {
 	uint64_t hits, misses, waits, wait_ns;
-	uint64_t loads, load_bytes, failures; /* load_bytes: decoded */
+	uint64_t loads, load_bytes, failures; /* load_bytes are decoded ones */
 	uint64_t prefetches, prefetch_used, prefetch_wasted;
 };
 
-/* Uses the clock, the log and the budget (not NULL) of env. max_prefetch: how many prefetches may
- * be in flight, which is the number of parallel requests of the store. Loads that the source joins
- * count as one. */
+/* Uses the clock, the log and the budget (not NULL) of env. max_prefetch is the number of
+ * prefetches that may be in flight, which is the number of parallel requests of the store. Loads
+ * that the source joins count as one. */
 struct cache *cache_new(const struct env *env, unsigned int max_prefetch, struct err *err);
 void cache_free(struct cache *c); /* after all owners are freed */
 void cache_get_stats(struct cache *c, struct cache_stats *out);
@@ -81,9 +81,9 @@ enum { CACHE_JOINED_MAX = 256 };
 /* A source's constant properties of a dataset. */
 struct cache_dataset {
 	uint64_t cost;	    /* bytes of memory that a loaded chunk takes */
-	uint64_t load_cost; /* peak bytes of a load: encoded and decoded */
+	uint64_t load_cost; /* peak bytes of a load, encoded and decoded */
 	/* So many loads of neighbouring chunks that begin together take about one request, because
-	 * the source joins them (at most CACHE_JOINED_MAX); 0 and 1: it does not. */
+	 * the source joins them (at most CACHE_JOINED_MAX). 0 and 1 mean that it does not. */
 	uint64_t joined;
 	uint64_t nslots;
 	uint32_t rank;
@@ -97,11 +97,11 @@ struct cache_source {
 	/* Starts a load, which ends with exactly one call of cache_complete(), from any thread,
 	 * possibly before this function returns. */
 	void (*load)(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *fill);
-	/* Both NULL, or called around several loads of one thread. The result of begin, which may
-	 * be NULL, is cache_fill_batch() of these loads. Loads may be as late as end. */
+	/* Called around several loads of one thread, unless both are NULL. The result of begin,
+	 * which may be NULL, is cache_fill_batch() of these loads. Loads may be as late as end. */
 	void *(*begin)(void *ctx);
 	void (*end)(void *ctx, void *batch);
-	/* Pure and quick: called with the cache's lock held. */
+	/* These are pure and quick, because they are called with the cache's lock held. */
 	void (*describe)(void *ctx, uint32_t dataset, struct cache_dataset *out);
 	uint64_t (*number)(void *ctx, uint32_t dataset, uint64_t slot);
 	bool (*slot)(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot);
@@ -116,25 +116,25 @@ void cache_owner_clear(struct cache_owner *o);
 void cache_owner_free(struct cache_owner *o);
 void cache_owner_get_stats(struct cache_owner *o, struct cache_owner_stats *out);
 
-/* Ends a load. chunk: the contents are transferred. On failure, code is a negative errno and err
+/* Ends a load. The contents of chunk are transferred. On failure, code is a negative errno and err
  * contains the reason (copied). All waiting readers and all reads during the next second fail with
  * it; after that, a read loads the chunk again. With -ENOMEM and -EINTR, only the waiting readers
- * fail. -ECANCELED: the source has seen cache_fill_cancel() and cancelled the load; if a reader or
- * a stream has requested the chunk again, the load begins again. */
+ * fail. -ECANCELED means that the source has seen cache_fill_cancel() and cancelled the load; if a
+ * reader or a stream has requested the chunk again, the load begins again. */
 void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk,
 		    const struct err *err);
 
-/* True while no reader and no stream needs the load. Then the source may end it with -ECANCELED.
- * Borrowed until cache_complete(). */
+/* Returns a flag that is true while no reader and no stream needs the load. Then the source may end
+ * it with -ECANCELED. The flag is borrowed until cache_complete(). */
 const atomic_bool *cache_fill_cancel(const struct cache_fill *fill);
-/* True if the load began as a prefetch. Readers' loads should not wait for it. */
+/* Returns true if the load began as a prefetch. Readers' loads should not wait for it. */
 bool cache_fill_ahead(const struct cache_fill *fill);
 
-/* What begin() of the source has returned; valid until load() returns. */
+/* Returns what begin() of the source has returned. It is valid until load() returns. */
 void *cache_fill_batch(const struct cache_fill *fill);
 
-/* A stream observes the access pattern of one open file. NULL: out of memory; reads work without a
- * stream. */
+/* A stream observes the access pattern of one open file. Returns NULL if out of memory; reads work
+ * without a stream. */
 struct cache_stream *cache_stream_new(struct cache_owner *o);
 /* Cancels the prefetches that only this stream requested. */
 void cache_stream_free(struct cache_stream *s);
@@ -145,18 +145,19 @@ void cache_stream_free(struct cache_stream *s);
  * continues, because other reads may need it. */
 int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t slot,
 	      struct cancel *cancel, const struct cache_chunk **out, struct err *err);
-/* Releases a chunk. done: the read reached the end of the chunk. If it did not, large loads do not
- * evict the chunk for a short time, because the program probably reads the next piece of it. */
+/* Releases a chunk. done is true if the read reached the end of the chunk. If it did not, large
+ * loads do not evict the chunk for a short time, because the program probably reads the next piece
+ * of it. */
 void cache_put(struct cache_owner *o, const struct cache_chunk *chunk, bool done);
 
 /* For a read of several chunks: prefetches the slots in [first, first + n) that are not cached.
- * stream may be NULL. Never blocks. Returns how many of the n slots are cached or requested. These
- * are fewer than n if prefetches have used up their share of the budget, or out of memory. */
+ * stream may be NULL. Never blocks. Returns how many of the n slots are cached, requested or past
+ * the last one: fewer than n if prefetches use up their share of the budget or if out of memory. */
 uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t dataset,
 		      uint64_t first, uint64_t n);
-/* For a program that reads in file order, across datasets. slots: how many it has read since the
- * last call; each takes `cost` bytes; joined: as in struct cache_dataset. Returns how many slots to
- * prefetch. */
+/* For a program that reads in file order, across datasets. slots is the number of slots that it has
+ * read since the last call; each takes `cost` bytes. joined is as in struct cache_dataset. Returns
+ * how many slots to prefetch. */
 uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cost, uint64_t joined);
 
 #endif

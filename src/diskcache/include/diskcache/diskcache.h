@@ -41,16 +41,17 @@ struct store_diskcache_options {
 	/* Larger objects are not stored. */
 	uint64_t max_object;
 	/* Objects that were modified less than this before the get are not stored. This is for
-	 * stores whose version of an object is a time: two writes may have the same time. 0: no
-	 * such limit. */
+	 * stores whose version of an object is a time: two writes may have the same time. 0 means
+	 * no such limit. */
 	uint64_t settle_ns;
 	/* Limit for the memory of objects that are queued to be written. If an object does not fit,
-	 * it is not stored. 0: 32 MiB. */
+	 * it is not stored. 0 means 32 MiB. */
 	uint64_t max_behind;
 };
 
-/* Owns inner on success; strings are copied. NULL with err set. Starts no thread and opens the
- * directory, so a daemon may fork and change its directory before the first request. */
+/* Owns inner on success; strings are copied. Returns NULL with err set if it fails. Starts no
+ * thread and opens the directory, so a daemon may fork and change its directory before the first
+ * request. */
 struct store *store_diskcache_new(struct store *inner, const struct store_diskcache_options *opt,
 				  struct err *err);
 
@@ -58,12 +59,13 @@ struct store *store_diskcache_new(struct store *inner, const struct store_diskca
  * that shows a domain. They are entries like objects: checked before they are used, limited, and
  * evicted. A record has a name, and the version of what it says.
  *
- * Keeps a copy of n bytes for later mounts; written later. version: not empty, less than
- * STORE_ETAG_MAX bytes. mtime_ns: see settle_ns. False: the record is not kept. */
+ * Keeps a copy of n bytes for later mounts, which is written later. version is not empty and has
+ * less than STORE_ETAG_MAX bytes. For mtime_ns see settle_ns. Returns false if the record is not
+ * kept. */
 bool store_diskcache_remember(struct store *s, const char *name, const char *version,
 			      int64_t mtime_ns, const void *bytes, size_t n);
-/* Reads a record into *out, which is empty. -ENOENT: there is none of this version, or none that is
- * intact and has at most max bytes; -ENOMEM. Reads the disk. */
+/* Reads a record from the disk into *out, which is empty. Fails with -ENOENT if there is none of
+ * this version, or none that is intact and has at most max bytes, and with -ENOMEM. */
 int store_diskcache_recall(struct store *s, const char *name, const char *version, uint64_t max,
 			   struct bytes *out);
 
@@ -72,7 +74,8 @@ struct store_diskcache_stats {
 	uint64_t revalidated; /* gets answered from disk after the bucket confirmed the version */
 	uint64_t misses;      /* gets without a usable entry */
 	uint64_t stored;
-	uint64_t skipped; /* objects not stored: too large, too new, or the disk was too slow */
+	uint64_t skipped; /* objects not stored because they were too large or too new, or the disk
+			     was too slow */
 	uint64_t dropped; /* damaged entries */
 	uint64_t evicted;
 	uint64_t errors; /* of the disk */

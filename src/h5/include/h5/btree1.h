@@ -28,17 +28,17 @@ struct h5_bt1 {
 	uint32_t elem_size; /* bytes; part of the last key */
 	uint64_t n;	    /* chunks in the index */
 	uint64_t addr;	    /* file address of the root node */
-	/* The i-th chunk in row-major order of offsets. */
+	/* Gets the i-th chunk in row-major order of offsets. */
 	void (*chunk)(void *ctx, uint64_t i, struct h5_bt1_chunk *out);
-	/* The key after the last chunk, as libhdf5 writes it: size and mask are 0, and the offset
-	 * is that of the last chunk plus one chunk in every dimension. addr is not used. Not called
-	 * if n is 0. */
+	/* Gets the key after the last chunk, as libhdf5 writes it: size and mask are 0, and the
+	 * offset is that of the last chunk plus one chunk in every dimension. addr is not used. It
+	 * is not called if n is 0. */
 	void (*end)(void *ctx, struct h5_bt1_chunk *out);
 	void *ctx;
 };
 
 uint64_t h5_bt1_node_size(uint32_t rank);
-/* Bytes of the whole index, at least one node; UINT64_MAX on overflow. */
+/* Returns the bytes of the whole index, which has at least one node, or UINT64_MAX on overflow. */
 uint64_t h5_bt1_size(uint32_t rank, uint64_t n);
 /* Renders bytes [offset, offset + n) of the index. offset + n is at most h5_bt1_size(). Takes time
  * for the entries in the range only. */
@@ -51,7 +51,7 @@ typedef int (*h5_bt1_fn)(void *ctx, const struct h5_bt1_chunk *chunk, struct err
 int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
 		struct err *err);
 /* The same for chunks whose offsets are between these, both included, in row-major order. Reads
- * only nodes that can hold such chunks. range NULL: all chunks. */
+ * only nodes that can hold such chunks. If range is NULL, it reads all chunks. */
 struct h5_bt1_range {
 	const uint64_t *first, *last; /* offsets in elements, rank of them */
 };
@@ -61,12 +61,12 @@ int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,
 /* A tree that h5_bt1_read() has rendered into the file, in which nodes may have changed since. */
 struct h5_bt1_known {
 	uint64_t addr, n; /* as in struct h5_bt1 */
-	/* Whether a byte of [start, end) may be another one than when it was rendered: 1, 0, or a
-	 * negative errno, which ends the walk. */
+	/* Returns 1 if a byte of [start, end) may be another one than when it was rendered, 0 if
+	 * not, or a negative errno, which ends the walk. */
 	int (*is_changed)(void *ctx, uint64_t start, uint64_t end, struct err *err);
-	/* The offset of the i-th chunk, in elements. */
+	/* Gets the offset of the i-th chunk, in elements. */
 	void (*offset)(void *ctx, uint64_t i, uint64_t *offset);
-	/* The tree has chunks [first, end) as they were rendered. */
+	/* Called if the tree has chunks [first, end) as they were rendered. */
 	int (*run)(void *ctx, uint64_t first, uint64_t end, struct err *err);
 	void *ctx;
 };

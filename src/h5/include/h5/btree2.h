@@ -32,9 +32,9 @@ struct h5_bt2 {
 	const uint8_t *records; /* n * record_size bytes, sorted; may be NULL while counting */
 };
 
-/* Bytes of header and nodes. Does not depend on the records. */
+/* Returns the bytes of header and nodes, which do not depend on the records. */
 uint64_t h5_bt2_size(const struct h5_bt2 *t);
-/* Encodes the header, then the nodes. addr: file address of the emitter's position. */
+/* Encodes the header, then the nodes. addr is the file address of the emitter's position. */
 void h5_bt2_encode(struct emit *e, const struct h5_bt2 *t, uint64_t addr);
 
 /* Calls fn for each record in order. Checks checksums, depth, counts and node sizes, and reads each
@@ -42,9 +42,9 @@ void h5_bt2_encode(struct emit *e, const struct h5_bt2 *t, uint64_t addr);
 typedef int (*h5_bt2_fn)(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err);
 int h5_bt2_walk(const struct h5_file *f, uint64_t addr, enum h5_bt2_type type, h5_bt2_fn fn,
 		void *ctx, struct err *err);
-/* The same for a range of records. side says where a record is: < 0 before the range, 0 in it, > 0
- * after it. It has the ctx of fn, and may be called several times for a record. Reads only nodes
- * that can hold records of the range. side NULL: all records. */
+/* The same for a range of records. side returns where a record is: < 0 before the range, 0 in it, >
+ * 0 after it. It has the ctx of fn, and may be called several times for a record. Only nodes that
+ * can hold records of the range are read. If side is NULL, all records are in the range. */
 typedef int (*h5_bt2_side_fn)(void *ctx, const uint8_t *record, uint16_t record_size);
 int h5_bt2_walk_range(const struct h5_file *f, uint64_t addr, enum h5_bt2_type type,
 		      h5_bt2_side_fn side, h5_bt2_fn fn, void *ctx, struct err *err);

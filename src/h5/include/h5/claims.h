@@ -15,14 +15,16 @@
 #include <base/budget.h>
 
 struct h5_claims;
-/* budget: charged for the runs; NULL: unlimited. NULL: out of memory. */
+/* The runs are charged to budget, which may be NULL. Returns NULL if out of memory. */
 struct h5_claims *h5_claims_new(struct budget *budget);
 void h5_claims_free(struct h5_claims *c);
-/* Claims n bytes at an address. what: a constant such as "object header", for messages. An overlap
- * may be found later than by this call: see h5_claims_check(). Repeating exactly the same claim in
- * one walk is an overlap, too. c NULL or n 0: nothing happens. -EIO: overlap; -ENOMEM. */
+/* Claims n bytes at an address. what is a constant such as "object header", for messages. An
+ * overlap may be found later than by this call: see h5_claims_check(). Repeating exactly the same
+ * claim in one walk is an overlap, too. If c is NULL or n is 0, nothing happens. Fails with -EIO if
+ * there is an overlap or the bytes end after 2^64, and with -ENOMEM. */
 int h5_claim(struct h5_claims *c, uint64_t addr, uint64_t n, const char *what, struct err *err);
-/* Finds all overlaps of the claims so far. -EIO: two structures overlap; the reason says where. */
+/* Finds all overlaps of the claims so far. Fails with -EIO if two structures overlap; the reason
+ * says where. */
 int h5_claims_check(struct h5_claims *c, struct err *err);
 
 #endif

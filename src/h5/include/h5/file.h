@@ -19,8 +19,9 @@ struct pipeline;
 
 /* Undoes the filters of a fractal heap. codec/ implements them, which h5/ does not see. */
 struct h5_unfilter {
-	/* Decodes n bytes to at most max bytes. Bit i of mask: filter i was not applied. *out is
-	 * empty before. -EIO: damaged; -EOPNOTSUPP: an unknown filter; -ENOMEM. */
+	/* Decodes n bytes to at most max bytes. If bit i of mask is set, filter i was not applied.
+	 * *out is empty before. Errors: -EIO if the bytes are damaged; -EOPNOTSUPP if a filter is
+	 * unknown; -ENOMEM. */
 	int (*decode)(void *ctx, const struct pipeline *p, uint32_t mask, const void *in, size_t n,
 		      size_t max, struct bytes *out, struct err *err);
 	void *ctx;
@@ -34,12 +35,12 @@ struct h5_work {
 
 struct h5_file {
 	struct source *source;		    /* borrowed */
-	const struct h5_unfilter *unfilter; /* NULL: a filtered heap fails with -EOPNOTSUPP */
+	const struct h5_unfilter *unfilter; /* if NULL, a filtered heap fails with -EOPNOTSUPP */
 	struct h5_claims *claims; /* NULL, or records which bytes structures occupy: h5/claims.h */
 	struct h5_work *work;	  /* NULL, or the limit of h5_file_spend() */
-	uint64_t base;	      /* offset of address 0 in the source: the size of the user block */
-	uint64_t root;	      /* address of the root group's object header */
-	uint64_t sohm;	      /* address of the master table of shared messages; H5_UNDEF: none */
+	uint64_t base; /* offset of address 0 in the source, which is the size of the user block */
+	uint64_t root; /* address of the root group's object header */
+	uint64_t sohm; /* address of the master table of shared messages, or H5_UNDEF */
 	uint8_t sohm_indexes; /* indexes in that table, at most 8 */
 	uint8_t addr_size, len_size;
 	/* K of B-trees: entries of symbol table nodes, of group B-trees and of chunk B-trees are
@@ -51,8 +52,8 @@ struct h5_file {
 	uint64_t extension, driver_info;
 };
 
-/* A file with the sizes that encoders write. The superblock is not read. s may be NULL for decoders
- * of messages. */
+/* Returns a file with the sizes that encoders write. The superblock is not read. s may be NULL for
+ * decoders of messages. */
 static inline struct h5_file h5_file_of(struct source *s)
 {
 	return (struct h5_file){
@@ -70,33 +71,34 @@ static inline struct h5_file h5_file_of(struct source *s)
 }
 
 /* Finds the superblock, at offset 0 or after a user block of 512 * 2^n bytes, and reads it with its
- * extension. f->claims is NULL afterwards. -EIO: not an HDF5 file, or damaged; -EOPNOTSUPP:
- * unsupported version, or a part of a file that is split into several; -EAGAIN: see base/source.h.
- */
+ * extension. f->claims is NULL afterwards. Errors: -EIO if it is not an HDF5 file, or damaged;
+ * -EOPNOTSUPP if the version is not supported, or if it is a part of a file that is split into
+ * several; for -EAGAIN see base/source.h. */
 int h5_file_open(struct h5_file *f, struct source *s, struct err *err);
 /* Claims the bytes of the structures that h5_file_open() has read. A caller that keeps claims calls
- * it once, after it has set f->claims. -EIO: also if two of them overlap; -EAGAIN. */
+ * it once, after it has set f->claims. Fails with -EIO, also if two of them overlap, or with
+ * -EAGAIN. */
 int h5_file_claim(const struct h5_file *f, struct err *err);
 
-/* Bytes of the file after the user block. */
+/* Returns the bytes of the file after the user block. */
 static inline uint64_t h5_file_size(const struct h5_file *f)
 {
 	return f->base < f->source->size ? f->source->size - f->base : 0;
 }
 
-/* Counts n bytes that a decoder reads, or copies from what it has read before. -EIO: the limit is
- * reached; nothing more can be read. */
+/* Counts n bytes that a decoder reads, or copies from what it has read before. Fails with -EIO if
+ * the limit is reached; then nothing more can be read. */
 int h5_file_spend(const struct h5_file *f, uint64_t n, struct err *err);
 
-/* Reads exactly n bytes at an address, and counts them. -EIO: they are outside of the file, or the
- * limit of work is reached. */
+/* Reads exactly n bytes at an address, and counts them. Fails with -EIO if they are outside of the
+ * file, or if the limit of work is reached. */
 int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, struct err *err);
 
 /* Announces that n bytes at an address, or as many of them as the file has, are read soon. See
  * source_advise(). */
 void h5_file_advise(const struct h5_file *f, uint64_t addr, uint64_t n);
 
-/* An integer of `size` bytes whose largest value means "undefined" or "unlimited". Returns
+/* Reads an integer of `size` bytes whose largest value means "undefined" or "unlimited". Returns
  * UINT64_MAX for that value, whatever the size is. */
 static inline uint64_t h5_cur_undef(struct cursor *c, unsigned int size)
 {

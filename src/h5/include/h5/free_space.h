@@ -5,8 +5,8 @@
 
 #include <h5/format.h>
 
-/* Claims the header at addr and its list of sections. addr H5_UNDEF, or a file without claims:
- * nothing is read. -EIO: damaged. */
+/* Claims the header at addr and its list of sections. If addr is H5_UNDEF or the file has no
+ * claims, nothing is read. Fails with -EIO if they are damaged. */
 int h5_free_space_claim(const struct h5_file *f, uint64_t addr, struct err *err);
 
 #endif

@@ -23,30 +23,31 @@ struct h5_gheap_writer {
 	uint64_t base;	   /* file address of its first byte, 8-aligned */
 	size_t target;	   /* bytes of a collection */
 	size_t collection; /* offset of the open collection in out */
-	uint32_t next;	   /* index of the next object; 0: no collection is open */
+	uint32_t next;	   /* index of the next object; 0 if no collection is open */
 };
 void h5_gheap_init(struct h5_gheap_writer *w, uint64_t base, size_t target);
-/* Adds an object of n bytes (0: an empty string) with reference count 1. Returns the file address
- * of its collection and its index in it. -ENOMEM. */
+/* Adds an object of n bytes (0 for an empty string) with reference count 1. Sets *addr to the file
+ * address of its collection and *index to its index in it. Fails with -ENOMEM. */
 int h5_gheap_add(struct h5_gheap_writer *w, const void *obj, size_t n, uint64_t *addr,
 		 uint32_t *index, struct err *err);
 /* Closes the open collection. The caller may then take ownership of w->out. */
 int h5_gheap_finish(struct h5_gheap_writer *w, struct err *err);
 void h5_gheap_release(struct h5_gheap_writer *w);
-/* Bytes of a collection that a writer has made. */
+/* Returns the bytes of a collection that a writer has made. */
 uint64_t h5_gheap_encoded_size(const uint8_t *collection);
-/* Upper limit of the bytes of a region with nobjects objects, some of which may be empty, of nbytes
- * in total, whatever their sizes and order are. 0 for no objects. Increases monotonically with
- * nobjects and nbytes. UINT64_MAX on overflow. */
+/* Returns an upper limit of the bytes of a region with nobjects objects, some of which may be
+ * empty, of nbytes in total, whatever their sizes and order are. It is 0 for no objects, increases
+ * monotonically with nobjects and nbytes, and is UINT64_MAX on overflow. */
 uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target);
 
 /* Appends the bytes of object `index` of the collection at addr to out. Reads the whole collection:
- * to read many objects, use h5/gheap_cache.h. -EIO: also if it has more than max bytes. */
+ * to read many objects, use h5/gheap_cache.h. Fails with -EIO, also if it has more than max
+ * bytes. */
 int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
 		 struct bytes *out, struct err *err);
 
-/* The bytes of the collection at addr. Reads only its header. -EIO: there is none, or it passes the
- * end of the file. */
+/* Gets the bytes of the collection at addr. Reads only its header. Fails with -EIO if there is
+ * none, or if it passes the end of the file. */
 int h5_gheap_size(const struct h5_file *f, uint64_t addr, uint64_t *size, struct err *err);
 
 #endif

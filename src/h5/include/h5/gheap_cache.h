@@ -16,14 +16,14 @@ enum {
 };
 
 struct h5_gheap_cache;
-/* f: copied; its source and claims are borrowed. Each collection is claimed when it is read for the
- * first time. NULL: out of memory. */
+/* f is copied; its source and claims are borrowed. Each collection is claimed when it is read for
+ * the first time. Returns NULL if out of memory. */
 struct h5_gheap_cache *h5_gheap_cache_new(const struct h5_file *f);
-void h5_gheap_cache_free(struct h5_gheap_cache *c); /* NULL is fine */
-/* Finds item `index` of the collection at addr. *data: its *n bytes, borrowed until the next call.
- * -EIO: there is no such item, the collection is damaged, or collections that are much larger than
- * the items in use had to be read too often; -EAGAIN: see base/source.h; -ENOMEM.
- * A damaged collection is not read again. */
+void h5_gheap_cache_free(struct h5_gheap_cache *c); /* c may be NULL */
+/* Finds item `index` of the collection at addr. *data points to its *n bytes, which are borrowed
+ * until the next call. Errors: -EIO if there is no such item, if the collection is damaged, or if
+ * collections that are much larger than the items in use had to be read too often; for -EAGAIN see
+ * base/source.h; -ENOMEM. A damaged collection is not read again. */
 int h5_gheap_cache_get(struct h5_gheap_cache *c, uint64_t addr, uint32_t index,
 		       const uint8_t **data, size_t *n, struct err *err);
 

@@ -24,13 +24,13 @@ typedef int (*h5_index_fn)(void *ctx, const struct h5_chunk *chunk, struct err *
 
 /* Calls fn for each stored chunk whose number is in [first, end), in the order of the index, which
  * need not be that of the numbers. Reads only the parts of the index that can hold such chunks, and
- * each part once. Chunks outside of the grid (of the extent) are left out. grid: of the dataset,
- * its chunk is layout->chunk. space: for the maximum dimensions, from which arrays are numbered.
- * filtered: the dataset has a pipeline. -EIO: damaged, or a chunk is outside of the file; if an
- * index lists a chunk twice, this is noticed where its order shows it, and otherwise by the
- * caller's claims: the walk claims the index that it reads, but not the chunks. -EOPNOTSUPP: also
- * for an array of more than 2^64 elements. If fn returns non-zero, the walk ends and returns that
- * value.
+ * each part once. Chunks outside of the grid (of the extent) are left out. grid is that of the
+ * dataset; its chunk is layout->chunk. space has the maximum dimensions, from which arrays are
+ * numbered. filtered is true if the dataset has a pipeline. If fn returns non-zero, the walk ends
+ * and returns that value. Errors: -EIO if the index is damaged, or if a chunk is outside of the
+ * file; -EOPNOTSUPP, also for an array of more than 2^64 elements. If an index lists a chunk twice,
+ * the walk notices this where the order of the index shows it. Otherwise the caller's claims show
+ * it: the walk claims the index that it reads, but not the chunks.
  *
  * Takes memory for one path of nodes, or one block and page, whatever the number of chunks is; in
  * a version 2 B-tree, also 8 to 32 bytes for each node. */

@@ -17,16 +17,16 @@
 
 struct h5_shared; /* h5/shared.h */
 
-/* Dataspace, 0x01: encoded as version 2, a simple one with maximum dimensions, as libhdf5 does.
- * Decoded as version 1 and 2. */
+/* Dataspace, 0x01. It is encoded as version 2, a simple one with maximum dimensions, as libhdf5
+ * does, and decoded as version 1 and 2. */
 void h5_dspace_encode(struct emit *e, const struct dspace *s);
 int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct dspace *s,
 		     struct err *err);
 
-/* Datatype, 0x03: encoded as version 1, or 2 if the type contains an array, as libhdf5 does by
- * default; as version 3 if it would otherwise not fit in a message. Decoded as version 1 to 5; the
- * decoded type does not point to the body. -EOPNOTSUPP: also for complex numbers, VAX floats and
- * the revised references of HDF5 1.12. */
+/* Datatype, 0x03. It is encoded as version 1, or 2 if the type contains an array, as libhdf5 does
+ * by default; as version 3 if it would otherwise not fit in a message. It is decoded as version 1
+ * to 5; the decoded type does not point to the body. Decoding fails with -EOPNOTSUPP also for
+ * complex numbers, VAX floats and the revised references of HDF5 1.12. */
 void h5_dtype_encode(struct emit *e, const struct dtype *t);
 int h5_dtype_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
 		    const struct dtype **t, struct err *err);
@@ -37,7 +37,8 @@ int h5_dtype_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
  * elements of h5_dtype_file_size() bytes and widens them. With addresses of 8 bytes, both sizes are
  * equal and widening is a copy. */
 uint32_t h5_dtype_file_size(const struct h5_file *f, const struct dtype *t);
-/* in: n * h5_dtype_file_size() bytes; out: n * t->size bytes. Padding is not kept. -ENOMEM. */
+/* Widens n elements. in has n * h5_dtype_file_size() bytes, out n * t->size bytes. Padding is not
+ * kept. Fails with -ENOMEM. */
 int h5_dtype_widen(const struct h5_file *f, const struct dtype *t, const uint8_t *in, uint64_t n,
 		   uint8_t *out);
 
@@ -46,12 +47,12 @@ int h5_dtype_widen(const struct h5_file *f, const struct dtype *t, const uint8_t
 void h5_shared_encode(struct emit *e, uint64_t addr);
 int h5_shared_decode(const struct h5_file *f, struct cursor *c, uint64_t *addr, struct err *err);
 
-/* Fill value, 0x05: encoded as version 2, decoded as 1, 2 and 3. */
+/* Fill value, 0x05. It is encoded as version 2, and decoded as 1, 2 and 3. */
 struct h5_fill {
 	enum alloc_time alloc_time;
 	enum fill_time fill_time;
 	bool defined;
-	uint32_t size;	      /* 0 if defined: the default fill value (zeros) */
+	uint32_t size;	      /* 0, if defined, stands for the default fill value (zeros) */
 	const uint8_t *value; /* as in the file; see h5_dtype_widen(); borrowed */
 };
 void h5_fill_encode(struct emit *e, const struct h5_fill *f);
@@ -59,10 +60,10 @@ int h5_fill_decode(struct cursor *c, struct h5_fill *f, struct err *err);
 /* Fill value (old), 0x04. Datasets may have both messages; then this one does not count. */
 int h5_fill_old_decode(struct cursor *c, struct h5_fill *f, struct err *err);
 
-/* Data layout, 0x08: encoded as version 3 (compact, contiguous, or chunked with a version 1
- * B-tree); decoded as versions 1 to 5. Of virtual layouts and structured chunks (class 4) only
+/* Data layout, 0x08. It is encoded as version 3 (compact, contiguous, or chunked with a version 1
+ * B-tree), and decoded as versions 1 to 5. Of virtual layouts and structured chunks (class 4) only
  * `raw` is decoded. */
-enum h5_index_type { /* numbered as in version 4 of the message; 0: version 1 B-tree */
+enum h5_index_type { /* numbered as in version 4 of the message; 0 is a version 1 B-tree */
 		     H5_INDEX_BTREE1 = 0,
 		     H5_INDEX_SINGLE = 1,
 		     H5_INDEX_IMPLICIT = 2,
@@ -71,18 +72,18 @@ enum h5_index_type { /* numbered as in version 4 of the message; 0: version 1 B-
 		     H5_INDEX_BTREE2 = 5,
 };
 struct h5_layout {
-	enum layout_class cls; /* of virtual and structured data: LAYOUT_CHUNKED */
+	enum layout_class cls; /* LAYOUT_CHUNKED also for virtual and structured data */
 	enum raw_data raw;     /* RAW_STORED, RAW_VIRTUAL or RAW_STRUCTURED */
-	uint64_t addr;	       /* of contiguous data or of the index; H5_UNDEF: not allocated */
-	uint64_t size;	       /* compact, contiguous: bytes of data; UINT64_MAX: not recorded
-				* (contiguous, versions 1 and 2), so it is that of the elements */
+	uint64_t addr;	       /* of contiguous data or of the index; H5_UNDEF if not allocated */
+	uint64_t size;	       /* bytes of compact or contiguous data; UINT64_MAX if not recorded
+				  (contiguous, versions 1 and 2), so it is that of the elements */
 	const uint8_t *data;   /* compact; borrowed */
-	uint32_t rank;	       /* chunked: of the dataset */
+	uint32_t rank;	       /* of the dataset, if chunked */
 	uint32_t chunk[DSPACE_MAX_RANK];
 	uint32_t elem_size; /* chunked */
 	enum h5_index_type index;
 	bool whole_edges;     /* partial edge chunks are not filtered */
-	uint64_t single_size; /* H5_INDEX_SINGLE with filters: stored bytes and filter mask */
+	uint64_t single_size; /* of H5_INDEX_SINGLE with filters, stored bytes and filter mask */
 	uint32_t single_mask;
 	uint8_t stored_len; /* bytes of a chunk's stored size in an index, if the chunks are
 			     * filtered; not for version 1 B-trees */
@@ -91,30 +92,30 @@ void h5_layout_encode(struct emit *e, const struct h5_layout *l);
 int h5_layout_decode(const struct h5_file *f, struct cursor *c, struct h5_layout *l,
 		     struct err *err);
 
-/* Filter pipeline, 0x0b: encoded as version 1, decoded as 1 and 2. The caller sets the client data
- * as libhdf5 writes them (deflate: level; shuffle: element size). Filters of libhdf5 always get the
- * names that libhdf5 gives them. */
+/* Filter pipeline, 0x0b. It is encoded as version 1, and decoded as 1 and 2. The caller sets the
+ * client data as libhdf5 writes them (deflate: level; shuffle: element size). Filters of libhdf5
+ * always get the names that libhdf5 gives them. */
 void h5_pipeline_encode(struct emit *e, const struct pipeline *p);
 int h5_pipeline_decode(struct cursor *c, struct arena *a, struct pipeline *p, struct err *err);
 
-/* Attribute, 0x0c: encoded as version 3, decoded as 1, 2 and 3. */
+/* Attribute, 0x0c. It is encoded as version 3, and decoded as 1, 2 and 3. */
 struct h5_attr {
 	const char *name; /* NUL-terminated */
 	bool utf8;
 	const struct dtype *type;
-	uint64_t committed; /* address of the committed datatype; H5_UNDEF: not shared */
+	uint64_t committed; /* address of the committed datatype; H5_UNDEF if not shared */
 	struct dspace space;
 	const uint8_t *data; /* as in the file; borrowed; may be NULL while the emitter counts */
 	uint64_t data_len;   /* space.nelems * h5_dtype_file_size() */
 };
 void h5_attr_encode(struct emit *e, const struct h5_attr *a);
-/* shared: finds the bodies of a shared datatype or dataspace. NULL: the type of an attribute with a
- * committed datatype is NULL, its data are the rest of the body, and -EOPNOTSUPP for other shared
- * parts. */
+/* shared finds the bodies of a shared datatype or dataspace. If shared is NULL, the type of an
+ * attribute with a committed datatype is NULL, and its data are the rest of the body; with other
+ * shared parts, decoding fails with -EOPNOTSUPP. */
 int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
 		   struct h5_shared *shared, struct h5_attr *out, struct err *err);
 
-/* Link, 0x06: version 1. Paths and file names are NUL-terminated. The data of a user-defined link
+/* Link, 0x06, version 1. Paths and file names are NUL-terminated. The data of a user-defined link
  * are not decoded. */
 struct h5_link {
 	const char *name;
@@ -136,7 +137,7 @@ int h5_link_decode(const struct h5_file *f, struct cursor *c, struct arena *a, s
 struct h5_linfo {
 	bool tracked, indexed;
 	int64_t max_corder;	       /* the largest creation order plus one */
-	uint64_t heap, names, corders; /* of dense storage; H5_UNDEF: none */
+	uint64_t heap, names, corders; /* of dense storage; H5_UNDEF if there is none */
 };
 void h5_linfo_encode(struct emit *e, const struct h5_linfo *l);
 int h5_linfo_decode(const struct h5_file *f, struct cursor *c, struct h5_linfo *l, struct err *err);
@@ -165,16 +166,16 @@ int h5_mtime_decode(struct cursor *c, uint32_t *seconds, struct err *err);
 /* Modification time (old), 0x0e. */
 int h5_mtime_old_decode(struct cursor *c, uint32_t *seconds, struct err *err);
 
-/* Comment, 0x0d: NUL-terminated, in the arena. */
+/* Comment, 0x0d. The text is NUL-terminated and in the arena. */
 void h5_comment_encode(struct emit *e, const char *comment);
 int h5_comment_decode(struct cursor *c, struct arena *a, const char **comment, struct err *err);
 
-/* External file list, 0x07: the raw data of a contiguous dataset are in these files, one after
+/* External file list, 0x07. The raw data of a contiguous dataset are in these files, one after
  * another. */
 struct h5_efl_slot {
-	uint64_t name;	 /* offset of the file name in the heap: h5_lheap_string() */
+	uint64_t name;	 /* offset of the file name in the heap, for h5_lheap_string() */
 	uint64_t offset; /* of the data in the file */
-	uint64_t size;	 /* bytes; UINT64_MAX: unlimited */
+	uint64_t size;	 /* bytes; UINT64_MAX if unlimited */
 };
 struct h5_efl {
 	uint64_t heap; /* address of a local heap */

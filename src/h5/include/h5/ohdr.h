@@ -12,7 +12,7 @@
 #include <h5/format.h>
 
 struct h5_msg {
-	uint8_t type;	     /* enum h5_msg_type; 0xff: unknown, over 255 (version 1) */
+	uint8_t type;	     /* enum h5_msg_type; 0xff if unknown and over 255 (version 1) */
 	uint8_t flags;	     /* enum h5_msg_flags */
 	uint16_t corder;     /* creation order, if the header tracks that of attributes */
 	uint32_t len;	     /* at most 65,535 */
@@ -34,17 +34,17 @@ struct h5_ohdr {
 /* The size depends only on the flags, n and the lengths of messages. */
 void h5_ohdr_encode(struct emit *e, const struct h5_ohdr *h);
 /* Reads the header at addr and its continuation chunks into the arena. Leaves out NIL and
- * continuation messages, and keeps messages of unknown types. Checks signatures and checksums.
- * A version 1 header has none, and its messages have no creation order. -EIO: also for more than
- * 2^20 messages or 64 MiB; -EOPNOTSUPP: also for a message of unknown type that a reader must not
- * ignore. */
+ * continuation messages, and keeps messages of unknown types. Checks signatures and checksums. A
+ * version 1 header has none, and its messages have no creation order. Fails with -EIO, also for
+ * more than 2^20 messages or 64 MiB, and with -EOPNOTSUPP, also for a message of unknown type that
+ * a reader must not ignore. */
 int h5_ohdr_decode(const struct h5_file *f, uint64_t addr, struct arena *a, struct h5_ohdr *h,
 		   struct err *err);
 
-/* The first message of a type; NULL: there is none. */
+/* Returns the first message of a type, or NULL if there is none. */
 const struct h5_msg *h5_ohdr_find(const struct h5_ohdr *h, enum h5_msg_type type);
-/* What kind of object the header describes, by the messages that it has. false: none of them; the
- * extension of the superblock, for example. */
+/* Gets the kind of object that the header describes, by the messages that it has. Returns false if
+ * it describes no object, like the extension of the superblock. */
 bool h5_ohdr_kind(const struct h5_ohdr *h, enum object_kind *kind);
 
 #endif

@@ -12,20 +12,21 @@
 /* Finds the bodies of shared messages of one file. Opens the master table and each heap when it
  * first needs them, and keeps them open. One thread. */
 struct h5_shared;
-/* f: copied with f->claims, which only h5_shared_claim() uses. NULL: out of memory. */
+/* f is copied with f->claims, which only h5_shared_claim() uses. Returns NULL if out of memory. */
 struct h5_shared *h5_shared_new(const struct h5_file *f);
-void h5_shared_free(struct h5_shared *s); /* NULL is fine */
+void h5_shared_free(struct h5_shared *s); /* s may be NULL */
 
-/* c: the body of a message of this type with the flag H5_MSG_SHARED, or a part of an attribute
- * message that is shared. The cursor moves past it. body: gets the message body, in the arena.
- * *committed: the address of the object header that holds it; H5_UNDEF: the heap holds it. -EIO:
- * also if that object has no message of this type, or if its message is shared, too. */
+/* c is at the body of a message of this type with the flag H5_MSG_SHARED, or at a part of an
+ * attribute message that is shared, and moves past it. *body becomes the message body, in the
+ * arena, and *committed the address of the object header that holds it, or H5_UNDEF if the heap
+ * holds it. Fails with -EIO, also if that object has no message of this type, or if its message is
+ * shared, too. */
 int h5_shared_resolve(struct h5_shared *s, enum h5_msg_type type, struct cursor *c, struct arena *a,
 		      struct cursor *body, uint64_t *committed, struct err *err);
 
-/* The body of a message of this type in the heap of shared messages, by its id. Dense attributes
- * need it: if the flag H5_MSG_SHARED is set in a record of their B-tree (types 8 and 9), its id
- * belongs to that heap. */
+/* Gets the body of a message of this type in the heap of shared messages, by its id. Dense
+ * attributes need it: if the flag H5_MSG_SHARED is set in a record of their B-tree (types 8 and 9),
+ * its id belongs to that heap. */
 enum { H5_SHARED_ID = 8 };
 int h5_shared_get(struct h5_shared *s, enum h5_msg_type type, const uint8_t *id, struct arena *a,
 		  struct cursor *body, struct err *err);

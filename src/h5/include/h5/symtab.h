@@ -8,7 +8,7 @@
 
 #include <h5/format.h>
 
-/* Symbol table message, 0x11: both addresses of a group. */
+/* Symbol table message, 0x11, with both addresses of a group. */
 struct h5_symtab {
 	uint64_t btree, heap;
 };
@@ -17,7 +17,7 @@ int h5_symtab_decode(const struct h5_file *f, struct cursor *c, struct h5_symtab
 
 struct h5_symbol {
 	const char *name; /* NUL-terminated, borrowed until fn returns; not empty */
-	uint64_t header;  /* address of the object header; H5_UNDEF: a soft link */
+	uint64_t header;  /* address of the object header; H5_UNDEF for a soft link */
 	const char *path; /* of a soft link */
 };
 typedef int (*h5_symtab_fn)(void *ctx, const struct h5_symbol *s, struct err *err);
@@ -34,10 +34,10 @@ struct h5_lheap {
 	const uint8_t *data;
 	size_t n;
 };
-/* -EIO: also if its data segment has more than 64 MiB. */
+/* Reads a local heap. Fails with -EIO, also if its data segment has more than 64 MiB. */
 int h5_lheap_read(const struct h5_file *f, uint64_t addr, struct arena *a, struct h5_lheap *out,
 		  struct err *err);
-/* The NUL-terminated string at an offset; NULL: it is not within the heap. */
+/* Returns the NUL-terminated string at an offset, or NULL if it is not within the heap. */
 const char *h5_lheap_string(const struct h5_lheap *h, uint64_t offset);
 
 #endif

@@ -69,8 +69,8 @@ struct http_call {
 			      HTTP_TOO_LONG. Bodies of errors are cut to HTTP_ERROR_BODY_MAX */
 	struct cancelled cancelled; /* the call ends if it is cancelled for 0.5 s */
 	unsigned int priority;	    /* below HTTP_PRIORITIES; lower numbers are served first */
-	/* 0, or about the length of the answer's body: the call waits for its turn, so that not all
-	 * paced calls begin at the same time (pace.h). */
+	/* 0, or about the length of the answer's body. In the latter case the call waits for its
+	 * turn, so that not all paced calls begin at the same time (pace.h). */
 	uint64_t paced;
 	unsigned int first_byte_ms; /* replaces the transport's limit unless 0 */
 	enum http_method metered;   /* the counter of the transport's statistics */
@@ -81,8 +81,7 @@ struct http_call {
 	/* The call opens a connection even if another one is idle. With HTTP/2, where all calls
 	 * share one connection, it ends with HTTP_CANCELLED and is not sent. */
 	bool opens_connection;
-	/* Called for each header line of the answer; may be NULL. value has no spaces at its ends.
-	 */
+	/* Called for each header line of the answer; may be NULL. value has no spaces around it. */
 	void (*on_header)(struct http_call *call, const char *name, const char *value);
 	/* Called in the I/O thread: must be short and must not block. */
 	void (*done)(struct http_call *call);
@@ -91,9 +90,9 @@ struct http_call {
 	/* the result */
 	enum http_end end;
 	char reason[HTTP_REASON_MAX]; /* unless end is HTTP_ANSWERED */
-	long status;		      /* 0: no answer */
+	long status;		      /* 0 if there is no answer */
 	struct bytes answer;	      /* body */
-	int64_t content_length;	      /* -1: unknown */
+	int64_t content_length;	      /* -1 if unknown */
 	/* libcurl has sent the body once more over a new connection: the server may have received
 	 * the request twice. */
 	bool resent;
@@ -103,9 +102,9 @@ struct http_call {
 	struct http_io *io;
 	void *easy; /* libcurl's handle */
 	struct http_sockets *sockets;
-	int fd; /* -1: unknown */
+	int fd; /* -1 if unknown */
 	struct http_timeouts timeouts;
-	uint64_t cancelled_ns; /* when the cancellation was detected; 0: not cancelled */
+	uint64_t cancelled_ns; /* when the cancellation was detected, or 0 */
 	uint64_t serial;       /* older calls have lower serials */
 	uint64_t submitted_ns, started_ns, skipped;
 	uint64_t received; /* bytes of the answer's body, including bytes not kept */
@@ -119,12 +118,12 @@ struct http_options {
 				     other calls are queued */
 	unsigned int connect_ms;  /* limit for connecting, including TLS */
 	struct http_limits limits;
-	const char *ca_bundle;	  /* absolute path, borrowed; NULL: the system's certificates */
+	const char *ca_bundle;	  /* absolute path, borrowed; NULL for the system's certificates */
 	struct http_stats *meter; /* borrowed; may be NULL */
 };
 
 struct http_io;
-/* NULL with err set. env is borrowed. */
+/* Returns NULL with err set if it fails. env is borrowed. */
 struct http_io *http_io_new(const struct env *env, const struct http_options *opt, struct err *err);
 /* Waits until all calls are done. The caller has cancelled those that are not. */
 void http_io_free(struct http_io *io);
@@ -136,12 +135,12 @@ void http_run(struct http_io *io, struct http_call *call);
  * must be done, and no thread may submit one meanwhile. A program that sends requests before it
  * forks needs this. */
 void http_io_stop_thread(struct http_io *io);
-/* The number of connections that are open, as far as that is known: 0 if no answer has arrived for
- * HTTP_IDLE_S seconds, because servers close idle connections; UINT_MAX with HTTP/2, where calls
- * need no further connections. Any thread. */
+/* Returns the number of connections that are open, as far as that is known: 0 if no answer has
+ * arrived for HTTP_IDLE_S seconds, because servers close idle connections; UINT_MAX with HTTP/2,
+ * where calls need no further connections. Any thread may call it. */
 unsigned int http_io_connections(struct http_io *io);
-/* Adds a copy of a line "Name: value"; "Name:" removes a header that libcurl adds by itself.
- * -ENOMEM. */
+/* Adds a copy of a line "Name: value"; "Name:" removes a header that libcurl adds by itself. Fails
+ * with -ENOMEM. */
 int http_call_add_header(struct http_call *call, const char *line);
 /* Releases the answer and the header of the request; overwrites the header first, because it may
  * contain a signature or a token. The call may then be submitted again. */

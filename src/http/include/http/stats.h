@@ -30,7 +30,7 @@ enum { HTTP_STATUSES = 600 };
 struct http_stats;
 
 struct http_stats_counts {
-	/* Complete answers by status; [0]: requests without an answer, or with an invalid
+	/* Complete answers by status. [0] counts requests without an answer, or with an invalid
 	 * status. */
 	uint64_t requests[HTTP_METHODS][HTTP_STATUSES];
 	struct histogram_counts seconds[HTTP_METHODS];
@@ -38,7 +38,7 @@ struct http_stats_counts {
 	uint64_t connections_opened, connections;
 };
 
-struct http_stats *http_stats_new(void); /* NULL: out of memory */
+struct http_stats *http_stats_new(void); /* NULL if out of memory */
 void http_stats_free(struct http_stats *m);
 
 /* Counts an attempt that ended after ns nanoseconds, including the time for connecting. status is 0
@@ -49,7 +49,7 @@ void http_stats_connected(struct http_stats *m);
 void http_stats_disconnected(struct http_stats *m);
 void http_stats_read(const struct http_stats *m, struct http_stats_counts *out);
 
-/* "GET" … */
+/* Returns "GET" … */
 const char *http_method_name(enum http_method method);
 
 #endif

@@ -30,8 +30,8 @@ struct http_timeouts {
 };
 
 void http_timeouts_begin(struct http_timeouts *p, enum http_phase phase, uint64_t now_ns);
-/* A check, to be made several times a second. bytes: sent plus received. True: the call has to end.
- */
+/* Checks a call; to be called several times a second. bytes is the number of bytes sent plus
+ * received. Returns true if the call has to end. */
 bool http_timeouts_ends(struct http_timeouts *p, enum http_phase phase, uint64_t bytes,
 			uint64_t now_ns, const struct http_limits *limits);
 

@@ -31,8 +31,8 @@ enum image_flags {
 struct image;
 struct image_stream; /* the read pattern of one open file */
 
-/* Changes the path of a domain to the path of its file in the mount, in place. cap: bytes of path.
- */
+/* Changes the path of a domain to the path of its file in the mount, in place. path has cap
+ * bytes. */
 typedef int (*image_file_name_fn)(char *path, size_t cap);
 
 struct image_options {
@@ -40,13 +40,13 @@ struct image_options {
 	/* Directory of the domain in the mount, without leading or trailing slashes (copied). The
 	 * file names of external links are relative to it. */
 	const char *domain_dir;
-	image_file_name_fn file_name; /* NULL: a file has the path of its domain */
+	image_file_name_fn file_name; /* if NULL, a file has the path of its domain */
 };
 
 /* Plans the file of a tree and renders its metadata. The tree and the source's context are borrowed
- * until image_free(). -EIO: a value is damaged, or a length does not fit its field; -E2BIG: a
- * header message or a dense storage would be too large; -EFBIG: the file would be larger than 2^62
- * bytes; -ENOMEM. If one HDF5 object is the cause, err names it. */
+ * until image_free(). Errors: -EIO if a value is damaged, or a length does not fit its field;
+ * -E2BIG if a header message or a dense storage would be too large; -EFBIG if the file would be
+ * larger than 2^62 bytes; -ENOMEM. If one HDF5 object is the cause, err names it. */
 int image_new(const struct env *env, struct cache *cache, const struct tree *tree,
 	      const struct chunk_source *chunks, const struct image_options *opt,
 	      struct image **out, struct err *err);
@@ -55,52 +55,54 @@ void image_free(struct image *img);
 void image_forget_chunks(struct image *img);
 
 uint64_t image_size(const struct image *img);
-/* The size of the user block, which is in front of the superblock: the base address of the file.
- * All addresses and ranges of the functions below are relative to it, except for the offsets of
- * image_read() and image_seek(). */
+/* Returns the size of the user block, which is in front of the superblock. It is the base address
+ * of the file. All addresses and ranges of the functions below are relative to it, except for the
+ * offsets of image_read() and image_seek(). */
 uint64_t image_base(const struct image *img);
-/* Bytes of the file that are not in holes: metadata, and the chunks that are not known to be
- * absent. */
+/* Returns the bytes of the file that are not in holes: metadata, and the chunks that are not known
+ * to be absent. */
 uint64_t image_allocated(const struct image *img);
-/* Bytes of memory that the image charges to the budget of its environment. The tree is not
- * included.
- */
+/* Returns the bytes of memory that the image charges to the budget of its environment. The tree is
+ * not included. */
 uint64_t image_memory(const struct image *img);
-/* Statistics of reads and loads of chunks. */
+/* Gets the statistics of reads and loads of chunks. */
 void image_get_stats(const struct image *img, struct cache_owner_stats *out);
-/* Bytes of stored chunks that were fetched from the store. */
+/* Returns the bytes of stored chunks that were fetched from the store. */
 uint64_t image_fetched(const struct image *img);
 
 /* Where the chunks of a dataset are in the file, for those who compare the file with it. */
 struct image_layout {
 	uint32_t number; /* of the dataset in the tree */
-	bool chunked;	 /* else contiguous: chunks in sequence are the elements in order */
+	bool chunked;	 /* else contiguous; chunks in sequence are the elements in order */
 	/* Slot i has the i-th stored chunk (see struct chunk_list); else chunk i. */
 	bool listed;
 	bool fill_hidden;     /* the header does not have the fill value */
-	uint64_t slots;	      /* number of slots; 0: no raw data */
+	uint64_t slots;	      /* number of slots; 0 if there is no raw data */
 	uint64_t addr;	      /* of the first slot */
 	uint64_t size;	      /* of a slot, bytes */
 	uint64_t stride;      /* from slot to slot */
 	uint64_t chunk_bytes; /* of a chunk before the filters */
 	uint64_t bytes;	      /* of all slots */
-	/* Address of the chunk index, a version 1 B-tree whose i-th chunk is in slot i. UINT64_MAX:
-	 * there is none. */
+	/* Address of the chunk index, a version 1 B-tree whose i-th chunk is in slot i. UINT64_MAX
+	 * if there is none. */
 	uint64_t index, index_end;
-	/* [heap, heap_end): the items of all chunks in the order of the slots; empty: none. */
+	/* [heap, heap_end) has the items of all chunks in the order of the slots. It is empty if
+	 * there are none. */
 	uint64_t heap, heap_end;
 };
-/* The layout of the i-th dataset in the order of the tree. False: there are no more. */
+/* Gets the layout of the i-th dataset in the order of the tree. Returns false if there are no
+ * more. */
 bool image_layout(const struct image *img, uint32_t i, struct image_layout *out);
-/* The same for a dataset with a number in the tree. False: there is no such dataset. */
+/* The same for a dataset with a number in the tree. Returns false if there is no such dataset. */
 bool image_dataset_layout(const struct image *img, uint32_t number, struct image_layout *out);
-/* The chunk in a slot of a dataset, which has the slot; and the slot of a chunk. False: the chunk
- * has none. */
+/* The first function returns the chunk in a slot of a dataset, which has the slot. The second one
+ * gets the slot of a chunk, or returns false if the chunk has none. */
 uint64_t image_slot_chunk(const struct image *img, uint32_t number, uint64_t slot);
 bool image_chunk_slot(const struct image *img, uint32_t number, uint64_t chunk, uint64_t *slot);
-/* The slot of the chunk that has an item at an address of [heap, heap_end). */
+/* Returns the slot of the chunk that has an item at an address of [heap, heap_end). */
 uint64_t image_item_slot(const struct image *img, uint32_t number, uint64_t addr);
-/* The address of the header of an object of the tree. UINT64_MAX: the object is not in the file. */
+/* Returns the address of the header of an object of the tree, or UINT64_MAX if the object is not in
+ * the file. */
 uint64_t image_header(const struct image *img, uint32_t number);
 /* The bytes of an object besides its raw data, its chunk index and the items of its chunks. */
 struct image_parts {
@@ -110,32 +112,35 @@ struct image_parts {
 	 * may have items in them, too. */
 	struct byte_range items;
 };
-/* The object whose header is at an address. False: there is none. */
+/* Gets the object whose header is at an address. Returns false if there is none. */
 bool image_parts_at(const struct image *img, uint64_t addr, struct image_parts *out);
-/* The range [*start, *end) of the file with the items of a chunk, to which its variable-length
+/* Gets the range [*start, *end) of the file with the items of a chunk, to which its variable-length
  * elements refer. The ranges of different chunks do not overlap. A chunk that is not stored has a
- * range, too, if the fill value has items and each of its elements refers to a copy of them. False:
- * there is no such chunk, or it has no range of its own. dataset: number in the tree. */
+ * range, too, if the fill value has items and each of its elements refers to a copy of them.
+ * dataset is the number in the tree. Returns false if there is no such chunk, or if it has no range
+ * of its own. */
 bool image_items(const struct image *img, uint32_t dataset, uint64_t chunk, uint64_t *start,
 		 uint64_t *end);
-/* The file name that an external link to a domain has in the file. -ENAMETOOLONG. */
+/* Gets the file name that an external link to a domain has in the file. Fails with
+ * -ENAMETOOLONG. */
 int image_external_file(const struct image *img, const char *domain, char *file, size_t room);
-/* The path in the mount to which an external link to a domain leads, from a file in the directory
- * dir. "": the root of the mount. file_name: as in struct image_options. -ENAMETOOLONG. */
+/* Gets the path in the mount to which an external link to a domain leads, from a file in the
+ * directory dir. It is "" for the root of the mount. file_name is as in struct image_options. Fails
+ * with -ENAMETOOLONG. */
 int image_external_path(const char *dir, const char *domain, image_file_name_fn file_name,
 			char *path, size_t room);
 
 struct image_stream *
-image_stream_new(struct image *img); /* NULL: out of memory; image_read() accepts it */
+image_stream_new(struct image *img); /* NULL if out of memory; image_read() accepts it */
 void image_stream_free(struct image_stream *s);
 
-/* Reads n bytes; fewer at the end of the file, or before a chunk that cannot be read. Returns the
- * number of bytes. If the first byte cannot be read: a negative errno with err set (-EIO: a chunk
- * is damaged or cannot be fetched; -EINTR: the caller has cancelled the read). cancel may be NULL.
- */
+/* Reads n bytes; fewer at the end of the file, or before a chunk that cannot be read. cancel may be
+ * NULL. Returns the number of bytes. If the first byte cannot be read, returns a negative errno
+ * with err set: -EIO if a chunk is damaged or cannot be fetched, -EINTR if the caller has cancelled
+ * the read. */
 ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t n, uint64_t offset,
 		   struct cancel *cancel, struct err *err);
-/* lseek(2) with SEEK_DATA or SEEK_HOLE. Returns the offset or -ENXIO. */
+/* Seeks like lseek(2) with SEEK_DATA or SEEK_HOLE. Returns the offset or -ENXIO. */
 int64_t image_seek(const struct image *img, uint64_t offset, int whence);
 
 #endif

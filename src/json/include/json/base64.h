@@ -5,10 +5,10 @@
 
 #include <base/mem.h>
 
-/* Decodes n characters and appends the bytes to out. -EINVAL: a character outside the alphabet,
- * wrong padding, or bits set after the last byte; -ENOMEM. */
+/* Decodes n characters and appends the bytes to out. Fails with -EINVAL (a character outside the
+ * alphabet, wrong padding, or bits set after the last byte) or -ENOMEM. */
 int base64_decode(const char *text, size_t n, struct bytes *out);
-/* Appends the characters of n bytes to out. -ENOMEM. */
+/* Appends the characters of n bytes to out. Fails with -ENOMEM. */
 int base64_encode(const void *bytes, size_t n, struct bytes *out);
 
 #endif

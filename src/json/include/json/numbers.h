@@ -22,7 +22,7 @@ struct json_number {
 struct json_number json_number_int(int64_t v);
 struct json_number json_number_real(double v);
 /* Parses text such as "5", " -7 ", "2.7", "1e400", "nan", "-Infinity", and integers of any length.
- * False: it is not a number. */
+ * Returns false if it is not a number. */
 bool json_number_text(const char *s, size_t n, struct json_number *out);
 
 #endif

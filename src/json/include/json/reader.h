@@ -45,7 +45,8 @@ static inline void cleanup_json(json_t **j)
 #define auto_json __attribute__((cleanup(cleanup_json)))
 
 /* Parses a whole document, which must be an object. *doc is the caller's (json_decref()). If a
- * member occurs twice, the last one counts. -EIO: malformed or above a limit; -ENOMEM. */
+ * member occurs twice, the last one counts. Fails with -EIO if the text is malformed or above a
+ * limit, and with -ENOMEM. */
 int json_text_load(const void *text, size_t n, json_t **doc, struct err *err);
 
 /* A document without one of its members, an object that may have a million members. In Jansson's
@@ -53,19 +54,18 @@ int json_text_load(const void *text, size_t n, json_t **doc, struct err *err);
 struct json_text {
 	json_t *doc;
 	struct bytes rewritten; /* the memory of the text below, if the pass has changed anything */
-	const char *apart;	/* the text of the object, which has been delimited but not checked;
-				 * NULL: the document has no such member, or doc has something else
-				 * in its place */
+	const char *apart; /* the text of the object, which has been delimited but not checked; NULL
+			      if the document has no such member, or if doc has its value */
 	size_t apart_len;
 };
 /* As json_text_load(), but an object that is the value of this member of the document is kept
- * apart. doc and rewritten are the caller's. The text must outlive them. An area of json_memory.h
- * is active, and doc is in it. */
+ * apart. doc and rewritten are the caller's. The text must outlive them. An area of reader_memory.h
+ * must be active, and doc is in it. */
 int json_text_load_apart(const void *text, size_t n, const char *member, struct json_text *out,
 			 struct err *err);
 
 /* The members of the object that was kept apart, in the order of the text. A name may occur twice.
- * An area of json_memory.h is active: it holds one member at a time. */
+ * An area of reader_memory.h must be active: it holds one member at a time. */
 struct json_text_members {
 	json_t *name, *value; /* valid until the next call */
 	const char *text;
@@ -73,8 +73,8 @@ struct json_text_members {
 	struct json_text_mark mark;
 };
 void json_text_members_begin(struct json_text_members *m, const struct json_text *json);
-/* 1: name and value are those of the next member; 0: there are no more; -EIO: the text is
- * malformed; -ENOMEM. */
+/* Moves to the next member. Returns 1 if name and value are those of a member, or 0 if there are no
+ * more. Fails with -EIO if the text is malformed, and with -ENOMEM. */
 int json_text_next(struct json_text_members *m, struct err *err);
 void json_text_members_end(struct json_text_members *m);
 
@@ -82,16 +82,16 @@ void json_text_members_end(struct json_text_members *m);
 struct json_string {
 	const char *s; /* n bytes, then a NUL */
 	size_t n;
-	bool utf8;    /* false: it contains a lone surrogate */
+	bool utf8;    /* false if it contains a lone surrogate */
 	bool has_nul; /* one of the n bytes is NUL */
 	bool literal; /* it is a number such as NaN or 18446744073709551615, not text */
 };
 /* Decodes a Jansson string or key of n bytes. out->s points to Jansson's memory if the text needs
- * no decoding, otherwise to scratch, which the next call overwrites. -ENOMEM. */
+ * no decoding, otherwise to scratch, which the next call overwrites. Fails with -ENOMEM. */
 int json_string_decode(const char *s, size_t n, struct bytes *scratch, struct json_string *out);
 
-/* The string member of an object, not decoded; NULL: there is no such string. For comparison with
- * the words of the schema, which need no decoding. */
+/* Returns the string member of an object, not decoded, or NULL if there is no such string. It is
+ * for comparison with the words of the schema, which need no decoding. */
 const char *json_text_word(const json_t *object, const char *member);
 
 #endif

@@ -24,8 +24,8 @@ struct json_text_area {
 void json_text_area_begin(struct json_text_area *area);
 void json_text_area_end(struct json_text_area *area);
 
-/* A place in the area that is active. json_text_area_rewind() ends what was allocated after it.
- */
+/* A position in the area that is active. json_text_area_rewind() ends what was allocated after
+ * it. */
 struct json_text_mark {
 	size_t n, used;
 };

@@ -32,14 +32,15 @@ struct splice_object {
 };
 
 /* Finds the members of the object whose opening bracket is at byte `at` of the text, or behind the
- * white space there. *out is in the arena. -EIO: there is no object; -ENOMEM. */
+ * white space there. *out is in the arena. Fails with -EIO if there is no object, and with
+ * -ENOMEM. */
 int splice_scan(const char *text, size_t n, size_t at, struct arena *a, struct splice_object *out,
 		struct err *err);
-/* The member of this name that counts, which is the last one; NULL: there is none. *count: NULL, or
- * it becomes the number of members of this name. */
+/* Returns the member of this name that counts, which is the last one, or NULL if there is none.
+ * Sets *count to the number of members of this name; count may be NULL. */
 const struct splice_member *splice_find(const struct splice_object *o, const char *name,
 					size_t *count);
-/* Where a new member goes: behind the last one. */
+/* Returns where a new member goes, which is behind the last one. */
 size_t splice_end(const struct splice_object *o);
 
 /* The text of n bytes, and its replacements. Release it at the end. */
@@ -56,14 +57,15 @@ struct splice {
 /* The struct must not be moved after that. */
 void splice_init(struct splice *s, const char *text, size_t n);
 void splice_release(struct splice *s);
-/* Starts a replacement. behind: the new values follow others, so the writer begins with a comma. */
+/* Starts a replacement. behind is true if the new values follow others, so that the writer begins
+ * with a comma. */
 void splice_begin(struct splice *s, bool behind);
 /* Replaces the bytes [start, end) by what was written since splice_begin(). Replacements must not
  * overlap. Those at the same place follow each other in the order of the calls. */
 void splice_commit(struct splice *s, size_t start, size_t end);
 /* Removes the bytes [start, end). */
 void splice_remove(struct splice *s, size_t start, size_t end);
-/* Appends the new text to *out. -EIO: replacements overlap; -ENOMEM. */
+/* Appends the new text to *out. Fails with -EIO if replacements overlap, and with -ENOMEM. */
 int splice_apply(struct splice *s, struct bytes *out, struct err *err);
 
 #endif

@@ -8,9 +8,9 @@
 #define PREFETCH_KERNEL_H
 
 enum {
-	KERNEL_REQUEST = 5 << 18, /* bytes: one request of 1 MiB, and a quarter */
-	KERNEL_WINDOW = 3 << 20,  /* bytes: one window of read-ahead, and a request */
-	KERNEL_AHEAD = 6 << 20,	  /* bytes: more than two windows of read-ahead */
+	KERNEL_REQUEST = 5 << 18, /* bytes; one request of 1 MiB, and a quarter */
+	KERNEL_WINDOW = 3 << 20,  /* bytes; one window of read-ahead, and a request */
+	KERNEL_AHEAD = 6 << 20,	  /* bytes; more than two windows of read-ahead */
 };
 
 #endif

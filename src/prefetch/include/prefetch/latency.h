@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* Zeroed memory contains no load. Nanoseconds; 0: none. */
+/* Zeroed memory contains no load. Times are in nanoseconds, 0 if there is none. */
 struct latency {
 	uint64_t now, before; /* shortest of the current window, and of the one before */
 	unsigned int n;	      /* loads in the current window */
@@ -16,7 +16,7 @@ struct latency {
 
 /* Records the time of a load. */
 void latency_record(struct latency *l, uint64_t ns);
-/* 0: no load was recorded. */
+/* Returns 0 if no load was recorded. */
 uint64_t latency_shortest(const struct latency *l);
 
 #endif

@@ -6,7 +6,7 @@
  * nest (track) and one for file order. When the program leaves a track, the caller cancels the
  * track's group.
  *
- * This room only chooses the chunks; the cache loads them if memory permits. A track never leaves
+ * This layer only chooses the chunks; the cache loads them if memory permits. A track never leaves
  * its dataset. Only for a program that reads the file in file order (sequential.h), prefetching
  * continues from one dataset to the next.
  *
@@ -33,13 +33,14 @@ struct prefetch_dataset {
 	uint32_t rank;
 	const uint64_t *counts; /* chunks in each dimension; borrowed */
 	uint64_t cost;		/* bytes of memory that a loaded chunk takes */
-	/* So many loads of neighbouring slots take one request if they begin together; 0, 1: they
-	 * do not. Then there is advice only if as many can begin, or half of all. */
+	/* So many loads of neighbouring slots take one request if they begin together; 0 and 1 mean
+	 * that they do not. If they do, there is advice only if as many can begin, or half of
+	 * all. */
 	uint64_t joined;
 	uint64_t most; /* chunks that have room, if loads are joined */
-	/* False: the chunk is not stored. */
+	/* Returns false if the chunk is not stored. */
 	bool (*slot)(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot);
-	/* True if the slot is loaded or requested. */
+	/* Returns true if the slot is loaded or requested. */
 	bool (*is_known)(void *ctx, uint32_t dataset, uint64_t slot);
 	void *ctx;
 };
@@ -49,14 +50,14 @@ struct prefetch_read {
 	uint64_t slot, number;
 	uint64_t now_ns;
 	uint64_t waited_ns;  /* total waiting time of the file's reads so far */
-	uint64_t latency_ns; /* of a load; 0: unknown */
+	uint64_t latency_ns; /* of a load; 0 if unknown */
 	bool late;	     /* the read has to wait */
 };
 
 enum prefetch_action {
 	PREFETCH_NOTHING,
 	PREFETCH_LOAD,	 /* load the slots that prefetch_next() returns */
-	PREFETCH_CANCEL, /* cancel the loads of the group: the program has left its track */
+	PREFETCH_CANCEL, /* cancel the loads of the group, because the program has left its track */
 };
 
 struct prefetch_advice {
@@ -68,25 +69,26 @@ struct prefetch_advice {
 	uint32_t left;
 };
 
-struct prefetch *prefetch_new(void); /* NULL: out of memory */
+struct prefetch *prefetch_new(void); /* NULL if out of memory */
 void prefetch_free(struct prefetch *p);
 
 /* Records that the program reads a slot. The advice is valid until the next call. */
 struct prefetch_advice prefetch_read(struct prefetch *p, const struct prefetch_dataset *d,
 				     const struct prefetch_read *read);
-/* Stores the next slot to load; false after the last. The caller may stop earlier. */
+/* Stores the next slot to load. Returns false after the last. The caller may stop earlier. */
 bool prefetch_next(struct prefetch_advice *a, const struct prefetch_dataset *d, uint64_t *slot);
 /* Records that a slot of the group was evicted before the program read it. */
 void prefetch_wasted(struct prefetch *p, uint8_t group);
 
-/* A program that reads in file order has read so many more slots, of `cost` bytes of memory. */
+/* A program that reads in file order has read so many more slots, each of `cost` bytes of
+ * memory. */
 struct prefetch_step {
 	uint64_t slots, cost;
 	uint64_t joined;			/* as in struct prefetch_dataset */
 	uint64_t now_ns, waited_ns, latency_ns; /* as in struct prefetch_read */
 };
 
-/* How many slots are loaded at a time if `depth` slots are loaded or requested ahead. */
+/* Returns how many slots are loaded at a time if `depth` slots are loaded or requested ahead. */
 uint32_t prefetch_refill(uint64_t joined, uint32_t depth);
 /* Returns how many slots after the current one are to be loaded or requested. */
 uint32_t prefetch_in_file_order(struct prefetch *p, const struct prefetch_step *step);

@@ -26,7 +26,7 @@ enum {
 
 /* The run begins before `data` and reaches beyond `second`. */
 struct sequential_file {
-	uint64_t data;	 /* offset of the first chunk: metadata comes before */
+	uint64_t data;	 /* offset of the first chunk; metadata comes before */
 	uint64_t second; /* end of the first dataset's chunks */
 };
 
@@ -39,15 +39,17 @@ struct sequential {
 	} pieces[SEQUENTIAL_PIECES];
 };
 
-/* Extends the run to `to`: the file has no stored bytes between the end of the run and `to`. */
+/* Extends the run to `to`, because the file has no stored bytes between the end of the run and
+ * `to`. */
 void sequential_skip(struct sequential *o, uint64_t to);
-/* Records that the program reads bytes [start, end). True: it reads in file order and continues at
- * o->end. */
+/* Records that the program reads bytes [start, end). Returns true if it reads in file order and
+ * continues at o->end. */
 bool sequential_read(struct sequential *o, const struct sequential_file *f, uint64_t start,
 		     uint64_t end);
-/* The number of bytes after the first dataset that are worth a prefetch before it is certain that
- * the program reads in file order. 0 until its run reaches the last quarter of that dataset. They
- * are few in comparison with what it has read, because it may read no other dataset. */
+/* Returns the number of bytes after the first dataset that are worth a prefetch before it is
+ * certain that the program reads in file order. It is 0 until its run reaches the last quarter of
+ * that dataset. They are few in comparison with what it has read, because it may read no other
+ * dataset. */
 uint64_t sequential_trial(const struct sequential *o, const struct sequential_file *f);
 
 #endif

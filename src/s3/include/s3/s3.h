@@ -22,7 +22,7 @@ enum store_s3_style {
  * AUTO only if requests are not signed: otherwise the service compares it with the SHA-256 in the
  * signature. */
 enum store_s3_verify {
-	STORE_S3_VERIFY_AUTO, /* only over plain HTTP: TLS detects damage itself */
+	STORE_S3_VERIFY_AUTO, /* only over plain HTTP, because TLS detects damage itself */
 	STORE_S3_VERIFY_ALWAYS,
 	STORE_S3_VERIFY_NEVER, /* the service's ETags look like MD5 and are not */
 };
@@ -35,9 +35,9 @@ enum { STORE_S3_CONNECTIONS = 256 };
  * shared config file in small letters), or the default. */
 struct store_s3_options {
 	const char *bucket;
-	/* The prefix of all keys that will be requested; NULL: none. The first request lists this
-	 * prefix, because the credentials may allow no more. Keys of requests include the prefix.
-	 */
+	/* The prefix of all keys that will be requested, or NULL. The first request lists this
+	 * prefix, because the credentials may allow no more. Keys of requests include the
+	 * prefix. */
 	const char *prefix;
 	const char *endpoint; /* URL. AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url */
 	const char *region;  /* AWS_REGION, AWS_DEFAULT_REGION, region; else the service names it */
@@ -52,13 +52,13 @@ struct store_s3_options {
 	unsigned int connections;     /* STORE_S3_CONNECTIONS */
 	unsigned int connect_ms;      /* 5000 */
 	unsigned int first_byte_ms;   /* 20000, from the request to the answer */
-	unsigned int low_speed_s;     /* 10: a transfer fails if it is too slow for this time; */
-	unsigned int low_speed_bytes; /* 1024: too slow is less than this per second */
+	unsigned int low_speed_s;     /* 10; a transfer fails if it is too slow for this time */
+	unsigned int low_speed_bytes; /* 1024; too slow is less than this per second */
 };
 
 /* Sends a request to the server, so that a wrong secret, an expired token, a wrong clock or a
- * missing bucket is reported now. NULL with err set: -EACCES, -ENOENT, -EINVAL, -EIO … env is
- * borrowed. No thread is running afterwards, so a daemon may fork. */
+ * missing bucket is reported now. If it fails, returns NULL with err set: -EACCES, -ENOENT,
+ * -EINVAL, -EIO … env is borrowed. No thread is running afterwards, so a daemon may fork. */
 struct store *store_s3_new(const struct env *env, const struct store_s3_options *opt,
 			   struct err *err);
 /* Ends the I/O thread of such a store; the next request starts it again. No request is running when
@@ -78,7 +78,7 @@ struct store_s3_feature {
 };
 void store_s3_features(struct store *s, struct store_s3_feature out[STORE_S3_FEATURES]);
 /* Appends text, without a NUL, that identifies the store's bucket among the buckets of all
- * services. -ENOMEM. */
+ * services. Fails with -ENOMEM. */
 int store_s3_identity(struct store *s, struct bytes *out);
 
 #endif

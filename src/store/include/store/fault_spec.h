@@ -56,14 +56,15 @@ struct fault_spec {
 	unsigned int n;
 };
 
-/* -EINVAL with the rule and what is wrong with it; -E2BIG if there are too many rules. */
+/* Parses a spec. Fails with -EINVAL, and the rule and what is wrong with it as the reason, or with
+ * -E2BIG if there are too many rules. */
 int fault_spec_parse(const char *text, struct fault_spec *spec, struct err *err);
 
-/* True if the nth (from 1 on) request that matches a rule is hit. index: the position of the rule
- * in its spec, so that two rules with the same percentage hit different requests. */
+/* Returns true if the nth (from 1 on) request that matches a rule is hit. index is the position of
+ * the rule in its spec, so that two rules with the same percentage hit different requests. */
 bool fault_rule_hits(const struct fault_rule *rule, unsigned int index, uint64_t nth);
 
-/* "EIO" for 5; NULL if the language has no name for the number. */
+/* Returns "EIO" for 5, or NULL if the language has no name for the number. */
 const char *fault_errno_name(int number);
 
 #endif

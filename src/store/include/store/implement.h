@@ -7,10 +7,10 @@
  *                                                           |
  *   done  <- top.completed <- store_complete() <- … <-------+
  *
- * The store that has the request may change its answer, its own slot and its job. A wrapper may
- * also change the key (as prefix does) or a condition (as a cache does) if it restores them before
- * it completes the request. A store must not touch a request after it has passed it on or completed
- * it.
+ * The store that has the request may change its answer, its own private memory and its job. A
+ * wrapper may also change the key (as prefix does) or a condition (as a cache does) if it restores
+ * them before it completes the request. A store must not touch a request after it has passed it on
+ * or completed it.
  *
  * An implementation is the bottom of a stack. It embeds struct store as its first member and
  * initialises it with store_init(). Its submit() either answers at once or calls store_work(),
@@ -34,8 +34,8 @@
 
 struct store_ops {
 	const char *name; /* "dir", "count" … */
-	/* Starts a request. It cannot fail itself: every error is an answer. Called in any thread,
-	 * so it must not block; blocking work goes to store_work(). The key has passed
+	/* Starts a request. It cannot fail itself: every error is an answer. It is called in any
+	 * thread, so it must not block; blocking work goes to store_work(). The key has passed
 	 * store_key_ok(), except for LIST, whose prefix may be any text. A whole listing arrives as
 	 * one request for each page, so `whole` can be ignored here.
 	 *
@@ -60,8 +60,9 @@ struct store_ops {
 	 * err.retry_after_ms if the server says how long to wait. store_retry_new() hides -EAGAIN
 	 * from the callers above it. */
 	void (*submit)(struct store *s, struct store_request *req);
-	/* Wrappers only: a request that this wrapper passed on comes back with its answer. Called
-	 * in the thread in which the store below completed it. Must not block either. */
+	/* Wrappers only. Receives a request that this wrapper passed on, with its answer. It is
+	 * called in the thread in which the store below completed the request, and must not block
+	 * either. */
 	void (*completed)(struct store *s, struct store_request *req);
 	/* Optional: see store_space(), store_sync(), store_life(), store_keeps_marks() and
 	 * store_move(). A wrapper without them has those of the store below. The keys of a move
@@ -72,7 +73,7 @@ struct store_ops {
 	enum store_marks (*keeps_marks)(struct store *s);
 	int (*move)(struct store *s, const char *from, const char *from_version, const char *to,
 		    const struct store_cond *cond, struct store_meta *meta, struct err *err);
-	/* Called when no request is in progress. */
+	/* It is called when no request is in progress. */
 	void (*free)(struct store *s);
 };
 
@@ -80,27 +81,36 @@ struct store_ops {
 struct store {
 	const struct store_ops *ops;
 	const struct env *env;
-	struct store *inner; /* of a wrapper: the store below, owned */
+	struct store *inner; /* of a wrapper, the store below; owned */
 	struct store *outer; /* the wrapper above, or NULL */
-	size_t slot;	     /* offset of its slot in a request's memory, bytes */
-	size_t slots;	     /* size of its slot and of all slots below it, bytes */
+	size_t private_at;   /* offset of its private memory in a request's, bytes */
+	size_t private_size; /* of its private memory and of all below it, bytes */
 	size_t headroom;     /* bytes that it and all stores below put in front of a key */
 };
 
-/* Initialises a store at the bottom of a stack. s is zeroed. slot: size of its slot in each
- * request, bytes; see store_slot(). env is borrowed until the store is freed. */
-void store_init(struct store *s, const struct store_ops *ops, const struct env *env, size_t slot);
-/* Initialises a wrapper, which owns inner from now on. headroom: the most bytes that the wrapper
- * puts in front of a key. */
-void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner, size_t slot,
-		size_t headroom);
-/* `free` of a wrapper that adds nothing to it: frees inner and s, which must come from malloc(). */
+/* Initialises a store at the bottom of a stack. s is zeroed. private_size is the size in bytes of
+ * the store's private memory in each request; see store_private(). env is borrowed until the store
+ * is freed. */
+void store_init(struct store *s, const struct store_ops *ops, const struct env *env,
+		size_t private_size);
+/* Initialises a wrapper, which owns inner from now on. headroom is the number of bytes that the
+ * wrapper puts in front of a key at most. */
+void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner,
+		size_t private_size, size_t headroom);
+/* This is `free` for a wrapper that adds nothing to it. It frees inner and s, which must come from
+ * malloc(). */
 void store_wrapper_free(struct store *s);
 
-/* The store's own memory in a request. It is zeroed when the request is submitted. */
+/* Returns the store's own memory in a request. It is zeroed when the request is submitted. */
+static inline void *store_private(const struct store *s, struct store_request *req)
+{
+	return req->memory + s->private_at;
+}
+
+/* The former name of store_private(). */
 static inline void *store_slot(const struct store *s, struct store_request *req)
 {
-	return req->memory + s->slot;
+	return store_private(s, req);
 }
 
 /* Passes a request down to inner. */
@@ -114,7 +124,7 @@ uint64_t store_range_clip(const struct store_range *range, uint64_t size, uint64
 
 /* ---- answers ---- */
 
-/* Discards the present answer: of an earlier attempt, or a page that was merged. */
+/* Discards the present answer, which belongs to an earlier attempt or is a page that was merged. */
 void store_answer_clear(struct store_request *req);
 /* The same, but keeps err. */
 void store_result_drop(struct store_request *req);
@@ -127,7 +137,8 @@ void store_answer_mark(struct store_request *req, const char *text, size_t n);
  * body, `unchanged` and page. The other two discard them; `was_absent` is kept. */
 void store_present(struct store *s, struct store_request *req);
 void store_absent(struct store *s, struct store_request *req, enum store_evidence evidence);
-/* code: negative and not -ENOENT. fmt: the reason; NULL if it is in the answer's err already. */
+/* code is negative and not -ENOENT. fmt is the reason, or NULL if the answer's err already has
+ * it. */
 void store_fail(struct store *s, struct store_request *req, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
@@ -137,11 +148,11 @@ void store_work(struct store *s, struct store_request *req, pool_fn fn);
 /* Runs fn(req) in a thread of its own, which may block. If no thread can be started, as
  * store_work(). */
 void store_work_apart(struct store *s, struct store_request *req, pool_fn fn);
-/* In such a job: the store that called store_work() or store_work_apart(). */
+/* Called in such a job. Returns the store that called store_work() or store_work_apart(). */
 struct store *store_working(const struct store_request *req);
 
-/* Reads n bytes of req->body at offset. Blocks. A negative errno, never -EAGAIN or -ENOENT: the
- * answer's err has the reason. */
+/* Reads n bytes of req->body at offset. Blocks. If it fails, the answer's err has the reason; the
+ * code is never -EAGAIN or -ENOENT. */
 int store_body_read(struct store_request *req, uint64_t offset, void *buf, size_t n);
 
 #endif

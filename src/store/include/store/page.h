@@ -5,12 +5,12 @@
 
 #include <store/store.h>
 
-/* Makes an empty page with a new arena. -ENOMEM. */
+/* Makes an empty page with a new arena. Fails with -ENOMEM. */
 int store_page_init(struct store_page *page);
-/* Appends an item. key is copied. meta: NULL for a prefix. -ENOMEM. */
+/* Appends an item. key is copied. meta is NULL for a prefix. Fails with -ENOMEM. */
 int store_page_add(struct store_page *page, const char *key, const struct store_meta *meta);
-/* In a page whose items are in order: the first item whose key is not before `key`, or the end of
- * the items; and the item of a key, or NULL. */
+/* For a page whose items are in order. The first function returns the first item whose key is not
+ * before `key`, or the end of the items; the second one the item of a key, or NULL. */
 const struct store_item *store_page_from(const struct store_page *page, const char *key);
 const struct store_item *store_page_find(const struct store_page *page, const char *key);
 /* Notes that more items follow the last one. */

@@ -33,14 +33,15 @@ enum {
 struct put {
 	const char *key;
 	struct store_cond cond; /* borrowed until release() */
-	const char *mark;	/* of a put: NULL, or as in struct store_request; likewise */
+	const char *mark;	/* of a put, NULL or as in struct store_request; likewise */
 	/* Appends the body of a put to *body, in a worker. Returns 0, PUT_NOTHING or a negative
-	 * errno. NULL: the key is deleted. */
+	 * errno. If it is NULL, the key is deleted. */
 	int (*make)(void *arg, struct bytes *body, struct err *err);
-	/* Judges the answer to a request. Returns 0: the operation has succeeded; a negative errno:
-	 * the queue stops; PUT_AGAIN: *req has been reset and set up for another request, which is
-	 * sent in its place: the same put with the same body, a delete, a HEAD, or a GET with a
-	 * limit. It must not block. NULL: an answer that is UNKNOWN is an error. Any thread. */
+	/* Judges the answer to a request. Returns 0 if the operation has succeeded, or a negative
+	 * errno, which stops the queue. Returns PUT_AGAIN if it has reset *req and set it up for
+	 * another request, which is sent next: the same put with the same body, a delete, a HEAD,
+	 * or a GET with a limit. It is called in any thread and must not block. If it is NULL, an
+	 * answer that is UNKNOWN is an error. */
 	int (*answered)(void *arg, struct store_request *req, struct err *err);
 	/* Adds to an error what the operation is for. May be NULL. Any thread. */
 	void (*explain)(void *arg, struct err *err);
@@ -53,11 +54,11 @@ struct put {
 
 struct put_queue;
 
-/* puts: > 0. cancelled: NULL, or true as soon as the queue shall stop, with -ECANCELED; borrowed.
- * NULL: out of memory. */
+/* puts is greater than 0. cancelled is borrowed and may be NULL; as soon as it is true, the queue
+ * stops with -ECANCELED. Returns NULL if out of memory. */
 struct put_queue *put_queue_new(const struct env *env, struct store *store, unsigned int puts,
 				const atomic_bool *cancelled);
-/* Waits until the requests that run are done, and frees the queue. NULL is fine. */
+/* Waits until the requests that run are done, and frees the queue. q may be NULL. */
 void put_queue_free(struct put_queue *q);
 static inline void cleanup_put_queue(struct put_queue **q)
 {

@@ -44,9 +44,9 @@
  *
  * Each implementation (dir, mem, s3/) and each wrapper (count, fault, prefix, retry, diskcache/) is
  * one ops struct. Wrappers can be stacked in any order. A wrapper passes the caller's own request
- * down and gets it back on its way up. It keeps its state of a request in a slot inside the
- * request. The sizes of all slots are known when the stack is built, so a request is neither copied
- * nor extended on its way.
+ * down and gets it back on its way up. It keeps its state of a request in private memory inside the
+ * request. The sizes of all such memory are known when the stack is built, so a request is neither
+ * copied nor extended on its way.
  *
  * Callers use the functions below, never s->ops. The functions check the contract before and after
  * every call. If a key is invalid (see store_key_ok()), the answer is UNKNOWN with -EINVAL, because
@@ -86,8 +86,8 @@ enum {
 /* One version of an object. */
 struct store_meta {
 	uint64_t size;		   /* of the whole object, bytes */
-	int64_t mtime_ns;	   /* since the epoch; 0: unknown */
-	char etag[STORE_ETAG_MAX]; /* opaque; equal for equal versions; "": unknown */
+	int64_t mtime_ns;	   /* since the epoch; 0 if unknown */
+	char etag[STORE_ETAG_MAX]; /* opaque; equal for equal versions; "" if unknown */
 };
 
 /* ---- listings ---- */
@@ -96,7 +96,7 @@ struct store_meta {
  * an object. A directory store lists every directory as a prefix, even one without objects, because
  * it does not descend to find out. */
 struct store_item {
-	const char *key; /* the whole key; of a prefix: with its trailing "/" */
+	const char *key; /* the whole key; a prefix has its trailing "/" */
 	bool is_prefix;
 	struct store_meta meta; /* zero for a prefix */
 };
@@ -104,18 +104,18 @@ struct store_item {
 struct store_page {
 	struct store_item *items; /* in ascending byte order of key */
 	size_t n;
-	bool more;	  /* more items follow: list again with start_after = next */
+	bool more;	  /* more items follow; list again with start_after = next */
 	const char *next; /* begins with the prefix, greater than start_after; NULL unless more */
 	struct arena *arena; /* owns all of the above */
 };
-/* Frees the page and zeroes it. A zeroed page is fine. */
+/* Frees the page and zeroes it. The page may be zeroed already. */
 void store_page_release(struct store_page *page);
 #define auto_page __attribute__((cleanup(store_page_release)))
 
 /* ---- requests ---- */
 
 enum store_op { STORE_GET, STORE_HEAD, STORE_LIST, STORE_PUT, STORE_DELETE, STORE_OPS };
-/* "get", "head" … */
+/* Returns "get", "head" … */
 const char *store_op_name(enum store_op op);
 
 /* Requests that wait for a connection are sent in this order. */
@@ -125,7 +125,7 @@ enum store_priority { STORE_READER, STORE_PREFETCH, STORE_COMMIT, STORE_PRIORITI
  * which is no error. If it reaches past the end, it is cut there. */
 struct store_range {
 	uint64_t first;	 /* 0 if from_end */
-	uint64_t length; /* STORE_TO_END: all bytes from first on */
+	uint64_t length; /* STORE_TO_END for all bytes from first on */
 	bool from_end;	 /* the last `length` bytes, or the whole object if it is shorter */
 };
 
@@ -133,11 +133,11 @@ struct store_range {
  * does not support a condition, the store compares the version itself before it writes, and another
  * writer may come between the two. */
 struct store_cond {
-	/* Not for LIST. An ETag: if the object has another version, the request fails with
+	/* An ETag, not for LIST. If the object has another version, the request fails with
 	 * -ESTALE. */
 	const char *if_match;
-	/* GET, HEAD: an ETag: if the object still has this version, the answer is `unchanged` and
-	 * has no body. PUT: "*": if the object exists, the request fails with -EEXIST. */
+	/* GET, HEAD: an ETag. If the object still has this version, the answer is `unchanged` and
+	 * has no body. PUT: "*". If the object exists, the request fails with -EEXIST. */
 	const char *if_none_match;
 	/* PUT: an earlier attempt of this request may have succeeded although its answer was lost.
 	 * The mark shows whether it did. If the service drops marks, a store whose ETags follow
@@ -171,7 +171,7 @@ struct store_answer {
 	 * is `repeated`, an earlier attempt may have deleted it. */
 	bool was_absent;
 	struct store_absence absence; /* ABSENT */
-	struct store_meta meta;	      /* PRESENT, but not of LIST: of the whole object */
+	struct store_meta meta;	      /* of the whole object; if PRESENT, but not of LIST */
 	/* GET: exactly the range. LIST: the page. They belong to the request. A caller that takes
 	 * one over leaves a zeroed one. */
 	struct bytes body;
@@ -183,7 +183,7 @@ struct store_answer {
 	/* HEAD with wants_mark: true, unless it is `unchanged`. */
 	bool has_mark;
 	char mark[STORE_MARK_MAX + 1]; /* "": the object has none, or one that is not valid */
-	struct err err; /* UNKNOWN: the code and the reason. Otherwise the code is 0 */
+	struct err err; /* UNKNOWN: the code and the reason; otherwise the code is 0 */
 };
 
 struct store;
@@ -203,14 +203,15 @@ struct store_list {
 	 * more than `limit` items, it fails with -E2BIG and the rest is not requested; a directory
 	 * store stops as soon as it has counted more than `limit`. */
 	bool whole;
-	/* NULL, or: a whole listing has only items up to this key. Borrowed until `done`. */
+	/* If it is not NULL, a whole listing has only items up to this key. Borrowed until
+	 * `done`. */
 	const char *until;
 	uint32_t limit; /* of a whole listing. Of a single page: see submit() in implement.h */
 	/* Items of a page, at least 1. A page may have fewer: S3 and mem return at most
 	 * STORE_PAGE_MAX, dir returns up to max. */
 	uint32_t max;
-	/* NULL, or: only keys and prefixes greater than this. It is in the request's own buffer,
-	 * see store_request_start_after(). */
+	/* If it is not NULL, a listing has only keys and prefixes greater than this. It is in the
+	 * request's own buffer, see store_request_start_after(). */
 	char *start_after;
 };
 
@@ -221,40 +222,42 @@ struct store_request {
 	char *key; /* in the request's own buffer, see store_request_key(). LIST: the prefix, which
 		      need not end with "/"; "" lists everything */
 	struct store_range range; /* GET */
-	uint64_t max; /* GET: fails with -EFBIG if the body would be longer; 0: no limit */
-	/* GET: the length that the body probably has; 0: unknown. A store whose link is shared by
-	 * all its requests sends prefetches at intervals that depend on it. */
+	uint64_t max; /* GET: fails with -EFBIG if the body would be longer; 0 if there is no limit
+		       */
+	/* GET: the length that the body probably has, or 0 if it is unknown. A store whose link is
+	 * shared by all its requests sends prefetches at intervals that depend on it. */
 	uint64_t expected;
 	struct store_cond cond;
-	/* GET: NULL, or the version that a listing has just shown; borrowed until `done`. This is
+	/* GET: NULL, or the version that a listing has just shown, borrowed until `done`. This is
 	 * not a condition: a cache in the stack may answer with that version without a request to
 	 * the service. All other stores ignore it. */
 	const char *known_etag;
 	struct store_list list;	    /* LIST */
 	const struct piece *pieces; /* PUT: the body; borrowed until `done` */
 	size_t n_pieces;
-	/* PUT: NULL, or the body instead of pieces: all bytes of the source. It is borrowed until
-	 * `done`. A store reads it in a thread of its own, never two at a time, so a read may wait
-	 * for another request. A repeated attempt reads it again and must find the same bytes. An
-	 * error of the source fails the request with its code and is not repeated: -EAGAIN and
-	 * -ENOENT become -EIO. Nothing is stored then. */
+	/* PUT: if it is not NULL, the bytes of this source are the body, instead of pieces. It is
+	 * borrowed until `done`. A store reads it in a thread of its own, never two at a time, so a
+	 * read may wait for another request. A repeated attempt reads it again and must find the
+	 * same bytes. An error of the source fails the request with its code and is not repeated:
+	 * -EAGAIN and -ENOENT become -EIO. Nothing is stored then. */
 	struct source *body;
 	/* PUT: the object may be lost if the machine stops before the next store_sync(). */
 	bool deferred;
 	/* PUT: S3 may send an object of more than 64 MiB in parts. The ETag is not the MD5 then,
 	 * and another writer may come between the check of a condition and the change. */
 	bool in_parts;
-	/* PUT: NULL, or a short text about the object, which is stored with it; store_note_ok().
-	 * Without, the new object has no note. It is borrowed until `done`. A directory whose file
-	 * system has no extended attributes puts the object without the note. */
+	/* PUT: NULL, or a short text about the object, which is stored with it; see
+	 * store_note_ok(). If it is NULL, the new object has no note. It is borrowed until `done`.
+	 * A directory whose file system has no extended attributes puts the object without the
+	 * note. */
 	const char *note;
 	bool wants_note; /* HEAD: the answer has the note of the object */
-	/* PUT: NULL, or a short text that says which request has put the object, and that no other
-	 * request has: store_mark_ok(). It is stored with the object, and borrowed until `done`. If
-	 * the condition fails and the object has this mark, an earlier attempt has put the object:
-	 * the answer is PRESENT with its meta. A conditional PUT without a mark gets a random one
-	 * from store_retry_new(). A copy of the object does not have its mark; a moved object has
-	 * it. */
+	/* PUT: NULL, or a short text that identifies the request that has put the object; see
+	 * store_mark_ok(). No other request has it. It is stored with the object, and borrowed
+	 * until `done`. If the condition fails and the object has this mark, an earlier attempt has
+	 * put the object: the answer is PRESENT with its meta. A conditional PUT without a mark
+	 * gets a random one from store_retry_new(). A copy of the object does not have its mark; a
+	 * moved object has it. */
 	const char *mark;
 	bool wants_mark; /* HEAD: the answer has the mark of the object */
 	/* While this is true, the request is cancelled, and a store may fail it with -ECANCELED. S3
@@ -270,27 +273,27 @@ struct store_request {
 	/* Private to the stores. */
 	struct store *top;	   /* the store to which the request was submitted */
 	struct store *at;	   /* the store whose job `job` is */
-	size_t slots;		   /* size of the slots in memory, bytes */
+	size_t private_size;	   /* bytes of `memory` that the stores use */
 	struct store_page sum;	   /* of a whole listing: the items of the pages so far */
 	struct pool_job job;	   /* of the store that has the request now */
 	char *after;		   /* buffer of list.start_after */
 	size_t room;		   /* size of the buffers of key and after, bytes */
-	alignas(16) char memory[]; /* slots, then the two buffers, each after its headroom */
+	alignas(16) char memory[]; /* private memory, then the buffers after their headroom */
 };
 
-/* A new request for s, on the heap. It is zeroed except for these defaults: the range is the whole
- * object, a page has at most STORE_PAGE_MAX items, a whole listing has no limit. NULL if out of
- * memory. */
+/* Returns a new request for s, on the heap. It is zeroed except for these defaults: the range is
+ * the whole object, a page has at most STORE_PAGE_MAX items, a whole listing has no limit. Returns
+ * NULL if out of memory. */
 struct store_request *store_request_new(const struct store *s, enum store_op op);
 /* The same in the caller's memory, which has store_request_size() bytes and is aligned as by
- * malloc(). Cannot fail. */
+ * malloc(). It cannot fail. */
 size_t store_request_size(const struct store *s);
 struct store_request *store_request_init(void *memory, const struct store *s, enum store_op op);
 /* Resets the request for another use with the same store. Releases its answer. */
 void store_request_reset(struct store_request *req, enum store_op op);
 /* Releases the answer. The counterpart of store_request_init(). */
 void store_request_release(struct store_request *req);
-/* The counterpart of store_request_new(). NULL is fine. */
+/* The counterpart of store_request_new(). req may be NULL. */
 void store_request_free(struct store_request *req);
 static inline void cleanup_store_request(struct store_request **req)
 {
@@ -298,12 +301,12 @@ static inline void cleanup_store_request(struct store_request **req)
 }
 #define auto_request __attribute__((cleanup(cleanup_store_request)))
 
-/* Copies the text into the request, at most STORE_KEY_MAX + 1 bytes of it: a request whose key is
+/* Copy the text into the request, at most STORE_KEY_MAX + 1 bytes of it: a request whose key is
  * longer than STORE_KEY_MAX fails with -EINVAL. */
 void store_request_key(struct store_request *req, const char *key);
 void store_request_start_after(struct store_request *req, const char *key);
 
-/* The proof that the object is absent, or NULL if the store has none. */
+/* Returns the proof that the object is absent, or NULL if the store has none. */
 static inline const struct store_absence *store_absence(const struct store_answer *a)
 {
 	return a->state == STORE_ABSENT ? &a->absence : NULL;
@@ -313,44 +316,47 @@ int store_failure(const struct store_answer *a, struct err *err);
 
 /* ---- calls ---- */
 
-/* Starts a request. Releases the answer of an earlier use. s: the store for which the request was
+/* Starts a request. Releases the answer of an earlier use. s is the store for which the request was
  * made. */
 void store_submit(struct store *s, struct store_request *req);
-/* Length of the body of a PUT, bytes. */
+/* Returns the length of the body of a PUT in bytes. */
 uint64_t store_body_size(const struct store_request *req);
-/* Submits one request, or n requests side by side, and waits until all are done. Blocks. Sets done
- * and arg itself. */
+/* Submit one request, or n requests side by side, and block until all are done. They set done and
+ * arg. */
 void store_run(struct store *s, struct store_request *req);
 void store_run_all(struct store *s, struct store_request *const *reqs, size_t n);
-/* Bytes free and in total in the store; -EOPNOTSUPP if it cannot tell, or a negative errno. */
+/* Gets the number of free bytes and of all bytes of the store. Fails with -EOPNOTSUPP if the store
+ * does not know it, or with another negative errno. */
 int store_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
-/* Makes every object durable whose deferred PUT is done. Blocks. A negative errno: some of them may
- * be lost. A store whose PUTs are always durable at once returns 0. */
+/* Makes every object durable whose deferred PUT is done. Blocks. If it fails, some of them may be
+ * lost. A store whose PUTs are always durable at once returns 0. */
 int store_sync(struct store *s, struct err *err);
 /* Objects of deferred PUTs, of any process, are lost at most when this text changes, that is, when
- * the machine is started again. "": a PUT is durable at once. Valid as long as s. */
+ * the machine is started again. The text is "" if a PUT is durable at once. It is valid as long as
+ * s. */
 const char *store_life(struct store *s);
-/* Whether a HEAD returns the marks of objects. Some services and file systems drop them, and some
- * stores know it only after the first PUT with a mark. */
+/* Says whether a HEAD returns the marks of objects. Some services and file systems drop them, and
+ * some stores know it only after the first PUT with a mark. */
 enum store_marks { STORE_MARKS_UNKNOWN, STORE_MARKS_KEPT, STORE_MARKS_DROPPED };
 enum store_marks store_keeps_marks(struct store *s);
 /* Gives an object another key, in one step that is durable on return. Blocks. The object keeps its
- * content, its note and its mark, and has a new version: *meta, which may be NULL. from_version:
- * "", or the version that the object must have, compared just before. cond: NULL, or the condition
- * of a PUT at the new key; without one, an object there is replaced. -ESTALE: `from` has another
- * version or is gone, or if_match of the new key fails. -ENOENT: `from` is proved to be absent, and
- * from_version is "". -EEXIST: if_none_match fails. -EOPNOTSUPP: the store cannot do this, as S3.
- * -EXDEV: it cannot do it between these two keys. In both cases nothing has changed, and the caller
- * puts a copy and deletes the original. -EINVAL: a key is not valid, or the keys are equal. Other
- * errors as of a PUT. */
+ * content, its note and its mark, and has a new version, which *meta describes. meta may be NULL.
+ * from_version is "", or the version that the object must have; it is compared just before the
+ * move. cond is NULL, or the condition of a PUT at the new key; without one, an object there is
+ * replaced. Errors: -ESTALE if `from` has another version or is gone, or if if_match of the new key
+ * fails; -ENOENT if `from` is proved to be absent and from_version is ""; -EEXIST if if_none_match
+ * fails; -EOPNOTSUPP if the store cannot move objects, as S3; -EXDEV if it cannot move an object
+ * between these two keys. In the last two cases nothing has changed, and the caller puts a copy and
+ * deletes the original. -EINVAL if a key is not valid, or if the keys are equal. Other errors are
+ * those of a PUT. */
 int store_move(struct store *s, const char *from, const char *from_version, const char *to,
 	       const struct store_cond *cond, struct store_meta *meta, struct err *err);
-/* False: store_move() fails with -EOPNOTSUPP. */
+/* Returns false if store_move() fails with -EOPNOTSUPP. */
 bool store_moves(const struct store *s);
-/* Frees a stack; s is its top. No request may be in progress. NULL is fine. */
+/* Frees a stack; s is its top. No request may be in progress. s may be NULL. */
 void store_free(struct store *s);
 
-/* An array of n new GET requests for store_run_all(). NULL if out of memory. */
+/* Returns an array of n new GET requests for store_run_all(), or NULL if out of memory. */
 struct store_request **store_requests_new(const struct store *s, size_t n);
 void store_requests_free(struct store_request **reqs, size_t n);
 
@@ -371,13 +377,14 @@ struct store_sequence {
  * the sequence, or -ENOMEM. */
 int store_run_sequence(struct store *s, const struct store_sequence *seq);
 
-/* True if a key is valid for every store: 1 to STORE_KEY_MAX bytes, and no component that is empty,
- * "." or "..". So it neither begins nor ends with a slash. NULL is not valid. */
+/* Returns true if a key is valid for every store: 1 to STORE_KEY_MAX bytes, and no component that
+ * is empty, "." or "..". So it neither begins nor ends with a slash. NULL is not valid. */
 bool store_key_ok(const char *key);
-/* True if a text is valid as the note of an object: 1 to STORE_NOTE_MAX bytes of UTF-8 without
- * control characters. */
+/* Returns true if a text is valid as the note of an object: 1 to STORE_NOTE_MAX bytes of UTF-8
+ * without control characters. */
 bool store_note_ok(const char *text);
-/* True if a text is valid as the mark of an object: 1 to STORE_MARK_MAX characters of [0-9a-z-]. */
+/* Returns true if a text is valid as the mark of an object: 1 to STORE_MARK_MAX characters of
+ * [0-9a-z-]. */
 bool store_mark_ok(const char *text);
 
 /* ---- implementations and wrappers ---- */
@@ -385,25 +392,26 @@ bool store_mark_ok(const char *text);
 /* A constructor returns NULL on error and stores the reason in err. A wrapper owns `inner` if its
  * constructor succeeds; otherwise `inner` still belongs to the caller. */
 
-/* The directory `path` as a bucket, laid out as HSDS does it on POSIX file systems. Objects are
- * regular files. The directory must exist. No key leads out of it: a link that leaves it fails with
- * -EACCES. An object is absent if the directory that would contain it has no such entry. HSDS
- * writes objects in place; therefore an empty *.json file is read again for 10 ms before it counts
- * as empty, and a file that changes during each of three attempts to read it fails with -EIO.
- * if_match of PUT and DELETE is checked before the change, not atomically with it: another writer
- * may come between the two. if_none_match has no such gap. The mark of an object is void as soon as
- * another program writes into the file or copies it. A PUT fails with -EISDIR if its key is a
- * directory, and with -ENOTDIR if a part of its key is an object. */
+/* Makes a store of the directory `path`, which is laid out as HSDS does it on POSIX file systems.
+ * Objects are regular files. The directory must exist. No key leads out of it: a link that leaves
+ * it fails with -EACCES. An object is absent if the directory that would contain it has no such
+ * entry. HSDS writes objects in place; therefore an empty *.json file is read again for 10 ms
+ * before it counts as empty, and a file that changes during each of three attempts to read it fails
+ * with -EIO. if_match of PUT and DELETE is checked before the change, not atomically with it:
+ * another writer may come between the two. if_none_match has no such gap. The mark of an object is
+ * void as soon as another program writes into the file or copies it. A PUT fails with -EISDIR if
+ * its key is a directory, and with -ENOTDIR if a part of its key is an object. */
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err);
-/* A bucket in memory, for tests. Times are unknown (mtime_ns is 0), unless it has a clock. Unlike a
- * directory it can hold both "a" and "a/b". */
+/* Makes a bucket in memory, for tests. Times are unknown (mtime_ns is 0), unless it has a clock.
+ * Unlike a directory it can hold both "a" and "a/b". */
 struct store *store_mem_new(const struct env *env, struct err *err);
-/* Called while no request is in progress. clock: nanoseconds since the epoch. */
+/* Sets the clock, which returns nanoseconds since the epoch. Called while no request is in
+ * progress. */
 void store_mem_set_clock(struct store *mem, int64_t (*clock)(void));
 /* What the service behind this bucket lacks, for tests. A condition that it lacks is compared
  * before the change, as the other stores do it: other requests may come between the two. After a
- * PUT it is compared once more whether the object is still the one that was put; if not, -ESTALE.
- */
+ * PUT, the store checks once more whether the object is still the one that was put; if it is not,
+ * the PUT fails with -ESTALE. */
 enum store_mem_lacks {
 	STORE_MEM_NO_MARKS = 1 << 0,	     /* marks are dropped */
 	STORE_MEM_NO_DELETE_IF = 1 << 1,     /* if_match of DELETE */
@@ -411,15 +419,17 @@ enum store_mem_lacks {
 	STORE_MEM_NO_IF_MATCH = 1 << 3,	     /* of PUT */
 	STORE_MEM_NO_MOVE = 1 << 4,
 };
-/* Called while no request is in progress. between: NULL, or what is called whenever other requests
- * may come between two steps of a request; the request's key is borrowed. It may use the store. */
+/* Called while no request is in progress. between, which may be NULL, is called whenever other
+ * requests may come between two steps of a request. It gets the request's key, which is borrowed,
+ * and may use the store. */
 void store_mem_set_lacks(struct store *mem, unsigned int lacks,
 			 void (*between)(void *arg, const char *key), void *arg);
-/* A bucket of an S3 service: s3/s3.h. A cache on disk: diskcache/diskcache.h. */
+/* s3/s3.h has the bucket of an S3 service, diskcache/diskcache.h a cache on disk. */
 
 /* Repeats a request that failed with -EAGAIN, at growing intervals. When no attempt is left, the
- * request fails with -EIO, and the reason names the number of attempts. opt: NULL, or fields that
- * are 0, stand for defaults with which a request survives a server that is unreachable for 30 s. */
+ * request fails with -EIO, and the reason names the number of attempts. If opt is NULL or a field
+ * of it is 0, the defaults apply, with which a request survives a server that is unreachable for 30
+ * s. */
 struct store_retry_options {
 	unsigned int attempts; /* in all */
 	uint64_t base_ms;      /* first pause; each further one is twice as long … */
@@ -428,14 +438,14 @@ struct store_retry_options {
 };
 struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,
 			      struct err *err);
-/* Number of repeated attempts so far. */
+/* Returns the number of repeated attempts so far. */
 uint64_t store_retry_count(struct store *retrying);
 /* Ends the thread of this wrapper, for a daemon that is about to fork. The next request that has to
  * wait starts it again. No request may be in progress. */
 void store_retry_stop_thread(struct store *retrying);
 
-/* The part of a bucket below prefix ("a/b") as a bucket of its own. -EINVAL if the prefix is not
- * valid. */
+/* Shows the part of a bucket below prefix ("a/b") as a bucket of its own. Fails with -EINVAL if the
+ * prefix is not valid. */
 struct store *store_prefix_new(struct store *inner, const char *prefix, struct err *err);
 
 /* Counts the requests and bytes that pass, the results of the requests, and how long they take. At
@@ -452,14 +462,15 @@ struct store_counts {
 	struct histogram_counts seconds[STORE_OPS];
 };
 struct store *store_count_new(struct store *inner, struct err *err);
-/* A snapshot of the counters. They are read one by one while requests go on. */
+/* Reads the counters one by one, while requests go on. */
 void store_count_read(struct store *counting, struct store_counts *out);
-/* "ok", "absent", "EIO" …, "other"; result < STORE_RESULTS. */
+/* Returns "ok", "absent", "EIO" …, or "other"; result < STORE_RESULTS. */
 const char *store_result_name(unsigned int result);
 
 /* Injects failures according to spec (store/fault_spec.h). A request that fails does not reach
  * inner. A delayed request sleeps in a worker of the pool before it is passed on, so no more
- * requests are delayed at once than there are workers. -EINVAL or -E2BIG if spec is not valid. */
+ * requests are delayed at once than there are workers. Fails with -EINVAL or -E2BIG if spec is not
+ * valid. */
 struct store *store_fault_new(struct store *inner, const char *spec, struct err *err);
 
 #endif
