@@ -179,10 +179,10 @@ struct store_answer {
 	/* HEAD with wants_note: true, unless it is `unchanged`. Other HEADs, and GETs: true if the
 	 * store got to know the note at no cost. */
 	bool has_note;
-	char note[STORE_NOTE_MAX + 1]; /* "": the object has none, or one that is not valid */
+	char note[STORE_NOTE_MAX + 1]; /* "" if the object has none, or none that is valid */
 	/* HEAD with wants_mark: true, unless it is `unchanged`. */
 	bool has_mark;
-	char mark[STORE_MARK_MAX + 1]; /* "": the object has none, or one that is not valid */
+	char mark[STORE_MARK_MAX + 1]; /* "" if the object has none, or none that is valid */
 	struct err err; /* UNKNOWN: the code and the reason; otherwise the code is 0 */
 };
 
