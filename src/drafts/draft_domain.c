@@ -22,7 +22,6 @@
 
 #include <base/source_paged.h>
 #include <import/import.h>
-#include <bucket/schemas.h>
 
 enum {
 	PAGES = 32,	       /* of 64 KiB: metadata are read in many small pieces */
@@ -256,7 +255,7 @@ static int set_options(struct work *w, struct import_commit *c, struct import_op
 	*opt = (struct import_options){
 		.env = &p->bucket->env,
 		.store = p->bucket->store,
-		.schema = schema_all()[0],
+		.schema = bucket_new_domains(p->bucket),
 		.path = w->path,
 		.service_user = p->bucket->user,
 		.acls = p->c->acls,

@@ -20,7 +20,6 @@
 
 #include <base/printable.h>
 #include <storage/change.h>
-#include <bucket/schemas.h>
 
 enum { COMPARED = 8 << 20 /* bytes of an object that are compared at a time */ };
 
@@ -181,7 +180,7 @@ static int remove_domain(struct draft_put *p, const struct names_node *n, struct
 	const struct change change = {
 		.env = &p->bucket->env,
 		.store = p->bucket->store,
-		.schema = schema_all()[0],
+		.schema = bucket_new_domains(p->bucket),
 		.owner = p->bucket->user,
 		.now_ns = env_wall(&p->bucket->env),
 		.cancelled = p->c->cancelled,

@@ -21,7 +21,6 @@
 #include <string.h>
 
 #include <storage/change.h>
-#include <bucket/schemas.h>
 
 /* ---- the bytes ---- */
 
@@ -122,9 +121,7 @@ static bool has_version(const struct names_node *n, const char *version)
 bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uint32_t number)
 {
 	uint64_t storage;
-	const struct schema_document *d = n->doc.document;
-	return d && d->info.root &&
-	       !schema_all()[0]->domain_of_root(d->info.root, &storage, NULL) &&
+	return schema_storage_of(n->doc.document, &storage) &&
 	       storage == commit_storage(draft_id(p->c->draft), number);
 }
 
@@ -285,7 +282,7 @@ void draft_put_make_room(struct draft_put *p)
 {
 	const struct change change = {.env = &p->bucket->env,
 				      .store = p->bucket->store,
-				      .schema = schema_all()[0],
+				      .schema = bucket_new_domains(p->bucket),
 				      .now_ns = env_wall(&p->bucket->env),
 				      .cancelled = p->c->cancelled,
 				      .renames = p->bucket->renames};
@@ -308,9 +305,8 @@ void draft_put_make_room(struct draft_put *p)
 void draft_put_drop(struct draft_put *p, const struct names_node *n)
 {
 	struct change_garbage old = {0};
-	const char *root = n->doc.document->info.root;
 	p->is_published = true;
-	old.any = schema_all()[0]->domain_of_root(root, &old.storage, NULL) == 0;
+	old.any = schema_storage_of(n->doc.document, &old.storage);
 	garbage_add_early(p->bucket->garbage, n->path, &old,
 			  commit_storage(draft_id(p->c->draft), p->number));
 }

@@ -15,7 +15,6 @@
 #include <base/str.h>
 #include <import/import.h>
 #include <s3/s3.h>
-#include <bucket/schemas.h>
 
 #include "external_files.h"
 #include "import_file.h"
@@ -255,7 +254,7 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 	const struct import_options io = {
 		.env = &e->bucket.env,
 		.store = e->bucket.store,
-		.schema = schema_all()[0],
+		.schema = bucket_new_domains(&e->bucket),
 		.path = path,
 		.owner = opt->owner,
 		.service_user = opt->service_user,

@@ -74,8 +74,9 @@ void names_changed(struct names *ns, const char *path)
 static int check_length(const struct names *ns, const char *path, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-	const struct schema_ops *schema = ns->schemas[0]; /* of new documents */
-	if (strlen(path) > STORE_KEY_MAX || schema->domain_key(path, key, sizeof(key)) < 0)
+	const struct schema_ops *schema = schema_of_new_domains(ns->schemas);
+	if (strlen(path) > STORE_KEY_MAX ||
+	    (schema && schema->documents->key(path, key, sizeof(key)) < 0))
 		return err_set(err, -ENAMETOOLONG, "%s: the path is too long for a key", path);
 	if (strlen(names_last(path)) > NAMES_MAX)
 		return err_set(err, -ENAMETOOLONG, "%s: the name has more than %d bytes", path,

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ops of schema v1. The document of a domain has the same key as in v2, so hsds2 reads it, and
- * the form of the id of the root group chooses the schema. New domains are made in v2 only; the
- * record of an import is where hsds2 puts it.
+ * the form of the id of the root group chooses the schema. Domains of v1 can be renamed, removed
+ * and replaced, but not changed. New domains are made in v2 only.
  */
 #include "hsds1.h"
 
 #include <errno.h>
 
-#include "edit.h"
 #include "hsds2.h"
 #include "hsds_load.h"
 #include "parse_object.h"
@@ -45,6 +44,5 @@ const struct schema_ops hsds1_ops = {
 	.chunk_prefix = hsds1_chunk_prefix,
 	.chunk_of_key = hsds1_chunk_of_key,
 	.chunk_text = hsds1_chunk_text,
-	.edit_object = schema_edit_object,
-	.import_key = hsds2_import_key,
+	.documents = &hsds_documents,
 };

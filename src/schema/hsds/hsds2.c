@@ -63,6 +63,36 @@ static int info_key(const struct schema_document *d, char *key, size_t room)
 	return hsds2_info_key(&root, key, room);
 }
 
+static const struct schema_storage storage = {
+	.of_root = hsds2_storage_of_root,
+	.prefix = hsds2_new_storage_prefix,
+	.all = "db/",
+	.own = ".",
+	.names = HSDS2_NAMES,
+	.deletion = ".hsmount-deletion-",
+	.user_blocks = HSDS2_USER_BLOCK,
+};
+
+static const struct schema_editor editor = {
+	.edit_object = schema_edit_object,
+	.adopt_new = hsds2_adopt_new,
+	.copy_locator = hsds2_copy_locator,
+	.key_of_id = hsds2_key_of_id,
+};
+
+static const struct schema_writer writer = {
+	.refusals = schema_refusals,
+	.adopt = hsds2_adopt,
+	.emit_object = schema_emit_object,
+	.object_key = hsds2_new_object_key,
+	.chunk_key = hsds2_new_chunk_key,
+	.ref_text = schema_ref_text,
+	.import_prefix = HSDS2_IMPORT_PREFIX,
+	.import_key = hsds2_import_key,
+	.import_emit = schema_import_emit,
+	.import_parse = schema_import_parse,
+};
+
 const struct schema_ops hsds2_ops = {
 	.name = "hsds2",
 	.is_document = is_document,
@@ -81,30 +111,10 @@ const struct schema_ops hsds2_ops = {
 	.locate = hsds2_locate,
 	.chunk_prefix = hsds2_chunk_prefix,
 	.chunk_of_key = hsds2_chunk_of_key,
-	.edit_object = schema_edit_object,
-	.adopt_new = hsds2_adopt_new,
-	.copy_locator = hsds2_copy_locator,
-	.refusals = schema_refusals,
-	.adopt = hsds2_adopt,
-	.emit_object = schema_emit_object,
-	.emit_domain = schema_emit_domain,
-	.edit_acls = schema_acls_edit,
-	.domain_key = hsds2_domain_key,
-	.new_object_key = hsds2_new_object_key,
-	.new_chunk_key = hsds2_new_chunk_key,
-	.key_of_id = hsds2_key_of_id,
 	.user_block_key = hsds2_user_block_key,
 	.take_user_block = schema_user_block_take,
-	.user_blocks = HSDS2_USER_BLOCK,
-	.storage_prefix = hsds2_new_storage_prefix,
-	.storage_names = HSDS2_NAMES,
-	.storage_deletion = ".hsmount-deletion-",
-	.storage_own = ".",
-	.storages = "db/",
-	.ref_text = schema_ref_text,
-	.domain_of_root = hsds2_domain_of_root,
-	.import_prefix = HSDS2_IMPORT_PREFIX,
-	.import_key = hsds2_import_key,
-	.import_emit = schema_import_emit,
-	.import_parse = schema_import_parse,
+	.documents = &hsds_documents,
+	.storage = &storage,
+	.editor = &editor,
+	.writer = &writer,
 };

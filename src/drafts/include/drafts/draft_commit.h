@@ -42,7 +42,7 @@ struct commit_record {
 uint64_t commit_record_encode(const struct commit_record *m);
 struct commit_record commit_record_decode(uint64_t mark);
 
-/* The id of the storage that a commit writes (schema_ops.domain_of_root()). A recovered draft
+/* The id of the storage that a commit writes (schema_storage.of_root()). A recovered draft
  * that was written to after its commit had begun gets the storage of the next number. */
 uint64_t commit_storage(const char *draft_id, uint32_t number);
 

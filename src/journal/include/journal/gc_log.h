@@ -26,7 +26,7 @@ enum gc_state {
 
 struct gc_entry {
 	enum gc_state state;
-	uint64_t storage; /* see schema_ops.domain_of_root() */
+	uint64_t storage; /* see schema_storage.of_root() */
 	/* GC_EXPECTED: the storage to which the name leads then; 0: the name vanishes. */
 	uint64_t next;
 	int64_t due_ns;	  /* when it may be deleted, since the epoch */

@@ -41,7 +41,7 @@ struct change {
 /* The storage of a domain without a name. Zeroed: there is none. */
 struct change_garbage {
 	bool any;
-	uint64_t storage; /* see schema_ops.domain_of_root() */
+	uint64_t storage; /* see schema_storage.of_root() */
 	/* NULL: all of the storage. Otherwise these objects of a domain that has it. */
 	struct gc_objects *objects;
 	bool half_done; /* a rename has failed that may be half done: change_finish_rename() */
