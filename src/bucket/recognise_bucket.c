@@ -71,7 +71,7 @@ static int refuse_part(const char *name, enum schema_place place, const struct a
 			       name, above->bucket, above->bucket);
 	snprintf(path, sizeof(path), "%s", above->path);
 	if (domain)
-		names_of_domain(path, sizeof(path));
+		names_of_domain(schema_of_new_domains(schema_all())->suffix, path, sizeof(path));
 	return err_set(err, -EINVAL, "%s is a %s of the bucket %s: use %s and look for %s%s in it",
 		       name, domain ? "single domain" : "folder", above->bucket, above->bucket,
 		       path, domain ? "" : "/");

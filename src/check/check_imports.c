@@ -58,8 +58,7 @@ static int is_shown(const struct records *r, const char *path, struct err *why)
 {
 	auto_names_node struct names_node *n = NULL;
 	char shown[STORE_KEY_MAX + 1];
-	snprintf(shown, sizeof(shown), "%s", path);
-	if (names_of_domain(shown, sizeof(shown)))
+	if (names_shown(r->schema->suffix, path, shown))
 		return 0;
 	const int rc = names_resolve(r->e->bucket.names, shown, &n, why);
 	if (rc)

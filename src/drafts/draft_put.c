@@ -43,10 +43,15 @@ int draft_put_stale(const struct draft_put *p, struct err *err)
 		       p->about->name);
 }
 
-bool draft_shown_name(const char *name, char shown[STORE_KEY_MAX + 1])
+bool draft_shown_name(const char *suffix, const char *name, char shown[STORE_KEY_MAX + 1])
 {
-	return (size_t)snprintf(shown, STORE_KEY_MAX + 1, "%s", name) <= STORE_KEY_MAX &&
-	       !names_of_domain(shown, STORE_KEY_MAX + 1) && strcmp(shown, name) != 0;
+	return names_shown(suffix, name, shown) == 0 && strcmp(shown, name) != 0;
+}
+
+/* The suffix of the domain that a commit makes. */
+static const char *suffix_of(const struct draft_put *p)
+{
+	return bucket_new_domains(p->bucket)->suffix;
 }
 
 static void forget_names(struct draft_put *p)
@@ -56,7 +61,7 @@ static void forget_names(struct draft_put *p)
 	names_changed(p->bucket->names, about->name);
 	if (strcmp(about->path, about->name) != 0)
 		names_changed(p->bucket->names, about->path);
-	if (draft_shown_name(about->name, shown))
+	if (draft_shown_name(suffix_of(p), about->name, shown))
 		names_changed(p->bucket->names, shown);
 }
 
@@ -66,7 +71,7 @@ static int find_shown(struct draft_put *p, struct names_node **out, struct err *
 	char shown[STORE_KEY_MAX + 1];
 	const char *name = p->about->name;
 	bool is_new;
-	if (!draft_shown_name(name, shown))
+	if (!draft_shown_name(suffix_of(p), name, shown))
 		return -ENOENT;
 	int rc = names_resolve_for_open(p->bucket->names, shown, out, &is_new, err);
 	if (!rc && strcmp((*out)->path, name) != 0) {

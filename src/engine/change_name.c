@@ -327,7 +327,9 @@ static int put_over(struct engine *e, const struct change *c, const struct move 
 	const bool is_over = m->target && m->target->kind == NAMES_DOMAIN;
 	/* The domain `run` is shown as `run.h5`, and hides neither object. */
 	char shown[STORE_KEY_MAX + 1], etag[STORE_ETAG_MAX];
-	const bool hidden = is_over && !draft_shown_name(m->target->path, shown);
+	const struct schema_document *domain = is_over ? m->target->doc.document : NULL;
+	const struct schema_ops *schema = domain ? domain->schema : c->schema;
+	const bool hidden = is_over && !draft_shown_name(schema->suffix, m->target->path, shown);
 	struct err why = ERR_INIT;
 	int rc = put_copy(e, m, body, note, hidden, etag, &why);
 	if (is_over && (rc == 0 || rc == -EISDIR)) {
@@ -377,15 +379,15 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 			     : rc;
 }
 
-/* A listing leaves a domain out whose name is too long with ".h5". */
-static int check_listed(const char *path, struct err *err)
+/* A listing leaves a domain out whose name is too long with the suffix. Whether something else has
+ * that name is not asked: a listing says so in the log. */
+static int check_listed(const struct schema_document *d, const char *path, struct err *err)
 {
 	char shown[STORE_KEY_MAX + 1];
-	snprintf(shown, sizeof(shown), "%s", path);
-	const char *slash = strrchr(path, '/');
-	const char *last = shown + (slash ? slash - path + 1 : 0);
-	if (names_of_domain(shown, sizeof(shown)) || !names_ok(last, strlen(last)))
-		return err_set(err, -ENAMETOOLONG, "%s: the name is too long with .h5", path);
+	const char *suffix = d->schema->suffix;
+	if (names_shown(suffix, path, shown))
+		return err_set(err, -ENAMETOOLONG, "%s: the name is too long with %s", path,
+			       suffix);
 	return 0;
 }
 
@@ -444,7 +446,7 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 	const struct schema_document *doc, *replaced = NULL;
 	int rc = document_of(m->source, &doc, err);
 	if (!rc)
-		rc = check_listed(to, err);
+		rc = check_listed(doc, to, err);
 	if (!rc && replaces)
 		rc = document_of(m->target, &replaced, err);
 	if (rc)

@@ -57,15 +57,29 @@ bool names_is_certain(const struct names_node *n)
 	       names_has_extension(names_last(n->path)) && strcmp(n->path, n->name) == 0;
 }
 
+/* Drops the nodes of the other names of a domain without extension: "run.h5" for "run", and the
+ * reverse. */
+static void drop_others(struct names *ns, const char *path)
+{
+	auto_free char *bare = NULL;
+	const bool is_bare = !names_has_extension(names_last(path));
+	const char *suffix;
+	for (size_t i = 0; is_bare && (suffix = names_next_suffix(ns->schemas, &i));) {
+		auto_free char *file = names_with_suffix(path, suffix);
+		if (file)
+			names_cache_drop(ns->cache, file);
+	}
+	if (!is_bare && !names_bare(ns->schemas, path, &bare) && bare)
+		names_cache_drop(ns->cache, bare);
+}
+
 void names_changed(struct names *ns, const char *path)
 {
 	struct bytes none = {0};
-	auto_free char *dir = strndup(path, names_parent_len(path)), *other = NULL;
-	names_other(path, &other);
+	auto_free char *dir = strndup(path, names_parent_len(path));
 	atomic_fetch_add(&ns->changes, 1);
 	names_cache_drop(ns->cache, path);
-	if (other)
-		names_cache_drop(ns->cache, other);
+	drop_others(ns, path);
 	if (dir)
 		names_cache_put_list(ns->cache, dir, &none, 0);
 }

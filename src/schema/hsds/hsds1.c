@@ -28,6 +28,7 @@ static int info_key(const struct schema_document *d, char *key, size_t room)
 
 const struct schema_ops hsds1_ops = {
 	.name = "hsds1",
+	.suffix = HSDS_SUFFIX,
 	.is_document = is_document,
 	.is_storage = hsds1_is_storage,
 	.info_key = info_key,

@@ -95,6 +95,7 @@ static const struct schema_writer writer = {
 
 const struct schema_ops hsds2_ops = {
 	.name = "hsds2",
+	.suffix = HSDS_SUFFIX,
 	.is_document = is_document,
 	.is_storage = hsds2_is_storage,
 	.classify = classify,

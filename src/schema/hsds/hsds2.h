@@ -57,6 +57,7 @@ struct hsds2_key {
 void hsds2_key_classify(const char *key, struct hsds2_key *out);
 
 extern const struct schema_ops hsds2_ops;
+#define HSDS_SUFFIX ".h5" /* of both schemas */
 /* domain_document.c: of both schemas. */
 extern const struct schema_documents hsds_documents;
 

@@ -134,9 +134,9 @@ struct base_reader;
 int draft_commit_left(struct bucket *bucket, struct draft *d, struct base_reader *beneath,
 		      const atomic_bool *cancelled, struct commit_result *out, struct err *err);
 
-/* The name under which a mount shows a domain of this name. Returns false if it is the same name.
- */
-bool draft_shown_name(const char *name, char shown[STORE_KEY_MAX + 1]);
+/* The name under which a mount shows a domain of this name. suffix: of its schema. Returns false if
+ * it is the same name, or too long. */
+bool draft_shown_name(const char *suffix, const char *name, char shown[STORE_KEY_MAX + 1]);
 
 /* ---- draft_recover.c ---- */
 

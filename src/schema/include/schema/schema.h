@@ -401,6 +401,8 @@ struct schema_writer {
  * it. */
 struct schema_ops {
 	const char *name; /* "hsds2" */
+	/* What a mount appends to the name of a domain without an extension: ".h5". */
+	const char *suffix;
 	bool (*is_document)(const char *key);
 	bool (*is_storage)(const char *key);
 	/* The same as schema_classify(), for one schema. It may set the schema of the document.
