@@ -17,6 +17,17 @@ static bool is_document(const char *key)
 	return hsds1_is_catalog(key);
 }
 
+/* A listing with one of these keys shows a bucket:
+ *
+ *   <5>-<g|d|t>-<8>-<4>-<4>-<4>-<12>    an object
+ *   <5>-c[<k>]-<8>-…-<12>_<i>…          a chunk
+ *
+ * The first 5 digits are the start of the MD5 of the id. They are not checked. */
+static void survey(struct schema_survey *s, const char *key)
+{
+	s->storage |= hsds1_is_object(key);
+}
+
 /* v1 has no summary. */
 static int info_key(const struct schema_document *d, char *key, size_t room)
 {
@@ -31,6 +42,7 @@ const struct schema_ops hsds1_ops = {
 	.suffix = HSDS_SUFFIX,
 	.is_document = is_document,
 	.is_storage = hsds1_is_storage,
+	.survey = survey,
 	.info_key = info_key,
 	.info_parse = schema_info_parse,
 	.loader_new = hsds1_loader_new,

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <json/reader.h>
+
 #include "edit.h"
 #include "emit_document.h"
 #include "hsds1.h"
@@ -55,6 +57,34 @@ static int classify(const char *path, unsigned int *step, const struct schema_an
 	return hsds2_domain_key(path, req->key, req->room) < 0 ? 0 : SCHEMA_NEEDS_ANSWER;
 }
 
+/* A listing with one of these keys shows:
+ *
+ *   db/…                    storage: a bucket
+ *   .domain.json            the place's own document: it is a domain or a folder
+ *   <name>/.domain.json     the document of a domain or folder in the place
+ */
+static void survey(struct schema_survey *s, const char *key)
+{
+	size_t path_len;
+	if (hsds2_is_storage(key))
+		s->storage |= key[2] == '/';
+	else if (!hsds2_is_domain_key(key, &path_len))
+		return;
+	else if (path_len)
+		s->documents = true;
+	else
+		s->document = true;
+}
+
+static void survey_document(struct schema_survey *s, const void *text, size_t n)
+{
+	auto_json json_t *doc = NULL;
+	if (json_text_load(text, n, &doc, NULL))
+		return;
+	const json_t *root = json_object_get(doc, "root");
+	s->has_root = root && !json_is_null(root);
+}
+
 static int info_key(const struct schema_document *d, char *key, size_t room)
 {
 	struct schema_id root;
@@ -99,6 +129,8 @@ const struct schema_ops hsds2_ops = {
 	.is_document = is_document,
 	.is_storage = hsds2_is_storage,
 	.classify = classify,
+	.survey = survey,
+	.survey_document = survey_document,
 	.info_key = info_key,
 	.info_parse = schema_info_parse,
 	.loader_new = hsds2_loader_new,

@@ -135,36 +135,30 @@ bool schema_is_storage(const struct schema_ops *const *schemas, const char *key)
 
 /* ---- is a directory or prefix a bucket? ---- */
 
-/* The prefix of everything that domains of schema v2 store. A place with this prefix is a bucket.
- */
-extern const char schema_probe_storage[];
-/* Writes the key of the document that a domain or folder at this path would have. -ENAMETOOLONG. */
-int schema_probe_document_key(const char *path, char *key, size_t room);
 /* What the first listings of a place show. Zeroed: nothing yet. */
-struct schema_probe {
-	bool storage;	/* objects of schema v2 (db/) */
-	bool v1;	/* objects of schema v1 */
+struct schema_survey {
+	bool storage;	/* objects of a schema */
 	bool document;	/* a document of the place itself */
-	bool has_root;	/* that document names a root group */
+	bool has_root;	/* that document is one of a domain */
 	bool documents; /* documents of domains or folders in the place */
 	bool anything;	/* any key */
 };
 /* Adds one key, or one prefix with its slash, of a listing. Keys are relative to the place. */
-void schema_probe_key(struct schema_probe *s, const char *key);
-/* Adds the content of the place's own document. A damaged document has no root. */
-void schema_probe_document(struct schema_probe *s, const void *json, size_t n);
+void schema_survey_key(const struct schema_ops *const *schemas, struct schema_survey *s,
+		       const char *key);
+/* Writes the key of the first document that a schema asks for to classify a path. False: it asks
+ * for none, or the path is too long. */
+bool schema_first_key(const struct schema_ops *schema, const char *path, char *key, size_t room);
 
 enum schema_place {
-	SCHEMA_PLACE_BUCKET, /* of schema v1, v2 or both */
+	SCHEMA_PLACE_BUCKET,
 	SCHEMA_PLACE_FOLDER, /* a folder of a bucket */
 	SCHEMA_PLACE_DOMAIN, /* a domain of a bucket */
 	SCHEMA_PLACE_EMPTY,
 	SCHEMA_PLACE_OTHER,
 };
-/* True if the place has objects of any schema. */
-bool schema_probe_stores(const struct schema_probe *s);
 /* within_bucket: a directory or prefix above the place is a bucket. */
-enum schema_place schema_recognise(const struct schema_probe *s, bool within_bucket);
+enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket);
 
 /* The service's summary of a domain, for estimates before the domain is opened. */
 struct schema_info {
@@ -409,6 +403,12 @@ struct schema_ops {
 	 * NULL: the schema before this one finds its documents, too. */
 	int (*classify)(const char *path, unsigned int *step, const struct schema_answer *answer,
 			struct schema_request *req, struct schema_document **out, struct err *err);
+	/* Adds what a key of the listing of a place, or a prefix with its slash, shows of this
+	 * schema: all but has_root and anything. */
+	void (*survey)(struct schema_survey *s, const char *key);
+	/* Adds the content of the place's own document: has_root. A damaged document has no root.
+	 * NULL if classify is. */
+	void (*survey_document)(struct schema_survey *s, const void *text, size_t n);
 	/* Writes the key of the summary and returns its length. 0: the domain has none. */
 	int (*info_key)(const struct schema_document *d, char *key, size_t room);
 	/* Parses the summary. -EIO: it is damaged. */
