@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include <base/mem.h>
+#include <bucket/schemas.h>
 #include <names/names.h>
 
 enum {
@@ -27,6 +28,11 @@ static void cleanup_closedir(DIR **d)
 }
 #define auto_closedir __attribute__((cleanup(cleanup_closedir)))
 
+const char *probe_new_storages(void)
+{
+	return schema_of_new_domains(schema_all())->storage->all;
+}
+
 /* ---- directories ---- */
 
 static bool is_dir(int fd, const struct dirent *e)
@@ -37,7 +43,7 @@ static bool is_dir(int fd, const struct dirent *e)
 	return fstatat(fd, e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int probe_entry(int fd, const struct dirent *e, struct schema_probe *seen)
+static int probe_entry(int fd, const struct dirent *e, struct schema_survey *seen)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	struct stat st;
@@ -45,27 +51,40 @@ static int probe_entry(int fd, const struct dirent *e, struct schema_probe *seen
 	auto_free char *prefix = below ? names_join(e->d_name, "") : NULL;
 	if (below && !prefix)
 		return -ENOMEM;
-	schema_probe_key(seen, below ? prefix : e->d_name);
-	if (below && !seen->documents &&
-	    schema_probe_document_key(e->d_name, key, sizeof(key)) == 0 &&
-	    fstatat(fd, key, &st, 0) == 0 && S_ISREG(st.st_mode))
-		schema_probe_key(seen, key);
+	schema_survey_key(schema_all(), seen, below ? prefix : e->d_name);
+	for (const struct schema_ops *const *schema = schema_all(); below && *schema; schema++)
+		if (!seen->documents && schema_first_key(*schema, e->d_name, key, sizeof(key)) &&
+		    fstatat(fd, key, &st, 0) == 0 && S_ISREG(st.st_mode))
+			schema_survey_key(schema_all(), seen, key);
 	return 0;
 }
 
-int probe_dir(const char *dir, struct schema_probe *seen)
+/* Looks for the directory that has the storages of a schema. -ENOMEM. */
+static int probe_storages(const char *dir, struct schema_survey *seen)
 {
+	const struct schema_ops *const *schema = schema_all();
 	struct stat st;
-	auto_free char *storage = names_join(dir, schema_probe_storage);
-	int rc = storage ? 0 : -ENOMEM;
-	*seen = (struct schema_probe){0};
-	if (!rc && stat(storage, &st) == 0 && S_ISDIR(st.st_mode)) {
-		schema_probe_key(seen, schema_probe_storage);
-		return 0;
+	for (; *schema && !seen->storage; schema++) {
+		if (!(*schema)->storage)
+			continue;
+		auto_free char *storages = names_join(dir, (*schema)->storage->all);
+		if (!storages)
+			return -ENOMEM;
+		if (stat(storages, &st) == 0 && S_ISDIR(st.st_mode))
+			schema_survey_key(schema_all(), seen, (*schema)->storage->all);
 	}
-	auto_closedir DIR *d = rc ? NULL : opendir(dir);
+	return 0;
+}
+
+int probe_dir(const char *dir, struct schema_survey *seen)
+{
+	*seen = (struct schema_survey){0};
+	int rc = probe_storages(dir, seen);
+	if (rc || seen->storage)
+		return rc;
+	auto_closedir DIR *d = opendir(dir);
 	if (!d)
-		return rc ? rc : -errno;
+		return -errno;
 	for (int i = 0; !rc && i < ENTRIES_MAX; i++) {
 		errno = 0;
 		const struct dirent *e = readdir(d);
@@ -95,25 +114,25 @@ static int list_page(struct store *s, const char *prefix, uint32_t max, struct s
 	return run(s, req, err);
 }
 
-static int probe_page(struct store *s, const char *prefix, uint32_t max, struct schema_probe *seen,
+static int probe_page(struct store *s, const char *prefix, uint32_t max, struct schema_survey *seen,
 		      struct store_request *req, struct err *err)
 {
 	const struct store_page *page = &req->answer.page;
 	int rc = list_page(s, prefix, max, req, err);
 	for (size_t i = 0; !rc && i < page->n; i++)
-		schema_probe_key(seen, page->items[i].key);
+		schema_survey_key(schema_all(), seen, page->items[i].key);
 	return rc;
 }
 
 /* Adds the first key that begins with `key`. */
-static int probe_key(struct store *s, const char *key, struct schema_probe *seen, struct err *err)
+static int probe_key(struct store *s, const char *key, struct schema_survey *seen, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
 	return req ? probe_page(s, key, 1, seen, req, err) : err_set(err, -ENOMEM, "out of memory");
 }
 
 /* Looks for the documents of the prefixes on the page, of BELOW_MAX at most. */
-static int probe_below(struct store *s, const struct store_page *page, struct schema_probe *seen,
+static int probe_below(struct store *s, const struct store_page *page, struct schema_survey *seen,
 		       struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
@@ -125,24 +144,30 @@ static int probe_below(struct store *s, const struct store_page *page, struct sc
 		auto_free char *path = strndup(item->key, strlen(item->key) - 1);
 		if (!path)
 			return err_set(err, -ENOMEM, "out of memory");
-		if (schema_probe_document_key(path, key, sizeof(key)))
-			continue;
-		rc = probe_key(s, key, seen, err);
-		requests++;
+		const struct schema_ops *const *schema = schema_all();
+		for (; !rc && *schema && !seen->documents; schema++) {
+			if (!schema_first_key(*schema, path, key, sizeof(key)))
+				continue;
+			rc = probe_key(s, key, seen, err);
+			requests++;
+		}
 	}
 	return rc;
 }
 
-int probe_store(struct store *s, struct schema_probe *seen, struct err *err)
+int probe_store(struct store *s, struct schema_survey *seen, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
-	*seen = (struct schema_probe){0};
+	*seen = (struct schema_survey){0};
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
-	int rc = probe_key(s, schema_probe_storage, seen, err);
+	int rc = 0;
+	for (const struct schema_ops *const *schema = schema_all(); !rc && *schema; schema++)
+		if ((*schema)->storage && !seen->storage)
+			rc = probe_key(s, (*schema)->storage->all, seen, err);
 	if (!rc && !seen->storage)
 		rc = probe_page(s, "", STORE_PAGE_MAX, seen, req, err);
-	if (!rc && !schema_probe_stores(seen) && !seen->document)
+	if (!rc && !seen->storage && !seen->document)
 		rc = probe_below(s, &req->answer.page, seen, err);
 	return rc;
 }
@@ -152,40 +177,53 @@ static int find_objects(struct store *s, const char *prefix, bool *found, struct
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
 	auto_free char *dir = prefix[0] ? names_join(prefix, "") : strdup("");
-	struct schema_probe seen = {0};
+	struct schema_survey seen = {0};
 	if (!req || !dir)
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = list_page(s, dir, STORE_PAGE_MAX, req, err);
 	for (size_t i = 0; !rc && i < req->answer.page.n; i++)
-		schema_probe_key(&seen, req->answer.page.items[i].key + strlen(dir));
-	*found = schema_probe_stores(&seen);
+		schema_survey_key(schema_all(), &seen, req->answer.page.items[i].key + strlen(dir));
+	*found = seen.storage;
 	return rc;
 }
 
 int probe_has_storage(struct store *s, const char *prefix, bool *found, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
-	auto_free char *storage = names_join(prefix, schema_probe_storage);
+	int rc = 0;
 	*found = false;
-	if (!req || !storage)
+	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
-	int rc = list_page(s, storage, 1, req, err);
-	*found = !rc && req->answer.page.n;
+	for (const struct schema_ops *const *schema = schema_all(); !rc && *schema; schema++) {
+		if (!(*schema)->storage || *found)
+			continue;
+		auto_free char *storages = names_join(prefix, (*schema)->storage->all);
+		if (!storages)
+			return err_set(err, -ENOMEM, "out of memory");
+		rc = list_page(s, storages, 1, req, err);
+		*found = !rc && req->answer.page.n;
+		store_request_reset(req, STORE_LIST);
+	}
 	return rc || *found ? rc : find_objects(s, prefix, found, err);
 }
 
 /* ---- documents ---- */
 
-int probe_document(struct store *s, struct schema_probe *seen, struct err *err)
+int probe_document(struct store *s, struct schema_survey *seen, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_GET);
+	int rc = 0;
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
-	if (schema_probe_document_key("", req->key, req->room))
-		return 0;
-	req->max = DOCUMENT_MAX;
-	int rc = run(s, req, err);
-	if (req->answer.state == STORE_PRESENT)
-		schema_probe_document(seen, req->answer.body.data, req->answer.body.len);
+	for (const struct schema_ops *const *schema = schema_all(); !rc && *schema; schema++) {
+		store_request_reset(req, STORE_GET);
+		if (!schema_first_key(*schema, "", req->key, req->room))
+			continue;
+		req->max = DOCUMENT_MAX;
+		rc = run(s, req, err);
+		if (req->answer.state == STORE_PRESENT)
+			(*schema)->survey_document(seen, req->answer.body.data,
+						   req->answer.body.len);
+	}
 	return rc;
 }

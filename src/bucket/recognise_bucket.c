@@ -71,7 +71,7 @@ static int refuse_part(const char *name, enum schema_place place, const struct a
 			       name, above->bucket, above->bucket);
 	snprintf(path, sizeof(path), "%s", above->path);
 	if (domain)
-		names_of_domain(path, sizeof(path));
+		names_of_domain(schema_of_new_domains(schema_all())->suffix, path, sizeof(path));
 	return err_set(err, -EINVAL, "%s is a %s of the bucket %s: use %s and look for %s%s in it",
 		       name, domain ? "single domain" : "folder", above->bucket, above->bucket,
 		       path, domain ? "" : "/");
@@ -86,7 +86,7 @@ static int refuse_dir(const char *name, enum schema_place place, struct err *err
 	return err_set(err, -EINVAL,
 		       "%s is not a bucket: neither the service's storage (%s) nor a domain "
 		       "is there; -o allow_empty accepts it",
-		       name, schema_probe_storage);
+		       name, probe_new_storages());
 }
 
 static void warn(const struct engine_options *opt, enum schema_place place)
@@ -101,13 +101,13 @@ static void warn(const struct engine_options *opt, enum schema_place place)
 			log,
 			"%s may not be a bucket of domains: neither the service's storage (%s) nor "
 			"a domain is there",
-			name, schema_probe_storage);
+			name, probe_new_storages());
 }
 
 /* Looks for the bucket that contains the place. The decision depends on it only if the place has
  * documents and no storage; otherwise only the message does. */
 static int find_above(const char *name, const struct store_stack_parts *parts,
-		      const struct schema_probe *seen, struct log *log, struct above *out,
+		      const struct schema_survey *seen, struct log *log, struct above *out,
 		      struct err *err)
 {
 	struct err why = ERR_INIT;
@@ -122,13 +122,13 @@ static int find_above(const char *name, const struct store_stack_parts *parts,
 		log_warning(log,
 			    "%s may be a folder of a bucket: %s is not in it, and the search above "
 			    "it failed: %s",
-			    name, schema_probe_storage, why.msg);
+			    name, probe_new_storages(), why.msg);
 	return 0;
 }
 
 /* *becomes: an empty directory becomes a bucket. */
 static int judge(const struct engine_options *opt, const struct store_stack_parts *parts,
-		 struct schema_probe *seen, bool *becomes, struct err *err)
+		 struct schema_survey *seen, bool *becomes, struct err *err)
 {
 	auto_above struct above above = {0};
 	const char *name = opt->bucket;
@@ -158,7 +158,7 @@ int recognise_bucket(const struct engine_options *opt, const struct store_stack_
 {
 	*becomes = false;
 	const bool s3 = store_stack_is_s3(opt->bucket);
-	struct schema_probe seen;
+	struct schema_survey seen;
 	int rc = 0;
 	if (s3)
 		rc = probe_store(parts->count, &seen, err);
@@ -166,7 +166,7 @@ int recognise_bucket(const struct engine_options *opt, const struct store_stack_
 		err_errno(err, rc, "reading the directory");
 	if (rc)
 		err_wrap(err, rc, "bucket %s", opt->bucket);
-	else if (!schema_probe_stores(&seen))
+	else if (!seen.storage)
 		rc = judge(opt, parts, &seen, becomes, err);
 	return rc;
 }
@@ -174,7 +174,7 @@ int recognise_bucket(const struct engine_options *opt, const struct store_stack_
 /* The next mount must recognise the bucket, even if only plain files are stored until then. */
 int recognise_make(const struct engine_options *opt, struct err *err)
 {
-	auto_free char *path = names_join(store_stack_dir(opt->bucket), schema_probe_storage);
+	auto_free char *path = names_join(store_stack_dir(opt->bucket), probe_new_storages());
 	if (!path)
 		return err_set(err, -ENOMEM, "out of memory");
 	return mkdir(path, 0777) && errno != EEXIST ? err_errno(err, -errno, "%s", path) : 0;

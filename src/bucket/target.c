@@ -21,11 +21,11 @@
  * directory that does not exist is no failure: the end of the path may be a name in a mount. */
 static bool is_bucket(const char *dir, struct err *why)
 {
-	struct schema_probe seen;
+	struct schema_survey seen;
 	const int rc = probe_dir(dir, &seen);
 	if (rc && rc != -ENOENT && rc != -ENOTDIR && !why->code)
 		err_errno(why, rc, "%s", dir);
-	return rc == 0 && schema_probe_stores(&seen);
+	return rc == 0 && seen.storage;
 }
 
 /* Makes the path absolute, and resolves links and dots in the part of it that exists. The other
@@ -115,14 +115,14 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 		return err_set(err, why.code, "%s: cannot look for the bucket: %s", arg, why.msg);
 	return err_set(err, -ENOENT,
 		       "%s is not in a bucket: no directory from there upwards has %s in it", arg,
-		       schema_probe_storage);
+		       probe_new_storages());
 }
 
 int engine_split_new(const char *arg, char **bucket, char **path, struct err *err)
 {
 	auto_free char *whole = absolute(local(arg));
 	auto_free char *dir = whole ? strdup(whole) : NULL;
-	struct schema_probe seen;
+	struct schema_survey seen;
 	int rc = dir ? -ENOENT : -ENOMEM;
 	size_t n = dir ? strlen(dir) : 0;
 	/* The end of the path does not exist yet. */

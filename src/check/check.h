@@ -116,8 +116,8 @@ int check_import(struct domain_check *dc);
 int check_imports(struct check *c, struct engine *e, const char *dir);
 /* The same for a path at which there is nothing. *found: an import was reported. */
 int check_import_of(struct check *c, struct engine *e, const char *path, bool *found);
-/* Notes the storage of a domain, by the id of its root group, or of an import. */
-int check_note_root(struct check *c, const char *root);
+/* Notes the storage of the domain with this document, or of an import. */
+int check_note_document(struct check *c, const struct schema_document *d);
 int check_note_storage(struct check *c, uint64_t storage);
 /* After a check of all domains and imports: reports each storage that was not noted, with a result
  * of its own. */

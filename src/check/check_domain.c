@@ -99,8 +99,8 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	if (!rc)
 		rc = check_image_compare(&dc);
 	if (!rc)
-		rc = domain_schema(d)->storage_prefix ? check_keys(&dc) : check_grid(&dc, false);
-	if (!rc && domain_schema(d)->storage_prefix)
+		rc = domain_schema(d)->storage ? check_keys(&dc) : check_grid(&dc, false);
+	if (!rc && domain_schema(d)->storage)
 		rc = check_grid(&dc, true);
 	if (!rc)
 		rc = check_import(&dc);
@@ -129,7 +129,7 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 	}
 	struct schema_document *document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL;
 	c->names_unknown |= !document;
-	if (check_note_root(c, document ? document->info.root : NULL))
+	if (check_note_document(c, document))
 		return -ENOMEM;
 	check_begin(c, path);
 	const struct domain_hint hint = {.document = document};

@@ -53,7 +53,8 @@ static int look_up(struct domain_check *dc, const char *dir, const char *domain,
 	auto_names_node struct names_node *n = NULL;
 	char path[STORE_KEY_MAX + 1];
 	*problem = NULL;
-	int rc = image_external_path(dir, domain, names_of_domain, path, sizeof(path));
+	const char *suffix = domain_schema(dc->d)->suffix;
+	int rc = image_external_path(dir, domain, names_of_domain, suffix, path, sizeof(path));
 	if (rc)
 		return err_set(why, rc, "the path is too long");
 	rc = names_resolve(dc->e->bucket.names, path, &n, why);

@@ -305,6 +305,7 @@ static int make_image(struct check_image *ci, const char *mount_dir, struct err 
 		.flags = e->bucket.no_filters ? IMAGE_NO_FILTERS : 0,
 		.domain_dir = mount_dir,
 		.file_name = names_of_domain,
+		.suffix = domain_schema(ci->dc->d)->suffix,
 	};
 	const struct chunk_source source = {.list = list_chunks, .get = get_chunk, .ctx = ci};
 	return image_new(&e->bucket.env, e->bucket.cache, ci->dc->tree, &source, &opt, &ci->image,

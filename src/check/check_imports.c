@@ -20,13 +20,13 @@ enum { RECORD_MAX = 1 << 20 /* bytes */ };
 
 int check_import(struct domain_check *dc)
 {
-	const struct schema_ops *schema = domain_schema(dc->d);
+	const struct schema_ops *schema = bucket_new_domains(&dc->e->bucket);
 	struct store *store = dc->e->bucket.store;
 	auto_request struct store_request *req = store_request_new(store, STORE_HEAD);
 	struct err why = ERR_INIT;
 	if (!req)
 		return check_no_memory(dc->c);
-	if (schema->import_key(domain_path(dc->d), req->key, req->room) < 0)
+	if (schema->writer->import_key(domain_path(dc->d), req->key, req->room) < 0)
 		return 0;
 	store_run(store, req);
 	if (store_failure(&req->answer, &why))
@@ -58,8 +58,7 @@ static int is_shown(const struct records *r, const char *path, struct err *why)
 {
 	auto_names_node struct names_node *n = NULL;
 	char shown[STORE_KEY_MAX + 1];
-	snprintf(shown, sizeof(shown), "%s", path);
-	if (names_of_domain(shown, sizeof(shown)))
+	if (names_shown(r->schema->suffix, path, shown))
 		return 0;
 	const int rc = names_resolve(r->e->bucket.names, shown, &n, why);
 	if (rc)
@@ -105,7 +104,8 @@ static int take_record(struct records *r, const char *key)
 					      why.msg);
 		} else if (store_absence(&req->answer))
 			rc = 0; /* the import has just ended */
-		else if (!r->schema->import_parse(body->data, body->len, arena, &import, &why)) {
+		else if (!r->schema->writer->import_parse(body->data, body->len, arena, &import,
+							  &why)) {
 			rc = check_note_storage(r->c, import.domain);
 			rc = rc ? rc : take_import(r, key, &import);
 		} else if (!r->dir[0])
@@ -123,12 +123,12 @@ static int list_records(struct records *r)
 	int rc = 0;
 	if (!req)
 		return check_no_memory(r->c);
-	store_request_key(req, r->schema->import_prefix);
+	store_request_key(req, r->schema->writer->import_prefix);
 	req->list.whole = true;
 	store_run(store, req);
 	if (store_failure(&req->answer, &why))
 		return check_find_alone(r->c, r->dir, ENGINE_CHECK_UNCHECKED,
-					r->schema->import_prefix,
+					r->schema->writer->import_prefix,
 					"records of imports cannot be listed: %s", why.msg);
 	const struct store_page *page = &req->answer.page;
 	for (size_t i = 0; !rc && i < page->n; i++)
@@ -141,7 +141,7 @@ int check_imports(struct check *c, struct engine *e, const char *dir)
 	struct records r = {.c = c, .e = e, .dir = dir};
 	int rc = 0;
 	for (const struct schema_ops *const *s = schema_all(); !rc && *s; s++) {
-		if (!(*s)->import_prefix)
+		if (!(*s)->writer)
 			continue; /* no new domains are made in it */
 		r.schema = *s;
 		rc = list_records(&r);
@@ -156,7 +156,7 @@ int check_import_of(struct check *c, struct engine *e, const char *path, bool *f
 	int rc = 0;
 	for (const struct schema_ops *const *s = schema_all(); !rc && *s; s++) {
 		r.schema = *s;
-		if ((*s)->import_prefix && (*s)->import_key(path, key, sizeof(key)) > 0)
+		if ((*s)->writer && (*s)->writer->import_key(path, key, sizeof(key)) > 0)
 			rc = take_record(&r, key);
 	}
 	*found = r.found;

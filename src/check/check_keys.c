@@ -230,7 +230,7 @@ static int check_names(struct inventory *v, const char *key)
 		.env = &v->dc->e->bucket.env, .store = v->dc->e->bucket.store, .schema = v->schema};
 	struct err why = ERR_INIT;
 	uint64_t storage;
-	if (v->schema->domain_of_root(domain_info(v->dc->d)->root, &storage, NULL))
+	if (!schema_storage_of(domain_document(v->dc->d), &storage))
 		return 0;
 	const int rc = change_check_names(&c, storage, &why);
 	if (rc == 0)
@@ -242,15 +242,15 @@ static int check_names(struct inventory *v, const char *key)
 /* A key of the root group, or of no object. */
 static int take_other(struct inventory *v, const struct store_item *item)
 {
-	if (is_own(v, item->key, v->schema->storage_names))
+	if (is_own(v, item->key, v->schema->storage->names))
 		return check_names(v, item->key);
-	if (is_own(v, item->key, v->schema->storage_deletion))
+	if (is_own(v, item->key, v->schema->storage->deletion))
 		return check_find(v->dc->c, ENGINE_CHECK_NOTE, NULL, item->key,
 				  "a deletion of this storage is running or was interrupted; after "
 				  "an hour it does not count any more");
 	if (strcmp(item->key, v->user_block) == 0)
 		return 0; /* the open has read it */
-	if (is_own(v, item->key, v->schema->user_blocks))
+	if (is_own(v, item->key, v->schema->storage->user_blocks))
 		return check_find(v->dc->c, ENGINE_CHECK_NOTE, NULL, item->key,
 				  "a user block that the root group does not name, %" PRIu64
 				  " bytes",
@@ -417,8 +417,8 @@ static bool find_keys(struct inventory *v)
 {
 	const struct schema_document *document = domain_document(v->dc->d);
 	uint64_t bits;
-	if (v->schema->domain_of_root(document->info.root, &bits, NULL) ||
-	    v->schema->storage_prefix(bits, v->prefix, sizeof(v->prefix)) < 0)
+	if (!schema_storage_of(document, &bits) ||
+	    v->schema->storage->prefix(bits, v->prefix, sizeof(v->prefix)) < 0)
 		return false;
 	if (v->schema->info_key(document, v->summary, sizeof(v->summary)) <= 0)
 		v->summary[0] = '\0';

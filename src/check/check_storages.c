@@ -13,7 +13,6 @@
 #include <engine/parts.h>
 #include <schema/schema.h>
 #include <store/store.h>
-#include <bucket/schemas.h>
 
 /* ---- the storages that are known ---- */
 
@@ -22,12 +21,10 @@ int check_note_storage(struct check *c, uint64_t storage)
 	return bytes_append(&c->storages, &storage, sizeof(storage)) ? check_no_memory(c) : 0;
 }
 
-int check_note_root(struct check *c, const char *root)
+int check_note_document(struct check *c, const struct schema_document *d)
 {
 	uint64_t storage;
-	if (!root || schema_all()[0]->domain_of_root(root, &storage, NULL))
-		return 0;
-	return check_note_storage(c, storage);
+	return schema_storage_of(d, &storage) ? check_note_storage(c, storage) : 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -36,14 +33,15 @@ static int compare(const void *a, const void *b)
 }
 
 /* The prefixes of the storages, sorted. */
-static int sort_known(const struct check *c, struct arena *a, const char ***out, size_t *n)
+static int sort_known(const struct check *c, const struct schema_storage *of, struct arena *a,
+		      const char ***out, size_t *n)
 {
 	const uint64_t *storages = (const void *)c->storages.data;
 	char prefix[SCHEMA_KEY_MAX + 1];
 	*n = 0;
 	*out = arena_array(a, c->storages.len / sizeof(*storages) + 1, sizeof(**out));
 	for (size_t i = 0; *out && i < c->storages.len / sizeof(*storages); i++) {
-		if (schema_all()[0]->storage_prefix(storages[i], prefix, sizeof(prefix)) < 0)
+		if (of->prefix(storages[i], prefix, sizeof(prefix)) < 0)
 			continue;
 		(*out)[*n] = arena_strndup(a, prefix, strlen(prefix));
 		if (!(*out)[(*n)++])
@@ -56,12 +54,13 @@ static int sort_known(const struct check *c, struct arena *a, const char ***out,
 
 /* ---- those of the bucket ---- */
 
-static int report_unknown(struct check *c, const struct store_page *page)
+static int report_unknown(struct check *c, const struct schema_storage *of,
+			  const struct store_page *page)
 {
 	const char **known = NULL;
 	size_t n = 0;
 	struct arena *a = arena_new(SIZE_MAX);
-	int rc = a && !sort_known(c, a, &known, &n) ? 0 : check_no_memory(c);
+	int rc = a && !sort_known(c, of, a, &known, &n) ? 0 : check_no_memory(c);
 	for (size_t i = 0; !rc && i < page->n; i++) {
 		const char *prefix = page->items[i].key;
 		if (page->items[i].is_prefix &&
@@ -80,15 +79,15 @@ int check_storages(struct check *c, struct engine *e)
 {
 	auto_request struct store_request *req = store_request_new(e->bucket.store, STORE_LIST);
 	struct err why = ERR_INIT;
-	const char *prefix = schema_all()[0]->storages;
+	const struct schema_storage *of = bucket_new_domains(&e->bucket)->storage;
 	if (!req)
 		return check_no_memory(c);
-	store_request_key(req, prefix);
+	store_request_key(req, of->all);
 	req->list.delimit = true;
 	req->list.whole = true;
 	store_run(e->bucket.store, req);
 	if (store_failure(&req->answer, &why))
-		return check_find_alone(c, "", ENGINE_CHECK_UNCHECKED, prefix,
+		return check_find_alone(c, "", ENGINE_CHECK_UNCHECKED, of->all,
 					"storages cannot be listed: %s", why.msg);
-	return report_unknown(c, &req->answer.page);
+	return report_unknown(c, of, &req->answer.page);
 }

@@ -57,6 +57,8 @@ int document_get(const struct document_place *p, const char *path, struct schema
 		}
 		last = &answer;
 	}
+	if (*out && !(*out)->schema)
+		(*out)->schema = p->schema;
 	return rc ? err_wrap(err, rc, "%s", key) : 0;
 }
 
@@ -84,7 +86,12 @@ int document_above(const struct document_place *p, const char *path, struct sche
 int document_key(const struct document_place *p, const char *path, char *key, size_t room,
 		 struct err *err)
 {
-	const int n = p->schema->domain_key(path, key, room);
+	if (!p->schema->documents)
+		return err_set(err, -EOPNOTSUPP,
+			       "%s: schema %s has no document that can be changed apart from the "
+			       "data",
+			       path, p->schema->name);
+	const int n = p->schema->documents->key(path, key, room);
 	return n < 0 ? err_set(err, n, "%s: the path is too long", path) : 0;
 }
 
@@ -129,7 +136,7 @@ int document_put(const struct document_place *p, const char *path, const struct 
 	auto_bytes struct bytes text = {0};
 	int rc = document_key(p, path, key, sizeof(key), err);
 	if (!rc)
-		rc = p->schema->emit_domain(info, &text, err);
+		rc = p->schema->documents->emit(info, &text, err);
 	return rc ? rc : document_write(p, key, text.data, text.len, cond, answer, err);
 }
 

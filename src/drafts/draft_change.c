@@ -20,7 +20,6 @@
 #include <snapshots/snapshots.h>
 #include <storage/garbage.h>
 #include <snapshots/size_cache.h>
-#include <bucket/schemas.h>
 
 /* The sanitizers look for faults of the program, so each commit checks itself. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -339,8 +338,10 @@ int draft_change_resume(const struct commit *commit, bool *found, struct err *er
 				    .is_repeated = true,
 				    .puts = bucket_puts(commit->bucket, 0),
 				    .cancelled = commit->cancelled};
-	const struct complete complete = {
-		.apply = &apply, .plan = &plan, .schema = schema_all()[0], .path = path};
+	const struct complete complete = {.apply = &apply,
+					  .plan = &plan,
+					  .schema = bucket_new_domains(commit->bucket),
+					  .path = path};
 	domain_change_begin(&commit->bucket->changes);
 	rc = complete_run(&complete, &result, err);
 	if (rc == -ESTALE)

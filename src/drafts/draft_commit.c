@@ -7,7 +7,6 @@
 #include <storage/change.h>
 
 #include <drafts/close_state.h>
-#include <bucket/schemas.h>
 
 /* ---- the commit ---- */
 
@@ -79,7 +78,7 @@ static int find_renamed(struct draft_put *p, bool *done, struct commit_result *o
 {
 	const struct change change = {.env = &p->bucket->env,
 				      .store = p->bucket->store,
-				      .schema = schema_all()[0],
+				      .schema = bucket_new_domains(p->bucket),
 				      .cancelled = p->c->cancelled};
 	int rc = 0;
 	if (!p->again || p->c->left)

@@ -22,7 +22,6 @@
 
 #include <base/source_paged.h>
 #include <import/import.h>
-#include <bucket/schemas.h>
 
 enum {
 	PAGES = 32,	       /* of 64 KiB: metadata are read in many small pieces */
@@ -190,37 +189,30 @@ static int refuse(const struct work *w, const struct import_result *r, int code,
 static int check_shown(const struct draft_put *p, const char *path, struct commit_result *out,
 		       struct err *err)
 {
+	const char *suffix = bucket_new_domains(p->bucket)->suffix;
 	char shown[STORE_KEY_MAX + 1];
-	auto_names_node struct names_node *n = NULL;
-	struct err why = ERR_INIT;
-	bool is_new;
-	if (p->present.kind == PRESENT_DOMAIN || strlen(path) >= sizeof(shown))
+	auto_names_node struct names_node *taken = NULL;
+	if (p->present.kind == PRESENT_DOMAIN)
 		return 0;
-	strcpy(shown, path);
-	const bool is_long = names_of_domain(shown, sizeof(shown));
-	const char *slash = strrchr(shown, '/');
-	const char *last = slash ? slash + 1 : shown;
-	if (is_long || !names_ok(last, strlen(last))) {
+	int rc = names_check_shown(p->bucket->names, suffix, path, shown, &taken, err);
+	switch (rc) {
+	case NAMES_SHOWN_FREE:
+		return 0;
+	case NAMES_SHOWN_TAKEN:
+		rc = draft_check_document(taken, err);
+		if (rc)
+			return rc;
 		snprintf(out->kept, sizeof(out->kept),
-			 "as a domain it would be listed with .h5, and this name is too long");
+			 "as a domain it would be listed as %.400s, which exists", shown);
 		return DRAFT_REFUSED;
-	}
-	if (strcmp(shown, path) == 0)
-		return 0;
-	const int rc = names_resolve_for_open(p->bucket->names, shown, &n, &is_new, &why);
-	if (rc && rc != -ENOENT) {
-		err_copy(err, &why);
+	case NAMES_SHOWN_TOO_LONG:
+		snprintf(out->kept, sizeof(out->kept),
+			 "as a domain it would be listed with %s, and this name is too long",
+			 suffix);
+		return DRAFT_REFUSED;
+	default:
 		return rc;
 	}
-	if (rc || strcmp(n->path, path) == 0)
-		return 0;
-	if (draft_check_document(n, &why)) {
-		err_copy(err, &why);
-		return why.code;
-	}
-	snprintf(out->kept, sizeof(out->kept),
-		 "as a domain it would be listed as %.400s, which exists", shown);
-	return DRAFT_REFUSED;
 }
 
 /* ---- the commit ---- */
@@ -257,7 +249,7 @@ static int set_options(struct work *w, struct import_commit *c, struct import_op
 	*opt = (struct import_options){
 		.env = &p->bucket->env,
 		.store = p->bucket->store,
-		.schema = schema_all()[0],
+		.schema = bucket_new_domains(p->bucket),
 		.path = w->path,
 		.service_user = p->bucket->user,
 		.acls = p->c->acls,

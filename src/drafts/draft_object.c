@@ -20,7 +20,6 @@
 
 #include <base/printable.h>
 #include <storage/change.h>
-#include <bucket/schemas.h>
 
 enum { COMPARED = 8 << 20 /* bytes of an object that are compared at a time */ };
 
@@ -184,7 +183,7 @@ static int remove_domain(struct draft_put *p, const struct names_node *n, struct
 	const struct change change = {
 		.env = &p->bucket->env,
 		.store = p->bucket->store,
-		.schema = schema_all()[0],
+		.schema = bucket_new_domains(p->bucket),
 		.owner = p->bucket->user,
 		.now_ns = env_wall(&p->bucket->env),
 		.cancelled = p->c->cancelled,
@@ -201,7 +200,8 @@ static int replace_domain(struct draft_put *p, const char *key, char etag[STORE_
 	const struct store_cond none = {0}, absent = {.if_none_match = "*"};
 	/* The domain `run` is shown as `run.h5`, and hides neither object. */
 	char shown[STORE_KEY_MAX + 1];
-	const bool hidden = !draft_shown_name(p->present.node->path, shown);
+	const struct schema_document *domain = p->present.node->doc.document;
+	const bool hidden = !draft_shown_name(domain->schema->suffix, p->present.node->path, shown);
 	int rc = put(p, key, hidden ? &none : &absent, etag, err);
 	/* In a directory, the folder of the domain has this key. */
 	if (rc == -EISDIR) {
@@ -246,7 +246,8 @@ static int remove_left(struct draft_put *p, struct err *err)
 {
 	const struct draft_about *about = p->about;
 	char shown[STORE_KEY_MAX + 1];
-	if (about->version[0] != 'd' || !draft_shown_name(about->path, shown))
+	const char *suffix = bucket_new_domains(p->bucket)->suffix;
+	if (about->version[0] != 'd' || !draft_shown_name(suffix, about->path, shown))
 		return 0;
 	return remove_old(p, strcmp(about->path, about->name) == 0 ? shown : about->path, err);
 }

@@ -21,7 +21,6 @@
 #include <string.h>
 
 #include <storage/change.h>
-#include <bucket/schemas.h>
 
 /* ---- the bytes ---- */
 
@@ -44,10 +43,15 @@ int draft_put_stale(const struct draft_put *p, struct err *err)
 		       p->about->name);
 }
 
-bool draft_shown_name(const char *name, char shown[STORE_KEY_MAX + 1])
+bool draft_shown_name(const char *suffix, const char *name, char shown[STORE_KEY_MAX + 1])
 {
-	return (size_t)snprintf(shown, STORE_KEY_MAX + 1, "%s", name) <= STORE_KEY_MAX &&
-	       !names_of_domain(shown, STORE_KEY_MAX + 1) && strcmp(shown, name) != 0;
+	return names_shown(suffix, name, shown) == 0 && strcmp(shown, name) != 0;
+}
+
+/* The suffix of the domain that a commit makes. */
+static const char *suffix_of(const struct draft_put *p)
+{
+	return bucket_new_domains(p->bucket)->suffix;
 }
 
 static void forget_names(struct draft_put *p)
@@ -57,7 +61,7 @@ static void forget_names(struct draft_put *p)
 	names_changed(p->bucket->names, about->name);
 	if (strcmp(about->path, about->name) != 0)
 		names_changed(p->bucket->names, about->path);
-	if (draft_shown_name(about->name, shown))
+	if (draft_shown_name(suffix_of(p), about->name, shown))
 		names_changed(p->bucket->names, shown);
 }
 
@@ -67,7 +71,7 @@ static int find_shown(struct draft_put *p, struct names_node **out, struct err *
 	char shown[STORE_KEY_MAX + 1];
 	const char *name = p->about->name;
 	bool is_new;
-	if (!draft_shown_name(name, shown))
+	if (!draft_shown_name(suffix_of(p), name, shown))
 		return -ENOENT;
 	int rc = names_resolve_for_open(p->bucket->names, shown, out, &is_new, err);
 	if (!rc && strcmp((*out)->path, name) != 0) {
@@ -122,9 +126,7 @@ static bool has_version(const struct names_node *n, const char *version)
 bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uint32_t number)
 {
 	uint64_t storage;
-	const struct schema_document *d = n->doc.document;
-	return d && d->info.root &&
-	       !schema_all()[0]->domain_of_root(d->info.root, &storage, NULL) &&
+	return schema_storage_of(n->doc.document, &storage) &&
 	       storage == commit_storage(draft_id(p->c->draft), number);
 }
 
@@ -286,7 +288,7 @@ void draft_put_make_room(struct draft_put *p)
 {
 	const struct change change = {.env = &p->bucket->env,
 				      .store = p->bucket->store,
-				      .schema = schema_all()[0],
+				      .schema = bucket_new_domains(p->bucket),
 				      .now_ns = env_wall(&p->bucket->env),
 				      .cancelled = p->c->cancelled,
 				      .renames = p->bucket->renames};
@@ -309,9 +311,8 @@ void draft_put_make_room(struct draft_put *p)
 void draft_put_drop(struct draft_put *p, const struct names_node *n)
 {
 	struct change_garbage old = {0};
-	const char *root = n->doc.document->info.root;
 	p->is_published = true;
-	old.any = schema_all()[0]->domain_of_root(root, &old.storage, NULL) == 0;
+	old.any = schema_storage_of(n->doc.document, &old.storage);
 	garbage_add_early(p->bucket->garbage, n->path, &old,
 			  commit_storage(draft_id(p->c->draft), p->number));
 }

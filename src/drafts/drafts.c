@@ -198,7 +198,7 @@ static int check_domain(struct drafts *t, const char *path, unsigned int flags,
 {
 	struct unfinished u = {.path = n->path};
 	const struct schema_document *d = n->doc.document;
-	if (!d || !d->schema->edit_object || !d->schema->adopt_new)
+	if (!d || !d->schema->editor)
 		return err_set(err, -EROFS,
 			       "%s: a domain of this schema can be replaced, but not changed",
 			       path);

@@ -16,7 +16,6 @@
 
 #include <storage/change.h>
 #include <update/update.h>
-#include <bucket/schemas.h>
 
 enum { COPIED_MAX = 64 << 20 /* bytes of a plain object that is renamed */ };
 /* A rename of another process that began less than this ago may be running. */
@@ -27,7 +26,7 @@ static struct change change_of(struct engine *e, const atomic_bool *cancelled)
 	return (struct change){
 		.env = &e->bucket.env,
 		.store = e->bucket.store,
-		.schema = schema_all()[0],
+		.schema = bucket_new_domains(&e->bucket),
 		.owner = e->bucket.user,
 		.now_ns = env_wall(&e->bucket.env),
 		.cancelled = cancelled,
@@ -37,15 +36,11 @@ static struct change change_of(struct engine *e, const atomic_bool *cancelled)
 
 /* ---- garbage ---- */
 
-static bool storage_of(const struct domain_info *d, uint64_t *storage)
-{
-	return d->root && schema_all()[0]->domain_of_root(d->root, storage, NULL) == 0;
-}
-
 static int reads_storage(void *arg, struct snapshot *s)
 {
 	uint64_t storage;
-	return atomic_load(&s->use.open) && storage_of(domain_info(s->domain), &storage) &&
+	return atomic_load(&s->use.open) &&
+	       schema_storage_of(domain_document(s->domain), &storage) &&
 	       storage == *(const uint64_t *)arg;
 }
 
@@ -76,7 +71,7 @@ static int finish_rename(void *ctx, uint64_t storage, bool is_ours, const atomic
 
 struct garbage_ops change_garbage_ops(struct engine *e)
 {
-	return (struct garbage_ops){.schema = schema_all()[0],
+	return (struct garbage_ops){.schema = bucket_new_domains(&e->bucket),
 				    .is_read = is_read,
 				    .collect = collect,
 				    .judge = garbage_judge,
@@ -258,7 +253,7 @@ static int remove_domain(struct engine *e, const struct change *c, const struct 
 	int rc = document_of(n, &doc, err);
 	if (rc)
 		return rc;
-	const uint32_t note = garbage_note_change(e, n->path, &doc->info, NULL);
+	const uint32_t note = garbage_note_change(e, n->path, doc, NULL);
 	rc = change_remove_domain(c, n->path, doc, &garbage, err);
 	garbage_settle(e->bucket.garbage, n->path, &garbage, note);
 	return rc;
@@ -332,7 +327,9 @@ static int put_over(struct engine *e, const struct change *c, const struct move 
 	const bool is_over = m->target && m->target->kind == NAMES_DOMAIN;
 	/* The domain `run` is shown as `run.h5`, and hides neither object. */
 	char shown[STORE_KEY_MAX + 1], etag[STORE_ETAG_MAX];
-	const bool hidden = is_over && !draft_shown_name(m->target->path, shown);
+	const struct schema_document *domain = is_over ? m->target->doc.document : NULL;
+	const struct schema_ops *schema = domain ? domain->schema : c->schema;
+	const bool hidden = is_over && !draft_shown_name(schema->suffix, m->target->path, shown);
 	struct err why = ERR_INIT;
 	int rc = put_copy(e, m, body, note, hidden, etag, &why);
 	if (is_over && (rc == 0 || rc == -EISDIR)) {
@@ -382,15 +379,15 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 			     : rc;
 }
 
-/* A listing leaves a domain out whose name is too long with ".h5". */
-static int check_listed(const char *path, struct err *err)
+/* A listing leaves a domain out whose name is too long with the suffix. Whether something else has
+ * that name is not asked: a listing says so in the log. */
+static int check_listed(const struct schema_document *d, const char *path, struct err *err)
 {
 	char shown[STORE_KEY_MAX + 1];
-	snprintf(shown, sizeof(shown), "%s", path);
-	const char *slash = strrchr(path, '/');
-	const char *last = shown + (slash ? slash - path + 1 : 0);
-	if (names_of_domain(shown, sizeof(shown)) || !names_ok(last, strlen(last)))
-		return err_set(err, -ENAMETOOLONG, "%s: the name is too long with .h5", path);
+	const char *suffix = d->schema->suffix;
+	if (names_shown(suffix, path, shown))
+		return err_set(err, -ENAMETOOLONG, "%s: the name is too long with %s", path,
+			       suffix);
 	return 0;
 }
 
@@ -404,11 +401,10 @@ static int give_name(struct engine *e, const struct change *c, const struct name
 	uint64_t storage;
 	/* Storage that has a name is no garbage: before, because the next process would find a
 	 * note, and afterwards, because another thread may have removed its other name. */
-	const bool known = storage_of(&doc->info, &storage);
+	const bool known = schema_storage_of(doc, &storage);
 	if (known)
 		garbage_rescue(e->bucket.garbage, storage);
-	const uint32_t note =
-		garbage_note_change(e, to, replaced ? &replaced->info : NULL, &doc->info);
+	const uint32_t note = garbage_note_change(e, to, replaced, doc);
 	const uint32_t rename = known ? garbage_note_rename(e, source->path, storage) : GC_NONE;
 	const int rc = change_rename_domain(c, source->path, doc, to, replaced, &garbage, err);
 	garbage_settle(e->bucket.garbage, to, &garbage, note);
@@ -450,7 +446,7 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 	const struct schema_document *doc, *replaced = NULL;
 	int rc = document_of(m->source, &doc, err);
 	if (!rc)
-		rc = check_listed(to, err);
+		rc = check_listed(doc, to, err);
 	if (!rc && replaces)
 		rc = document_of(m->target, &replaced, err);
 	if (rc)

@@ -31,8 +31,9 @@ int garbage_judge(void *engine, const struct gc_entry *expected, const atomic_bo
 		  struct err *err);
 /* Notes that the domain at a path is removed, if gets is NULL, or replaced by another one, for
  * garbage_settle(). */
-uint32_t garbage_note_change(struct engine *e, const char *path, const struct domain_info *loses,
-			     const struct domain_info *gets);
+uint32_t garbage_note_change(struct engine *e, const char *path,
+			     const struct schema_document *loses,
+			     const struct schema_document *gets);
 
 /* Notes that a domain gets another name, for garbage_settle_rename(). */
 uint32_t garbage_note_rename(struct engine *e, const char *path, uint64_t storage);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <storage/change.h>
-#include <bucket/schemas.h>
 
 int garbage_note(void *engine, uint32_t *record, const struct gc_entry *entry, struct err *err)
 {
@@ -28,18 +27,14 @@ void garbage_forget_objects(void *engine, struct gc_objects *objects)
 	gc_objects_forget(e->gc_log, objects);
 }
 
-static bool find_storage(const struct domain_info *d, uint64_t *storage)
-{
-	return d && d->root && schema_all()[0]->domain_of_root(d->root, storage, NULL) == 0;
-}
-
-uint32_t garbage_note_change(struct engine *e, const char *path, const struct domain_info *loses,
-			     const struct domain_info *gets)
+uint32_t garbage_note_change(struct engine *e, const char *path,
+			     const struct schema_document *loses,
+			     const struct schema_document *gets)
 {
 	uint64_t storage, next = 0;
 	uint32_t record = GC_NONE;
-	if (find_storage(loses, &storage) &&
-	    (!gets || (find_storage(gets, &next) && next != storage)))
+	if (schema_storage_of(loses, &storage) &&
+	    (!gets || (schema_storage_of(gets, &next) && next != storage)))
 		garbage_expect(e->bucket.garbage, path, storage, next, &record);
 	return record;
 }
@@ -61,7 +56,7 @@ int garbage_judge(void *engine, const struct gc_entry *expected, const atomic_bo
 	struct engine *e = engine;
 	const struct change c = {.env = &e->bucket.env,
 				 .store = e->bucket.store,
-				 .schema = schema_all()[0],
+				 .schema = bucket_new_domains(&e->bucket),
 				 .cancelled = cancelled};
 	int rc = change_has_storage(&c, expected->path, expected->storage, err);
 	if (rc)

@@ -15,7 +15,6 @@
 #include <base/str.h>
 #include <import/import.h>
 #include <s3/s3.h>
-#include <bucket/schemas.h>
 
 #include "external_files.h"
 #include "import_file.h"
@@ -50,17 +49,12 @@ static int look_up(struct engine *e, const char *path, int *kind, char **in_buck
  * the new domain out. */
 static int check_bare(struct engine *e, const char *path, struct err *err)
 {
+	const char *suffix = bucket_new_domains(&e->bucket)->suffix;
 	char shown[STORE_KEY_MAX + 1];
-	auto_free char *other = NULL;
-	int kind;
-	if (strlen(path) >= sizeof(shown))
-		return 0; /* the key is too long, as the store says */
-	strcpy(shown, path);
-	if (names_of_domain(shown, sizeof(shown)) || strcmp(shown, path) == 0)
-		return 0;
-	int rc = look_up(e, shown, &kind, &other, err);
-	if (rc || kind < 0 || strcmp(other, path) == 0)
-		return rc;
+	auto_names_node struct names_node *taken = NULL;
+	const int rc = names_check_shown(e->bucket.names, suffix, path, shown, &taken, err);
+	if (rc != NAMES_SHOWN_TAKEN)
+		return rc < 0 ? rc : 0; /* a name that is too long hides nothing */
 	return err_set(err, -EEXIST, "%s: a mount would show this domain as %s, which exists", path,
 		       shown);
 }
@@ -255,7 +249,7 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 	const struct import_options io = {
 		.env = &e->bucket.env,
 		.store = e->bucket.store,
-		.schema = schema_all()[0],
+		.schema = bucket_new_domains(&e->bucket),
 		.path = path,
 		.owner = opt->owner,
 		.service_user = opt->service_user,

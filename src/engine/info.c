@@ -84,7 +84,7 @@ static int say_file(const struct engine_info_sink *sink, const struct snapshot *
 		rc = say(sink,
 			 "note: %s, so a change of chunks alone does not make a new version of the "
 			 "file",
-			 domain_schema(s->domain)->storage_prefix
+			 domain_schema(s->domain)->storage
 				 ? "the domain is too large to be listed as a whole"
 				 : "no listing shows the keys of the domain");
 	return rc;

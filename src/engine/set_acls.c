@@ -14,7 +14,6 @@
 #include <sys/xattr.h>
 
 #include <storage/change.h>
-#include <bucket/schemas.h>
 
 enum { ACLS_ARENA = 1 << 20 };
 
@@ -62,10 +61,9 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 		    struct err *err)
 {
 	auto_names_node struct names_node *n = NULL;
-	const struct change c = {
+	struct change c = {
 		.env = &e->bucket.env,
 		.store = e->bucket.store,
-		.schema = schema_all()[0],
 		.owner = e->bucket.user,
 		.now_ns = env_wall(&e->bucket.env),
 	};
@@ -85,6 +83,7 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 	rc = check_flags(path, is_new, flags, err);
 	if (rc)
 		return rc;
+	c.schema = is_new ? bucket_new_domains(&e->bucket) : n->doc.document->schema;
 	rc = change_set_acls(&c, n->path, is_new, acls, err);
 	names_changed(e->bucket.names, n->name);
 	if (!rc && n->kind == NAMES_DOMAIN) {

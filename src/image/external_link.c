@@ -62,7 +62,7 @@ static int relative_path(const char *dir, const char *full, char *out, size_t ca
 }
 
 int image_external_path(const char *dir, const char *domain, image_file_name_fn file_name,
-			char *path, size_t room)
+			const char *suffix, char *path, size_t room)
 {
 	static const char scheme[] = "hdf5://";
 	int rc = 0;
@@ -73,13 +73,14 @@ int image_external_path(const char *dir, const char *domain, image_file_name_fn 
 		rc = append_components(path, room, dir);
 	if (!rc)
 		rc = append_components(path, room, domain);
-	return rc || !file_name || !path[0] ? rc : file_name(path, room);
+	return rc || !file_name || !path[0] ? rc : file_name(suffix, path, room);
 }
 
 int external_file(const struct image *img, const char *domain, char *file, size_t cap)
 {
 	char full[IMAGE_FILE_NAME_MAX];
-	int rc = image_external_path(img->dir, domain, img->file_name, full, sizeof(full));
+	int rc = image_external_path(img->dir, domain, img->file_name, img->suffix, full,
+				     sizeof(full));
 	if (!rc)
 		rc = relative_path(img->dir, full, file, cap);
 	if (!rc && !file[0])

@@ -66,6 +66,7 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	img->charge = (struct budget_charge){.budget = env->budget, .use = BUDGET_PLANS};
 	img->flags = opt->flags;
 	img->file_name = opt->file_name;
+	img->suffix = opt->suffix;
 	img->block = tree_user_block(tree);
 	img->base = img->block ? img->block->size : 0;
 	img->dir = strdup(opt->domain_dir ? opt->domain_dir : "");

@@ -149,6 +149,7 @@ struct image {
 	unsigned int flags;
 	char *dir; /* directory of the domain in the mount */
 	image_file_name_fn file_name;
+	const char *suffix;
 
 	uint32_t nobjects;
 	struct image_object *objects; /* in the order of the tree */

@@ -44,7 +44,7 @@ static void name_object(void *ctx, uint64_t ref, char *text)
 					      ? tree_object(from->tree, (uint32_t)(ref - 1))
 					      : NULL;
 	if (o && o->linked && !o->broken)
-		from->schema->ref_text(from->tree, ref, text);
+		from->schema->writer->ref_text(from->tree, ref, text);
 	else
 		memset(text, 0, OBJECT_REF_TEXT);
 }

@@ -125,7 +125,7 @@ static int list_stored(struct import *im, struct err *err)
 				"failed; everything is put once more");
 		return 0;
 	}
-	const int rc = im->schema->storage_prefix(im->record.domain, prefix, sizeof(prefix));
+	const int rc = im->schema->storage->prefix(im->record.domain, prefix, sizeof(prefix));
 	return rc < 0 ? err_set(err, rc, "the path is too long")
 		      : key_set_list(im->opt->store, im->opt->env->budget, prefix,
 				     im->opt->cancelled, &im->keys, err);
@@ -142,7 +142,8 @@ static int prepare(struct import *im, struct err *err)
 	if (!rc)
 		rc = list_stored(im, err);
 	if (!rc)
-		rc = im->schema->adopt(im->tree, im->record.domain, im->record.created_ns, err);
+		rc = im->schema->writer->adopt(im->tree, im->record.domain, im->record.created_ns,
+					       err);
 	if (rc)
 		return rc;
 	im->queue = put_queue_new(im->opt->env, im->opt->store, im->opt->puts, im->opt->cancelled);

@@ -25,7 +25,7 @@
 
 static int record_key(const struct import *im, char *key, size_t room, struct err *err)
 {
-	const int n = im->schema->import_key(im->opt->path, key, room);
+	const int n = im->schema->writer->import_key(im->opt->path, key, room);
 	return n < 0 ? err_set(err, n, "%s: the path is too long", im->opt->path) : 0;
 }
 
@@ -40,15 +40,14 @@ int import_read_record(struct import *im, bool *found, struct err *err)
 	if (!*found)
 		return rc;
 	const struct bytes *body = &req->answer.body;
-	rc = im->schema->import_parse(body->data, body->len, im->arena, &im->record, err);
+	rc = im->schema->writer->import_parse(body->data, body->len, im->arena, &im->record, err);
 	return rc ? err_wrap(err, rc, "%s", key) : 0;
 }
 
 bool import_names_record(const struct import *im, const struct schema_document *d)
 {
 	uint64_t domain;
-	return d && d->info.root && !im->schema->domain_of_root(d->info.root, &domain, NULL) &&
-	       domain == im->record.domain;
+	return schema_storage_of(d, &domain) && domain == im->record.domain;
 }
 
 /* What the record says of a link; NULL: an import. */
@@ -80,7 +79,7 @@ static int put_record(const struct import *im, const char *if_none_match, struct
 	char key[SCHEMA_KEY_MAX + 1];
 	auto_bytes struct bytes text = {0};
 	const struct store_cond cond = {.if_none_match = if_none_match};
-	int rc = im->schema->import_emit(&im->record, &text, err);
+	int rc = im->schema->writer->import_emit(&im->record, &text, err);
 	if (!rc)
 		rc = record_key(im, key, sizeof(key), err);
 	return rc ? rc : document_write(&im->place, key, text.data, text.len, &cond, NULL, err);

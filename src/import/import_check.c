@@ -102,7 +102,7 @@ static int collect(struct check *c, uint64_t *undecoded)
 	c->listed = c->im->opt->skip_unsupported ? UINT64_MAX : LISTED;
 	c->lines = 0;
 	*undecoded = report_problems(c, H5FILE_UNSUPPORTED);
-	int rc = c->im->schema->refusals(c->im->tree, add, c);
+	int rc = c->im->schema->writer->refusals(c->im->tree, add, c);
 	if (!rc)
 		report_rest(c);
 	return rc;

@@ -140,7 +140,7 @@ static int delete_replaced(struct import *im, struct err *err)
 	const char *root = im->record.replaces;
 	if (!root || im->opt->keep_storage)
 		return 0;
-	if (im->schema->domain_of_root(root, &storage, NULL)) {
+	if (im->schema->storage->of_root(root, &storage, NULL)) {
 		import_note(im, "the storage of the replaced domain is kept, because no listing "
 				"shows it");
 		return 0;
@@ -173,8 +173,7 @@ int import_clean_up(struct import *im, struct err *err)
 static int leave_replaced(struct import *im, struct err *err)
 {
 	uint64_t storage;
-	const struct schema_document *d = im->document;
-	if (!d || !d->info.root || im->schema->domain_of_root(d->info.root, &storage, NULL))
+	if (!schema_storage_of(im->document, &storage))
 		return 0;
 	const int rc = rename_leave(&im->place, im->opt->commit ? im->opt->commit->renames : NULL,
 				    storage, im->opt->path, err);

@@ -21,14 +21,16 @@ static int make_root(struct import *im, struct err *err)
 		return rc;
 	tree_edit(im->tree, number)->kind = OBJECT_GROUP;
 	rc = tree_finish(im->tree, err);
-	return rc ? rc : im->schema->adopt(im->tree, im->record.domain, im->record.created_ns, err);
+	return rc ? rc
+		  : im->schema->writer->adopt(im->tree, im->record.domain, im->record.created_ns,
+					      err);
 }
 
 static int find_root(const struct import *im, bool *found, struct err *err)
 {
 	auto_request struct store_request *req = NULL;
 	char key[SCHEMA_KEY_MAX + 1];
-	int rc = im->schema->new_object_key(im->tree, tree_nth(im->tree, 0), key, sizeof(key));
+	int rc = im->schema->writer->object_key(im->tree, tree_nth(im->tree, 0), key, sizeof(key));
 	rc = rc < 0 ? err_set(err, rc, "the key of the root group is too long")
 		    : document_read(&im->place, key, &req, err);
 	*found = req;

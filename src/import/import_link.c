@@ -351,7 +351,7 @@ static int put_table_chunk(struct import *im, const struct import_table *t, cons
 	auto_bytes struct bytes body = {0};
 	char key[SCHEMA_KEY_MAX + 1];
 	uint64_t n;
-	int rc = im->schema->new_chunk_key(im->tree, t->table, number, key, sizeof(key));
+	int rc = im->schema->writer->chunk_key(im->tree, t->table, number, key, sizeof(key));
 	if (rc < 0)
 		return err_set(err, rc, "the key of a chunk of its table is too long");
 	const uint64_t size = g->chunk_elems * rec.size;

@@ -80,8 +80,8 @@ static int put_chunk(struct chunks *c, struct err *err)
 	uint64_t weight = 0;
 	if (!parts)
 		return 0;
-	int rc = im->schema->new_chunk_key(im->tree, c->context->number, parts->number, key,
-					   sizeof(key));
+	int rc = im->schema->writer->chunk_key(im->tree, c->context->number, parts->number, key,
+					       sizeof(key));
 	if (rc < 0)
 		return err_set(err, rc, "%s: the key of chunk %" PRIu64 " is too long",
 			       import_path(im, c->context->number), parts->number);
@@ -181,7 +181,7 @@ struct document {
 static int make_document(void *arg, struct bytes *body, struct err *err)
 {
 	const struct document *d = arg;
-	return d->im->schema->emit_object(d->im->tree, d->number, body, err);
+	return d->im->schema->writer->emit_object(d->im->tree, d->number, body, err);
 }
 
 static void explain_document(void *arg, struct err *err)
@@ -207,7 +207,7 @@ static int put_document(struct import *im, uint32_t number, struct err *err)
 	if (!d)
 		return err_set(err, -ENOMEM, "out of memory");
 	*d = (struct document){.im = im, .number = number};
-	const int rc = im->schema->new_object_key(im->tree, number, key, sizeof(key));
+	const int rc = im->schema->writer->object_key(im->tree, number, key, sizeof(key));
 	if (rc < 0) {
 		free(d);
 		return err_set(err, rc, "%s: the key of the object is too long",

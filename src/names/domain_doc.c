@@ -23,8 +23,10 @@ static int break_doc(struct names_doc *out, int code, const char *key, const str
 static struct names_node *recall(struct names *ns, const char *path)
 {
 	struct names_node *node = names_cache_recall(ns->cache, path);
-	if (!node && !names_has_extension(names_last(path))) {
-		auto_free char *file = names_with_suffix(path);
+	const bool is_bare = !names_has_extension(names_last(path));
+	const char *suffix;
+	for (size_t i = 0; !node && is_bare && (suffix = names_next_suffix(ns->schemas, &i));) {
+		auto_free char *file = names_with_suffix(path, suffix);
 		node = file ? names_cache_recall(ns->cache, file) : NULL;
 	}
 	if (node && node->doc.document && node->doc.document->etag[0] &&

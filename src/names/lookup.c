@@ -220,6 +220,9 @@ static int shows_broken(struct names *ns, const char *bare, struct err *err)
 static int resolve_bare(struct names *ns, const char *mount_path, const char *bare, struct probe *p,
 			struct names_node **out, struct err *err)
 {
+	const char *suffix = names_doc_suffix(ns->schemas, &p->bare);
+	if (strcmp(mount_path + strlen(bare), suffix) != 0)
+		return no_such(mount_path, err); /* its file has another name */
 	int shown = p->bare.kind == NAMES_DOC_BROKEN ? shows_broken(ns, bare, err)
 						     : p->bare.kind == NAMES_DOC_ROOT;
 	if (shown < 0)
@@ -234,7 +237,7 @@ static int resolve_new(struct names *ns, const char *path, struct names_node **o
 {
 	auto_free char *bare = NULL;
 	struct probe p;
-	int rc = names_has_suffix(names_last(path)) ? names_other(path, &bare) : 0;
+	int rc = names_bare(ns->schemas, path, &bare);
 	if (rc || probe(ns, path, bare, &p))
 		return err_set(err, -ENOMEM, "out of memory");
 	rc = resolve_own(ns, path, &p, out, err);

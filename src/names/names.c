@@ -57,15 +57,29 @@ bool names_is_certain(const struct names_node *n)
 	       names_has_extension(names_last(n->path)) && strcmp(n->path, n->name) == 0;
 }
 
+/* Drops the nodes of the other names of a domain without extension: "run.h5" for "run", and the
+ * reverse. */
+static void drop_others(struct names *ns, const char *path)
+{
+	auto_free char *bare = NULL;
+	const bool is_bare = !names_has_extension(names_last(path));
+	const char *suffix;
+	for (size_t i = 0; is_bare && (suffix = names_next_suffix(ns->schemas, &i));) {
+		auto_free char *file = names_with_suffix(path, suffix);
+		if (file)
+			names_cache_drop(ns->cache, file);
+	}
+	if (!is_bare && !names_bare(ns->schemas, path, &bare) && bare)
+		names_cache_drop(ns->cache, bare);
+}
+
 void names_changed(struct names *ns, const char *path)
 {
 	struct bytes none = {0};
-	auto_free char *dir = strndup(path, names_parent_len(path)), *other = NULL;
-	names_other(path, &other);
+	auto_free char *dir = strndup(path, names_parent_len(path));
 	atomic_fetch_add(&ns->changes, 1);
 	names_cache_drop(ns->cache, path);
-	if (other)
-		names_cache_drop(ns->cache, other);
+	drop_others(ns, path);
 	if (dir)
 		names_cache_put_list(ns->cache, dir, &none, 0);
 }
@@ -74,8 +88,9 @@ void names_changed(struct names *ns, const char *path)
 static int check_length(const struct names *ns, const char *path, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-	const struct schema_ops *schema = ns->schemas[0]; /* of new documents */
-	if (strlen(path) > STORE_KEY_MAX || schema->domain_key(path, key, sizeof(key)) < 0)
+	const struct schema_ops *schema = schema_of_new_domains(ns->schemas);
+	if (strlen(path) > STORE_KEY_MAX ||
+	    (schema && schema->documents->key(path, key, sizeof(key)) < 0))
 		return err_set(err, -ENAMETOOLONG, "%s: the path is too long for a key", path);
 	if (strlen(names_last(path)) > NAMES_MAX)
 		return err_set(err, -ENAMETOOLONG, "%s: the name has more than %d bytes", path,

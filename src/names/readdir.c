@@ -253,7 +253,8 @@ static int add_own(struct listing *l, const struct prefix *p, enum names_kind ki
 
 static int add_bare(struct listing *l, struct prefix *p)
 {
-	auto_free char *file = names_with_suffix(p->path);
+	auto_free char *file =
+		names_with_suffix(p->path, names_doc_suffix(l->ns->schemas, &p->doc));
 	if (!file)
 		return -ENOMEM;
 	if (strlen(names_last(file)) > NAMES_MAX) {

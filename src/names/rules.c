@@ -8,8 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SUFFIX_LEN = sizeof(NAMES_SUFFIX) - 1 };
-
 /* ---- what a path of the bucket is shown as ---- */
 
 enum { ANY = -1 };
@@ -114,10 +112,29 @@ bool names_has_extension(const char *name)
 	return name[0] != '\0' && strchr(name + 1, '.') != NULL;
 }
 
-bool names_has_suffix(const char *name)
+const char *names_next_suffix(const struct schema_ops *const *schemas, size_t *i)
 {
-	size_t n = strlen(name);
-	return n > SUFFIX_LEN && strcmp(name + n - SUFFIX_LEN, NAMES_SUFFIX) == 0;
+	for (; schemas[*i]; (*i)++) {
+		size_t k = 0;
+		while (k < *i && strcmp(schemas[k]->suffix, schemas[*i]->suffix) != 0)
+			k++;
+		if (k == *i)
+			return schemas[(*i)++]->suffix;
+	}
+	return NULL;
+}
+
+/* Length of the longest suffix that the name ends with, if it is longer; 0: none. */
+static size_t suffix_len(const struct schema_ops *const *schemas, const char *name)
+{
+	const size_t n = strlen(name);
+	size_t longest = 0;
+	for (; *schemas; schemas++) {
+		const size_t len = strlen((*schemas)->suffix);
+		if (n > len && len > longest && strcmp(name + n - len, (*schemas)->suffix) == 0)
+			longest = len;
+	}
+	return longest;
 }
 
 bool names_ok(const char *name, size_t n)
@@ -133,39 +150,50 @@ char *names_join(const char *dir, const char *name)
 	return asprintf(&path, "%s%s%s", dir, dir[0] ? "/" : "", name) < 0 ? NULL : path;
 }
 
-char *names_with_suffix(const char *path)
+char *names_with_suffix(const char *path, const char *suffix)
 {
 	char *out = NULL;
-	return asprintf(&out, "%s" NAMES_SUFFIX, path) < 0 ? NULL : out;
+	return asprintf(&out, "%s%s", path, suffix) < 0 ? NULL : out;
 }
 
-int names_other(const char *path, char **out)
+int names_bare(const struct schema_ops *const *schemas, const char *path, char **out)
 {
-	const bool bare = !names_has_extension(names_last(path));
+	const size_t len = suffix_len(schemas, names_last(path));
 	*out = NULL;
-	if (bare)
-		*out = names_with_suffix(path);
-	else if (names_has_suffix(names_last(path)))
-		*out = strndup(path, strlen(path) - SUFFIX_LEN);
-	else
+	if (!len)
 		return 0;
+	*out = strndup(path, strlen(path) - len);
 	if (!*out)
 		return -ENOMEM;
 	/* "a.b" is not the name of a bare domain. */
-	if (!bare && names_has_extension(names_last(*out))) {
+	if (names_has_extension(names_last(*out))) {
 		free(*out);
 		*out = NULL;
 	}
 	return 0;
 }
 
-int names_of_domain(char *path, size_t cap)
+const char *names_doc_suffix(const struct schema_ops *const *schemas, const struct names_doc *doc)
 {
-	size_t n = strlen(path);
+	return doc->document ? doc->document->schema->suffix : schemas[0]->suffix;
+}
+
+int names_of_domain(const char *suffix, char *path, size_t cap)
+{
+	const size_t n = strlen(path), len = strlen(suffix);
 	if (names_has_extension(names_last(path)))
 		return 0;
-	if (cap < SUFFIX_LEN + 1 || n > cap - SUFFIX_LEN - 1)
+	if (cap < len + 1 || n > cap - len - 1)
 		return -ENAMETOOLONG;
-	memcpy(path + n, NAMES_SUFFIX, SUFFIX_LEN + 1);
+	memcpy(path + n, suffix, len + 1);
+	return 0;
+}
+
+int names_shown(const char *suffix, const char *path, char shown[STORE_KEY_MAX + 1])
+{
+	const int n = snprintf(shown, STORE_KEY_MAX + 1, "%s", path);
+	if (n > STORE_KEY_MAX || names_of_domain(suffix, shown, STORE_KEY_MAX + 1) ||
+	    strlen(names_last(shown)) > NAMES_MAX)
+		return -ENAMETOOLONG;
 	return 0;
 }

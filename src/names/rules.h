@@ -2,7 +2,8 @@
 /*
  * The rules for names (doc/DETAILS.md, "Names"), which look-up and listing share. A path in the
  * mount is the same as the path in the bucket, with one exception: a "bare" domain, whose last
- * component has no extension, is listed as a file with ".h5" appended. If anything else has that
+ * component has no extension, is listed as a file with the suffix of its schema appended, such as
+ * ".h5". If anything else has that
  * name in the bucket, the bare domain is left out. A look-up of its own name finds it, too, unless
  * a directory or an object has this name. Pure functions.
  */
@@ -10,8 +11,6 @@
 #define NAMES_RULES_H
 
 #include <names/names.h>
-
-#define NAMES_SUFFIX ".h5"
 
 enum { NAMES_MAX = 255 /* bytes of one name */ };
 
@@ -57,12 +56,17 @@ bool names_is_hidden(const struct schema_ops *const *schemas, const char *path);
 const char *names_last(const char *path);
 /* Returns whether the name has a "." after its first character. */
 bool names_has_extension(const char *name);
-/* Returns whether the name ends with ".h5" and is longer. */
-bool names_has_suffix(const char *name);
-/* Returns the path of a bare domain's file on the heap, or NULL if out of memory. */
-char *names_with_suffix(const char *path);
-/* Finds the other name that a domain of this name may have: "run.h5" for "run", and the reverse.
- * *out is on the heap, or NULL if there is none. Returns -ENOMEM if out of memory. */
-int names_other(const char *path, char **out);
+/* Returns one suffix of the schemas after the other, each once, and NULL after the last one. *i is 0
+ * in the first call. */
+const char *names_next_suffix(const struct schema_ops *const *schemas, size_t *i);
+/* Returns the path of the file of a bare domain with this suffix, on the heap, or NULL if out of
+ * memory. */
+char *names_with_suffix(const char *path, const char *suffix);
+/* Finds the bare domain whose file may have this path: "run" for "run.h5". *out is on the heap, or
+ * NULL if there is none. Returns -ENOMEM if out of memory. */
+int names_bare(const struct schema_ops *const *schemas, const char *path, char **out);
+/* Returns the suffix of the file of a bare domain with this document. A document that cannot be
+ * read has that of the first schema, which has asked for it. */
+const char *names_doc_suffix(const struct schema_ops *const *schemas, const struct names_doc *doc);
 
 #endif

@@ -22,7 +22,6 @@
 #include <overlay/draft_plan.h>
 #include <schema/schema.h>
 #include <store/store.h>
-#include <bucket/schemas.h>
 
 /* If the number of the last commit is lost with the map, as many are tried. */
 enum { NUMBERS_TRIED = 16 };
@@ -67,12 +66,12 @@ static int purge(const struct drop *d, uint32_t number, struct err *err)
 	const uint64_t storage = commit_storage(d->found->id, number);
 	const struct change c = {.env = &d->e->bucket.env,
 				 .store = d->e->bucket.store,
-				 .schema = schema_all()[0],
+				 .schema = bucket_new_domains(&d->e->bucket),
 				 .now_ns = env_wall(&d->e->bucket.env)};
 	const struct change_garbage g = {.any = true, .storage = storage};
 	char prefix[SCHEMA_KEY_MAX + 1];
 	uint64_t deleted;
-	int rc = c.schema->storage_prefix(storage, prefix, sizeof(prefix));
+	int rc = c.schema->storage->prefix(storage, prefix, sizeof(prefix));
 	if (rc < 0)
 		return err_set(err, rc, "the path of the storage is too long");
 	rc = has_objects(d, prefix, err);
@@ -115,8 +114,10 @@ static void withdraw(const struct drop *d, struct draft *draft, struct plan *pla
 				    .store = d->e->bucket.store,
 				    .draft = draft,
 				    .plan = plan};
-	const struct complete complete = {
-		.apply = &apply, .plan = plan, .schema = schema_all()[0], .path = d->path};
+	const struct complete complete = {.apply = &apply,
+					  .plan = plan,
+					  .schema = bucket_new_domains(&d->e->bucket),
+					  .path = d->path};
 	const uint64_t n = complete_withdraw(&complete);
 	if (n)
 		say(d, "deleted %" PRIu64 " object%s that its commit had stored", n,

@@ -44,3 +44,10 @@ bool schema_is_storage(const struct schema_ops *const *schemas, const char *key)
 		schemas++;
 	return *schemas;
 }
+
+const struct schema_ops *schema_of_new_domains(const struct schema_ops *const *schemas)
+{
+	while (*schemas && !(*schemas)->writer)
+		schemas++;
+	return *schemas;
+}

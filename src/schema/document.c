@@ -63,3 +63,9 @@ void schema_document_unref(struct schema_document *d)
 	if (d && atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) == 1)
 		free(d);
 }
+
+bool schema_storage_of(const struct schema_document *d, uint64_t *storage)
+{
+	const struct schema_storage *of = d && d->schema ? d->schema->storage : NULL;
+	return of && d->info.root && of->of_root(d->info.root, storage, NULL) == 0;
+}

@@ -14,7 +14,6 @@
 
 #include <storage/renames.h>
 #include <schema/schema.h>
-#include <bucket/schemas.h>
 
 int snapshot_resolve(struct bucket *bucket, const char *path, struct names_node **out,
 		     struct snapshot_time *requested, struct err *err)
@@ -92,10 +91,9 @@ static int open_snapshot(struct bucket *bucket, struct names_node *n,
 static void look_at_names(struct bucket *bucket, const struct snapshot *s)
 {
 	const struct schema_listed *listed = domain_listed_keys(s->domain);
-	const struct domain_info *info = domain_info(s->domain);
 	uint64_t storage;
 	if (bucket->garbage && listed && renames_is_new_list(bucket->renames, listed->names) &&
-	    schema_all()[0]->domain_of_root(info->root, &storage, NULL) == 0)
+	    schema_storage_of(domain_document(s->domain), &storage))
 		garbage_add_names(bucket->garbage, domain_path(s->domain), storage);
 }
 

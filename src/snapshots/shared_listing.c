@@ -6,13 +6,6 @@
 
 #include <store/page.h>
 
-bool shared_storage(const struct schema_document *document, uint64_t *storage)
-{
-	const struct schema_ops *schema = document->schema;
-	return document->info.root && schema->storage_prefix && schema->domain_of_root &&
-	       schema->domain_of_root(document->info.root, storage, NULL) == 0;
-}
-
 /* Prefixes have the order of their numbers. */
 struct prefix {
 	char text[SCHEMA_KEY_MAX + 1];
@@ -21,7 +14,7 @@ struct prefix {
 
 static bool get_prefix(const struct schema_ops *schema, uint64_t storage, struct prefix *out)
 {
-	const int n = schema->storage_prefix(storage, out->text, sizeof(out->text));
+	const int n = schema->storage->prefix(storage, out->text, sizeof(out->text));
 	out->n = n < 0 ? 0 : (size_t)n;
 	return n > 0;
 }

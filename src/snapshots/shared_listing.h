@@ -16,7 +16,7 @@
 #include <schema/schema.h>
 #include <store/store.h>
 
-/* One domain. Its number is that of its storage (schema_ops.domain_of_root()). */
+/* One domain. Its number is that of its storage (schema_storage.of_root()). */
 struct shared_keys {
 	uint64_t storage;
 	bool is_listed; /* the page has shown all its keys */
@@ -27,10 +27,6 @@ struct shared_keys {
 struct shared_reach {
 	uint64_t cell; /* 0 if it is not known yet */
 };
-
-/* Finds the number of the domain's storage. Returns false if its schema has none, or has not given
- * the id of the root group. */
-bool shared_storage(const struct schema_document *document, uint64_t *storage);
 
 /* Lists the domains from the first one on, in one page. There are n >= 1 domains of one schema,
  * ordered by number, each with an empty page. `cancelled` is as in struct store_request. Blocks. If

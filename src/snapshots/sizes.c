@@ -347,7 +347,7 @@ static struct job *add_locked(struct sizes *s, struct names_node *node, bool is_
 	j->node = names_node_ref(node);
 	j->is_shared = s->bucket->stack.s3 && node->doc.kind == NAMES_DOC_ROOT &&
 		       !size_cache_is(s->bucket->size_cache, node->path, SIZE_LARGE) &&
-		       shared_storage(node->doc.document, &j->shared.storage);
+		       schema_storage_of(node->doc.document, &j->shared.storage);
 	HASH_ADD_PTR(s->jobs, node, j);
 	if (!j->hh.tbl) {
 		names_node_unref(j->node);

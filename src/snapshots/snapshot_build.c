@@ -22,6 +22,7 @@ int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mou
 		.flags = bucket->no_filters ? IMAGE_NO_FILTERS : 0,
 		.domain_dir = mount_dir,
 		.file_name = names_of_domain,
+		.suffix = domain_schema(domain)->suffix,
 	};
 	const struct chunk_source chunks = domain_chunk_source(domain);
 	int rc = image_new(&bucket->env, bucket->cache, domain_tree(domain), &chunks, &opt, out,

@@ -112,7 +112,7 @@ int change_set_acls(const struct change *c, const char *path, bool is_new,
 	const struct store_answer *answer = &req->answer;
 	const struct store_cond same = {.if_match = answer->meta.etag};
 	const struct store_cond any = {.if_none_match = NULL};
-	rc = c->schema->edit_acls(answer->body.data, answer->body.len, acls, &text, err);
+	rc = c->schema->documents->edit_acls(answer->body.data, answer->body.len, acls, &text, err);
 	if (rc)
 		return err_wrap(err, rc, "%s", key);
 	return document_write(&place, key, text.data, text.len, answer->meta.etag[0] ? &same : &any,
@@ -125,11 +125,12 @@ int change_remove_domain(const struct change *c, const char *path,
 			 const struct schema_document *domain, struct change_garbage *out,
 			 struct err *err)
 {
-	const struct document_place place = place_of(c);
+	struct document_place place = place_of(c);
 	struct change_garbage lost = {0};
 	enum document_found found = DOCUMENT_WAS_THERE;
 	*out = (struct change_garbage){0};
-	lost.any = c->schema->domain_of_root(domain->info.root, &lost.storage, NULL) == 0;
+	place.schema = domain->schema;
+	lost.any = schema_storage_of(domain, &lost.storage);
 	const int names = lost.any ? rename_leave(&place, c->renames, lost.storage, path, err) : 0;
 	if (names < 0)
 		return names;

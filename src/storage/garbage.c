@@ -367,7 +367,7 @@ void garbage_add_objects(struct garbage *q, struct gc_objects *objects)
 		return;
 	const struct gc_objects_list *list = gc_objects_get(objects);
 	entry.path = list->path;
-	if (q->ops.schema->domain_of_root(list->root, &entry.storage, NULL))
+	if (q->ops.schema->storage->of_root(list->root, &entry.storage, NULL))
 		gc_objects_close(objects);
 	else
 		add(q, &entry, GC_NONE, objects);

@@ -22,8 +22,8 @@ struct job {
 	struct document_place place;
 	const char *from, *to;
 	const struct schema_document *domain, *target;
-	/* False for a domain of another schema than that of new ones: its storage is never
-	 * deleted, and has no list. */
+	/* False for a domain of a schema without storages: its keys are never deleted, and it has
+	 * no list of names. */
 	bool has_storage;
 	uint64_t storage, number;
 	bool is_open; /* the rename has begun, and may be half done */
@@ -75,9 +75,8 @@ static int has_old(const struct document_place *p, const struct storage_names *n
 	struct schema_document *d = NULL;
 	uint64_t storage;
 	const int rc = document_get(p, names->rename.from, &d, err);
-	const bool same = !rc && d && d->info.root && strcmp(d->etag, names->rename.version) == 0 &&
-			  !p->schema->domain_of_root(d->info.root, &storage, NULL) &&
-			  storage == names->storage;
+	const bool same = !rc && schema_storage_of(d, &storage) &&
+			  strcmp(d->etag, names->rename.version) == 0 && storage == names->storage;
 	schema_document_unref(d);
 	return rc ? rc : same;
 }
@@ -308,7 +307,7 @@ static void withdraw(struct job *j, bool is_deleted)
 	j->names.rename.state = RENAME_NONE;
 	if (!is_deleted)
 		storage_names_put(p, &j->names, NULL);
-	else if (!storage_own_key(p, j->storage, p->schema->storage_names, key, NULL))
+	else if (!storage_own_key(p, j->storage, p->schema->storage->names, key, NULL))
 		document_delete_key(p, key, j->names.etag, NULL, NULL);
 }
 
@@ -355,7 +354,7 @@ static int put_new(struct job *j, struct store_request *beside, char etag[STORE_
 	if (!put)
 		return err_set(err, -ENOMEM, "out of memory");
 	p->env->random(p->env, &info.nonce, sizeof(info.nonce));
-	int rc = p->schema->emit_domain(&info, &text, err);
+	int rc = p->schema->documents->emit(&info, &text, err);
 	if (!rc)
 		rc = document_key(p, j->to, put->key, put->room, err);
 	if (rc)
@@ -496,11 +495,6 @@ static int run(struct job *j, bool *is_given, struct err *err)
 	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", j->to) : rc;
 }
 
-static bool storage_of(const struct change *c, const struct schema_document *d, uint64_t *storage)
-{
-	return d && d->info.root && c->schema->domain_of_root(d->info.root, storage, NULL) == 0;
-}
-
 int change_rename_domain(const struct change *c, const char *from,
 			 const struct schema_document *domain, const char *to,
 			 const struct schema_document *target, struct change_garbage *out,
@@ -515,9 +509,13 @@ int change_rename_domain(const struct change *c, const char *from,
 	uint64_t replaced = 0;
 	bool is_given = false;
 	*out = (struct change_garbage){0};
-	j.has_storage = storage_of(c, domain, &j.storage);
+	/* The new document is put by the schema of new domains, and must be one of the old kind. */
+	if (domain->schema->documents != c->schema->documents)
+		return err_set(err, -EOPNOTSUPP, "%s: domains of schema %s cannot be renamed", from,
+			       domain->schema->name);
+	j.has_storage = schema_storage_of(domain, &j.storage);
 	const bool replaces =
-		storage_of(c, target, &replaced) && !(j.has_storage && replaced == j.storage);
+		schema_storage_of(target, &replaced) && !(j.has_storage && replaced == j.storage);
 	int rc = replaces ? rename_leave(&j.place, c->renames, replaced, to, err) : 0;
 	if (rc < 0)
 		return rc;

@@ -30,8 +30,8 @@ int storage_root_key(const struct document_place *p, uint64_t storage, char key[
 	if (!rc)
 		tree_edit(t, root)->kind = OBJECT_GROUP;
 	if (!rc)
-		rc = p->schema->adopt(t, storage, 0, err);
-	if (!rc && p->schema->new_object_key(t, root, key, SCHEMA_KEY_MAX + 1) < 0)
+		rc = p->schema->writer->adopt(t, storage, 0, err);
+	if (!rc && p->schema->writer->object_key(t, root, key, SCHEMA_KEY_MAX + 1) < 0)
 		rc = err_set(err, -EINVAL, "the storage has no root group");
 	tree_free(t);
 	return rc;
@@ -50,9 +50,7 @@ int document_names_storage(const struct document_place *p, const char *path, uin
 	struct schema_document *d = NULL;
 	uint64_t other;
 	const int rc = document_get(p, path, &d, err);
-	const bool same = !rc && d && d->info.root &&
-			  !p->schema->domain_of_root(d->info.root, &other, NULL) &&
-			  other == storage;
+	const bool same = !rc && schema_storage_of(d, &other) && other == storage;
 	schema_document_unref(d);
 	return rc ? rc : same;
 }

@@ -63,7 +63,7 @@ static int put_mark(const struct document_place *p, uint64_t storage, struct mar
 	struct document_answer answer;
 	uint8_t random[DIGITS / 2];
 	char name[64 + DIGITS];
-	const int n = snprintf(name, sizeof(name), "%s", p->schema->storage_deletion);
+	const int n = snprintf(name, sizeof(name), "%s", p->schema->storage->deletion);
 	p->env->random(p->env, random, sizeof(random));
 	hex_encode(random, sizeof(random), name + n);
 	m->put_ns = env_wall(p->env);
@@ -162,7 +162,7 @@ static int delete_all(const struct document_place *p, const struct mark *m, uint
 	const struct purge_order order = {.first = root, .kept = {list, m->key}};
 	int rc = storage_own_key(p, storage, "", prefix, err);
 	if (!rc)
-		rc = storage_own_key(p, storage, p->schema->storage_names, list, err);
+		rc = storage_own_key(p, storage, p->schema->storage->names, list, err);
 	if (!rc)
 		rc = storage_root_key(p, storage, root, err);
 	if (!rc && env_wall(p->env) - m->put_ns > HOUR_NS / 2)
@@ -196,7 +196,7 @@ int storage_list_marks(const struct document_place *p, uint64_t storage, struct 
 		       struct err *err)
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
-	const int rc = storage_own_key(p, storage, p->schema->storage_own, prefix, err);
+	const int rc = storage_own_key(p, storage, p->schema->storage->own, prefix, err);
 	store_request_reset(req, STORE_LIST);
 	store_request_key(req, prefix);
 	req->list.max = LISTED;
@@ -207,7 +207,7 @@ int storage_list_marks(const struct document_place *p, uint64_t storage, struct 
 
 static bool is_mark(const struct document_place *p, const char *key)
 {
-	const char *slash = strrchr(key, '/'), *name = p->schema->storage_deletion;
+	const char *slash = strrchr(key, '/'), *name = p->schema->storage->deletion;
 	return slash && strncmp(slash + 1, name, strlen(name)) == 0;
 }
 

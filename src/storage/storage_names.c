@@ -161,7 +161,7 @@ int storage_names_parse(const void *bytes, size_t n, struct storage_names *out, 
 int storage_own_key(const struct document_place *p, uint64_t storage, const char *name,
 		    char key[SCHEMA_KEY_MAX + 1], struct err *err)
 {
-	const int n = p->schema->storage_prefix(storage, key, SCHEMA_KEY_MAX - strlen(name));
+	const int n = p->schema->storage->prefix(storage, key, SCHEMA_KEY_MAX - strlen(name));
 	if (n < 0)
 		return err_set(err, n, "the path of the storage is too long");
 	strcpy(key + n, name);
@@ -176,7 +176,7 @@ int storage_names_read(const struct document_place *p, struct storage_names *nam
 	storage_names_release(names);
 	int rc = storage_names_init(names, storage, err);
 	if (!rc)
-		rc = storage_own_key(p, storage, p->schema->storage_names, key, err);
+		rc = storage_own_key(p, storage, p->schema->storage->names, key, err);
 	if (!rc)
 		rc = document_read(p, key, &req, err);
 	if (rc || !req)
@@ -201,7 +201,7 @@ int storage_names_put(const struct document_place *p, struct storage_names *name
 	int rc = storage_names_emit(names, &text);
 	if (rc)
 		return err_errno(err, rc, "list of names");
-	rc = storage_own_key(p, names->storage, p->schema->storage_names, key, err);
+	rc = storage_own_key(p, names->storage, p->schema->storage->names, key, err);
 	if (!rc)
 		rc = document_write(p, key, text.data, text.len, &cond, &answer, err);
 	if (rc == -EEXIST)

@@ -53,8 +53,8 @@ static bool find_document(const struct complete *c, const char *chunk, char *key
 {
 	const struct plan_subject *s = &c->plan->subject;
 	size_t folder;
-	for (uint32_t i = 0; s->root && c->schema->key_of_id && i < s->count; i++)
-		if (c->schema->key_of_id(s->root, s->objects[i], key, room, &folder) >= 0 &&
+	for (uint32_t i = 0; s->root && c->schema->editor && i < s->count; i++)
+		if (c->schema->editor->key_of_id(s->root, s->objects[i], key, room, &folder) >= 0 &&
 		    folder && strncmp(chunk, key, folder) == 0)
 			return true;
 	return false;
@@ -204,7 +204,7 @@ static int is_gone(const struct complete *c, struct store_request *req, struct e
 					     .cancelled = c->apply->cancelled};
 	char key[SCHEMA_KEY_MAX + 1];
 	uint64_t storage;
-	int rc = c->schema->domain_of_root(c->plan->subject.root, &storage, err);
+	int rc = c->schema->storage->of_root(c->plan->subject.root, &storage, err);
 	if (!rc)
 		rc = storage_root_key(&place, storage, key, err);
 	if (!rc)

@@ -49,7 +49,7 @@ static int find_name(const struct confirm *c, char path[STORE_KEY_MAX + 1], stru
 {
 	const struct document_place p = place_of(c);
 	uint64_t storage;
-	int rc = c->schema->domain_of_root(c->root, &storage, err);
+	int rc = c->schema->storage->of_root(c->root, &storage, err);
 	if (!rc)
 		rc = storage_names_find(&p, storage, path, err);
 	if (rc > 0)

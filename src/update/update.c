@@ -25,7 +25,7 @@ static int init(struct update *u, struct update_base *b, const struct update_opt
 	u->arena = arena_new(UPDATE_ARENA);
 	if (!u->arena)
 		return err_set(err, -ENOMEM, "out of memory");
-	if (!u->schema->edit_object || !u->schema->adopt_new)
+	if (!u->schema->editor)
 		return err_set(err, -EOPNOTSUPP, "domains of schema %s cannot be changed in place",
 			       u->schema->name);
 	return 0;

@@ -86,7 +86,7 @@ int update_check(struct update *u, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < u->change.nchanged; i++)
 		c.changes[u->change.changed[i].after] = &u->change.changed[i];
-	const int rc = u->schema->refusals(u->now->tree, refuse, &c);
+	const int rc = u->schema->writer->refusals(u->now->tree, refuse, &c);
 	free(c.changes);
 	return rc;
 }

@@ -123,14 +123,14 @@ static int list_documents(struct documents *d, struct err *err)
 	const struct update *u = d->u;
 	const struct tree *t = d->now->tree;
 	char key[SCHEMA_KEY_MAX + 1];
-	int rc = u->schema->domain_key(domain_path(u->base->domain), key, sizeof(key));
+	int rc = u->schema->documents->key(domain_path(u->base->domain), key, sizeof(key));
 	rc = rc < 0 ? err_set(err, rc, "the key of the domain is too long")
 		    : add(d, key, u->base->document, err);
 	for (uint32_t i = 0; !rc && i < tree_numbers(t); i++) {
 		if (!d->is_needed[i])
 			continue;
 		const char *version = d->now->version[i];
-		rc = u->schema->new_object_key(t, i, key, sizeof(key));
+		rc = u->schema->writer->object_key(t, i, key, sizeof(key));
 		rc = rc < 0 ? err_set(err, rc, "%s: the key of the object is too long",
 				      d->now->paths[i])
 			    : add(d, key, version ? version : "", err);

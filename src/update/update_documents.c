@@ -26,7 +26,7 @@ struct documents {
 static int object_key(const struct update *u, uint32_t number, char key[SCHEMA_KEY_MAX + 1],
 		      struct err *err)
 {
-	const int n = u->schema->new_object_key(u->now->tree, number, key, SCHEMA_KEY_MAX + 1);
+	const int n = u->schema->writer->object_key(u->now->tree, number, key, SCHEMA_KEY_MAX + 1);
 	return n < 0 ? err_set(err, n, "%s: the key of the object is too long",
 			       u->now->paths[number])
 		     : 0;
@@ -45,7 +45,7 @@ static int add_new(struct update *u, uint32_t number, struct err *err)
 	};
 	int rc = object_key(u, number, key, err);
 	if (!rc)
-		rc = u->schema->emit_object(u->now->tree, number, &text, err);
+		rc = u->schema->writer->emit_object(u->now->tree, number, &text, err);
 	if (rc)
 		return err_wrap(err, rc, "object %s", u->now->paths[number]);
 	return update_add(u, &what, &text, err);
@@ -66,7 +66,7 @@ static int add_edited(const struct documents *d, const struct store_request *req
 					 .state = state,
 					 .now_ns = u->opt->now_ns};
 	const struct bytes *body = &req->answer.body;
-	int rc = u->schema->edit_object(body->data, body->len, &edit, &text, d->err);
+	int rc = u->schema->editor->edit_object(body->data, body->len, &edit, &text, d->err);
 	if (rc)
 		return err_wrap(d->err, rc, "object %s", u->now->paths[c->after]);
 	return update_add(u, what, &text, d->err);
@@ -136,7 +136,7 @@ static int make_key(const struct documents *d, size_t i, char key[SCHEMA_KEY_MAX
 {
 	const struct scan *s = d->u->before;
 	const uint32_t number = number_before(d, i);
-	const int n = d->u->schema->new_object_key(s->tree, number, key, SCHEMA_KEY_MAX + 1);
+	const int n = d->u->schema->writer->object_key(s->tree, number, key, SCHEMA_KEY_MAX + 1);
 	return n < 0 ? err_set(err, n, "%s: the key of the object is too long", s->paths[number])
 		     : 0;
 }

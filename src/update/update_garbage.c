@@ -124,7 +124,7 @@ static int delete_object(struct collection *c, const struct gc_object *o, struct
 	size_t folder;
 	uint64_t chunks = 0;
 	const struct schema_ops *schema = c->place->schema;
-	int rc = schema->key_of_id(c->list->root, o->id, key, sizeof(key), &folder);
+	int rc = schema->editor->key_of_id(c->list->root, o->id, key, sizeof(key), &folder);
 	if (rc < 0)
 		return err_set(err, rc, "%s is no id of an object of this domain", o->id);
 	rc = delete_document(c->place, key, o->version, err);
@@ -190,7 +190,7 @@ int update_collect(const struct domain_bucket *bucket, const struct gc_objects_l
 					     .cancelled = cancelled};
 	struct collection c = {.place = &place, .list = list};
 	const bool same =
-		strcmp(domain_document(d)->info.root, list->root) == 0 && place.schema->key_of_id;
+		strcmp(domain_document(d)->info.root, list->root) == 0 && place.schema->editor;
 	if (same && !is_complete(domain_tree(d)))
 		rc = err_set(err, -EIO, "a part of the domain cannot be read");
 	else if (same)

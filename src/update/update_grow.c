@@ -165,8 +165,8 @@ static bool request_head(void *arg, size_t i, struct store_request *req)
 	const struct update *u = h->g->u;
 	char key[SCHEMA_KEY_MAX + 1];
 	store_request_reset(req, STORE_HEAD);
-	if (u->schema->new_chunk_key(u->now->tree, h->g->c->after, h->places[i], key, sizeof(key)) <
-	    0)
+	if (u->schema->writer->chunk_key(u->now->tree, h->g->c->after, h->places[i], key,
+					 sizeof(key)) < 0)
 		return false;
 	store_request_key(req, key);
 	req->priority = STORE_COMMIT;

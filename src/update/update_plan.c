@@ -59,7 +59,7 @@ static int chunk_key(const struct chunk_plan *p, char key[SCHEMA_KEY_MAX + 1], s
 	const struct chunk_change *c = p->c;
 	const struct tree *t = c->is_gone ? u->before->tree : u->now->tree;
 	const uint32_t number = c->is_gone ? u->same[c->dataset] : c->dataset;
-	const int rc = u->schema->new_chunk_key(t, number, c->number, key, SCHEMA_KEY_MAX + 1);
+	const int rc = u->schema->writer->chunk_key(t, number, c->number, key, SCHEMA_KEY_MAX + 1);
 	return rc < 0 ? err_set(err, rc, "dataset %s: the key of chunk %" PRIu64 " is too long",
 				u->now->paths[c->dataset], c->number)
 		      : 0;

@@ -183,7 +183,7 @@ int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops 
 	to->requested_chunk = NULL;
 	to->initializer = from->initializer;
 	to->reference = from->reference;
-	to->locator = schema->copy_locator(from->locator, s->arena);
+	to->locator = schema->editor->copy_locator(from->locator, s->arena);
 	if (!to->locator || copy_filters(s->arena, to, from))
 		return err_set(err, -ENOMEM, "out of memory");
 	const int rc = adopt_grid(s, number, to, from, err);

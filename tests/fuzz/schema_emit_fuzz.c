@@ -36,8 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct emitted e;
 	struct err err = ERR_INIT;
 	uint64_t n;
-	require(ops->refusals(t, refused, NULL) == 0);
-	require(ops->adopt(t, size, 1700000000000000000, &err) == 0);
+	require(ops->writer->refusals(t, refused, NULL) == 0);
+	require(ops->writer->adopt(t, size, 1700000000000000000, &err) == 0);
 	require(emitted_init(&e, t, &err) == 0);
 	require(emitted_load(&e, &again, &err) == 0);
 	require(tree_problems(again) == 0);

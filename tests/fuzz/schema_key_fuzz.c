@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bucket/schemas.h>
 #include <schema/schema.h>
 
+#include "schema/hsds/hsds1.h"
 #include "schema/hsds/hsds2.h"
 #include "schema/hsds/parse_object.h"
 
@@ -46,9 +48,9 @@ static void check_key(const char *key)
 	struct schema_id id;
 	char want[SCHEMA_KEY_MAX + 1];
 	size_t path_len;
-	struct schema_probe seen = {0};
-	schema_probe_key(&seen, key);
-	require(seen.storage <= hsds2_is_storage(key) && seen.storage + seen.v1 <= 1);
+	struct schema_survey seen = {0};
+	schema_survey_key(schema_all(), &seen, key);
+	require(seen.storage <= (hsds2_is_storage(key) || hsds1_is_object(key)));
 	require(!(seen.document && seen.documents));
 	require(!(seen.document || seen.documents) || hsds2_is_domain_key(key, &path_len));
 	hsds2_key_classify(key, &k);

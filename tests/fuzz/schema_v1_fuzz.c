@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bucket/schemas.h>
 #include <schema/schema.h>
 
 #include "schema/hsds/hsds1.h"
@@ -43,10 +44,10 @@ static void check_key(const char *key)
 	struct hsds1_key k;
 	struct hsds2_key other;
 	char want[SCHEMA_KEY_MAX + 1];
-	struct schema_probe seen = {0};
+	struct schema_survey seen = {0};
 	const bool is_object = hsds1_is_object(key);
-	schema_probe_key(&seen, key);
-	require(seen.v1 == is_object);
+	schema_survey_key(schema_all(), &seen, key);
+	require(seen.storage == (is_object || (hsds2_is_storage(key) && key[2] == '/')));
 	require(!is_object || hsds1_is_storage(key));
 	require(!is_object || !hsds1_is_catalog(key));
 	hsds1_key_classify(key, &k);

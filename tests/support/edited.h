@@ -471,7 +471,7 @@ static inline int edited_make(struct edited *e, const void *text, size_t n, stru
 					 .after = e->trees[1],
 					 .change = &e->change,
 					 .now_ns = EDITED_NOW};
-	return e->ops->edit_object(text, n, &edit, out, err);
+	return e->ops->editor->edit_object(text, n, &edit, out, err);
 }
 
 /* ---- what the new document must be ---- */

@@ -46,10 +46,10 @@ static inline int emitted_init(struct emitted *e, const struct tree *t, struct e
 	for (; e->n < tree_count(t); e->n++) {
 		struct emitted_doc *d = &e->docs[e->n];
 		const uint32_t number = tree_nth(t, e->n);
-		int rc = e->ops->new_object_key(t, number, d->key, sizeof(d->key));
+		int rc = e->ops->writer->object_key(t, number, d->key, sizeof(d->key));
 		if (rc < 0)
 			return err_set(err, rc, "object %u has no key", number);
-		rc = e->ops->emit_object(t, number, &d->text, err);
+		rc = e->ops->writer->emit_object(t, number, &d->text, err);
 		if (rc)
 			return rc;
 	}

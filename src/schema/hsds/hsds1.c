@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ops of schema v1. The document of a domain has the same key as in v2, so hsds2 reads it, and
- * the form of the id of the root group chooses the schema. New domains are made in v2 only; the
- * record of an import is where hsds2 puts it.
+ * the form of the id of the root group chooses the schema. Domains of v1 can be renamed, removed
+ * and replaced, but not changed. New domains are made in v2 only.
  */
 #include "hsds1.h"
 
 #include <errno.h>
 
-#include "edit.h"
 #include "hsds2.h"
 #include "hsds_load.h"
 #include "parse_object.h"
@@ -16,6 +15,17 @@
 static bool is_document(const char *key)
 {
 	return hsds1_is_catalog(key);
+}
+
+/* A listing with one of these keys shows a bucket:
+ *
+ *   <5>-<g|d|t>-<8>-<4>-<4>-<4>-<12>    an object
+ *   <5>-c[<k>]-<8>-…-<12>_<i>…          a chunk
+ *
+ * The first 5 digits are the start of the MD5 of the id. They are not checked. */
+static void survey(struct schema_survey *s, const char *key)
+{
+	s->storage |= hsds1_is_object(key);
 }
 
 /* v1 has no summary. */
@@ -29,8 +39,10 @@ static int info_key(const struct schema_document *d, char *key, size_t room)
 
 const struct schema_ops hsds1_ops = {
 	.name = "hsds1",
+	.suffix = HSDS_SUFFIX,
 	.is_document = is_document,
 	.is_storage = hsds1_is_storage,
+	.survey = survey,
 	.info_key = info_key,
 	.info_parse = schema_info_parse,
 	.loader_new = hsds1_loader_new,
@@ -45,6 +57,5 @@ const struct schema_ops hsds1_ops = {
 	.chunk_prefix = hsds1_chunk_prefix,
 	.chunk_of_key = hsds1_chunk_of_key,
 	.chunk_text = hsds1_chunk_text,
-	.edit_object = schema_edit_object,
-	.import_key = hsds2_import_key,
+	.documents = &hsds_documents,
 };

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <json/reader.h>
+
 #include "edit.h"
 #include "emit_document.h"
 #include "hsds1.h"
@@ -55,6 +57,34 @@ static int classify(const char *path, unsigned int *step, const struct schema_an
 	return hsds2_domain_key(path, req->key, req->room) < 0 ? 0 : SCHEMA_NEEDS_ANSWER;
 }
 
+/* A listing with one of these keys shows:
+ *
+ *   db/…                    storage: a bucket
+ *   .domain.json            the place's own document: it is a domain or a folder
+ *   <name>/.domain.json     the document of a domain or folder in the place
+ */
+static void survey(struct schema_survey *s, const char *key)
+{
+	size_t path_len;
+	if (hsds2_is_storage(key))
+		s->storage |= key[2] == '/';
+	else if (!hsds2_is_domain_key(key, &path_len))
+		return;
+	else if (path_len)
+		s->documents = true;
+	else
+		s->document = true;
+}
+
+static void survey_document(struct schema_survey *s, const void *text, size_t n)
+{
+	auto_json json_t *doc = NULL;
+	if (json_text_load(text, n, &doc, NULL))
+		return;
+	const json_t *root = json_object_get(doc, "root");
+	s->has_root = root && !json_is_null(root);
+}
+
 static int info_key(const struct schema_document *d, char *key, size_t room)
 {
 	struct schema_id root;
@@ -63,11 +93,44 @@ static int info_key(const struct schema_document *d, char *key, size_t room)
 	return hsds2_info_key(&root, key, room);
 }
 
+static const struct schema_storage storage = {
+	.of_root = hsds2_storage_of_root,
+	.prefix = hsds2_new_storage_prefix,
+	.all = "db/",
+	.own = ".",
+	.names = HSDS2_NAMES,
+	.deletion = ".hsmount-deletion-",
+	.user_blocks = HSDS2_USER_BLOCK,
+};
+
+static const struct schema_editor editor = {
+	.edit_object = schema_edit_object,
+	.adopt_new = hsds2_adopt_new,
+	.copy_locator = hsds2_copy_locator,
+	.key_of_id = hsds2_key_of_id,
+};
+
+static const struct schema_writer writer = {
+	.refusals = schema_refusals,
+	.adopt = hsds2_adopt,
+	.emit_object = schema_emit_object,
+	.object_key = hsds2_new_object_key,
+	.chunk_key = hsds2_new_chunk_key,
+	.ref_text = schema_ref_text,
+	.import_prefix = HSDS2_IMPORT_PREFIX,
+	.import_key = hsds2_import_key,
+	.import_emit = schema_import_emit,
+	.import_parse = schema_import_parse,
+};
+
 const struct schema_ops hsds2_ops = {
 	.name = "hsds2",
+	.suffix = HSDS_SUFFIX,
 	.is_document = is_document,
 	.is_storage = hsds2_is_storage,
 	.classify = classify,
+	.survey = survey,
+	.survey_document = survey_document,
 	.info_key = info_key,
 	.info_parse = schema_info_parse,
 	.loader_new = hsds2_loader_new,
@@ -81,30 +144,10 @@ const struct schema_ops hsds2_ops = {
 	.locate = hsds2_locate,
 	.chunk_prefix = hsds2_chunk_prefix,
 	.chunk_of_key = hsds2_chunk_of_key,
-	.edit_object = schema_edit_object,
-	.adopt_new = hsds2_adopt_new,
-	.copy_locator = hsds2_copy_locator,
-	.refusals = schema_refusals,
-	.adopt = hsds2_adopt,
-	.emit_object = schema_emit_object,
-	.emit_domain = schema_emit_domain,
-	.edit_acls = schema_acls_edit,
-	.domain_key = hsds2_domain_key,
-	.new_object_key = hsds2_new_object_key,
-	.new_chunk_key = hsds2_new_chunk_key,
-	.key_of_id = hsds2_key_of_id,
 	.user_block_key = hsds2_user_block_key,
 	.take_user_block = schema_user_block_take,
-	.user_blocks = HSDS2_USER_BLOCK,
-	.storage_prefix = hsds2_new_storage_prefix,
-	.storage_names = HSDS2_NAMES,
-	.storage_deletion = ".hsmount-deletion-",
-	.storage_own = ".",
-	.storages = "db/",
-	.ref_text = schema_ref_text,
-	.domain_of_root = hsds2_domain_of_root,
-	.import_prefix = HSDS2_IMPORT_PREFIX,
-	.import_key = hsds2_import_key,
-	.import_emit = schema_import_emit,
-	.import_parse = schema_import_parse,
+	.documents = &hsds_documents,
+	.storage = &storage,
+	.editor = &editor,
+	.writer = &writer,
 };

@@ -57,6 +57,9 @@ struct hsds2_key {
 void hsds2_key_classify(const char *key, struct hsds2_key *out);
 
 extern const struct schema_ops hsds2_ops;
+#define HSDS_SUFFIX ".h5" /* of both schemas */
+/* domain_document.c: of both schemas. */
+extern const struct schema_documents hsds_documents;
 
 int hsds2_locate(const struct object *o, const struct object *table, uint64_t number,
 		 unsigned int *step, const struct schema_answer *answer, struct chunk_place *place,
@@ -84,7 +87,7 @@ int hsds2_user_block_key(const struct tree *t, char *key, size_t room);
 int hsds2_new_chunk_key(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
 			size_t room);
 int hsds2_new_storage_prefix(uint64_t domain, char *prefix, size_t room);
-int hsds2_domain_of_root(const char *root, uint64_t *domain, struct err *err);
+int hsds2_storage_of_root(const char *root, uint64_t *domain, struct err *err);
 #define HSDS2_NAMES	    ".hsmount-names"
 #define HSDS2_USER_BLOCK    ".hsmount-userblock-"
 #define HSDS2_IMPORT_PREFIX "db/.import-"

@@ -183,7 +183,7 @@ int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_
 	const char *root = tree_numbers(t) ? tree_object(t, 0)->o.id : NULL;
 	struct taken taken;
 	uint64_t known;
-	if (!root || hsds2_domain_of_root(root, &known, err) || known != domain)
+	if (!root || hsds2_storage_of_root(root, &known, err) || known != domain)
 		return err_set(err, -EINVAL, "the root group is not that of the domain");
 	int rc = list_taken(t, &taken, err);
 	for (uint32_t i = 0; !rc && i < tree_numbers(t); i++) {
@@ -269,7 +269,7 @@ int hsds2_new_storage_prefix(uint64_t domain, char *prefix, size_t room)
 	return hsds2_storage_prefix(&root, prefix, room);
 }
 
-int hsds2_domain_of_root(const char *root, uint64_t *domain, struct err *err)
+int hsds2_storage_of_root(const char *root, uint64_t *domain, struct err *err)
 {
 	struct schema_id id;
 	if (!schema_id_parse(root, strlen(root), &id) || !hsds2_is_root(&id))

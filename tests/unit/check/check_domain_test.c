@@ -71,7 +71,7 @@ static void an_unfinished_import(void **state)
 	const struct engine_check_sink sink = findings_sink(&s);
 	char key[512];
 	bucket_domain(b, 1, "x.h5");
-	assert_true(schema_all()[0]->import_key("x.h5", key, sizeof(key)) > 0);
+	assert_true(schema_all()[0]->writer->import_key("x.h5", key, sizeof(key)) > 0);
 	bucket_put(b, key, "{}");
 	bucket_open(b, 1000, 0);
 	assert_int_equal(engine_check(b->engine, "x.h5", false, &sink, NULL), 0);

@@ -13,12 +13,14 @@ static const char *put_record(struct test_bucket *b, const char *path, bool dama
 	const struct schema_ops *schema = schema_all()[0];
 	const struct schema_import record = {.domain = 7, .path = path, .file = "/data/run.h5"};
 	struct bytes text = {0};
-	assert_int_equal(schema->import_emit(&record, &text, NULL), 0);
+	assert_int_equal(schema->writer->import_emit(&record, &text, NULL), 0);
 	assert_int_equal(bytes_append(&text, "", 1), 0);
 	if (damaged)
 		text.data[text.len / 2] = '\0';
-	assert_true(schema->import_key(path, key, sizeof(key)) > 0);
-	assert_int_equal(strncmp(key, schema->import_prefix, strlen(schema->import_prefix)), 0);
+	assert_true(schema->writer->import_key(path, key, sizeof(key)) > 0);
+	assert_int_equal(
+		strncmp(key, schema->writer->import_prefix, strlen(schema->writer->import_prefix)),
+		0);
 	bucket_put(b, key, (char *)text.data);
 	bytes_release(&text);
 	return key;

@@ -56,13 +56,13 @@ static inline size_t world_chunks(struct world *w, const char *path)
 	auto_page struct store_page page = {0};
 	assert_non_null(d);
 	const struct schema_ops *schema = domain_schema(d);
-	assert_int_equal(schema->domain_of_root(domain_info(d)->root, &storage, NULL), 0);
-	assert_true(schema->storage_prefix(storage, prefix, sizeof(prefix)) > 0);
+	assert_int_equal(schema->storage->of_root(domain_info(d)->root, &storage, NULL), 0);
+	assert_true(schema->storage->prefix(storage, prefix, sizeof(prefix)) > 0);
 	domain_unref(d);
 	gate_list(w->gate, prefix, &page);
 	for (size_t i = 0; i < page.n; i++)
 		n += !strstr(page.items[i].key, ".json") &&
-		     !strstr(page.items[i].key, schema->storage_names);
+		     !strstr(page.items[i].key, schema->storage->names);
 	return n;
 }
 

@@ -67,6 +67,7 @@ static inline void world_begin(struct world *w, bool is_dir, unsigned int worker
 				     : store_mem_new(&e->bucket.env, &err);
 	w->gate = gate_new(inner);
 	e->bucket.store = &w->gate->base;
+	e->bucket.domains.schemas = schema_all();
 	world_names(w);
 	e->bucket.snapshots = snapshots_new(&e->bucket, 1 << 20);
 	e->bucket.size_cache = size_cache_new(NULL, NULL, 0);

@@ -20,7 +20,7 @@ static size_t stored(struct world *w, uint32_t number)
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
 	const uint64_t storage = commit_storage(draft_id(w->draft), number);
-	assert_true(schema_all()[0]->storage_prefix(storage, prefix, sizeof(prefix)) > 0);
+	assert_true(schema_all()[0]->storage->prefix(storage, prefix, sizeof(prefix)) > 0);
 	return world_keys(w, prefix);
 }
 

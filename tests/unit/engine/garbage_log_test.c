@@ -23,7 +23,7 @@ static uint64_t storage_of(struct test_bucket *b, const char *path)
 	uint64_t storage;
 	assert_int_equal(names_resolve(b->engine->bucket.names, path, &n, NULL), 0);
 	assert_int_equal(
-		schema_all()[0]->domain_of_root(n->doc.document->info.root, &storage, NULL), 0);
+		schema_all()[0]->storage->of_root(n->doc.document->info.root, &storage, NULL), 0);
 	return storage;
 }
 

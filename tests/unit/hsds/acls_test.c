@@ -127,7 +127,7 @@ static void edits_the_list_alone(void **state)
 		const size_t n = strlen(rows[i].before);
 		char *copy = malloc(n ? n : 1); /* of exactly its size */
 		memcpy(copy, rows[i].before, n);
-		const int rc = hsds2_ops.edit_acls(copy, n, &acls, &out, &err);
+		const int rc = hsds2_ops.documents->edit_acls(copy, n, &acls, &out, &err);
 		free(copy);
 		if (rc != (rows[i].after ? 0 : -EIO))
 			fail_msg("%s: %d %s", rows[i].before, rc, err.msg);

@@ -38,8 +38,8 @@ static void check_round_trip(struct tree *t)
 	struct emitted e;
 	struct tree *again;
 	uint64_t n;
-	assert_int_equal(ops->refusals(t, no_refusal, NULL), 0);
-	assert_int_equal(ops->adopt(t, DOMAIN, NOW, &err), 0);
+	assert_int_equal(ops->writer->refusals(t, no_refusal, NULL), 0);
+	assert_int_equal(ops->writer->adopt(t, DOMAIN, NOW, &err), 0);
 	if (emitted_init(&e, t, &err))
 		fail_msg("%s", err.msg);
 	if (emitted_load(&e, &again, &err))

@@ -37,8 +37,8 @@ static void ids_follow_from_domain_and_number(void **state)
 	enum { N = 100000 };
 	struct tree *a = tree_of(N, OBJECT_GROUP), *b = tree_of(10, OBJECT_DATATYPE);
 	const char **ids = calloc(N, sizeof(*ids));
-	assert_int_equal(ops()->adopt(a, DOMAIN, NOW, NULL), 0);
-	assert_int_equal(ops()->adopt(b, DOMAIN, NOW + 1, NULL), 0);
+	assert_int_equal(ops()->writer->adopt(a, DOMAIN, NOW, NULL), 0);
+	assert_int_equal(ops()->writer->adopt(b, DOMAIN, NOW + 1, NULL), 0);
 	assert_string_equal(tree_object(a, 0)->o.id, "g-01234567-89abcdef-89ab-cdef01-234567");
 	for (uint32_t i = 0; i < N; i++) {
 		struct schema_id id = test_id(tree_object(a, i)->o.id);
@@ -79,7 +79,7 @@ static void times_are_distinct_and_increase(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		o->group.links[i].created_ns = o->attrs[i].created_ns = rows[i].own;
 	tree_edit(t, 1)->modified_ns = 77;
-	assert_int_equal(ops()->adopt(t, DOMAIN, NOW, NULL), 0);
+	assert_int_equal(ops()->writer->adopt(t, DOMAIN, NOW, NULL), 0);
 	for (uint32_t i = 0; i < N; i++) {
 		assert_int_equal(o->group.links[i].created_ns, rows[i].expected);
 		assert_int_equal(o->attrs[i].created_ns, rows[i].expected);
@@ -119,25 +119,25 @@ static void keys_are_those_of_the_loader(void **state)
 	grid_init(shape_arena(), &ds->grid, 2, (const uint64_t[]){7, 9}, (const uint64_t[]){2, 3},
 		  NULL);
 	tree_edit(t, 2)->kind = OBJECT_DATATYPE;
-	assert_int_equal(ops()->adopt(t, DOMAIN, NOW, NULL), 0);
-	assert_true(ops()->new_object_key(t, 0, key, sizeof(key)) > 0);
+	assert_int_equal(ops()->writer->adopt(t, DOMAIN, NOW, NULL), 0);
+	assert_true(ops()->writer->object_key(t, 0, key, sizeof(key)) > 0);
 	assert_string_equal(key, "db/01234567-89abcdef/.group.json");
-	int n = ops()->new_object_key(t, 1, key, sizeof(key));
+	int n = ops()->writer->object_key(t, 1, key, sizeof(key));
 	assert_int_equal(n, strlen(key));
 	assert_memory_equal(key, "db/01234567-89abcdef/d/", 23);
-	assert_int_equal(ops()->new_object_key(t, 1, key, 30), -ENAMETOOLONG);
-	assert_true(ops()->new_chunk_key(t, 1, 5, expected, sizeof(expected)) > 0);
+	assert_int_equal(ops()->writer->object_key(t, 1, key, 30), -ENAMETOOLONG);
+	assert_true(ops()->writer->chunk_key(t, 1, 5, expected, sizeof(expected)) > 0);
 	assert_int_equal(ops()->locate(&tree_object(t, 1)->o, NULL, 5, &step, NULL, &place, NULL),
 			 0);
 	assert_string_equal(key, expected);
 	assert_string_equal(strrchr(key, '/'), "/1_2");
 	assert_true(ops()->chunk_of_key(&tree_object(t, 1)->o, key, &number));
 	assert_int_equal(number, 5);
-	assert_int_equal(ops()->new_chunk_key(t, 1, 12, key, sizeof(key)), -EINVAL);
-	assert_int_equal(ops()->new_chunk_key(t, 2, 0, key, sizeof(key)), -EINVAL);
-	assert_true(ops()->storage_prefix(DOMAIN, key, sizeof(key)) > 0);
+	assert_int_equal(ops()->writer->chunk_key(t, 1, 12, key, sizeof(key)), -EINVAL);
+	assert_int_equal(ops()->writer->chunk_key(t, 2, 0, key, sizeof(key)), -EINVAL);
+	assert_true(ops()->storage->prefix(DOMAIN, key, sizeof(key)) > 0);
 	assert_string_equal(key, "db/01234567-89abcdef/");
-	assert_true(ops()->domain_key("home/u/a.h5", key, sizeof(key)) > 0);
+	assert_true(ops()->documents->key("home/u/a.h5", key, sizeof(key)) > 0);
 	assert_string_equal(key, "home/u/a.h5/.domain.json");
 	tree_free(t);
 }
@@ -146,8 +146,8 @@ static void an_object_without_id_has_no_key(void **state)
 {
 	struct tree *t = tree_of(2, OBJECT_DATASET);
 	char key[SCHEMA_KEY_MAX + 1];
-	assert_int_equal(ops()->new_object_key(t, 1, key, sizeof(key)), -EINVAL);
-	assert_int_equal(ops()->new_chunk_key(t, 1, 0, key, sizeof(key)), -EINVAL);
+	assert_int_equal(ops()->writer->object_key(t, 1, key, sizeof(key)), -EINVAL);
+	assert_int_equal(ops()->writer->chunk_key(t, 1, 0, key, sizeof(key)), -EINVAL);
 	tree_free(t);
 }
 
@@ -156,31 +156,32 @@ static void the_root_tells_the_domain(void **state)
 	struct err err = ERR_INIT;
 	uint64_t domain = 0;
 	assert_int_equal(
-		ops()->domain_of_root("g-01234567-89abcdef-89ab-cdef01-234567", &domain, &err), 0);
+		ops()->storage->of_root("g-01234567-89abcdef-89ab-cdef01-234567", &domain, &err),
+		0);
 	assert_int_equal(domain, DOMAIN);
 	static const char *const bad[] = {"", "g-01234567-89abcdef-89ab-cdef01-234568",
 					  "d-01234567-89abcdef-89ab-cdef01-234567", "x"};
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(ops()->domain_of_root(bad[i], &domain, &err), -EIO);
+		assert_int_equal(ops()->storage->of_root(bad[i], &domain, &err), -EIO);
 	assert_contains(err.msg, "is not the id of a root group");
 }
 
 static void import_keys_are_hidden(void **state)
 {
 	char a[SCHEMA_KEY_MAX + 1], b[SCHEMA_KEY_MAX + 1];
-	int n = ops()->import_key("home/a.h5", a, sizeof(a));
+	int n = ops()->writer->import_key("home/a.h5", a, sizeof(a));
 	assert_int_equal(n, strlen(a));
-	assert_true(ops()->import_key("home/b.h5", b, sizeof(b)) > 0);
+	assert_true(ops()->writer->import_key("home/b.h5", b, sizeof(b)) > 0);
 	assert_string_not_equal(a, b);
 	assert_true(ops()->is_storage(a));
 	assert_false(ops()->is_document(a));
 	struct hsds2_key k;
 	hsds2_key_classify(a, &k);
 	assert_int_equal(k.cls, HSDS2_KEY_OTHER);
-	n = ops()->import_key("home/a.h5", b, sizeof(b));
+	n = ops()->writer->import_key("home/a.h5", b, sizeof(b));
 	assert_int_equal(n, strlen(b));
 	assert_string_equal(a, b);
-	assert_int_equal(ops()->import_key("home/a.h5", b, 10), -ENAMETOOLONG);
+	assert_int_equal(ops()->writer->import_key("home/a.h5", b, 10), -ENAMETOOLONG);
 }
 
 /* Half of the objects keep their ids, which adopt() has given. */
@@ -193,7 +194,7 @@ static void new_objects_get_ids_of_their_own(void **state)
 	const char **ids = calloc((size_t)3 * N, sizeof(*ids));
 	size_t n = 0;
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(ops()->adopt(trees[i], DOMAIN, NOW, NULL), 0);
+		assert_int_equal(ops()->writer->adopt(trees[i], DOMAIN, NOW, NULL), 0);
 		for (uint32_t k = N / 2; k < N; k++) {
 			tree_edit(trees[i], k)->id = NULL;
 			tree_edit(trees[i], k)->dataset.locator = NULL;
@@ -201,8 +202,9 @@ static void new_objects_get_ids_of_their_own(void **state)
 			tree_edit(trees[i], k)->modified_ns = 0;
 		}
 		const char *kept = tree_object(trees[i], 7)->o.id;
-		assert_int_equal(
-			ops()->adopt_new(trees[i], DOMAIN, i == 2 ? 1 : DOMAIN, NOW + 5, NULL), 0);
+		assert_int_equal(ops()->editor->adopt_new(trees[i], DOMAIN, i == 2 ? 1 : DOMAIN,
+							  NOW + 5, NULL),
+				 0);
 		assert_ptr_equal(kept, tree_object(trees[i], 7)->o.id);
 		for (uint32_t k = 0; k < N; k++)
 			if (i == 0 || (i == 2 && k >= N / 2))
@@ -233,9 +235,9 @@ static void taken_ids_are_not_given_again(void **state)
 {
 	struct tree *a = tree_of(3, OBJECT_GROUP), *b = tree_of(3, OBJECT_GROUP);
 	tree_edit(a, 0)->id = tree_edit(b, 0)->id = "g-01234567-89abcdef-89ab-cdef01-234567";
-	assert_int_equal(ops()->adopt_new(a, DOMAIN, 9, NOW, NULL), 0);
+	assert_int_equal(ops()->editor->adopt_new(a, DOMAIN, 9, NOW, NULL), 0);
 	tree_edit(b, 1)->id = tree_object(a, 2)->o.id;
-	assert_int_equal(ops()->adopt_new(b, DOMAIN, 9, NOW, NULL), 0);
+	assert_int_equal(ops()->editor->adopt_new(b, DOMAIN, 9, NOW, NULL), 0);
 	assert_ptr_equal(tree_object(b, 1)->o.id, tree_object(a, 2)->o.id);
 	assert_string_not_equal(tree_object(b, 2)->o.id, tree_object(a, 2)->o.id);
 	tree_free(a);
@@ -245,9 +247,9 @@ static void taken_ids_are_not_given_again(void **state)
 static void new_objects_need_the_root_of_the_domain(void **state)
 {
 	struct tree *t = tree_of(2, OBJECT_GROUP);
-	assert_int_equal(ops()->adopt_new(t, DOMAIN, 1, NOW, NULL), -EINVAL);
+	assert_int_equal(ops()->editor->adopt_new(t, DOMAIN, 1, NOW, NULL), -EINVAL);
 	tree_edit(t, 0)->id = "g-01234567-89abcdef-89ab-cdef01-234567";
-	assert_int_equal(ops()->adopt_new(t, DOMAIN + 1, 1, NOW, NULL), -EINVAL);
+	assert_int_equal(ops()->editor->adopt_new(t, DOMAIN + 1, 1, NOW, NULL), -EINVAL);
 	assert_null(tree_object(t, 1)->o.id);
 	tree_free(t);
 }

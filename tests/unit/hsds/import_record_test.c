@@ -5,7 +5,7 @@
 
 static int parse(const char *text, struct arena *a, struct schema_import *out, struct err *err)
 {
-	return schema_all()[0]->import_parse(text, strlen(text), a, out, err);
+	return schema_all()[0]->writer->import_parse(text, strlen(text), a, out, err);
 }
 
 static void what_is_emitted_is_parsed(void **state)
@@ -34,11 +34,12 @@ static void what_is_emitted_is_parsed(void **state)
 		struct bytes text = {0};
 		struct schema_import got;
 		struct err err = ERR_INIT;
-		assert_int_equal(schema_all()[0]->import_emit(row, &text, &err), 0);
+		assert_int_equal(schema_all()[0]->writer->import_emit(row, &text, &err), 0);
 		for (size_t k = 0; k < text.len; k++)
 			assert_in_range(text.data[k], 0x20, 0x7e);
-		assert_int_equal(schema_all()[0]->import_parse(text.data, text.len, a, &got, &err),
-				 0);
+		assert_int_equal(
+			schema_all()[0]->writer->import_parse(text.data, text.len, a, &got, &err),
+			0);
 		assert_int_equal(got.domain, row->domain);
 		assert_string_equal(got.path, row->path);
 		assert_string_equal(got.file, row->file);

@@ -69,7 +69,7 @@ static struct found refusals(struct fixture *f)
 {
 	struct found found = {0};
 	assert_int_equal(tree_finish(f->tree, NULL), 0);
-	assert_int_equal(schema_all()[0]->refusals(f->tree, note, &found), 0);
+	assert_int_equal(schema_all()[0]->writer->refusals(f->tree, note, &found), 0);
 	tree_free(f->tree);
 	return found;
 }
@@ -349,7 +349,7 @@ static void the_callback_can_stop(void **state)
 	make_lone_bytes(&f);
 	make_virtual(&f);
 	assert_int_equal(tree_finish(f.tree, NULL), 0);
-	assert_int_equal(schema_all()[0]->refusals(f.tree, stop, &n), -EINTR);
+	assert_int_equal(schema_all()[0]->writer->refusals(f.tree, stop, &n), -EINTR);
 	assert_int_equal(n, 1);
 	tree_free(f.tree);
 }
@@ -367,8 +367,9 @@ static void what_is_refused_is_not_emitted(void **state)
 		else
 			make_user_link(&f);
 		assert_int_equal(tree_finish(f.tree, NULL), 0);
-		assert_int_equal(schema_all()[0]->adopt(f.tree, 1, 1, &err), 0);
-		assert_int_equal(schema_all()[0]->emit_object(f.tree, 0, &out, &err), -EOPNOTSUPP);
+		assert_int_equal(schema_all()[0]->writer->adopt(f.tree, 1, 1, &err), 0);
+		assert_int_equal(schema_all()[0]->writer->emit_object(f.tree, 0, &out, &err),
+				 -EOPNOTSUPP);
 		assert_contains(err.msg, i ? "a user-defined link" : "a region reference");
 		assert_int_equal(out.len, 0);
 		bytes_release(&out);

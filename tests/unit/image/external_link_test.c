@@ -11,7 +11,7 @@
 
 #include "rendered.h"
 
-static int add_extension(char *path, size_t cap)
+static int add_extension(const char *suffix, char *path, size_t cap)
 {
 	size_t len = strlen(path);
 	if (strchr(path, '.'))

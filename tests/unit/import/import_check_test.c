@@ -29,10 +29,13 @@ static int refuse(const struct tree *t, schema_refusal_fn fn, void *ctx)
 	return rc;
 }
 
-static struct schema_ops refusing(void)
+/* writer: of the result. */
+static struct schema_ops refusing(struct schema_writer *writer)
 {
 	struct schema_ops ops = *schema_all()[0];
-	ops.refusals = refuse;
+	*writer = *ops.writer;
+	writer->refusals = refuse;
+	ops.writer = writer;
 	return ops;
 }
 
@@ -43,7 +46,8 @@ static void test_refused(void **state)
 					      {.path = "/", .link = "soft"},
 					      {.path = "/lzf", .comment = true},
 					      {.path = NULL}};
-	const struct schema_ops ops = refusing();
+	struct schema_writer writer;
+	const struct schema_ops ops = refusing(&writer);
 	struct world w;
 	struct err err;
 	world_init(&w, 0);
@@ -86,7 +90,8 @@ static void test_left_out(void **state)
 					      {.path = "/", .link = "soft"},
 					      {.path = "/chunked"},
 					      {.path = NULL}};
-	const struct schema_ops ops = refusing();
+	struct schema_writer writer;
+	const struct schema_ops ops = refusing(&writer);
 	struct import_result result;
 	struct world w;
 	world_init(&w, 0);
@@ -110,7 +115,8 @@ static void test_left_out(void **state)
 static void test_comment_left_out(void **state)
 {
 	static const struct refusal some[] = {{.path = "/group", .comment = true}, {.path = NULL}};
-	const struct schema_ops ops = refusing();
+	struct schema_writer writer;
+	const struct schema_ops ops = refusing(&writer);
 	struct import_result result;
 	struct world w;
 	world_init(&w, 0);
@@ -126,7 +132,8 @@ static void test_comment_left_out(void **state)
 static void test_group_left_out(void **state)
 {
 	static const struct refusal some[] = {{.path = "/group"}, {.path = NULL}};
-	const struct schema_ops ops = refusing();
+	struct schema_writer writer;
+	const struct schema_ops ops = refusing(&writer);
 	struct world w;
 	world_init(&w, 0);
 	w.opt.schema = &ops;
@@ -141,7 +148,8 @@ static void test_group_left_out(void **state)
 static void test_root_refused(void **state)
 {
 	static const struct refusal some[] = {{.path = "/"}, {.path = NULL}};
-	const struct schema_ops ops = refusing();
+	struct schema_writer writer;
+	const struct schema_ops ops = refusing(&writer);
 	struct world w;
 	struct err err;
 	world_init(&w, 0);

@@ -34,6 +34,7 @@ static int no_classify(const char *path, unsigned int *step, const struct schema
 }
 
 static const struct schema_ops hashed = {
+	.suffix = ".h5",
 	.name = "hashed",
 	.is_document = no_document,
 	.is_storage = is_hashed,

@@ -83,33 +83,54 @@ static void a_bare_domain_s_file_has_a_suffix(void **state)
 		{"end.", "end."},  {".hidden", ".hidden.h5"}, {"a/x.nc", "a/x.nc"},
 	};
 	static const struct {
-		const char *name, *other;
-	} others[] = {
-		{"run", "run.h5"}, {"a.b/run", "a.b/run.h5"}, {"run.h5", "run"},
+		const char *file, *bare;
+	} files[] = {
+		{"run", NULL},	   {"a.b/run", NULL},	      {"run.h5", "run"},
 		{"a.b.h5", NULL},  {"a.b/run.h5", "a.b/run"}, {"run.nc", NULL},
-		{".x", ".x.h5"},   {".x.h5.Q3ZrN", NULL},     {".h5", ".h5.h5"},
-		{".h5.h5", ".h5"},
+		{".x.h5", ".x"},   {".x.h5.Q3ZrN", NULL},     {".h5", NULL},
+		{".h5.h5", ".h5"}, {"run.zarr", "run"},	      {"run.zarr.h5", "run"},
 	};
+	static const struct schema_ops h5 = {.suffix = ".h5"}, again = {.suffix = ".h5"},
+				       zarr = {.suffix = ".zarr"}, both = {.suffix = ".zarr.h5"};
+	const struct schema_ops *const schemas[] = {&h5, &again, &zarr, &both, NULL};
 	char path[64];
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		strcpy(path, rows[i].domain);
-		assert_int_equal(names_of_domain(path, sizeof(path)), 0);
+		assert_int_equal(names_of_domain(".h5", path, sizeof(path)), 0);
 		assert_string_equal(path, rows[i].file);
 	}
 	strcpy(path, "run");
-	assert_int_equal(names_of_domain(path, sizeof("run.h5") - 1), -ENAMETOOLONG);
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		auto_free char *other = NULL;
-		assert_int_equal(names_other(others[i].name, &other), 0);
-		if (!others[i].other)
-			assert_null(other);
+	assert_int_equal(names_of_domain(".h5", path, sizeof("run.h5") - 1), -ENAMETOOLONG);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		auto_free char *bare = NULL;
+		assert_int_equal(names_bare(schemas, files[i].file, &bare), 0);
+		if (!files[i].bare)
+			assert_null(bare);
 		else
-			assert_string_equal(other, others[i].other);
+			assert_string_equal(bare, files[i].bare);
 	}
-	auto_free char *file = names_with_suffix("a/run");
+	auto_free char *file = names_with_suffix("a/run", ".h5");
 	assert_string_equal(file, "a/run.h5");
-	assert_true(names_has_suffix("run.h5"));
-	assert_false(names_has_suffix(".h5"));
+	size_t i = 0;
+	assert_string_equal(names_next_suffix(schemas, &i), ".h5");
+	assert_string_equal(names_next_suffix(schemas, &i), ".zarr");
+	assert_string_equal(names_next_suffix(schemas, &i), ".zarr.h5");
+	assert_null(names_next_suffix(schemas, &i));
+}
+
+/* A name of 252 bytes has room for ".h5". */
+static void a_domain_is_listed_under_a_name_that_fits(void **state)
+{
+	char path[NAMES_MAX + 3] = "d/", shown[STORE_KEY_MAX + 1];
+	assert_int_equal(names_shown(".h5", "a/run", shown), 0);
+	assert_string_equal(shown, "a/run.h5");
+	assert_int_equal(names_shown(".h5", "a/run.nc", shown), 0);
+	assert_string_equal(shown, "a/run.nc");
+	memset(path + 2, 'x', NAMES_MAX - 3);
+	path[2 + NAMES_MAX - 3] = '\0';
+	assert_int_equal(names_shown(".h5", path, shown), 0);
+	strcat(path, "x");
+	assert_int_equal(names_shown(".h5", path, shown), -ENAMETOOLONG);
 }
 
 static void names_fit_in_a_directory(void **state)
@@ -136,6 +157,7 @@ int main(void)
 		cmocka_unit_test(an_unlistable_prefix_is_shown_by_its_name),
 		cmocka_unit_test(a_bare_domain_s_file_has_a_suffix),
 		cmocka_unit_test(names_fit_in_a_directory),
+		cmocka_unit_test(a_domain_is_listed_under_a_name_that_fits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,7 @@ static bool is_nothing(const char *key)
 
 static const struct schema_ops marked = {
 	.name = "marked",
+	.suffix = ".h5",
 	.is_document = is_marked,
 	.is_storage = is_nothing,
 	.classify = classify_marked,

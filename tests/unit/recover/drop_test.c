@@ -26,11 +26,11 @@ static void store_part(struct journal_dir *j, const char *id, uint32_t number, b
 	struct tree *t = tree_new(1 << 20);
 	assert_int_equal(tree_add(t, &root, NULL), 0);
 	tree_edit(t, root)->kind = OBJECT_GROUP;
-	assert_int_equal(schema->adopt(t, storage, 0, NULL), 0);
+	assert_int_equal(schema->writer->adopt(t, storage, 0, NULL), 0);
 	if (is_root)
-		assert_true(schema->new_object_key(t, root, key, sizeof(key)) > 0);
+		assert_true(schema->writer->object_key(t, root, key, sizeof(key)) > 0);
 	else
-		assert_true(schema->storage_prefix(storage, key, sizeof(key)) > 0);
+		assert_true(schema->storage->prefix(storage, key, sizeof(key)) > 0);
 	if (!is_root)
 		strcat(key, "d/part");
 	bucket_put(j->b, key, "{}");
@@ -41,7 +41,7 @@ static bool has_storage(struct journal_dir *j, const char *id, uint32_t number)
 {
 	char prefix[SCHEMA_KEY_MAX + 1], pattern[SCHEMA_KEY_MAX + 100];
 	glob_t found;
-	schema_all()[0]->storage_prefix(commit_storage(id, number), prefix, sizeof(prefix));
+	schema_all()[0]->storage->prefix(commit_storage(id, number), prefix, sizeof(prefix));
 	snprintf(pattern, sizeof(pattern), "%s/%s*", j->b->dir, prefix);
 	const bool has = glob(pattern, GLOB_PERIOD, NULL, &found) == 0 && found.gl_pathc > 2;
 	globfree(&found);

@@ -158,9 +158,24 @@ static void a_path_that_is_too_long_is_no_domain(void **state)
 	assert_null(document);
 }
 
+/* What the comments of the tables promise to the layers that call them. */
+static void a_table_comes_with_those_that_it_needs(void **state)
+{
+	const struct schema_ops *const *all = schema_all();
+	for (; *all; all++) {
+		const struct schema_ops *s = *all;
+		assert_true(!s->editor || (s->writer && s->storage));
+		assert_true(!s->writer || (s->documents && s->storage));
+		assert_true(!s->take_user_block == !s->user_block_key);
+	}
+	assert_string_equal(schema_of_new_domains(schema_all())->name, "hsds2");
+	assert_null(schema_of_new_domains(all));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_table_comes_with_those_that_it_needs),
 		cmocka_unit_test(the_first_schema_that_recognises_a_path_wins),
 		cmocka_unit_test(other_paths_go_to_the_next_schema),
 		cmocka_unit_test(a_path_that_no_schema_recognises_has_no_document),

@@ -76,7 +76,7 @@ static inline uint64_t storage_of_domain(struct world *w, const char *path)
 	struct schema_document *d = look_up(w, path);
 	uint64_t storage;
 	assert_non_null(d);
-	assert_int_equal(schema_all()[0]->domain_of_root(d->info.root, &storage, NULL), 0);
+	assert_int_equal(schema_all()[0]->storage->of_root(d->info.root, &storage, NULL), 0);
 	schema_document_unref(d);
 	return storage;
 }

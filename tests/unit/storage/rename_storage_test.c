@@ -16,7 +16,7 @@ static char *mark_key(struct world *w)
 	static char key[SCHEMA_KEY_MAX + 17];
 	const struct document_place place = {.schema = schema_all()[0]};
 	assert_int_equal(storage_own_key(&place, storage_of_domain(w, FROM),
-					 schema_all()[0]->storage_deletion, key, NULL),
+					 schema_all()[0]->storage->deletion, key, NULL),
 			 0);
 	return strcat(key, "0123456789abcdef");
 }
@@ -217,7 +217,7 @@ static void test_damaged_list(void **state)
 	const struct change c = change_of(&w);
 	const struct document_place place = {.schema = schema_all()[0]};
 	assert_int_equal(storage_own_key(&place, storage_of_domain(&w, FROM),
-					 schema_all()[0]->storage_names, key, NULL),
+					 schema_all()[0]->storage->names, key, NULL),
 			 0);
 	world_put(&w, key, "no list");
 	assert_int_equal(rename_as(&w, &c, FROM, TO, &err), -EIO);

@@ -11,7 +11,7 @@
 
 static void domain_key(char key[SCHEMA_KEY_MAX + 1])
 {
-	assert_true(schema_all()[0]->domain_key(DOMAIN_PATH, key, SCHEMA_KEY_MAX + 1) > 0);
+	assert_true(schema_all()[0]->documents->key(DOMAIN_PATH, key, SCHEMA_KEY_MAX + 1) > 0);
 }
 
 static void remove_domain(struct store *bucket)

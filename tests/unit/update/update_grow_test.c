@@ -242,7 +242,7 @@ static void what_is_left_of_a_removed_domain_goes(void **state)
 {
 	for (unsigned int k = 0; k < 2; k++) {
 		struct world *w = begin_short();
-		schema_all()[0]->domain_key(DOMAIN_PATH, name_key, sizeof(name_key));
+		schema_all()[0]->documents->key(DOMAIN_PATH, name_key, sizeof(name_key));
 		world_key(w, "", root_key);
 		w->gate->other = k ? remove_all : remove_name;
 		w->gate->other_at = 5; /* the first question after the puts */

@@ -20,6 +20,7 @@ struct garbage;
 struct http_stats;
 struct names;
 struct renames;
+struct schema_ops;
 struct size_cache;
 struct snapshots;
 
@@ -46,6 +47,12 @@ struct bucket {
 	struct renames *renames; /* of this mount */
 	char *user;		 /* owner of new folders */
 };
+
+/* The schema of the domains and folders that this program makes; never NULL. A domain that exists
+ * has the schema of its document. The journal, and the deletion of storages whose domain is gone,
+ * know only the 64 bits of a storage (struct schema_storage), so they use this schema, too. If a
+ * second schema gets a writer, both must name a storage by its schema and prefix instead. */
+const struct schema_ops *bucket_new_domains(const struct bucket *bucket);
 
 /* How many puts of an import or a commit run at the same time. asked: 0, or the number that a user
  * wants. More than the connections to the server would only wait for one. */

@@ -42,8 +42,8 @@ struct commit_record {
 uint64_t commit_record_encode(const struct commit_record *m);
 struct commit_record commit_record_decode(uint64_t mark);
 
-/* Returns the id of the storage that a commit writes (schema_ops.domain_of_root()). A recovered
- * draft that was written to after its commit had begun gets the storage of the next number. */
+/* Returns the id of the storage that a commit writes (schema_storage.of_root()). A recovered draft
+ * that was written to after its commit had begun gets the storage of the next number. */
 uint64_t commit_storage(const char *draft_id, uint32_t number);
 
 /* What the bucket has under the name, for draft_about.version:
@@ -137,9 +137,9 @@ struct base_reader;
 int draft_commit_left(struct bucket *bucket, struct draft *d, struct base_reader *beneath,
 		      const atomic_bool *cancelled, struct commit_result *out, struct err *err);
 
-/* Writes the name under which a mount shows a domain of this name. Returns false if it is the same
- * name. */
-bool draft_shown_name(const char *name, char shown[STORE_KEY_MAX + 1]);
+/* Writes the name under which a mount shows a domain of this name, with the suffix of its schema.
+ * Returns false if it is the same name, or too long. */
+bool draft_shown_name(const char *suffix, const char *name, char shown[STORE_KEY_MAX + 1]);
 
 /* ---- draft_recover.c ---- */
 

@@ -31,9 +31,9 @@ enum image_flags {
 struct image;
 struct image_stream; /* the read pattern of one open file */
 
-/* Changes the path of a domain to the path of its file in the mount, in place. path has cap
- * bytes. */
-typedef int (*image_file_name_fn)(char *path, size_t cap);
+/* Changes the path of a domain to the path of its file in the mount, in place. suffix is as in
+ * struct image_options. path has cap bytes. */
+typedef int (*image_file_name_fn)(const char *suffix, char *path, size_t cap);
 
 struct image_options {
 	unsigned int flags;
@@ -41,6 +41,9 @@ struct image_options {
 	 * file names of external links are relative to it. */
 	const char *domain_dir;
 	image_file_name_fn file_name; /* if NULL, a file has the path of its domain */
+	/* What file_name() appends to names without extension. External links lead to domains of
+	 * the same schema. Constant for the lifetime of the image. */
+	const char *suffix;
 };
 
 /* Plans the file of a tree and renders its metadata. The tree and the source's context are borrowed
@@ -125,10 +128,10 @@ bool image_items(const struct image *img, uint32_t dataset, uint64_t chunk, uint
  * -ENAMETOOLONG. */
 int image_external_file(const struct image *img, const char *domain, char *file, size_t room);
 /* Gets the path in the mount to which an external link to a domain leads, from a file in the
- * directory dir. It is "" for the root of the mount. file_name is as in struct image_options. Fails
- * with -ENAMETOOLONG. */
+ * directory dir. It is "" for the root of the mount. file_name and suffix are as in struct
+ * image_options. Fails with -ENAMETOOLONG. */
 int image_external_path(const char *dir, const char *domain, image_file_name_fn file_name,
-			char *path, size_t room);
+			const char *suffix, char *path, size_t room);
 
 struct image_stream *
 image_stream_new(struct image *img); /* NULL if out of memory; image_read() accepts it */

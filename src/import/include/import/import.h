@@ -74,7 +74,7 @@ struct import_link {
 /* An import whose caller keeps a journal, so that the bucket needs no record. The caller repeats it
  * until it succeeds, or deletes the storage. All strings are borrowed. */
 struct import_commit {
-	uint64_t storage; /* see schema_ops.domain_of_root() */
+	uint64_t storage; /* see schema_storage.of_root() */
 	/* The domain that is replaced, if it still has this version, or NULL. Its storage stays. */
 	struct schema_document *replaced;
 	/* Whether a folder above the domain has a document, and the length of the path of the

@@ -136,6 +136,18 @@ void names_changed(struct names *ns, const char *path);
  * 255 bytes. */
 int names_check_new(struct names *ns, const char *path, struct err *err);
 
+enum names_shown_check {
+	NAMES_SHOWN_FREE,     /* nothing else has the name */
+	NAMES_SHOWN_TAKEN,    /* a listing would show something else */
+	NAMES_SHOWN_TOO_LONG, /* see names_shown() */
+};
+/* Finds out whether a listing would show a new domain at this path. Looks the name up under which
+ * it would do that, if that is another one. Returns an enum names_shown_check, with names_shown()
+ * in `shown`, or the error of a request. taken may be NULL; otherwise *taken is what has the name,
+ * and the caller unrefs it. */
+int names_check_shown(struct names *ns, const char *suffix, const char *path,
+		      char shown[STORE_KEY_MAX + 1], struct names_node **taken, struct err *err);
+
 /* Calls fn for each entry of a directory, in byte order of the names; a result other than 0 stops.
  * Returns that result, -ENOENT, -ENOTDIR, or the error of a request. */
 typedef int (*names_list_fn)(void *arg, const char *name, enum names_kind kind);
@@ -208,8 +220,11 @@ char *names_join(const char *dir, const char *name);
 /* Returns the length of the path before its last component, without the slash, or 0 in the root
  * directory. */
 size_t names_parent_len(const char *path);
-/* Changes the path of a domain to the path of its file, in place. Returns -ENAMETOOLONG if that has
- * more than cap bytes. */
-int names_of_domain(char *path, size_t cap);
+/* Changes the path of a domain to the path of its file, in place, with the suffix of its schema.
+ * Returns -ENAMETOOLONG if that has more than cap bytes. */
+int names_of_domain(const char *suffix, char *path, size_t cap);
+/* Writes the path under which a listing shows a domain: "run.h5" for "run". Returns -ENAMETOOLONG
+ * if a listing leaves the domain out, because the path or its last name would be too long. */
+int names_shown(const char *suffix, const char *path, char shown[STORE_KEY_MAX + 1]);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How domains are stored in a bucket: one struct schema_ops for each layout (hsds2, hsds1), chosen
- * for each domain. This room alone knows the keys, the content of the documents, and
- * which document is needed next.
+ * for each domain by its document. The layers of the schemas alone know the keys, the content of
+ * the documents, and which document is needed next.
  *
  * Pure: nothing here reads a store. A function that needs something from the store is a state
  * machine: it describes a request, the caller runs it and calls the function again with the answer.
@@ -135,36 +135,30 @@ bool schema_is_storage(const struct schema_ops *const *schemas, const char *key)
 
 /* ---- is a directory or prefix a bucket? ---- */
 
-/* The prefix of everything that domains of schema v2 store. A place with this prefix is a bucket.
- */
-extern const char schema_probe_storage[];
-/* Writes the key of the document that a domain or folder at this path would have. -ENAMETOOLONG. */
-int schema_probe_document_key(const char *path, char *key, size_t room);
 /* What the first listings of a place show. Zeroed: nothing yet. */
-struct schema_probe {
-	bool storage;	/* objects of schema v2 (db/) */
-	bool v1;	/* objects of schema v1 */
+struct schema_survey {
+	bool storage;	/* objects of a schema */
 	bool document;	/* a document of the place itself */
-	bool has_root;	/* that document names a root group */
+	bool has_root;	/* that document is one of a domain */
 	bool documents; /* documents of domains or folders in the place */
 	bool anything;	/* any key */
 };
 /* Adds one key, or one prefix with its slash, of a listing. Keys are relative to the place. */
-void schema_probe_key(struct schema_probe *s, const char *key);
-/* Adds the content of the place's own document. A damaged document has no root. */
-void schema_probe_document(struct schema_probe *s, const void *json, size_t n);
+void schema_survey_key(const struct schema_ops *const *schemas, struct schema_survey *s,
+		       const char *key);
+/* Writes the key of the first document that a schema asks for to classify a path. False: it asks
+ * for none, or the path is too long. */
+bool schema_first_key(const struct schema_ops *schema, const char *path, char *key, size_t room);
 
 enum schema_place {
-	SCHEMA_PLACE_BUCKET, /* of schema v1, v2 or both */
+	SCHEMA_PLACE_BUCKET,
 	SCHEMA_PLACE_FOLDER, /* a folder of a bucket */
 	SCHEMA_PLACE_DOMAIN, /* a domain of a bucket */
 	SCHEMA_PLACE_EMPTY,
 	SCHEMA_PLACE_OTHER,
 };
-/* True if the place has objects of any schema. */
-bool schema_probe_stores(const struct schema_probe *s);
 /* within_bucket: a directory or prefix above the place is a bucket. */
-enum schema_place schema_recognise(const struct schema_probe *s, bool within_bucket);
+enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket);
 
 /* The service's summary of a domain, for estimates before the domain is opened. */
 struct schema_info {
@@ -180,7 +174,7 @@ struct schema_listed {
 	uint64_t version;    /* a digest of the keys, sizes, times and versions */
 	int64_t modified_ns; /* of the newest key; 0: unknown */
 	uint64_t documents;  /* bytes of the documents of all objects */
-	/* A digest of the version of the list of names (schema_ops.storage_names); 0: the storage
+	/* A digest of the version of the list of names (schema_storage.names); 0: the storage
 	 * has none. It is no part of `version`. */
 	uint64_t names;
 };
@@ -269,7 +263,7 @@ typedef int (*schema_refusal_fn)(void *ctx, const struct schema_refusal *r);
 
 /* The record of an import that is not finished: which storage it writes, and what it reads. */
 struct schema_import {
-	uint64_t domain; /* see adopt() */
+	uint64_t domain; /* the bits of its storage */
 	const char *path, *file;
 	/* The id of the root group of the domain that this import replaces; NULL: it replaces none.
 	 * Its storage is deleted at the end. */
@@ -292,14 +286,129 @@ struct schema_edit {
 	int64_t now_ns; /* lastModified, and when new links and attributes were made */
 };
 
+/* ---- the tables of a schema ----
+ *
+ * A schema is three tables: struct schema_ops, with which its domains are read, and two that it may
+ * lack, schema_editor and schema_writer. Two small groups in schema_ops say what the names and the
+ * removal of domains need to know: schema_documents and schema_storage. */
+
+/* The document at a path, which gives a domain or folder its name there. domain/documents.h and
+ * storage/ call it for folders, names and access control lists. A schema without it has no document
+ * that can be put, edited and deleted apart from the data, so its domains cannot be renamed or
+ * removed, and get no access control list. */
+struct schema_documents {
+	/* Writes the key of the document and returns its length. -ENAMETOOLONG. */
+	int (*key)(const char *path, char *key, size_t room);
+	/* Appends a new document. */
+	int (*emit)(const struct domain_info *info, struct bytes *out, struct err *err);
+	/* Appends the document with another access control list. All other bytes stay as they are.
+	 * -EIO: the document is damaged. */
+	int (*edit_acls)(const void *text, size_t n, const struct domain_info *acls,
+			 struct bytes *out, struct err *err);
+};
+
+/* The storage of a domain: all its keys except for its document. They have a prefix that no other
+ * domain has, and 64 bits identify it. storage/, the journal, listings of whole domains and checks
+ * call it. A schema without it stores the objects of a domain under keys of other forms: these are
+ * never deleted, and the domain has no list of names. */
+struct schema_storage {
+	/* The bits of the storage of a domain with this root group. -EIO: it is not the id of a
+	 * root group of this schema. */
+	int (*of_root)(const char *root, uint64_t *storage, struct err *err);
+	/* Writes the prefix of all keys of a storage, and returns its length. -ENAMETOOLONG. */
+	int (*prefix)(uint64_t storage, char *prefix, size_t room);
+	/* The prefix of all storages, which are the prefixes below it in a listing. */
+	const char *all;
+	/* Names of the objects of this program below the prefix of a storage: the list of the names
+	 * of the domain, and how the names of the mark of a deletion and of the objects of user
+	 * blocks begin. The service ignores them. own: how all of these names begin, and that of
+	 * the document of the root group. */
+	const char *own, *names, *deletion, *user_blocks;
+};
+
+/* How existing domains are changed. update/ calls it. Domains of a schema without it cannot be
+ * changed in place, only replaced. A schema with it has a writer, too, because the writer makes the
+ * documents and keys of new objects, and it has a storage. */
+struct schema_editor {
+	/* Appends the document of an object with the members of the change replaced, inserted or
+	 * removed, and lastModified. All other bytes stay as they are: unknown members, forms of
+	 * numbers, the order, attributes that have not changed. A replaced or renamed link or
+	 * attribute keeps its `created`, and new ones follow all others, in the order of `after`.
+	 * If the change says "reordered", the times become those of the order of `after`. The
+	 * result is parsed and compared before it is returned. -EIO: the document is damaged, or
+	 * has a form that cannot be edited safely, with the member; -EOPNOTSUPP: a domain cannot
+	 * hold something, with its name; -ENOMEM. */
+	int (*edit_object)(const void *text, size_t n, const struct schema_edit *edit,
+			   struct bytes *out, struct err *err);
+	/* Gives ids to the objects of a tree that have none (id NULL), as objects of an existing
+	 * domain, with a locator for datasets, and the times that schema_writer.adopt() gives. The
+	 * other objects stay as they are; the first one, the root group, must have its id. storage:
+	 * that of the domain. seed: the same seed gives the same ids, different seeds give
+	 * different ones, and none is that of another object of the tree. -EINVAL: the root group
+	 * is not that of the domain; -ENOMEM. */
+	int (*adopt_new)(struct tree *t, uint64_t storage, uint64_t seed, int64_t now_ns,
+			 struct err *err);
+	/* A copy of dataset.locator in an arena. NULL: out of memory. */
+	const void *(*copy_locator)(const void *locator, struct arena *a);
+	/* Writes the key of the document of an object with this id, in the domain with this root
+	 * group, or of the object of a user block with this name (user_block.object). *folder: the
+	 * length of the part of the key with which the keys of all chunks of a dataset begin; 0:
+	 * the object has no chunks. -EINVAL: it is neither an id of an object of this domain other
+	 * than the root group, nor such a name. */
+	int (*key_of_id)(const char *root, const char *id, char *key, size_t room, size_t *folder);
+};
+
+/* How objects are stored that no loader has read: those of new domains, and new ones of existing
+ * domains. import/ and update/ call it. No new domains are made in a schema without it. A schema
+ * with it has documents and a storage. */
+struct schema_writer {
+	/* Calls fn for everything in the tree that a domain cannot hold: one table of rules. What
+	 * it does not report is emitted completely. Unread datasets are not checked. Non-zero stops
+	 * and is returned. */
+	int (*refusals)(const struct tree *t, schema_refusal_fn fn, void *ctx);
+	/* Gives each object of a new domain an id, and the times of its links and attributes:
+	 * distinct, increasing in their order. storage: 64 random bits that all ids have in common;
+	 * the same bits give the same ids. now_ns: the time of objects that have none. Call it
+	 * before the functions below. */
+	int (*adopt)(struct tree *t, uint64_t storage, int64_t now_ns, struct err *err);
+	/* Appends the document of an object to *out. Reads the tree's ids, grids and filters. */
+	int (*emit_object)(const struct tree *t, uint32_t number, struct bytes *out,
+			   struct err *err);
+	/* Write keys, and return their length or -ENAMETOOLONG: of the document of an object, and
+	 * of a chunk of a dataset. -EINVAL: the object has no id, or there is no such chunk. */
+	int (*object_key)(const struct tree *t, uint32_t number, char *key, size_t room);
+	int (*chunk_key)(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
+			 size_t room);
+	/* Writes the text of a reference to an object: see struct object_namer. */
+	void (*ref_text)(const struct tree *t, uint64_t ref, char *text);
+	/* The record of an unfinished import to this path: its key, its text, and its members. The
+	 * strings are in the arena. The keys of all records begin with the prefix. */
+	const char *import_prefix;
+	int (*import_key)(const char *path, char *key, size_t room);
+	int (*import_emit)(const struct schema_import *i, struct bytes *out, struct err *err);
+	int (*import_parse)(const void *text, size_t n, struct arena *a, struct schema_import *out,
+			    struct err *err);
+};
+
+/* How domains are read. names/ calls it to find out what a path is, domain/ to load a domain, to
+ * find its chunks and its user block, and check/ to compare it with a listing. Every schema has
+ * it. */
 struct schema_ops {
 	const char *name; /* "hsds2" */
+	/* What a mount appends to the name of a domain without an extension: ".h5". */
+	const char *suffix;
 	bool (*is_document)(const char *key);
 	bool (*is_storage)(const char *key);
 	/* The same as schema_classify(), for one schema. It may set the schema of the document.
 	 * NULL: the schema before this one finds its documents, too. */
 	int (*classify)(const char *path, unsigned int *step, const struct schema_answer *answer,
 			struct schema_request *req, struct schema_document **out, struct err *err);
+	/* Adds what a key of the listing of a place, or a prefix with its slash, shows of this
+	 * schema: all but has_root and anything. */
+	void (*survey)(struct schema_survey *s, const char *key);
+	/* Adds the content of the place's own document: has_root. A damaged document has no root.
+	 * NULL if classify is. */
+	void (*survey_document)(struct schema_survey *s, const void *text, size_t n);
 	/* Writes the key of the summary and returns its length. 0: the domain has none. */
 	int (*info_key)(const struct schema_document *d, char *key, size_t room);
 	/* Parses the summary. -EIO: it is damaged. */
@@ -358,89 +467,24 @@ struct schema_ops {
 	int (*chunk_text)(const struct schema_space *s, const struct object *o, const void *text,
 			  size_t n, uint64_t size, struct bytes *out, struct err *err);
 
-	/* ---- changes of an existing domain ---- */
-
-	/* Appends the document of an object with the members of the change replaced, inserted or
-	 * removed, and lastModified. All other bytes stay as they are: unknown members, forms of
-	 * numbers, the order, attributes that have not changed. A replaced or renamed link or
-	 * attribute keeps its `created`, and new ones follow all others, in the order of `after`.
-	 * If the change says "reordered", the times become those of the order of `after`. The
-	 * result is parsed and compared before it is returned. -EIO: the document is damaged, or
-	 * has a form that cannot be edited safely, with the member; -EOPNOTSUPP: a domain cannot
-	 * hold something, with its name; -ENOMEM. */
-	int (*edit_object)(const void *text, size_t n, const struct schema_edit *edit,
-			   struct bytes *out, struct err *err);
-	/* Gives ids to the objects of a tree that have none (id NULL), as objects of an existing
-	 * domain, with a locator for datasets, and the times that adopt() gives. The other objects
-	 * stay as they are; the first one, the root group, must have its id. domain: see adopt().
-	 * seed: the same seed gives the same ids, different seeds give different ones, and none is
-	 * that of another object of the tree. -EINVAL: the root group is not that of the domain;
-	 * -ENOMEM. NULL: the schema makes no new objects. */
-	int (*adopt_new)(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns,
-			 struct err *err);
-	/* A copy of dataset.locator in an arena. NULL: out of memory. NULL if adopt_new is. */
-	const void *(*copy_locator)(const void *locator, struct arena *a);
-
-	/* ---- new domains: from a tree that was not loaded by a loader ----
-	 *
-	 * All but import_key are NULL in a schema in which no new domains are made. */
-
-	/* Calls fn for everything in the tree that a domain cannot hold: one table of rules. What
-	 * it does not report is emitted completely. Unread datasets are not checked. Non-zero stops
-	 * and is returned. */
-	int (*refusals)(const struct tree *t, schema_refusal_fn fn, void *ctx);
-	/* Gives each object an id and the times of its links and attributes: distinct, increasing
-	 * in their order. domain: 64 random bits that all ids have in common; the same bits give
-	 * the same ids. now_ns: the time of objects that have none. Call it before all functions
-	 * below. */
-	int (*adopt)(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err);
-	/* Appends the document of an object, or of the domain, to *out. Reads the tree's ids, grids
-	 * and filters. */
-	int (*emit_object)(const struct tree *t, uint32_t number, struct bytes *out,
-			   struct err *err);
-	int (*emit_domain)(const struct domain_info *info, struct bytes *out, struct err *err);
-	/* Appends the document of a domain or folder with another access control list. All other
-	 * bytes stay as they are. -EIO: the document is damaged. */
-	int (*edit_acls)(const void *text, size_t n, const struct domain_info *acls,
-			 struct bytes *out, struct err *err);
-	/* Write keys, and return their length or -ENAMETOOLONG: of the document of a domain, of the
-	 * document of a new object, of a chunk of a new dataset, and the prefix of all keys of a
-	 * new domain except for its domain document. */
-	int (*domain_key)(const char *path, char *key, size_t room);
-	int (*new_object_key)(const struct tree *t, uint32_t number, char *key, size_t room);
-	int (*new_chunk_key)(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
-			     size_t room);
-	/* Writes the key of the document of an object with this id, in the domain with this root
-	 * group, or of the object of a user block with this name (user_block.object). *folder: the
-	 * length of the part of the key with which the keys of all chunks of a dataset begin; 0:
-	 * the object has no chunks. -EINVAL: it is neither an id of an object of this domain other
-	 * than the root group, nor such a name. NULL: as adopt_new. */
-	int (*key_of_id)(const char *root, const char *id, char *key, size_t room, size_t *folder);
 	/* Writes the key of the object that has the user block of a domain, or that gets it.
-	 * Returns its length; 0: the document of the root group has the block, or there is none. */
+	 * Returns its length; 0: the document of the root group has the block, or there is none.
+	 * NULL: no domain of this schema has such an object. */
 	int (*user_block_key)(const struct tree *t, char *key, size_t room);
 	/* Gives a tree the bytes of this object. -EIO: they are not those that the document names;
-	 * -ENOMEM. NULL: as user_block_key. */
+	 * -ENOMEM. NULL if user_block_key is. */
 	int (*take_user_block)(struct tree *t, const void *bytes, size_t n, struct err *err);
-	int (*storage_prefix)(uint64_t domain, char *prefix, size_t room);
-	/* Names of the objects of this program below that prefix: the list of the names of the
-	 * domain, and how the name of a mark of a deletion begins. The service ignores them.
-	 * storage_own: how these names begin, and that of the document of the root group. */
-	const char *storage_own, *storage_names, *storage_deletion;
-	const char *user_blocks; /* how the names of the objects of user blocks begin */
-	/* The prefix of all storages, which are the prefixes below it in a listing. */
-	const char *storages;
-	/* Writes the text of a reference to an object: see struct object_namer. */
-	void (*ref_text)(const struct tree *t, uint64_t ref, char *text);
-	/* The 64 bits of the ids of a domain. -EIO: not the id of a root group of this schema. */
-	int (*domain_of_root)(const char *root, uint64_t *domain, struct err *err);
-	/* The record of an unfinished import to this path: its key, its text, and its members. The
-	 * strings are in the arena. The keys of all records begin with the prefix. */
-	const char *import_prefix;
-	int (*import_key)(const char *path, char *key, size_t room);
-	int (*import_emit)(const struct schema_import *i, struct bytes *out, struct err *err);
-	int (*import_parse)(const void *text, size_t n, struct arena *a, struct schema_import *out,
-			    struct err *err);
+
+	const struct schema_documents *documents; /* NULL: see there */
+	const struct schema_storage *storage;	  /* NULL: see there */
+	const struct schema_editor *editor;	  /* NULL: its domains cannot be changed in place */
+	const struct schema_writer *writer;	  /* NULL: no new domains are made in it */
 };
+
+/* The schema of new domains: the first one that has a writer, or NULL. schemas: ends with NULL. */
+const struct schema_ops *schema_of_new_domains(const struct schema_ops *const *schemas);
+/* The bits of the storage of the domain with this document. False: d is NULL or the document of a
+ * folder, or the domain has no storage of its own. */
+bool schema_storage_of(const struct schema_document *d, uint64_t *storage);
 
 #endif

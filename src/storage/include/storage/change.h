@@ -41,7 +41,7 @@ struct change {
 /* The storage of a domain that has lost its name. Zeroed, there is none. */
 struct change_garbage {
 	bool any;
-	uint64_t storage; /* see schema_ops.domain_of_root() */
+	uint64_t storage; /* see schema_storage.of_root() */
 	/* NULL means all of the storage. Otherwise only these objects of the domain that has it are
 	 * garbage. */
 	struct gc_objects *objects;

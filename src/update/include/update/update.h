@@ -174,7 +174,7 @@ struct update_options {
 	/* Called before the plan is written into the journal. After that, the bucket may change. */
 	int (*begin)(void *ctx, struct err *err);
 	void *ctx;
-	uint64_t seed;		      /* see schema_ops.adopt_new() */
+	uint64_t seed;		      /* see schema_editor.adopt_new() */
 	unsigned int puts;	      /* at the same time, > 0 */
 	int64_t now_ns;		      /* since the epoch */
 	const atomic_bool *cancelled; /* may be NULL; if it becomes true, the update stops with

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kind of a place, according to the keys of its first listings. */
 #include "schema_test.h"
+#include <bucket/schemas.h>
 
 #define V1_UUID "953ef986-e555-11f1-b213-02fc00000001"
 
-static struct schema_probe probe(const char *const *keys)
+static struct schema_survey survey(const char *const *keys)
 {
-	struct schema_probe s = {0};
+	struct schema_survey s = {0};
 	for (; *keys; keys++) {
 		/* In a block of exactly the key's size, so that the address sanitizer sees a read
 		 * past its end. */
 		char *exact = strdup(*keys);
 		assert_non_null(exact);
-		schema_probe_key(&s, exact);
+		schema_survey_key(schema_all(), &s, exact);
 		free(exact);
 	}
 	return s;
@@ -68,9 +69,10 @@ static void places(void **state)
 		{{"data/", "README"}, NULL, true, SCHEMA_PLACE_OTHER},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct schema_probe s = probe(rows[i].keys);
+		struct schema_survey s = survey(rows[i].keys);
 		if (rows[i].document)
-			schema_probe_document(&s, rows[i].document, strlen(rows[i].document));
+			schema_all()[0]->survey_document(&s, rows[i].document,
+							 strlen(rows[i].document));
 		const enum schema_place place = schema_recognise(&s, rows[i].within);
 		if (place != rows[i].place)
 			fail_msg("row %zu: place %d, not %d", i, place, rows[i].place);
@@ -121,7 +123,7 @@ static void similar_keys(void **state)
 	};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const char *const one[] = {keys[i], NULL};
-		struct schema_probe s = probe(one);
+		struct schema_survey s = survey(one);
 		if (schema_recognise(&s, true) != SCHEMA_PLACE_OTHER)
 			fail_msg("'%s' is recognised as place %d", keys[i],
 				 schema_recognise(&s, true));
@@ -135,18 +137,18 @@ static void damaged_v1_keys(void **state)
 	const size_t uuid_end = sizeof("41de3-c17-" V1_UUID) - 1;
 	char damaged[sizeof(key)];
 	for (size_t i = 0; i < sizeof(key) - 1; i++) {
-		struct schema_probe s = {0};
+		struct schema_survey s = {0};
 		strcpy(damaged, key);
 		damaged[i] = '\0';
-		schema_probe_key(&s, damaged);
+		schema_survey_key(schema_all(), &s, damaged);
 		const bool ends_well = i == uuid_end + 2 || i == uuid_end + 4 || i == uuid_end + 5;
-		if (s.v1 != ends_well)
-			fail_msg("'%s' is recognised: %d", damaged, s.v1);
-		s = (struct schema_probe){0};
+		if (s.storage != ends_well)
+			fail_msg("'%s' is recognised: %d", damaged, s.storage);
+		s = (struct schema_survey){0};
 		strcpy(damaged, key);
 		damaged[i] = '~';
-		schema_probe_key(&s, damaged);
-		if (s.v1)
+		schema_survey_key(schema_all(), &s, damaged);
+		if (s.storage)
 			fail_msg("'%s' is recognised as a key of v1", damaged);
 	}
 }

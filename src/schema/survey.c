@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds out whether a place that a user names is a bucket, a folder of a bucket, a single domain,
+ * or something else. The keys of its first listings decide, and each schema says what they show of
+ * it. Pure.
+ */
+#include <schema/schema.h>
+
+void schema_survey_key(const struct schema_ops *const *schemas, struct schema_survey *s,
+		       const char *key)
+{
+	s->anything = true;
+	for (; *schemas; schemas++)
+		(*schemas)->survey(s, key);
+}
+
+bool schema_first_key(const struct schema_ops *schema, const char *path, char *key, size_t room)
+{
+	struct schema_request first = {.key = key, .room = room};
+	struct schema_document *none = NULL;
+	unsigned int step = 0;
+	return schema->classify &&
+	       schema->classify(path, &step, NULL, &first, &none, NULL) == SCHEMA_NEEDS_ANSWER;
+}
+
+enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket)
+{
+	if (s->storage)
+		return SCHEMA_PLACE_BUCKET;
+	if (s->document)
+		return s->has_root ? SCHEMA_PLACE_DOMAIN : SCHEMA_PLACE_FOLDER;
+	if (s->documents)
+		return within_bucket ? SCHEMA_PLACE_FOLDER : SCHEMA_PLACE_BUCKET;
+	return s->anything ? SCHEMA_PLACE_OTHER : SCHEMA_PLACE_EMPTY;
+}
