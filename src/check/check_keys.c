@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <codec/chunk.h>
+#include <codec/chain.h>
 #include <storage/change.h>
 #include <engine/parts.h>
 #include <schema/schema.h>
@@ -129,16 +129,6 @@ static int flush_batch(struct inventory *v)
 	return check_chunks(v->dc, v->batch, n);
 }
 
-/* Bytes that a chunk without filters must have; 0: not known. */
-static uint64_t exact_size(const struct dataset *ds)
-{
-	const uint64_t each = codec_stored_elem_size(ds->type);
-	uint64_t size;
-	if (ds->nfilters || each == 0 || !mul_u64(each, ds->grid.chunk_elems, &size))
-		return 0;
-	return size;
-}
-
 /* True if the domain, which was opened earlier, can deliver the chunk. */
 static bool was_seen(struct inventory *v, const struct check_chunk *chunk)
 {
@@ -158,12 +148,12 @@ static int take_chunk(struct inventory *v, const struct check_chunk *chunk, cons
 {
 	struct check *c = v->dc->c;
 	const struct dataset *ds = &tree_object(v->dc->tree, chunk->dataset)->o.dataset;
-	const uint64_t exact = exact_size(ds);
+	const uint64_t exact = codec_chunk_size(ds->chain).exact;
 	c->result.chunks++;
 	c->result.bytes += chunk->size;
 	if (!was_seen(v, chunk))
 		return 0;
-	if (exact && chunk->size != exact)
+	if (exact != CODEC_UNKNOWN && chunk->size != exact)
 		return check_find_at(v->dc, ENGINE_CHECK_ERROR, chunk->dataset, key,
 				     "the chunk has %" PRIu64 " bytes instead of %" PRIu64,
 				     chunk->size, exact);
@@ -178,10 +168,11 @@ static int take_chunk(struct inventory *v, const struct check_chunk *chunk, cons
 /* A chunk of a chunk table. Its records are read when the chunks of the dataset are. */
 static int take_table_chunk(struct inventory *v, const struct check_chunk *chunk, const char *key)
 {
-	const uint64_t exact = exact_size(&tree_object(v->dc->tree, chunk->dataset)->o.dataset);
+	const struct dataset *ds = &tree_object(v->dc->tree, chunk->dataset)->o.dataset;
+	const uint64_t exact = codec_chunk_size(ds->chain).exact;
 	v->dc->c->result.chunks++;
 	v->dc->c->result.bytes += chunk->size;
-	if (!exact || chunk->size == exact)
+	if (exact == CODEC_UNKNOWN || chunk->size == exact)
 		return 0;
 	return check_find(v->dc->c, ENGINE_CHECK_ERROR, NULL, key,
 			  "the chunk of a chunk table has %" PRIu64 " bytes instead of %" PRIu64,

@@ -60,7 +60,9 @@ bool elements_are_packed(const struct dtype *t)
 /* ---- decoding ---- */
 
 struct walk {
-	const struct codec_chunk *chunk;
+	const struct dtype *type;
+	uint64_t nelems;
+	const struct object_resolver *resolver;
 	struct cursor in;
 	struct elems *out;
 	struct err *err;
@@ -153,7 +155,7 @@ static int put_reference(struct walk *w, const struct dtype *t, uint8_t *slot)
 	size_t len = strnlen((const char *)text, CODEC_REF_TEXT);
 	/* HSDS cannot store region references. They are null references. */
 	if (len > 0 && t->reference.kind == DTYPE_REF_OBJECT)
-		object = object_resolve(w->chunk->resolver, (const char *)text, len);
+		object = object_resolve(w->resolver, (const char *)text, len);
 	memset(slot, 0, t->size);
 	for (size_t i = 0; i < DTYPE_OBJREF_SIZE; i++)
 		slot[i] = (uint8_t)(object >> (8 * i));
@@ -269,8 +271,8 @@ static int check_trailer(struct walk *w)
 	uint64_t allowed = 0;
 	if (left == 0)
 		return 0;
-	uint64_t trailer = vlen_arrays(w->chunk->type) * ARRAY_TRAILER;
-	if (!mul_u64(trailer, w->chunk->nelems, &allowed))
+	uint64_t trailer = vlen_arrays(w->type) * ARRAY_TRAILER;
+	if (!mul_u64(trailer, w->nelems, &allowed))
 		allowed = UINT64_MAX;
 	size_t at = cur_pos(&w->in);
 	bool zeros = left <= allowed;
@@ -285,29 +287,35 @@ static int check_trailer(struct walk *w)
 int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, struct elems *out,
 		    struct err *err)
 {
-	struct walk w = {.chunk = c, .in = cursor_of(in, n), .out = out, .err = err};
-	const struct dtype *t = c->type;
+	const struct dtype *t = c->chain->type;
+	const uint64_t nelems = c->chain->nelems;
+	struct walk w = {.type = t,
+			 .nelems = nelems,
+			 .resolver = c->resolver,
+			 .in = cursor_of(in, n),
+			 .out = out,
+			 .err = err};
 	uint64_t least = 0, size = 0;
 	int rc = check_items(t, err);
 	if (rc)
 		return rc;
-	if (!mul_u64(least_size(t), c->nelems, &least) || least > n)
+	if (!mul_u64(least_size(t), nelems, &least) || least > n)
 		return err_set(err, -EIO, "chunk has %zu bytes, %llu elements need at least %llu",
-			       n, (unsigned long long)c->nelems, (unsigned long long)least);
-	if (!mul_u64(c->nelems, t->size, &size) || size > SIZE_MAX)
+			       n, (unsigned long long)nelems, (unsigned long long)least);
+	if (!mul_u64(nelems, t->size, &size) || size > SIZE_MAX)
 		return err_set(err, -ENOMEM, "out of memory: chunk of %llu elements",
-			       (unsigned long long)c->nelems);
+			       (unsigned long long)nelems);
 	rc = bytes_append_zero(&out->fixed, (size_t)size);
 	struct pack pack;
 	if (rc == 0 && pack_init(&pack, t)) {
-		unpack_elems(&pack, out->fixed.data, in, c->nelems);
+		unpack_elems(&pack, out->fixed.data, in, nelems);
 		cur_skip(&w.in, (size_t)least);
 		return check_trailer(&w);
 	}
-	for (uint64_t i = 0; i < c->nelems && rc == 0; i++)
+	for (uint64_t i = 0; i < nelems && rc == 0; i++)
 		rc = put(&w, t, out->fixed.data + i * t->size);
 	if (rc == -ENOMEM)
-		return err_errno(err, rc, "chunk of %llu elements", (unsigned long long)c->nelems);
+		return err_errno(err, rc, "chunk of %llu elements", (unsigned long long)nelems);
 	return rc ? rc : check_trailer(&w);
 }
 
@@ -345,8 +353,7 @@ static bool skip(struct cursor *in, const struct dtype *t)
 
 bool elements_fit(const struct dtype *t, uint64_t nelems, const uint8_t *in, size_t n)
 {
-	const struct codec_chunk c = {.type = t, .nelems = nelems};
-	struct walk w = {.chunk = &c, .in = cursor_of(in, n)};
+	struct walk w = {.type = t, .nelems = nelems, .in = cursor_of(in, n)};
 	uint64_t least;
 	if (!mul_u64(least_size(t), nelems, &least) || least > n)
 		return false;
@@ -457,20 +464,21 @@ static int check_input(const struct codec_encode *c, const struct elems *in, str
 {
 	static const struct elems_visitor none;
 	uint64_t size = 0;
-	if (has_region(c->type))
+	if (has_region(c->chain->type))
 		return err_set(err, -EOPNOTSUPP,
 			       "region references cannot be stored in a chunk object");
-	if (!mul_u64(c->nelems, c->type->size, &size) || size != in->fixed.len)
+	if (!mul_u64(c->chain->nelems, c->chain->type->size, &size) || size != in->fixed.len)
 		return err_set(err, -EIO, "%zu bytes are not %llu elements of %u bytes",
-			       in->fixed.len, (unsigned long long)c->nelems, c->type->size);
-	return elems_visit(c->type, in->fixed.data, c->nelems, in->heap.data, in->heap.len, &none,
-			   err);
+			       in->fixed.len, (unsigned long long)c->chain->nelems,
+			       c->chain->type->size);
+	return elems_visit(c->chain->type, in->fixed.data, c->chain->nelems, in->heap.data,
+			   in->heap.len, &none, err);
 }
 
 int elements_encode(const struct codec_encode *c, const struct elems *in, struct bytes *out,
 		    struct err *err)
 {
-	const struct dtype *t = c->type;
+	const struct dtype *t = c->chain->type;
 	struct encoding e = {.namer = c->namer, .heap = in->heap.data, .out = out, .err = err};
 	int rc = check_input(c, in, err);
 	if (rc == 0)
@@ -478,8 +486,8 @@ int elements_encode(const struct codec_encode *c, const struct elems *in, struct
 	if (rc)
 		return rc;
 	uint64_t least = 0, trailer = 0;
-	if (!mul_u64(least_size(t), c->nelems, &least) ||
-	    !mul_u64(vlen_arrays(t) * ARRAY_TRAILER, c->nelems, &trailer) ||
+	if (!mul_u64(least_size(t), c->chain->nelems, &least) ||
+	    !mul_u64(vlen_arrays(t) * ARRAY_TRAILER, c->chain->nelems, &trailer) ||
 	    !add_u64(least, trailer, &least) || least > ELEMENTS_ENCODED_MAX)
 		return too_long(&e);
 	rc = bytes_reserve(out, (size_t)least);
@@ -487,11 +495,11 @@ int elements_encode(const struct codec_encode *c, const struct elems *in, struct
 		return err_errno(err, rc, "chunk");
 	struct pack pack;
 	if (pack_init(&pack, t)) {
-		pack_elems(&pack, out->data, in->fixed.data, c->nelems);
+		pack_elems(&pack, out->data, in->fixed.data, c->chain->nelems);
 		out->len = (size_t)least;
 		return 0;
 	}
-	for (uint64_t i = 0; i < c->nelems && rc == 0; i++)
+	for (uint64_t i = 0; i < c->chain->nelems && rc == 0; i++)
 		rc = get(&e, t, in->fixed.data + i * t->size);
 	if (rc == 0 && trailer > ELEMENTS_ENCODED_MAX - out->len)
 		rc = too_long(&e);

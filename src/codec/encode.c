@@ -14,114 +14,91 @@
 #include "blosc_frame.h"
 #include "elements.h"
 #include "shuffle.h"
+#include "step_bytes.h"
 #include "zstream.h"
 
-enum { LEVEL_DEFAULT = 6, LEVEL_MAX = 9 };
-
-/* The bytes between two steps: borrowed from the input, or owned. */
-struct stage {
-	const uint8_t *data;
-	size_t n;
-	struct bytes own;
-};
-
-static void stage_take(struct stage *s, struct bytes *b)
-{
-	bytes_release(&s->own);
-	s->own = *b;
-	*b = (struct bytes){0};
-	s->data = s->own.data;
-	s->n = s->own.len;
-}
-
-static int apply_shuffle(struct stage *s, const struct dtype *t, struct err *err)
+static int apply_shuffle(struct step_bytes *s, size_t elem_size, struct err *err)
 {
 	struct bytes shuffled auto_bytes = {0};
-	const uint64_t elem_size = codec_stored_elem_size(t);
 	if (elem_size <= 1 || s->n == 0)
 		return 0;
 	const int rc = bytes_reserve(&shuffled, s->n);
 	if (rc)
 		return err_errno(err, rc, "shuffle");
-	shuffle_bytes(shuffled.data, s->data, s->n, (size_t)elem_size);
+	shuffle_bytes(shuffled.data, s->data, s->n, elem_size);
 	shuffled.len = s->n;
-	stage_take(s, &shuffled);
+	step_bytes_take(s, &shuffled);
 	return 0;
 }
 
-static int apply_deflate(struct stage *s, const struct filter *f, struct err *err)
+/* The form of new chunk objects. */
+static int apply_stream(const struct codec_encode *c, const struct codec_step *step,
+			struct step_bytes *s, struct err *err)
 {
 	struct bytes deflated auto_bytes = {0};
-	const bool is_valid = f->nparams > 0 && f->params[0] <= LEVEL_MAX;
-	const int level = is_valid ? (int)f->params[0] : LEVEL_DEFAULT;
-	const int rc = zstream_deflate(s->data, s->n, level, &deflated, err);
+	int rc = 0;
+	if (step->level < 0)
+		return 0;
+	if (step->shuffled)
+		rc = apply_shuffle(s, (size_t)c->chain->elem_size, err);
+	if (!rc)
+		rc = zstream_deflate(s->data, s->n, step->level, &deflated, err);
 	if (rc)
 		return rc;
 	bytes_trim(&deflated);
-	stage_take(s, &deflated);
+	step_bytes_take(s, &deflated);
 	return 0;
 }
 
-static int apply_pipeline(const struct codec_encode *c, struct stage *s, struct err *err)
-{
-	struct pipeline p;
-	int rc = 0;
-	pipeline_of_object(c->pipeline, &p);
-	for (uint32_t i = 0; i < p.n && rc == 0; i++)
-		rc = p.f[i].id == FILTER_SHUFFLE ? apply_shuffle(s, c->type, err)
-						 : apply_deflate(s, &p.f[i], err);
-	return rc;
-}
-
-static int apply_bitshuffle(struct stage *s, const struct dtype *t, struct err *err)
+static int apply_bitshuffle(struct step_bytes *s, size_t elem_size, struct err *err)
 {
 	struct bytes shuffled auto_bytes = {0};
-	const uint64_t elem_size = codec_stored_elem_size(t);
 	if (elem_size == 0 || s->n == 0)
 		return 0;
-	const int rc = bitshuffle_encode(s->data, s->n, (size_t)elem_size, &shuffled, err);
+	const int rc = bitshuffle_encode(s->data, s->n, elem_size, &shuffled, err);
 	if (rc)
 		return rc;
 	bytes_trim(&shuffled);
-	stage_take(s, &shuffled);
+	step_bytes_take(s, &shuffled);
 	return 0;
 }
 
-static int apply_served(const struct codec_encode *c, struct stage *s, struct err *err)
+static int apply_served(const struct codec_encode *c, const struct service_filters *f,
+			struct step_bytes *s, struct err *err)
 {
-	const struct service_filters *f = c->served;
-	const bool shuffled = f->shuffle == SERVED_SHUFFLE_BYTE && !c->type->has_vlen;
+	const bool shuffled = f->shuffle == SERVED_SHUFFLE_BYTE && !c->chain->type->has_vlen;
 	struct bytes frame auto_bytes = {0};
 	int rc = 0;
 	if (f->refused)
 		return err_set(err, -EOPNOTSUPP, "the service does not have the filter \"%s\"",
 			       f->refused);
 	if (f->shuffle == SERVED_SHUFFLE_BIT)
-		rc = apply_bitshuffle(s, c->type, err);
+		rc = apply_bitshuffle(s, (size_t)c->chain->elem_size, err);
 	if (rc || !f->compressor)
 		return rc;
 	rc = blosc_frame_encode(f->compressor, (int)f->level, shuffled, s->data, s->n, &frame, err);
 	if (rc)
 		return rc;
-	stage_take(s, &frame);
+	step_bytes_take(s, &frame);
 	return 0;
 }
 
 /* The elements, in the form of a chunk object. */
-static int begin(const struct codec_encode *c, const struct elems *in, struct stage *s,
+static int begin(const struct codec_encode *c, const struct elems *in, struct step_bytes *s,
 		 struct err *err)
 {
+	const struct dtype *t = c->chain->type;
 	uint64_t size = 0;
-	if (!elements_are_packed(c->type)) {
+	if (!elements_are_packed(t)) {
 		struct bytes encoded auto_bytes = {0};
 		const int rc = elements_encode(c, in, &encoded, err);
 		if (rc == 0)
-			stage_take(s, &encoded);
+			step_bytes_take(s, &encoded);
 		return rc;
 	}
-	if (!mul_u64(c->nelems, c->type->size, &size) || size != in->fixed.len)
+	if (!mul_u64(c->chain->nelems, t->size, &size) || size != in->fixed.len)
 		return err_set(err, -EIO, "%zu bytes are not %llu elements of %u bytes",
-			       in->fixed.len, (unsigned long long)c->nelems, c->type->size);
+			       in->fixed.len, (unsigned long long)c->chain->nelems, t->size);
 	if (size > ELEMENTS_ENCODED_MAX)
 		return err_set(err, -EFBIG, "a chunk of %llu bytes is too large",
 			       (unsigned long long)size);
@@ -133,15 +110,13 @@ static int begin(const struct codec_encode *c, const struct elems *in, struct st
 int codec_chunk_encode(const struct codec_encode *c, const struct elems *in, struct bytes *out,
 		       struct err *err)
 {
-	struct stage s = {0};
+	const struct codec_step *step = &c->chain->steps[0];
+	struct step_bytes s = {0};
 	int rc = begin(c, in, &s, err);
 	if (rc == 0)
-		rc = c->served ? apply_served(c, &s, err) : apply_pipeline(c, &s, err);
-	if (rc == 0 && s.data == s.own.data) {
-		*out = s.own;
-		return 0;
-	}
-	if (rc == 0 && bytes_append(out, s.data, s.n))
+		rc = step->served ? apply_served(c, step->served, &s, err)
+				  : apply_stream(c, step, &s, err);
+	if (rc == 0 && !step_bytes_give(&s, out) && bytes_append(out, s.data, s.n))
 		rc = err_errno(err, -ENOMEM, "chunk of %zu bytes", s.n);
 	bytes_release(&s.own);
 	return rc;

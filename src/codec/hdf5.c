@@ -4,14 +4,16 @@
  * without those that the chunk's mask excludes. Parameters of filters are those of the file.
  *
  * No step yields more bytes than the filters before it can have made of a chunk of max bytes: max
- * plus a slack for each of them (slack_of()), but at most LIMIT_FACTOR times max. So neither a
- * hostile stream nor hostile parameters take more memory than a few times max. Pure; any thread.
+ * plus a slack for each of them (slack_of()), but at most LIMIT_FACTOR times max. The slack of
+ * filters that a chunk's mask excludes is permitted, too. So neither a hostile stream nor hostile
+ * parameters take more memory than a few times max. Pure; any thread.
  */
 #include <codec/chunk.h>
 
 #include <errno.h>
 
 #include "fletcher32.h"
+#include "hdf5.h"
 #include "shuffle.h"
 #include "undo.h"
 #include "zstream.h"
@@ -72,23 +74,6 @@ bool codec_filter_known(uint32_t id)
 	return find_decoder(id) < DECODERS;
 }
 
-/* The bytes between two filters: borrowed from the caller, then owned after the first filter that
- * allocates. */
-struct stream {
-	const uint8_t *data;
-	size_t n;
-	struct bytes own;
-};
-
-static void stream_take(struct stream *s, struct bytes *b)
-{
-	bytes_release(&s->own);
-	s->own = *b;
-	*b = (struct bytes){0};
-	s->data = s->own.data;
-	s->n = s->own.len;
-}
-
 /* Most bytes that a filter adds to n bytes which it cannot compress. LZ4 and bitshuffle have a
  * length in front of each block, and blocks may be as short as a few bytes. */
 static uint64_t slack_of(uint32_t id, uint64_t n)
@@ -108,18 +93,31 @@ static uint64_t slack_of(uint32_t id, uint64_t n)
 	}
 }
 
-/* Most bytes that filters [0, i) can have made of at most max bytes. A long pipeline of filters
- * with much slack would permit any size, so there is a limit for all of them. */
-static uint64_t limit_before(const struct pipeline *p, uint32_t mask, uint32_t i, uint64_t max)
+/* The most bytes that the step of filter i yields: what filters [0, i) can have made of at most max
+ * bytes. A long pipeline of filters with much slack would permit any size, so there is a limit for
+ * all of them. */
+void hdf5_plan(struct codec_step *steps, const struct filter *filters, uint32_t n,
+	       uint32_t elem_size, uint64_t max, uint64_t exact)
 {
 	enum { LIMIT_FACTOR = 8, LIMIT_MIN = 64 << 10 };
-	uint64_t limit;
+	uint64_t most = max, limit;
 	if (!mul_u64(max, LIMIT_FACTOR, &limit) || !add_u64(limit, LIMIT_MIN, &limit))
 		limit = UINT64_MAX;
-	for (uint32_t k = 0; k < i; k++)
-		if (!(mask & (1u << k)) && !add_u64(max, slack_of(p->f[k].id, max), &max))
-			return limit;
-	return min_u64(max, limit);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t id = filters[i].id;
+		steps[n - 1 - i] = (struct codec_step){.kind = STEP_FILTER,
+						       .largest = min_u64(most, limit),
+						       .exact = exact,
+						       .filter = &filters[i],
+						       .elem_size = elem_size,
+						       .bit = i};
+		if (!add_u64(most, slack_of(id, most), &most))
+			most = UINT64_MAX;
+		if (id == FILTER_FLETCHER32 && exact != CODEC_UNKNOWN)
+			exact += FLETCHER32_SIZE;
+		else if (id != FILTER_SHUFFLE)
+			exact = CODEC_UNKNOWN;
+	}
 }
 
 static int not_built_in(const struct filter *f, struct err *err)
@@ -129,34 +127,20 @@ static int not_built_in(const struct filter *f, struct err *err)
 	return err_set(err, -EOPNOTSUPP, "filter %u is not built in", f->id);
 }
 
-static int undo_one(const struct undo *u, struct stream *s, struct err *err)
+int hdf5_undo(const struct codec_step *step, struct step_bytes *b, struct err *err)
 {
+	const struct undo u = {
+		.f = step->filter, .elem_size = step->elem_size, .limit = step->largest};
 	struct bytes plain auto_bytes = {0};
-	const size_t i = find_decoder(u->f->id);
+	const size_t i = find_decoder(u.f->id);
 	if (i == DECODERS)
-		return not_built_in(u->f, err);
+		return not_built_in(u.f, err);
 	if (!decoders[i].undo)
-		return fletcher32_check(s->data, s->n, &s->n, err);
-	const int rc = decoders[i].undo(u, s->data, s->n, &plain, err);
+		return fletcher32_check(b->data, b->n, &b->n, err);
+	const int rc = decoders[i].undo(&u, b->data, b->n, &plain, err);
 	if (rc == 0)
-		stream_take(s, &plain);
+		step_bytes_take(b, &plain);
 	return rc;
-}
-
-/* Gives the bytes of s to out. */
-static int finish(struct stream *s, size_t max, struct bytes *out, struct err *err)
-{
-	if (s->n > max)
-		return err_set(err, -EIO, "chunk decodes to %zu bytes, at most %zu are expected",
-			       s->n, max);
-	if (s->own.data && s->data == s->own.data) {
-		s->own.len = s->n;
-		*out = s->own;
-		s->own = (struct bytes){0};
-		return 0;
-	}
-	int rc = bytes_append(out, s->data, s->n);
-	return rc ? err_errno(err, rc, "chunk of %zu bytes", s->n) : 0;
 }
 
 uint64_t codec_hdf5_limit(uint64_t n)
@@ -168,17 +152,20 @@ uint64_t codec_hdf5_limit(uint64_t n)
 int codec_hdf5_decode(const struct pipeline *p, uint32_t filter_mask, uint32_t elem_size,
 		      const uint8_t *in, size_t n, size_t max, struct bytes *out, struct err *err)
 {
-	struct stream s = {.data = in, .n = n};
-	int rc = p->n <= FILTER_MAX ? 0 : err_set(err, -EIO, "pipeline of %u filters", p->n);
-	for (uint32_t i = p->n; i-- > 0 && rc == 0;) {
-		const struct undo u = {.f = &p->f[i],
-				       .elem_size = elem_size,
-				       .limit = limit_before(p, filter_mask, i, max)};
-		if (!(filter_mask & (1u << i)))
-			rc = undo_one(&u, &s, err);
-	}
-	if (rc == 0)
-		rc = finish(&s, max, out, err);
-	bytes_release(&s.own);
+	struct step_bytes b = {.data = in, .n = n};
+	struct codec_step steps[FILTER_MAX];
+	int rc = 0;
+	if (p->n > FILTER_MAX)
+		return err_set(err, -EIO, "pipeline of %u filters", p->n);
+	hdf5_plan(steps, p->f, p->n, elem_size, max, CODEC_UNKNOWN);
+	for (uint32_t i = 0; i < p->n && rc == 0; i++)
+		if (!(filter_mask & (1u << steps[i].bit)))
+			rc = hdf5_undo(&steps[i], &b, err);
+	if (rc == 0 && b.n > max)
+		rc = err_set(err, -EIO, "chunk decodes to %zu bytes, at most %zu are expected", b.n,
+			     max);
+	if (rc == 0 && !step_bytes_give(&b, out) && bytes_append(out, b.data, b.n))
+		rc = err_errno(err, -ENOMEM, "chunk of %zu bytes", b.n);
+	bytes_release(&b.own);
 	return rc;
 }

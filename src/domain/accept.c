@@ -6,19 +6,18 @@
 
 #include "domain_internal.h"
 
-#include <codec/chunk.h>
+#include <codec/chain.h>
 
 /* A chunk is read whole, so it has a limit. A dataset whose chunks all have values, stored or not,
  * must have room for all of them in the file. */
 static int check_size(const struct domain *d, const struct object *o, struct err *err)
 {
 	const struct dataset *ds = &o->dataset;
-	uint64_t stored, shown;
+	uint64_t shown;
 	if (o->kind != OBJECT_DATASET || ds->grid.nchunks == 0)
 		return 0;
-	if (!mul_u64(codec_stored_elem_size(ds->type), ds->grid.chunk_elems, &stored) ||
-	    !mul_u64(ds->type->size, ds->grid.chunk_elems, &shown) ||
-	    max_u64(stored, shown) > CHUNK_BYTES_MAX)
+	if (!mul_u64(ds->type->size, ds->grid.chunk_elems, &shown) ||
+	    max_u64(codec_chunk_size(ds->chain).plain, shown) > CHUNK_BYTES_MAX)
 		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", CHUNK_BYTES_MAX);
 	const bool computed = ds->initializer != INITIALIZER_NONE;
 	if ((computed || !domain_can_list(d, o)) && domain_is_vast(ds))

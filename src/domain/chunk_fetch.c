@@ -75,20 +75,6 @@ static enum presence presence_of(const struct domain *d, uint32_t dataset, uint6
 	return domain_was_listed(d, key) ? NOT_LISTED : NEVER_LISTED;
 }
 
-static uint64_t decoded_limit(const struct dataset *ds)
-{
-	uint64_t size = codec_stored_elem_size(ds->type);
-	/* accept.c has checked that the product does not overflow. */
-	return size == 0 ? CHUNK_BYTES_MAX : size * ds->grid.chunk_elems;
-}
-
-/* Compressors copy what they cannot compress, so a stored chunk is hardly larger than decoded. */
-static uint64_t stored_limit(const struct dataset *ds)
-{
-	uint64_t decoded = decoded_limit(ds);
-	return decoded + decoded / 8 + (1 << 16);
-}
-
 /* The limit of the chunk's decoded bytes. If its size was measured at the open, this is that size:
  * the image has room for no more. UINT64_MAX: it could not be measured. */
 static uint64_t measured(const struct domain *d, uint32_t dataset, uint64_t number)
@@ -178,43 +164,52 @@ static int convert_text(const struct fetch *f, struct bytes *out, struct err *er
 				     err);
 }
 
-/* p: the filters of the file; NULL: those that the dataset records. Returns the code. */
-static int decode(const struct fetch *f, const struct pipeline *p, uint32_t filter_mask,
-		  struct bytes *stored, struct chunk_result *chunk)
+/* Decodes bytes of the chunk. Returns the code. */
+static int run_chain(const struct fetch *f, const struct codec_chain *chain, uint32_t filter_mask,
+		     struct bytes *stored, struct chunk_result *chunk)
 {
-	const struct dataset *ds = &object_of(f)->dataset;
-	struct pipeline recorded;
-	/* Filters that a domain only records may be others than those of the file. */
-	const bool is_certain = f->place.place.encoding == ENCODING_HDF5 && ds->reference &&
-				(p || ds->reference->exact);
 	const struct codec_chunk spec = {
-		.type = ds->type,
-		.nelems = ds->grid.chunk_elems,
-		.pipeline = p ? p : &recorded,
-		.encoding = f->place.place.encoding,
+		.chain = chain,
 		.filter_mask = filter_mask,
-		.covered = is_certain ? grid_covered(&ds->grid, f->number) : 0,
+		.covered = grid_covered(&object_of(f)->dataset.grid, f->number),
 		.max_bytes = measured(f->d, f->dataset, f->number),
 		.resolver = &f->d->resolver,
 	};
-	dataset_pipeline(ds, &recorded);
 	chunk->fetched = stored->len;
 	chunk->code = codec_chunk_decode(&spec, stored, &chunk->elems, &chunk->err);
 	return chunk->code;
 }
 
+/* p: the filters of the file; NULL: those that the dataset records. Returns the code. */
+static int decode(struct fetch *f, const struct pipeline *p, uint32_t filter_mask,
+		  struct chunk_result *chunk)
+{
+	const struct dataset *ds = &object_of(f)->dataset;
+	struct codec_plan plan;
+	if (p)
+		codec_plan_file(&plan, ds->type, ds->grid.chunk_elems, p->f, p->n, true);
+	return run_chain(f, p ? &plan.chain : ds->chain, filter_mask, &f->stored, chunk);
+}
+
 static void give_stored(struct fetch *f)
 {
 	static const struct pipeline none;
+	const struct dataset *ds = &object_of(f)->dataset;
 	struct bytes *body = &f->req->answer.body;
 	struct chunk_result chunk = {.fetched = body->len};
 	struct bytes text auto_bytes = {0};
 	const uint64_t fetched = body->len;
+	struct codec_plan plan;
 	const int is_text = convert_text(f, &text, &chunk.err);
-	if (is_text < 0)
+	if (is_text < 0) {
 		chunk.code = is_text;
-	else
-		decode(f, is_text ? NULL : &none, 0, is_text ? body : &text, &chunk);
+	} else if (is_text) {
+		run_chain(f, ds->chain, 0, body, &chunk);
+	} else {
+		codec_plan_object(&plan, ds->type, ds->grid.chunk_elems, &none, OBJECT_UNSHUFFLED,
+				  NULL);
+		run_chain(f, &plan.chain, 0, &text, &chunk);
+	}
 	chunk.fetched = fetched;
 	finish(f, &chunk);
 }
@@ -303,7 +298,7 @@ static void index_searched(struct ref_search *s, int code, const struct ref_plac
 		chunk.code = err_set(&chunk.err, -EIO,
 				     "the index of the file does not have the chunk there");
 	else
-		decode(f, found->pipeline, found->filter_mask, &f->stored, &chunk);
+		decode(f, found->pipeline, found->filter_mask, &chunk);
 	wrap_file(f, &chunk);
 	finish(f, &chunk);
 }
@@ -361,7 +356,7 @@ static void range_read(struct ref_read *r, int code, struct bytes *body, const s
 	if (!p && object_of(f)->dataset.reference && !object_of(f)->dataset.reference->exact)
 		p = ref_index_pipeline(f->place.file, f->dataset);
 	if (!chunk.code)
-		decode(f, p, f->place.place.filter_mask, &f->stored, &chunk);
+		decode(f, p, f->place.place.filter_mask, &chunk);
 	if (may_have_other_filters(f, chunk.code)) {
 		search_index(f);
 		return;
@@ -401,10 +396,11 @@ static int check_known(const struct fetch *f, struct err *err)
 
 static void get_object(struct fetch *f)
 {
+	const struct codec_size size = codec_chunk_size(object_of(f)->dataset.chain);
 	f->req->done = chunk_answered;
 	f->req->arg = f;
-	f->req->expected = decoded_limit(&object_of(f)->dataset);
-	place_get(&f->place, stored_limit(&object_of(f)->dataset));
+	f->req->expected = size.plain;
+	place_get(&f->place, size.most);
 }
 
 static void get_chunk(struct fetch *f)

@@ -12,6 +12,8 @@
 
 #include "domain_internal.h"
 
+#include <codec/chain.h>
+
 enum {
 	VLEN_CHUNKS_MAX = 1 << 20, /* chunks of one variable-length dataset */
 	HEAD_BYTES = 16,	   /* a Blosc header */
@@ -91,7 +93,7 @@ static int measure(struct domain *d, uint32_t number, const struct stored_chunk 
 	if (!decoded)
 		return err_set(err, -ENOMEM, "out of memory");
 	d->chunks[number].decoded = decoded;
-	if (ds->nfilters > 0)
+	if (codec_chunk_size(ds->chain).is_filtered)
 		return measure_compressed(d, number, known, n, decoded, err);
 	for (size_t i = 0; i < n; i++)
 		decoded[i] = known[i].item->meta.size <= CHUNK_BYTES_MAX ? known[i].item->meta.size

@@ -59,18 +59,13 @@ static int size_of(const struct domain *d, uint32_t number, const struct store_r
 		   uint64_t *size, struct err *why)
 {
 	const struct store_answer *a = &req->answer;
-	const struct dataset *ds = &tree_object(d->tree, number)->o.dataset;
-	struct pipeline pipeline;
+	const struct codec_chunk c = {.chain = tree_object(d->tree, number)->o.dataset.chain,
+				      .max_bytes = CHUNK_BYTES_MAX};
 	int rc = store_failure(a, why);
 	if (!rc)
 		rc = size_of_text(d, number, a, size, why);
 	if (rc != SCHEMA_NOT_TEXT)
 		return rc;
-	dataset_pipeline(ds, &pipeline);
-	const struct codec_chunk c = {.type = ds->type,
-				      .nelems = ds->grid.chunk_elems,
-				      .pipeline = &pipeline,
-				      .max_bytes = CHUNK_BYTES_MAX};
 	return codec_decoded_size(&c, a->body.data, a->body.len, a->meta.size, size, why);
 }
 

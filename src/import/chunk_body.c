@@ -77,7 +77,7 @@ static int copy_fill(struct chunk_context *c)
 
 struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_t number)
 {
-	struct pipeline object;
+	struct pipeline recorded, object;
 	struct chunk_context *c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
@@ -88,8 +88,11 @@ struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_
 	c->file = h5file_dataset(from->file, number);
 	c->namer = (struct object_namer){.name = name_object, .ctx = &c->from};
 	const struct grid *g = &c->ds->grid;
-	dataset_pipeline(c->ds, &c->recorded);
-	pipeline_of_object(&c->recorded, &object);
+	dataset_pipeline(c->ds, &recorded);
+	pipeline_of_object(&recorded, &object);
+	codec_plan_object(&c->new_form, c->ds->type, g->chunk_elems, &object, OBJECT_SHUFFLED,
+			  NULL);
+	c->chain = &c->new_form.chain;
 	c->is_joined = !grid_same_chunks(g, &c->file->grid);
 	c->is_filtered = object.n != 0;
 	c->may_pass = !c->is_joined && dtype_is_plain(c->ds->type) &&
@@ -104,9 +107,8 @@ struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_
 
 /* Whether the service reads the form that chunks of new datasets have: it reads a zlib stream where
  * it would compress with zlib. */
-static bool reads_new_form(const struct chunk_context *c)
+static bool reads_new_form(const struct chunk_context *c, const struct service_filters *s)
 {
-	const struct service_filters *s = &c->ds->served;
 	const bool has_zlib = s->compressor && strcmp(s->compressor, "zlib") == 0;
 	return !s->refused && s->shuffle != SERVED_SHUFFLE_BIT &&
 	       (c->is_filtered ? has_zlib : !s->compressor);
@@ -114,9 +116,10 @@ static bool reads_new_form(const struct chunk_context *c)
 
 void chunk_context_serve(struct chunk_context *c)
 {
-	if (reads_new_form(c))
+	const struct service_filters *served = codec_chain_served(c->ds->chain);
+	if (!served || reads_new_form(c, served))
 		return;
-	c->served = &c->ds->served;
+	c->chain = c->ds->chain;
 	c->may_pass = false;
 }
 
@@ -173,11 +176,7 @@ static int decode(const struct chunk_context *c, const struct h5file_chunk *part
 static int encode(const struct chunk_context *c, const struct elems *in, struct bytes *body,
 		  struct err *err)
 {
-	const struct codec_encode how = {.type = c->ds->type,
-					 .nelems = c->ds->grid.chunk_elems,
-					 .pipeline = &c->recorded,
-					 .served = c->served,
-					 .namer = &c->namer};
+	const struct codec_encode how = {.chain = c->chain, .namer = &c->namer};
 	if (is_fill(c, in->fixed.data, in->fixed.len))
 		return PUT_NOTHING;
 	return blame_file(c, codec_chunk_encode(&how, in, body, err));

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <codec/chunk.h>
+#include <codec/chain.h>
 
 enum {
 	DOCUMENT_TEXT = 4096, /* bytes of a document without its attributes and links */
@@ -35,7 +35,7 @@ struct chunks {
 	struct import *im;
 	struct chunk_context *context;
 	uint32_t factors[DSPACE_MAX_RANK];
-	uint64_t size;		   /* of each object, bytes; 0: they differ */
+	uint64_t size;		   /* of each object, bytes, or CODEC_UNKNOWN */
 	struct chunk_parts *parts; /* of the chunk that is collected; NULL: none */
 };
 
@@ -54,7 +54,8 @@ static uint64_t number_of(const struct chunks *c, uint64_t number)
 static bool is_stored(const struct chunks *c, const char *key)
 {
 	uint64_t size;
-	return key_set_find(c->im->keys, key, &size) && (!c->size || size == c->size);
+	return key_set_find(c->im->keys, key, &size) &&
+	       (c->size == CODEC_UNKNOWN || size == c->size);
 }
 
 /* Makes the body here, because the source of a link may block. */
@@ -123,13 +124,6 @@ static int take_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *e
 	return rc || c->context->is_joined ? rc : put_chunk(c, err);
 }
 
-/* Bytes of each object of a dataset that is neither compressed nor of variable length. */
-static uint64_t object_size(const struct chunk_context *c)
-{
-	const uint64_t elem_size = codec_stored_elem_size(c->ds->type);
-	return c->is_filtered ? 0 : elem_size * c->ds->grid.chunk_elems;
-}
-
 static int put_dataset(struct import *im, uint32_t number, struct err *err)
 {
 	const struct chunk_origin from = {.file = im->file,
@@ -141,7 +135,7 @@ static int put_dataset(struct import *im, uint32_t number, struct err *err)
 	if (!c.context)
 		return err_set(err, -ENOMEM, "out of memory");
 	const struct grid *grid = &c.context->ds->grid, *file = &c.context->file->grid;
-	c.size = object_size(c.context);
+	c.size = codec_chunk_size(c.context->chain).exact;
 	for (uint32_t i = 0; i < grid->rank; i++)
 		c.factors[i] = grid->chunk[i] / file->chunk[i];
 	int rc = im->opt->link ? link_advise(im, number, err) : 0;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <codec/chain.h>
+
 enum { SCAN_ARENA = 1 << 30 };
 
 /* ---- the file ---- */
@@ -174,12 +176,26 @@ static int adopt_grid(struct scan *s, uint32_t number, struct dataset *to,
 	return rc ? rc : grid_init(tree_arena(s->tree), &to->grid, old.rank, old.dims, chunk, err);
 }
 
+/* Chunks are encoded as the service encodes those of the domain. */
+static int adopt_chain(struct scan *s, struct dataset *to, const struct dataset *from,
+		       struct err *err)
+{
+	const struct service_filters *served = codec_chain_served(from->chain);
+	struct codec_plan plan;
+	struct pipeline p;
+	if (!served)
+		return 0;
+	dataset_pipeline(to, &p);
+	codec_plan_object(&plan, to->type, to->grid.chunk_elems, &p, OBJECT_SHUFFLED, served);
+	to->chain = codec_chain_copy(&plan.chain, s->arena);
+	return to->chain ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
 int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops *schema,
 		       const struct dataset *from, struct err *err)
 {
 	struct dataset *to = &tree_edit(s->tree, number)->dataset;
 	to->requested = from->requested;
-	to->served = from->served;
 	to->requested_chunk = NULL;
 	to->initializer = from->initializer;
 	to->reference = from->reference;
@@ -187,5 +203,6 @@ int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops 
 	if (!to->locator || copy_filters(s->arena, to, from))
 		return err_set(err, -ENOMEM, "out of memory");
 	const int rc = adopt_grid(s, number, to, from, err);
-	return rc ? err_wrap(err, rc, "dataset %s", s->paths[number]) : 0;
+	return rc ? err_wrap(err, rc, "dataset %s", s->paths[number])
+		  : adopt_chain(s, to, from, err);
 }

@@ -128,21 +128,22 @@ static int visit_reference(void *ctx, const struct dtype *t, uint8_t *slot, stru
 
 static void check(const struct codec_chunk *c, struct elems *e, const uint8_t *in, size_t n)
 {
-	const struct dtype *t = c->type;
+	const struct dtype *t = c->chain->type;
+	const uint64_t nelems = c->chain->nelems;
 	const struct elems_visitor visitor = {.vlen = visit_vlen, .reference = visit_reference};
 	uint64_t decoded = 0;
-	require(e->fixed.len == c->nelems * t->size);
-	require(elems_visit(t, e->fixed.data, c->nelems, e->heap.data, e->heap.len, &visitor,
-			    NULL) == 0);
+	require(e->fixed.len == nelems * t->size);
+	require(elems_visit(t, e->fixed.data, nelems, e->heap.data, e->heap.len, &visitor, NULL) ==
+		0);
 	int rc = codec_decoded_size(c, in, n, n, &decoded, NULL);
 	require(!t->has_vlen || rc || e->heap.len <= 4 * decoded);
-	if (c->pipeline->n > 0 || (t->has_vlen && decoded != n))
+	if (codec_chunk_size(c->chain).is_filtered || (t->has_vlen && decoded != n))
 		return;
 	struct cursor cur = cursor_of(in, n);
 	bool fixed = codec_stored_elem_size(t) > 0;
-	if (fixed && c->nelems * codec_stored_elem_size(t) != n)
+	if (fixed && nelems * codec_stored_elem_size(t) != n)
 		return; /* a Blosc frame */
-	for (uint64_t i = 0; i < c->nelems; i++)
+	for (uint64_t i = 0; i < nelems; i++)
 		same(t, e->fixed.data + i * t->size, &cur, e);
 	while (cur_left(&cur) > 0)
 		require(cur_u8(&cur) == 0);
@@ -198,25 +199,19 @@ static bool looks_like_frame(const struct bytes *b)
 	return cur_u32(&c) == b->len && version;
 }
 
-/* served: NULL, or the form that the service stores. */
-static void round_trip(const struct codec_chunk *c, const struct service_filters *served,
-		       const struct elems *e)
+/* p: as recorded. served: NULL, or the form that the service stores. */
+static void round_trip(const struct codec_chain *c, const struct pipeline *p,
+		       const struct service_filters *served, const struct elems *e)
 {
+	struct codec_plan plan;
 	const struct object_namer namer = {.name = name};
 	const struct object_resolver resolver = {.resolve = number_of};
-	const struct codec_encode enc = {.type = c->type,
-					 .nelems = c->nelems,
-					 .pipeline = c->pipeline,
-					 .served = served,
-					 .namer = &namer};
-	const struct codec_chunk dec = {.type = c->type,
-					.nelems = c->nelems,
-					.pipeline = c->pipeline,
-					.encoding = ENCODING_HSDS,
-					.max_bytes = 4 * MAX_BYTES,
-					.resolver = &resolver};
+	const struct codec_encode enc = {.chain = &plan.chain, .namer = &namer};
+	const struct codec_chunk dec = {
+		.chain = &plan.chain, .max_bytes = 4 * MAX_BYTES, .resolver = &resolver};
 	struct bytes stored = {0};
 	struct elems back;
+	codec_plan_object(&plan, c->type, c->nelems, p, OBJECT_SHUFFLED, served);
 	require(codec_chunk_encode(&enc, e, &stored, NULL) == 0);
 	if (!looks_like_frame(&stored)) {
 		require(codec_chunk_decode(&dec, &stored, &back, NULL) == 0);
@@ -228,7 +223,8 @@ static void round_trip(const struct codec_chunk *c, const struct service_filters
 	bytes_release(&stored);
 }
 
-static void round_trips(const struct codec_chunk *c, const struct elems *e)
+static void round_trips(const struct codec_chain *c, const struct pipeline *p,
+			const struct elems *e)
 {
 	static const struct pipeline recorded = {2,
 						 {{.id = FILTER_BITSHUFFLE}, {.id = FILTER_ZSTD}}};
@@ -238,11 +234,9 @@ static void round_trips(const struct codec_chunk *c, const struct elems *e)
 		{.compressor = "zstd", .level = 1, .shuffle = SERVED_SHUFFLE_BIT},
 		{.shuffle = SERVED_SHUFFLE_BIT},
 	};
-	struct codec_chunk as_served = *c;
-	round_trip(c, NULL, e);
-	as_served.pipeline = &recorded;
+	round_trip(c, p, NULL, e);
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-		round_trip(&as_served, &forms[i], e);
+		round_trip(c, &recorded, &forms[i], e);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -260,17 +254,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(bytes_append(&stored, data + HEADER, size - HEADER) == 0);
 	const uint8_t *start = stored.data;
 	const struct object_resolver resolver = {.resolve = resolve, .ctx = &start};
-	const struct codec_chunk c = {.type = nth_type(a, data[0] % TYPES),
-				      .nelems = data[2] | data[3] << 8,
-				      .pipeline = &p,
-				      .encoding =
-					      data[1] & 0x80 ? ENCODING_HSDS_PLAIN : ENCODING_HSDS,
-				      .max_bytes = MAX_BYTES,
-				      .resolver = &resolver};
+	struct codec_plan plan;
+	const struct codec_chunk c = {
+		.chain = &plan.chain, .max_bytes = MAX_BYTES, .resolver = &resolver};
 	struct elems out;
+	codec_plan_object(&plan, nth_type(a, data[0] % TYPES), data[2] | data[3] << 8, &p,
+			  data[1] & 0x80 ? OBJECT_UNSHUFFLED : OBJECT_SHUFFLED, NULL);
 	if (codec_chunk_decode(&c, &stored, &out, NULL) == 0) {
 		check(&c, &out, data + HEADER, size - HEADER);
-		round_trips(&c, &out);
+		round_trips(&plan.chain, &p, &out);
 		elems_release(&out);
 	}
 	bytes_release(&stored);

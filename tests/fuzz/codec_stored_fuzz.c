@@ -75,7 +75,9 @@ static void verbatim(const struct pipeline *p, uint32_t mask, uint32_t elem_size
 	require(codec_stored_encode(&stored, elem_size, x, n, object.data, size, NULL) == 0);
 	require(codec_verbatim(p, mask, t, object.data, size, &keep, NULL) == 0 && keep <= size);
 	if (keep > 0) {
-		const struct codec_chunk c = {.type = t, .nelems = n / elem_size, .pipeline = p};
+		struct codec_plan plan;
+		const struct codec_chunk c = {.chain = &plan.chain};
+		codec_plan_object(&plan, t, n / elem_size, p, OBJECT_SHUFFLED, NULL);
 		struct elems out;
 		object.len = keep;
 		require(codec_chunk_decode(&c, &object, &out, NULL) == 0);

@@ -67,7 +67,7 @@ static void check_place(const struct located *l)
 	uint64_t end;
 	if (l->rc || p->absent)
 		return;
-	require(p->file && p->file->uri[0] && p->encoding == ENCODING_HDF5);
+	require(p->file && p->file->uri[0]);
 	require(p->length > 0 && p->length <= CHUNK_BYTES_MAX);
 	require(add_u64(p->offset, p->length, &end));
 }

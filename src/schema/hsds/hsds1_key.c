@@ -104,7 +104,6 @@ int hsds1_locate(const struct object *o, const struct object *table, uint64_t nu
 	if (n < 0)
 		return err_set(err, n, "the key of the chunk needs MD5, which OpenSSL refuses");
 	place->length = CHUNK_TO_END;
-	place->encoding = ENCODING_HSDS_PLAIN;
 	return 0;
 }
 

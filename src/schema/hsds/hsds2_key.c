@@ -141,7 +141,6 @@ int hsds2_locate(const struct object *o, const struct object *table, uint64_t nu
 	if (hsds2_chunk_key(o, coords, place->key, place->room) < 0)
 		return err_set(err, -ENAMETOOLONG, "the key of the chunk would be too long");
 	place->length = CHUNK_TO_END;
-	place->encoding = ENCODING_HSDS;
 	return 0;
 }
 

@@ -8,11 +8,14 @@
  */
 #include "parse.h"
 
-#include "hsds2.h"
-#include <json/numbers.h>
-#include "parse_reference.h"
-
+#include <errno.h>
 #include <string.h>
+
+#include <codec/chain.h>
+#include <json/numbers.h>
+
+#include "hsds2.h"
+#include "parse_reference.h"
 
 struct layout {
 	const json_t *stored;	 /* "layout" */
@@ -225,8 +228,6 @@ static int parse_filters(struct schema_ctx *ctx, const json_t *props, const json
 	const json_t *served = json_object_get(props, "filters");
 	struct pipeline p;
 	int rc = schema_pipeline(ctx, exact ? exact : served, &p, err);
-	if (!rc)
-		rc = schema_service_filters(ctx, served, &ds->served, err);
 	if (rc || p.n == 0)
 		return rc;
 	if (exact)
@@ -238,6 +239,30 @@ static int parse_filters(struct schema_ctx *ctx, const json_t *props, const json
 	ds->filters = filters;
 	ds->nfilters = p.n;
 	return 0;
+}
+
+/* Plans the chain of the chunks, which depends on all other members. Chunks of a reference are in
+ * HDF5 files, all others are chunk objects. */
+static int plan_chain(struct schema_ctx *ctx, const json_t *props, struct dataset *ds,
+		      struct err *err)
+{
+	const uint64_t n = ds->grid.chunk_elems;
+	struct service_filters served;
+	struct codec_plan plan;
+	struct pipeline p;
+	const int rc = schema_service_filters(ctx, json_object_get(props, "filters"), &served, err);
+	if (rc)
+		return err_wrap(err, rc, "filters");
+	dataset_pipeline(ds, &p);
+	if (ds->reference)
+		codec_plan_file(&plan, ds->type, n, ds->filters, ds->nfilters,
+				ds->reference->exact);
+	else
+		codec_plan_object(&plan, ds->type, n, &p,
+				  ctx->form == SCHEMA_ID_V1 ? OBJECT_UNSHUFFLED : OBJECT_SHUFFLED,
+				  &served);
+	ds->chain = codec_chain_copy(&plan.chain, ctx->arena);
+	return ds->chain ? 0 : err_errno(err, -ENOMEM, "filters");
 }
 
 static int parse_fill(struct schema_ctx *ctx, const json_t *props, struct dataset *ds,
@@ -356,5 +381,7 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schem
 	if (rc)
 		return err_wrap(err, rc, "initializer");
 	rc = parse_locator(ctx, &l, id, ds, err);
-	return rc ? err_wrap(err, rc, "layout") : 0;
+	if (rc)
+		return err_wrap(err, rc, "layout");
+	return plan_chain(ctx, props, ds, err);
 }

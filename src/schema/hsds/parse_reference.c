@@ -319,7 +319,6 @@ static int set_range(const struct reference_file *file, uint64_t offset, uint64_
 	place->offset = offset;
 	place->length = size;
 	place->filter_mask = mask;
-	place->encoding = ENCODING_HDF5;
 	return 0;
 }
 
@@ -501,7 +500,6 @@ static int place_indexed(const struct reference *r, const struct dataset *table,
 		place->record_file.size = r->file.size;
 	}
 	place->file = &place->record_file;
-	place->encoding = ENCODING_HDF5;
 	place->absent = false;
 	place->denied = denied;
 	return SCHEMA_NEEDS_INDEX;

@@ -138,16 +138,17 @@ static struct bytes as_bitshuffle(const uint8_t *data, size_t n, size_t size, si
 
 /* ---- helpers ---- */
 
-static int decode(const struct fixture *f, const struct pipeline *p, enum chunk_encoding e,
+static int decode(const struct fixture *f, const struct pipeline *p, enum codec_object_form e,
 		  struct bytes *stored, struct elems *out, struct err *err)
 {
-	const struct codec_chunk c = {
-		.type = f->i32, .nelems = ELEMS, .pipeline = p, .encoding = e};
+	struct codec_plan plan;
+	const struct codec_chunk c = {.chain = &plan.chain};
+	codec_plan_object(&plan, f->i32, ELEMS, p, e, NULL);
 	return codec_chunk_decode(&c, stored, out, err);
 }
 
-static void expect_plain(const struct fixture *f, const struct pipeline *p, enum chunk_encoding e,
-			 struct bytes stored)
+static void expect_plain(const struct fixture *f, const struct pipeline *p,
+			 enum codec_object_form e, struct bytes stored)
 {
 	struct elems out;
 	struct err err = ERR_INIT;
@@ -166,7 +167,7 @@ static void expect_error(const struct fixture *f, const struct pipeline *p, stru
 {
 	struct elems out;
 	struct err err = ERR_INIT;
-	int rc = decode(f, p, ENCODING_HSDS, &stored, &out, &err);
+	int rc = decode(f, p, OBJECT_SHUFFLED, &stored, &out, &err);
 	if (rc != code || !strstr(err.msg, word))
 		fail_msg("%d \"%s\" instead of %d \"%s\"", rc, err.msg, code, word);
 	assert_null(out.fixed.data);
@@ -197,7 +198,7 @@ static void filters_that_are_only_recorded(void **state)
 				       FILTER_DEFLATE,	   FILTER_BITSHUFFLE};
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		struct pipeline p = pipeline_of(ids[i], 0, 0);
-		expect_plain(f, &p, ENCODING_HSDS, as_is(f->plain, BYTES));
+		expect_plain(f, &p, OBJECT_SHUFFLED, as_is(f->plain, BYTES));
 	}
 }
 
@@ -213,7 +214,7 @@ static void every_blosc_frame(void **state)
 		for (size_t s = 0; s < 3; s++)
 			for (size_t k = 0; k < 4; k++)
 				expect_plain(f, &with[k],
-					     k % 2 ? ENCODING_HSDS_PLAIN : ENCODING_HSDS,
+					     k % 2 ? OBJECT_UNSHUFFLED : OBJECT_SHUFFLED,
 					     as_blosc(f->plain, BYTES, shuffles[s], codecs[i]));
 }
 
@@ -222,12 +223,12 @@ static void zlib_and_shuffle_by_schema(void **state)
 	struct fixture *f = *state;
 	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
 	struct pipeline shuffled_gz = pipeline_of(FILTER_SHUFFLE, FILTER_DEFLATE, 0);
-	expect_plain(f, &gz, ENCODING_HSDS, as_zlib(f->plain, BYTES));
-	expect_plain(f, &gz, ENCODING_HSDS_PLAIN, as_zlib(f->plain, BYTES));
-	expect_plain(f, &shuffled_gz, ENCODING_HSDS_PLAIN, as_zlib(f->plain, BYTES));
+	expect_plain(f, &gz, OBJECT_SHUFFLED, as_zlib(f->plain, BYTES));
+	expect_plain(f, &gz, OBJECT_UNSHUFFLED, as_zlib(f->plain, BYTES));
+	expect_plain(f, &shuffled_gz, OBJECT_UNSHUFFLED, as_zlib(f->plain, BYTES));
 
 	struct bytes shuffled = as_shuffled(f->plain, BYTES, SIZE);
-	expect_plain(f, &shuffled_gz, ENCODING_HSDS, as_zlib(shuffled.data, BYTES));
+	expect_plain(f, &shuffled_gz, OBJECT_SHUFFLED, as_zlib(shuffled.data, BYTES));
 	bytes_release(&shuffled);
 }
 
@@ -237,7 +238,7 @@ static void zlib_with_a_dropped_checksum(void **state)
 	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
 	struct bytes b = as_zlib(f->plain, BYTES);
 	add(&b, "sum!", 4);
-	expect_plain(f, &gz, ENCODING_HSDS, b);
+	expect_plain(f, &gz, OBJECT_SHUFFLED, b);
 	b = as_zlib(f->plain, BYTES);
 	add(&b, "junk!", 5);
 	expect_error(f, &gz, b, -EIO, "after the zlib stream");
@@ -249,12 +250,12 @@ static void plain_that_looks_compressed(void **state)
 	struct fixture like = *f;
 	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
 	memcpy(like.plain, "\x78\x9c", 2);
-	expect_plain(&like, &gz, ENCODING_HSDS, as_is(like.plain, BYTES));
+	expect_plain(&like, &gz, OBJECT_SHUFFLED, as_is(like.plain, BYTES));
 	const uint8_t header[16] = {2, 1, 0x60,		1,	   1, 0, 0, 0, 1, 0,
 				    0, 0, BYTES & 0xff, BYTES >> 8};
 	memcpy(like.plain, header, sizeof(header));
 	struct pipeline none = {0};
-	expect_plain(&like, &none, ENCODING_HSDS, as_is(like.plain, BYTES));
+	expect_plain(&like, &none, OBJECT_SHUFFLED, as_is(like.plain, BYTES));
 }
 
 static void bitshuffle_forms(void **state)
@@ -266,17 +267,18 @@ static void bitshuffle_forms(void **state)
 	by_name.f[0].name = "bitshuffle";
 	static const size_t blocks[] = {8, 64, 512, 2048};
 	for (size_t i = 0; i < 4; i++) {
-		expect_plain(f, &alone, ENCODING_HSDS,
+		expect_plain(f, &alone, OBJECT_SHUFFLED,
 			     as_bitshuffle(f->plain, BYTES, SIZE, blocks[i]));
 		struct bytes b = as_bitshuffle(f->plain, BYTES, SIZE, blocks[i]);
-		expect_plain(f, &packed, ENCODING_HSDS,
+		expect_plain(f, &packed, OBJECT_SHUFFLED,
 			     as_blosc(b.data, b.len, BLOSC_NOSHUFFLE, "lz4"));
-		expect_plain(f, &by_name, ENCODING_HSDS,
+		expect_plain(f, &by_name, OBJECT_SHUFFLED,
 			     as_blosc(b.data, b.len, BLOSC_NOSHUFFLE, "zstd"));
 		bytes_release(&b);
 	}
 	/* Bitshuffle is recorded, but HSDS did not apply it: the frame has the plain bytes. */
-	expect_plain(f, &packed, ENCODING_HSDS, as_blosc(f->plain, BYTES, BLOSC_BITSHUFFLE, "lz4"));
+	expect_plain(f, &packed, OBJECT_SHUFFLED,
+		     as_blosc(f->plain, BYTES, BLOSC_BITSHUFFLE, "lz4"));
 }
 
 static void bitshuffle_with_a_rest(void **state)
@@ -286,10 +288,10 @@ static void bitshuffle_with_a_rest(void **state)
 	for (size_t elems = 1; elems < 40; elems++) {
 		for (size_t size = 1; size <= 9; size++) {
 			struct arena *a = arena_new(65536);
-			const struct codec_chunk c = {
-				.type = dtype_opaque(a, (uint32_t)size, "", NULL),
-				.nelems = elems,
-				.pipeline = &p};
+			struct codec_plan plan;
+			const struct codec_chunk c = {.chain = &plan.chain};
+			codec_plan_object(&plan, dtype_opaque(a, (uint32_t)size, "", NULL), elems,
+					  &p, OBJECT_SHUFFLED, NULL);
 			struct bytes b = as_bitshuffle(f->plain, elems * size, size, 16);
 			struct elems out;
 			assert_int_equal(codec_chunk_decode(&c, &b, &out, NULL), 0);
@@ -317,10 +319,10 @@ static void bitshuffle_of_the_default_block_size(void **state)
 		struct arena *a = arena_new(65536);
 		const size_t elems = MOST / cases[i].size;
 		const size_t n = elems * cases[i].size;
-		const struct codec_chunk c = {
-			.type = dtype_opaque(a, (uint32_t)cases[i].size, "", NULL),
-			.nelems = elems,
-			.pipeline = &p};
+		struct codec_plan plan;
+		const struct codec_chunk c = {.chain = &plan.chain};
+		codec_plan_object(&plan, dtype_opaque(a, (uint32_t)cases[i].size, "", NULL), elems,
+				  &p, OBJECT_SHUFFLED, NULL);
 		struct bytes b = as_bitshuffle(data, n, cases[i].size, cases[i].block);
 		struct err err = ERR_INIT;
 		struct elems out;
@@ -457,7 +459,9 @@ static void wrong_lengths(void **state)
 	expect_error(f, &none, as_is(f->plain, 0), -EIO, "0 bytes, its shape needs 4000");
 	expect_error(f, &lzf, as_is(f->plain, BYTES - 1), -EOPNOTSUPP, "filter 32000");
 	struct bytes stored = as_is(f->plain, BYTES);
-	const struct codec_chunk c = {.type = f->i32, .nelems = UINT64_MAX / 2, .pipeline = &none};
+	struct codec_plan plan;
+	const struct codec_chunk c = {.chain = &plan.chain};
+	codec_plan_object(&plan, f->i32, UINT64_MAX / 2, &none, OBJECT_SHUFFLED, NULL);
 	struct elems out;
 	assert_int_equal(codec_chunk_decode(&c, &stored, &out, NULL), -EIO);
 	bytes_release(&stored);
@@ -467,8 +471,9 @@ static void wrong_lengths(void **state)
 static int size_of(const struct fixture *f, const struct pipeline *p, const void *head, size_t n,
 		   uint64_t object_size, uint64_t max_bytes, uint64_t *decoded)
 {
-	const struct codec_chunk c = {
-		.type = f->text, .nelems = 3, .pipeline = p, .max_bytes = max_bytes};
+	struct codec_plan plan;
+	const struct codec_chunk c = {.chain = &plan.chain, .max_bytes = max_bytes};
+	codec_plan_object(&plan, f->text, 3, p, OBJECT_SHUFFLED, NULL);
 	return codec_decoded_size(&c, head, n, object_size, decoded, NULL);
 }
 
@@ -526,12 +531,13 @@ static struct bytes as_strings(uint32_t n, const uint8_t *first)
 }
 
 /* Decodes three strings, and checks that the size agrees. *out is released by the caller. */
-static int decode_strings(const struct fixture *f, enum chunk_encoding e, struct bytes *stored,
+static int decode_strings(const struct fixture *f, enum codec_object_form e, struct bytes *stored,
 			  struct elems *out)
 {
 	const struct pipeline gz = pipeline_of(FILTER_SHUFFLE, FILTER_DEFLATE, 0);
-	const struct codec_chunk c = {
-		.type = f->text, .nelems = 3, .pipeline = &gz, .encoding = e, .max_bytes = 1 << 20};
+	struct codec_plan plan;
+	const struct codec_chunk c = {.chain = &plan.chain, .max_bytes = 1 << 20};
+	codec_plan_object(&plan, f->text, 3, &gz, e, NULL);
 	uint64_t size = 0;
 	const int sized =
 		codec_decoded_size(&c, stored->data, stored->len, stored->len, &size, NULL);
@@ -554,7 +560,7 @@ static void strings_that_look_compressed(void **state)
 	static const uint32_t lengths[] = {0x0178, 0x9c78, 0xda78, 0x5e78};
 	for (size_t i = 0; i < 2 * sizeof(lengths) / sizeof(lengths[0]); i++) {
 		const uint32_t n = lengths[i / 2];
-		const enum chunk_encoding e = i % 2 ? ENCODING_HSDS_PLAIN : ENCODING_HSDS;
+		const enum codec_object_form e = i % 2 ? OBJECT_UNSHUFFLED : OBJECT_SHUFFLED;
 		uint8_t *text = test_malloc(n);
 		memset(text, 'a', n);
 		struct bytes b = as_strings(n, text);
@@ -588,13 +594,13 @@ static void a_stream_that_looks_like_strings(void **state)
 	add(&inner, plain.data, plain.len);
 	add_be(&inner, adler32(adler32(0, NULL, 0), plain.data, (uInt)plain.len), 4);
 	struct elems out;
-	assert_int_equal(decode_strings(f, ENCODING_HSDS, &inner, &out), 0);
+	assert_int_equal(decode_strings(f, OBJECT_SHUFFLED, &inner, &out), 0);
 	assert_int_equal(elems_get_vlen(out.fixed.data).count, 3);
 	elems_release(&out);
 	/* The same stream at the beginning of a string, whose bytes are behind it. */
 	memcpy(text, inner.data + 4, inner.len - 4);
 	struct bytes b = as_strings(N, text);
-	assert_int_equal(decode_strings(f, ENCODING_HSDS, &b, &out), 0);
+	assert_int_equal(decode_strings(f, OBJECT_SHUFFLED, &b, &out), 0);
 	assert_int_equal(elems_get_vlen(out.fixed.data).count, N);
 	elems_release(&out);
 	bytes_release(&b);
@@ -607,7 +613,9 @@ static void variable_length_in_a_frame_or_a_stream(void **state)
 	struct fixture *f = *state;
 	struct pipeline gz = pipeline_of(FILTER_SHUFFLE, FILTER_DEFLATE, 0);
 	static const uint8_t raw[] = {3, 0, 0, 0, 'a', 'b', 'c', 0, 0, 0, 0, 2, 0, 0, 0, 'd', 'e'};
-	struct codec_chunk c = {.type = f->text, .nelems = 3, .pipeline = &gz, .max_bytes = 17};
+	struct codec_plan plan;
+	struct codec_chunk c = {.chain = &plan.chain};
+	codec_plan_object(&plan, f->text, 3, &gz, OBJECT_SHUFFLED, NULL);
 	for (int form = 0; form < 6; form++) {
 		struct bytes b = form % 3 == 0 ? as_is(raw, sizeof(raw))
 				 : form % 3 == 1

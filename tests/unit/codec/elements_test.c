@@ -77,11 +77,10 @@ static int decode(const struct dtype *t, uint64_t nelems, const void *bytes, siz
 	unsigned int calls = 0;
 	const struct pipeline none = {0};
 	const struct object_resolver resolver = {.resolve = resolve, .ctx = &calls};
-	const struct codec_chunk c = {.type = t,
-				      .nelems = nelems,
-				      .pipeline = &none,
-				      .max_bytes = 1 << 20,
-				      .resolver = &resolver};
+	struct codec_plan plan;
+	const struct codec_chunk c = {
+		.chain = &plan.chain, .max_bytes = 1 << 20, .resolver = &resolver};
+	codec_plan_object(&plan, t, nelems, &none, OBJECT_SHUFFLED, NULL);
 	struct bytes stored = {0};
 	assert_int_equal(bytes_append(&stored, bytes, n), 0);
 	int rc = codec_chunk_decode(&c, &stored, out, err);

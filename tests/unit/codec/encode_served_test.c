@@ -50,7 +50,10 @@ static struct elems elements(size_t n, bool random)
 static int encode(const struct dtype *t, uint64_t n, const struct service_filters *served,
 		  const struct elems *in, struct bytes *out, struct err *err)
 {
-	const struct codec_encode c = {.type = t, .nelems = n, .served = served};
+	static const struct pipeline none;
+	struct codec_plan plan;
+	const struct codec_encode c = {.chain = &plan.chain};
+	codec_plan_object(&plan, t, n, &none, OBJECT_SHUFFLED, served);
 	return codec_chunk_encode(&c, in, out, err);
 }
 
@@ -71,10 +74,12 @@ static struct bytes round_trip(const struct dtype *t, uint64_t n,
 			       const struct service_filters *served, struct elems *in)
 {
 	const struct pipeline p = recorded(served);
-	const struct codec_chunk c = {.type = t, .nelems = n, .pipeline = &p, .max_bytes = 1 << 24};
+	struct codec_plan plan;
+	const struct codec_chunk c = {.chain = &plan.chain, .max_bytes = 1 << 24};
 	struct bytes object = {0}, copy = {0};
 	struct elems back;
 	struct err err = ERR_INIT;
+	codec_plan_object(&plan, t, n, &p, OBJECT_SHUFFLED, NULL);
 	if (encode(t, n, served, in, &object, &err))
 		fail_msg("%s", err.msg);
 	assert_int_equal(bytes_append(&copy, object.data, object.len), 0);

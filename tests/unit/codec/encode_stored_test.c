@@ -72,7 +72,7 @@ static enum form form_of(const struct dataset *ds, const struct bytes *b, uint64
 	const uint32_t len = (uint32_t)b->len;
 	const uint8_t cbytes[] = {(uint8_t)len, (uint8_t)(len >> 8), (uint8_t)(len >> 16),
 				  (uint8_t)(len >> 24)};
-	if (ds->served.compressor && b->len >= 16 && b->data[0] == 2 &&
+	if (codec_chain_served(ds->chain)->compressor && b->len >= 16 && b->data[0] == 2 &&
 	    memcmp(b->data + 12, cbytes, 4) == 0)
 		return FRAME;
 	const bool is_zlib = b->len > 1 && b->data[0] == 0x78;
@@ -97,30 +97,23 @@ static void compare_forms(const struct dataset *ds, uint64_t n, const struct byt
 	} else if (form == PLAIN) {
 		assert_int_equal(own->len, stored->len);
 		assert_memory_equal(own->data, stored->data, own->len);
-	} else if (ds->served.shuffle == SERVED_SHUFFLE_BIT) {
+	} else if (codec_chain_served(ds->chain)->shuffle == SERVED_SHUFFLE_BIT) {
 		assert_memory_equal(own->data, stored->data, 12);
 	}
-	seen.bitshuffled += ds->served.shuffle == SERVED_SHUFFLE_BIT;
+	seen.bitshuffled += codec_chain_served(ds->chain)->shuffle == SERVED_SHUFFLE_BIT;
 }
 
 static void check_chunk(const struct dataset *ds, const char *path, bool v1)
 {
 	const struct object_resolver resolver = {.resolve = resolve};
 	const struct object_namer namer = {.name = name};
-	struct pipeline p;
 	struct err err = ERR_INIT;
 	struct elems first, again;
 	struct bytes stored = read_whole(path), copy = {0}, own = {0};
-	dataset_pipeline(ds, &p);
 	const uint64_t n = ds->grid.chunk_elems;
-	const struct codec_chunk c = {.type = ds->type,
-				      .nelems = n,
-				      .pipeline = &p,
-				      .encoding = v1 ? ENCODING_HSDS_PLAIN : ENCODING_HSDS,
-				      .max_bytes = 1 << 28,
-				      .resolver = &resolver};
-	const struct codec_encode e = {
-		.type = ds->type, .nelems = n, .served = &ds->served, .namer = &namer};
+	const struct codec_chunk c = {
+		.chain = ds->chain, .max_bytes = 1 << 28, .resolver = &resolver};
+	const struct codec_encode e = {.chain = ds->chain, .namer = &namer};
 	assert_int_equal(bytes_append(&copy, stored.data, stored.len), 0);
 	if (codec_chunk_decode(&c, &copy, &first, &err) ||
 	    codec_chunk_encode(&e, &first, &own, &err))

@@ -75,7 +75,9 @@ static const struct object_resolver resolver = {.resolve = resolve};
 static int encode(const struct dtype *t, uint64_t nelems, const struct pipeline *p,
 		  const struct elems *in, struct bytes *out, struct err *err)
 {
-	const struct codec_encode c = {.type = t, .nelems = nelems, .pipeline = p, .namer = &namer};
+	struct codec_plan plan;
+	const struct codec_encode c = {.chain = &plan.chain, .namer = &namer};
+	codec_plan_object(&plan, t, nelems, p, OBJECT_SHUFFLED, NULL);
 	return codec_chunk_encode(&c, in, out, err);
 }
 
@@ -83,11 +85,10 @@ static void decode(const struct dtype *t, uint64_t nelems, const struct pipeline
 		   struct bytes *stored, struct elems *out)
 {
 	struct err err = ERR_INIT;
-	const struct codec_chunk c = {.type = t,
-				      .nelems = nelems,
-				      .pipeline = p,
-				      .max_bytes = 1 << 24,
-				      .resolver = &resolver};
+	struct codec_plan plan;
+	const struct codec_chunk c = {
+		.chain = &plan.chain, .max_bytes = 1 << 24, .resolver = &resolver};
+	codec_plan_object(&plan, t, nelems, p, OBJECT_SHUFFLED, NULL);
 	if (codec_chunk_decode(&c, stored, out, &err))
 		fail_msg("%s", err.msg);
 }
@@ -407,8 +408,9 @@ static void gaps_in_sequences(void **state)
 	expect(dtype_vlen(f->arena, wide, NULL), 1, &e, "\6\0\0\0\1\2\3\4\5\6", 10);
 	for (size_t i = 0; i < 3; i++) {
 		struct err err = ERR_INIT;
-		const struct codec_chunk c = {
-			.type = cases[i], .nelems = 1, .pipeline = &none, .max_bytes = 1000};
+		struct codec_plan plan;
+		const struct codec_chunk c = {.chain = &plan.chain, .max_bytes = 1000};
+		codec_plan_object(&plan, cases[i], 1, &none, OBJECT_SHUFFLED, NULL);
 		struct bytes stored = {0};
 		add(&e, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 		refuse(cases[i], 1, &e, -EOPNOTSUPP, "25 bytes, of which at most 6 are used");

@@ -108,7 +108,9 @@ static void what_is_kept(void **state)
 			fail_msg("%s: %zu bytes instead of %zu", cases[i].name, keep,
 				 cases[i].keep);
 		/* What is kept is decoded to the same elements. */
-		const struct codec_chunk c = {.type = f->i32, .nelems = N / 4, .pipeline = &p};
+		struct codec_plan plan;
+		const struct codec_chunk c = {.chain = &plan.chain};
+		codec_plan_object(&plan, f->i32, N / 4, &p, OBJECT_SHUFFLED, NULL);
 		struct elems out = {0};
 		b.len = keep;
 		if (keep > 0) {

@@ -67,7 +67,6 @@ static void contiguous_data_are_cut_into_runs(void **state)
 		assert_int_equal(f.rc, 0);
 		assert_int_equal(f.place.offset, 1000);
 		assert_string_equal(f.place.file->uri, "b/x.h5");
-		assert_int_equal(f.place.encoding, ENCODING_HDF5);
 		locate(&f, &p, NULL, rows[i].nchunks - 1, 0, NULL);
 		assert_int_equal(f.place.offset, rows[i].last_offset);
 		assert_int_equal(f.place.length, rows[i].last_length);

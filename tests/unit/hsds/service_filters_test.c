@@ -2,6 +2,8 @@
 /* What the service does to chunk objects, by the list of filters in the document. */
 #include "schema_test.h"
 
+#include <codec/chain.h>
+
 #define DATASET                                                                                    \
 	"\"type\":\"H5T_STD_I32LE\",\"shape\":{\"class\":\"H5S_SIMPLE\",\"dims\":[10]},"           \
 	"\"layout\":{\"dims\":[10]},\"creationProperties\":{"
@@ -66,7 +68,7 @@ static void choices_of_the_service(void **state)
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct parsed p = parse_filters(rows[i].filters, "");
-		const struct service_filters *s = &p.o.dataset.served;
+		const struct service_filters *s = codec_chain_served(p.o.dataset.chain);
 		if (p.rc)
 			fail_msg("%s for: %s", p.err.msg, rows[i].filters);
 		if (!rows[i].compressor != !s->compressor || s->level != rows[i].level ||
@@ -91,8 +93,8 @@ static void compressors_that_the_service_lacks(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct parsed p = parse_filters(rows[i].filters, "");
 		assert_int_equal(p.rc, 0);
-		assert_null(p.o.dataset.served.compressor);
-		assert_string_equal(p.o.dataset.served.refused, rows[i].name);
+		assert_null(codec_chain_served(p.o.dataset.chain)->compressor);
+		assert_string_equal(codec_chain_served(p.o.dataset.chain)->refused, rows[i].name);
 		parsed_release(&p);
 	}
 }
@@ -105,14 +107,14 @@ static void filters_of_a_file(void **state)
 			      ",\"hsmount\":{\"filters\":[{\"id\":32000,\"parameters\":[]}]}");
 	assert_int_equal(p.rc, 0);
 	assert_int_equal(p.o.dataset.filters[0].id, FILTER_LZF);
-	assert_string_equal(p.o.dataset.served.compressor, "zlib");
-	assert_null(p.o.dataset.served.refused);
+	assert_string_equal(codec_chain_served(p.o.dataset.chain)->compressor, "zlib");
+	assert_null(codec_chain_served(p.o.dataset.chain)->refused);
 	parsed_release(&p);
 	/* A name that is no text. */
 	p = parse_filters("{" CLASS("LZF") ",\"id\":32000," NAME("a\\u0000b") "}",
 			  ",\"hsmount\":{\"filters\":[{\"id\":1,\"parameters\":[6]}]}");
 	assert_int_equal(p.rc, 0);
-	assert_string_equal(p.o.dataset.served.refused, "?");
+	assert_string_equal(codec_chain_served(p.o.dataset.chain)->refused, "?");
 	parsed_release(&p);
 }
 

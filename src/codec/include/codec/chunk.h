@@ -13,7 +13,7 @@
 
 #include <hsmount/err.h>
 #include <base/mem.h>
-#include <data/chunk_place.h>
+#include <codec/chain.h>
 #include <data/dtype.h>
 #include <data/elems.h>
 #include <data/filter.h>
@@ -21,17 +21,12 @@
 
 enum { CODEC_REF_TEXT = 48 /* size of a reference in a chunk object, bytes */ };
 
-/* How to decode a chunk object. Everything is borrowed. */
-
+/* How to decode a chunk: the chain of its dataset, and what only this chunk has. Everything is
+ * borrowed. */
 struct codec_chunk {
-	const struct dtype *type;
-	uint64_t nelems; /* elements of a whole chunk */
-	const struct pipeline *pipeline;
-	enum chunk_encoding encoding;
-	uint32_t filter_mask; /* ENCODING_HDF5: bit i: filter i was not applied */
-	/* ENCODING_HDF5: 0, or the pipeline is certainly that of the file, and only so many
-	 * elements must be stored (grid_covered()). Then the chunk may be shorter or longer than
-	 * its elements. */
+	const struct codec_chain *chain;
+	uint32_t filter_mask; /* bit i: filter i of the file was not applied */
+	/* If the chain is `certain`: so many elements must be stored (grid_covered()). */
 	uint64_t covered;
 	uint64_t max_bytes; /* limit of a decoded chunk of variable length */
 	const struct object_resolver *resolver;
@@ -42,9 +37,8 @@ struct codec_chunk {
  * size. UINT64_MAX above 2^40. */
 uint64_t codec_stored_elem_size(const struct dtype *t);
 
-/* Decodes a chunk object. First it undoes the filters, which it detects in the bytes (a Blosc 1
- * frame, HSDS's bitshuffle header, zlib, or none). Then it converts the elements to their form in
- * data/elems.h: sequences to slots and heap, reference texts to object numbers. *out is empty
+/* Decodes a chunk by running the steps of its chain. *out has the elements in their form in
+ * data/elems.h: sequences as slots and heap, references as object numbers. *out is empty
  * before, and is the caller's on success; it is empty after an error. *stored remains the caller's.
  * If no filter was applied, its bytes may be moved instead of copied, and it is empty afterwards.
  * The only bytes allowed after the last element are the zeros that HSDS writes after arrays of
@@ -99,20 +93,15 @@ uint64_t codec_hdf5_limit(uint64_t n);
 
 /* How to encode a chunk object. Everything is borrowed. */
 struct codec_encode {
-	const struct dtype *type;
-	uint64_t nelems;		 /* elements of a whole chunk */
-	const struct pipeline *pipeline; /* as recorded; pipeline_of_object() applies */
-	/* NULL, or the form in which the service stores a chunk of this dataset; then `pipeline` is
-	 * not used. For chunks of datasets that exist. */
-	const struct service_filters *served;
+	const struct codec_chain *chain; /* of codec_plan_object() */
 	const struct object_namer *namer;
 };
-/* The reverse of codec_chunk_decode(): elements to the bytes of a chunk object, with the filters of
- * pipeline_of_object(), or as the service would encode them. in: nelems elements, all in `fixed`.
- * *out is empty before, and the caller's on success; it is empty after an error. -EFBIG: longer
- * than 2^31 bytes; -EIO: a slot of `in` is invalid; -EOPNOTSUPP: a compressor that the service or
- * this program does not have (with its name), region references, and items of a sequence that are
- * more than four times as large as they are stored; -ENOMEM. */
+/* The reverse of codec_chunk_decode(): elements to the bytes of a chunk object, in the form that
+ * the chain says (codec_chain_served()). in: nelems elements, all in `fixed`. *out is empty before,
+ * and the caller's on success; it is empty after an error. -EFBIG: longer than 2^31 bytes; -EIO: a
+ * slot of `in` is invalid; -EOPNOTSUPP: a compressor that the service or this program does not have
+ * (with its name), region references, and items of a sequence that are more than four times as
+ * large as they are stored; -ENOMEM. */
 int codec_chunk_encode(const struct codec_encode *c, const struct elems *in, struct bytes *out,
 		       struct err *err);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The place of a chunk in the store: an object, a part of it, and how the chunk is encoded there.
- */
+/* The place of a chunk in the store: an object, or a part of it. */
 #ifndef DATA_CHUNK_PLACE_H
 #define DATA_CHUNK_PLACE_H
 
@@ -11,13 +10,6 @@
 #include <data/reference.h>
 
 #define CHUNK_TO_END UINT64_MAX
-
-/* How a stored chunk is encoded. codec/ implements each encoding. */
-enum chunk_encoding {
-	ENCODING_HSDS,	     /* inflate, then unshuffle if the dataset records shuffle */
-	ENCODING_HSDS_PLAIN, /* the same, but an inflated chunk is never unshuffled */
-	ENCODING_HDF5,	     /* as in an HDF5 file: the filters of the pipeline and filter_mask */
-};
 
 struct chunk_place {
 	bool absent; /* the chunk is not stored; the other fields are not valid */
@@ -30,8 +22,7 @@ struct chunk_place {
 	size_t room;
 	uint64_t offset;
 	uint64_t length;      /* CHUNK_TO_END means up to the end of the object */
-	uint32_t filter_mask; /* of ENCODING_HDF5; bit i is set if filter i was not applied */
-	enum chunk_encoding encoding;
+	uint32_t filter_mask; /* bit i is set if filter i of the file was not applied */
 	/* With SCHEMA_NEEDS_RECORD, the record is element number `record`, in row-major order, of
 	 * the dataset `table`. */
 	uint32_t table;

@@ -72,6 +72,8 @@ enum initializer {
 	INITIALIZER_CHUNK_LOCATOR,
 };
 
+struct codec_chain;
+
 struct dataset {
 	const struct dtype *type;
 	uint32_t committed;
@@ -86,9 +88,8 @@ struct dataset {
 	struct grid grid;
 	uint32_t nfilters;
 	const struct filter *filters; /* as recorded; see dataset_pipeline() */
-	/* What the service does to the chunk objects of a dataset of a domain. It may differ from
-	 * the recorded filters, which the service does not all know. */
-	struct service_filters served;
+	/* Of a dataset of a domain: how a stored chunk becomes elements (codec/chain.h). */
+	const struct codec_chain *chain;
 	bool fill_defined; /* the creation properties have a fill value */
 	struct elems fill; /* one element, if fill_defined */
 	enum alloc_time alloc_time;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include <base/mem.h>
+#include <codec/chain.h>
 #include <data/tree.h>
 #include <h5file/h5file.h>
 #include <schema/schema.h>
@@ -35,14 +36,14 @@ struct chunk_context {
 	uint32_t number; /* of the dataset */
 	const struct dataset *ds;
 	const struct h5file_dataset *file;
-	struct pipeline recorded; /* of the dataset */
-	bool is_joined;		  /* the grids differ */
-	bool may_pass;		  /* stored bytes may be put as they are */
-	bool is_filtered;	  /* objects of chunks are compressed */
-	uint64_t plain_size;	  /* bytes of a whole chunk as elements */
+	struct codec_plan new_form;	 /* of new chunk objects */
+	const struct codec_chain *chain; /* how chunk objects are encoded */
+	bool is_joined;			 /* the grids differ */
+	bool may_pass;			 /* stored bytes may be put as they are */
+	bool is_filtered;		 /* new chunk objects are compressed */
+	uint64_t plain_size;		 /* bytes of a whole chunk as elements */
 	struct object_namer namer;
-	uint8_t *fill;			      /* one element; NULL if its bytes are zeros */
-	const struct service_filters *served; /* see struct codec_encode */
+	uint8_t *fill; /* one element; NULL if its bytes are zeros */
 };
 /* Returns NULL if out of memory. */
 struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_t number);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans chains, and derives the size of a stored chunk from one. hdf5.c plans filters of files. */
+#include <codec/chain.h>
+
+#include <string.h>
+
+#include <codec/chunk.h>
+#include <data/chunk_source.h>
+
+#include "bitshuffle.h"
+#include "hdf5.h"
+#include "recorded.h"
+
+/* Bytes of nelems elements; CODEC_UNKNOWN: they are of variable length, or too many. */
+static uint64_t plain_size(uint64_t elem_size, uint64_t nelems)
+{
+	uint64_t n;
+	if (elem_size == 0 || !mul_u64(elem_size, nelems, &n) || n > SIZE_MAX / 2)
+		return CODEC_UNKNOWN;
+	return n;
+}
+
+static struct codec_step plan_service(const struct codec_chain *c, const struct pipeline *p,
+				      enum codec_object_form form,
+				      const struct service_filters *served)
+{
+	const struct recorded r = recorded_of(p);
+	struct pipeline object;
+	pipeline_of_object(p, &object);
+	const struct filter *deflate = object.n > 0 ? &object.f[object.n - 1] : NULL;
+	const bool shuffled = deflate ? object.f[0].id == FILTER_SHUFFLE : r.shuffle;
+	return (struct codec_step){
+		.kind = STEP_SERVICE,
+		.largest = c->elem_size == 0 ? CHUNK_BYTES_MAX
+			   : r.bitshuffle    ? bitshuffle_bound(c->plain)
+					     : c->plain,
+		.exact = c->plain,
+		.recorded = p->n > 0,
+		.compressor = r.compressor,
+		.deflate = r.deflate,
+		.bitshuffle = r.bitshuffle,
+		/* Compressors that are unknown to pipeline_of_object() may have been replaced by
+		 * zlib, too. */
+		.stream = r.compressor || deflate,
+		.shuffled = shuffled && form == OBJECT_SHUFFLED,
+		.unknown = r.unknown,
+		.served = served,
+		.level = deflate ? (int)deflate->params[0] : -1,
+	};
+}
+
+void codec_plan_object(struct codec_plan *plan, const struct dtype *t, uint64_t nelems,
+		       const struct pipeline *p, enum codec_object_form form,
+		       const struct service_filters *served)
+{
+	const uint64_t elem_size = codec_stored_elem_size(t);
+	plan->chain = (struct codec_chain){.type = t,
+					   .nelems = nelems,
+					   .elem_size = elem_size,
+					   .plain = plain_size(elem_size, nelems),
+					   .n = 2,
+					   .steps = plan->steps};
+	plan->steps[0] = plan_service(&plan->chain, p, form, served);
+	const uint64_t size = plain_size(t->size, nelems);
+	plan->steps[1] = (struct codec_step){.kind = STEP_ELEMENTS, .largest = size, .exact = size};
+}
+
+void codec_plan_file(struct codec_plan *plan, const struct dtype *t, uint64_t nelems,
+		     const struct filter *filters, uint32_t n, bool certain)
+{
+	const uint64_t plain = plain_size(t->size, nelems);
+	hdf5_plan(plan->steps, filters, n, t->size, certain ? codec_hdf5_limit(plain) : plain,
+		  certain ? CODEC_UNKNOWN : plain);
+	plan->chain = (struct codec_chain){.type = t,
+					   .nelems = nelems,
+					   .elem_size = t->size,
+					   .plain = plain,
+					   .certain = certain,
+					   .n = n,
+					   .steps = plan->steps};
+}
+
+/* *ok becomes false if the arena is out of memory. */
+static const struct service_filters *copy_served(const struct service_filters *served,
+						 struct arena *a, bool *ok)
+{
+	struct service_filters *copy = arena_alloc(a, sizeof(*copy));
+	if (copy)
+		*copy = *served;
+	if (copy && served->refused)
+		copy->refused = arena_strndup(a, served->refused, strlen(served->refused));
+	*ok = copy && !copy->refused == !served->refused;
+	return copy;
+}
+
+const struct codec_chain *codec_chain_copy(const struct codec_chain *c, struct arena *a)
+{
+	struct codec_chain *copy = arena_alloc(a, sizeof(*copy));
+	struct codec_step *steps = arena_array(a, c->n ? c->n : 1, sizeof(*steps));
+	bool ok = copy && steps;
+	if (!ok)
+		return NULL;
+	memcpy(steps, c->steps, c->n * sizeof(*steps));
+	if (codec_chain_served(c))
+		steps[0].served = copy_served(steps[0].served, a, &ok);
+	*copy = *c;
+	copy->steps = steps;
+	return ok ? copy : NULL;
+}
+
+const struct service_filters *codec_chain_served(const struct codec_chain *c)
+{
+	return c && c->n > 0 && c->steps[0].kind == STEP_SERVICE ? c->steps[0].served : NULL;
+}
+
+struct codec_size codec_chunk_size(const struct codec_chain *c)
+{
+	enum { MORE = 64 << 10 };
+	const uint64_t plain = c->elem_size ? c->plain : CHUNK_BYTES_MAX;
+	struct codec_size size = {.is_filtered = c->n > 0 && (c->steps[0].kind == STEP_FILTER ||
+							      c->steps[0].recorded),
+				  .exact = CODEC_UNKNOWN,
+				  .most = CODEC_UNKNOWN,
+				  .plain = plain};
+	if (!size.is_filtered && !c->certain)
+		size.exact = c->plain;
+	/* Compressors copy what they cannot compress, so a stored chunk is hardly larger than
+	 * decoded. */
+	if (plain != CODEC_UNKNOWN)
+		size.most = plain + plain / 8 + MORE;
+	return size;
+}

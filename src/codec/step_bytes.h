@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes between two steps: borrowed from the input, then owned by the first step that makes new
+ * ones. */
+#ifndef CODEC_STEP_BYTES_H
+#define CODEC_STEP_BYTES_H
+
+#include <base/mem.h>
+
+struct step_bytes {
+	const uint8_t *data;
+	size_t n;
+	struct bytes own;
+};
+
+/* Moves the output of a step to s. */
+static inline void step_bytes_take(struct step_bytes *s, struct bytes *b)
+{
+	bytes_release(&s->own);
+	s->own = *b;
+	*b = (struct bytes){0};
+	s->data = s->own.data;
+	s->n = s->own.len;
+}
+
+/* Ends the steps: moves the bytes to *out, which is empty. False, and nothing is moved: they are
+ * still those of the input. */
+static inline bool step_bytes_give(struct step_bytes *s, struct bytes *out)
+{
+	if (!s->own.data || s->data != s->own.data)
+		return false;
+	*out = s->own;
+	out->len = s->n;
+	s->own = (struct bytes){0};
+	return true;
+}
+
+#endif
