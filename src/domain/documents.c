@@ -43,7 +43,7 @@ int document_get(const struct document_place *p, const char *path, struct schema
 	auto_request struct store_request *req = NULL;
 	int rc;
 	*out = NULL;
-	while ((rc = p->schema->classify(path, &step, last, &needed, out, err)) ==
+	while ((rc = p->schema->classify(path, NULL, &step, last, &needed, out, err)) ==
 	       SCHEMA_NEEDS_ANSWER) {
 		store_request_free(req);
 		rc = document_read(p, key, &req, err);

@@ -60,12 +60,22 @@ bool names_doc_confirm(struct names *ns, const char *path, const struct store_pa
 	       names_doc_copy(&known->doc, out) == 0;
 }
 
-bool names_doc_prepare(struct names *ns, const char *path, struct names_doc_request *doc,
-		       struct store_request *req)
+static bool has_key(const struct schema_listing *l, const char *key)
+{
+	return store_page_find(l->keys, key);
+}
+
+struct schema_listing names_doc_listing(const struct store_page *page)
+{
+	return (struct schema_listing){.has = has_key, .keys = page};
+}
+
+bool names_doc_prepare(struct names *ns, const char *path, const struct schema_listing *listing,
+		       struct names_doc_request *doc, struct store_request *req)
 {
 	struct schema_request first = {.key = req->key, .room = req->room};
 	struct schema_document *none;
-	*doc = (struct names_doc_request){.path = path};
+	*doc = (struct names_doc_request){.path = path, .classify.listing = listing};
 	if (schema_classify(ns->schemas, path, &doc->classify, NULL, &first, &none, NULL) !=
 	    SCHEMA_NEEDS_ANSWER)
 		return false;
@@ -132,7 +142,8 @@ int names_doc_finish(struct names *ns, struct names_doc_request *doc, struct sto
 }
 
 /* At most NAMES_AT_ONCE. */
-static int get_some(struct names *ns, const char *const *paths, size_t n, struct names_doc *out)
+static int get_some(struct names *ns, const char *const *paths, size_t n,
+		    const struct schema_listing *listing, struct names_doc *out)
 {
 	auto_free struct names_doc_request *docs = calloc(n, sizeof(*docs));
 	auto_free size_t *index = calloc(n, sizeof(*index));
@@ -140,7 +151,7 @@ static int get_some(struct names *ns, const char *const *paths, size_t n, struct
 	size_t nreqs = 0;
 	int rc = docs && index && reqs ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n; i++)
-		if (names_doc_prepare(ns, paths[i], &docs[nreqs], reqs[nreqs]))
+		if (names_doc_prepare(ns, paths[i], listing, &docs[nreqs], reqs[nreqs]))
 			index[nreqs++] = i;
 	if (!rc)
 		store_run_all(ns->store, reqs, nreqs);
@@ -152,12 +163,13 @@ static int get_some(struct names *ns, const char *const *paths, size_t n, struct
 	return rc;
 }
 
-int names_docs_get(struct names *ns, const char *const *paths, size_t n, struct names_doc *out)
+int names_docs_get(struct names *ns, const char *const *paths, size_t n,
+		   const struct schema_listing *listing, struct names_doc *out)
 {
 	memset(out, 0, n * sizeof(*out));
 	for (size_t i = 0; i < n; i += NAMES_AT_ONCE) {
 		size_t some = n - i < NAMES_AT_ONCE ? n - i : NAMES_AT_ONCE;
-		if (get_some(ns, paths + i, some, out + i)) {
+		if (get_some(ns, paths + i, some, listing, out + i)) {
 			for (size_t k = 0; k < n; k++)
 				names_doc_release(&out[k]);
 			return -ENOMEM;

@@ -18,13 +18,16 @@ struct names_doc_request {
 	struct names_node *known; /* has the cached document, or NULL */
 	struct schema_classify classify;
 };
-/* Makes req the first request. Returns false if the path cannot have a document; the caller then
- * has nothing to release. */
-bool names_doc_prepare(struct names *ns, const char *path, struct names_doc_request *doc,
-		       struct store_request *req);
-/* Evaluates the answer; if the schema needs more requests, makes them and blocks. A document that
- * cannot be read is a NAMES_DOC_BROKEN; -ENOMEM is the only failure. Releases what doc holds in
- * both cases. */
+/* Makes req the first request. listing is a listing of the path, or NULL. Returns false if the path
+ * has no document; the caller then has nothing to release. */
+bool names_doc_prepare(struct names *ns, const char *path, const struct schema_listing *listing,
+		       struct names_doc_request *doc, struct store_request *req);
+/* Returns what a page shows, whose keys are in order. The page is borrowed. */
+struct schema_listing names_doc_listing(const struct store_page *page);
+/* Evaluates the answer. A caller that has got a listing of the path by now sets
+ * doc->classify.listing first. If the schema needs more requests, makes them and blocks. A document
+ * that cannot be read is a NAMES_DOC_BROKEN; -ENOMEM is the only failure. Releases what doc holds
+ * in both cases. */
 int names_doc_finish(struct names *ns, struct names_doc_request *doc, struct store_request *req,
 		     struct names_doc *out);
 
@@ -36,8 +39,15 @@ bool names_doc_confirm(struct names *ns, const char *path, const struct store_pa
 /* Returns whether the document of a path is cached, so that names_doc_confirm() may succeed. */
 bool names_doc_is_cached(struct names *ns, const char *path);
 
+<<<<<<< HEAD
 /* Gets the documents of n paths in parallel. Returns -ENOMEM if out of memory; `out` is then empty.
  */
 int names_docs_get(struct names *ns, const char *const *paths, size_t n, struct names_doc *out);
+=======
+/* Gets the documents of n paths in parallel. listing: NULL, or of all of these paths. -ENOMEM; then
+ * `out` is empty. */
+int names_docs_get(struct names *ns, const char *const *paths, size_t n,
+		   const struct schema_listing *listing, struct names_doc *out);
+>>>>>>> schema31
 
 #endif

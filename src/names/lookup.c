@@ -72,8 +72,8 @@ static int run_round(struct names *ns, const char *path, const char *bare,
 	size_t n = 2;
 	request_object(path, reqs[REQ_OBJECT]);
 	names_children_prepare(path, reqs[REQ_CHILDREN]);
-	const bool has_doc = names_doc_prepare(ns, path, &doc, reqs[REQ_DOC]);
-	const bool has_bare = bare && names_doc_prepare(ns, bare, &bare_doc, reqs[REQ_BARE]);
+	const bool has_doc = names_doc_prepare(ns, path, NULL, &doc, reqs[REQ_DOC]);
+	const bool has_bare = bare && names_doc_prepare(ns, bare, NULL, &bare_doc, reqs[REQ_BARE]);
 	if (has_doc)
 		made[n++] = reqs[REQ_DOC];
 	if (has_bare)
@@ -83,6 +83,10 @@ static int run_round(struct names *ns, const char *path, const char *bare,
 	p->children = names_children_in(ns, reqs[REQ_CHILDREN]);
 	if (p->children < 0)
 		err_copy(&p->children_err, &reqs[REQ_CHILDREN]->answer.err);
+	const struct schema_listing listing = names_doc_listing(&reqs[REQ_CHILDREN]->answer.page);
+	/* Of a path with many keys below it, the page has only the first ones. */
+	if (!store_failure(&reqs[REQ_CHILDREN]->answer, NULL))
+		doc.classify.listing = &listing;
 	int rc = has_doc ? names_doc_finish(ns, &doc, reqs[REQ_DOC], &p->doc) : 0;
 	int bare_rc = has_bare ? names_doc_finish(ns, &bare_doc, reqs[REQ_BARE], &p->bare) : 0;
 	return rc ? rc : bare_rc;
@@ -251,7 +255,7 @@ static int resolve_root(struct names *ns, struct names_node **out, struct err *e
 {
 	const char *path = "";
 	struct names_doc doc;
-	if (names_docs_get(ns, &path, 1, &doc))
+	if (names_docs_get(ns, &path, 1, NULL, &doc))
 		return err_set(err, -ENOMEM, "out of memory");
 	return make_node(path, NAMES_DIR, path, &doc, out, err);
 }
@@ -266,7 +270,7 @@ static int resolve_known(struct names *ns, const char *path, struct names_node *
 	if (!known || (known->doc.kind != NAMES_DOC_FOLDER && !names_is_certain(known)))
 		return 0;
 	const uint64_t began_ns = names_now(ns);
-	if (names_docs_get(ns, &path, 1, &doc))
+	if (names_docs_get(ns, &path, 1, NULL, &doc))
 		return err_set(err, -ENOMEM, "out of memory");
 	if (!names_needs_children(doc.kind, path)) {
 		const struct names_rule rule = names_rule(doc.kind, path, CHILDREN_NONE);

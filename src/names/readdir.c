@@ -188,7 +188,8 @@ static int get_docs(struct listing *l, struct prefix *prefixes, size_t n)
 		index[unknown] = i;
 		paths[unknown++] = prefixes[i].path;
 	}
-	int rc = names_docs_get(l->ns, paths, unknown, docs);
+	const struct schema_listing listing = names_doc_listing(&l->flat);
+	int rc = names_docs_get(l->ns, paths, unknown, l->flat.n ? &listing : NULL, docs);
 	for (size_t i = 0; !rc && i < unknown; i++)
 		prefixes[index[i]].doc = docs[i];
 	return rc;

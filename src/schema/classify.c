@@ -22,7 +22,8 @@ int schema_classify(const struct schema_ops *const *schemas, const char *path,
 		const struct schema_ops *schema = schemas[state->schema];
 		if (!schema->classify)
 			continue;
-		int rc = schema->classify(path, &state->step, answer, req, out, err);
+		int rc =
+			schema->classify(path, state->listing, &state->step, answer, req, out, err);
 		if (*out && !(*out)->schema)
 			(*out)->schema = schema;
 		if (rc || *out)

@@ -19,8 +19,8 @@ bool schema_first_key(const struct schema_ops *schema, const char *path, char *k
 	struct schema_request first = {.key = key, .room = room};
 	struct schema_document *none = NULL;
 	unsigned int step = 0;
-	return schema->classify &&
-	       schema->classify(path, &step, NULL, &first, &none, NULL) == SCHEMA_NEEDS_ANSWER;
+	return schema->classify && schema->classify(path, NULL, &step, NULL, &first, &none, NULL) ==
+					   SCHEMA_NEEDS_ANSWER;
 }
 
 enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket)

@@ -48,13 +48,16 @@ static int parse(const struct schema_answer *answer, struct schema_document **ou
 	return rc;
 }
 
-static int classify(const char *path, unsigned int *step, const struct schema_answer *answer,
-		    struct schema_request *req, struct schema_document **out, struct err *err)
+static int classify(const char *path, const struct schema_listing *listing, unsigned int *step,
+		    const struct schema_answer *answer, struct schema_request *req,
+		    struct schema_document **out, struct err *err)
 {
 	if ((*step)++)
 		return answer->absent ? 0 : parse(answer, out, err);
 	/* A path that is too long for a key has no document. */
-	return hsds2_domain_key(path, req->key, req->room) < 0 ? 0 : SCHEMA_NEEDS_ANSWER;
+	if (hsds2_domain_key(path, req->key, req->room) < 0)
+		return 0;
+	return listing && !listing->has(listing, req->key) ? 0 : SCHEMA_NEEDS_ANSWER;
 }
 
 /* A listing with one of these keys shows:

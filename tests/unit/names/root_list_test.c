@@ -27,8 +27,9 @@ static bool no_document(const char *key)
 	return strstr(key, ".domain.json");
 }
 
-static int no_classify(const char *path, unsigned int *step, const struct schema_answer *answer,
-		       struct schema_request *ask, struct schema_document **out, struct err *err)
+static int no_classify(const char *path, const struct schema_listing *listing, unsigned int *step,
+		       const struct schema_answer *answer, struct schema_request *ask,
+		       struct schema_document **out, struct err *err)
 {
 	return 0;
 }

@@ -17,7 +17,8 @@
 /* Its names are changed while a document is read. */
 static struct names *changing;
 
-static int classify_marked(const char *path, unsigned int *step, const struct schema_answer *answer,
+static int classify_marked(const char *path, const struct schema_listing *listing,
+			   unsigned int *step, const struct schema_answer *answer,
 			   struct schema_request *ask, struct schema_document **out,
 			   struct err *err)
 {

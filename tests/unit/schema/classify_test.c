@@ -4,7 +4,8 @@
 #include <bucket/schemas.h>
 
 /* A schema whose domains have two objects: a mark and a description. */
-static int classify_marked(const char *path, unsigned int *step, const struct schema_answer *answer,
+static int classify_marked(const char *path, const struct schema_listing *listing,
+			   unsigned int *step, const struct schema_answer *answer,
 			   struct schema_request *req, struct schema_document **out,
 			   struct err *err)
 {
@@ -158,6 +159,29 @@ static void a_path_that_is_too_long_is_no_domain(void **state)
 	assert_null(document);
 }
 
+static bool has_listed(const struct schema_listing *l, const char *key)
+{
+	return strcmp(l->keys, key) == 0;
+}
+
+/* A listing decides before the first request, and is not needed after it. */
+static void a_listing_without_the_document_saves_the_request(void **state)
+{
+	static const struct {
+		const char *listed;
+		int first;
+	} rows[] = {{"x/.domain.json", SCHEMA_NEEDS_ANSWER}, {"x/.zgroup", 0}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct schema_listing listing = {.has = has_listed, .keys = rows[i].listed};
+		struct machine a = {.state.listing = &listing};
+		struct schema_request req = {.key = a.key, .room = sizeof(a.key)};
+		assert_int_equal(schema_classify(schema_all(), "x", &a.state, NULL, &req,
+						 &a.document, &a.err),
+				 rows[i].first);
+		assert_null(a.document);
+	}
+}
+
 /* What the comments of the tables promise to the layers that call them. */
 static void a_table_comes_with_those_that_it_needs(void **state)
 {
@@ -181,6 +205,7 @@ int main(void)
 		cmocka_unit_test(a_path_that_no_schema_recognises_has_no_document),
 		cmocka_unit_test(a_broken_domain_is_an_error),
 		cmocka_unit_test(the_root_chooses_between_v1_and_v2),
+		cmocka_unit_test(a_listing_without_the_document_saves_the_request),
 		cmocka_unit_test(one_request_shows_that_there_is_no_domain),
 		cmocka_unit_test(a_path_that_is_too_long_is_no_domain),
 	};

@@ -108,11 +108,23 @@ struct schema_document *schema_document_new(const struct domain_info *info, cons
 struct schema_document *schema_document_ref(struct schema_document *d);
 void schema_document_unref(struct schema_document *d); /* NULL is fine */
 
-/* The state of schema_classify(). Zeroed: the start, with the first schema.
+/* What a listing shows of the keys of a path: of all that are directly below it, or of all below
+ * it. */
+struct schema_listing {
+	/* Whether the store has this key, which is directly below the path. */
+	bool (*has)(const struct schema_listing *l, const char *key);
+	const void *keys;
+};
+
+/* The state of schema_classify(). Zeroed: the start, with the first schema and without a listing.
  * schema_classify_again() is the start for a path whose document is known. */
 struct schema_classify {
 	unsigned int schema; /* index of the schema whose request is running */
 	unsigned int step;
+	/* NULL, or borrowed until the next call: the caller has listed the path. It may have done
+	 * that side by side with the first request, and set this before it gives the answer. Then a
+	 * schema needs no request to find that a document is absent. */
+	const struct schema_listing *listing;
 };
 /* Finds the document of a path with the first schema that recognises it. path: without a slash at
  * its ends; "" is the root of the bucket. schemas: ends with NULL. answer: NULL in the first call;
@@ -399,10 +411,12 @@ struct schema_ops {
 	const char *suffix;
 	bool (*is_document)(const char *key);
 	bool (*is_storage)(const char *key);
-	/* The same as schema_classify(), for one schema. It may set the schema of the document.
-	 * NULL: the schema before this one finds its documents, too. */
-	int (*classify)(const char *path, unsigned int *step, const struct schema_answer *answer,
-			struct schema_request *req, struct schema_document **out, struct err *err);
+	/* The same as schema_classify(), for one schema. listing: NULL, or as in the state. It may
+	 * set the schema of the document. NULL: the schema before this one finds its documents,
+	 * too. */
+	int (*classify)(const char *path, const struct schema_listing *listing, unsigned int *step,
+			const struct schema_answer *answer, struct schema_request *req,
+			struct schema_document **out, struct err *err);
 	/* Adds what a key of the listing of a place, or a prefix with its slash, shows of this
 	 * schema: all but has_root and anything. */
 	void (*survey)(struct schema_survey *s, const char *key);
