@@ -39,15 +39,9 @@ bool names_doc_confirm(struct names *ns, const char *path, const struct store_pa
 /* Returns whether the document of a path is cached, so that names_doc_confirm() may succeed. */
 bool names_doc_is_cached(struct names *ns, const char *path);
 
-<<<<<<< HEAD
-/* Gets the documents of n paths in parallel. Returns -ENOMEM if out of memory; `out` is then empty.
- */
-int names_docs_get(struct names *ns, const char *const *paths, size_t n, struct names_doc *out);
-=======
-/* Gets the documents of n paths in parallel. listing: NULL, or of all of these paths. -ENOMEM; then
- * `out` is empty. */
+/* Gets the documents of n paths in parallel. listing is a listing of all of these paths, or NULL.
+ * Returns -ENOMEM if out of memory; `out` is then empty. */
 int names_docs_get(struct names *ns, const char *const *paths, size_t n,
 		   const struct schema_listing *listing, struct names_doc *out);
->>>>>>> schema31
 
 #endif

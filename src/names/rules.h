@@ -56,8 +56,8 @@ bool names_is_hidden(const struct schema_ops *const *schemas, const char *path);
 const char *names_last(const char *path);
 /* Returns whether the name has a "." after its first character. */
 bool names_has_extension(const char *name);
-/* Returns one suffix of the schemas after the other, each once, and NULL after the last one. *i is 0
- * in the first call. */
+/* Returns one suffix of the schemas after the other, each once, and NULL after the last one. *i is
+ * 0 in the first call. */
 const char *names_next_suffix(const struct schema_ops *const *schemas, size_t *i);
 /* Returns the path of the file of a bare domain with this suffix, on the heap, or NULL if out of
  * memory. */

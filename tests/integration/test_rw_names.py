@@ -486,7 +486,7 @@ def test_what_is_refused(place, tmp_path):
 
 
 def test_the_mode_of_a_domain_that_was_opened(tmp_path):
-    """What is known of the name, of an open file, and of a file that was open, has the same bits."""
+    """The bits are those of the name, also of an open file, and of a file that was open."""
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         bucket.domain("home/a.h5")
     with Mount(tmp_path / "bucket", tmp_path, "rw", "metadata_ttl=0") as m:

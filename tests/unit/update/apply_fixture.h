@@ -110,7 +110,7 @@ static uint32_t phase_of(const struct trial *t, const char *key)
 static void trial_submit(struct store *s, struct store_request *req)
 {
 	struct trial *t = (struct trial *)s;
-	struct trial_slot *slot = store_slot(s, req);
+	struct trial_slot *slot = store_private(s, req);
 	*slot = (struct trial_slot){.is_hit = false};
 	if (!is_change(req)) {
 		atomic_fetch_add(&t->others, 1);
@@ -134,7 +134,7 @@ static void trial_submit(struct store *s, struct store_request *req)
 static void trial_completed(struct store *s, struct store_request *req)
 {
 	struct trial *t = (struct trial *)s;
-	const struct trial_slot *slot = store_slot(s, req);
+	const struct trial_slot *slot = store_private(s, req);
 	if (is_change(req))
 		atomic_fetch_sub(&t->open[slot->phase], 1);
 	if (slot->is_hit)

@@ -107,12 +107,6 @@ static inline void *store_private(const struct store *s, struct store_request *r
 	return req->memory + s->private_at;
 }
 
-/* The former name of store_private(). */
-static inline void *store_slot(const struct store *s, struct store_request *req)
-{
-	return store_private(s, req);
-}
-
 /* Passes a request down to inner. */
 void store_pass(struct store *s, struct store_request *req);
 /* Passes an answered request up. Called in a worker, or in the submitting thread if the store did
