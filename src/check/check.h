@@ -46,7 +46,7 @@ struct check {
 
 /* ---- check_report.c ---- */
 
-/* Starts the result of a domain or file. path: borrowed until check_end(). */
+/* Starts the result of a domain or file. path is borrowed until check_end(). */
 void check_begin(struct check *c, const char *path);
 int check_end(struct check *c);
 /* Reports a finding. object, key: NULL or text. */
@@ -103,7 +103,7 @@ struct domain_check {
 	struct domain *d;
 	const struct tree *tree;
 	struct object_paths *paths;
-	struct check_image *image; /* NULL: it could not be made or read */
+	struct check_image *image; /* NULL if it could not be made or read */
 };
 int check_domain(struct check *c, struct engine *e, const struct names_node *n);
 int check_links(struct domain_check *dc);
@@ -134,7 +134,7 @@ int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size
 int check_image_open(struct domain_check *dc, const char *mount_dir);
 /* Compares the objects and the chunk indexes of the file with the domain. */
 int check_image_compare(struct domain_check *dc);
-void check_image_close(struct check_image *ci); /* NULL is fine */
+void check_image_close(struct check_image *ci); /* the argument may be NULL */
 /* Compares a chunk that the domain has delivered with the same chunk of the file. */
 int check_image_chunk(struct domain_check *dc, const struct check_chunk *chunk,
 		      const struct chunk_result *result);

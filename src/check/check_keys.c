@@ -38,7 +38,7 @@ struct inventory {
 	struct domain_check *dc;
 	const struct schema_ops *schema;
 	char prefix[SCHEMA_KEY_MAX + 1];
-	char summary[SCHEMA_KEY_MAX + 1];    /* its key; "": none */
+	char summary[SCHEMA_KEY_MAX + 1];    /* its key; "" if none */
 	char user_block[SCHEMA_KEY_MAX + 1]; /* likewise */
 	struct arena *arena;
 	struct entry *entries; /* by prefix; without the root group */

@@ -23,14 +23,14 @@ struct blosc_frame {
  * frame. False if n < BLOSC_FRAME_HEADER. */
 bool blosc_frame_parse(const uint8_t *head, size_t n, uint64_t object_size, struct blosc_frame *f);
 /* Decodes a whole frame into out, which is empty before and the caller's also after an error. -EIO:
- * damaged, or more than limit bytes; -EOPNOTSUPP: libblosc was built without the compressor;
+ * damaged, or more than limit bytes; -EOPNOTSUPP if libblosc was built without the compressor;
  * -ENOMEM. */
 int blosc_frame_decode(const struct blosc_frame *f, const uint8_t *in, size_t n, uint64_t limit,
 		       struct bytes *out, struct err *err);
 /* Encodes n bytes as the service does, with typesize 1, into out, which is empty before and the
  * caller's also after an error. compressor: its name in Blosc. level: 0 to 9. shuffled: sets the
  * flag of byte shuffle, which changes nothing if typesize is 1. -EFBIG: more bytes than a frame
- * holds; -EOPNOTSUPP: libblosc was built without the compressor; -ENOMEM. */
+ * holds; -EOPNOTSUPP if libblosc was built without the compressor; -ENOMEM. */
 int blosc_frame_encode(const char *compressor, int level, bool shuffled, const uint8_t *in,
 		       size_t n, struct bytes *out, struct err *err);
 

@@ -11,7 +11,7 @@
 #include "hdf5.h"
 #include "recorded.h"
 
-/* Bytes of nelems elements; CODEC_UNKNOWN: they are of variable length, or too many. */
+/* Bytes of nelems elements; CODEC_UNKNOWN if they are of variable length, or too many. */
 static uint64_t plain_size(uint64_t elem_size, uint64_t nelems)
 {
 	uint64_t n;

@@ -321,7 +321,7 @@ int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, st
 
 /* ---- checking ---- */
 
-/* Moves over one element. False: there is none at the cursor. */
+/* Moves over one element. Returns false if there is none at the cursor. */
 static bool skip(struct cursor *in, const struct dtype *t)
 {
 	const struct dtype *base = t->cls == DTYPE_VLEN ? t->vlen.base : NULL;

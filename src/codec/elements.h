@@ -13,8 +13,8 @@
 #define ELEMENTS_ENCODED_MAX (UINT64_C(1) << 31)
 
 /* in: all bytes of the chunk, after its filters were undone. out: empty before; after an error the
- * caller still releases it. -EIO: the bytes are not nelems elements of the type; -EOPNOTSUPP: items
- * of a sequence with large gaps; -ENOMEM. */
+ * caller still releases it. -EIO if the bytes are not nelems elements of the type; -EOPNOTSUPP:
+ * items of a sequence with large gaps; -ENOMEM. */
 int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, struct elems *out,
 		    struct err *err);
 /* True if elements_decode() accepts the bytes, except for references and gaps. Needs no memory. */

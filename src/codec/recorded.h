@@ -13,7 +13,7 @@ struct recorded {
 	bool deflate;	 /* one of them is deflate */
 	bool shuffle;
 	bool bitshuffle;
-	uint32_t unknown; /* id of the first compressor other than deflate; 0: none */
+	uint32_t unknown; /* id of the first compressor other than deflate; 0 if none */
 };
 
 struct recorded recorded_of(const struct pipeline *p);

@@ -46,7 +46,7 @@ struct packing {
 	uint64_t elems;
 };
 
-/* False: the parameters are not those of libhdf5. */
+/* Returns false if the parameters are not those of libhdf5. */
 static bool read_params(const struct undo *u, struct packing *k)
 {
 	const uint32_t *p = u->f->params;

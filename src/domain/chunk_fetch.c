@@ -76,7 +76,7 @@ static enum presence presence_of(const struct domain *d, uint32_t dataset, uint6
 }
 
 /* The limit of the chunk's decoded bytes. If its size was measured at the open, this is that size:
- * the image has room for no more. UINT64_MAX: it could not be measured. */
+ * the image has room for no more. Returns UINT64_MAX if it could not be measured. */
 static uint64_t measured(const struct domain *d, uint32_t dataset, uint64_t number)
 {
 	const struct chunk_list *chunks = &d->chunks[dataset];
@@ -153,7 +153,7 @@ static void give_absent(struct fetch *f)
 	finish(f, &chunk);
 }
 
-/* Converts a chunk that is stored as text. SCHEMA_NOT_TEXT: it is not. */
+/* Converts a chunk that is stored as text. Returns SCHEMA_NOT_TEXT if it is not. */
 static int convert_text(const struct fetch *f, struct bytes *out, struct err *err)
 {
 	const struct bytes *body = &f->req->answer.body;

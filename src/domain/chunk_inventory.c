@@ -155,8 +155,8 @@ static bool must_list(const struct dataset *ds)
 	return ds->grid.nchunks > 0 && (ds->type->has_vlen || domain_is_vast(ds));
 }
 
-/* The prefix of the dataset's chunks. False: no listing shows them, so every chunk may have a
- * value.
+/* The prefix of the dataset's chunks. Returns false if no listing shows them, so every chunk may
+ * have a value.
  */
 static bool chunk_prefix(const struct domain *d, const struct object *o,
 			 char prefix[SCHEMA_KEY_MAX + 1])

@@ -62,7 +62,8 @@ struct domain {
 
 /* All chunks of the dataset together have more than DATASET_DENSE_MAX bytes. */
 bool domain_is_vast(const struct dataset *ds);
-/* Charges the domain's current memory to the budget. -ENOMEM: the budget does not have as much. */
+/* Charges the domain's current memory to the budget. -ENOMEM if the budget does not have as much.
+ */
 int domain_charge(struct domain *d, struct err *err);
 /* A listing can show which of the dataset's chunks are stored. */
 bool domain_can_list(const struct domain *d, const struct object *o);
@@ -72,12 +73,12 @@ bool domain_was_listed(const struct domain *d, const char *key);
 size_t domain_listed_from(const struct domain *d, const char *key);
 /* A key's item in the listing, or NULL. */
 const struct store_item *domain_listed(const struct domain *d, const char *key);
-/* The version of a key in the listing; NULL: not known. Borrowed from the domain. */
+/* The version of a key in the listing; NULL if not known. Borrowed from the domain. */
 const char *domain_listed_etag(const struct domain *d, const char *key);
 
 /* The answer to a request in the form that schemas use. Borrowed from the request. */
 void domain_answer(const struct store_request *req, struct schema_answer *out);
-/* load.c: notes in a plan, which may be NULL, why a request has failed; 0: it has not. */
+/* load.c: notes in a plan, which may be NULL, why a request has failed; 0 if it has not. */
 void domain_note_failure(struct domain_plan *plan, int code);
 /* load.c: loads the document and the tree. *same: the hint's earlier snapshot is still current, and
  * d is not filled. LOAD_INCOMPLETE: d is of no use, and the domain must be loaded without the puts
@@ -94,7 +95,7 @@ int domain_list_chunks(struct domain *d, struct err *err);
 struct chunk_probe {
 	uint64_t number;
 	uint64_t stored;  /* bytes of the object */
-	uint64_t decoded; /* bytes; UINT64_MAX: the chunk is damaged */
+	uint64_t decoded; /* bytes; UINT64_MAX if the chunk is damaged */
 	bool absent;
 };
 /* Measures n chunks of a dataset whose numbers are set. first_bytes: of each chunk that are
@@ -109,9 +110,9 @@ int domain_probe_chunks(struct domain *d, uint32_t number, struct err *err);
 /* recheck.c: checks whether a dataset's document is still the version of the snapshot. */
 struct domain_recheck {
 	const atomic_bool *cancelled; /* as in struct store_request */
-	/* Called in any thread, possibly before domain_recheck() returns. 0: the document was the
+	/* Called in any thread, possibly before domain_recheck() returns. 0 if the document was the
 	 * same less than a second ago, and after the last change that this process has made;
-	 * -ESTALE: it has changed or is gone; other codes: the request failed. */
+	 * -ESTALE if it has changed or is gone; other codes: the request failed. */
 	void (*done)(void *arg, int code, const struct err *err);
 	void *arg;
 	/* Of recheck.c. */
@@ -131,13 +132,13 @@ void domain_versions_init(struct domain *d);
 void domain_versions_release(struct domain *d);
 /* A load of a chunk begins. Its result is for domain_versions_note(). */
 uint64_t domain_versions_begin(struct domain *d);
-/* Keeps the version of a chunk that was loaded from an object of its own. -ESTALE: an earlier load
- * has found another version. */
+/* Keeps the version of a chunk that was loaded from an object of its own. -ESTALE if an earlier
+ * load has found another version. */
 int domain_versions_note(struct domain *d, uint64_t began, uint32_t dataset, uint64_t chunk,
 			 const char *etag, struct err *err);
 /* A chunk is absent. Whether an earlier load has found it. */
 bool domain_versions_lost(struct domain *d, uint32_t dataset, uint64_t chunk);
-/* The version that is kept of a chunk; "": none. */
+/* The version that is kept of a chunk; "" if none. */
 void domain_versions_get(struct domain *d, uint32_t dataset, uint64_t chunk,
 			 char etag[STORE_ETAG_MAX]);
 

@@ -15,7 +15,7 @@ static const struct object *object_of(const struct place_search *s)
 	return &tree_object(s->d->tree, s->dataset)->o;
 }
 
-/* The chunk table of the dataset; NULL: it has none, or it could not be loaded. */
+/* The chunk table of the dataset; NULL if it has none, or it could not be loaded. */
 static const struct object *table_of(const struct place_search *s)
 {
 	const struct reference *r = object_of(s)->dataset.reference;

@@ -26,8 +26,8 @@ struct place_search {
 	void (*done)(struct place_search *s, int code, const struct err *err);
 
 	struct chunk_place place;
-	struct ref_file *file;		 /* NULL: the chunk is in the object req->key */
-	const struct pipeline *pipeline; /* NULL: it is not known from the file's index */
+	struct ref_file *file;		 /* NULL if the chunk is in the object req->key */
+	const struct pipeline *pipeline; /* NULL if it is not known from the file's index */
 
 	/* private */
 	unsigned int step;

@@ -284,7 +284,7 @@ static int remove_file(struct engine *e, const char *path, struct err *err)
 struct move {
 	const char *from, *to;
 	struct names_node *source;
-	struct names_node *target; /* NULL: nothing has the new name */
+	struct names_node *target; /* NULL if nothing has the new name */
 };
 
 /* etag: gets the version of the copy. hidden: a domain hides what may be there. */

@@ -147,7 +147,7 @@ static bool has_parent(const char *path)
 	return false;
 }
 
-/* The path below the directory; NULL: the name leads out of it. */
+/* The path below the directory; NULL if the name leads out of it. */
 static const char *path_of(const struct external_files *x, const char *name)
 {
 	const size_t n = strcmp(x->dir, "/") == 0 ? 0 : strlen(x->dir);

@@ -82,7 +82,7 @@ static const char *key_in_bucket(const char *uri, const char *name)
 	return uri + scheme + n + 1;
 }
 
-/* The key of a file in the mounted bucket; NULL: it is not in it. */
+/* The key of a file in the mounted bucket; NULL if it is not in it. */
 static const char *own_key(const struct files *f, const char *uri)
 {
 	const char *key = key_in_bucket(uri, f->name);

@@ -17,7 +17,7 @@ static const enum engine_kind kinds[] = {
 	[NAMES_OBJECT] = ENGINE_PLAIN,
 };
 
-/* The version of a plain object: a hash of its ETag. 0: it has none. */
+/* The version of a plain object: a hash of its ETag. Returns 0 if it has none. */
 static uint64_t version_of(const struct store_meta *meta)
 {
 	const uint64_t offset = 0xcbf29ce484222325u, prime = 0x100000001b3u; /* FNV-1a, 64 bit */

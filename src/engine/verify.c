@@ -57,7 +57,7 @@ static uint64_t failure_end(struct verify *v, uint64_t at, uint64_t end, const s
 	return good;
 }
 
-/* Finds the first range outside of holes at or after *end. False: there is none. */
+/* Finds the first range outside of holes at or after *end. Returns false if there is none. */
 static bool next_range(const struct image *img, uint64_t *first, uint64_t *end)
 {
 	const int64_t data = image_seek(img, *end, SEEK_DATA);

@@ -94,7 +94,7 @@ static int make_way(struct import *im, struct err *err)
 	return rc;
 }
 
-/* The domain whose access control list the new one gets; NULL: it gets a list of its own. */
+/* The domain whose access control list the new one gets; NULL if it gets a list of its own. */
 static const struct domain_info *find_acls(const struct import *im)
 {
 	const struct domain_info *old = im->document ? &im->document->info : NULL;

@@ -100,7 +100,7 @@ static int scan_dataset(struct import *im, uint32_t number, uint64_t *small, str
 
 /* ---- joining chunks ---- */
 
-/* Chunk dimensions of at least min_chunk bytes. True: they are not those of g. */
+/* Chunk dimensions of at least min_chunk bytes. Returns true if they are not those of g. */
 static bool joined_chunk(const struct grid *g, uint64_t elem_size, uint64_t min_chunk,
 			 uint64_t *chunk)
 {

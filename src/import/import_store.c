@@ -36,7 +36,7 @@ struct chunks {
 	struct chunk_context *context;
 	uint32_t factors[DSPACE_MAX_RANK];
 	uint64_t size;		   /* of each object, bytes, or CODEC_UNKNOWN */
-	struct chunk_parts *parts; /* of the chunk that is collected; NULL: none */
+	struct chunk_parts *parts; /* of the chunk that is collected; NULL if none */
 };
 
 /* The number of the domain's chunk that holds a chunk of the file. */

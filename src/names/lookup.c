@@ -151,7 +151,7 @@ static int make_unlistable(const char *path, const struct probe *p, struct names
 	return make_node(path, names_unlistable_kind(p->doc.kind, path), path, &doc, out, err);
 }
 
-/* -ENOENT: the bucket has no such object. */
+/* -ENOENT if the bucket has no such object. */
 static int make_object(const char *path, const struct probe *p, struct names_node **out,
 		       struct err *err)
 {
@@ -171,7 +171,7 @@ static int make_object(const char *path, const struct probe *p, struct names_nod
 	return 0;
 }
 
-/* -ENOENT: nothing in the bucket has this name. p->doc is transferred if it is shown. */
+/* -ENOENT if nothing in the bucket has this name. p->doc is transferred if it is shown. */
 static int resolve_own(struct names *ns, const char *path, struct probe *p, struct names_node **out,
 		       struct err *err)
 {

@@ -16,12 +16,12 @@
 #include "rules.h"
 
 struct walk {
-	uint64_t number; /* 0: unused */
+	uint64_t number; /* 0 if unused */
 	uint64_t ttl, active_until, ends;
 };
 
 struct absence {
-	char *path; /* NULL: unused */
+	char *path; /* NULL if unused */
 	uint64_t until;
 };
 
@@ -253,7 +253,7 @@ static bool is_awaited_locked(struct names_cache *c, const struct names_node *no
 	return w && !node->walked && now < w->active_until;
 }
 
-/* Evicts the oldest nodes until this one fits. False: it does not fit. */
+/* Evicts the oldest nodes until this one fits. Returns false if it does not fit. */
 static bool make_room_locked(struct names_cache *c, const struct names_node *node, uint64_t now)
 {
 	while (!budget_share_take(&c->share, node->charged)) {

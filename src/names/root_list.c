@@ -24,7 +24,7 @@
 enum { RANGES = 256 };
 
 struct range {
-	char *after; /* the next page begins after this key; NULL: the range is complete */
+	char *after; /* the next page begins after this key; NULL if the range is complete */
 	char end[3]; /* "": no end */
 };
 

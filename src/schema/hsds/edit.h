@@ -48,12 +48,12 @@ struct edit {
 
 /* A link or an attribute: one of the old document, or a new one. */
 struct edit_part {
-	const char *name;		/* decoded; NULL: it has none that is valid */
-	const struct splice_member *at; /* NULL: it is new */
+	const char *name;		/* decoded; NULL if it has none that is valid */
+	const struct splice_member *at; /* NULL if it is new */
 	json_t *json;
 	uint32_t old; /* its index in the old object; UINT32_MAX: it is new, or was left out */
 	int64_t created_ns;
-	const struct part_change *change; /* NULL: it stays */
+	const struct part_change *change; /* NULL if it stays */
 	bool gone;			  /* its bytes are removed */
 	bool placed;			  /* it is in the order */
 	bool retimed;			  /* it gets created_ns as its time */
@@ -65,7 +65,7 @@ struct edit_parts {
 	const char *member; /* "links" */
 	uint32_t nchanges;
 	const struct part_change *changes;
-	const struct splice_member *at; /* the member; NULL: the document has none */
+	const struct splice_member *at; /* the member; NULL if the document has none */
 	struct splice_object text;
 	json_t *json;
 	size_t n, nadded;
@@ -81,16 +81,16 @@ struct edit_parts {
 
 /* ---- edit_parts.c ---- */
 
-/* Reads the parts and decides what becomes of them. -EIO: the document has another form than
- * expected, or lacks a part; -EOPNOTSUPP: a domain cannot hold something. */
+/* Reads the parts and decides what becomes of them. -EIO if the document has another form than
+ * expected, or lacks a part; -EOPNOTSUPP if a domain cannot hold something. */
 int edit_parts_plan(struct edit *e, bool links, struct edit_parts *p);
 /* Adds the replacements to e->splice. */
 int edit_parts_write(struct edit *e, struct edit_parts *p);
 
 /* ---- edit_extras.c ---- */
 
-/* Adds the replacements in the member "hsmount" to e->splice. -EIO: it has an unusual form;
- * -EOPNOTSUPP: a domain cannot hold the comment. */
+/* Adds the replacements in the member "hsmount" to e->splice. -EIO if it has an unusual form;
+ * -EOPNOTSUPP if a domain cannot hold the comment. */
 int edit_extras(struct edit *e);
 /* Compares this member of the new document with what it should be. */
 int edit_check_extras(struct edit *e, const struct edit_document *now);
@@ -117,7 +117,7 @@ int edit_same_json(struct edit *e, json_t *a, json_t *b, const char *const *with
 
 /* ---- edit_check.c ---- */
 
-/* Compares the new document with the old one and with what has changed. -EIO: it differs. */
+/* Compares the new document with the old one and with what has changed. -EIO if it differs. */
 int edit_check(struct edit *e, const struct edit_parts *attributes, const struct edit_parts *links,
 	       const struct edit_document *now);
 

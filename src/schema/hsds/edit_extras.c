@@ -17,7 +17,7 @@ static bool is_changed(const struct edit *e, enum schema_extra which)
 	return which == SCHEMA_EXTRA_COMMENT ? c->comment : c->user_block;
 }
 
-/* The member that has a name and has changed; SCHEMA_EXTRAS_N: it stays as it is. */
+/* The member that has a name and has changed; SCHEMA_EXTRAS_N if it stays as it is. */
 static unsigned int find_changed(const struct edit *e, const char *name)
 {
 	unsigned int i = 0;

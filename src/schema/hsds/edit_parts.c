@@ -44,7 +44,7 @@ static int compare_parts(const void *a, const void *b)
 	return order ? order : (x->at > y->at) - (x->at < y->at);
 }
 
-/* The index of the last part with this name, plus one; 0: there is none. */
+/* The index of the last part with this name, plus one; 0 if there is none. */
 static size_t find_at(const struct edit_parts *p, const char *name)
 {
 	size_t low = 0, high = p->nsorted;

@@ -50,7 +50,7 @@ const struct object *schema_emit_target(const struct tree *t, uint64_t ref);
 void schema_ref_text(const struct tree *t, uint64_t ref, char *text);
 
 /* emit_type.c: the member "type". committed: OBJECT_NONE, or the number of the committed type.
- * *stand-in: see schema_stand_in(). -EOPNOTSUPP: the service has no form for it. */
+ * *stand-in: see schema_stand_in(). -EOPNOTSUPP if the service has no form for it. */
 int schema_emit_type(struct schema_emit *e, const struct dtype *t, uint32_t committed,
 		     struct stand_in *stand_in);
 /* emit_value.c: "value" and, in base64, "encoding" of an attribute. */
@@ -69,7 +69,7 @@ void schema_emit_space(struct schema_emit *e, const struct dspace *s);
 /* emit_document.c: a member of "links" or "attributes". */
 int schema_emit_link(struct schema_emit *e, const struct link *l);
 int schema_emit_attribute(struct schema_emit *e, const struct attribute *a);
-/* Appends a document. -EOPNOTSUPP: the object holds something that refusals() reports. */
+/* Appends a document. -EOPNOTSUPP if the object holds something that refusals() reports. */
 int schema_emit_object(const struct tree *t, uint32_t number, struct bytes *out, struct err *err);
 int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct err *err);
 /* The value of the member "acls" of a domain's document. */

@@ -32,8 +32,8 @@ bool hsds2_is_domain_key(const char *key, size_t *path_len);
 bool hsds2_is_storage(const char *key);
 /* The prefix of all objects of the domain with this root group: "db/8-8/". */
 int hsds2_storage_prefix(const struct schema_id *root, char *prefix, size_t cap);
-/* The i-th prefix (g/, d/, t/) whose listing with delimiter shows all objects of a kind. 0: there
- * are no more. */
+/* The i-th prefix (g/, d/, t/) whose listing with delimiter shows all objects of a kind. Returns 0
+ * if there are no more. */
 enum { HSDS2_OBJECT_PREFIXES = 3 };
 int hsds2_object_prefix(const struct schema_id *root, unsigned int i, char *prefix, size_t cap);
 /* The id of the object whose prefix ("db/8-8/g/4-6-6/") is in such a listing. */
@@ -80,7 +80,7 @@ int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err
 const void *hsds2_copy_locator(const void *locator, struct arena *a);
 int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns,
 		    struct err *err);
-/* These also return -EINVAL: the object has no id, or no such chunk. */
+/* These also return -EINVAL if the object has no id, or no such chunk. */
 int hsds2_new_object_key(const struct tree *t, uint32_t number, char *key, size_t room);
 int hsds2_key_of_id(const char *root, const char *id, char *key, size_t room, size_t *folder);
 int hsds2_user_block_key(const struct tree *t, char *key, size_t room);

@@ -78,7 +78,8 @@ int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bo
 void hsds2_note_missing(struct hsds2_loader *l, const struct schema_id *id);
 /* After READ: drops duplicates. If more than 1,024 are left, drops all, and the load is torn. */
 void hsds2_sort_missing(struct hsds2_loader *l);
-/* Request and answer for the i-th of them. SCHEMA_ENOUGH: it exists, or cannot be asked for. */
+/* Request and answer for the i-th of them. Returns SCHEMA_ENOUGH if it exists, or cannot be asked
+ * for. */
 bool hsds2_request_missing(const struct hsds2_loader *l, uint32_t i, struct schema_request *req);
 int hsds2_answer_missing(struct hsds2_loader *l, const struct schema_answer *answer);
 /* Divides the keys after a page into ranges that have about a page of known keys each. -ENOMEM. */

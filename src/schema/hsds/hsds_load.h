@@ -20,8 +20,8 @@
 struct hsds_entry {
 	struct schema_id id;
 	bool absent;	  /* its document does not exist; the store has proved it */
-	const char *etag; /* of its document: as listed, later as read; "": unknown */
-	const void *text; /* of its document; NULL: it is not kept */
+	const char *etag; /* of its document: as listed, later as read; "" if unknown */
+	const void *text; /* of its document; NULL if it is not kept */
 	size_t text_len;
 };
 
@@ -97,12 +97,12 @@ static inline bool hsds_same_version(const char *a, const char *b)
 
 /* Compares all reachable and missing objects of `previous` by HEAD. */
 void hsds_compare_all(struct hsds_loader *l);
-/* Request and answer i of such a comparison. SCHEMA_ENOUGH: the domain has changed. */
+/* Request and answer i of such a comparison. Returns SCHEMA_ENOUGH if the domain has changed. */
 bool hsds_request_head(const struct hsds_loader *l, uint32_t i, struct schema_request *req);
 int hsds_answer_head(struct hsds_loader *l, uint32_t i, const struct schema_answer *answer,
 		     struct err *err);
 
-/* The request for the document of an object. False: none is needed. */
+/* The request for the document of an object. Returns false if none is needed. */
 bool hsds_request_document(const struct hsds_loader *l, uint32_t number,
 			   struct schema_request *req);
 /* Parses an answer, or, if it is NULL, the document of the earlier load. If the object cannot be

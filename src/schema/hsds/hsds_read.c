@@ -46,7 +46,7 @@ int hsds_answer_head(struct hsds_loader *l, uint32_t i, const struct schema_answ
 
 /* ---- requests ---- */
 
-/* The entry of an object in the earlier load; NULL: there is no text of it. */
+/* The entry of an object in the earlier load; NULL if there is no text of it. */
 static const struct hsds_entry *earlier(const struct hsds_loader *l, uint32_t i)
 {
 	const struct hsds_space *old = l->previous;
@@ -183,7 +183,7 @@ static int take_document(struct hsds_loader *l, uint32_t i, const struct documen
 	return 0;
 }
 
-/* Finds the document that an answer gives. False: it gives none. */
+/* Finds the document that an answer gives. Returns false if it gives none. */
 static bool document_of(const struct hsds_loader *l, uint32_t i, const struct schema_answer *answer,
 			struct document *doc)
 {

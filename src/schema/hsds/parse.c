@@ -84,7 +84,7 @@ int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char 
 }
 
 /* Replaces the three bytes of each lone surrogate U+DC80 to U+DCFF by the byte that it stands for.
- * False: there is another lone surrogate. */
+ * Returns false if there is another lone surrogate. */
 static bool unescape(char *text)
 {
 	uint8_t *to = (uint8_t *)text;

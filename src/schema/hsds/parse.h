@@ -30,7 +30,7 @@ struct schema_types; /* parse_object.h */
 struct schema_ctx {
 	struct arena *arena;
 	const struct schema_numbers *numbers;
-	struct schema_types *types; /* NULL: types are not shared */
+	struct schema_types *types; /* NULL if types are not shared */
 	enum schema_id_form form;   /* of the domain's ids */
 	void (*skip)(void *ctx, const char *what, const struct err *why);
 	void *skip_ctx;
@@ -38,7 +38,8 @@ struct schema_ctx {
 	uint64_t compares;  /* what is left of SCHEMA_COMPARES_MAX */
 	struct bytes text;  /* scratch memory of schema_ctx_text() */
 	struct bytes stack; /* items of the vlens that are being read, innermost last */
-	/* "unset" of the value that is being read: see stored_form.c. NULL: no string is unset. */
+	/* "unset" of the value that is being read: see stored_form.c. NULL if no string is unset.
+	 */
 	const json_t *unset;
 };
 
@@ -65,8 +66,8 @@ uint64_t schema_reference(const struct schema_ctx *ctx, const char *text, size_t
 /* The text of a JSON string. Valid until the next call. */
 int schema_ctx_text(struct schema_ctx *ctx, const json_t *string, struct json_string *out,
 		    struct err *err);
-/* The text of a JSON string or key of n encoded bytes, as a C string in the arena. -EIO: it is not
- * text, contains a NUL, or is longer than SCHEMA_NAME_MAX. If utf8 is NULL, a lone surrogate is
+/* The text of a JSON string or key of n encoded bytes, as a C string in the arena. -EIO if it is
+ * not text, contains a NUL, or is longer than SCHEMA_NAME_MAX. If utf8 is NULL, a lone surrogate is
  * -EIO, too. */
 int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char **out, bool *utf8,
 		    struct err *err);
@@ -91,7 +92,7 @@ int schema_space(struct arena *a, const json_t *shape, struct dspace *out, struc
 int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_MAX_RANK],
 		struct err *err);
 
-/* Takes n bytes from ctx->budget. -EIO: it is exhausted. */
+/* Takes n bytes from ctx->budget. -EIO if it is exhausted. */
 int schema_spend(struct schema_ctx *ctx, uint64_t n, struct err *err);
 
 /* parse_value.c: the value of an attribute. value and encoding may be NULL. out is zeroed first. On

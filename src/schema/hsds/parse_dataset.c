@@ -20,7 +20,7 @@
 struct layout {
 	const json_t *stored;	 /* "layout" */
 	const json_t *requested; /* "creationProperties.layout" */
-	const char *cls;	 /* class of `requested`; "": none */
+	const char *cls;	 /* class of `requested`; "" if none */
 	const json_t *reference; /* NULL, or the one that refers to HDF5 files */
 	enum reference_layout kind;
 };
@@ -44,7 +44,7 @@ static struct layout layout_of(const json_t *doc, const json_t *props)
 
 /* ---- chunk grid ---- */
 
-/* The chunk dimensions in the document; NULL: it has none. Of references, those of the file. */
+/* The chunk dimensions in the document; NULL if it has none. Of references, those of the file. */
 static const json_t *find_dims(const struct layout *l)
 {
 	const json_t *dims = json_object_get(l->reference, "hyper_dims");

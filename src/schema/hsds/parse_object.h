@@ -26,7 +26,7 @@ int schema_object_parse(struct arena *a, const struct schema_id *id, const struc
 			struct schema_types *types,
 			void (*skip)(void *ctx, const char *what, const struct err *why),
 			void *skip_ctx, struct object *out, struct err *err);
-/* Parses the summary of a domain. -EIO: it is damaged. */
+/* Parses the summary of a domain. -EIO if it is damaged. */
 int schema_info_parse(const void *json, size_t n, struct schema_info *out, struct err *err);
 
 #endif

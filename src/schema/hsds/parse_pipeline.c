@@ -30,7 +30,7 @@ static const struct {
 	{"ZSTD", "zstd", FILTER_ZSTD},
 };
 
-/* The id of a class or bare name; 0: unknown. */
+/* The id of a class or bare name; 0 if unknown. */
 static uint32_t id_of_word(const char *word)
 {
 	const char *prefix = "H5Z_FILTER_";

@@ -12,7 +12,7 @@
  *
  * A chunk table is a dataset with one record for each chunk of the file: a compound of the integers
  * `offset` and `size` (or `length`), optionally `filter_mask`, and, if the layout has no file_uri,
- * the string `file_uri`. Size 0: the chunk is absent. Pure.
+ * the string `file_uri`. Size 0 if the chunk is absent. Pure.
  */
 #include "parse_reference.h"
 
@@ -118,8 +118,8 @@ static int parse_range(const json_t *offset, const json_t *size, uint64_t *out_o
 	return 0;
 }
 
-/* The number of the chunk with coordinates such as "3_0_12". *inside false: the grid has no such
- * chunk. */
+/* The number of the chunk with coordinates such as "3_0_12". *inside is false if the grid has no
+ * such chunk. */
 static int parse_coords(const char *text, const struct grid *g, uint64_t *number, bool *inside,
 			struct err *err)
 {
@@ -244,7 +244,7 @@ int schema_reference_parse(struct schema_ctx *ctx, const json_t *layout, enum re
 	return 0;
 }
 
-/* The text after "--name=" in the list; NULL: there is none. */
+/* The text after "--name=" in the list; NULL if there is none. */
 static const json_t *find_argument(const json_t *list, const char *name, size_t *skip)
 {
 	*skip = strlen(name);

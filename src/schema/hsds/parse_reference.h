@@ -8,7 +8,7 @@
 
 #include "parse.h"
 
-/* The layout of a class. False: it is no such layout, or an unknown one. */
+/* The layout of a class. Returns false if it is no such layout, or an unknown one. */
 bool schema_reference_layout(const char *cls, enum reference_layout *out);
 
 /* The cut of a contiguous dataset: writes space->rank chunk dimensions. The chunks in sequence are

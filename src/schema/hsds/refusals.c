@@ -222,7 +222,7 @@ static int tell(const struct report *r, const struct schema_refusal *refusal)
 	return told.why ? r->fn(r->ctx, &told) : 0;
 }
 
-/* Why a type has no stand-in; NULL: it has one. -ENOMEM. */
+/* Why a type has no stand-in; NULL if it has one. -ENOMEM. */
 static int type_why(struct arena *a, const struct dtype *t, const char **why)
 {
 	struct stand_in stand_in;

@@ -35,7 +35,7 @@ static const char *const compressor_names[] = {
 
 static const struct {
 	const char *name;
-	const char *blosc; /* NULL: the service does nothing */
+	const char *blosc; /* NULL if the service does nothing */
 } compressors[] = {
 	{"gzip", "zlib"},	{"deflate", "zlib"},  {"zlib", "zlib"},
 	{"blosclz", "blosclz"}, {"lz4", "lz4"},	      {"lz4hc", "lz4hc"},
@@ -52,7 +52,7 @@ static bool contains(const char *const *words, size_t n, const char *word)
 	return false;
 }
 
-/* The class without its prefix; "": none. */
+/* The class without its prefix; "" if none. */
 static const char *class_of(const json_t *filter)
 {
 	const char *word = json_text_word(filter, "class");

@@ -37,7 +37,7 @@ struct stream {
 	struct elems *out;
 	struct err *err;
 	uint64_t strings; /* number of strings so far */
-	size_t range;	  /* index of the next pair in ctx->unset, and the pair; count 0: none */
+	size_t range;	  /* index of the next pair in ctx->unset, and the pair; count 0 if none */
 	uint64_t first, count;
 };
 

@@ -22,7 +22,7 @@
  * yet. A block that is damaged is left out with a note. -ENOMEM. */
 int schema_user_block_parse(struct schema_ctx *ctx, const json_t *v, struct object *o,
 			    struct err *err);
-/* Whether both blocks have the same text in a document. NULL: none. */
+/* Whether both blocks have the same text in a document. NULL stands for no block. */
 bool schema_user_block_same(const struct user_block *a, const struct user_block *b);
 /* The value of the member "userBlock". */
 void schema_user_block_write(struct writer *w, const struct user_block *b);

@@ -19,7 +19,7 @@ bool store_stack_is_s3(const char *bucket);
 const char *store_stack_dir(const char *bucket);
 
 /* The name of a bucket as other processes can use it: absolute, without needless slashes. On the
- * heap; NULL: out of memory. */
+ * heap; NULL if out of memory. */
 char *store_stack_name(const char *bucket);
 
 /* Stores of the stack that the engine uses directly. The stack owns them. */

@@ -47,7 +47,7 @@ struct codec_step {
 			bool bitshuffle;
 			bool stream;	  /* a zlib stream is possible */
 			bool shuffled;	  /* and if it is one, its bytes are shuffled */
-			uint32_t unknown; /* the first compressor but deflate; 0: none */
+			uint32_t unknown; /* the first compressor but deflate; 0 if none */
 			/* How chunks are encoded: as the service does, or, if this is NULL, as a
 			 * zlib stream of this level, if it is not negative. */
 			const struct service_filters *served;
@@ -60,7 +60,7 @@ struct codec_chain {
 	const struct dtype *type;
 	uint64_t nelems;    /* elements of a whole chunk */
 	uint64_t elem_size; /* of an element as it is stored, bytes; 0: of variable length */
-	/* Bytes of the elements as they are stored without filters. CODEC_UNKNOWN: they are of
+	/* Bytes of the elements as they are stored without filters. CODEC_UNKNOWN if they are of
 	 * variable length, or more than can be decoded. */
 	uint64_t plain;
 	/* The chain is certainly that of the file. Then a chunk may be longer than its elements, or
@@ -91,7 +91,7 @@ void codec_plan_object(struct codec_plan *plan, const struct dtype *t, uint64_t 
 void codec_plan_file(struct codec_plan *plan, const struct dtype *t, uint64_t nelems,
 		     const struct filter *filters, uint32_t n, bool certain);
 /* A copy of the chain in the arena, with a copy of `served`. The type and the filters are borrowed.
- * NULL: out of memory. */
+ * Returns NULL if out of memory. */
 const struct codec_chain *codec_chain_copy(const struct codec_chain *c, struct arena *a);
 /* How the service encodes the chunks of a chain of codec_plan_object(). NULL: in the form of new
  * chunk objects, or c is NULL. */
@@ -102,7 +102,7 @@ struct codec_size {
 	bool is_filtered; /* a filter is recorded */
 	uint64_t exact;	  /* stored bytes, or CODEC_UNKNOWN */
 	uint64_t most;	  /* stored bytes */
-	uint64_t plain;	  /* most bytes without filters. CODEC_UNKNOWN: they cannot be decoded */
+	uint64_t plain;	  /* most bytes without filters. CODEC_UNKNOWN if they cannot be decoded */
 };
 struct codec_size codec_chunk_size(const struct codec_chain *c);
 

@@ -109,7 +109,7 @@ int codec_chunk_encode(const struct codec_encode *c, const struct elems *in, str
  * is plain and packed, and the filters that were applied are those of pipeline_of_object(), with or
  * without a fletcher32 behind them. If so, *keep is the number of bytes that the object has (the
  * checksum is checked and cut off); otherwise 0. Of a zlib stream, only the header is checked; the
- * size of a chunk without filters is not checked. -EIO: the checksum is wrong. */
+ * size of a chunk without filters is not checked. -EIO if the checksum is wrong. */
 int codec_verbatim(const struct pipeline *file, uint32_t filter_mask, const struct dtype *t,
 		   const uint8_t *bytes, size_t n, size_t *keep, struct err *err);
 /* The length of the zlib stream at the beginning of such bytes, of which a reader of HDF5 files

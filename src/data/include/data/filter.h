@@ -53,11 +53,11 @@ enum service_shuffle { SERVED_SHUFFLE_NONE, SERVED_SHUFFLE_BYTE, SERVED_SHUFFLE_
 
 /* What the service does to a chunk object when it stores it. Zeros: nothing. */
 struct service_filters {
-	const char *compressor; /* its name in Blosc; NULL: none */
+	const char *compressor; /* its name in Blosc; NULL if none */
 	uint32_t level;		/* of the compressor, 0 to 9 */
 	enum service_shuffle shuffle;
 	/* The name of a compressor that the service lists but does not have, so that it cannot read
-	 * a chunk; NULL: there is none. */
+	 * a chunk; NULL if there is none. */
 	const char *refused;
 };
 

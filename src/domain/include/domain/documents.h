@@ -33,7 +33,7 @@ int document_read(const struct document_place *p, const char *key, struct store_
 int document_get(const struct document_place *p, const char *path, struct schema_document **out,
 		 struct err *err);
 /* The nearest folder above a path that has a document; *out is NULL if there is none. *len: the
- * length of its path. -ENOTDIR: it is a domain. */
+ * length of its path. -ENOTDIR if it is a domain. */
 int document_above(const struct document_place *p, const char *path, struct schema_document **out,
 		   size_t *len, struct err *err);
 /* What the store says about a put. */

@@ -63,9 +63,9 @@ struct domain_bucket {
 	const struct env *env;
 	struct store *store;
 	const struct schema_ops *const *schemas; /* of the bucket, ends with NULL */
-	/* The HDF5 files that domains refer to; NULL: reading their data fails. */
+	/* The HDF5 files that domains refer to; NULL if reading their data fails. */
 	const struct file_finder *files;
-	const struct domain_changes *changes; /* NULL: this process changes no domain in place */
+	const struct domain_changes *changes; /* NULL if this process changes no domain in place */
 };
 
 /* For a caller that follows how a domain is opened. */
@@ -118,7 +118,7 @@ void domain_unref(struct domain *d);
 
 /* The domain was listed whole, so the next open notices changed chunks, too. */
 bool domain_sees_chunks(const struct domain *d);
-/* What this listing has shown; NULL: the domain was not listed whole. Borrowed. */
+/* What this listing has shown; NULL if the domain was not listed whole. Borrowed. */
 const struct schema_listed *domain_listed_keys(const struct domain *d);
 /* A file that the domain refers to has another version than when the domain was opened, and reads
  * of it fail with -EIO; or a chunk has another version than when it was read first, and fails with
@@ -157,13 +157,14 @@ const struct chunk_list *domain_chunks(const struct domain *d, uint32_t number);
 bool domain_has_own_list(const struct domain *d, uint32_t number);
 
 /* The version of the object of a chunk as far as it is known: that of the listing, or else that of
- * the loads of the chunk through this snapshot. "": it is not known. *absent: the listing of the
+ * the loads of the chunk through this snapshot. "" if it is not known. *absent: the listing of the
  * open proves that there is no such object. Makes no request. Without a listing, a load that finds
  * another version than an earlier one fails with -ESTALE, if the earlier version is still kept.
- * Chunks that are in an HDF5 file have no version. -EINVAL: there is no such chunk. Any thread. */
+ * Chunks that are in an HDF5 file have no version. -EINVAL if there is no such chunk. Any thread.
+ */
 int domain_chunk_version(struct domain *d, uint32_t dataset, uint64_t chunk,
 			 char etag[STORE_ETAG_MAX], bool *absent);
-/* The version of the document of an object; "": not known. *text: its *len bytes in this version,
+/* The version of the document of an object; "" if not known. *text: its *len bytes in this version,
  * or NULL, if they are not in memory (see DOMAIN_KEPT_MAX). Borrowed. */
 const char *domain_object_version(const struct domain *d, uint32_t number, const void **text,
 				  size_t *len);

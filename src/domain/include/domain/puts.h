@@ -20,12 +20,12 @@
 struct domain_puts;
 
 /* is_all: the domain is new, and has no other objects. is_few: it has at most DOMAIN_LISTING keys.
- * NULL: out of memory. */
+ * Returns NULL if out of memory. */
 struct domain_puts *domain_puts_new(struct budget *budget, bool is_all, bool is_few);
-void domain_puts_free(struct domain_puts *p); /* NULL is fine */
-/* Adds an object; the last call for an id counts. etag: "": not known; NULL: the object is removed,
- * so that nothing leads to it. text: `len` bytes, or NULL. -ENOMEM: the object is not added; then p
- * is of no use, because an open relies on it that all new objects are in it. */
+void domain_puts_free(struct domain_puts *p); /* the argument may be NULL */
+/* Adds an object; the last call for an id counts. etag: "" if not known; NULL if the object is
+ * removed, so that nothing leads to it. text: `len` bytes, or NULL. -ENOMEM if the object is not
+ * added; then p is of no use, because an open relies on it that all new objects are in it. */
 int domain_puts_add(struct domain_puts *p, const char *id, const char *etag, const void *text,
 		    size_t len);
 /* What an earlier commit and a later one have put. Takes over both; either may be NULL. NULL: also
@@ -33,7 +33,7 @@ int domain_puts_add(struct domain_puts *p, const char *id, const char *etag, con
 struct domain_puts *domain_puts_join(struct domain_puts *earlier, struct domain_puts *later);
 
 /* For a loader: each object once. The caller frees the array; its strings and texts are borrowed.
- * NULL: out of memory. */
+ * Returns NULL if out of memory. */
 struct schema_put *domain_puts_list(const struct domain_puts *p, uint32_t *n);
 bool domain_puts_is_all(const struct domain_puts *p);
 bool domain_puts_is_few(const struct domain_puts *p);

@@ -12,7 +12,8 @@ struct domain;
 struct domain_hint;
 
 /* Reads the first `size` bytes of a file, which are in front of its superblock. *out is in the
- * arena; NULL: size is 0. -EFBIG: a domain cannot hold as many; -ENOMEM; errors of the source. */
+ * arena; NULL if size is 0. -EFBIG if a domain cannot hold as many; -ENOMEM; errors of the source.
+ */
 int user_block_of_file(struct source *file, uint64_t size, struct arena *a,
 		       const struct user_block **out, struct err *err);
 

@@ -69,10 +69,10 @@ struct schema_request {
 };
 
 struct schema_item {
-	const char *key, *etag; /* etag "": unknown */
+	const char *key, *etag; /* etag "" if unknown */
 	bool is_prefix;
 	uint64_t size;
-	int64_t mtime_ns; /* since the epoch; 0: unknown */
+	int64_t mtime_ns; /* since the epoch; 0 if unknown */
 };
 
 struct schema_answer {
@@ -81,7 +81,7 @@ struct schema_answer {
 	bool unchanged;	  /* the object still has the version `etag` of the request; no body */
 	int code;	  /* 0, or the error of the request; its reason is in err */
 	const struct err *err;
-	const char *etag; /* "": unknown */
+	const char *etag; /* "" if unknown */
 	/* The record that locate has asked for, as one element of the table. absent: the chunk of
 	 * the table is not stored. */
 	const struct elems *record;
@@ -101,12 +101,12 @@ struct schema_document {
 	uint32_t memory; /* bytes of the block */
 	const struct schema_ops *schema;
 	struct domain_info info;
-	const char *etag; /* of the document; "": unknown */
+	const char *etag; /* of the document; "" if unknown */
 };
 /* A copy with one reference, without a schema. NULL if out of memory. */
 struct schema_document *schema_document_new(const struct domain_info *info, const char *etag);
 struct schema_document *schema_document_ref(struct schema_document *d);
-void schema_document_unref(struct schema_document *d); /* NULL is fine */
+void schema_document_unref(struct schema_document *d); /* the argument may be NULL */
 
 /* What a listing shows of the keys of a path: of all that are directly below it, or of all below
  * it. */
@@ -137,7 +137,7 @@ struct schema_classify schema_classify_again(const struct schema_ops *const *sch
 					     const struct schema_document *known);
 /* Reads an access control list as JSON, in the form that documents have: an object with a member
  * for each user, whose value has each permission as a boolean, and nothing else. Sets the list of
- * *out, which is in the arena. -EINVAL: it has another form, with the reason; -ENOMEM. */
+ * *out, which is in the arena. -EINVAL if it has another form, with the reason; -ENOMEM. */
 int schema_acls_parse(const void *text, size_t n, struct arena *a, struct domain_info *out,
 		      struct err *err);
 /* True if the key is that of a document, or of an object that a schema stores. Neither appears as a
@@ -158,8 +158,8 @@ struct schema_survey {
 /* Adds one key, or one prefix with its slash, of a listing. Keys are relative to the place. */
 void schema_survey_key(const struct schema_ops *const *schemas, struct schema_survey *s,
 		       const char *key);
-/* Writes the key of the first document that a schema asks for to classify a path. False: it asks
- * for none, or the path is too long. */
+/* Writes the key of the first document that a schema asks for to classify a path. Returns false if
+ * it asks for none, or the path is too long. */
 bool schema_first_key(const struct schema_ops *schema, const char *path, char *key, size_t room);
 
 enum schema_place {
@@ -184,9 +184,9 @@ struct schema_info {
  * chunk, such as that of the summary, do not count. */
 struct schema_listed {
 	uint64_t version;    /* a digest of the keys, sizes, times and versions */
-	int64_t modified_ns; /* of the newest key; 0: unknown */
+	int64_t modified_ns; /* of the newest key; 0 if unknown */
 	uint64_t documents;  /* bytes of the documents of all objects */
-	/* A digest of the version of the list of names (schema_storage.names); 0: the storage
+	/* A digest of the version of the list of names (schema_storage.names); 0 if the storage
 	 * has none. It is no part of `version`. */
 	uint64_t names;
 };
@@ -205,8 +205,8 @@ struct schema_space {
 /* An object whose document this process has put, or which it has removed. */
 struct schema_put {
 	const char *id;
-	const char *etag; /* of the document that was put; "": unknown; NULL: removed */
-	const void *text; /* of it, `len` bytes; NULL: it is not kept */
+	const char *etag; /* of the document that was put; "" if unknown; NULL if it was removed */
+	const void *text; /* of it, `len` bytes; NULL if it is not kept */
 	size_t len;
 };
 
@@ -277,15 +277,15 @@ typedef int (*schema_refusal_fn)(void *ctx, const struct schema_refusal *r);
 struct schema_import {
 	uint64_t domain; /* the bits of its storage */
 	const char *path, *file;
-	/* The id of the root group of the domain that this import replaces; NULL: it replaces none.
-	 * Its storage is deleted at the end. */
+	/* The id of the root group of the domain that this import replaces; NULL if it replaces
+	 * none. Its storage is deleted at the end. */
 	const char *replaces;
-	uint64_t min_chunk; /* chunks are joined to at least this many bytes; 0: they are not */
+	uint64_t min_chunk; /* chunks are joined to at least this many bytes; 0 if they are not */
 	uint64_t size;	    /* of the file, bytes */
 	int64_t mtime_ns;   /* of the file */
 	int64_t created_ns; /* when the import began: the time of all new documents */
 	const char *link;   /* NULL, or the domain refers to the file, in the way of this word */
-	const char *etag;   /* of the file; NULL: not known */
+	const char *etag;   /* of the file; NULL if not known */
 	const char *life;   /* store_life() when the import began; NULL: "" */
 };
 
@@ -314,7 +314,7 @@ struct schema_documents {
 	/* Appends a new document. */
 	int (*emit)(const struct domain_info *info, struct bytes *out, struct err *err);
 	/* Appends the document with another access control list. All other bytes stay as they are.
-	 * -EIO: the document is damaged. */
+	 * -EIO if the document is damaged. */
 	int (*edit_acls)(const void *text, size_t n, const struct domain_info *acls,
 			 struct bytes *out, struct err *err);
 };
@@ -324,7 +324,7 @@ struct schema_documents {
  * call it. A schema without it stores the objects of a domain under keys of other forms: these are
  * never deleted, and the domain has no list of names. */
 struct schema_storage {
-	/* The bits of the storage of a domain with this root group. -EIO: it is not the id of a
+	/* The bits of the storage of a domain with this root group. -EIO if it is not the id of a
 	 * root group of this schema. */
 	int (*of_root)(const char *root, uint64_t *storage, struct err *err);
 	/* Writes the prefix of all keys of a storage, and returns its length. -ENAMETOOLONG. */
@@ -347,8 +347,8 @@ struct schema_editor {
 	 * numbers, the order, attributes that have not changed. A replaced or renamed link or
 	 * attribute keeps its `created`, and new ones follow all others, in the order of `after`.
 	 * If the change says "reordered", the times become those of the order of `after`. The
-	 * result is parsed and compared before it is returned. -EIO: the document is damaged, or
-	 * has a form that cannot be edited safely, with the member; -EOPNOTSUPP: a domain cannot
+	 * result is parsed and compared before it is returned. -EIO if the document is damaged, or
+	 * has a form that cannot be edited safely, with the member; -EOPNOTSUPP if a domain cannot
 	 * hold something, with its name; -ENOMEM. */
 	int (*edit_object)(const void *text, size_t n, const struct schema_edit *edit,
 			   struct bytes *out, struct err *err);
@@ -356,17 +356,17 @@ struct schema_editor {
 	 * domain, with a locator for datasets, and the times that schema_writer.adopt() gives. The
 	 * other objects stay as they are; the first one, the root group, must have its id. storage:
 	 * that of the domain. seed: the same seed gives the same ids, different seeds give
-	 * different ones, and none is that of another object of the tree. -EINVAL: the root group
+	 * different ones, and none is that of another object of the tree. -EINVAL if the root group
 	 * is not that of the domain; -ENOMEM. */
 	int (*adopt_new)(struct tree *t, uint64_t storage, uint64_t seed, int64_t now_ns,
 			 struct err *err);
-	/* A copy of dataset.locator in an arena. NULL: out of memory. */
+	/* A copy of dataset.locator in an arena. NULL if out of memory. */
 	const void *(*copy_locator)(const void *locator, struct arena *a);
 	/* Writes the key of the document of an object with this id, in the domain with this root
 	 * group, or of the object of a user block with this name (user_block.object). *folder: the
-	 * length of the part of the key with which the keys of all chunks of a dataset begin; 0:
-	 * the object has no chunks. -EINVAL: it is neither an id of an object of this domain other
-	 * than the root group, nor such a name. */
+	 * length of the part of the key with which the keys of all chunks of a dataset begin; 0 if
+	 * the object has no chunks. -EINVAL if it is neither an id of an object of this domain
+	 * other than the root group, nor such a name. */
 	int (*key_of_id)(const char *root, const char *id, char *key, size_t room, size_t *folder);
 };
 
@@ -387,7 +387,7 @@ struct schema_writer {
 	int (*emit_object)(const struct tree *t, uint32_t number, struct bytes *out,
 			   struct err *err);
 	/* Write keys, and return their length or -ENAMETOOLONG: of the document of an object, and
-	 * of a chunk of a dataset. -EINVAL: the object has no id, or there is no such chunk. */
+	 * of a chunk of a dataset. -EINVAL if the object has no id, or there is no such chunk. */
 	int (*object_key)(const struct tree *t, uint32_t number, char *key, size_t room);
 	int (*chunk_key)(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
 			 size_t room);
@@ -412,7 +412,7 @@ struct schema_ops {
 	bool (*is_document)(const char *key);
 	bool (*is_storage)(const char *key);
 	/* The same as schema_classify(), for one schema. listing: NULL, or as in the state. It may
-	 * set the schema of the document. NULL: the schema before this one finds its documents,
+	 * set the schema of the document. NULL if the schema before this one finds its documents,
 	 * too. */
 	int (*classify)(const char *path, const struct schema_listing *listing, unsigned int *step,
 			const struct schema_answer *answer, struct schema_request *req,
@@ -423,13 +423,13 @@ struct schema_ops {
 	/* Adds the content of the place's own document: has_root. A damaged document has no root.
 	 * NULL if classify is. */
 	void (*survey_document)(struct schema_survey *s, const void *text, size_t n);
-	/* Writes the key of the summary and returns its length. 0: the domain has none. */
+	/* Writes the key of the summary and returns its length. 0 if the domain has none. */
 	int (*info_key)(const struct schema_document *d, char *key, size_t room);
-	/* Parses the summary. -EIO: it is damaged. */
+	/* Parses the summary. -EIO if it is damaged. */
 	int (*info_parse)(const void *text, size_t n, struct schema_info *out, struct err *err);
 
 	/* A loader works in rounds. round() starts the next one and returns its number of requests
-	 * in *n; 0: the load is complete. request() describes the i-th request; if it returns
+	 * in *n; 0 if the load is complete. request() describes the i-th request; if it returns
 	 * false, no request is needed, and answer() gets NULL as the answer. answer() gets the
 	 * answers in the order of the requests; SCHEMA_ENOUGH ends the round. If a part of a
 	 * document is damaged, that part is left out with a note in the tree. A temporary failure,
@@ -440,53 +440,58 @@ struct schema_ops {
 	bool (*request)(struct schema_loader *l, uint32_t i, struct schema_request *req);
 	int (*answer)(struct schema_loader *l, uint32_t i, const struct schema_answer *answer,
 		      struct err *err);
-	void (*loader_free)(struct schema_loader *l); /* NULL is fine */
+	void (*loader_free)(struct schema_loader *l); /* the argument may be NULL */
 
-	/* The document of an object: writes its key, and stores its version in *etag ("": unknown).
-	 * Returns the length of the key, or -ENAMETOOLONG. */
+	/* The document of an object: writes its key, and stores its version in *etag ("" if
+	 * unknown). Returns the length of the key, or -ENAMETOOLONG. */
 	int (*object_key)(const struct schema_space *s, uint32_t number, char *key, size_t room,
 			  const char **etag);
-	/* The text of this version of the document, *len bytes; NULL: it is not kept. Borrowed. */
+	/* The text of this version of the document, *len bytes; NULL if it is not kept. Borrowed.
+	 */
 	const void *(*object_text)(const struct schema_space *s, uint32_t number, size_t *len);
 	/* The object of a reference in a chunk: its number + 1; 0 for the null reference and for
 	 * unknown objects. */
 	uint64_t (*resolve)(const struct schema_space *s, const char *text, size_t n);
 
-	/* Finds where chunk `number` of a dataset is stored. table: the object
-	 * o->dataset.reference->table; NULL if there is none. The caller sets key and room of
-	 * *place and zeroes everything else. answer: NULL in the first call; never one with a code.
-	 * *step: 0 in the first call. Returns 0: *place is that of the chunk; SCHEMA_NEEDS_ANSWER:
-	 * the caller reads what *place describes and calls again with the answer;
-	 *   SCHEMA_NEEDS_RECORD: the caller reads place->record of place->table, and calls again
-	 *     with answer->record, or with answer->absent;
-	 *   SCHEMA_NEEDS_INDEX: the chunk has the same coordinates in the chunk index of the
-	 * dataset place->file->h5path of place->file, which the caller reads; -EOPNOTSUPP: the
-	 * chunk is in a place that cannot be read, with the reason; -EIO: the record is damaged, or
-	 * the table is no chunk table of this dataset. */
+	/* Finds where chunk `number` of a dataset is stored. table is the object
+	 * o->dataset.reference->table, or NULL if there is none. The caller sets key and room of
+	 * *place and zeroes everything else. answer is NULL in the first call, and never one with a
+	 * code. *step is 0 in the first call. Returns
+	 *   0                    *place is that of the chunk
+	 *   SCHEMA_NEEDS_ANSWER  the caller reads what *place describes, and calls again with the
+	 *                        answer
+	 *   SCHEMA_NEEDS_RECORD  the caller reads place->record of place->table, and calls again
+	 *                        with answer->record, or with answer->absent
+	 *   SCHEMA_NEEDS_INDEX   the chunk has the same coordinates in the chunk index of the
+	 * dataset place->file->h5path of place->file, which the caller reads -EOPNOTSUPP the chunk
+	 * is in a place that cannot be read; err has the reason -EIO                 the record is
+	 * damaged, or the table is no chunk table of this dataset
+	 */
 	int (*locate)(const struct object *o, const struct object *table, uint64_t number,
 		      unsigned int *step, const struct schema_answer *answer,
 		      struct chunk_place *place, struct err *err);
 	/* Writes the prefix whose listing shows which chunks of a dataset are stored, and returns
-	 * its length. -EOPNOTSUPP: no listing shows that. */
+	 * its length. -EOPNOTSUPP if no listing shows that. */
 	int (*chunk_prefix)(const struct object *o, char *prefix, size_t room);
-	/* Recognises the key of a chunk in such a listing. False: it is no chunk of this dataset.
+	/* Recognises the key of a chunk in such a listing. Returns false if it is no chunk of this
+	 * dataset.
 	 */
 	bool (*chunk_of_key)(const struct object *o, const char *key, uint64_t *number);
 
 	/* Converts a chunk of variable length that is stored as text to the bytes in which the
 	 * schema stores such chunks otherwise, without filters; appends them to *out. text: the
-	 * first n of the object's `size` bytes. Any thread. Returns 0; SCHEMA_NOT_TEXT: the chunk
-	 * is no text; -EAGAIN: it may be, and all its bytes are needed; -EIO: the text is not that
-	 * of a chunk of this dataset; -ENOMEM. NULL: the schema has no such chunks. */
+	 * first n of the object's `size` bytes. Any thread. Returns 0; SCHEMA_NOT_TEXT if the chunk
+	 * is no text; -EAGAIN if it may be, and all its bytes are needed; -EIO if the text is not
+	 * that of a chunk of this dataset; -ENOMEM. NULL if the schema has no such chunks. */
 	int (*chunk_text)(const struct schema_space *s, const struct object *o, const void *text,
 			  size_t n, uint64_t size, struct bytes *out, struct err *err);
 
 	/* Writes the key of the object that has the user block of a domain, or that gets it.
-	 * Returns its length; 0: the document of the root group has the block, or there is none.
+	 * Returns its length; 0 if the document of the root group has the block, or there is none.
 	 * NULL: no domain of this schema has such an object. */
 	int (*user_block_key)(const struct tree *t, char *key, size_t room);
-	/* Gives a tree the bytes of this object. -EIO: they are not those that the document names;
-	 * -ENOMEM. NULL if user_block_key is. */
+	/* Gives a tree the bytes of this object. -EIO if they are not those that the document
+	 * names; -ENOMEM. NULL if user_block_key is. */
 	int (*take_user_block)(struct tree *t, const void *bytes, size_t n, struct err *err);
 
 	const struct schema_documents *documents; /* NULL: see there */
