@@ -167,7 +167,6 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	e->debug_count = opt->debug_count;
 	e->bucket.connections = opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
 	e->bucket.open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);
-	e->started_ns = env_wall(&e->bucket.env);
 	rc = -ENOMEM;
 	e->bucket.pool = pool_new(opt->workers);
 	if (!e->bucket.pool)
@@ -178,6 +177,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (!e->bucket.env.budget)
 		goto fail;
 	e->opened_ns = env_now(&e->bucket.env);
+	e->started_ns = env_wall(&e->bucket.env);
 	e->bucket.name = strdup(opt->bucket);
 	e->bucket.meter = http_stats_new();
 	if (!e->bucket.name || !e->bucket.meter)

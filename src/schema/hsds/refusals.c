@@ -9,31 +9,16 @@
 #include <string.h>
 
 #include <base/utf8.h>
+#include <codec/chunk.h>
 #include <data/chunk_source.h>
 
 #include "parse.h"
-#include "refusals.h"
 
 enum {
 	TYPE_ARENA = 64 << 20, /* memory for the stand-ins of one object, bytes */
 	LINK_BYTES = 160,      /* of a link in a document, without its names, at most */
 	ESCAPED = 6,	       /* bytes of a document for a byte of text, at most */
 };
-
-/* The filters that this program decodes. The codec has the same list, and a test compares them. */
-static const uint32_t decoded[] = {
-	FILTER_DEFLATE, FILTER_SHUFFLE,	    FILTER_FLETCHER32, FILTER_SZIP,
-	FILTER_NBIT,	FILTER_SCALEOFFSET, FILTER_BZIP2,      FILTER_LZF,
-	FILTER_BLOSC,	FILTER_LZ4,	    FILTER_BITSHUFFLE, FILTER_ZSTD,
-};
-
-bool schema_filter_decoded(uint32_t id)
-{
-	for (size_t i = 0; i < sizeof(decoded) / sizeof(decoded[0]); i++)
-		if (decoded[i] == id)
-			return true;
-	return false;
-}
 
 /* ---- datasets ---- */
 
@@ -60,7 +45,7 @@ static bool is_elsewhere(const struct object *o)
 static bool has_unknown_filter(const struct object *o)
 {
 	for (uint32_t i = 0; i < o->dataset.nfilters; i++)
-		if (!schema_filter_decoded(o->dataset.filters[i].id))
+		if (!codec_filter_known(o->dataset.filters[i].id))
 			return true;
 	return false;
 }

@@ -8,7 +8,6 @@
 #include <data/tree.h>
 #include <bucket/schemas.h>
 
-#include "schema/hsds/refusals.h"
 #include "shape_arena.h"
 
 /* A root group, and one object of each kind that has nothing to refuse. */
@@ -328,13 +327,6 @@ static void types_without_a_stand_in_are_reported(void **state)
 		}
 }
 
-/* Both layers name the filters that can be decoded. */
-static void the_codec_has_the_same_filters(void **state)
-{
-	for (uint32_t id = 0; id < 65536; id++)
-		assert_int_equal(schema_filter_decoded(id), codec_filter_known(id));
-}
-
 static int stop(void *ctx, const struct schema_refusal *r)
 {
 	++*(int *)ctx;
@@ -384,7 +376,6 @@ int main(void)
 		cmocka_unit_test(every_row_is_reported),
 		cmocka_unit_test(a_long_comment),
 		cmocka_unit_test(types_without_a_stand_in_are_reported),
-		cmocka_unit_test(the_codec_has_the_same_filters),
 		cmocka_unit_test(the_callback_can_stop),
 		cmocka_unit_test(what_is_refused_is_not_emitted),
 	};
