@@ -196,8 +196,10 @@ int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence);
 enum engine_open_flags {
 	ENGINE_CREATE = 1,    /* the file is made if nothing has this name */
 	ENGINE_EXCLUSIVE = 2, /* ENGINE_CREATE fails with -EEXIST if something has this name */
-	ENGINE_TRUNCATE = 4,  /* the old bytes of the file are not needed */
-	ENGINE_RESIZE = 8,    /* the caller changes the size, and nothing else */
+	/* The caller is going to call engine_resize() with size 0, so a new draft begins without
+	 * the bytes of the file. If the caller closes the file before that, nothing has changed. */
+	ENGINE_TRUNCATE = 4,
+	ENGINE_RESIZE = 8, /* the caller changes the size, and nothing else */
 };
 /* Opens a file for reading and writing, with the requests of a look-up and of opening the domain.
  * Fails with -EROFS if the engine was opened without write. Without ENGINE_TRUNCATE, fails with

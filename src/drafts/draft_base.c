@@ -40,7 +40,7 @@ static struct draft_base *make(uint64_t size, struct err *err)
 
 uint64_t draft_base_size(const struct draft_base *b)
 {
-	return b->size;
+	return b ? b->size : 0;
 }
 
 /* ---- the image of a domain ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Open files of drafts, and their bytes: see drafts.h. The journal gets a draft with its first
- * change, so a program that opens a plain object for writing and changes nothing leaves nothing.
- * Until then the bytes are those of the object. Any thread.
+ * change, so a program that opens a file for writing and changes nothing leaves nothing. Until then
+ * the bytes are those of the file, or none if the draft replaces it. Any thread.
  */
 #include "draft_file.h"
 
@@ -27,7 +27,7 @@ static int make_bytes(struct file_draft *d, struct draft **out, struct err *err)
 		.path = d->path,
 		.name = d->name,
 		.version = d->seen,
-		.beneath = d->base ? draft_base_size(d->base) : 0,
+		.beneath = draft_base_size(d->base),
 		.created_ns = d->created_ns,
 	};
 	const struct draft_beneath beneath = {.read = draft_base_read, .ctx = d->base};
@@ -96,7 +96,9 @@ ssize_t draft_file_read(struct draft_file *f, void *buf, size_t n, uint64_t offs
 		return rc ? rc : (ssize_t)got;
 	}
 	const uint64_t size = draft_base_size(f->d->base);
-	n = offset < size ? (size_t)min_u64(n, size - offset) : 0;
+	if (offset >= size)
+		return 0;
+	n = (size_t)min_u64(n, size - offset);
 	int rc = draft_base_read(f->d->base, offset, buf, n, err);
 	return rc ? rc : (ssize_t)n;
 }

@@ -140,7 +140,7 @@ uint64_t file_draft_changes(const struct file_draft *d)
 void file_draft_stat(struct file_draft *d, struct engine_stat *st)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
-	struct draft_stat now = {.size = d->base ? draft_base_size(d->base) : 0};
+	struct draft_stat now = {.size = draft_base_size(d->base)};
 	if (bytes)
 		draft_get_stat(bytes, &now);
 	*st = (struct engine_stat){

@@ -272,7 +272,8 @@ static int open_domain(struct file_draft *d, struct names_node *n, struct err *e
 	return d->change ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
-/* Makes a draft. n is the file that the bucket has, or NULL. */
+/* Makes a draft. n is the file that the bucket has, or NULL. If the file is to be truncated, the
+ * journal gets the draft when that is done: an open(2) that fails must not truncate the file. */
 static int make(struct drafts *t, const char *path, unsigned int flags, struct names_node *n,
 		struct file_draft **out, struct err *err)
 {
@@ -286,7 +287,7 @@ static int make(struct drafts *t, const char *path, unsigned int flags, struct n
 	int rc = set_texts(d, path, n, err);
 	if (!rc && kind == DRAFT_CHANGE)
 		rc = n->kind == NAMES_DOMAIN ? open_domain(d, n, err) : open_object(d, n, err);
-	else if (!rc)
+	else if (!rc && kind == DRAFT_NEW)
 		rc = file_draft_bytes(d, &bytes, err);
 	if (rc)
 		file_draft_unref(d);
@@ -328,17 +329,15 @@ static int begin(struct drafts *t, const char *path, unsigned int flags, struct 
 
 /* Gets the draft of this name, an old or a new one, with one more writer. */
 static int get_draft(struct drafts *t, const char *path, unsigned int flags,
-		     struct file_draft **out, bool *joined, struct err *err)
+		     struct file_draft **out, struct err *err)
 {
 	struct draft_hold hold;
 	int rc = join(t, path, flags, out, err);
-	*joined = rc != -ENOENT;
-	if (*joined)
+	if (rc != -ENOENT)
 		return rc;
 	draft_table_hold(t, &hold, path, NULL);
 	rc = join(t, path, flags, out, err);
-	*joined = rc != -ENOENT;
-	if (!*joined)
+	if (rc == -ENOENT)
 		rc = begin(t, path, flags, out, err);
 	draft_table_release(t, &hold);
 	return rc;
@@ -348,19 +347,12 @@ int drafts_open_write(struct drafts *t, const char *path, unsigned int flags,
 		      struct draft_file **out, struct err *err)
 {
 	struct draft_file *f = calloc(1, sizeof(*f));
-	bool joined;
 	if (!f)
 		return err_set(err, -ENOMEM, "out of memory");
 	f->writes = true;
-	int rc = get_draft(t, path, flags, &f->d, &joined, err);
-	if (rc) {
-		free(f);
-		return rc;
-	}
-	if (joined && flags & ENGINE_TRUNCATE)
-		rc = draft_file_resize(f, 0, err);
+	int rc = get_draft(t, path, flags, &f->d, err);
 	if (rc)
-		draft_file_close(f);
+		free(f);
 	else
 		*out = f;
 	return rc;

@@ -158,7 +158,10 @@ static int stat_inode(struct session *s, const struct inode_view *view, struct s
 		*timeout = ROOT_TTL_S;
 	} else if (st.draft) {
 		*timeout = 0;
-		if (!engine_draft_stat_version(s->engine, st.version, &st))
+		/* If the draft has just been committed, the open(2) that has looked it up goes on,
+		 * and ops_open() makes the kernel look the name up once more. */
+		if (!engine_draft_stat_version(s->engine, st.version, &st) &&
+		    !is_looked_up(s, view))
 			return err_set(err, -ESTALE, "%s: was committed", view->path);
 	} else if (st.version == 0 || st.unchecked) {
 		int rc = stat_path(s, view, &st, timeout, err);

@@ -104,18 +104,23 @@ static void open_stats(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		handle_unref(s, h);
 }
 
-/* Makes a handle, which owns the file. If that fails, the file is closed. */
-static struct handle *make_handle(fuse_req_t req, struct engine_file *file, bool writes,
-				  struct err *err)
+/* Makes a handle, which owns the file. Only now does the program's open(2) succeed, and truncate
+ * the file. If this fails, the file is closed. */
+static int make_handle(fuse_req_t req, struct engine_file *file, const struct ops_open_mode *mode,
+		       struct handle **out, struct err *err)
 {
 	struct session *s = session_of(req);
-	struct handle *h =
-		writes ? handle_new_writer(s, file, fuse_req_ctx(req)->pid) : handle_new(s, file);
-	if (!h) {
-		engine_file_close(file);
-		err_set(err, -ENOMEM, "out of memory");
+	struct handle *h = NULL;
+	int rc = mode->truncates ? engine_resize(file, 0, err) : 0;
+	if (!rc) {
+		h = mode->writes ? handle_new_writer(s, file, fuse_req_ctx(req)->pid)
+				 : handle_new(s, file);
+		rc = h ? 0 : err_set(err, -ENOMEM, "out of memory");
 	}
-	return h;
+	if (rc)
+		engine_file_close(file);
+	*out = h;
+	return rc;
 }
 
 /* A draft gets no pages of an earlier open, and each close of a file that is written sends FLUSH.
@@ -166,9 +171,10 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	 * again, and creates the file or fails with ENOENT itself. */
 	if (rc == -ENOENT && mode.writes)
 		rc = -ESTALE;
-	if (!rc && !(h = make_handle(req, file, mode.writes, &err))) {
-		inodes_close(s->inodes, ino);
-		rc = -ENOMEM;
+	if (!rc) {
+		rc = make_handle(req, file, &mode, &h, &err);
+		if (rc)
+			inodes_close(s->inodes, ino);
 	}
 	if (rc) {
 		reply_fail(req, rc, "open", view.path, &err);
@@ -222,6 +228,7 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 {
 	struct session *s = session_of(req);
 	struct engine_file *file = NULL;
+	const struct ops_open_mode how = {.writes = true, .truncates = fi->flags & O_TRUNC};
 	struct handle *h = NULL;
 	struct fuse_entry_param entry;
 	struct engine_stat st;
@@ -231,8 +238,8 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 	if (!ops_change_path(req, parent, name, path) ||
 	    !create(req, path, fi->flags, &file, &rc, &err))
 		return;
-	if (!rc && !(h = make_handle(req, file, true, &err)))
-		rc = -ENOMEM;
+	if (!rc)
+		rc = make_handle(req, file, &how, &h, &err);
 	if (!rc) {
 		engine_file_stat(file, &st);
 		rc = reply_make_entry(s, path, &st, &entry, &err);

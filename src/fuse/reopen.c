@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A list of files, the oldest first. Every search removes the expired files. Files are closed after
- * the lock is released, because closing one that was truncated commits it.
+ * the lock is released, because the last one to close a draft commits it.
  */
 #include "reopen.h"
 

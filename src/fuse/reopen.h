@@ -16,8 +16,8 @@
  * another inode than the committed file.
  *
  * A file is kept for REOPEN_SECONDS at most. It is closed earlier if the thread's call fails, so
- * that the thread's next call does not get it. Closing a truncated file blocks while it is
- * committed. Any thread.
+ * that the thread's next call does not get it. A file that is only kept is not truncated yet. The
+ * last one to close a draft commits what others have written, and blocks meanwhile. Any thread.
  */
 #ifndef FUSE_REOPEN_H
 #define FUSE_REOPEN_H

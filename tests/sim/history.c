@@ -183,7 +183,9 @@ static int create(struct actor *a, struct op *op, struct err *err)
 	op->opened = moment(a);
 	op->was_open = !rc;
 	if (!rc) {
-		rc = write_at(f, 0, bytes, n, err);
+		rc = engine_resize(f, 0, err);
+		if (!rc)
+			rc = write_at(f, 0, bytes, n, err);
 		take_steps(a, op->waits);
 		op->closes = moment(a);
 		if (!rc)

@@ -75,7 +75,8 @@ static inline struct engine_file *open_write(struct world *w, const char *path, 
 {
 	struct engine_file *f = NULL;
 	struct err err = ERR_INIT;
-	if (engine_open_write(w->e, path, flags, &f, &err))
+	if (engine_open_write(w->e, path, flags, &f, &err) ||
+	    (flags & ENGINE_TRUNCATE && engine_resize(f, 0, &err)))
 		fail_msg("%s: %s", path, err.msg);
 	return f;
 }

@@ -71,6 +71,10 @@ static void a_replaced_file_is_seen_after_the_commit(void **state)
 	close_ok(f);
 	check_name(&w, "a", "new");
 	engine_file_close(reader);
+	/* An open that does not come to the truncation changes nothing. */
+	assert_int_equal(open_write_code(&w, "a", ENGINE_TRUNCATE), 0);
+	assert_int_equal(table_journal(&w), 0);
+	check_bucket(&w, "a", "new");
 	/* Nothing was written: the file was truncated all the same. */
 	engine_file_close(open_write(&w, "a", ENGINE_TRUNCATE));
 	check_bucket(&w, "a", "");
