@@ -18,9 +18,9 @@ struct path {
 struct walk {
 	struct check *c;
 	struct engine *e;
-	const char *dir; /* that is being listed */
-	/* Where the entries of that directory go: after them come the directories that were found
-	 * earlier. */
+	const char *dir; /* the directory that is being listed */
+	/* Where the entries of that directory are inserted. The directories that were found earlier
+	 * follow them. */
 	struct path **at;
 	int rc;
 };
@@ -79,7 +79,7 @@ static int visit(struct walk *w, const char *path, struct path **rest)
 	return 0;
 }
 
-/* The work of engine_check(); what has been gathered in w->c stays there for the caller. */
+/* Does the work of engine_check(). The caller releases what w->c has gathered. */
 static int walk_from(struct walk *w, const char *path)
 {
 	auto_names_node struct names_node *n = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check of a domain or a file: shared by the files of check/.
+ * Declarations that the files of check/ share. A check looks at a domain, or at a local HDF5 file.
  *
  *   check.c          walks a bucket and calls check_domain() for each domain
  *   check_domain.c         the order of the checks of one domain
  *   check_links.c          soft links
  *   check_external.c       external links
- *   check_keys.c           what the bucket has below the domain's prefix
+ *   check_keys.c           the keys in the bucket below the domain's prefix
  *   check_grid.c           chunks that no listing shows
  *   check_imports.c        unfinished imports
  *   check_storages.c       storages without a name
@@ -16,8 +16,8 @@
  *   check_sample.c         chooses chunks
  *   check_report.c         findings and results
  *
- * A check runs in the thread of its caller. Functions return 0, or what ends the whole check: the
- * sink's result or -ENOMEM. What they find is no error.
+ * A check runs in the thread of its caller. The functions return 0, or the code that ends the whole
+ * check: the sink's result or -ENOMEM. A finding is no error.
  */
 #ifndef CHECK_CHECK_H
 #define CHECK_CHECK_H
@@ -40,29 +40,31 @@ struct check {
 	struct engine_check_result result; /* of the current domain or file */
 	uint64_t expected;		   /* stored bytes to decode, as far as is known */
 	bool names_unknown;		   /* a name or a document could not be read */
-	struct bytes storages;		   /* of uint64_t: of all domains and imports so far */
-	struct err *err;		   /* why the check ends */
+	struct bytes storages; /* those of all domains and imports so far, as uint64_t */
+	struct err *err;       /* gets the reason why the check ends */
 };
 
 /* ---- check_report.c ---- */
 
-/* Starts the result of a domain or file. path is borrowed until check_end(). */
+/* Starts the result of a domain or file. path is borrowed until check_end(), which gives the result
+ * to the sink. */
 void check_begin(struct check *c, const char *path);
 int check_end(struct check *c);
-/* Reports a finding. object, key: NULL or text. */
+/* Reports a finding about the current domain or file. object and key may be NULL. */
 int check_find(struct check *c, enum engine_check_severity severity, const char *object,
 	       const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* Reports a finding as the only one of a path of the bucket, which gets a result of its own. */
+/* Reports a finding as the only one about a path of the bucket, which gets a result of its own. */
 int check_find_alone(struct check *c, const char *path, enum engine_check_severity severity,
 		     const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-int check_no_memory(struct check *c);
+int check_no_memory(struct check *c); /* returns -ENOMEM, with the error set */
 struct domain_check;
-/* check_find() for an object of the domain. */
+/* Reports a finding about the object of the domain with this number. key may be NULL. */
 int check_find_at(struct domain_check *dc, enum engine_check_severity severity, uint32_t number,
 		  const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* Requests so far that got no answer, in this bucket and in those of referenced files. */
+/* Returns the number of requests so far that got no answer, in this bucket and in those of files
+ * that domains refer to. */
 uint64_t check_failed_requests(const struct engine *e);
-/* Counts a decoded chunk of so many stored bytes. */
+/* Counts a decoded chunk with so many stored bytes, and reports the progress. */
 void check_decoded(struct check *c, uint64_t bytes);
 
 /* ---- check_sample.c: a deterministic choice of chunks; pure ---- */
@@ -71,7 +73,7 @@ struct check_chunk {
 	uint32_t dataset; /* object number */
 	uint64_t number;
 	uint64_t size; /* stored bytes */
-	bool probed;   /* whether it is stored, and its size, are not known */
+	bool probed;   /* it is not known whether the chunk is stored, nor its size */
 };
 enum { CHECK_SAMPLE = 1000, CHECK_SAMPLE_EACH = 64 /* of one dataset */ };
 
@@ -79,16 +81,16 @@ struct check_ranked {
 	struct check_chunk chunk;
 	uint64_t rank; /* the lowest are chosen */
 };
-/* Zero-initialised: empty. The first and the last chunk of a dataset are chosen before others. */
+/* Zeroed, it is empty. The first and the last chunk of a dataset are chosen before others. */
 struct check_sample {
 	struct check_ranked each[CHECK_SAMPLE_EACH]; /* of the current dataset */
 	uint32_t neach;
 	struct check_chunk first, last;
-	uint64_t seen; /* of the current dataset */
+	uint64_t seen; /* number of chunks of the current dataset */
 	struct check_ranked chosen[2 * CHECK_SAMPLE + CHECK_SAMPLE_EACH];
 	uint32_t n;
 };
-/* The chunks of a dataset come one after the other, in any order. */
+/* Adds a chunk. The chunks of one dataset must be added one after the other, in any order. */
 void check_sample_add(struct check_sample *s, const struct check_chunk *chunk);
 /* Copies the sample to out[CHECK_SAMPLE], by dataset and number, and returns its size. */
 uint32_t check_sample_take(struct check_sample *s, struct check_chunk *out);
@@ -107,30 +109,32 @@ struct domain_check {
 };
 int check_domain(struct check *c, struct engine *e, const struct names_node *n);
 int check_links(struct domain_check *dc);
-/* dir: of the domain in the mount. */
+/* dir is the directory of the domain in the mount. */
 int check_external_links(struct domain_check *dc, const char *dir);
 /* Reports an import that is to replace the domain. */
 int check_import(struct domain_check *dc);
-/* Reports each import to a path below a directory at which there is no domain yet: a result of its
- * own. dir: path in the bucket; "": all imports. */
+/* Reports each import to a path below a directory at which there is no domain yet, with a result of
+ * its own. dir is the path in the bucket; "" stands for all imports. */
 int check_imports(struct check *c, struct engine *e, const char *dir);
-/* The same for a path at which there is nothing. *found: an import was reported. */
+/* Does the same for the import to a path at which there is no domain. *found becomes true if an
+ * import was reported. */
 int check_import_of(struct check *c, struct engine *e, const char *path, bool *found);
-/* Notes the storage of the domain with this document, or of an import. */
+/* The first function notes the storage of the domain with this document, which may be NULL. The
+ * second one notes the storage of an import. */
 int check_note_document(struct check *c, const struct schema_document *d);
 int check_note_storage(struct check *c, uint64_t storage);
-/* After a check of all domains and imports: reports each storage that was not noted, with a result
- * of its own. */
+/* Reports each storage that was not noted, with a result of its own. It is called after a check of
+ * all domains and imports. */
 int check_storages(struct check *c, struct engine *e);
-/* Reports what is below the domain's prefix, and checks the chunks. */
+/* Reports keys below the domain's prefix, and checks the chunks. */
 int check_keys(struct domain_check *dc);
 /* Checks chunks that no listing shows: those in HDF5 files, or all chunks of the domain. */
 int check_grid(struct domain_check *dc, bool only_files);
 /* Fetches, decodes and compares n chunks. */
 int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n);
 
-/* Makes the file of the domain and opens it. Sets dc->image if that succeeds. mount_dir: of the
- * file. */
+/* Makes the file of the domain and opens it. Sets dc->image if that succeeds. mount_dir is the
+ * directory of the file in the mount. */
 int check_image_open(struct domain_check *dc, const char *mount_dir);
 /* Compares the objects and the chunk indexes of the file with the domain. */
 int check_image_compare(struct domain_check *dc);

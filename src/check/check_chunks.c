@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fetches and decodes chunks, several at a time, and compares each with the rendered file. The
- * results are used in the order of the chunks, so the findings are in the same order every time.
+ * results are processed in the order of the chunks, so the findings have the same order every time.
  */
 #include "check.h"
 
@@ -15,7 +15,7 @@
 
 enum {
 	AT_ONCE = 64,
-	BYTES_AT_ONCE = 64 << 20, /* decoded, unless a single chunk is larger */
+	BYTES_AT_ONCE = 64 << 20, /* of decoded chunks, unless a single one is larger */
 };
 
 struct runner;
@@ -23,7 +23,7 @@ struct runner;
 struct flight {
 	struct runner *r;
 	bool done;
-	uint64_t bytes; /* decoded */
+	uint64_t bytes; /* of the decoded chunk */
 	struct chunk_result result;
 };
 
@@ -32,12 +32,12 @@ struct runner {
 	struct chunk_source source;
 	const struct check_chunk *chunks;
 	size_t n, sent, used;
-	uint64_t bytes;	   /* of the chunks in flight */
+	uint64_t bytes;	   /* of the decoded chunks in flight */
 	uint64_t failures; /* check_failed_requests() at the start */
 	uint32_t denied;   /* the last dataset whose chunk table was found to be wrong */
 	pthread_mutex_t lock;
 	pthread_cond_t arrived;
-	struct flight flights[AT_ONCE]; /* of chunk i: flights[i % AT_ONCE] */
+	struct flight flights[AT_ONCE]; /* chunk i has flights[i % AT_ONCE] */
 };
 
 static const struct dataset *dataset_of(const struct domain_check *dc,
@@ -77,15 +77,15 @@ static void send(struct runner *r)
 	}
 }
 
-/* The text after a prefix, if it has that. */
+/* Returns the text after a prefix, or the whole text if it does not begin with the prefix. */
 static const char *without(const char *text, const struct str *prefix)
 {
 	const size_t n = strlen(str_text(prefix));
 	return strncmp(text, str_text(prefix), n) == 0 ? text + n : text;
 }
 
-/* The reason without the path of the domain and the key, which the finding has. The message of a
- * chunk without a key names its number. */
+/* Returns the reason without the path of the domain and the key, which the finding has as members.
+ * The message for a chunk without a key names the number of the chunk. */
 static const char *reason(const struct domain_check *dc, const char *key, const struct err *err)
 {
 	auto_str struct str domain = {0}, chunk = {0};
@@ -94,8 +94,9 @@ static const char *reason(const struct domain_check *dc, const char *key, const 
 	return without(without(err->msg, &domain), &chunk);
 }
 
-/* A chunk that arrived, even if only in part, and cannot be decoded is damaged. If nothing arrived,
- * the request may have failed. A place in an HDF5 file is wrong if all requests were answered. */
+/* Decides how severe a failure is. A chunk that arrived, even if only in part, and cannot be
+ * decoded is damaged. If nothing arrived, the request may have failed. If all requests were
+ * answered, a place in an HDF5 file is wrong. */
 static enum engine_check_severity severity_of(const struct runner *r,
 					      const struct check_chunk *chunk,
 					      const struct chunk_result *result)
@@ -140,7 +141,7 @@ static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_r
 			     reason(dc, key, &result->err));
 }
 
-/* Waits for the next chunk and uses it, unless the check ends. */
+/* Waits for the next chunk, and uses it if rc is 0. Otherwise the check ends. */
 static int next(struct runner *r, int rc)
 {
 	struct flight *f = &r->flights[r->used % AT_ONCE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks of one domain, in order. See check.h. */
+/* Runs the checks of one domain, in order. See check.h. */
 #include "check.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include <store/store.h>
 #include <bucket/schemas.h>
 
-/* A problem of the tree begins with the key of a document or chunk, or names an object by its id.
- */
+/* Reports a problem of the tree. Its text begins with the key of a document or chunk, or names an
+ * object by its id. */
 static int report_problem(struct check *c, const char *text)
 {
 	char key[STORE_KEY_MAX + 1] = "";
@@ -42,8 +42,8 @@ static int report_problems(struct domain_check *dc)
 	return rc;
 }
 
-/* Datasets whose elements this program cannot find. Those with a damaged reference are among the
- * problems. */
+/* Reports datasets whose elements this program cannot find. Those with a damaged reference are
+ * among the problems of the tree. */
 static int report_elsewhere(struct domain_check *dc)
 {
 	int rc = 0;
@@ -109,7 +109,8 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	return rc;
 }
 
-/* If no request has failed, the bucket has answered that the domain is damaged. */
+/* Reports why a domain cannot be opened. If no request has failed, the bucket has answered, so the
+ * domain is damaged. */
 static int report_closed(struct check *c, int rc, bool failed, const struct err *why)
 {
 	const bool unchecked = failed || (rc != -EIO && rc != -ENOENT && rc != -EISDIR);

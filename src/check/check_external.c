@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * External links: whether a mount shows a file where they lead. HDF5 permits an external link that
- * leads to nothing, so that is a note. The path within that file is not followed. Each domain that
- * the links name is looked up once.
+ * Checks external links: whether a mount shows a file at the path to which they lead. HDF5 permits
+ * an external link that leads to nothing, so that is a note. The path within that file is not
+ * followed. Each domain that the links name is looked up once.
  */
 #include "check.h"
 
@@ -46,7 +46,8 @@ static size_t collect(const struct tree *t, struct external *out)
 	return n;
 }
 
-/* *problem: NULL if a mount shows a file. */
+/* Looks up the domain of a link. *problem becomes NULL if a mount shows a file. Otherwise it says
+ * what is wrong. */
 static int look_up(struct domain_check *dc, const char *dir, const char *domain,
 		   const char **problem, struct err *why)
 {
@@ -75,7 +76,7 @@ static int report(struct domain_check *dc, const struct external *e, const char 
 			     "external link \"%s\", which %s", str_text(&names), problem);
 }
 
-/* n links to the same domain. */
+/* Checks n links to the same domain. */
 static int check_target(struct domain_check *dc, const char *dir, const struct external *links,
 			size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check of a local HDF5 file: all structures are read, no two of them may share a byte, and
- * chunks are read and decoded. Reads only.
+ * Checks a local HDF5 file. All structures are read, no two of them may share a byte, and chunks
+ * are read and decoded. The file is never written.
  */
 #include "check.h"
 
@@ -19,7 +19,7 @@ struct file_check {
 	uint32_t number;  /* of the current dataset */
 	bool unsupported; /* the dataset has a filter without a decoder, which was reported */
 	struct check_sample sample;
-	int rc; /* that ends the check */
+	int rc; /* the code that ends the check; otherwise 0 */
 };
 
 static const char *path_of(const struct file_check *fc, uint32_t number)
@@ -86,7 +86,7 @@ static void begin_dataset(struct file_check *fc, uint32_t number)
 	fc->number = number;
 }
 
-/* Counts a chunk of the index, and checks or remembers it. */
+/* Counts a chunk of the index, and checks it or adds it to the sample. */
 static int take_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *err)
 {
 	struct file_check *fc = ctx;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks the chunks that no listing shows: those in HDF5 files, and all of a domain whose keys
- * cannot be listed. It requests chunks of the grid of each dataset, a sample or all. A chunk that
- * is absent is no finding.
+ * Checks the chunks that no listing shows: those in HDF5 files, and all chunks of a domain whose
+ * keys cannot be listed. It requests all chunks of the grid of each dataset, or a sample of them.
+ * An absent chunk is no finding.
  */
 #include "check.h"
 
@@ -11,7 +11,7 @@
 
 enum {
 	AT_ONCE = 4096,
-	CANDIDATES_MAX = 1 << 20, /* chunks of a dataset among which a sample is chosen */
+	CANDIDATES_MAX = 1 << 20, /* chunks of a dataset from which a sample is chosen */
 };
 
 struct grid_check {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file that is rendered from a domain, read back by the decoder of HDF5 files. Its objects must
- * be those of the domain, its chunk indexes must have exactly the chunks that have slots, at the
- * addresses of the slots, and a decoded chunk must have the elements that the domain delivers.
+ * Reads back the file that is rendered from a domain, with the decoder of HDF5 files. The objects
+ * of the file must be those of the domain. Its chunk indexes must have exactly the chunks that have
+ * slots, at the addresses of the slots. A decoded chunk must have the elements that the domain
+ * delivers.
  *
- * The image gets its chunks through a source of its own: a chunk that the check has just fetched is
- * not fetched again. What may differ:
+ * The image gets its chunks through a source of its own, so that a chunk that the check has just
+ * fetched is not fetched again. The file may differ from the domain in:
  *   - filters, because the file has only those that every libhdf5 has;
  *   - the chunk shape of a contiguous dataset, which has no chunks in the file;
  *   - the file name of an external link, which is relative to the directory of the file;
@@ -48,7 +49,7 @@ struct check_image {
 	struct image *image;
 	struct source bytes;
 	struct h5file *file;
-	uint32_t *map;		      /* by number in the domain: number in the file */
+	uint32_t *map;		      /* numbers in the file, by number in the domain */
 	struct image_layout *layouts; /* by number in the domain */
 };
 
@@ -84,7 +85,7 @@ static void get_chunk(void *ctx, const struct chunk_request *request, chunk_done
 
 /* ---- the bytes ---- */
 
-/* From the superblock on, so that addresses are offsets. */
+/* Reads from the file without its user block, so that addresses are offsets. */
 static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
 {
 	const struct check_image *ci = ctx;
@@ -118,7 +119,7 @@ static bool has_fill(void *ctx, uint32_t number)
 	return !ci->layouts[number].fill_hidden;
 }
 
-/* Whether a file has room for all times of the domain. */
+/* Returns whether a file has room for all times of the domain. */
 static bool times_fit(const struct tree *t)
 {
 	for (uint32_t i = 0; i < tree_count(t); i++) {
@@ -237,7 +238,7 @@ static int first_record(void *ctx, const struct h5file_chunk *chunk, struct err 
 	return 0;
 }
 
-/* The raw data of a contiguous dataset begin at its first slot. */
+/* Checks that the raw data of a contiguous dataset begin at its first slot. */
 static int compare_contiguous(struct index_walk *w)
 {
 	const struct image_layout *l = w->layout;
@@ -321,7 +322,8 @@ static int open_file(struct check_image *ci, struct err *why)
 	return h5file_open(&ci->bytes, &opt, &ci->file, why);
 }
 
-/* A domain whose file cannot be made is damaged, unless only memory is missing. */
+/* Reports that the file cannot be made or read. The domain is then damaged, unless only memory is
+ * missing. */
 static int report_failure(struct domain_check *dc, int rc, const char *what, const struct err *why)
 {
 	return check_find(dc->c, rc == -ENOMEM ? ENGINE_CHECK_UNCHECKED : ENGINE_CHECK_ERROR, NULL,
@@ -371,7 +373,7 @@ void check_image_close(struct check_image *ci)
 
 /* ---- chunks ---- */
 
-/* The elements from `first` on. */
+/* Returns the elements from `first` on, which are borrowed from e. */
 static struct elems part(const struct elems *e, const struct dtype *t, uint64_t first)
 {
 	const size_t at = (size_t)min_u64(first * t->size, e->fixed.len);
@@ -381,8 +383,8 @@ static struct elems part(const struct elems *e, const struct dtype *t, uint64_t 
 	};
 }
 
-/* The index of the first of n elements that differs between the chunk of the domain, from element
- * `from` on, and the elements of the file. */
+/* Returns the index of the first of n elements that differs between the chunk of the domain, from
+ * element `from` on, and the elements of the file. Returns n if none differs. */
 static uint64_t compare_elems(const struct check_image *ci, const struct dataset *ds,
 			      const struct chunk_result *result, uint64_t from,
 			      const struct elems *in_file, uint64_t n)
@@ -413,7 +415,7 @@ static int take_record(void *ctx, const struct h5file_chunk *chunk, struct err *
 	return 0;
 }
 
-/* Decodes chunk `number` of the grid of the file. *found: the file has it. */
+/* Decodes chunk `number` of the grid of the file. *found becomes true if the file has the chunk. */
 static int decode(struct check_image *ci, uint32_t in_file, uint64_t number, bool *found,
 		  struct elems *out, struct err *why)
 {
@@ -462,8 +464,8 @@ static int compare_chunked(struct check_image *ci, const struct check_chunk *chu
 	return 0;
 }
 
-/* The number of the grid's chunk with an element, and the first element of that chunk. The chunks
- * are runs of elements. */
+/* Returns the number of the grid's chunk that has an element, and sets *start to the first element
+ * of that chunk. The chunks are runs of elements. */
 static uint64_t run_of(const struct grid *g, uint64_t element, uint64_t *start)
 {
 	uint64_t coords[DSPACE_MAX_RANK], scale = 1;
@@ -477,8 +479,9 @@ static uint64_t run_of(const struct grid *g, uint64_t element, uint64_t *start)
 	return grid_number(g, coords);
 }
 
-/* A chunk of the domain is a run of elements, and so are the chunks into which h5file cuts the
- * dataset. One may contain or overlap the other. */
+/* Compares a chunk with a contiguous dataset of the file. A chunk of the domain is a run of
+ * elements, and so are the chunks into which h5file cuts the dataset. One may contain or overlap
+ * the other. */
 static int compare_runs(struct check_image *ci, const struct check_chunk *chunk,
 			const struct chunk_result *result)
 {
@@ -506,8 +509,8 @@ static int compare_runs(struct check_image *ci, const struct check_chunk *chunk,
 	return 0;
 }
 
-/* The bytes of plain elements are the same in the file, so the slot is read directly: no other
- * chunk must be fetched. */
+/* Compares a chunk with its slot. The bytes of plain elements are the same in the file, so the slot
+ * is read directly, and no other chunk has to be fetched. */
 static int compare_slot(struct check_image *ci, const struct check_chunk *chunk,
 			const struct chunk_result *result)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unfinished imports, found by their records. The check of a path looks for the record of that
- * path. The check of a directory also lists all records: an import of a new domain has a record,
+ * Finds unfinished imports by their records. The check of a path looks for the record of that path.
+ * The check of a directory also lists all records, because an import of a new domain has a record,
  * but no domain yet.
  */
 #include "check.h"
@@ -43,7 +43,7 @@ struct records {
 	struct engine *e;
 	const struct schema_ops *schema;
 	const char *dir;
-	bool found; /* something was reported */
+	bool found; /* a finding was reported */
 };
 
 static bool is_below(const char *path, const char *dir)
@@ -52,8 +52,8 @@ static bool is_below(const char *path, const char *dir)
 	return n == 0 || (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0'));
 }
 
-/* Whether a mount shows the domain, so that its own check reports the import: 1, 0 or a negative
- * errno. */
+/* Returns 1 if a mount shows the domain, so that the check of the domain reports the import, 0 if
+ * not, or a negative errno. */
 static int is_shown(const struct records *r, const char *path, struct err *why)
 {
 	auto_names_node struct names_node *n = NULL;
@@ -83,7 +83,8 @@ static int take_import(struct records *r, const char *key, const struct schema_i
 				import->file);
 }
 
-/* A damaged record does not say to which directory the import is. */
+/* Reads a record and reports its import. A damaged record does not show the path of its import, so
+ * only a check of the whole bucket reports it. */
 static int take_record(struct records *r, const char *key)
 {
 	struct store *store = r->e->bucket.store;
@@ -142,7 +143,7 @@ int check_imports(struct check *c, struct engine *e, const char *dir)
 	int rc = 0;
 	for (const struct schema_ops *const *s = schema_all(); !rc && *s; s++) {
 		if (!(*s)->writer)
-			continue; /* no new domains are made in it */
+			continue; /* there are no imports to it */
 		r.schema = *s;
 		rc = list_records(&r);
 	}

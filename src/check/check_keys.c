@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the bucket has below the prefix of a domain: documents, chunks, the service's summary, and
- * keys that belong to nothing. The listing is read page by page. It is sorted by key, so the keys
- * of one object come one after the other. The size of a chunk without filters must be exact.
+ * Checks the keys in the bucket below the prefix of a domain: documents, chunks, the service's
+ * summary, and keys that belong to none of these. The listing is read page by page. It is sorted by
+ * key, so the keys of one object come one after the other. The size of a chunk without filters must
+ * be exact.
  */
 #include "check.h"
 
@@ -38,15 +39,16 @@ struct inventory {
 	struct domain_check *dc;
 	const struct schema_ops *schema;
 	char prefix[SCHEMA_KEY_MAX + 1];
-	char summary[SCHEMA_KEY_MAX + 1];    /* its key; "" if none */
-	char user_block[SCHEMA_KEY_MAX + 1]; /* likewise */
+	char summary[SCHEMA_KEY_MAX + 1];    /* its key; "" if there is none */
+	char user_block[SCHEMA_KEY_MAX + 1]; /* its key; "" if there is none */
 	struct arena *arena;
 	struct entry *entries; /* by prefix; without the root group */
 	uint32_t n;
-	bool *is_table; /* by number: a chunk table, to which a dataset refers */
-	/* The object of the previous key, and what was seen of it. */
+	bool *is_table; /* by number; true for a chunk table to which a dataset refers */
+	/* The object of the previous key. */
 	uint32_t current;
-	struct tally beside; /* keys of a dataset that are none of its chunks */
+	struct tally beside; /* its keys that are neither its document nor its chunks */
+	/* The number of documents of objects, and of chunks that were written since the open. */
 	uint64_t documents, appeared;
 	struct tally orphans; /* keys of objects without a link */
 	uint64_t orphan_objects;
@@ -103,7 +105,7 @@ static int find_prefixes(struct inventory *v)
 	return rc;
 }
 
-/* The object to which a key belongs; OBJECT_NONE: the root group or none. */
+/* Returns the object to which a key belongs, or OBJECT_NONE for the root group or none. */
 static uint32_t object_of(const struct inventory *v, const char *key)
 {
 	uint32_t low = 0, high = v->n;
@@ -129,7 +131,7 @@ static int flush_batch(struct inventory *v)
 	return check_chunks(v->dc, v->batch, n);
 }
 
-/* True if the domain, which was opened earlier, can deliver the chunk. */
+/* Returns true if the domain, which was opened earlier, can deliver the chunk. */
 static bool was_seen(struct inventory *v, const struct check_chunk *chunk)
 {
 	const struct chunk_list *known = domain_chunks(v->dc->d, chunk->dataset);
@@ -165,7 +167,7 @@ static int take_chunk(struct inventory *v, const struct check_chunk *chunk, cons
 	return v->nbatch == CHUNKS_AT_ONCE ? flush_batch(v) : 0;
 }
 
-/* A chunk of a chunk table. Its records are read when the chunks of the dataset are. */
+/* Counts a chunk of a chunk table. Its records are read together with the chunks of the dataset. */
 static int take_table_chunk(struct inventory *v, const struct check_chunk *chunk, const char *key)
 {
 	const struct dataset *ds = &tree_object(v->dc->tree, chunk->dataset)->o.dataset;
@@ -187,7 +189,7 @@ static void count(struct tally *t, const struct store_item *item)
 	t->bytes += item->meta.size;
 }
 
-/* Reports what is left to say of an object when the next one begins. */
+/* Reports the other keys of the current object, when the keys of the next one begin. */
 static int end_object(struct inventory *v)
 {
 	const uint32_t number = v->current;
@@ -208,7 +210,8 @@ static bool is_document(const struct inventory *v, uint32_t number, const char *
 	return domain_object_key(v->dc->d, number, own, sizeof(own)) >= 0 && strcmp(own, key) == 0;
 }
 
-/* Whether a key is an object of this program below the storage, whose name begins like this. */
+/* Returns whether a key is that of an object of this program whose name below the storage begins
+ * with `name`. name may be NULL. */
 static bool is_own(const struct inventory *v, const char *key, const char *name)
 {
 	const size_t n = strlen(v->prefix);
@@ -230,7 +233,7 @@ static int check_names(struct inventory *v, const char *key)
 			  key, "the domain cannot be renamed or removed: %s", why.msg);
 }
 
-/* A key of the root group, or of no object. */
+/* Takes a key of the root group, or of no object. */
 static int take_other(struct inventory *v, const struct store_item *item)
 {
 	if (is_own(v, item->key, v->schema->storage->names))
@@ -328,7 +331,7 @@ static int compare_total(struct inventory *v, const char *what, uint64_t stated,
 			  what, stated, real);
 }
 
-/* *found: the summary exists and is valid. */
+/* Reads the summary. *found becomes true if it exists and is valid. */
 static int read_summary(struct inventory *v, struct schema_info *info, bool *found)
 {
 	struct store *store = v->dc->e->bucket.store;
@@ -403,7 +406,8 @@ static int check_stored(struct inventory *v)
 	return rc;
 }
 
-/* The prefix of all keys of the domain, and the key of its summary. */
+/* Finds the prefix of all keys of the domain, and the keys of its summary and its user block.
+ * Returns false if the domain has no such prefix. */
 static bool find_keys(struct inventory *v)
 {
 	const struct schema_document *document = domain_document(v->dc->d);

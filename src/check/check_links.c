@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Soft links. HDF5 permits a soft link that leads to nothing, so that is a note. A path is followed
- * through the links of the tree; a soft link on the way continues with its own path. A path that
- * leads through an external link is not followed. Work on one link is limited.
+ * Checks soft links. HDF5 permits a soft link that leads to nothing, so that is a note. A path is
+ * followed through the links of the tree; a soft link in a path continues with its own path. A path
+ * that leads through an external link is not followed. The work on one link is limited.
  */
 #include "check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_MAX = 4096, SOFT_MAX = 16 /* soft links on the way, as in libhdf5 */ };
+enum { STEPS_MAX = 4096, SOFT_MAX = 16 /* soft links in a path, as in libhdf5 */ };
 _Static_assert(STEPS_MAX == 4096 && SOFT_MAX == 16, "the texts of check_link()");
 
 struct entry {
@@ -34,7 +34,7 @@ static int compare(const void *x, const void *y)
 	return strcmp(a->link->name, b->link->name);
 }
 
-/* The link of a group whose name is the first n bytes of a text. */
+/* Returns the link of a group whose name is the first n bytes of a text, or NULL. */
 static const struct link *find(const struct links *l, uint32_t group, const char *name, size_t n)
 {
 	size_t low = 0, high = l->n;
@@ -44,7 +44,7 @@ static const struct link *find(const struct links *l, uint32_t group, const char
 		int order = e->group != group ? (e->group < group ? -1 : 1)
 					      : strncmp(e->link->name, name, n);
 		if (order == 0 && e->group == group && e->link->name[n])
-			order = 1; /* longer */
+			order = 1; /* the link's name is longer */
 		if (order == 0)
 			return e->link;
 		if (order < 0)
@@ -76,7 +76,7 @@ static enum outcome follow_link(struct walk *w, const struct link *link)
 	}
 }
 
-/* Recursion: at most SOFT_MAX deep. */
+/* Follows a path from the object w->at. The recursion is at most SOFT_MAX deep. */
 static enum outcome follow(struct walk *w, const char *path)
 {
 	enum outcome outcome = FOUND;
@@ -114,7 +114,7 @@ static int check_link(struct domain_check *dc, const struct links *l, const stru
 			     str_text(&name), texts[outcome]);
 }
 
-/* The number of links in reachable groups. */
+/* Returns the number of links, or of soft links only, in reachable groups. */
 static uint64_t count(const struct tree *t, bool soft_only)
 {
 	uint64_t n = 0;

@@ -8,7 +8,7 @@
 #include <engine/referred_files.h>
 #include <engine/parts.h>
 
-enum { FINDINGS_MAX = 10000 /* that are reported for one domain or file */ };
+enum { FINDINGS_MAX = 10000 /* the most that are reported for one domain or file */ };
 
 const char *engine_check_severity_name(enum engine_check_severity severity)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sample of chunks. Each chunk has a rank, which is a hash of its dataset and number, so that the
- * same domain always has the same sample and every part of a dataset has the same chance. The
+ * Chooses a sample of chunks. Each chunk has a rank, which is a hash of its dataset and number. So
+ * the same domain always has the same sample, and every part of a dataset has the same chance. The
  * chunks with the lowest ranks are chosen. The ranks of the first and the last chunk of a dataset
- * are lower than those of the others. Memory does not depend on the number of chunks. Pure.
+ * are lower than those of the others. The memory does not depend on the number of chunks. The
+ * functions are pure.
  */
 #include "check.h"
 
 #include <stdlib.h>
 
-enum { PREFERRED = 32 /* bits by which such a rank is lower */ };
+enum { PREFERRED = 32 /* bits by which the rank of a first or last chunk is lower */ };
 
 /* The finalizer of MurmurHash3 distributes numbers evenly over 64 bits. */
 static uint64_t rank_of(const struct check_chunk *chunk)
@@ -56,7 +57,8 @@ static void end_dataset(struct check_sample *s)
 		keep_lowest(s);
 }
 
-/* The index of the highest rank of a chunk that is neither the first nor the last one. */
+/* Returns the index of the chunk with the highest rank that is neither the first nor the last one.
+ */
 static uint32_t worst(const struct check_sample *s)
 {
 	uint32_t found = 0;

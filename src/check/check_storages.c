@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Storages to which no name leads: those of domains whose deletion was interrupted, and of commits
- * that have failed or are running. A check of the whole bucket has seen the documents of all
- * domains, and compares their storages with a listing.
+ * Finds storages to which no name leads: those of domains whose deletion was interrupted, and of
+ * commits that have failed or are running. A check of the whole bucket has seen the documents of
+ * all domains, and compares their storages with a listing.
  */
 #include "check.h"
 
@@ -32,7 +32,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The prefixes of the storages, sorted. */
+/* Makes a sorted array of the prefixes of the noted storages. Fails with -ENOMEM. */
 static int sort_known(const struct check *c, const struct schema_storage *of, struct arena *a,
 		      const char ***out, size_t *n)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datasets whose elements are computed: start + i * step. If start and step are integers, the
- * result is exact and wraps around as in C. Otherwise it is computed in double precision and then
- * rounded once; to an integer type it is rounded towards zero.
+ * Computes the elements of a dataset that has an initializer instead of stored elements: element i
+ * is start + i * step. If start and step are integers, the result is exact and wraps around as in
+ * C. Otherwise it is computed in double precision and then rounded once; to an integer type it is
+ * rounded towards zero.
  */
 #include <codec/chunk.h>
 
@@ -21,8 +22,7 @@ static bool is_int64(double v)
 	return v >= -limit && v < limit && (double)(int64_t)v == v;
 }
 
-/* Rounded towards zero. A value out of range becomes the nearest integer in range, NaN becomes 0.
- */
+/* Rounds towards zero. A value out of range becomes the nearest integer in range, NaN becomes 0. */
 static uint64_t integer_of(double v, bool is_signed)
 {
 	const double limit = is_signed ? 9223372036854775808.0 : 18446744073709551616.0;

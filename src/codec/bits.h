@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads numbers of any number of bits from bytes, the most significant bit first, as the filters
- * nbit and scale-offset pack them. The caller has checked that there are enough bits; after the
- * last byte, zeros follow. */
+ * N-bit and scale-offset pack them. The caller has checked that there are enough bits. After the
+ * last byte, the functions return zeros. */
 #ifndef CODEC_BITS_H
 #define CODEC_BITS_H
 
@@ -12,8 +12,8 @@
 struct bits {
 	const uint8_t *next;
 	size_t left;	/* bytes at next */
-	uint64_t held;	/* bits that were taken from the bytes, at its high end */
-	unsigned int n; /* number of them */
+	uint64_t held;	/* bits that were read and not yet taken, at its high end */
+	unsigned int n; /* number of bits in held */
 };
 
 static inline void bits_fill(struct bits *b)
@@ -28,7 +28,8 @@ static inline void bits_fill(struct bits *b)
 		b->n += 8 * bytes;
 		b->next += bytes;
 		b->left -= bytes;
-		/* Bits of a byte that was not taken as a whole come again. */
+		/* The next call reads a byte again of which only some bits were added, so they are
+		 * cleared. */
 		if (b->n < 64)
 			b->held &= ~(UINT64_MAX >> b->n);
 		return;
@@ -39,7 +40,7 @@ static inline void bits_fill(struct bits *b)
 		b->n = 64;
 }
 
-/* The next `count` bits, 1 to 56. */
+/* Returns the next `count` bits, 1 to 56. */
 static inline uint64_t bits_take_few(struct bits *b, unsigned int count)
 {
 	if (b->n < count)
@@ -50,7 +51,7 @@ static inline uint64_t bits_take_few(struct bits *b, unsigned int count)
 	return v;
 }
 
-/* The next `count` bits, 1 to 64. */
+/* Returns the next `count` bits, 1 to 64. */
 static inline uint64_t bits_take(struct bits *b, unsigned int count)
 {
 	if (count <= 56)

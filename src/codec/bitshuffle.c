@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bitshuffle (filter 32008). With a compressor inside, LZ4 or Zstandard, the layout is this one,
- * which HSDS 2023-11 to 2024-09 writes too, with LZ4:
+ * Bitshuffle (filter 32008). If it has a compressor, LZ4 or Zstandard, the layout is the following.
+ * HSDS 2023-11 to 2024-09 writes it, too, with LZ4.
  *
  *   +0  u64 BE  bytes decoded
  *   +8  u32 BE  bytes of a block, decoded
@@ -10,12 +10,12 @@
  *   block:      +0 u32 BE  bytes of the compressed block
  *               +4         LZ4 block or Zstandard frame
  *
- * Without a compressor there is no header, and each block is stored as it is.
+ * Without a compressor there is no header, and the blocks are not compressed.
  *
- * The number of elements in a block is a multiple of 8. The last block may have fewer, again a
- * multiple of 8. Up to 7 elements remain; they follow the last block as they are. In a block of N
- * elements, decompressed, bit j of byte k of all elements is stored together: N / 8 bytes at offset
- * (k * 8 + j) * N / 8, with the first element in the lowest bit.
+ * The number of elements in a block is a multiple of 8. The last block may have fewer elements,
+ * again a multiple of 8. Up to 7 elements remain after it, which are stored unchanged. In a
+ * decompressed block of N elements, bit j of byte k of all elements is stored together: N / 8 bytes
+ * at offset (k * 8 + j) * N / 8, with the first element in the lowest bit.
  */
 #include "bitshuffle.h"
 
@@ -34,19 +34,19 @@ enum {
 	HEADER = 12,
 	BLOCK_MULTIPLE = 8,	    /* elements */
 	BLOCK_DEFAULT_BYTES = 8192, /* if the header has 0 */
-	BLOCK_DEFAULT_ELEMS = 128,  /* but at least so many elements */
-	LZ4_RATIO = 255,	    /* no byte of LZ4 decodes to more bytes */
+	BLOCK_DEFAULT_ELEMS = 128,  /* the least number of elements in that case */
+	LZ4_RATIO = 255,	    /* one byte of LZ4 decodes to at most this many */
 	HSDS_BLOCK_ELEMS = 2048,    /* bit_shuffle_default_blocksize */
 	BOUND_FACTOR = 4,	    /* worst case: a block of 8 bytes takes 4 + 8 + 8/255 + 16 */
 };
 
-/* How the blocks are compressed, numbered as in the filter's parameters. */
+/* How the blocks are compressed. The numbers are those of the filter's parameters. */
 enum inside { INSIDE_NONE = 0, INSIDE_LZ4 = 2, INSIDE_ZSTD = 3 };
 
 struct blocks {
 	enum inside inside;
 	size_t elem_size;
-	size_t elems;	  /* of a block, a multiple of 8 */
+	size_t elems;	  /* in a block, a multiple of 8 */
 	ZSTD_DCtx *zstd;  /* NULL unless needed */
 	uint8_t *scratch; /* memory for a decompressed block */
 	uint8_t *planes;  /* memory for a block, byte by byte */
@@ -70,7 +70,7 @@ uint64_t bitshuffle_bound(uint64_t total)
 
 typedef uint64_t wide __attribute__((vector_size(16)));
 
-/* Exchanges the bits of v[j] that the mask lacks with those of v[j + d] that it has. */
+/* Exchanges the bits of v[j] that the mask lacks with the bits of v[j + d] that the mask has. */
 static inline __attribute__((always_inline)) void exchange(wide *v, unsigned int d, uint64_t mask)
 {
 #pragma GCC unroll 8
@@ -94,7 +94,7 @@ static uint64_t transpose8(uint64_t x)
 	return x ^ t ^ (t << 28);
 }
 
-/* Eight rows of `row` bytes: bit r of row j becomes bit j of row r, in each column. */
+/* Transposes eight rows of `row` bytes: in each column, bit r of row j becomes bit j of row r. */
 static void transpose_rows(uint8_t *to, const uint8_t *from, size_t row)
 {
 	size_t i = 0;
@@ -118,9 +118,9 @@ static void transpose_rows(uint8_t *to, const uint8_t *from, size_t row)
 	}
 }
 
-/* count: number of elements, a multiple of 8. Three steps, each with whole vectors: the bits of
- * eight elements come together, then byte k of all elements in order, then the bytes of each
- * element. */
+/* Undoes the shuffle of a block of `count` elements, a multiple of 8. It takes three steps, each of
+ * which works on whole vectors: the first one brings the bits of eight elements together, the
+ * second one byte k of all elements in order, the third one the bytes of each element. */
 static void unshuffle_bits(const struct blocks *b, uint8_t *to, const uint8_t *from, size_t count)
 {
 	uint8_t *planes = b->elem_size == 1 ? to : b->planes;
@@ -235,7 +235,7 @@ static int decode(struct blocks *b, struct cursor *c, uint64_t total, struct byt
 	return rc;
 }
 
-/* The number of elements of a block of so many bytes; 0: not a valid size. */
+/* Returns the number of elements of a block of so many bytes, or 0 if that is no valid size. */
 static size_t block_elems(uint32_t block_bytes, size_t elem_size)
 {
 	const size_t elems = block_bytes ? block_bytes / elem_size : default_block(elem_size);
@@ -249,7 +249,8 @@ static int bad_block(uint32_t block_bytes, size_t elem_size, struct err *err)
 		       block_bytes, elem_size);
 }
 
-/* Reads the header and decodes what follows. total: expected size; UINT64_MAX: up to limit. */
+/* Reads the header and decodes the bytes that follow it. `total` is the expected size. If it is
+ * UINT64_MAX, any size up to limit is accepted. */
 static int decode_compressed(const uint8_t *in, size_t n, enum inside inside, size_t elem_size,
 			     uint64_t total, uint64_t limit, struct bytes *out, struct err *err)
 {
@@ -266,7 +267,7 @@ static int decode_compressed(const uint8_t *in, size_t n, enum inside inside, si
 	b.elems = block_elems(block_bytes, elem_size);
 	if (b.elems == 0)
 		return bad_block(block_bytes, elem_size, err);
-	/* So few bytes cannot decode to `stated`: do not allocate memory for a false size. */
+	/* So few bytes cannot decode to `stated` bytes. Do not allocate memory for a false size. */
 	if (inside == INSIDE_LZ4 && stated / LZ4_RATIO > n)
 		return err_set(err, -EIO, "bitshuffle: %zu bytes cannot decode to %llu", n,
 			       (unsigned long long)stated);
@@ -281,7 +282,7 @@ int bitshuffle_decode(const uint8_t *in, size_t n, size_t elem_size, uint64_t to
 
 /* ---- encoding ---- */
 
-/* The reverse of unshuffle_bits(). */
+/* Does the reverse of unshuffle_bits(). */
 static void shuffle_bits(const struct blocks *b, uint8_t *to, const uint8_t *from, size_t count)
 {
 	shuffle_bytes(b->planes, from, count * b->elem_size, b->elem_size);

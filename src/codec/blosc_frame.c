@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blosc 1 frames (c-blosc, README_CHUNK_FORMAT.rst). This is how HSDS 0.6 and later store
- * compressed chunks:
+ * Blosc 1 frames (c-blosc, README_CHUNK_FORMAT.rst). HSDS 0.6 and later store compressed chunks as
+ * such frames:
  *
  *   +0  u8      version of the format: 2
  *   +1  u8      version of the compressor's format: 1 for all of them
@@ -15,8 +15,8 @@
  *
  * The header is checked before libblosc reads the frame, so a frame that states too large a size
  * costs no memory. libblosc checks the offsets and lengths of blocks and undoes both kinds of
- * shuffle. (Byte shuffle with typesize 1 changes nothing, bit shuffle does.) Decoding and encoding
- * use one thread. The _ctx functions share no state between threads.
+ * shuffle. (Byte shuffle with typesize 1 changes nothing, but bit shuffle does.) One thread decodes
+ * and encodes. The _ctx functions share no state between threads.
  */
 #include "blosc_frame.h"
 
@@ -126,7 +126,8 @@ int blosc_frame_encode(const char *compressor, int level, bool shuffled, const u
 	return 0;
 }
 
-/* Filter 32001: the frame is the chunk. Bytes after it are ignored, as the plug-in does. */
+/* Undoes filter 32001, whose chunk is a frame. Bytes after the frame are ignored, as by the
+ * plug-in. */
 int undo_blosc(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
 	       struct err *err)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bzip2 (filter 307): one bzip2 stream, without a stated size. Bytes after it are ignored. */
+/* bzip2 (filter 307): one bzip2 stream, without a stated size. Bytes after the stream are ignored.
+ */
 #include "undo.h"
 
 #include <bzlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans chains, and derives the size of a stored chunk from one. hdf5.c plans filters of files. */
+/* Plans chains, and derives the size of a stored chunk from a chain. hdf5.c plans the filters of
+ * files. */
 #include <codec/chain.h>
 
 #include <string.h>
@@ -11,7 +12,8 @@
 #include "hdf5.h"
 #include "recorded.h"
 
-/* Bytes of nelems elements; CODEC_UNKNOWN if they are of variable length, or too many. */
+/* Returns the bytes of nelems elements, or CODEC_UNKNOWN if their length is variable or there are
+ * too many. */
 static uint64_t plain_size(uint64_t elem_size, uint64_t nelems)
 {
 	uint64_t n;
@@ -39,8 +41,8 @@ static struct codec_step plan_service(const struct codec_chain *c, const struct 
 		.compressor = r.compressor,
 		.deflate = r.deflate,
 		.bitshuffle = r.bitshuffle,
-		/* Compressors that are unknown to pipeline_of_object() may have been replaced by
-		 * zlib, too. */
+		/* A compressor that pipeline_of_object() does not know may also have been replaced
+		 * by zlib. */
 		.stream = r.compressor || deflate,
 		.shuffled = shuffled && form == OBJECT_SHUFFLED,
 		.unknown = r.unknown,
@@ -80,7 +82,7 @@ void codec_plan_file(struct codec_plan *plan, const struct dtype *t, uint64_t ne
 					   .steps = plan->steps};
 }
 
-/* *ok becomes false if the arena is out of memory. */
+/* Copies `served` to the arena. *ok becomes false if out of memory. */
 static const struct service_filters *copy_served(const struct service_filters *served,
 						 struct arena *a, bool *ok)
 {
@@ -124,8 +126,8 @@ struct codec_size codec_chunk_size(const struct codec_chain *c)
 				  .plain = plain};
 	if (!size.is_filtered && !c->certain)
 		size.exact = c->plain;
-	/* Compressors copy what they cannot compress, so a stored chunk is hardly larger than
-	 * decoded. */
+	/* Compressors copy bytes that they cannot compress, so a stored chunk is hardly larger than
+	 * a decoded one. */
 	if (plain != CODEC_UNKNOWN)
 		size.most = plain + plain / 8 + MORE;
 	return size;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decodes chunks: runs the steps of a chain. STEP_SERVICE is here; hdf5.c and elements.c have the
- * others. Which filters HSDS really applied depends on its version, not on the pipeline that the
+ * others. The filters that HSDS really applied depend on its version, not on the pipeline that the
  * dataset records. Therefore STEP_SERVICE detects the form in the bytes (doc/BUCKET.md, "Filters as
  * found in stored chunks"):
  *
- *   1. a Blosc 1 frame, if byte 0 is 2 and the length in the header is the object's;
+ *   1. a Blosc 1 frame, if byte 0 is 2 and the length in the header is that of the object;
  *   2. otherwise a zlib stream, if a compressor is recorded and the bytes begin like one. The
  *      bytes are shuffled if pipeline_of_object() says so, unless the objects are
  *      OBJECT_UNSHUFFLED;
@@ -15,10 +15,14 @@
  * (bitshuffle.c).
  *
  * Plain bytes may begin like a frame or a stream: a first sequence of 376 bytes has the count 78 01
- * 00 00. So bytes that are the elements of a whole chunk as they are (of a fixed size: exactly so
- * many) are plain, unless a compressor is recorded and undoing it yields the elements of a whole
- * chunk, too. A chunk of an HDF5 file is different: its filters and their mask are given, and
- * nothing is detected. Pure; any thread.
+ * 00 00. If the bytes are the elements of a whole chunk as they are, they may be plain. If the
+ * elements have a fixed size, such bytes are a frame only if a compressor is recorded and the frame
+ * states no more bytes than a chunk has. If the elements have variable length, bytes that look like
+ * a frame are always one. Such bytes that look like a stream are one only if they inflate to the
+ * elements of a whole chunk.
+ *
+ * In a chunk of an HDF5 file, the filters and their mask are given, and nothing is detected. The
+ * functions are pure; any thread may call them.
  */
 #include <codec/chunk.h>
 
@@ -58,7 +62,7 @@ static bool plain_fits(const struct decoding *d, size_t n)
 	return d->chain->elem_size > 0 && n == d->chain->plain;
 }
 
-/* Whether bytes without filters are the elements of a whole chunk. */
+/* Returns whether bytes without filters are the elements of a whole chunk. */
 static bool is_whole(const struct decoding *d, const uint8_t *data, size_t n)
 {
 	return d->chain->elem_size > 0 ? plain_fits(d, n)
@@ -105,7 +109,7 @@ static int undo_stream(struct decoding *d, const uint8_t *in, size_t n, struct b
 	return 0;
 }
 
-/* True if the object is a frame, and not plain bytes that look like one. */
+/* Returns true if the object is a frame, and not plain bytes that look like one. */
 static bool is_frame(const struct decoding *d, const struct step_bytes *b, struct blosc_frame *f)
 {
 	if (!blosc_frame_parse(b->data, b->n, b->n, f))
@@ -121,7 +125,7 @@ static int undo_bitshuffle(struct decoding *d, struct step_bytes *b)
 	    !bitshuffle_looks_like(b->data, b->n, c->plain))
 		return 0;
 	int rc = bitshuffle_decode(b->data, b->n, (size_t)c->elem_size, c->plain, &plain, d->err);
-	if (rc == -EIO && plain_fits(d, b->n)) /* plain bytes that look like that form */
+	if (rc == -EIO && plain_fits(d, b->n)) /* plain bytes that look like this form */
 		return 0;
 	if (rc == 0)
 		step_bytes_take(b, &plain);
@@ -179,8 +183,8 @@ static int undo_step(const struct codec_chunk *c, const struct codec_step *step,
 	return rc;
 }
 
-/* Gives the elements of a chunk that are stored as they are in memory. Bytes of *stored that no
- * step has replaced are moved. */
+/* Moves the elements of a chunk that are stored as they are in memory to *out. If no step has made
+ * new bytes, they are those of *stored. */
 static int give(const struct codec_chunk *c, struct step_bytes *b, struct bytes *stored,
 		struct bytes *out, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The elements of an HSDS chunk object, in C order and packed:
+ * Converts the elements of an HSDS chunk object, which are in C order and packed:
  *
  *   plain       dtype->size bytes
  *   reference   48 bytes of text ("datasets/d-…"), NUL padded; all NUL is the null reference
@@ -9,15 +9,14 @@
  *   compound    its members in order
  *   array       its items in order, without a count
  *
- * After the last element HSDS writes 4 zero bytes for each array of vlens, and so does the encoder.
- * The dtype of a compound may have gaps between its members. They are zeros in decoded elements.
+ * After the last element, HSDS and the encoder write 4 zero bytes for each array of vlens. The
+ * dtype of a compound may have gaps between its members. They are zeros in decoded elements.
  *
  * The decoder reads through a cursor. Each element consumes at least one byte or fails. The depth
- * is that of the type, at most DTYPE_MAX_DEPTH. No memory is allocated before the object has been
- * checked to have enough bytes for the smallest form of its elements. So hostile bytes cost no more
- * memory than a few times their own length. Items of a sequence may have gaps, but not so large
- * ones that an item has more than ITEMS_RATIO times its bytes in the object. image/ relies on that,
- * too.
+ * is that of the type, at most DTYPE_MAX_DEPTH. Before memory is allocated, the object is checked
+ * to have enough bytes for the smallest form of its elements. So hostile bytes cost no more memory
+ * than a few times their own length. Items of a sequence may have gaps, but an item must not have
+ * more than ITEMS_RATIO times its bytes in the object. image/ relies on that limit, too.
  *
  * The encoder first checks all slots of its input, and then follows them without further checks.
  */
@@ -73,7 +72,7 @@ static uint64_t saturate(uint64_t n)
 	return n > STORED_SIZE_MAX ? UINT64_MAX : n;
 }
 
-/* Least size of one element: every vlen is empty. */
+/* Returns the least size of one element, in which every vlen is empty. */
 static uint64_t least_size(const struct dtype *t)
 {
 	uint64_t sum = 0;
@@ -103,7 +102,7 @@ uint64_t codec_stored_elem_size(const struct dtype *t)
 	return t->has_vlen ? 0 : saturate(least_size(t));
 }
 
-/* Number of arrays with items of variable length in one element. */
+/* Returns the number of arrays with items of variable length in one element. */
 static uint64_t vlen_arrays(const struct dtype *t)
 {
 	uint64_t sum = 0;
@@ -153,7 +152,7 @@ static int put_reference(struct walk *w, const struct dtype *t, uint8_t *slot)
 	if (!text)
 		return truncated(w);
 	size_t len = strnlen((const char *)text, CODEC_REF_TEXT);
-	/* HSDS cannot store region references. They are null references. */
+	/* HSDS cannot store region references. They are decoded to null references. */
 	if (len > 0 && t->reference.kind == DTYPE_REF_OBJECT)
 		object = object_resolve(w->resolver, (const char *)text, len);
 	memset(slot, 0, t->size);
@@ -321,7 +320,7 @@ int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, st
 
 /* ---- checking ---- */
 
-/* Moves over one element. Returns false if there is none at the cursor. */
+/* Moves over one element. Returns false if there is no valid element at the cursor. */
 static bool skip(struct cursor *in, const struct dtype *t)
 {
 	const struct dtype *base = t->cls == DTYPE_VLEN ? t->vlen.base : NULL;
@@ -413,7 +412,7 @@ static int get_vlen(struct encoding *e, const struct dtype *t, const uint8_t *sl
 			rc = get(e, base, items + (size_t)i * base->size);
 	if (rc)
 		return rc;
-	/* At most ELEMENTS_ENCODED_MAX - COUNT_SIZE, so that int32 holds it. */
+	/* The count is at most ELEMENTS_ENCODED_MAX - COUNT_SIZE, so int32 can hold it. */
 	struct emit count = emit_to(e->out->data + at, COUNT_SIZE);
 	emit_u32(&count, (uint32_t)(e->out->len - at - COUNT_SIZE));
 	return 0;

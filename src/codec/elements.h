@@ -9,23 +9,25 @@
 
 #include <codec/chunk.h>
 
-/* Most bytes of an encoded chunk. */
+/* The most bytes of an encoded chunk. */
 #define ELEMENTS_ENCODED_MAX (UINT64_C(1) << 31)
 
-/* in: all bytes of the chunk, after its filters were undone. out: empty before; after an error the
- * caller still releases it. -EIO if the bytes are not nelems elements of the type; -EOPNOTSUPP:
- * items of a sequence with large gaps; -ENOMEM. */
+/* Decodes the elements of a chunk. `in` has all bytes of the chunk, after its filters were undone.
+ * out is empty before the call; the caller releases it also after an error. Fails with -EIO if the
+ * bytes are not nelems elements of the type, -EOPNOTSUPP if items of a sequence have large gaps,
+ * and with -ENOMEM. */
 int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, struct elems *out,
 		    struct err *err);
-/* True if elements_decode() accepts the bytes, except for references and gaps. Needs no memory. */
+/* Returns true if the bytes are nelems elements of the type. Does not check the gaps of items,
+ * which elements_decode() may refuse. Needs no memory. */
 bool elements_fit(const struct dtype *t, uint64_t nelems, const uint8_t *in, size_t n);
-/* out: empty before; after an error the caller still releases it. -EIO: `in` is not nelems valid
- * elements; -EOPNOTSUPP: region references, or items of a sequence with large gaps; -EFBIG;
- * -ENOMEM. */
+/* Encodes elements. out is empty before the call; the caller releases it also after an error. Fails
+ * with -EIO if `in` is not nelems valid elements, -EOPNOTSUPP for region references and for items
+ * of a sequence with large gaps, -EFBIG, and -ENOMEM. */
 int elements_encode(const struct codec_encode *c, const struct elems *in, struct bytes *out,
 		    struct err *err);
-/* True if the elements have no slots and no gaps, and the members of compounds are in the order of
- * their offsets: then both forms are the same bytes. */
+/* Returns true if the elements have no slots and no gaps, and the members of compounds are in the
+ * order of their offsets. Both forms are then the same bytes. */
 bool elements_are_packed(const struct dtype *t);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encodes chunk objects: the elements (elements.c), then byte shuffle and deflate, as
- * pipeline_of_object() says, or bitshuffle and a Blosc frame, as the service does. The service
- * stores a chunk that is only byte-shuffled without any filter. Elements of variable length are
- * never shuffled: the service does not unshuffle them. Elements that are stored as they are in
- * memory are copied only if no filter is applied. Pure; any thread.
+ * Encodes chunk objects. The elements are encoded first (elements.c). Then the filters are applied:
+ * byte shuffle and deflate, as pipeline_of_object() says, or bitshuffle and a Blosc frame, as the
+ * service does. The service stores a chunk that is only byte-shuffled without any filter. Elements
+ * of variable length are never shuffled, because the service does not unshuffle them. Elements that
+ * are stored as they are in memory are copied only if no filter is applied. The functions are pure;
+ * any thread may call them.
  */
 #include <codec/chunk.h>
 
@@ -31,7 +32,7 @@ static int apply_shuffle(struct step_bytes *s, size_t elem_size, struct err *err
 	return 0;
 }
 
-/* The form of new chunk objects. */
+/* Applies the filters of new chunk objects. */
 static int apply_stream(const struct codec_encode *c, const struct codec_step *step,
 			struct step_bytes *s, struct err *err)
 {
@@ -83,7 +84,7 @@ static int apply_served(const struct codec_encode *c, const struct service_filte
 	return 0;
 }
 
-/* The elements, in the form of a chunk object. */
+/* Encodes the elements in the form of a chunk object, before the filters. */
 static int begin(const struct codec_encode *c, const struct elems *in, struct step_bytes *s,
 		 struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks the checksum of the filter fletcher32. libhdf5 before 1.6.3 wrote it with the bytes of
- * each half swapped, and readers still accept that. Pure.
+ * Checks the checksum of the filter fletcher32. libhdf5 before 1.6.3 wrote the checksum with the
+ * bytes of each half swapped, and readers still accept that form. The function is pure.
  */
 #include "fletcher32.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checksum of filter 3, which follows the data: u32 LE. */
+/* The checksum of filter 3, a u32 LE that follows the data. */
 #ifndef CODEC_FLETCHER32_H
 #define CODEC_FLETCHER32_H
 
@@ -10,7 +10,8 @@
 
 enum { FLETCHER32_SIZE = 4 };
 
-/* Checks the checksum at the end of n bytes. *data_n: bytes before it. -EIO: wrong, or missing. */
+/* Checks the checksum at the end of n bytes. *data_n becomes the number of bytes before it. Fails
+ * with -EIO if the checksum is wrong or missing. */
 int fletcher32_check(const uint8_t *in, size_t n, size_t *data_n, struct err *err);
 
 #endif

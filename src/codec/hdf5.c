@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decodes the chunks of HDF5 files: undoes the filters of a pipeline from the last to the first,
- * without those that the chunk's mask excludes. Parameters of filters are those of the file.
+ * except for those that the chunk's mask excludes. The parameters of the filters are those in the
+ * file.
  *
  * No step yields more bytes than the filters before it can have made of a chunk of max bytes: max
- * plus a slack for each of them (slack_of()), but at most LIMIT_FACTOR times max. The slack of
- * filters that a chunk's mask excludes is permitted, too. So neither a hostile stream nor hostile
- * parameters take more memory than a few times max. Pure; any thread.
+ * plus a slack for each of them (slack_of()), but at most about LIMIT_FACTOR times max. The slack
+ * of filters that a chunk's mask excludes is permitted, too. So neither a hostile stream nor
+ * hostile parameters take more memory than a few times max. The functions are pure; any thread may
+ * call them.
  */
 #include <codec/chunk.h>
 
@@ -41,7 +43,7 @@ static int undo_shuffle(const struct undo *u, const uint8_t *in, size_t n, struc
 	return 0;
 }
 
-/* The filters with a decoder. fletcher32 has no function: undoing it changes no byte. */
+/* The filters with a decoder. fletcher32 has no function, because undoing it changes no byte. */
 static const struct {
 	uint32_t id;
 	undo_fn *undo;
@@ -74,8 +76,8 @@ bool codec_filter_known(uint32_t id)
 	return find_decoder(id) < DECODERS;
 }
 
-/* Most bytes that a filter adds to n bytes which it cannot compress. LZ4 and bitshuffle have a
- * length in front of each block, and blocks may be as short as a few bytes. */
+/* Returns the most bytes that a filter adds to n bytes that it cannot compress. LZ4 and bitshuffle
+ * have a length in front of each block, and blocks may be as short as a few bytes. */
 static uint64_t slack_of(uint32_t id, uint64_t n)
 {
 	enum { HEADERS = 1024, BLOCKS_FACTOR = 4 };
@@ -93,9 +95,9 @@ static uint64_t slack_of(uint32_t id, uint64_t n)
 	}
 }
 
-/* The most bytes that the step of filter i yields: what filters [0, i) can have made of at most max
- * bytes. A long pipeline of filters with much slack would permit any size, so there is a limit for
- * all of them. */
+/* The step of filter i yields at most as many bytes as filters [0, i) can have made of max bytes. A
+ * long pipeline of filters with much slack would permit any size, so there is a limit for all of
+ * them. */
 void hdf5_plan(struct codec_step *steps, const struct filter *filters, uint32_t n,
 	       uint32_t elem_size, uint64_t max, uint64_t exact)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filters of an HDF5 file as steps of a chain. */
+/* Plans and runs the filters of an HDF5 file as steps of a chain. */
 #ifndef CODEC_HDF5_H
 #define CODEC_HDF5_H
 
@@ -10,12 +10,13 @@
 
 #include "step_bytes.h"
 
-/* Plans the steps that undo n filters: steps[0] undoes the last one. A chunk decodes to at most
- * `max` bytes, and to exactly `exact` bytes unless that is CODEC_UNKNOWN. */
+/* Plans the steps that undo n filters; steps[0] undoes the last one. A chunk decodes to at most
+ * `max` bytes, and to exactly `exact` bytes unless that is CODEC_UNKNOWN. elem_size is for a
+ * shuffle whose parameters do not state it. */
 void hdf5_plan(struct codec_step *steps, const struct filter *filters, uint32_t n,
 	       uint32_t elem_size, uint64_t max, uint64_t exact);
-/* Runs a step. -EIO: damaged or too long; -EOPNOTSUPP: a filter without a decoder, or a variant of
- * one; -ENOMEM. */
+/* Runs a step. Fails with -EIO if the bytes are damaged or too many, -EOPNOTSUPP if there is no
+ * decoder for the filter or for this variant of it, and with -ENOMEM. */
 int hdf5_undo(const struct codec_step *step, struct step_bytes *b, struct err *err);
 
 #endif

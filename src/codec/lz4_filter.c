@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LZ4 (filter 32004). The registered layout:
+ * LZ4 (filter 32004), in its registered layout:
  *
  *   +0  u64 BE  bytes decoded
  *   +8  u32 BE  bytes of a block, decoded; the last block may be shorter
  *   +12         blocks
  *
- *   block:      +0 u32 BE  its bytes; if they are as many as it decodes to, it is stored
- *               +4         LZ4 block, or the bytes as they are
+ *   block:      +0 u32 BE  size in bytes; if it is the decoded size, the block is stored
+ *               +4         LZ4 block, or the stored bytes
  */
 #include "undo.h"
 
@@ -17,7 +17,7 @@
 
 #include <base/cursor.h>
 
-enum { RATIO = 255 /* no byte of LZ4 decodes to more bytes */ };
+enum { RATIO = 255 /* one byte of LZ4 decodes to at most this many */ };
 
 static int decode_block(struct cursor *c, uint8_t *to, size_t size, struct err *err)
 {

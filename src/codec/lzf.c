@@ -2,12 +2,12 @@
 /*
  * LZF (filter 32000, of h5py): a sequence of runs without a header (the format of liblzf).
  *
- *   000nnnnn                    n + 1 bytes follow as they are
+ *   000nnnnn                    n + 1 bytes follow, which are copied
  *   lllddddd dddddddd           copy l + 2 bytes from d + 1 bytes before; l is 1 to 6
- *   111ddddd llllllll dddddddd  copy l + 9 bytes from there
+ *   111ddddd llllllll dddddddd  copy l + 9 bytes from d + 1 bytes before
  *
- * A copy may overlap what it writes. Filter parameter 2 is the size of the chunk; the decoder does
- * not need it.
+ * The source of a copy may overlap the bytes that it writes. Filter parameter 2 is the size of the
+ * chunk; the decoder does not need it.
  */
 #include "undo.h"
 
@@ -23,8 +23,8 @@ enum {
 	STEP = 8,
 };
 
-/* Copies len bytes from `distance` bytes before to. room: bytes that may be written at to; of them,
- * those after len may be changed. */
+/* Copies len bytes to `to` from `distance` bytes before it. `room` is the number of bytes that may
+ * be written at `to`; of these, the bytes after len may be changed. */
 static void copy_back(uint8_t *to, size_t distance, size_t len, size_t room)
 {
 	const uint8_t *from = to - distance;
@@ -37,7 +37,8 @@ static void copy_back(uint8_t *to, size_t distance, size_t len, size_t room)
 		memcpy(to + i, from + i, STEP);
 }
 
-/* Copies len bytes, at most LITERAL_MAX. */
+/* Copies len bytes, at most LITERAL_MAX. `room` bytes may be written at `to`, and `left` bytes may
+ * be read at `from`; the bytes after len may be changed. */
 static void copy_literal(uint8_t *to, const uint8_t *from, size_t len, size_t room, size_t left)
 {
 	if (room >= LITERAL_MAX && left >= LITERAL_MAX)
@@ -57,7 +58,7 @@ static int truncated(size_t n, struct err *err)
 	return err_set(err, -EIO, "lzf: a run goes beyond the end of the %zu bytes", n);
 }
 
-/* Decodes to out, which has cap bytes. */
+/* Decodes to out, which has room for cap bytes. */
 static int decode(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out, size_t cap,
 		  struct err *err)
 {

@@ -3,22 +3,23 @@
  * N-bit (filter 5): of every number, only the bits that its type uses are stored, the most
  * significant bit first, one number after the other. All other bits become zero.
  *
- * The filter parameters are: 0 number of parameters, 1 not 0: nothing was packed, 2 number of
- * elements, then from 3 on the type:
+ * Filter parameter 0 is the number of parameters. Parameter 1 is not 0 if nothing was packed.
+ * Parameter 2 is the number of elements. From 3 on, the parameters describe the type:
  *
  *   number    1, size, byte order (0 little-endian, 1 big-endian), precision, bit offset
  *   array     2, size, type of the items
  *   compound  3, size, number of members, then for each: offset, type
  *   other     4, size; whole bytes
  *
- * libhdf5 has an error in both directions: after an array of arrays or compounds, it takes what
- * describes the items, from their size on, for the next member of the compound around the array. So
- * that member is not stored, and bits of another place are. This decoder does the same, because
- * only then do the bits of later members follow.
+ * libhdf5 has an error, which the encoder and the decoder share. After an array of arrays or of
+ * compounds, it takes the parameters that describe the items, from their size on, for the next
+ * member of the compound around the array. So that member is not stored, and bits of another place
+ * are stored instead. This decoder does the same, because only then are the bits of later members
+ * found.
  *
- * (H5Z_FILTER_NBIT in the HDF5 reference manual; the parameters are internal to libhdf5.) They are
- * checked once, before any byte is read: sizes, offsets, depth, and that there are enough bits. The
- * unpacking then needs no checks.
+ * Source: H5Z_FILTER_NBIT in the HDF5 reference manual; the parameters are internal to libhdf5. The
+ * parameters are checked once, before any byte is read: sizes, offsets, depth, and that there are
+ * enough bits. The unpacking then needs no checks.
  */
 #include "undo.h"
 
@@ -32,7 +33,7 @@
 enum nbit_class { NBIT_NUMBER = 1, NBIT_ARRAY = 2, NBIT_COMPOUND = 3, NBIT_OTHER = 4 };
 enum { PARAM_COUNT = 0, PARAM_PLAIN = 1, PARAM_ELEMS = 2, PARAM_TYPE = 3 };
 
-/* A position in the filter's parameters, which does not move beyond their end. */
+/* A position in the filter's parameters. It never moves beyond their end. */
 struct params {
 	const uint32_t *at;
 	uint32_t left;
@@ -51,7 +52,7 @@ static uint32_t next(struct params *p)
 
 struct shape {
 	uint32_t size; /* bytes */
-	uint64_t bits; /* stored; at most 8 * size */
+	uint64_t bits; /* that are stored; at most 8 * size */
 };
 
 static bool check(struct params *p, uint32_t room, unsigned int depth, struct shape *s);
@@ -68,7 +69,7 @@ static bool check_number(struct params *p, struct shape *s)
 static bool check_array(struct params *p, unsigned int depth, struct shape *s)
 {
 	struct shape item;
-	if (p->left > 0 && *p->at == NBIT_OTHER) { /* its size has no meaning here */
+	if (p->left > 0 && *p->at == NBIT_OTHER) { /* the size of the items has no meaning here */
 		next(p);
 		next(p);
 		s->bits = UINT64_C(8) * s->size;
@@ -103,7 +104,7 @@ static bool check_compound(struct params *p, unsigned int depth, struct shape *s
 	return true;
 }
 
-/* Checks the type at p, which has at most room bytes. */
+/* Checks the type at p, which may have at most `room` bytes. */
 static bool check(struct params *p, uint32_t room, unsigned int depth, struct shape *s)
 {
 	const uint32_t cls = next(p);
@@ -136,7 +137,7 @@ static struct number next_number(struct params *p)
 	return t;
 }
 
-/* A number of more than 8 bytes: from its highest byte to its lowest. */
+/* Unpacks a number of more than 8 bytes, from its highest byte to its lowest. */
 static void unpack_long(struct bits *in, const struct number *t, uint8_t *to)
 {
 	const uint64_t end = (uint64_t)t->offset + t->precision;
@@ -197,7 +198,7 @@ static void unpack_compound(struct bits *in, struct params *p, uint8_t *to)
 	}
 }
 
-/* One element of the type at p. Not deeper than check() was. */
+/* Unpacks one element of the type at p. The recursion is not deeper than that of check(). */
 static void unpack(struct bits *in, struct params *p, uint8_t *to)
 {
 	switch (next(p)) {
@@ -250,7 +251,7 @@ int undo_nbit(const struct undo *u, const uint8_t *in, size_t n, struct bytes *o
 	struct shape s;
 	if (!check(&p, UINT32_MAX, 0, &s))
 		return err_set(err, -EIO, "nbit: the parameters do not describe a type");
-	const uint64_t size = (uint64_t)params[PARAM_ELEMS] * s.size; /* 32 bits each */
+	const uint64_t size = (uint64_t)params[PARAM_ELEMS] * s.size; /* both have 32 bits */
 	uint64_t bits = 0;
 	if (size > u->limit)
 		return err_set(err, -EIO,

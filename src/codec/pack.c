@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runs of an element are found once, and then copied for every element. Adjacent members are
- * one run, and the items of an array are as many runs as they have. Pure.
+ * The runs of an element are found once, and then copied for every element. Adjacent members form
+ * one run. Each item of an array of compounds or arrays has its own runs. The functions are pure.
  */
 #include "pack.h"
 
@@ -47,7 +47,7 @@ bool pack_init(struct pack *p, const struct dtype *t)
 	return dtype_is_plain(t) && add_runs(p, t, 0);
 }
 
-/* Most runs are numbers, and a copy of a constant size needs no call. */
+/* Most runs are numbers. A copy of a constant size needs no call. */
 static inline void copy(uint8_t *to, const uint8_t *from, uint32_t n)
 {
 	switch (n) {

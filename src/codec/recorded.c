@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HSDS records filters that it does not apply: fletcher32, nbit, scaleoffset, and a shuffle without
- * a compressor. A compressor is mostly applied as a Blosc frame. So the recorded pipeline says
- * which forms to look for in the bytes, not which form they have. Pure.
+ * HSDS records filters that it does not apply: fletcher32, N-bit, scale-offset, and a shuffle
+ * without a compressor. It usually applies a compressor as a Blosc frame. So the recorded pipeline
+ * says which forms to look for in the bytes, not which form they have. The functions are pure.
  */
 #include "recorded.h"
 

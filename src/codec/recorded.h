@@ -9,15 +9,16 @@
 #include <data/filter.h>
 
 struct recorded {
-	bool compressor; /* any filter that compresses */
-	bool deflate;	 /* one of them is deflate */
+	bool compressor; /* there is a filter that compresses */
+	bool deflate;	 /* one of these is deflate */
 	bool shuffle;
 	bool bitshuffle;
 	uint32_t unknown; /* id of the first compressor other than deflate; 0 if none */
 };
 
 struct recorded recorded_of(const struct pipeline *p);
-/* True for bitshuffle's registered id, and for a shuffle with the name "bitshuffle". */
+/* Returns true for the registered id of bitshuffle, and for a shuffle with the name "bitshuffle".
+ */
 bool recorded_is_bitshuffle(const struct filter *f);
 
 #endif

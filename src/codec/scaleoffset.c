@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scale-offset (filter 6): of every number, its distance from the least one is stored with as many
- * bits as the chunk needs.
+ * Scale-offset (filter 6): of every number, its distance from the least number is stored, in as
+ * many bits as the chunk needs.
  *
  *   +0   u32 LE  bits of a number
- *   +4   u8      bytes of the least value that are valid
+ *   +4   u8      number of bytes of the least value that are valid
  *   +5   u64 LE  least value: an integer, or the bits of a float
  *   +13          8 unused bytes
  *   +21          numbers, the most significant bit first
  *
- * If the bits are all of a number, the numbers follow as they are, little-endian; with 0 bits, all
- * are the least value. The number with all bits set is the fill value, if the dataset has one. A
- * float is the stored integer, divided by 10 to the power of the scale factor, plus the least value
- * (D-scaling; E-scaling was never implemented).
+ * If all bits of a number are stored, the numbers follow as they are, little-endian. If no bits are
+ * stored, all numbers are the least value. The stored number with all bits set is the fill value,
+ * if the dataset has one. A float is the stored integer, divided by 10 to the power of the scale
+ * factor, plus the least value (D-scaling; libhdf5 does not implement E-scaling).
  *
- * The filter parameters are: 0 method, 1 scale factor, 2 number of elements, 3 class, 4 size, 5 is
- * signed, 6 byte order, 7 whether there is a fill value, 8 and 9 fill value, up to 19 unused. An
- * integer whose scale factor is all its bits is not changed by the filter.
+ * The filter parameters are: 0 method, 1 scale factor, 2 number of elements, 3 class, 4 size, 5
+ * whether the type is signed, 6 byte order, 7 whether there is a fill value, 8 and 9 fill value;
+ * those up to 19 are unused here. If the scale factor of an integer type is the number of its bits,
+ * the filter does not change the chunk.
  *
- * The arithmetic is that of libhdf5, in the type of the dataset, so the results are the same bits.
+ * The arithmetic is that of libhdf5, in the type of the dataset, so that the results have the same
+ * bits.
  */
 #include "undo.h"
 
@@ -192,7 +194,7 @@ int undo_scaleoffset(const struct undo *u, const uint8_t *in, size_t n, struct b
 		int rc = n > u->limit ? too_long(u, n, err) : bytes_append(out, in, n);
 		return rc == -ENOMEM ? err_errno(err, rc, "scale-offset") : rc;
 	}
-	const uint64_t size = k.elems * k.size; /* 32 bits each */
+	const uint64_t size = k.elems * k.size; /* elems has 32 bits */
 	if (!read_header(in, n, &k))
 		return err_set(err, -EIO, "scale-offset: %zu bytes have no valid header", n);
 	if (size > u->limit)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Byte shuffle, at the speed of memory for elements of 2, 4 and 8 bytes.
+ * Byte shuffle. For elements of 2, 4 and 8 bytes it is as fast as the memory.
  *
  * Sixteen elements of 2^k bytes are 2^k vectors of 16 bytes. The position of a byte in them has the
  * bits eeee b..b: 4 bits for the element, k bits for the byte in the element. Shuffling moves the
@@ -46,8 +46,8 @@ static inline __attribute__((always_inline)) void rotate(vec *v, size_t n, unsig
 	}
 }
 
-/* Shuffles whole groups of 16 elements. size: a constant 2, 4 or 8. Returns the number of elements
- * done. */
+/* Shuffles whole groups of 16 elements. size is a constant 2, 4 or 8. Returns the number of
+ * elements that were shuffled. */
 static inline __attribute__((always_inline)) size_t shuffle_groups(uint8_t *to, const uint8_t *from,
 								   size_t count, size_t size)
 {

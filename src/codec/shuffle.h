@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* to: n bytes that do not overlap from. If elem_size is 0 or 1, the bytes are copied. */
+/* `to` has n bytes that do not overlap `from`. If elem_size is 0 or 1, the bytes are copied. */
 void shuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size);
 void unshuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size);
 

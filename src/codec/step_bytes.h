@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes between two steps: borrowed from the input, then owned by the first step that makes new
- * ones. */
+/* The bytes between two steps. They are borrowed from the input until a step makes new ones; these
+ * are owned. */
 #ifndef CODEC_STEP_BYTES_H
 #define CODEC_STEP_BYTES_H
 
@@ -12,7 +12,7 @@ struct step_bytes {
 	struct bytes own;
 };
 
-/* Moves the output of a step to s. */
+/* Moves the output of a step to s, and frees the bytes that s owned. */
 static inline void step_bytes_take(struct step_bytes *s, struct bytes *b)
 {
 	bytes_release(&s->own);
@@ -22,8 +22,8 @@ static inline void step_bytes_take(struct step_bytes *s, struct bytes *b)
 	s->n = s->own.len;
 }
 
-/* Ends the steps: moves the bytes to *out, which is empty. False, and nothing is moved: they are
- * still those of the input. */
+/* Ends the steps: moves the bytes to *out, which is empty. Returns false and moves nothing if the
+ * bytes are still those of the input. */
 static inline bool step_bytes_give(struct step_bytes *s, struct bytes *out)
 {
 	if (!s->own.data || s->data != s->own.data)

@@ -3,10 +3,10 @@
  * Encodes with the filters deflate (1), shuffle (2) and fletcher32 (3), which every libhdf5 has.
  * hdf5.c decodes them.
  *
- * The encoder uses the cheapest form of each filter: deflate as stored blocks. So the encoded size
- * depends on the size of the input alone. Every filter writes its output to the end of the output
- * buffer, which leaves room in front for the filters that follow. Only a shuffle that is not the
- * first filter needs scratch memory.
+ * The encoder uses the cheapest form of each filter: deflate writes stored blocks. So the encoded
+ * size depends on the size of the input alone. Every filter writes its output to the end of the
+ * output buffer, which leaves room in front for the filters that follow. Only a shuffle that is not
+ * the first filter needs scratch memory.
  *
  *   fletcher32:  +0 data   +n u32 LE checksum of the data
  */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * szip (filter 4): the Rice coder of CCSDS 121.0-B, decoded by libaec. HDF5 writes
+ * szip (filter 4): the Rice coder of CCSDS 121.0-B, decoded by libaec. HDF5 writes:
  *
  *   +0  u32 LE  bytes decoded
  *   +4          szip stream
  *
  * The filter parameters are: 0 option mask, 1 pixels per block, 2 bits per pixel, 3 pixels per
- * scanline. Pixels of 32 and 64 bits are coded as byte planes, in pixels of 8 bits. A scanline that
- * is not a multiple of a block is padded to one.
+ * scanline. Pixels of 32 and 64 bits are coded as byte planes, in pixels of 8 bits. A scanline
+ * whose length is not a multiple of a block is padded to one.
  *
- * The decoder is aec_buffer_decode() and not libaec's emulation of szlib, because that does not
- * report a stream that ends too early, and returns memory that it has never written.
+ * The decoder calls aec_buffer_decode() and not libaec's emulation of szlib, because the emulation
+ * does not report a stream that ends too early, and returns memory that it has never written.
  */
 #include "undo.h"
 
@@ -30,7 +30,7 @@ struct coding {
 	uint32_t options, block, scanline; /* pixels */
 	uint32_t bits;			   /* of a coded pixel */
 	size_t pixel;			   /* bytes of a coded pixel */
-	size_t planes;			   /* byte planes; 1: none */
+	size_t planes;			   /* number of byte planes; 1 if there are none */
 };
 
 static bool read_params(const struct undo *u, struct coding *k)
@@ -51,7 +51,7 @@ static bool read_params(const struct undo *u, struct coding *k)
 	       k->bits <= BITS_SMALL;
 }
 
-/* Decodes exactly the bytes of out. */
+/* Decodes exactly `size` bytes to out. */
 static int decode_stream(const struct coding *k, const uint8_t *in, size_t n, uint8_t *out,
 			 size_t size, struct err *err)
 {
@@ -74,14 +74,16 @@ static int decode_stream(const struct coding *k, const uint8_t *in, size_t n, ui
 	return 0;
 }
 
-/* Decodes with the padding, and removes it. size: bytes without it. */
+/* Decodes the scanlines with their padding, and removes it. `size` is the number of bytes without
+ * it. */
 static int decode_padded(const struct coding *k, const uint8_t *in, size_t n, struct bytes *out,
 			 size_t size, struct err *err)
 {
 	const size_t line = k->scanline * k->pixel;
 	const size_t padded = (k->scanline + k->block - 1) / k->block * k->block * k->pixel;
 	const size_t lines = (size + line - 1) / line;
-	/* A scanline has at least one block, so this is less than twice the size and a line. */
+	/* A scanline has at least one block, so the size with padding is less than twice the size
+	 * without it, plus one scanline. */
 	int rc = bytes_reserve(out, lines * padded);
 	if (rc)
 		return err_errno(err, rc, "szip");

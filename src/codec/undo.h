@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Undoing one filter of an HDF5 file: one function per filter, in the file named after it. The
- * parameters of the filter and the bytes come from the file, so both are foreign.
+ * Undoes one filter of an HDF5 file. Each filter has one function, in the file named after it. The
+ * parameters of the filter and the bytes both come from the file, so neither can be trusted.
  */
 #ifndef CODEC_UNDO_H
 #define CODEC_UNDO_H
@@ -16,25 +16,27 @@
 struct undo {
 	const struct filter *f;
 	uint32_t elem_size; /* of the dataset's type, bytes */
-	uint64_t limit;	    /* most bytes that may come out */
+	uint64_t limit;	    /* most bytes that the filter may decode to */
 };
 
-/* Each undoes its filter: n bytes at in become those of out, which is empty before and the caller's
- * also after an error. -EIO: damaged, or more than u->limit bytes; -EOPNOTSUPP: a variant without a
- * decoder; -ENOMEM. */
+/* Each function undoes its filter: it decodes the n bytes at `in` to out, which is empty before the
+ * call, and belongs to the caller also after an error. Fails with -EIO if the bytes are damaged or
+ * decode to more than u->limit bytes, -EOPNOTSUPP if there is no decoder for this variant, and with
+ * -ENOMEM. */
 typedef int undo_fn(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
 		    struct err *err);
 undo_fn undo_lzf, undo_szip, undo_nbit, undo_scaleoffset, undo_lz4, undo_zstd, undo_bzip2,
 	undo_blosc, undo_bitshuffle;
 
-/* Parameter i of a filter, or `otherwise` if the file has fewer. */
+/* Returns parameter i of a filter, or `otherwise` if the file has fewer. */
 static inline uint32_t undo_param(const struct undo *u, uint32_t i, uint32_t otherwise)
 {
 	return i < u->f->nparams ? u->f->params[i] : otherwise;
 }
 
-/* Makes room for more output of a decoder that does not know its size: at least doubles it, but
- * never to more than limit + 1 bytes. The byte over the limit shows that there are too many. */
+/* Makes room for more output of a decoder that does not know its size: at least doubles the room,
+ * but never to more than limit + 1 bytes. The byte over the limit shows that the output is too
+ * long. Fails with -ENOMEM. */
 static inline int undo_grow(struct bytes *out, uint64_t limit)
 {
 	enum { FIRST = 1 << 20 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a stored chunk of an HDF5 file can be a chunk object as it is. The filters that were
- * applied to it, without the checksums at the end, are those of pipeline_of_object(). A checksum in
- * front of deflate is inside of the stream, where it cannot be cut off. Pure; any thread.
+ * Finds out whether a stored chunk of an HDF5 file can be a chunk object as it is. The filters that
+ * were applied to it, without the checksums at the end, must be those of pipeline_of_object(). A
+ * checksum in front of deflate is inside of the stream, where it cannot be cut off. The functions
+ * are pure; any thread may call them.
  */
 #include <codec/chunk.h>
 
@@ -13,7 +14,7 @@
 #include "recorded.h"
 #include "zstream.h"
 
-/* The filters that were applied. */
+/* Gets the filters that were applied. */
 static void applied_filters(const struct pipeline *file, uint32_t mask, struct pipeline *out)
 {
 	out->n = 0;
@@ -22,7 +23,7 @@ static void applied_filters(const struct pipeline *file, uint32_t mask, struct p
 			out->f[out->n++] = file->f[i];
 }
 
-/* Whether a reader of the chunk object undoes exactly this filter. */
+/* Returns whether a reader of the chunk object undoes exactly this filter. */
 static bool is_same(const struct filter *applied, const struct filter *object,
 		    const struct dtype *t)
 {
@@ -56,7 +57,8 @@ int codec_verbatim(const struct pipeline *file, uint32_t filter_mask, const stru
 		if (rc)
 			return rc;
 	}
-	/* If the first bytes are not those of a stream, the decoder will say so. */
+	/* If the first bytes are not those of a stream, the chunk is not copied, and its decoder
+	 * reports the damage. */
 	if (object.n == 0 || zstream_looks_like(bytes, n))
 		*keep = n;
 	return 0;

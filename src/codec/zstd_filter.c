@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Zstandard (filter 32015): a frame of RFC 8878. Most encoders write the decoded size into its
- * header. A frame without it is decoded piece by piece.
+ * Zstandard (filter 32015): a frame of RFC 8878. Most encoders write the decoded size into the
+ * header of the frame. A frame without a decoded size is decoded piece by piece.
  */
 #include "undo.h"
 

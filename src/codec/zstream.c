@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zlib streams (RFC 1950) of deflate data (RFC 1951). The stored form, 3.2.4:
+ * zlib streams (RFC 1950) of deflate data (RFC 1951). The stored form (RFC 1951, 3.2.4) is:
  *
  *   +0  u8      0x78: deflate, 32 KiB window
  *   +1  u8      0x01: no dictionary, fastest, check bits
@@ -12,8 +12,8 @@
  *   then
  *   +0  u32 BE  adler32 of all bytes
  *
- * The length depends on n alone. A stream of 0 bytes has one empty block.
- * Pure; no state between calls.
+ * The length of a stored stream depends on n alone. A stream of 0 bytes has one empty block. The
+ * functions are pure and keep no state between calls.
  */
 #include "zstream.h"
 
@@ -29,10 +29,10 @@ enum {
 	BLOCK_HEADER = 5,
 	STREAM_HEADER = 2,
 	STREAM_TRAILER = 4,
-	INFLATE_RATIO = 1032,	  /* no byte of deflate decodes to more bytes */
-	INFLATE_SLACK = 64,	  /* for the last bits of a stream */
+	INFLATE_RATIO = 1032,	  /* one byte of deflate data decodes to at most this many */
+	INFLATE_SLACK = 64,	  /* bytes for the last bits of a stream */
 	INFLATE_FIRST = 16 << 20, /* first allocation; pages that are not touched cost nothing */
-	MEASURE_BYTES = 64 << 10, /* of a stream whose bytes are not kept */
+	MEASURE_BYTES = 64 << 10, /* inflated at once from a stream whose bytes are not kept */
 };
 
 bool zstream_looks_like(const uint8_t *in, size_t n)
@@ -46,7 +46,7 @@ static void inflate_cleanup(z_stream **z)
 	inflateEnd(*z);
 }
 
-/* Makes room for more output, but never for more than `most` bytes in all. */
+/* Makes room for more output, but never for more than `most` bytes in all. Fails with -ENOMEM. */
 static int grow(struct bytes *out, uint64_t most)
 {
 	const uint64_t more = min_u64(max_u64(out->len, INFLATE_FIRST), most - out->len);
@@ -71,8 +71,8 @@ int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *o
 	if (inflateInit(&stream) != Z_OK)
 		return err_errno(err, -ENOMEM, "zlib");
 	z_stream *z __attribute__((cleanup(inflate_cleanup))) = &stream;
-	/* One byte more than allowed, so that an excess is noticed; never more than n bytes can
-	 * decode to. */
+	/* One byte more than the limit shows that the output is too long. n bytes never decode to
+	 * more than `possible` bytes. */
 	uint64_t possible = 0;
 	if (!mul_u64(n, INFLATE_RATIO, &possible) || !add_u64(possible, INFLATE_SLACK, &possible))
 		possible = UINT64_MAX;
@@ -151,7 +151,7 @@ int zstream_deflate(const uint8_t *in, size_t n, int level, struct bytes *out, s
 	z->avail_in = (uInt)n;
 	z->next_out = out->data + out->len;
 	z->avail_out = (uInt)bound;
-	/* The output has room for all, so one call ends the stream. */
+	/* The output has room for the whole stream, so one call ends it. */
 	if (deflate(z, Z_FINISH) != Z_STREAM_END)
 		return err_set(err, -EIO, "zlib cannot deflate %zu bytes", n);
 	out->len += bound - z->avail_out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits of objects: a dataset that is too large is left out of the file. */
+/* Checks the limits of objects. A dataset that is too large is left out of the file. */
 #include <domain/domain.h>
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 
 #include <codec/chain.h>
 
-/* A chunk is read whole, so it has a limit. A dataset whose chunks all have values, stored or not,
- * must have room for all of them in the file. */
+/* Checks the size of a dataset. A chunk is read whole, so its size is limited. If all chunks of a
+ * dataset have values, stored or not, the file must have room for all of them. */
 static int check_size(const struct domain *d, const struct object *o, struct err *err)
 {
 	const struct dataset *ds = &o->dataset;

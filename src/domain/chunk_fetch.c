@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fetches one chunk: place.c finds its place in the store, the store gets the object, and the
- * worker that completes the request decodes it. If the listing of the open named the object's
- * version, or an earlier load found it (chunk_version.c), another version fails with -ESTALE: an
- * open file does not mix two versions. Every error names the chunk's key, or the HDF5 file that has
- * the chunk. No function blocks.
+ * worker that completes the request decodes it. If the listing of the open named the version of the
+ * object, or an earlier load found it (chunk_version.c), a fetch of another version fails with
+ * -ESTALE, because an open file must not mix two versions. Every error names the chunk's key, or
+ * the HDF5 file that has the chunk. No function blocks.
  *
- * A chunk in an HDF5 file is decoded with the filters that the dataset records. If these need not
- * be complete (struct reference) and the chunk does not decode to exactly its size, the index of
- * the file is read, and the chunk is decoded with the file's own filters. They are used first for
+ * A chunk in an HDF5 file is decoded with the filters that the dataset records. If the record may
+ * be incomplete (struct reference) and the chunk does not decode to exactly its size, the index of
+ * the file is read, and the chunk is decoded with the file's own filters. These are used first for
  * the next chunks.
  *
- * A chunk is absent, and has the fill value or a computed one, in three cases:
+ * A chunk is absent, and has the fill value or computed elements, in three cases:
  *   - the complete listing of the open does not name it; no request is made;
  *   - the schema finds that it has no place;
  *   - there is no listing, the store proves that the object is absent, and no earlier load has
@@ -44,11 +44,11 @@ struct fetch {
 	chunk_done done;
 	void *arg;
 	bool is_table;	/* a chunk of a chunk table: see fetch_table_chunk() */
-	uint64_t began; /* of the versions of chunks: see chunk_version.c */
+	uint64_t began; /* result of domain_versions_begin() */
 	bool located;	/* the key of the request is the chunk's */
 	struct place_search place;
 	enum presence presence;
-	struct store_absence absence; /* the proof, once there is one */
+	struct store_absence absence; /* the proof, when it is known */
 	struct domain_recheck recheck;
 	struct pool_job job;
 	/* A chunk in an HDF5 file. */
@@ -75,8 +75,9 @@ static enum presence presence_of(const struct domain *d, uint32_t dataset, uint6
 	return domain_was_listed(d, key) ? NOT_LISTED : NEVER_LISTED;
 }
 
-/* The limit of the chunk's decoded bytes. If its size was measured at the open, this is that size:
- * the image has room for no more. Returns UINT64_MAX if it could not be measured. */
+/* Returns the limit of the chunk's decoded bytes. If the size of the chunk was measured at the
+ * open, this is that size, because the image has room for no more. Returns UINT64_MAX if it could
+ * not be measured. */
 static uint64_t measured(const struct domain *d, uint32_t dataset, uint64_t number)
 {
 	const struct chunk_list *chunks = &d->chunks[dataset];
@@ -84,8 +85,8 @@ static uint64_t measured(const struct domain *d, uint32_t dataset, uint64_t numb
 	return place < chunks->n ? chunks->decoded[place] : CHUNK_BYTES_MAX;
 }
 
-/* Computes the elements chunk by chunk as the service does: for integers, the chunk's start and the
- * step lose their fractions. */
+/* Computes the elements chunk by chunk, as the service does: in an integer type, the fractions of
+ * the chunk's start and of the step are dropped. */
 static int compute_arange(const struct fetch *f, struct chunk_result *chunk)
 {
 	const struct dataset *ds = &tree_object(f->d->tree, f->dataset)->o.dataset;
@@ -153,7 +154,7 @@ static void give_absent(struct fetch *f)
 	finish(f, &chunk);
 }
 
-/* Converts a chunk that is stored as text. Returns SCHEMA_NOT_TEXT if it is not. */
+/* Converts a chunk that is stored as text. Returns SCHEMA_NOT_TEXT if the chunk is no text. */
 static int convert_text(const struct fetch *f, struct bytes *out, struct err *err)
 {
 	const struct bytes *body = &f->req->answer.body;
@@ -164,7 +165,7 @@ static int convert_text(const struct fetch *f, struct bytes *out, struct err *er
 				     err);
 }
 
-/* Decodes bytes of the chunk. Returns the code. */
+/* Decodes the bytes of the chunk. Returns the code of the result. */
 static int run_chain(const struct fetch *f, const struct codec_chain *chain, uint32_t filter_mask,
 		     struct bytes *stored, struct chunk_result *chunk)
 {
@@ -180,7 +181,8 @@ static int run_chain(const struct fetch *f, const struct codec_chain *chain, uin
 	return chunk->code;
 }
 
-/* p: the filters of the file; NULL: those that the dataset records. Returns the code. */
+/* Decodes the chunk with the filters p of the file, or, if p is NULL, with those that the dataset
+ * records. Returns the code of the result. */
 static int decode(struct fetch *f, const struct pipeline *p, uint32_t filter_mask,
 		  struct chunk_result *chunk)
 {
@@ -223,7 +225,7 @@ static void rechecked(void *arg, int code, const struct err *err)
 		give_absent(f);
 }
 
-/* Compares the version of a chunk with that of earlier loads, if no listing names it. */
+/* Compares the version of a chunk with that of earlier loads, unless a listing names it. */
 static int check_version(const struct fetch *f, struct err *err)
 {
 	const struct chunk_place *place = &f->place.place;
@@ -266,8 +268,8 @@ static void give_unlisted(void *arg)
 	give_absent(f);
 }
 
-/* The listing of the open proves that the chunk is absent, so no request is made. done is called in
- * a worker, because it takes time to make fill values. */
+/* Completes the fetch of a chunk that the listing of the open proves to be absent, without a
+ * request. done is called in a worker, because it takes time to make fill values. */
 static void give_absent_later(struct fetch *f)
 {
 	struct err err = ERR_INIT;
@@ -285,7 +287,7 @@ static void wrap_file(const struct fetch *f, struct chunk_result *chunk)
 			 ref_file_uri(f->place.file), f->place.place.length, f->place.place.offset);
 }
 
-/* The index of the file has the chunk's filters. */
+/* Decodes the chunk with the filters that the index of the file gives. */
 static void index_searched(struct ref_search *s, int code, const struct ref_place *found,
 			   const struct err *err)
 {
@@ -303,8 +305,8 @@ static void index_searched(struct ref_search *s, int code, const struct ref_plac
 	finish(f, &chunk);
 }
 
-/* Whether the recorded filters, or those of the file without the chunk's mask, may be the reason
- * why a chunk does not decode. */
+/* Returns whether a chunk may have failed to decode because it has other filters than the recorded
+ * ones, or than those of the file without its mask. */
 static bool may_have_other_filters(const struct fetch *f, int code)
 {
 	const struct reference *r = object_of(f)->dataset.reference;
@@ -327,8 +329,8 @@ static void search_index(struct fetch *f)
 	ref_index_find(&f->search);
 }
 
-/* The last chunk of a contiguous dataset may be shorter than the others: the rest of it is outside
- * of the extent. */
+/* Appends zeros to the last chunk of a contiguous dataset. It may be shorter than the others,
+ * because its other elements are outside of the extent. */
 static int complete_edge(struct fetch *f, struct err *err)
 {
 	const struct dataset *ds = &object_of(f)->dataset;
@@ -383,7 +385,7 @@ static void read_range(struct fetch *f)
 
 /* ---- all chunks ---- */
 
-/* Whether the chunk can be read at all, as far as the snapshot knows. */
+/* Fails if the snapshot already knows that the chunk cannot be read. */
 static int check_known(const struct fetch *f, struct err *err)
 {
 	struct domain *d = f->d;
@@ -414,7 +416,7 @@ static void get_chunk(struct fetch *f)
 	f->presence =
 		is_object ? presence_of(f->d, f->dataset, f->number, place->key) : NEVER_LISTED;
 	f->absence.evidence =
-		STORE_BY_LISTING; /* the schema's evidence, until the store has answered */
+		STORE_BY_LISTING; /* the schema's proof, until the store has answered */
 	if (rc)
 		fail(f, rc, &err);
 	else if (place->absent)

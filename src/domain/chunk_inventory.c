@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds out which chunks exist. If the domain was listed whole, the listing names the chunks of
- * every dataset. Otherwise only two kinds of datasets are listed, each by itself: those whose
- * chunks do not all fit into a file, and those with variable-length data. For the latter the
+ * every dataset. Otherwise only two kinds of datasets are listed, each with its own request: those
+ * whose chunks do not all fit into a file, and those with variable-length data. For the latter, the
  * decoded size of each chunk is needed, too (chunk_measure.c).
  */
 #include <domain/domain.h>
@@ -16,7 +16,7 @@
 
 enum {
 	VLEN_CHUNKS_MAX = 1 << 20, /* chunks of one variable-length dataset */
-	HEAD_BYTES = 16,	   /* a Blosc header */
+	HEAD_BYTES = 16,	   /* of a Blosc header */
 };
 
 struct stored_chunk {
@@ -51,7 +51,7 @@ static int keep_list(struct domain *d, uint32_t number, struct stored_chunk *kno
 	return 0;
 }
 
-/* Collects a dataset's chunks from the items from..to-1 of a listing. */
+/* Collects a dataset's chunks from the items [from, to) of a listing. The caller frees *out. */
 static int collect(struct domain *d, uint32_t number, const struct store_page *page, size_t from,
 		   size_t to, struct stored_chunk **out, size_t *out_n, struct err *err)
 {
@@ -84,7 +84,7 @@ static int measure_compressed(struct domain *d, uint32_t number, const struct st
 	return rc;
 }
 
-/* known: in order of numbers. */
+/* Finds the decoded sizes of the n chunks in `known`, which are in the order of their numbers. */
 static int measure(struct domain *d, uint32_t number, const struct stored_chunk *known, size_t n,
 		   struct err *err)
 {
@@ -115,7 +115,8 @@ static int list_dataset(struct domain *d, uint32_t number, const struct store_pa
 	return rc;
 }
 
-/* The listing is sorted by key, so the keys of one dataset are adjacent. */
+/* Finds the chunks of a dataset in the listing of the domain. It is sorted by key, so the keys of
+ * one dataset are adjacent. */
 static int list_from_page(struct domain *d, uint32_t number, const char *prefix, struct err *err)
 {
 	const size_t len = strlen(prefix);
@@ -149,15 +150,14 @@ bool domain_is_vast(const struct dataset *ds)
 	       !mul_u64(bytes, ds->type->size, &bytes) || bytes > DATASET_DENSE_MAX;
 }
 
-/* The dataset's chunks must be known before a file is laid out. */
+/* Returns true if the dataset's chunks must be known before a file is laid out. */
 static bool must_list(const struct dataset *ds)
 {
 	return ds->grid.nchunks > 0 && (ds->type->has_vlen || domain_is_vast(ds));
 }
 
-/* The prefix of the dataset's chunks. Returns false if no listing shows them, so every chunk may
- * have a value.
- */
+/* Gets the prefix of the dataset's chunks. Returns false if no listing shows them, so that every
+ * chunk may have a value. */
 static bool chunk_prefix(const struct domain *d, const struct object *o,
 			 char prefix[SCHEMA_KEY_MAX + 1])
 {
@@ -185,7 +185,7 @@ static int list_chunks(struct domain *d, uint32_t number, const struct object *o
 		if (!o->dataset.absence_unknown &&
 		    domain_chunk_key(d, number, 0, prefix, sizeof(prefix)) >= 0)
 			rc = domain_probe_chunks(d, number, err);
-		else /* the chunks are elsewhere, so their sizes are not known */
+		else /* the chunks have no objects, so their sizes are not known */
 			d->chunks[number].unknown = true;
 	} else if (domain_was_listed(d, prefix))
 		rc = list_from_page(d, number, prefix, err);
@@ -193,7 +193,7 @@ static int list_chunks(struct domain *d, uint32_t number, const struct object *o
 		rc = list_by_request(d, number, prefix, err);
 	if (rc != -E2BIG)
 		return rc;
-	/* Only this dataset is affected: it stays in the file, and its reads fail. Any other
+	/* Only this dataset is affected. It stays in the file, and its reads fail. Any other
 	 * failure may be temporary, so it fails the open. */
 	tree_note(d->tree, "dataset %s: its chunks are not known: %s", o->id, err ? err->msg : "");
 	d->chunks[number] = (struct chunk_list){.unknown = true};

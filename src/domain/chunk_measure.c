@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the sizes of chunks of variable length: an image needs the decoded size of each one before
- * any is read. The first bytes of a compressed chunk contain its decoded size; a zlib stream has no
- * size and is read whole, and so is a chunk that is text.
+ * Finds the sizes of chunks of variable length. An image needs the decoded size of each chunk
+ * before any of them is read. The first bytes of a compressed chunk contain its decoded size. A
+ * zlib stream has no size and is read whole, and so is a chunk that is text.
  *
  * If no listing shows which chunks of a dataset are stored, each chunk of its grid is requested.
  */
@@ -19,7 +19,7 @@ enum {
 	AT_ONCE = 1024,
 	WHOLE_AT_ONCE = 16,
 	PROBES_MAX = 1 << 16,	/* chunks of a dataset that are requested one by one */
-	PROBE_BYTES = 16 << 10, /* of each; small chunks are whole then */
+	PROBE_BYTES = 16 << 10, /* requested first of each; small chunks are whole */
 };
 
 /* Returns the error of a temporary failure, otherwise 0. A temporary failure fails the open,
@@ -36,7 +36,7 @@ static int temporary_failure(const struct store_request *req, bool must_exist, s
 	return err_wrap(err, rc, "chunk %s", req->key);
 }
 
-/* SCHEMA_NOT_TEXT, or as size_of(). */
+/* Does the same as size_of() for a chunk that is text. Returns SCHEMA_NOT_TEXT for other chunks. */
 static int size_of_text(const struct domain *d, uint32_t number, const struct store_answer *a,
 			uint64_t *size, struct err *why)
 {
@@ -53,8 +53,8 @@ static int size_of_text(const struct domain *d, uint32_t number, const struct st
 	return rc;
 }
 
-/* The decoded size of a chunk, from the bytes in req. -EAGAIN: more bytes are needed. Other errors:
- * the chunk is damaged. */
+/* Gets the decoded size of a chunk from the bytes in req. Fails with -EAGAIN if more bytes are
+ * needed, and with -ENOMEM. Any other error means that the chunk is damaged. */
 static int size_of(const struct domain *d, uint32_t number, const struct store_request *req,
 		   uint64_t *size, struct err *why)
 {
@@ -69,18 +69,18 @@ static int size_of(const struct domain *d, uint32_t number, const struct store_r
 	return codec_decoded_size(&c, a->body.data, a->body.len, a->meta.size, size, why);
 }
 
-/* A number of chunks that are requested together. */
+/* Chunks that are requested together. */
 struct batch {
 	struct domain *d;
 	uint32_t number; /* of the dataset */
 	struct chunk_probe *probes;
 	bool must_exist;
-	size_t *which; /* indexes of probes */
+	size_t *which; /* n indexes of probes */
 	size_t n;
 };
 
 /* Takes the sizes from the answers. which[] keeps the chunks of which more bytes are needed; *left
- * is their number. */
+ * becomes their number. */
 static int take_sizes(const struct batch *b, struct store_request *const *reqs, size_t *left,
 		      struct err *err)
 {
@@ -150,7 +150,7 @@ int domain_measure_chunks(struct domain *d, uint32_t number, struct chunk_probe 
 			b.which[i] = first + i;
 		rc = measure_some(&b, first_bytes, &left, err);
 	}
-	b.must_exist = true; /* the first bytes were there */
+	b.must_exist = true; /* their first bytes were present */
 	for (size_t first = 0; !rc && first < whole; first += WHOLE_AT_ONCE) {
 		b.which = which + first;
 		b.n = (size_t)min_u64(WHOLE_AT_ONCE, whole - first);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The versions of chunks. A listing names them for the snapshot. Where there is none, the version
- * of the first load of a chunk is kept, and a later load of another version fails with -ESTALE. So
- * as long as a version is kept, all loads of the chunk have returned it.
+ * The versions of chunks. A listing names the versions for the snapshot. Without a listing, the
+ * version of the first load of a chunk is kept, and a later load of another version fails with
+ * -ESTALE. So as long as a version is kept, all loads of the chunk have returned it.
  *
- * At most VERSIONS_MAX versions are kept, each charged to the budget. When there is no room, the
- * versions of further chunks are not known; none is dropped for another one.
+ * At most VERSIONS_MAX versions are kept, each of which is charged to the budget. When there is no
+ * room, the versions of further chunks are not known. No version is evicted in favour of another
+ * one.
  *
- * A version is only kept for a load that began after the last domain_forget_chunks().
+ * A version is kept only for a load that began after the last domain_forget_chunks().
  *
  * Threads: the lock guards the table. The budget is not called under it.
  */
-/* A failed insertion must not end the process: the entry's handle then has no table. */
+/* A failed insertion must not end the process. The handle of the entry then has no table. */
 #define HASH_NONFATAL_OOM 1
 #include <domain/domain.h>
 
@@ -91,7 +92,7 @@ static struct chunk_version *find_locked(struct domain *d, const struct version_
 	return v;
 }
 
-/* NULL: no memory, or the budget does not have as much. */
+/* Returns NULL if memory or the budget is short. */
 static struct chunk_version *version_new(struct domain *d, const struct version_key *key,
 					 const char *etag)
 {
@@ -108,7 +109,8 @@ static struct chunk_version *version_new(struct domain *d, const struct version_
 	return NULL;
 }
 
-/* Looks up a chunk. *known: its version is kept. Returns whether that is another one. */
+/* Looks up a chunk. *known becomes true if its version is kept. Returns true if that is another
+ * version than etag. */
 static bool differs_locked(struct domain *d, const struct version_key *key, const char *etag,
 			   bool *known)
 {
@@ -117,7 +119,8 @@ static bool differs_locked(struct domain *d, const struct version_key *key, cons
 	return v && strcmp(v->etag, etag) != 0;
 }
 
-/* Keeps the version, unless another thread has done so. Returns what the caller frees. */
+/* Keeps the version, unless another thread has done so. Returns the entry that the caller frees, or
+ * NULL. *differs becomes true if another version is kept. */
 static struct chunk_version *add_locked(struct domain *d, uint64_t began, struct chunk_version *v,
 					bool *differs)
 {

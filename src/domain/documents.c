@@ -8,7 +8,7 @@
 
 #include <base/mem.h>
 
-enum { DOCUMENT_MAX = 16 << 20 /* bytes; those of domains and records have a few hundred */ };
+enum { DOCUMENT_MAX = 16 << 20 /* bytes; the documents of domains have a few hundred */ };
 
 /* ---- reading ---- */
 

@@ -59,7 +59,7 @@ const char *domain_listed_etag(const struct domain *d, const char *key)
 	return item && item->meta.etag[0] ? item->meta.etag : NULL;
 }
 
-/* Everything but the values is in the arena and the table of chunks. */
+/* The values are counted apart; everything else is in the arena and the table of chunks. */
 uint64_t domain_memory(const struct domain *d)
 {
 	return sizeof(*d) + tree_memory(d->tree) + tree_numbers(d->tree) * sizeof(*d->chunks) +

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations shared by the files of domain/. load.c fills struct domain, which is constant
- * afterwards, except for its reference count, the rechecks, and the versions of chunks, which have
- * locks. */
+/* Declarations that the files of domain/ share. load.c and open.c fill struct domain. It is
+ * constant afterwards, except for its reference count, and for the rechecks, the versions of chunks
+ * and the ranges, which have locks. */
 #ifndef DOMAIN_DOMAIN_INTERNAL_H
 #define DOMAIN_DOMAIN_INTERNAL_H
 
@@ -17,7 +17,7 @@
 
 #include <ranges/references.h>
 
-/* Datasets whose documents were checked again while the snapshot is in use (recheck.c). */
+/* The datasets whose documents were checked again while the snapshot was in use (recheck.c). */
 struct domain_rechecks {
 	pthread_mutex_t lock;	    /* guards the table and its entries */
 	struct rechecked *datasets; /* uthash, by number */
@@ -28,14 +28,14 @@ struct domain_versions {
 	pthread_mutex_t lock;	      /* guards the table and `began` */
 	struct chunk_version *chunks; /* uthash */
 	uint64_t began;		      /* increases with each domain_forget_chunks() */
-	atomic_bool changed;	      /* a chunk has been found in two versions */
+	atomic_bool changed;	      /* a chunk was found in two versions, or was lost */
 };
 
 struct domain {
 	atomic_uint refs;
 	const struct env *env;
 	struct store *store;
-	const struct domain_changes *changes; /* or NULL */
+	const struct domain_changes *changes; /* may be NULL */
 	const struct schema_ops *schema;      /* of the document */
 	char *path;
 	struct tree *tree;
@@ -45,7 +45,8 @@ struct domain {
 	const struct schema_space *space; /* in the arena */
 	struct chunk_list *chunks;	  /* by number */
 
-	/* The complete listing of everything below listed_prefix; NULL when there is none. */
+	/* The complete listing of everything below listed_prefix, which is NULL if there is none.
+	 */
 	struct store_page listing;
 	const char *listed_prefix; /* in the arena */
 
@@ -56,37 +57,40 @@ struct domain {
 	struct domain_rechecks rechecks;
 	struct domain_versions versions;
 	struct domain_plan *plan; /* of the hint, while the domain is loaded */
-	bool is_torn;		  /* it changed while it was loaded: see struct schema_loader */
+	bool is_torn;		  /* changed while it was loaded: see struct schema_loader */
 	struct ranges ranges;
 };
 
-/* All chunks of the dataset together have more than DATASET_DENSE_MAX bytes. */
+/* Returns true if all chunks of the dataset together have more than DATASET_DENSE_MAX bytes. */
 bool domain_is_vast(const struct dataset *ds);
-/* Charges the domain's current memory to the budget. -ENOMEM if the budget does not have as much.
- */
+/* Charges the domain's current memory to the budget. Fails with -ENOMEM if the budget does not have
+ * as much. */
 int domain_charge(struct domain *d, struct err *err);
-/* A listing can show which of the dataset's chunks are stored. */
+/* Returns true if a listing can show which of the dataset's chunks are stored. */
 bool domain_can_list(const struct domain *d, const struct object *o);
-/* The listing covers this key or prefix, so a key that it does not name is absent. */
+/* Returns true if the listing covers this key or prefix. A key that it does not name is then
+ * absent. */
 bool domain_was_listed(const struct domain *d, const char *key);
-/* Index of the first item of the listing whose key is `key` or comes after it. */
+/* Returns the index of the first item of the listing whose key is `key` or comes after it. */
 size_t domain_listed_from(const struct domain *d, const char *key);
-/* A key's item in the listing, or NULL. */
+/* Returns a key's item in the listing, or NULL. */
 const struct store_item *domain_listed(const struct domain *d, const char *key);
-/* The version of a key in the listing; NULL if not known. Borrowed from the domain. */
+/* Returns the version of a key in the listing, or NULL if it is not known. Borrowed from the
+ * domain. */
 const char *domain_listed_etag(const struct domain *d, const char *key);
 
-/* The answer to a request in the form that schemas use. Borrowed from the request. */
+/* Gets the answer to a request in the form that schemas use. It is borrowed from the request. */
 void domain_answer(const struct store_request *req, struct schema_answer *out);
-/* load.c: notes in a plan, which may be NULL, why a request has failed; 0 if it has not. */
+/* load.c: notes in a plan why a request has failed. plan may be NULL. code is 0 if the request has
+ * not failed. */
 void domain_note_failure(struct domain_plan *plan, int code);
-/* load.c: loads the document and the tree. *same: the hint's earlier snapshot is still current, and
- * d is not filled. LOAD_INCOMPLETE: d is of no use, and the domain must be loaded without the puts
- * of the hint. */
+/* load.c: loads the document and the tree. *same becomes true if the hint's earlier snapshot is
+ * still current; d is then not filled. If the result is LOAD_INCOMPLETE, d is of no use, and the
+ * domain must be loaded without the puts of the hint. */
 enum { LOAD_INCOMPLETE = 1 };
 int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 		const struct domain_hint *hint, bool *same, struct err *err);
-/* accept.c: the loader calls it for each object. ctx: the domain. */
+/* accept.c: the loader calls it for each object. ctx is the domain. */
 int domain_accept(void *ctx, struct object *o, struct err *err);
 /* chunk_inventory.c: finds which chunks exist, and the decoded sizes of variable-length ones. */
 int domain_list_chunks(struct domain *d, struct err *err);
@@ -98,31 +102,34 @@ struct chunk_probe {
 	uint64_t decoded; /* bytes; UINT64_MAX if the chunk is damaged */
 	bool absent;
 };
-/* Measures n chunks of a dataset whose numbers are set. first_bytes: of each chunk that are
- * requested first. must_exist: a chunk that is absent has been deleted (-ESTALE). Other errors are
- * those of the store. */
+/* Measures n chunks of a dataset, whose numbers the caller sets. first_bytes is how many bytes of
+ * each chunk are requested first. If must_exist is true, an absent chunk was deleted, and the call
+ * fails with -ESTALE. Otherwise it fails with an error of the store or with -ENOMEM. */
 int domain_measure_chunks(struct domain *d, uint32_t number, struct chunk_probe *probes, size_t n,
 			  uint64_t first_bytes, bool must_exist, struct err *err);
-/* Requests and measures every chunk of a dataset, and makes its chunk_list. -E2BIG: its grid has
- * too many chunks. */
+/* Requests and measures every chunk of a dataset, and makes its chunk_list. Fails with -E2BIG if
+ * its grid has too many chunks. */
 int domain_probe_chunks(struct domain *d, uint32_t number, struct err *err);
 
 /* recheck.c: checks whether a dataset's document is still the version of the snapshot. */
 struct domain_recheck {
 	const atomic_bool *cancelled; /* as in struct store_request */
-	/* Called in any thread, possibly before domain_recheck() returns. 0 if the document was the
-	 * same less than a second ago, and after the last change that this process has made;
-	 * -ESTALE if it has changed or is gone; other codes: the request failed. */
+	/* Is called in any thread, possibly before domain_recheck() returns. code is 0 if the
+	 * document was the same less than a second ago, and after the last change that this process
+	 * has made. It is -ESTALE if the document has changed or is gone. With any other code, the
+	 * request failed. */
 	void (*done)(void *arg, int code, const struct err *err);
 	void *arg;
-	/* Of recheck.c. */
+	/* These belong to recheck.c. */
 	uint64_t head; /* the number of the first HEAD whose answer counts */
 	struct domain_recheck *next;
 };
-/* Makes at most one request a second for each dataset, as long as this process changes no domain.
- * The chunk was found to be absent before the call. r is borrowed until done is called. */
+/* Sends at most one request a second for each dataset, as long as this process changes no domain.
+ * The caller has found that the chunk is absent before it calls this function. r is borrowed until
+ * done is called. */
 void domain_recheck(struct domain *d, uint32_t dataset, struct domain_recheck *r);
-/* An earlier check found that the document has changed. This stays so for this snapshot. */
+/* Returns true if an earlier check found that the document has changed. This stays so for this
+ * snapshot. */
 bool domain_is_stale(struct domain *d, uint32_t dataset);
 void domain_rechecks_init(struct domain *d);
 void domain_rechecks_release(struct domain *d);
@@ -130,15 +137,15 @@ void domain_rechecks_release(struct domain *d);
 /* chunk_version.c */
 void domain_versions_init(struct domain *d);
 void domain_versions_release(struct domain *d);
-/* A load of a chunk begins. Its result is for domain_versions_note(). */
+/* Begins a load of a chunk. The caller passes the result to domain_versions_note(). */
 uint64_t domain_versions_begin(struct domain *d);
-/* Keeps the version of a chunk that was loaded from an object of its own. -ESTALE if an earlier
- * load has found another version. */
+/* Keeps the version of a chunk that was loaded from an object of its own. Fails with -ESTALE if an
+ * earlier load has found another version. */
 int domain_versions_note(struct domain *d, uint64_t began, uint32_t dataset, uint64_t chunk,
 			 const char *etag, struct err *err);
-/* A chunk is absent. Whether an earlier load has found it. */
+/* Is called when a chunk is absent. Returns whether an earlier load has found it. */
 bool domain_versions_lost(struct domain *d, uint32_t dataset, uint64_t chunk);
-/* The version that is kept of a chunk; "" if none. */
+/* Gets the version that is kept of a chunk, or "" if there is none. */
 void domain_versions_get(struct domain *d, uint32_t dataset, uint64_t chunk,
 			 char etag[STORE_ETAG_MAX]);
 

@@ -3,8 +3,8 @@
  * Runs a schema's loader. The requests of one of its rounds are made in parallel, and their answers
  * are passed to it in order. The domain's document is read before the first round. If the look-up
  * or an earlier snapshot has the document, it is requested conditionally as a part of the first
- * round; if it now names another domain, the answers of that round are dropped and the loader
- * starts again.
+ * round. If the document now names another domain, the answers of that round are discarded and the
+ * loader starts again.
  *
  * A short listing of everything below a prefix is kept, because it also shows which chunks exist.
  */
@@ -24,15 +24,15 @@ enum {
 	DOCUMENT_USUAL = 1 << 18, /* bytes; larger documents are read one by one */
 };
 
-/* Result of a round: its loader was made for another document. */
+/* The result of a round if the loader was made for another document. */
 enum { ANOTHER_DOMAIN = 2 };
 
 struct loading {
 	struct domain *d;
 	const struct schema_ops *const *schemas;
-	const struct domain *previous;	/* or NULL */
-	const struct domain_puts *puts; /* or NULL */
-	struct domain_plan *plan;	/* or NULL */
+	const struct domain *previous;	/* may be NULL */
+	const struct domain_puts *puts; /* may be NULL */
+	struct domain_plan *plan;	/* may be NULL */
 	struct schema_loader *loader;
 	bool confirm; /* the document is the first request of the round */
 	struct schema_classify classify;
@@ -113,8 +113,8 @@ static bool is_version(const struct schema_document *d, const struct schema_docu
 	return d->etag[0] && strcmp(d->etag, of->etag) == 0;
 }
 
-/* Makes the requests that schema_classify() needs, one after the other. answered: req already has
- * the first answer. *out: the document, NULL when there is none. */
+/* Makes the requests that schema_classify() needs, one after the other. If answered is true, req
+ * already has the first answer. *out becomes the document, or NULL if there is none. */
 static int classify(struct loading *l, struct store_request *req, bool answered,
 		    struct schema_document **out)
 {
@@ -142,7 +142,7 @@ static int classify(struct loading *l, struct store_request *req, bool answered,
 	}
 }
 
-/* document: transferred; NULL when there is none. */
+/* Makes `document` the document of the domain. It is transferred, and is NULL if there is none. */
 static int use_document(struct loading *l, struct schema_document *document)
 {
 	schema_document_unref(l->d->document);
@@ -182,8 +182,8 @@ static bool request_document(struct loading *l, struct store_request *req)
 	return true;
 }
 
-/* The earlier snapshot was made from another version of the domain's document, or from documents
- * and listings of two moments. */
+/* Returns true if the earlier snapshot was made from another version of the domain's document, or
+ * from documents and listings of two moments. */
 static bool must_reload(const struct loading *l)
 {
 	return l->previous &&
@@ -253,7 +253,7 @@ static int keep_listing(struct loading *l, struct store_request *req)
 	return 0;
 }
 
-/* is_answered: otherwise the loader needed no request. */
+/* Passes an answer to the loader. is_answered is false if the loader needed no request. */
 static int take_answer(struct loading *l, size_t i, struct store_request *req, bool is_answered)
 {
 	struct domain *d = l->d;
@@ -277,7 +277,7 @@ static int take(void *arg, size_t i, struct store_request *req)
 	return take_answer(l, i, req, is_answered);
 }
 
-/* The caller has listed the keys of the domain. */
+/* Uses the keys that the caller of domain_open() has listed instead of a request. */
 static int use_keys(struct loading *l)
 {
 	auto_request struct store_request *req = store_request_new(l->d->store, STORE_LIST);

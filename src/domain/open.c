@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a domain: loads its tree, then finds which chunks exist. */
+/* Opens a domain: loads its tree, then finds which chunks exist. */
 #include <domain/domain.h>
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 enum {
 	LOGGED_PROBLEMS = 50, /* of one domain; less than LOG_BURST */
-	/* Loads of a domain that changes meanwhile. The last one counts as it is: the next open
-	 * loads the domain again. */
+	/* The most loads of a domain that changes meanwhile. The last one is used as it is, and the
+	 * next open loads the domain again. */
 	ATTEMPTS = 3,
 };
 
@@ -75,7 +75,7 @@ static int read_all(struct domain *d, const struct schema_ops *const *schemas,
 	if (!d->chunks)
 		return err_set(err, -ENOMEM, "out of memory");
 	rc = domain_list_chunks(d, err);
-	/* What is damaged is noted in the tree, so this is an error of the store. */
+	/* Damage is noted in the tree, so this is an error of the store. */
 	domain_note_failure(hint->plan, rc);
 	return rc ? rc : domain_charge(d, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the place of a chunk: runs the schema's state machine, and reads what it needs: an object
- * of the bucket, a record of a chunk table (chunk_table.c), or the chunk index of an HDF5 file
- * (ref_index.c). No function blocks.
+ * Finds the place of a chunk. It runs the schema's state machine, and reads what that needs: an
+ * object of the bucket, a record of a chunk table (chunk_table.c), or the chunk index of an HDF5
+ * file (ref_index.c). No function blocks.
  */
 #include "place.h"
 
@@ -15,7 +15,8 @@ static const struct object *object_of(const struct place_search *s)
 	return &tree_object(s->d->tree, s->dataset)->o;
 }
 
-/* The chunk table of the dataset; NULL if it has none, or it could not be loaded. */
+/* Returns the chunk table of the dataset, or NULL if it has none or the table could not be loaded.
+ */
 static const struct object *table_of(const struct place_search *s)
 {
 	const struct reference *r = object_of(s)->dataset.reference;
@@ -96,7 +97,8 @@ static void read_record(struct place_search *s)
 
 /* ---- a file ---- */
 
-/* Sets s->file. The key of the request is empty from then on: errors of a file name it. */
+/* Sets s->file. The key of the request is empty from then on, because errors of a file name the
+ * file. */
 static int find_file(struct place_search *s, struct err *err)
 {
 	s->file = ref_file_find(&s->d->ranges, s->place.file, err);
@@ -139,7 +141,8 @@ static void search_index(struct place_search *s)
 
 /* ---- all together ---- */
 
-/* answer: to the schema's last request; NULL at the start. */
+/* Continues the search. `answer` is the answer to the schema's last request, or NULL at the start.
+ */
 static void locate(struct place_search *s, const struct schema_answer *answer)
 {
 	struct err err = ERR_INIT;

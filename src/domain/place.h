@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that fetch chunks share. No function blocks. */
+/* Declarations that the files that fetch chunks share. No function blocks. */
 #ifndef DOMAIN_PLACE_H
 #define DOMAIN_PLACE_H
 
@@ -16,18 +16,20 @@ struct place_search {
 	uint64_t number;
 	bool prefetch;
 	const atomic_bool *cancelled;
-	/* For struct table_read. */
+	/* Loads a chunk of a chunk table: see struct table_read. */
 	void (*load)(void *domain, const struct chunk_request *request, chunk_done done, void *arg);
-	/* NULL, or valid until place_find() returns, and again until done does. */
+	/* The batch of further reads, or NULL. It is valid until place_find() returns; the one that
+	 * done finds here is valid until done returns. */
 	struct ref_batch *batch;
-	struct store_request *req; /* for what the schema must read. It gets the key of the chunk */
-	/* code 0: the members below describe the place. Called in any thread, possibly before
-	 * place_find() returns. */
+	/* The request for what the schema must read. In the end it has the key of the chunk. */
+	struct store_request *req;
+	/* Is called in any thread, possibly before place_find() returns. If code is 0, the members
+	 * below describe the place. */
 	void (*done)(struct place_search *s, int code, const struct err *err);
 
 	struct chunk_place place;
 	struct ref_file *file;		 /* NULL if the chunk is in the object req->key */
-	const struct pipeline *pipeline; /* NULL if it is not known from the file's index */
+	const struct pipeline *pipeline; /* NULL unless the file's index gives it */
 
 	/* private */
 	unsigned int step;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See domain/puts.h. */
-/* A failed insertion must not end the process: the entry's handle then has no table. */
+/* A failed insertion must not end the process. The handle of the entry then has no table. */
 #define HASH_NONFATAL_OOM 1
 #include <domain/puts.h>
 
@@ -16,8 +16,8 @@ enum { TABLE_BYTES = 32 /* of the hash table, for each entry */ };
 
 struct put {
 	struct schema_put put;
-	void *text;   /* of put, in a block of its own */
-	size_t bytes; /* of this block */
+	void *text;   /* the text of put, in a block of its own; owned */
+	size_t bytes; /* of this struct, with its entry in the hash table */
 	UT_hash_handle hh;
 	char strings[];
 };
@@ -27,7 +27,7 @@ struct domain_puts {
 	bool is_all, is_few;
 	struct put *all; /* by id */
 	size_t texts;	 /* bytes of all texts */
-	uint64_t bytes;	 /* of all entries */
+	uint64_t bytes;	 /* of all entries and texts */
 };
 
 struct domain_puts *domain_puts_new(struct budget *budget, bool is_all, bool is_few)
@@ -75,7 +75,8 @@ void domain_puts_free(struct domain_puts *p)
 	free(p);
 }
 
-/* Takes over an entry; it replaces the one of its id. The charge is as before. */
+/* Takes over an entry, which replaces the one of its id. Does not change the charge. Fails with
+ * -ENOMEM; the entry is then freed. */
 static int take(struct domain_puts *p, struct put *e)
 {
 	struct put *old = NULL;

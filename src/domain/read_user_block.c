@@ -27,7 +27,8 @@ int user_block_of_file(struct source *file, uint64_t size, struct arena *a,
 	return rc;
 }
 
-/* The block is the one that an earlier snapshot has read. */
+/* Takes the block from an earlier snapshot, which may be NULL. *taken becomes true if the block is
+ * the same. */
 static int take_earlier(struct domain *d, const struct domain *old, bool *taken, struct err *err)
 {
 	const struct user_block *b = tree_user_block(d->tree);
@@ -38,8 +39,9 @@ static int take_earlier(struct domain *d, const struct domain *old, bool *taken,
 	return *taken ? d->schema->take_user_block(d->tree, known->data, known->len, err) : 0;
 }
 
-/* The bucket does not have the object. Another program may have changed the block after the
- * document of the root group was read: then the domain has to be read once more. */
+/* Checks the document of the root group, because the bucket does not have the object that it names.
+ * If another program has changed the block after the document was read, the domain has to be read
+ * once more. */
 static int look_at_root(struct domain *d, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(d->store, STORE_HEAD);

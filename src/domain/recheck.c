@@ -5,17 +5,17 @@
  * dataset, or by a program that changed the dataset's shape. Its value in this snapshot is then
  * unknown, and must not be shown as the fill value.
  *
- * There is at most one HEAD a second for each dataset. Requests that arrive while a HEAD is in
- * flight wait for its answer. A change is recorded for the lifetime of the snapshot, a failure is
- * not recorded.
+ * At most one HEAD a second is sent for each dataset, unless this process changes a domain.
+ * Rechecks that arrive while a HEAD is in flight wait for its answer. A change is recorded for the
+ * lifetime of the snapshot. A failure is not recorded.
  *
  * If this process changes a domain (struct domain_changes), it first puts documents, and then
- * deletes chunks. So of a chunk that is found to be absent during such a change or after it, only a
- * HEAD that begins later tells why. The answers of earlier ones do not count.
+ * deletes chunks. So if a chunk is found to be absent during such a change or after it, only a HEAD
+ * that begins later shows why. The answers of earlier HEADs do not count.
  *
  * Threads: the lock guards all entries. No request is made and no callback is called under it.
  */
-/* A failed insertion must not end the process: the entry's handle then has no table. */
+/* A failed insertion must not end the process. The handle of the entry then has no table. */
 #define HASH_NONFATAL_OOM 1
 #include <domain/domain.h>
 
@@ -31,12 +31,12 @@ struct rechecked {
 	struct domain *d;
 	uint32_t number;
 	const char *etag;	      /* of the document in the snapshot; only check() writes it */
-	bool in_flight, valid, stale; /* in_flight: a HEAD */
+	bool in_flight, valid, stale; /* in_flight: a HEAD is */
 	uint64_t valid_ns;	      /* when the last HEAD began that found no change */
 	uint64_t began_ns;	      /* when the HEAD in flight began */
-	uint64_t heads;		      /* that have begun */
-	uint64_t ended;		      /* changes, when the last of them began */
-	struct domain_recheck *waiting; /* the first one's `cancelled` applies to the HEAD */
+	uint64_t heads;		      /* number of HEADs that have begun */
+	uint64_t ended;		      /* domain_changes.ended when the last HEAD began */
+	struct domain_recheck *waiting; /* the HEAD has `cancelled` of the first one */
 	UT_hash_handle hh;
 };
 
@@ -95,11 +95,13 @@ static int set_stale(struct err *err)
 
 static void check(struct rechecked *e, const atomic_bool *cancelled);
 
-/* Whether no change of this process is running, or has ended since the last HEAD began. */
+/* Returns true if no change of this process is running, and none has ended since the last HEAD
+ * began. */
 static bool is_recent_locked(const struct rechecked *e)
 {
 	const struct domain_changes *c = e->d->changes;
-	/* In this order: a change that ends counts up `ended` before `running` goes down. */
+	/* The order matters: a change that ends increments `ended` before it decrements `running`.
+	 */
 	return !c || (!atomic_load(&c->running) && e->ended == atomic_load(&c->ended));
 }
 
@@ -134,7 +136,8 @@ static void fail_without_memory(struct rechecked *e)
 	finish(r, code, &err);
 }
 
-/* 0, -ESTALE, or the error of the request. */
+/* Compares the document's version with that of the snapshot. Returns 0, -ESTALE, or the error of
+ * the request. */
 static int compare_locked(struct rechecked *e, const struct store_answer *a, struct err *err)
 {
 	const char *etag = e->etag;
@@ -149,9 +152,9 @@ static int compare_locked(struct rechecked *e, const struct store_answer *a, str
 	return e->stale ? set_stale(err) : 0;
 }
 
-/* Removes the requests that can be completed: all that have waited for this HEAD, or, after a
- * cancelled one, those that were cancelled themselves. *again: the first that remains; it needs
- * another HEAD. */
+/* Removes the rechecks that can be completed: all that have waited for this HEAD, or, after a
+ * cancelled HEAD, those that were cancelled themselves. *again becomes the first that remains,
+ * which needs another HEAD, or NULL. */
 static struct domain_recheck *take_locked(struct rechecked *e, int code,
 					  struct domain_recheck **again)
 {
@@ -199,7 +202,7 @@ static void check(struct rechecked *e, const atomic_bool *cancelled)
 		fail_without_memory(e);
 		return;
 	}
-	/* The document was read at the open, so it has a key. If the schema fails all the same, the
+	/* The document was read at the open, so it has a key. If the schema fails nevertheless, the
 	 * store refuses the empty key. */
 	if (d->schema->object_key(d->space, e->number, req->key, req->room, &e->etag) < 0)
 		req->key[0] = '\0';

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a stored chunk becomes elements: the steps in the order of decoding, each with the most bytes
- * that it may yield. A schema plans the chain of a dataset once, when it reads the document. What
- * differs between the chunks of a dataset is in struct codec_chunk (codec/chunk.h). Pure; any
- * thread.
+ * A chain describes how a stored chunk becomes elements: the steps in the order of decoding, each
+ * with the most bytes that it may yield. A schema plans the chain of a dataset once, when it reads
+ * the document. What differs between the chunks of a dataset is in struct codec_chunk
+ * (codec/chunk.h). The functions are pure; any thread may call them.
  */
 #ifndef CODEC_CHAIN_H
 #define CODEC_CHAIN_H
@@ -16,13 +16,13 @@
 #include <data/filter.h>
 
 enum codec_step_kind {
-	/* One filter of an HDF5 file. */
+	/* Undoes one filter of an HDF5 file. */
 	STEP_FILTER,
-	/* What HSDS did to a chunk object: a Blosc frame, a zlib stream, its own form of
-	 * bitshuffle, or nothing. It is detected in the bytes (chunk.c). */
+	/* Undoes what HSDS did to a chunk object: a Blosc frame, a zlib stream, its own form of
+	 * bitshuffle, or nothing. The form is detected in the bytes (chunk.c). */
 	STEP_SERVICE,
-	/* From the elements of a chunk object, in which compounds are packed, references are text
-	 * and sequences are counted, to those of data/elems.h. It is the last step. */
+	/* Converts the elements of a chunk object, in which compounds are packed, references are
+	 * text and sequences are counted, to those of data/elems.h. It is the last step. */
 	STEP_ELEMENTS,
 };
 
@@ -30,8 +30,9 @@ enum codec_step_kind {
 
 struct codec_step {
 	enum codec_step_kind kind;
-	uint64_t largest; /* most bytes that come out */
-	/* Bytes that come out if the mask of the chunk excludes no filter, or CODEC_UNKNOWN. */
+	uint64_t largest; /* most bytes that the step may yield */
+	/* Bytes that the step yields if the mask of the chunk excludes no filter, or CODEC_UNKNOWN.
+	 */
 	uint64_t exact;
 	union {
 		struct {
@@ -40,16 +41,17 @@ struct codec_step {
 			uint32_t bit;	    /* in the filter mask of a chunk */
 		};
 		struct {
-			/* What to look for in the bytes. */
+			/* These members say which forms the bytes may have. */
 			bool recorded;	 /* the dataset records a filter */
-			bool compressor; /* and one of them compresses */
-			bool deflate;	 /* by deflate */
+			bool compressor; /* one of them compresses */
+			bool deflate;	 /* one of them is deflate */
 			bool bitshuffle;
 			bool stream;	  /* a zlib stream is possible */
-			bool shuffled;	  /* and if it is one, its bytes are shuffled */
-			uint32_t unknown; /* the first compressor but deflate; 0 if none */
-			/* How chunks are encoded: as the service does, or, if this is NULL, as a
-			 * zlib stream of this level, if it is not negative. */
+			bool shuffled;	  /* the bytes in such a stream are shuffled */
+			uint32_t unknown; /* id of the first other compressor; 0 if none */
+			/* Describes how the service encodes chunks. If it is NULL, a chunk is
+			 * encoded as a zlib stream of this level, or without a filter if the level
+			 * is negative. */
 			const struct service_filters *served;
 			int level;
 		};
@@ -58,13 +60,13 @@ struct codec_step {
 
 struct codec_chain {
 	const struct dtype *type;
-	uint64_t nelems;    /* elements of a whole chunk */
-	uint64_t elem_size; /* of an element as it is stored, bytes; 0: of variable length */
-	/* Bytes of the elements as they are stored without filters. CODEC_UNKNOWN if they are of
-	 * variable length, or more than can be decoded. */
+	uint64_t nelems;    /* number of elements in a whole chunk */
+	uint64_t elem_size; /* bytes of a stored element; 0 if its length is variable */
+	/* Bytes of the stored elements without filters. CODEC_UNKNOWN if their length is variable,
+	 * or if there are more than can be decoded. */
 	uint64_t plain;
-	/* The chain is certainly that of the file. Then a chunk may be longer than its elements, or
-	 * shorter if those outside of the extent are missing. */
+	/* True if the filters are certainly those of the file. A chunk may then be longer than its
+	 * elements, or shorter if those outside of the extent are missing. */
 	bool certain;
 	uint32_t n;
 	const struct codec_step *steps;
@@ -77,32 +79,34 @@ struct codec_plan {
 };
 
 enum codec_object_form {
-	OBJECT_SHUFFLED,   /* a zlib stream is shuffled if the dataset records shuffle */
+	OBJECT_SHUFFLED,   /* a zlib stream is shuffled if the recorded filters say so */
 	OBJECT_UNSHUFFLED, /* a zlib stream is never shuffled */
 };
-/* Plans the chain of chunk objects. p: the filters that the dataset records; used only now. served:
- * how the service encodes chunks of the dataset; it is borrowed as long as the chain is used. NULL:
- * chunks are encoded in the form of new chunk objects (pipeline_of_object()). */
+/* Plans the chain of chunk objects. `p` has the filters that the dataset records; it is not used
+ * after the call. `served` says how the service encodes chunks of the dataset; it is borrowed as
+ * long as the chain is used. If it is NULL, chunks are encoded in the form of new chunk objects
+ * (pipeline_of_object()). */
 void codec_plan_object(struct codec_plan *plan, const struct dtype *t, uint64_t nelems,
 		       const struct pipeline *p, enum codec_object_form form,
 		       const struct service_filters *served);
-/* Plans the chain of chunks in an HDF5 file. t is plain. filters: at most FILTER_MAX, which are
- * borrowed as long as the chain is used. certain: they are those of the file. */
+/* Plans the chain of chunks in an HDF5 file. t is plain. `filters` has n filters, at most
+ * FILTER_MAX, which are borrowed as long as the chain is used. `certain` is true if they are
+ * certainly those of the file. */
 void codec_plan_file(struct codec_plan *plan, const struct dtype *t, uint64_t nelems,
 		     const struct filter *filters, uint32_t n, bool certain);
-/* A copy of the chain in the arena, with a copy of `served`. The type and the filters are borrowed.
- * Returns NULL if out of memory. */
+/* Returns a copy of the chain in the arena, with a copy of `served`. The type and the filters are
+ * borrowed. Returns NULL if out of memory. */
 const struct codec_chain *codec_chain_copy(const struct codec_chain *c, struct arena *a);
-/* How the service encodes the chunks of a chain of codec_plan_object(). NULL: in the form of new
- * chunk objects, or c is NULL. */
+/* Returns how the service encodes the chunks of a chain of codec_plan_object(). Returns NULL if c
+ * is NULL, or if chunks are encoded in the form of new chunk objects. */
 const struct service_filters *codec_chain_served(const struct codec_chain *c);
 
-/* How many bytes a stored chunk has. */
+/* The size of a stored chunk. */
 struct codec_size {
 	bool is_filtered; /* a filter is recorded */
 	uint64_t exact;	  /* stored bytes, or CODEC_UNKNOWN */
 	uint64_t most;	  /* stored bytes */
-	uint64_t plain;	  /* most bytes without filters. CODEC_UNKNOWN if they cannot be decoded */
+	uint64_t plain;	  /* most bytes without filters. CODEC_UNKNOWN if too many to decode */
 };
 struct codec_size codec_chunk_size(const struct codec_chain *c);
 
