@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ops of schema v1. The document of a domain has the same key as in v2, so hsds2 reads it, and
- * the form of the id of the root group chooses the schema. Domains of v1 can be renamed, removed
- * and replaced, but not changed. New domains are made in v2 only.
+ * The ops of schema v1. The document of a domain has the same key as in v2, so the ops of v2 read
+ * it. The form of the id of the root group determines the schema. Domains of v1 can be renamed,
+ * removed and replaced, but not changed in place. New domains are made in v2 only.
  */
 #include "hsds1.h"
 
