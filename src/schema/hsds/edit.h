@@ -8,7 +8,8 @@
  * The old and the new document are parsed with object numbers of their own: each id that one of
  * them names gets a number, in the order in which the ids are found. So links to objects that the
  * domain does not have are read, too, and no time is spent on the other objects of the domain.
- * Pure. err is never NULL here. All functions that return an int may also fail with -ENOMEM.
+ * Pure. The err of a struct edit is never NULL. All functions that return an int may also fail with
+ * -ENOMEM.
  */
 #ifndef HSDS_EDIT_H
 #define HSDS_EDIT_H
@@ -127,7 +128,7 @@ int edit_same_json(struct edit *e, json_t *a, json_t *b, const char *const *with
 int edit_check(struct edit *e, const struct edit_parts *attributes, const struct edit_parts *links,
 	       const struct edit_document *now);
 
-/* ---- edit.c ---- */
+/* ---- edit.c: see schema_editor.edit_object() ---- */
 
 int schema_edit_object(const void *text, size_t n, const struct schema_edit *want,
 		       struct bytes *out, struct err *err);

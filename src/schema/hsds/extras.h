@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The member "hsmount" of the document of an object; see extras.c. */
+/* The member "hsmount" of the document of an object, see extras.c. */
 #ifndef HSDS_EXTRAS_H
 #define HSDS_EXTRAS_H
 

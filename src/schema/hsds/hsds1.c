@@ -22,7 +22,8 @@ static bool is_document(const char *key)
  *   <5>-<g|d|t>-<8>-<4>-<4>-<4>-<12>    an object
  *   <5>-c[<k>]-<8>-…-<12>_<i>…          a chunk
  *
- * The first 5 digits are the start of the MD5 of the id. They are not checked. */
+ * The first 5 digits are the start of the MD5 of the text after the first hyphen. They are not
+ * checked. */
 static void survey(struct schema_survey *s, const char *key)
 {
 	s->storage |= hsds1_is_object(key);

@@ -11,7 +11,7 @@ enum hsds2_stage {
 	HSDS2_START,
 	HSDS2_COMPARE, /* a listing, to find out whether the domain has changed */
 	HSDS2_REST,    /* the rest of this listing, in ranges */
-	HSDS2_HEADS,   /* a HEAD for each document, for the same purpose */
+	HSDS2_HEADS,   /* HEADs of documents, for the same purpose */
 	HSDS2_LIST,    /* listings that show the objects */
 	HSDS2_READ,    /* the documents of the objects */
 	HSDS2_MISSING, /* a HEAD for each missing object, see struct hsds2_missing */

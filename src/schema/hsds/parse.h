@@ -2,8 +2,8 @@
 /*
  * Parsers for the parts of an object's document. Their JSON is the same in schema v1 and v2. Each
  * parser turns one JSON member into a struct of the data layer. Inputs that all of them need are in
- * struct schema_ctx. err is never NULL here. All of them fail with -EIO if the document has a
- * defect, with the reason, or with -ENOMEM.
+ * struct schema_ctx. err is never NULL here, except in schema_ctx_name(). All of them fail with
+ * -EIO if the document has a defect, with the reason, or with -ENOMEM.
  */
 #ifndef HSDS_PARSE_H
 #define HSDS_PARSE_H
@@ -92,7 +92,7 @@ bool schema_tracks_order(const json_t *creation_properties);
  * or OBJECT_NONE. Also fails with -E2BIG if the description of the type is too long for a file. */
 int schema_type(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 		uint32_t *committed, struct err *err);
-/* parse_space.c */
+/* parse_space.c. The first function parses a dataspace, the second one a list of dimensions. */
 int schema_space(struct arena *a, const json_t *shape, struct dspace *out, struct err *err);
 int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_MAX_RANK],
 		struct err *err);

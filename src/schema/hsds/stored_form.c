@@ -89,7 +89,7 @@ static int heap_add(struct stream *s, const void *items, size_t len, uint64_t *o
 	return rc ? err_set(s->err, -EIO, "the variable-length values are too large") : 0;
 }
 
-/* Decodes base elements that are not plain on the stack, and counts them. */
+/* Decodes the base elements of a sequence on the stack, adds them to the heap, and counts them. */
 static int take_items(struct stream *s, const struct dtype *base, struct cursor *items,
 		      uint32_t *count, uint64_t *heap_off)
 {
