@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Access control lists that users set: reads them strictly, and puts them into a document whose
- * other bytes stay as they are: members that only the service knows, forms of numbers, the order.
- * Pure.
+ * Access control lists that users set. Reads them strictly, and puts them into a document. All
+ * other bytes of the document stay as they are: members that only the service knows, the forms of
+ * numbers, and the order of the members. Pure.
  */
 #include "emit_document.h"
 
@@ -16,7 +16,7 @@
 #include <json/splice.h>
 
 enum {
-	ACLS_MAX = 64 << 10, /* bytes of JSON: the kernel passes no longer attributes */
+	ACLS_MAX = 64 << 10, /* bytes of JSON; the kernel passes no longer extended attributes */
 	USER_MAX = 255,	     /* bytes of the name of a user or group */
 	EDIT_ARENA = 64 << 20,
 };
@@ -112,7 +112,8 @@ static bool same_acls(const struct domain_info *a, const struct domain_info *b)
 	return true;
 }
 
-/* The document that is read back must differ in the list alone. */
+/* Checks that the new document, when it is read back, differs from the old one in the list
+ * alone. */
 static int check(struct arena *a, const struct domain_info *old, const struct domain_info *acls,
 		 const void *text, size_t n, struct err *err)
 {

@@ -2,7 +2,7 @@
 /*
  * The attributes CLASS and NAME of dimension scales. According to the dimension scale specification
  * they are null-terminated, and libhdf5 recognises a scale only if its CLASS is a null-terminated
- * string of 16 bytes. hsload, the usual loader, stores both null-padded and without terminator.
+ * string of 16 bytes. hsload, the usual loader, stores both null-padded and without a terminator.
  * These functions restore the terminators, except for attributes whose documents have the exact
  * type (hdf5_type.h). Pure.
  */
@@ -20,7 +20,8 @@ static struct attribute *find(struct object *o, const char *name)
 	return NULL;
 }
 
-/* True if the value is a single null-padded string of fixed size. *len: length of its text. */
+/* Returns true if the value is a single null-padded string of fixed size, and its type is not a
+ * committed datatype. *len is the length of its text. */
 static bool is_padded(const struct attribute *a, size_t *len)
 {
 	if (!a || a->type->cls != DTYPE_STRING || a->type->string.pad != DTYPE_PAD_NULLPAD ||
@@ -40,7 +41,7 @@ static bool is_scale_class(const struct attribute *a)
 	       (a->value.fixed.len == len || a->value.fixed.data[len] == '\0');
 }
 
-/* True if the document of the attribute has the exact type. */
+/* Returns true if the document of the attribute has the exact type. */
 static bool is_exact(const json_t *doc, const char *name)
 {
 	const json_t *a = json_object_get(json_object_get(doc, "attributes"), name);

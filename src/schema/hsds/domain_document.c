@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The documents of domains and folders, which schema v1 and v2 have in common. Pure. */
+/* The documents of domains and folders, which have the same form in schema v1 and v2. Pure. */
 #include "emit_document.h"
 #include "hsds2.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The document of an object that exists, with what has changed: its shape and the time of its
- * modification here, its links and attributes in edit_parts.c, its member "hsmount" in
- * edit_extras.c. See edit.h. Pure.
+ * Makes the new document of an object that exists and has changed. This file changes the shape and
+ * the time of modification. edit_parts.c changes the links and attributes, and edit_extras.c
+ * changes the member "hsmount". See edit.h. Pure.
  */
 #include "edit.h"
 
@@ -11,11 +11,11 @@
 
 #include "parse_object.h"
 
-enum { EDIT_ARENA = 1 << 30 /* memory for one document, bytes */ };
+enum { EDIT_ARENA = 1 << 30 /* bytes of memory for one document */ };
 
 /* ---- documents ---- */
 
-/* The number of an id; unknown ones get the next number. */
+/* Returns the number of an id. An id without a number gets the next one. */
 static uint32_t number(void *ctx, const struct schema_id *id)
 {
 	struct edit *e = ctx;
@@ -56,7 +56,8 @@ static void document_release(struct edit_document *d)
 
 /* ---- the shape ---- */
 
-/* The member that is changed. *out is NULL if there is none. */
+/* Finds a member that is to be changed. *out is NULL if there is none. Fails with -EIO if the
+ * object has the member more than once. */
 static int find_one(struct edit *e, const struct splice_object *o, const char *name,
 		    const struct splice_member **out)
 {
@@ -84,7 +85,8 @@ static void write_dims(struct edit *e, uint32_t rank, const uint64_t *dims)
 	write_close(&e->splice.w, ']');
 }
 
-/* Without "maxdims", the maximum would become the new size. 0 is no limit there. */
+/* Keeps the maximum dimensions. Without "maxdims", the new dimensions would become the maximum. A
+ * maximum of 0 cannot be written, because 0 stands for no limit there. */
 static int keep_max(struct edit *e, const struct splice_object *shape)
 {
 	static const char key[] = "maxdims";
@@ -143,7 +145,8 @@ static int edit_shape(struct edit *e)
 
 /* ---- the document ---- */
 
-/* All members of this name, so that every reader sees the new time. */
+/* Sets all members "lastModified", so that every reader finds the new time. Adds one if there is
+ * none. */
 static void edit_time(struct edit *e)
 {
 	static const char name[] = "lastModified";
@@ -164,7 +167,7 @@ static void edit_time(struct edit *e)
 	splice_commit(&e->splice, end, end);
 }
 
-/* Makes the new document of the plans. */
+/* Makes the new document according to the plans for its attributes and links. */
 static int make(struct edit *e, struct edit_parts *attributes, struct edit_parts *links,
 		struct bytes *out)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes the document of an object that exists: schema_ops.edit_object(). edit.c reads the
+ * Changes the document of an object that exists: schema_ops.editor->edit_object(). edit.c reads the
  * document and changes its own members, edit_parts.c changes its links and attributes, and
- * edit_extras.c its member "hsmount". edit_check.c compares the new document with what it should
- * be. edit_parts.c and edit_check.c use edit_same.c.
+ * edit_extras.c changes its member "hsmount". edit_check.c compares the new document with what it
+ * should be. The last three files share the functions of edit_same.c.
  *
- * Both documents are parsed with numbers of their own: each id that one of them names has a number,
- * in the order in which they are found. So links to objects that the domain does not have are
- * seen, too, and no time is spent on the other objects of the domain. Pure. err is never NULL here.
+ * The old and the new document are parsed with object numbers of their own: each id that one of
+ * them names gets a number, in the order in which the ids are found. So links to objects that the
+ * domain does not have are read, too, and no time is spent on the other objects of the domain.
+ * Pure. The err of a struct edit is never NULL. All functions that return an int may also fail with
+ * -ENOMEM.
  */
 #ifndef HSDS_EDIT_H
 #define HSDS_EDIT_H
@@ -38,90 +40,95 @@ struct edit {
 	struct schema_id id, root;
 	struct hsds_space ids; /* the numbers of the ids in the documents */
 	bool out_of_memory;    /* an id has no number for this reason */
-	uint32_t *map; /* edit_check.c: `after` -> `ids` for references; NULL: not used yet */
+	uint32_t *map; /* edit_same.c: maps numbers of `after` to `ids`; NULL until it is used */
 	struct edit_document old;
 	struct splice_object members; /* of the old document */
 	struct splice splice;
-	uint64_t lists; /* see struct schema_emit */
+	uint64_t lists; /* bytes of values written as lists, see struct schema_emit */
 	struct err *err;
 };
 
 /* A link or an attribute: one of the old document, or a new one. */
 struct edit_part {
-	const char *name;		/* decoded; NULL if it has none that is valid */
+	const char *name;		/* decoded; NULL if it has no valid name */
 	const struct splice_member *at; /* NULL if it is new */
 	json_t *json;
-	uint32_t old; /* its index in the old object; UINT32_MAX: it is new, or was left out */
+	uint32_t old; /* index in the old object; UINT32_MAX if it is new or was left out */
 	int64_t created_ns;
 	const struct part_change *change; /* NULL if it stays */
 	bool gone;			  /* its bytes are removed */
 	bool placed;			  /* it is in the order */
-	bool retimed;			  /* it gets created_ns as its time */
+	bool retimed;			  /* its `created` becomes created_ns */
 };
 
 /* The links, or the attributes, of the object. */
 struct edit_parts {
 	bool links;
-	const char *member; /* "links" */
+	const char *member; /* "links" or "attributes" */
 	uint32_t nchanges;
 	const struct part_change *changes;
-	const struct splice_member *at; /* the member; NULL if the document has none */
+	const struct splice_member *at; /* this member; NULL if the document has none */
 	struct splice_object text;
 	json_t *json;
 	size_t n, nadded;
 	struct edit_part *parts;   /* those of the old document, in the order of its text */
-	struct edit_part **sorted; /* those with a name, by name, then by place */
+	struct edit_part **sorted; /* those with a name, by name, then by position */
 	size_t nsorted;
 	struct edit_part *added;
-	/* Those that the new document has, in the order of creation, without what the file does not
-	 * show. */
+	/* The parts that the new document has, in the order of creation. Parts that the file does
+	 * not show are not among them. */
 	size_t norder;
 	struct edit_part **order;
 };
 
 /* ---- edit_parts.c ---- */
 
-/* Reads the parts and decides what becomes of them. -EIO if the document has another form than
- * expected, or lacks a part; -EOPNOTSUPP if a domain cannot hold something. */
+/* Reads the parts and decides what becomes of each of them. Fails with -EIO if the document has
+ * another form than expected or lacks a part, and with -EOPNOTSUPP if a domain cannot hold a
+ * part. */
 int edit_parts_plan(struct edit *e, bool links, struct edit_parts *p);
 /* Adds the replacements to e->splice. */
 int edit_parts_write(struct edit *e, struct edit_parts *p);
 
 /* ---- edit_extras.c ---- */
 
-/* Adds the replacements in the member "hsmount" to e->splice. -EIO if it has an unusual form;
- * -EOPNOTSUPP if a domain cannot hold the comment. */
+/* Adds the replacements in the member "hsmount" to e->splice. Fails with -EIO if that member has an
+ * unusual form, and with -EOPNOTSUPP if a domain cannot hold the comment. */
 int edit_extras(struct edit *e);
-/* Compares this member of the new document with what it should be. */
+/* Compares the member "hsmount" of the new document with what it should be. Fails with -EIO if it
+ * differs. */
 int edit_check_extras(struct edit *e, const struct edit_document *now);
 
 /* ---- edit_same.c ---- */
 
-/* The name of the i-th link or attribute. */
+/* Returns the name of the i-th link or attribute of an object. */
 const char *edit_name_in(const struct object *o, bool links, uint32_t i);
-/* The name of a part in the new document; the link of a part that has changed. */
+/* The first function returns the name that a part has in the new document. The second one returns
+ * the link of a part that has changed. */
 const char *edit_part_name(const struct edit *e, const struct edit_parts *p,
 			   const struct edit_part *part);
 struct link edit_link(const struct edit *e, const struct edit_part *part);
-/* True if a part of a document is that of the tree `after`. */
+/* These functions find out whether a part of a document is the same as the part of the tree
+ * `after`. */
 int edit_same_attribute(struct edit *e, const struct attribute *doc, const struct attribute *after,
 			bool *same);
 bool edit_same_link(const struct edit *e, const struct link *doc, const struct link *after);
 bool edit_same_text(const char *a, const char *b); /* both may be NULL */
 
-/* A part of the new document is not as it should be. */
+/* Returns -EIO, and sets the reason: this member of the new document is not as it should be. */
 int edit_differs(const struct edit *e, const char *member);
-/* Compares two objects without some members. */
+/* Compares two JSON objects, except for the n members that `without` names. a and b may be NULL. */
 int edit_same_json(struct edit *e, json_t *a, json_t *b, const char *const *without, size_t n,
 		   bool *same);
 
 /* ---- edit_check.c ---- */
 
-/* Compares the new document with the old one and with what has changed. -EIO if it differs. */
+/* Compares the new document with the old one and with the change. Fails with -EIO if the new
+ * document is not as it should be. */
 int edit_check(struct edit *e, const struct edit_parts *attributes, const struct edit_parts *links,
 	       const struct edit_document *now);
 
-/* ---- edit.c ---- */
+/* ---- edit.c: see schema_editor.edit_object() ---- */
 
 int schema_edit_object(const void *text, size_t n, const struct schema_edit *want,
 		       struct bytes *out, struct err *err);

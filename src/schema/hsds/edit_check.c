@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares a document that was edited with what it should be. What has changed is parsed and
- * compared with the tree. Everything else must be the same JSON as before, and be parsed in the
- * same way. Pure.
+ * Compares an edited document with what it should be. What has changed is parsed and compared with
+ * the tree. Everything else must be the same JSON as before, and must be parsed in the same way.
+ * Pure.
  */
 #include "edit.h"
 
@@ -16,8 +16,8 @@
 
 /* ---- parts ---- */
 
-/* Whether a part that was not changed has the same content in both documents. References can be
- * compared by their numbers, because both documents have the same numbers. */
+/* Returns whether a part that was not changed has the same content in both documents. References
+ * can be compared by their numbers, because both documents use the same numbers. */
 static bool is_kept(const struct edit *e, const struct edit_parts *p, const struct edit_part *part,
 		    const struct object *now, uint32_t i)
 {
@@ -50,7 +50,7 @@ static int is_right(struct edit *e, const struct edit_parts *p, const struct edi
 
 /* ---- all parts ---- */
 
-/* A name of a part and where it is. */
+/* The name of a part, and either the part or its index in the new object. */
 struct named {
 	const char *name;
 	const struct edit_part *part;
@@ -62,13 +62,14 @@ static int compare_named(const void *a, const void *b)
 	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-/* Whether the new document is expected to have this part, as far as it can be parsed. */
+/* Returns whether the new document is expected to have this part, and in a form that can be
+ * parsed. */
 static bool is_expected(const struct edit_part *part)
 {
 	return !part->gone && (part->change || part->old != UINT32_MAX);
 }
 
-/* What the new document is expected to have, by name. */
+/* Lists the parts that the new document is expected to have, sorted by name. */
 static struct named *list_expected(const struct edit *e, const struct edit_parts *p, size_t *n)
 {
 	struct named *all = arena_array(e->arena, p->n + p->nadded + 1, sizeof(*all));
@@ -116,7 +117,7 @@ static int check_content(struct edit *e, const struct edit_parts *p, const struc
 	return rc;
 }
 
-/* The parts that are in the order follow each other so in the new document. */
+/* Checks that the parts of p->order follow each other in this order in the new document. */
 static int check_order(const struct edit *e, const struct edit_parts *p, const struct object *now)
 {
 	const uint32_t n = p->links ? now->group.nlinks : now->nattrs;
@@ -130,7 +131,8 @@ static int check_order(const struct edit *e, const struct edit_parts *p, const s
 
 /* ---- JSON ---- */
 
-/* Members that stay are the same JSON, and no others have come or gone. */
+/* Checks that members that stay are the same JSON as before, and that there are no more members
+ * than expected. */
 static int check_members(struct edit *e, const struct edit_parts *p, json_t *now)
 {
 	static const char *const created[] = {"created"};
@@ -140,7 +142,8 @@ static int check_members(struct edit *e, const struct edit_parts *p, json_t *now
 		json_t *v = json_object_get(now, part->at->name);
 		bool same = true;
 		int rc = 0;
-		/* An earlier member of the same name has the value of the last one. */
+		/* If a name occurs more than once, both JSON objects have only the value of its
+		 * last member. */
 		n += !part->gone;
 		if (!part->gone && !part->change)
 			rc = edit_same_json(e, part->json, v, created, part->retimed, &same);
@@ -173,7 +176,7 @@ static int check_shape(struct edit *e, const struct edit_document *now)
 	want.dims = e->after->dataset.space.dims;
 	if (!same || want.rank != e->after->dataset.space.rank || !dspace_equal(&ds->space, &want))
 		return edit_differs(e, "shape");
-	/* The chunks that are stored keep their shape. */
+	/* The stored chunks keep their shape. */
 	return grid_same_chunks(&old->grid, &ds->grid)
 		       ? 0
 		       : err_set(e->err, -EIO, "shape: the document has no shape of chunks");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The member "hsmount" of a document that is edited (extras.c). Those of its members that have
- * changed are set, replaced or removed; all others keep their bytes. If none is left, "hsmount"
- * goes, too. Pure.
+ * changed are set, replaced or removed; all others keep their bytes. If no member is left,
+ * "hsmount" is removed, too. Pure.
  */
 #include "edit.h"
 
@@ -17,7 +17,8 @@ static bool is_changed(const struct edit *e, enum schema_extra which)
 	return which == SCHEMA_EXTRA_COMMENT ? c->comment : c->user_block;
 }
 
-/* The member that has a name and has changed; SCHEMA_EXTRAS_N if it stays as it is. */
+/* Returns which member has this name if it has changed, or SCHEMA_EXTRAS_N if the member of this
+ * name stays as it is. */
 static unsigned int find_changed(const struct edit *e, const char *name)
 {
 	unsigned int i = 0;
@@ -31,7 +32,8 @@ static int twice(struct edit *e, const char *name)
 	return err_set(e->err, -EIO, "%s: the document has it twice", name);
 }
 
-/* Removes the member, with the comma in front of it, or behind it if it is the first. */
+/* Removes the member with the comma in front of it. If it is the first member, removes the comma
+ * behind it. */
 static void remove_extras(struct edit *e, const struct splice_member *m)
 {
 	const struct splice_object *o = &e->members;
@@ -42,7 +44,7 @@ static void remove_extras(struct edit *e, const struct splice_member *m)
 		splice_remove(&e->splice, m->start, o->n > 1 ? o->members[1].start : m->end);
 }
 
-/* The members of the document, which keep their places, and then those that it did not have. */
+/* Writes the members that the document has, which keep their positions, and then the new ones. */
 static void write_members(struct edit *e, const struct splice_object *old)
 {
 	struct writer *w = &e->splice.w;
@@ -64,7 +66,7 @@ static void write_members(struct edit *e, const struct splice_object *old)
 	write_close(w, '}');
 }
 
-/* Whether the document has a member of "hsmount" afterwards. */
+/* Returns whether "hsmount" has a member after the change. */
 static bool has_members(const struct edit *e, const struct splice_object *old)
 {
 	for (size_t i = 0; i < old->n; i++)

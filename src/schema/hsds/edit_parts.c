@@ -2,14 +2,14 @@
 /*
  * The links and attributes of a document that is edited.
  *
- * The file shows them in the order of `created`; if two times are equal, in the order of the names.
- * A part that stays keeps its time, unless the file has another order now. Then a time that
- * contradicts the order becomes the time of the part in front of it plus two microseconds. It is
- * not less, because a double holds seconds to a quarter of a microsecond. New parts follow all
- * others, unless the order of the old ones has changed, too.
+ * The file shows them in the order of `created`. If two times are equal, the names give the order.
+ * A part that stays keeps its time unless the time contradicts the order of the file. Then it gets
+ * the time of the part in front of it in whole microseconds, plus two microseconds. One microsecond
+ * would not be enough, because a double holds seconds only to a quarter of a microsecond. New parts
+ * come after all others, unless the order of the old ones has changed, too.
  *
  * If a name occurs twice, the last member counts, and a change removes the others. A member that
- * could not be parsed is replaced by a new part of its name. Pure.
+ * could not be parsed is replaced if a new part has its name. Pure.
  */
 #include "edit.h"
 
@@ -44,7 +44,8 @@ static int compare_parts(const void *a, const void *b)
 	return order ? order : (x->at > y->at) - (x->at < y->at);
 }
 
-/* The index of the last part with this name, plus one; 0 if there is none. */
+/* Returns the index of the last part with this name in p->sorted, plus one. Returns 0 if there is
+ * none. */
 static size_t find_at(const struct edit_parts *p, const char *name)
 {
 	size_t low = 0, high = p->nsorted;
@@ -64,7 +65,8 @@ static struct edit_part *find(const struct edit_parts *p, const char *name)
 	return at ? p->sorted[at - 1] : NULL;
 }
 
-/* If the parser refuses the name, the member has no name and belongs to no part. */
+/* Reads the name of a part. If the parser refuses it, the part has no name, and no change affects
+ * it. */
 static int read_name(struct edit *e, bool links, struct schema_ctx *ctx, struct edit_part *part)
 {
 	struct err why = ERR_INIT;
@@ -106,7 +108,8 @@ static int read_parts(struct edit *e, struct edit_parts *p)
 	return 0;
 }
 
-/* Finds the member and its parts. null and no member are an empty object. */
+/* Finds the member "links" or "attributes" and reads its parts. If the member is null or missing,
+ * it counts as an empty object. */
 static int read_member(struct edit *e, struct edit_parts *p)
 {
 	size_t count;
@@ -131,8 +134,8 @@ static int read_member(struct edit *e, struct edit_parts *p)
 
 /* ---- changes ---- */
 
-/* Members that are hidden behind the last one of this name go with it. Two members of other keys
- * whose links have the same name cannot be told apart. */
+/* Removes the members that are hidden behind the last one of this name. Fails with -EIO if two
+ * members with different keys are links of the same name, because they cannot be distinguished. */
 static int claim(struct edit *e, struct edit_parts *p, struct edit_part *part)
 {
 	for (size_t i = find_at(p, part->name); i > 0; i--) {
@@ -154,7 +157,7 @@ static int lacks(struct edit *e, const struct edit_parts *p, const char *name)
 	return err_set(e->err, -EIO, "the document has no %s \"%.200s\"", what(p), name);
 }
 
-/* Parts that are removed, or replaced, or renamed. */
+/* Notes the change of a part that is removed, replaced or renamed. */
 static int take_old(struct edit *e, struct edit_parts *p, const struct part_change *c)
 {
 	const char *name = edit_name_in(e->before, p->links, c->before);
@@ -165,8 +168,9 @@ static int take_old(struct edit *e, struct edit_parts *p, const struct part_chan
 	return claim(e, p, part);
 }
 
-/* A new name. If its part is only removed at the same time, it is replaced. A part that the file
- * did not show makes room. */
+/* Makes room for the name that a part has after the change. If the part that has this name is
+ * removed at the same time, the new part replaces it. A part of this name that the file did not
+ * show is removed. */
 static int take_new(struct edit *e, struct edit_parts *p, const struct part_change *c)
 {
 	struct edit_part *part = find(p, edit_name_in(e->after, p->links, c->after));
@@ -187,7 +191,8 @@ static int take_new(struct edit *e, struct edit_parts *p, const struct part_chan
 	return 0;
 }
 
-/* The name of an attribute that the document has already is no reason to refuse it. */
+/* Finds out whether a domain can hold the attribute. If the document has an attribute of this name
+ * already, its name is no reason against it. */
 static int refuse_attribute(struct edit *e, const struct part_change *c, const char **why)
 {
 	struct attribute a = e->after->attrs[c->after];
@@ -278,7 +283,7 @@ static void place(struct edit_parts *p, struct edit_part *part)
 	p->order[p->norder++] = part;
 }
 
-/* The order of the document, then new parts in the order of the file. */
+/* Keeps the order of the document. New parts follow in the order of the file. */
 static void keep_order(struct edit *e, struct edit_parts *p)
 {
 	for (uint32_t i = 0; i < count_of(&e->old.o, p->links); i++)
@@ -287,7 +292,7 @@ static void keep_order(struct edit *e, struct edit_parts *p)
 		place(p, &p->added[i]);
 }
 
-/* The order of the file. */
+/* Takes the order of the file. */
 static int take_order(struct edit *e, struct edit_parts *p)
 {
 	const uint32_t n = count_of(e->after, p->links);
@@ -314,7 +319,7 @@ static int64_t next_time(int64_t ns)
 	return ns < 0 ? 0 : ns - ns % MICROSECOND + 2 * MICROSECOND;
 }
 
-/* Gives times to new parts, and to those whose own time contradicts the order. */
+/* Gives times to new parts, and to parts whose own time contradicts the order. */
 static void set_times(const struct edit *e, struct edit_parts *p)
 {
 	const int64_t now = e->want->now_ns - e->want->now_ns % MICROSECOND;
@@ -362,7 +367,7 @@ int edit_parts_plan(struct edit *e, bool links, struct edit_parts *p)
 
 /* ---- writing ---- */
 
-/* The JSON text of `created` of a part of the document. */
+/* Gets the JSON text of `created` of a part of the document; "0" if it has none. */
 static int find_created(struct edit *e, const struct edit_part *part, struct piece *out)
 {
 	struct splice_object o;
@@ -404,7 +409,7 @@ static int emit(struct edit *e, const struct edit_parts *p, const struct edit_pa
 	return rc;
 }
 
-/* Replaces `created` alone. */
+/* Replaces only `created` of a part, or adds it. */
 static int write_created(struct edit *e, const struct edit_part *part)
 {
 	struct splice_object o;
@@ -421,13 +426,13 @@ static int write_created(struct edit *e, const struct edit_part *part)
 	return 0;
 }
 
-/* These names change how a value is read: dimension_scale.c. */
+/* Returns whether a name influences how values are read, see dimension_scale.c. */
 static bool is_scale_name(const char *name)
 {
 	return strcmp(name, "CLASS") == 0 || strcmp(name, "NAME") == 0;
 }
 
-/* True if only the name of a part is another one, and the bytes of its value can stay. */
+/* *out is true if a part has only got another name, so that the bytes of its value can stay. */
 static int is_rename(struct edit *e, const struct edit_parts *p, const struct edit_part *part,
 		     bool *out)
 {
@@ -464,7 +469,8 @@ static int write_changed(struct edit *e, const struct edit_parts *p, const struc
 	return rc;
 }
 
-/* Removes a member, with the comma in front of it, or behind it if none stays in front of it. */
+/* Removes the i-th member with the comma in front of it. If no earlier member stays (`first`),
+ * removes the comma behind it. */
 static void write_gone(struct edit *e, const struct edit_parts *p, size_t i, bool first)
 {
 	const struct splice_member *m = p->text.members;

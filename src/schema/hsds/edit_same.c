@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and values of links and attributes in the trees and in the documents; see edit.h. Pure. */
+/* Names and values of links and attributes, in the trees and in the documents. See edit.h. Pure. */
 #include "edit.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@ const char *edit_part_name(const struct edit *e, const struct edit_parts *p,
 	return part->change ? edit_name_in(e->after, p->links, part->change->after) : part->name;
 }
 
-/* The link as it is in a document: if the file shows the same external file as before, the
- * document keeps its own name of it. */
+/* If the link leads to the same external file as before, the document keeps the name that it has
+ * for this file. */
 struct link edit_link(const struct edit *e, const struct edit_part *part)
 {
 	struct link l = e->after->group.links[part->change->after];
@@ -38,7 +38,7 @@ struct link edit_link(const struct edit *e, const struct edit_part *part)
 
 /* ---- comparison ---- */
 
-/* The number in the documents of an object of the tree. */
+/* Returns the number in e->ids of an object of the tree `after`, or OBJECT_NONE. */
 static uint32_t number_of(const struct edit *e, uint32_t number)
 {
 	const struct object *o = schema_emit_target(e->want->after, (uint64_t)number + 1);
@@ -60,7 +60,7 @@ static int note_reference(void *ctx, const struct dtype *t, uint8_t *slot, struc
 	return 0;
 }
 
-/* Fills in the map for the objects to which a value refers. */
+/* Fills in e->map for the objects to which a value refers. */
 static int note_references(struct edit *e, const struct attribute *a)
 {
 	const struct elems_visitor v = {.reference = note_reference, .ctx = e};

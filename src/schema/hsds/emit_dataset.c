@@ -3,27 +3,28 @@
  * struct dataset -> "type", "shape", "creationProperties", "layout": the reverse of
  * parse_dataset.c.
  *
- * "layout" has the shape of the chunk objects. "creationProperties" has what the creator asked for.
- * What the service would refuse there, or read in another way, is in its member "hsmount":
+ * "layout" has the shape of the chunk objects. "creationProperties" has what the creator requested.
+ * Its member "hsmount" has what the service would refuse there, or would read in another way:
  *
- *   filters    [{id, name, parameters}]: the recorded filters, if "filters" is another list. That
- *              one has the filters of the chunk objects (pipeline_of_object())
- *   layout     "H5D_COMPACT", which is H5D_CONTIGUOUS to the service
- *   fillValue  null: a fill value is defined, and is a string that has never been set
+ *   filters    [{id, name, parameters}]: the recorded filters, if the list "filters" differs. That
+ *              list has the filters of the chunk objects (pipeline_of_object())
+ *   layout     "H5D_COMPACT", which the service takes as H5D_CONTIGUOUS
+ *   fillValue  null, if the defined fill value is a string that has never been set
  *   unset      the strings of a fill value in base64 that have no value (stored_form.c)
  *
- * If the data stay in an HDF5 file, the "layout" of "creationProperties" refers to it:
+ * If the data stay in an HDF5 file, the "layout" of "creationProperties" refers to that file:
  *
  *   H5D_CONTIGUOUS_REF         file_uri, offset, size
  *   H5D_CHUNKED_REF            file_uri, dims, chunks {"i_j": [offset, size]}, with the filter mask
  *                              as a third number if it is not 0
  *   H5D_CHUNKED_REF_INDIRECT   file_uri, dims, chunk_table (the id of a dataset)
  *
- * with a member "hsmount" {etag, size, h5path, exact}: the version of the file, the path of the
- * dataset in it, and that "filters" of "hsmount" has all filters of the file.
+ * This layout has a member "hsmount" {etag, size, h5path, exact}. The first two are the version of
+ * the file, and h5path is the path of the dataset in the file. `exact` says that "filters" of
+ * "hsmount" has all filters of the file.
  *
- * "shape" has a member "hsmount" with "maxdims", if a maximum is 0: the service takes 0 as no
- * limit. Pure.
+ * If a maximum dimension is 0, "shape" has a member "hsmount" with "maxdims", because the service
+ * takes 0 as no limit. Pure.
  */
 #include "emit_document.h"
 
@@ -43,7 +44,8 @@ static void put_numbers(struct writer *w, const char *key, uint32_t n, const uin
 	write_close(w, ']');
 }
 
-/* The maximum sizes, where the word stands for no limit; NULL: 0 stands for it. */
+/* Writes the maximum dimensions. The word `unlimited` stands for no limit; if it is NULL, 0 stands
+ * for it. */
 static void put_max(struct writer *w, const struct dspace *s, const char *unlimited)
 {
 	write_key(w, "maxdims");
@@ -140,7 +142,7 @@ static void put_ranges(struct writer *w, const struct reference *r, const struct
 	write_close(w, '}');
 }
 
-/* The version of the file, and where the dataset is in it. */
+/* Writes the version of the file, the path of the dataset in it, and `exact`. */
 static void put_version(struct writer *w, const struct reference *r)
 {
 	const struct reference_file *f = &r->file;
@@ -241,8 +243,8 @@ static void put_recorded(struct writer *w, const struct filter *f)
 	write_close(w, '}');
 }
 
-/* True if the reader finds the recorded filters in the list of the service. Names of filters that
- * every libhdf5 has mean nothing. */
+/* Returns true if the reader gets the recorded filters from the list of the service. The names of
+ * these filters are not compared, because every libhdf5 knows them. */
 static bool is_same(const struct pipeline *served, const struct dataset *ds)
 {
 	bool same = served->n == ds->nfilters;
@@ -297,7 +299,8 @@ static void put_argument(struct writer *w, const char *name, const char *value, 
 	bytes_release(&text);
 }
 
-/* A table whose records are in the index of the file. The URI is "bucket/key". */
+/* Writes the initializer of a chunk table whose records are in the chunk index of the file. The URI
+ * is "bucket/key". */
 static void put_locator(struct writer *w, const struct reference_file *f)
 {
 	const char *slash = strchr(f->uri, '/');
@@ -329,7 +332,7 @@ static void put_initializer(struct writer *w, const struct dataset *ds)
 	write_close(w, ']');
 }
 
-/* What the service does not know. */
+/* Writes the member "hsmount", which has what the service does not know. */
 static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters, bool fill,
 			const struct schema_unset *unset)
 {
@@ -356,7 +359,7 @@ static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters
 	write_close(w, '}');
 }
 
-/* Of the filters of a file, those that the service can undo. */
+/* Keeps those filters of a file that the service can undo. */
 static void served_of_file(struct pipeline *p)
 {
 	uint32_t n = 0;

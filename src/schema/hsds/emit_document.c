@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole documents of new objects and of a domain, with every member that the service requires. What
- * the schema cannot hold is in refusals.c; a document with something of that kind is an error.
+ * Whole documents of new objects and of a domain, with every member that the service requires.
+ * refusals.c lists what the schema cannot hold. It is an error if a document would have such a
+ * part.
  *
- * A name or path that is not UTF-8 is written as Python would, with lone surrogates. Beside it, the
- * link has a member "hsmount" with the bytes in base64: {"name", "h5path", "h5domain"}. Pure.
+ * A name or path that is not UTF-8 is written with lone surrogates, as Python would write it. In
+ * addition, the link has a member "hsmount" with the bytes in base64: {"name", "h5path",
+ * "h5domain"}. Pure.
  */
 #include "emit_document.h"
 
@@ -17,9 +19,9 @@
 
 #include "extras.h"
 
-enum { CARRIER_ARENA = 64 << 20 /* memory for the stand-ins of one document, bytes */ };
+enum { CARRIER_ARENA = 64 << 20 /* bytes of memory for the stand-ins of one document */ };
 
-/* When a link or attribute was created. */
+/* Writes when a link or attribute was created. */
 static void put_created(struct schema_emit *e, int64_t ns)
 {
 	write_key(&e->w, "created");
@@ -103,8 +105,8 @@ static int put_links(struct schema_emit *e, const struct object *o)
 
 /* ---- attributes ---- */
 
-/* The loader repairs these attributes of hsload's dimension scales (dimension_scale.c), but not if
- * the exact type says that they are as they should be. */
+/* Returns whether the loader may repair an attribute as that of a dimension scale of hsload
+ * (dimension_scale.c). The loader does not do that if the document has the exact type. */
 static bool is_scale_text(const struct attribute *a)
 {
 	return (strcmp(a->name, "CLASS") == 0 || strcmp(a->name, "NAME") == 0) &&
@@ -150,7 +152,7 @@ static void put_times(struct writer *w, int64_t created_ns, int64_t modified_ns)
 	write_time(w, modified_ns);
 }
 
-/* The creation properties of groups and types. */
+/* Writes the creation properties of a group or datatype. */
 static void put_order(struct writer *w, const struct object *o)
 {
 	if (!o->attrs_ordered)
@@ -195,7 +197,8 @@ static int put_object(struct schema_emit *e, const struct object *o)
 	return rc;
 }
 
-/* The result of a document that begins at byte `start` of the output. */
+/* Returns the result for a document that begins at byte `start` of the output. On error, removes
+ * the document. */
 static int finish(struct writer *w, size_t start, int rc, struct err *err)
 {
 	if (!rc && w->bad)
@@ -210,7 +213,7 @@ static int finish(struct writer *w, size_t start, int rc, struct err *err)
 
 int schema_emit_object(const struct tree *t, uint32_t number, struct bytes *out, struct err *err)
 {
-	/* A chunk table has no link. */
+	/* The object need not be linked, because no link leads to a chunk table. */
 	const struct tree_object *to = number < tree_numbers(t) ? tree_object(t, number) : NULL;
 	const struct object *o = to && !to->broken && to->o.id ? &to->o : NULL;
 	const size_t start = out->len;

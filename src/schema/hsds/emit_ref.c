@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects of new domains that links and references may name, and the text of a reference. Pure.
- */
+/* The objects that links and references in documents may name, and the text of a reference.
+ * Pure. */
 #include "emit_document.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * struct dtype -> "type": the stand-in in the service's form, beside it the exact type if that is
- * another one, and the id of the committed type. Pure.
+ * struct dtype -> "type": the stand-in in the service's form, the exact type if it is another one,
+ * and the id of the committed datatype. Pure.
  */
 #include "emit_document.h"
 
@@ -13,13 +13,13 @@
 
 #include "hdf5_type.h"
 
-/* Types nested deeper than this are written as names where a name will do, because the reader
- * counts {"class", "base"} as two levels. */
+/* Numbers that are nested deeper than this are written as the name of a predefined type, because
+ * the reader counts {"class", "base"} as two levels. */
 enum { DEEP = DTYPE_MAX_DEPTH / 2 };
 
 static void write_service(struct writer *w, const struct dtype *t, unsigned int depth);
 
-/* "H5T_STD_I32LE" */
+/* Writes the name of a predefined type, such as "H5T_STD_I32LE". */
 static void base_name(const struct dtype *t, char name[static 24])
 {
 	const bool big = t->cls == DTYPE_FLOAT ? t->floating.big_endian : t->integer.big_endian;
@@ -71,7 +71,7 @@ static void write_dims(struct writer *w, const struct dtype *t)
 	write_close(w, ']');
 }
 
-/* The members of a stand-in. */
+/* Writes the members of a stand-in. */
 static void write_class(struct writer *w, const struct dtype *t, unsigned int depth)
 {
 	char name[24];

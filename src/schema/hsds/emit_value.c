@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elements -> JSON: the reverse of parse_value.c. Numbers, text and nested lists where these are
- * read as the same elements, otherwise the stored form in base64 (stored_form.c):
+ * Elements -> JSON: the reverse of parse_value.c. Writes numbers, text and nested lists if these
+ * are read as the same elements. Otherwise writes the stored form in base64 (stored_form.c). This
+ * is necessary for
  *
- *   - the service sees bytes without a meaning (struct stand_in)
+ *   - values whose stand-in requires it (stand_in.is_bytes)
  *   - text that is not UTF-8
  *   - a NaN with another sign or payload than that of a JSON document
- *   - a compound of one sequence, whose brackets the reader could mistake
- *   - lists that would be nested too deeply, or many megabytes long
+ *   - a compound of one sequence, whose brackets the reader could misunderstand
+ *   - lists that would be nested too deeply, or be too long (LISTS_MAX, OBJECT_LISTS_MAX)
  *
  * Text ends before the padding that the reader adds. A string of variable length that has no value
  * is null. Pure.
@@ -22,16 +23,16 @@
 #include <data/number.h>
 
 enum {
-	DEPTH_MAX = 90,		     /* of lists; the reader permits JSON_TEXT_DEPTH in all */
+	DEPTH_MAX = 90,		     /* levels of lists; the reader permits JSON_TEXT_DEPTH */
 	LISTS_MAX = 1 << 20,	     /* bytes of a value that is written as lists */
-	OBJECT_LISTS_MAX = 16 << 20, /* the same, of all values of an object */
+	OBJECT_LISTS_MAX = 16 << 20, /* the same for all values of an object */
 };
 
 struct value {
 	struct schema_emit *e;
 	const struct elems *elems;
 	bool unfit; /* JSON cannot hold it */
-	int rc;	    /* -EIO: a slot is damaged */
+	int rc;	    /* -EIO if a slot is damaged */
 };
 
 static void put(struct value *v, const struct dtype *t, const uint8_t *at);
@@ -100,7 +101,7 @@ static void put_vlen(struct value *v, const struct dtype *t, const uint8_t *at)
 {
 	const struct dtype *base = t->vlen.base;
 	const struct elems_vlen slot = elems_get_vlen(at);
-	const uint64_t len = (uint64_t)slot.count * base->size; /* 32 bits each */
+	const uint64_t len = (uint64_t)slot.count * base->size; /* both factors have 32 bits */
 	const struct bytes *heap = &v->elems->heap;
 	if (len > heap->len || (len && slot.offset > heap->len - len)) {
 		v->rc = err_set(v->e->err, -EIO, "a sequence is outside of its heap");
@@ -136,7 +137,7 @@ static void put_compound(struct value *v, const struct dtype *t, const uint8_t *
 	write_close(&v->e->w, ']');
 }
 
-/* Items of the dimensions d and later. */
+/* Writes the items of the dimensions d and later. */
 static void put_items(struct value *v, const struct dtype *t, uint32_t d, const uint8_t *at)
 {
 	size_t step = t->array.base->size;
@@ -187,7 +188,7 @@ static void put(struct value *v, const struct dtype *t, const uint8_t *at)
 
 /* ---- whole values ---- */
 
-/* Levels of lists in an element. */
+/* Returns the number of levels of lists in an element. */
 static uint32_t levels(const struct dtype *t)
 {
 	uint32_t most = 0;
@@ -207,7 +208,7 @@ static uint32_t levels(const struct dtype *t)
 	}
 }
 
-/* The elements of the dimensions d and later, *next first. */
+/* Writes the elements of the dimensions d and later, beginning with element *next. */
 static void put_shape(struct value *v, const struct dtype *t, const struct dspace *s, uint32_t d,
 		      uint64_t *next, uint8_t *element)
 {
@@ -223,7 +224,7 @@ static void put_shape(struct value *v, const struct dtype *t, const struct dspac
 	write_close(&v->e->w, ']');
 }
 
-/* Writes lists. *fits: false if JSON cannot hold the value; then nothing is written. */
+/* Writes a value as lists. If JSON cannot hold the value, *fits is false and nothing is written. */
 static int put_lists(struct schema_emit *e, const struct dtype *t, const struct dspace *s,
 		     const struct elems *elems, bool *fits)
 {
@@ -243,7 +244,8 @@ static int put_lists(struct schema_emit *e, const struct dtype *t, const struct 
 	return v.rc;
 }
 
-/* Bytes of a value, at most: its document is at least a fraction of that. */
+/* Returns whether a value is small enough to be written as lists, and counts its bytes in e->lists.
+ * The bytes in memory stand for those of the document, which has at least a fraction of them. */
 static bool is_small(struct schema_emit *e, const struct dtype *t, const struct dspace *s,
 		     const struct elems *elems)
 {
@@ -255,7 +257,7 @@ static bool is_small(struct schema_emit *e, const struct dtype *t, const struct 
 	return true;
 }
 
-/* A value of n > 0 elements: lists, or base64 text. */
+/* Writes a value of at least one element, as lists or as text in base64. */
 static int put_value(struct schema_emit *e, const struct stand_in *c, const struct dtype *t,
 		     const struct dspace *s, const struct elems *elems, bool *is_base64,
 		     struct schema_unset *unset)
@@ -314,8 +316,9 @@ int schema_emit_value(struct schema_emit *e, const struct stand_in *c, const str
 
 /* ---- fill values ---- */
 
-/* The reader takes an empty text as no fill value unless the type is text, and "None" and null
- * always. */
+/* Returns whether the reader might not take this JSON as the fill value. The reader takes an empty
+ * text as no fill value unless the type is text, and takes "None" and null as no fill value for
+ * every type. */
 static bool is_ambiguous(const struct dtype *t, const char *json, size_t n)
 {
 	const bool is_text = t->cls == DTYPE_STRING || t->cls == DTYPE_OPAQUE ||

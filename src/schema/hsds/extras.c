@@ -4,11 +4,11 @@
  *
  *   "hsmount": {"comment": "text", "userBlock": {…}}
  *
- *   comment     the comment of the object. A byte that is not UTF-8 is a lone surrogate.
+ *   comment     the comment of the object. A byte that is not UTF-8 is a lone surrogate
  *   userBlock   in the document of the root group: the user block of the file (user_block_member.h)
  *
- * Each member is optional. One that is damaged is reported and left out; unknown ones are ignored.
- * edit_extras.c changes some and leaves the others. Pure.
+ * Each member is optional. A damaged member is reported and left out; unknown ones are ignored.
+ * edit_extras.c changes some members and leaves the others as they are. Pure.
  */
 #include "extras.h"
 

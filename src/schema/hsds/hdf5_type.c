@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exact form of types; see hdf5_type.h. Every number is checked by dtype_checked(). Pure. */
+/* Parses and writes the exact form of types, see hdf5_type.h. dtype_checked() checks every number.
+ * Pure. */
 #include "hdf5_type.h"
 
 #include <string.h>
@@ -21,13 +22,13 @@ enum { NCLASSES = sizeof(class_names) / sizeof(class_names[0]) };
 static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 		 const struct dtype **out, struct err *err);
 
-/* The result of a constructor. */
+/* Returns the result of a constructor of a type, which is NULL if it has failed. */
 static int check(const struct dtype *t, struct err *err)
 {
 	return t ? 0 : schema_defect(err);
 }
 
-/* A member that is an integer from 0 to max. */
+/* Gets a member that is an integer from 0 to max. */
 static int number(const json_t *v, const char *member, uint64_t max, uint32_t *out, struct err *err)
 {
 	uint64_t n;
@@ -38,7 +39,7 @@ static int number(const json_t *v, const char *member, uint64_t max, uint32_t *o
 	return 0;
 }
 
-/* A member that is a list of n integers from 0 to 2^32 - 1. */
+/* Gets a member that is a list of n integers from 0 to 2^32 - 1. */
 static int numbers(const json_t *v, const char *member, size_t n, uint32_t *out, struct err *err)
 {
 	const json_t *list = json_object_get(v, member);

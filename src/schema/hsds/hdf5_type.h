@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The member "hsmount" of a type: the exact type of HDF5 where the service's JSON cannot say it. It
- * stands beside the stand-in (stand_in.h), at the top of the type:
+ * The member "hsmount" of a type. It has the exact type of HDF5 if the service's JSON cannot
+ * express it. It is next to the members of the stand-in (stand_in.h), at the top level of the type:
  *
  *   {"class": "H5T_INTEGER", "base": "H5T_STD_U8LE",
  *    "hsmount": {"class": "H5T_BITFIELD", "size": 1, "order": "LE", "offset": 0, "precision": 8}}
@@ -10,18 +10,19 @@
  *   INTEGER          size, order ("LE" or "BE"), signed, offset, precision (bits)
  *   BITFIELD, TIME   size, order, offset, precision
  *   FLOAT            size, order, offset, precision, sign, exponent [position, bits, bias],
- *                    mantissa [position, bits, normalisation], padding [low, high, internal];
+ *                    mantissa [position, bits, normalisation], padding [low, high, internal]:
  *                    the numbers of the datatype message
  *   STRING           length, charSet, strPad, as in the service's form
- *   OPAQUE           size; tag as text, or in base64 in "tag_base64"
+ *   OPAQUE           size; the tag as text in "tag", or in base64 in "tag_base64"
  *   COMPOUND         size, fields [{name, offset, type}]
  *   REFERENCE        base
  *   ENUM             base, names [], values: base64 of the values in the form of the base
  *   ARRAY            dims, base
  *   VLEN             base
  *
- * Types inside of it have the same form. A byte of a name that is not UTF-8 is a lone surrogate, as
- * Python's "surrogateescape" writes it.
+ * Types that are parts of the exact type have the same form. In a name of a field or of an enum
+ * member, a byte that is not UTF-8 is written as a lone surrogate, as Python's "surrogateescape"
+ * does.
  */
 #ifndef HSDS_HDF5_TYPE_H
 #define HSDS_HDF5_TYPE_H
@@ -34,10 +35,11 @@ void schema_hdf5_type_write(struct writer *w, const struct dtype *t);
 int schema_hdf5_type_parse(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 			   struct err *err);
 
-/* type_string.c: strings, whose form is the same. */
+/* type_string.c. Parses a string type, whose form is the same in the service's types and in exact
+ * ones. */
 int schema_type_string(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 		       struct err *err);
-/* The members charSet, strPad and length. */
+/* Writes the members charSet, strPad and length. */
 void schema_write_string_type(struct writer *w, const struct dtype *t);
 
 #endif

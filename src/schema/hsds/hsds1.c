@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ops of schema v1. The document of a domain has the same key as in v2, so hsds2 reads it, and
- * the form of the id of the root group chooses the schema. Domains of v1 can be renamed, removed
- * and replaced, but not changed. New domains are made in v2 only.
+ * The ops of schema v1. The document of a domain has the same key as in v2, so the ops of v2 read
+ * it. The form of the id of the root group determines the schema. Domains of v1 can be renamed,
+ * removed and replaced, but not changed in place. New domains are made in v2 only.
  */
 #include "hsds1.h"
 
@@ -22,7 +22,8 @@ static bool is_document(const char *key)
  *   <5>-<g|d|t>-<8>-<4>-<4>-<4>-<12>    an object
  *   <5>-c[<k>]-<8>-…-<12>_<i>…          a chunk
  *
- * The first 5 digits are the start of the MD5 of the id. They are not checked. */
+ * The first 5 digits are the start of the MD5 of the text after the first hyphen. They are not
+ * checked. */
 static void survey(struct schema_survey *s, const char *key)
 {
 	s->storage |= hsds1_is_object(key);

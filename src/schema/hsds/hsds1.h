@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Schema v1, in which HSDS stored domains until 2018: its keys, its catalogs and its loader. The
- * documents are the same as in v2 (parse.h), and so is the locator of a dataset (hsds2.h). No new
- * domains are made in this schema.
+ * documents have the same form as in v2 (parse.h), and a dataset has the same locator (hsds2.h). No
+ * new domains are made in this schema.
  */
 #ifndef HSDS_HSDS1_H
 #define HSDS_HSDS1_H
@@ -11,24 +11,26 @@
 
 #include "id.h"
 
-/* ---- hsds1_key.c. Functions that write a key return its length, -ENAMETOOLONG, or -EOPNOTSUPP:
- * OpenSSL refuses MD5. ---- */
+/* ---- hsds1_key.c. Functions that write a key return its length. They fail with -ENAMETOOLONG, or
+ * with -EOPNOTSUPP if OpenSSL refuses MD5. ---- */
 
 int hsds1_object_key(const struct schema_id *id, char *key, size_t cap);
-/* A chunk of a dataset, by its coordinates in the grid. The dataset has a locator. */
+/* Writes the key of a chunk of a dataset. `coords` are its coordinates in the grid. The dataset
+ * must have a locator. */
 int hsds1_chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap);
-/* The catalog of the objects of a kind, beside the document of the domain. */
+/* Writes the key of the catalog of the objects of a kind. It is in the folder of the domain's
+ * document. */
 int hsds1_catalog_key(const char *path, enum object_kind kind, char *key, size_t cap);
 
-/* True if the key has the form of a key of an object or chunk. The digits of the hash are not
- * compared. */
+/* Returns true if the key has the form of a key of an object or chunk. The digits of the hash are
+ * not compared. */
 bool hsds1_is_object(const char *key);
-/* The same, or a file of the service at the root of the bucket. */
+/* Returns true for the same keys, and for the files of the service at the root of the bucket. */
 bool hsds1_is_storage(const char *key);
-/* True if the key is that of a catalog. */
+/* Returns true if the key is that of a catalog. */
 bool hsds1_is_catalog(const char *key);
 
-/* What a key names. The digits of the hash are compared. */
+/* What a key names. hsds1_key_classify() compares the digits of the hash, too. */
 enum hsds1_key_class { HSDS1_KEY_OBJECT, HSDS1_KEY_CHUNK, HSDS1_KEY_OTHER };
 struct hsds1_key {
 	enum hsds1_key_class cls;
@@ -48,8 +50,8 @@ bool hsds1_chunk_of_key(const struct object *o, const char *key, uint64_t *numbe
 
 /* ---- hsds1_catalog.c ---- */
 
-/* Calls fn for each id of this kind in a catalog, of which n bytes were read. Other lines are
- * ignored. Non-zero stops and is returned. */
+/* Calls fn for each id of this kind in the first n bytes of a catalog. Other lines are ignored. If
+ * fn does not return 0, the function stops and returns that value. */
 int hsds1_catalog_parse(const char *text, size_t n, enum object_kind kind,
 			int (*fn)(void *ctx, const struct schema_id *id), void *ctx);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Catalogs of schema v1: text files that name the objects of a domain, one on each line:
+ * Catalogs of schema v1. A catalog is a text file that names objects of a domain, one on each line:
  *
  *   <id> <etag> <time> <size> [<chunks> <bytes>]
  *
- * The service wrote them some time after a change, and only in 2017 and 2018. So a catalog may be
- * missing or stale, and nothing but the id is used. Pure.
+ * The service wrote catalogs some time after a change, and only in 2017 and 2018. So a catalog may
+ * be missing or stale, and only the ids are used. Pure.
  */
 #include "hsds1.h"
 

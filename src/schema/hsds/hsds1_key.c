@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys of schema v1. All objects and chunks lie at the root of the bucket. The first 5 digits of a
- * key are those of the MD5 of what follows the first hyphen, so that keys are spread evenly:
+ * Keys of schema v1. The keys of all objects and chunks are at the root of the bucket. The first 5
+ * digits of a key are those of the MD5 of the text after the first hyphen, so that keys are spread
+ * evenly:
  *
  *   <5>-<c>-<8>-<4>-<4>-<4>-<12>              the document of object <c>-…, where c is g, d or t
  *   <5>-c-<8>-<4>-<4>-<4>-<12>_<i>_<j>…       a chunk of dataset d-…; rank 1 and scalar: _<i>
  *   <5>-c<k>-<8>-<4>-<4>-<4>-<12>_<i>_<j>…    the same in partition k
  *   headnode, topleveldomains.txt             files of the service
  *
- * and in the folder of a domain, beside its document:
+ * The following files are in the folder of a domain, next to its document:
  *
  *   .groups.txt .datasets.txt .datatypes.txt  catalogs of its objects, without the root group
  *   .d-<8>-<4>-<4>-<4>-<12>.chunks.txt        catalogs of the chunks of a dataset
@@ -35,7 +36,7 @@ enum {
 
 /* ---- writing ---- */
 
-/* Writes the key of a hashed part. */
+/* Writes the key whose part after the first hyphen is `hashed`. */
 static int hash_key(const char *hashed, char *key, size_t cap)
 {
 	unsigned char digest[EVP_MAX_MD_SIZE];
@@ -107,7 +108,8 @@ int hsds1_locate(const struct object *o, const struct object *table, uint64_t nu
 	return 0;
 }
 
-/* The chunks of a dataset are spread over the bucket, so no listing shows them. */
+/* Fails with -EOPNOTSUPP: the chunks of a dataset are spread over the bucket, so no listing shows
+ * them. */
 int hsds1_chunk_prefix(const struct object *o, char *prefix, size_t cap)
 {
 	(void)o;
@@ -156,7 +158,7 @@ static bool take_chunk(const char **p, struct hsds1_key *out)
 	return out->rank > 0 && schema_id_parse(id, strlen(id), &out->id);
 }
 
-/* Everything but the digits of the hash. */
+/* Parses all of a key except for the digits of the hash, which are not compared. */
 static bool parse_key(const char *key, struct hsds1_key *out)
 {
 	const char *p = key;

@@ -2,27 +2,27 @@
 /*
  * The loader of schema v1. The keys of a domain's objects have nothing in common, so no listing
  * shows them. The loader begins with the root group and follows links: each round reads the
- * documents of all objects that the documents of the round before name. An object is read if a
+ * documents of all objects that the documents of the previous round name. An object is read if a
  * group that was read has a hard link to it, if a dataset or an attribute uses it as its committed
- * type, or if it is the chunk table of a dataset. Objects that only a reference names get a number
- * and are not read.
+ * datatype, or if it is the chunk table of a dataset. An object that only a reference names gets a
+ * number, but is not read.
  *
- * To read a deep tree in few rounds, the loader reads objects on suspicion, too: those that the
+ * To read a deep tree in few rounds, the loader also reads objects on suspicion: those that the
  * catalogs of the domain name, or those of the earlier load. These are only hints. A catalog may be
  * missing or stale, and it may name objects of other domains. Therefore
  *
  *   - whether an object is in the tree depends on links alone;
- *   - if an object that no link has named cannot be used, nothing is reported. If a link names it
- *     later, it is read again;
+ *   - if an object that no link has named yet cannot be used, it is left out without a note. If a
+ *     link names it later, it is read again;
  *   - only the first bytes of a catalog are read, and the number of objects that were read on
  *     suspicion alone is at most HINTS_FIRST plus the number of those that links name.
  *
- * The stages:
+ * The stages are:
  *
- *   HEADS     if there is an earlier load: a HEAD for each of its documents. If none has changed,
- *             the load is complete;
- *   CATALOGS  if there is none: the catalogs and the root group;
- *   WALK      documents, round by round, until the links name nothing new.
+ *   HEADS     if there is an earlier load, unless the tree is loaded in any case: a HEAD for each
+ *             of its reachable and missing objects. If none has changed, the load is complete;
+ *   CATALOGS  if there is no earlier load: the catalogs and the root group;
+ *   WALK      documents, round by round, until the links name no new object.
  *
  * Pure.
  */
@@ -33,14 +33,14 @@
 #include "hsds_load.h"
 
 enum {
-	CATALOG_BYTES = 4 << 20, /* that are read; a line has about 80 bytes */
+	CATALOG_BYTES = 4 << 20, /* bytes of a catalog that are read; a line has about 80 */
 	HINTS_FIRST = 1024,
 	KINDS = OBJECT_DATATYPE + 1,
 };
 
 enum stage { START, HEADS, CATALOGS, WALK, END };
 
-/* What is known of an object: flags. */
+/* Flags: what is known of an object. */
 enum {
 	REACHED = 1 << 0,   /* links lead to it */
 	READ = 1 << 1,	    /* its document was read, and the object is in the tree or broken */
@@ -58,11 +58,11 @@ struct hsds1_loader {
 	uint8_t *state; /* by number */
 	uint32_t room;
 	struct numbers round;	/* objects of the current round */
-	struct numbers reached; /* objects to follow */
+	struct numbers reached; /* objects that links have reached and that are not followed yet */
 	uint32_t nreached, nsuspected;
 	struct schema_id *hints;
 	uint32_t nhints, hints_room, next_hint;
-	int failed; /* number_of() could not add an object */
+	int failed; /* the error of number_of() if it could not add an object */
 };
 
 static struct hsds1_loader *self(struct schema_loader *l)
@@ -113,8 +113,8 @@ static int add_object(struct hsds1_loader *l, const struct schema_id *id)
 	return 0;
 }
 
-/* Finds the number of an object that a document names. A new object gets one, because its document
- * may be read later. */
+/* Returns the number of an object that a document names. A new object gets a number, because its
+ * document may be read later. */
 static uint32_t number_of(void *loader, const struct schema_id *id)
 {
 	struct hsds1_loader *l = loader;
@@ -147,7 +147,7 @@ static int reach(struct hsds1_loader *l, uint32_t number)
 	return push(&l->reached, number);
 }
 
-/* Reaches all objects that an object leads to. */
+/* Reaches all objects to which an object leads. */
 static int follow_object(struct hsds1_loader *l, uint32_t number)
 {
 	const struct tree_object *to = tree_object(l->hsds.base.load.tree, number);
@@ -167,7 +167,7 @@ static int follow_object(struct hsds1_loader *l, uint32_t number)
 	return rc;
 }
 
-/* Makes the next round: all objects that were reached and not read. */
+/* Makes the next round: all objects that were reached and have not been read. */
 static int follow(struct hsds1_loader *l)
 {
 	int rc = 0;
@@ -209,7 +209,7 @@ static int hint_earlier(struct hsds1_loader *l)
 	return rc;
 }
 
-/* Adds objects to the round on suspicion. */
+/* Adds objects that hints name to the round, on suspicion. */
 static int suspect(struct hsds1_loader *l)
 {
 	int rc = 0;
@@ -237,7 +237,8 @@ static int begin(struct hsds1_loader *l, struct err *err)
 	return rc ? no_memory(err) : 0;
 }
 
-/* The objects that were not read are those that links do not lead to. */
+/* Ends the load. Objects that were not read are those that links do not lead to; they are marked as
+ * broken. */
 static void finish(struct hsds1_loader *l)
 {
 	struct hsds_space *s = l->hsds.space;
@@ -305,7 +306,7 @@ int hsds1_round(struct schema_loader *base, uint32_t *n, struct err *err)
 	if (rc || l->stage == WALK)
 		return rc ? rc : walk(l, n, err);
 	*n = 1 + KINDS;
-	rc = follow(l); /* the round is the root group */
+	rc = follow(l); /* the round consists of the root group */
 	return rc ? no_memory(err) : 0;
 }
 

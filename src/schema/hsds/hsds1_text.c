@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks of variable length that are JSON text: the documentation of schema v1 describes them. Such
- * a chunk is a list of the elements, in the form of a value of an attribute. It is converted to the
- * bytes in which the service stores such a chunk otherwise (stored_form.c), so that no other layer
- * has to know this form.
+ * Chunks of variable-length elements that are JSON text, which the documentation of schema v1
+ * describes. Such a chunk is a list of the elements, in the form of the value of an attribute. It
+ * is converted to the bytes in which the service stores other chunks of such a type
+ * (stored_form.c), so that no other layer has to know the text form.
  *
- * The other form may begin with "[", too: an element of 91 bytes begins with its count, 5B 00 00
- * 00. But then a byte that JSON text cannot contain follows. Pure.
+ * The other form may begin with "[", too: an element of 91 bytes begins with its size, 5B 00 00 00.
+ * But then a byte follows that JSON text cannot contain. Pure.
  */
 #include "hsds1.h"
 
@@ -21,7 +21,7 @@ static uint32_t number_of(void *ctx, const struct schema_id *id)
 	return hsds_number(ctx, id);
 }
 
-/* Parses the whole text, which must be a list. *doc: an object with it. */
+/* Parses the whole text. *doc becomes an object whose member "value" is the parsed text. */
 static int load(const void *text, size_t n, json_t **doc, struct err *err)
 {
 	static const char before[] = "{\"value\":", after[] = "}";
@@ -34,7 +34,7 @@ static int load(const void *text, size_t n, json_t **doc, struct err *err)
 	return json_text_load(wrapped.data, sizeof(before) + sizeof(after) + n - 2, doc, err);
 }
 
-/* True if the first bytes can be those of a list in JSON. */
+/* Returns true if the first bytes can be those of a list in JSON. */
 static bool may_be_list(const uint8_t *text, size_t n)
 {
 	if (n < 2 || text[0] != '[')
@@ -73,7 +73,7 @@ int hsds1_chunk_text(const struct schema_space *base, const struct object *o, co
 	struct hsds_space *s = (struct hsds_space *)(uintptr_t)base; /* for number_of() */
 	const struct schema_numbers numbers = {.number = number_of, .ctx = s};
 	struct schema_ctx ctx = {
-		.arena = NULL, /* values need none */
+		.arena = NULL, /* parsing a value does not use it */
 		.numbers = &numbers,
 		.budget = SCHEMA_VALUES_MAX,
 		.compares = SCHEMA_COMPARES_MAX,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of schema v2. The documents of domains are the same in v1, so they are read here for
- * both.
- */
+/* The ops of schema v2. The documents of domains have the same form in v1, so classify() reads them
+ * for both schemas. */
 #include "hsds2.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 #include "parse_object.h"
 #include "user_block_member.h"
 
-enum { DOCUMENT_ARENA = 64 << 20 /* memory for parsing a domain's document, bytes */ };
+enum { DOCUMENT_ARENA = 64 << 20 /* bytes of memory for parsing the document of a domain */ };
 
 static bool is_document(const char *key)
 {
@@ -24,7 +23,7 @@ static bool is_document(const char *key)
 	return hsds2_is_domain_key(key, &len);
 }
 
-/* The form of the id of the root group shows that a domain is one of schema v1. */
+/* Returns true if the form of the id of the root group shows that a domain is one of schema v1. */
 static bool is_v1(const char *root)
 {
 	struct schema_id id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Schema v2: its keys, the data that a dataset needs to compute the keys of its chunks, and the
- * loader. The JSON is the same in v1; see parse.h. The files hsds_*.c serve both.
+ * loader. The JSON is the same in v1; see parse.h. The files hsds_*.c serve both schemas.
  */
 #ifndef HSDS_HSDS2_H
 #define HSDS_HSDS2_H
@@ -10,38 +10,41 @@
 
 #include "id.h"
 
-/* dataset.locator, in v1 too. */
+/* dataset.locator, in both schemas. */
 struct hsds2_locator {
 	struct schema_id id;
 	/* The layout refers to other files, and dataset.absence_unknown says why they cannot be
 	 * read. */
 	bool is_ref;
-	/* Number of folders among which the chunks are distributed; 1: there are no folders. */
+	/* number of folders among which the chunks are distributed; 1 if there are no folders */
 	uint32_t partition_count;
 };
 
-/* ---- hsds2_key.c. Functions that write a key return its length, or -ENAMETOOLONG. ---- */
+/* ---- hsds2_key.c. Functions that write a key or a prefix return its length. They fail with
+ * -ENAMETOOLONG. ---- */
 
-/* The key of a domain's document. path: without slashes at its ends; "" is the root of the bucket.
- */
+/* Writes the key of a domain's document. The path has no slashes at its ends; "" is the root of the
+ * bucket. */
 int hsds2_domain_key(const char *path, char *key, size_t cap);
-/* True if the key is that of a domain's document. The domain's path is its first *path_len bytes.
- */
+/* Returns true if the key is that of a domain's document. Then the path of the domain is the first
+ * *path_len bytes of the key. */
 bool hsds2_is_domain_key(const char *key, size_t *path_len);
-/* True if the first component of the key is "db". */
+/* Returns true if the first component of the key is "db". */
 bool hsds2_is_storage(const char *key);
-/* The prefix of all objects of the domain with this root group: "db/8-8/". */
+/* Writes the prefix of all objects of the domain with this root group: "db/8-8/". */
 int hsds2_storage_prefix(const struct schema_id *root, char *prefix, size_t cap);
-/* The i-th prefix (g/, d/, t/) whose listing with delimiter shows all objects of a kind. Returns 0
- * if there are no more. */
+/* Writes the i-th of the prefixes g/, d/ and t/ of a domain. A listing of such a prefix with a
+ * delimiter shows all objects of a kind. Returns 0 if there are no more prefixes. */
 enum { HSDS2_OBJECT_PREFIXES = 3 };
 int hsds2_object_prefix(const struct schema_id *root, unsigned int i, char *prefix, size_t cap);
-/* The id of the object whose prefix ("db/8-8/g/4-6-6/") is in such a listing. */
+/* Gets the id of an object from its prefix in such a listing ("db/8-8/g/4-6-6/"). Returns false if
+ * the prefix is not that of an object. */
 bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id);
 int hsds2_object_key(const struct schema_id *id, char *key, size_t cap);
-/* A chunk of a dataset, by its coordinates in the grid. The dataset has a locator. */
+/* Writes the key of a chunk of a dataset. `coords` are its coordinates in the grid. The dataset
+ * must have a locator. */
 int hsds2_chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap);
-/* The folder of a chunk of a dataset with `count` folders; in v1, the partition. */
+/* Returns the folder of a chunk of a dataset with `count` folders. In v1, this is the partition. */
 uint32_t hsds2_partition(uint32_t count, uint32_t rank, const uint64_t *coords);
 bool hsds2_is_root(const struct schema_id *id);
 int hsds2_info_key(const struct schema_id *root, char *key, size_t cap);
@@ -74,13 +77,14 @@ int hsds2_answer(struct schema_loader *l, uint32_t i, const struct schema_answer
 		 struct err *err);
 void hsds2_loader_free(struct schema_loader *l);
 
-/* ---- hsds2_new.c: the ops of new domains ---- */
+/* ---- hsds2_new.c: see schema_editor, schema_writer and schema_storage ---- */
 
 int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err);
 const void *hsds2_copy_locator(const void *locator, struct arena *a);
 int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns,
 		    struct err *err);
-/* These also return -EINVAL if the object has no id, or no such chunk. */
+/* The functions that write a key or a prefix return its length, or -ENAMETOOLONG. They also return
+ * -EINVAL if an object has no id, if an id or name is not valid, or if there is no such chunk. */
 int hsds2_new_object_key(const struct tree *t, uint32_t number, char *key, size_t room);
 int hsds2_key_of_id(const char *root, const char *id, char *key, size_t room, size_t *folder);
 int hsds2_user_block_key(const struct tree *t, char *key, size_t room);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a load of a schema v2 domain is expected to find, after this process has put documents: the
- * objects of the earlier load, with what was put in place of their documents, without those that
- * were removed, and with the new ones.
+ * What a load of a schema v2 domain is expected to find after this process has put documents. These
+ * are the objects of the earlier load, with new documents in place of the old ones, without the
+ * objects that were removed, and with those that were added.
  *
- * Objects that were removed, and those to which nothing led before, are not compared, because they
- * may be deleted at any time. But their texts are kept: a listing may still show them. Pure.
+ * Objects that were removed, and objects to which no link led before, are not compared, because
+ * they may be deleted at any time. But their texts are kept, because a listing may still show them.
+ * Pure.
  */
 #include "hsds2_load.h"
 
@@ -57,7 +58,7 @@ static int take_earlier(struct expectation *e, const struct hsds_space *old)
 	return rc;
 }
 
-/* The root group is the first one. */
+/* Lists the numbers of the objects that are compared, beginning with the root group. */
 static int list_compared(struct expectation *e, uint32_t root)
 {
 	uint32_t *list = arena_array(e->arena, e->space->n, sizeof(*list));
@@ -111,7 +112,7 @@ int hsds2_expect(struct hsds2_loader *l, struct err *err)
 		l->hsds.previous = space;
 		return 0;
 	}
-	/* What was put belongs to another domain, which had this path. */
+	/* Without the root group, the puts belong to another domain, which had this path before. */
 	arena_free(l->expected);
 	l->expected = NULL;
 	return rc ? err_set(err, rc, "out of memory") : 0;

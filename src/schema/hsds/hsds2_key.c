@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys of schema v2. Below "db/<8>-<8>/", the first 16 digits of every id of a domain:
+ * Keys of schema v2. All keys of a domain except for that of its document are below "db/<8>-<8>/",
+ * which has the first 16 digits of every id of the domain:
  *
  *   .group.json                       root group (its other 16 digits: each of the first plus 8)
  *   .info.json                        summary
  *   g/<4>-<6>-<6>/.group.json         groups, d/…/.dataset.json datasets, t/…/.datatype.json types
  *   d/<4>-<6>-<6>/[p<k>/]<i>_<j>_…    chunks; rank 1 and scalar: <i>
  *
- * and, outside of db/, "<path>/.domain.json". A key is recognised only if it is exactly what these
- * functions write: another spelling of a number or id is not recognised. Pure.
+ * The key of the document is "<path>/.domain.json". A key is recognised only if it is exactly what
+ * these functions write: another spelling of a number or id is not recognised. Pure.
  */
 #include "hsds2.h"
 #include "key_text.h"
@@ -32,7 +33,7 @@ static const struct {
 };
 enum { NKINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* Weights of a chunk's coordinates, for the choice of its partition; by dimension modulo 10. */
+/* Weights of a chunk's coordinates for the choice of its partition, by dimension modulo 10. */
 static const uint32_t primes[] = {29, 31, 37, 41, 43, 47, 53, 59, 61, 67};
 enum { NPRIMES = sizeof(primes) / sizeof(primes[0]) };
 
@@ -173,7 +174,7 @@ bool hsds2_is_storage(const char *key)
 
 /* The functions take_*() move *p past the text that they recognise. */
 
-/* 2 * n lower-case hex digits. */
+/* 2 * n lower-case hexadecimal digits. */
 static bool take_hex(const char **p, uint8_t *out, unsigned int n)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -213,7 +214,7 @@ bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id)
 	return take_storage(&p, id) && take_object(&p, id) && *p == '\0';
 }
 
-/* "[p<k>/]<i>_<j>_…" to the end. */
+/* "[p<k>/]<i>_<j>_…", up to the end of the key. */
 static bool take_chunk(const char **p, struct hsds2_key *out)
 {
 	uint64_t partition;
@@ -251,8 +252,8 @@ void hsds2_key_classify(const char *key, struct hsds2_key *out)
 		out->id = id;
 }
 
-/* Only the key at which the chunk would be read counts: that of this dataset, in range, and in the
- * right partition. */
+/* Recognises a key only if the chunk would be read at it: it must be a key of this dataset, its
+ * coordinates must be in range, and it must have the right partition. */
 bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *number)
 {
 	const struct grid *grid = &o->dataset.grid;

@@ -2,10 +2,10 @@
 /*
  * Listings of a schema v2 domain: which objects they show, and whether the domain has changed.
  *
- * The number of keys alone decides whether a domain counts as listed whole, not the listings that
- * were requested. So the same domain always has the same image. The exception is a domain with an
- * entry that cannot be examined: it does not count as listed whole, and every open lists it again.
- * Pure.
+ * Whether a domain counts as listed whole depends on the number of its keys alone, not on which
+ * listings were requested. So the same domain always has the same image. The exception is a domain
+ * with an entry that cannot be examined: it does not count as listed whole, and every open lists it
+ * again. Pure.
  */
 #include "hsds2_load.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- objects ---- */
 
-/* A copy in the arena of the tree. NULL if out of memory. */
+/* Returns a copy in the arena of the tree. NULL if out of memory. */
 static const char *copy_etag(struct hsds2_loader *l, const char *etag)
 {
 	return etag[0] ? arena_strndup(tree_arena(l->hsds.base.load.tree), etag, strlen(etag)) : "";
@@ -43,7 +43,7 @@ static int add(struct hsds2_loader *l, const struct schema_id *id, const char *e
 	return 0;
 }
 
-/* The root group is always the first object, whether it is listed or not. */
+/* Adds the root group, which is always the first object, whether it is listed or not. */
 static int add_root(struct hsds2_loader *l, struct err *err)
 {
 	l->nfound = 0;
@@ -174,8 +174,9 @@ int hsds2_number_found(struct hsds2_loader *l, struct err *err)
 
 /* ---- changes ---- */
 
-/* Some services write ETags differently in listings and in other answers. So an object whose
- * version in the listing differs does not count as changed before a HEAD has confirmed it. */
+/* Finds the objects that must be compared by HEAD. Some services write ETags differently in
+ * listings and in other answers. So an object whose version in the listing differs counts as
+ * changed only after a HEAD has confirmed it. */
 static int find_suspects(struct hsds2_loader *l, struct err *err)
 {
 	uint32_t all;
@@ -231,7 +232,8 @@ static int compare_keys(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The keys of the documents that are compared and come after a key, in order. */
+/* Gets the keys of the documents that are compared and that come after the key `after`, in
+ * order. */
 static int known_keys(struct hsds2_loader *l, const char *after, const char **keys, uint32_t *n)
 {
 	const struct hsds_space *old = l->hsds.previous;

@@ -3,35 +3,38 @@
  * The loader of schema v2. The domain's document names the root group, whose id determines the
  * prefix of all keys of the domain. A load has two rounds:
  *
- *   LIST     lists all keys below the prefix, up to a limit. If they are within the limit, the
- *            stored chunks are known too. At the same time, three listings with delimiter show the
- *            objects;
+ *   LIST     lists all keys below the prefix, up to a limit. If there are not more keys, this
+ *            also shows which chunks are stored. At the same time, three listings with a delimiter
+ *            show the objects;
  *   READ     reads the documents of all objects.
  *
- * If documents name objects that the listings do not show, another round (MISSING) asks whether
- * they exist. If one does, or cannot be asked for, or if a document has another version than
- * listed, the load is torn: the domain may have changed between the listings and the documents. If
- * the earlier load has all documents, the listings are newer than they are, and are proof enough.
+ * If documents name objects that the listings do not show, another round (MISSING) asks the store
+ * whether they exist. The load is torn if one of them exists or cannot be asked for, or if a
+ * document has another version than listed: the domain may have changed between the listings and
+ * the documents. If the earlier load has all documents in the same versions, MISSING is not
+ * necessary, because the listings are newer than the documents.
  *
- * If the domain is to be loaded only if it can be listed whole, LIST is the first listing alone.
+ * If the domain is to be loaded only if it can be listed whole, LIST is only the first listing.
  *
  * If there is an earlier load, a round before LIST finds out whether the domain has changed:
  *
- *   COMPARE  lists all keys below the prefix. If the domain was listed whole before, it has not
- *            changed if all keys, sizes and versions are equal. A domain with more keys than the
- *            limit is listed only if it has many objects, and only up to a few keys for each
- *            object, because these pages are cheaper than a HEAD for each object. After the
- *            first page, the rest is listed in ranges side by side (REST). The keys of the
- *            earlier load are divided so that each range has about one page;
- *   HEADS    sends a HEAD for documents whose versions are not shown to be equal by COMPARE, or for
- *            all documents if there was no COMPARE or its listing failed. If the versions of all
- *            reachable documents are equal, the domain has not changed.
+ *   COMPARE  lists all keys below the prefix. A domain that was listed whole before has not changed
+ *            if all keys, sizes, times and versions are equal; if the listing fails, the domain
+ *            counts as changed. A domain with more keys than the limit is listed only if it has
+ *            many objects, and only up to a few keys for each object, because these pages are
+ *            cheaper than a HEAD for each object. After the first page, the rest is listed in
+ *            ranges side by side (REST). The keys of the earlier load are divided so that each
+ *            range has about one page;
+ *   HEADS    sends a HEAD for each document whose version COMPARE does not show to be equal. It
+ *            sends one for every document if there was no COMPARE, or if its listing failed and
+ *            the domain was not listed whole before. If the versions of all reachable documents
+ *            are equal, and no missing one exists, the domain has not changed.
  *
  * If the domain has changed, the listing of COMPARE replaces that of LIST.
  *
- * If this process has put documents since the earlier load, the domain is compared with what they
- * should have made of it (hsds2_expect.c). If the store confirms this, the objects are known
- * without LIST, and READ makes no request for texts that are kept. Pure.
+ * If this process has put documents since the earlier load, the domain is compared with the state
+ * that they should have produced (hsds2_expect.c). If the store confirms this state, the objects
+ * are known without LIST, and READ makes no request for texts that are kept. Pure.
  */
 #include "hsds2_load.h"
 
@@ -49,10 +52,9 @@ static struct hsds2_loader *self(struct schema_loader *l)
 
 /* ---- stages ---- */
 
-/* True if the earlier whole listing failed for a reason that may be temporary. Then the next open
- * lists again, because whether a domain counts as listed whole must not depend on an earlier
- * failure.
- */
+/* Returns true if the earlier listing of all keys failed for a reason that may be temporary. Then
+ * the next open lists again, because whether a domain counts as listed whole must not depend on an
+ * earlier failure. */
 static bool may_be_listed_now(const struct hsds_space *old)
 {
 	return old->listing_code && old->listing_code != -E2BIG;
@@ -65,7 +67,7 @@ static uint32_t objects_of(const struct hsds_space *old)
 	return n;
 }
 
-/* A listing for a comparison has at most as many keys. */
+/* Returns the limit of the number of keys in a listing for a comparison. */
 static uint32_t keys_of(const struct hsds_space *old)
 {
 	return KEYS_PER_OBJECT * objects_of(old);
@@ -87,8 +89,8 @@ static enum hsds2_stage first_stage(struct hsds2_loader *l)
 	return HSDS2_HEADS;
 }
 
-/* True if the store has confirmed all that is expected, so that no listing is needed. An object
- * that was missing may have appeared. */
+/* Returns true if the store has confirmed all that is expected, so that no listing is needed. If an
+ * object was missing, a listing is needed, because the object may exist now. */
 static bool is_as_expected(const struct hsds2_loader *l)
 {
 	return l->expected && !l->hsds.changed && !hsds_has_missing(l->hsds.previous);
@@ -187,8 +189,8 @@ static bool request_rest(const struct hsds2_loader *l, uint32_t i, struct schema
 	return request_whole(l, (uint32_t)max_u64(least, keys_of(l->hsds.previous) / r->n), req);
 }
 
-/* A part of the listing cannot be used. Unless the tree is loaded in any case, the documents are
- * compared one by one. */
+/* Called if a part of the listing cannot be used. Unless the tree is loaded in any case, the
+ * documents are compared one by one. */
 static int compare_all(struct hsds2_loader *l)
 {
 	l->nfound = 0;
@@ -199,7 +201,7 @@ static int compare_all(struct hsds2_loader *l)
 	return SCHEMA_ENOUGH;
 }
 
-/* is_last: no part of the listing follows. */
+/* Takes a part of the listing. is_last says that no part follows. */
 static int take_part(struct hsds2_loader *l, const struct schema_answer *answer, bool is_last,
 		     struct err *err)
 {
@@ -214,7 +216,7 @@ static int take_part(struct hsds2_loader *l, const struct schema_answer *answer,
 		rc = hsds2_compare(l, answer, is_last, err);
 	if (!rc && is_all && (l->hsds.changed || l->hsds.nheads))
 		rc = hsds2_take_whole(l, answer, err);
-	/* So few keys that LIST can list the domain whole. */
+	/* There are so few keys that LIST can list the domain whole. */
 	if (is_last && !is_all && l->nlisted <= l->hsds.base.load.list_limit)
 		l->nfound = 0;
 	return rc;
@@ -242,7 +244,7 @@ static int answer_rest(struct hsds2_loader *l, uint32_t i, const struct schema_a
 	return take_part(l, answer, i + 1 == l->ranges.n, err);
 }
 
-/* The first listing is the whole one. */
+/* Makes the request for the i-th listing. The first one is that of all keys. */
 static bool request_listing(const struct hsds2_loader *l, uint32_t i, struct schema_request *req)
 {
 	if (i == 0)
@@ -253,9 +255,9 @@ static bool request_listing(const struct hsds2_loader *l, uint32_t i, struct sch
 	return hsds2_object_prefix(&l->hsds.space->root, i - 1, req->key, req->room) >= 0;
 }
 
-/* True if the whole listing failed because there are too many keys, or because it has an entry that
- * cannot be examined. Such an entry need not belong to the domain. Then the other listings show the
- * objects, and chunks are looked up one by one. */
+/* Returns true if the listing of all keys failed because there are too many keys, or because it has
+ * an entry that cannot be examined. Such an entry need not belong to the domain. In both cases the
+ * other listings show the objects, and chunks are looked up one by one. */
 static bool is_listing_optional(int code)
 {
 	return code == -E2BIG || code == -ELOOP || code == -EACCES || code == -ENOLINK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of the schema v2 loader. Pure. */
+/* Declarations that the files of the schema v2 loader share. Pure. */
 #ifndef HSDS_HSDS2_LOAD_H
 #define HSDS_HSDS2_LOAD_H
 
@@ -11,29 +11,31 @@ enum hsds2_stage {
 	HSDS2_START,
 	HSDS2_COMPARE, /* a listing, to find out whether the domain has changed */
 	HSDS2_REST,    /* the rest of this listing, in ranges */
-	HSDS2_HEADS,   /* a HEAD for each document, for the same purpose */
+	HSDS2_HEADS,   /* HEADs of documents, for the same purpose */
 	HSDS2_LIST,    /* listings that show the objects */
 	HSDS2_READ,    /* the documents of the objects */
-	HSDS2_MISSING, /* a HEAD for each object that they name and that no listing has shown */
+	HSDS2_MISSING, /* a HEAD for each missing object, see struct hsds2_missing */
 	HSDS2_END
 };
 
-/* Documents of the earlier load whose keys are in one range: a page of S3 has as many keys. */
+/* The number of documents of the earlier load whose keys are in one range. A page of S3 has as many
+ * keys. */
 enum { HSDS2_RANGE = 1000 };
 
 /* The keys after the first page of a listing. */
 struct hsds2_ranges {
 	struct arena *arena;
-	uint32_t n;	   /* ranges */
-	const char *after; /* all keys come after this one */
+	uint32_t n;	   /* number of ranges */
+	const char *after; /* all keys of the ranges come after this one */
 	const char **ends; /* the last key of each range but the last one */
 };
 
-/* Objects that documents name and that no listing has shown; each once after HSDS2_READ. */
+/* Objects that documents name and that no listing has shown. After hsds2_sort_missing(), each
+ * occurs once. */
 struct hsds2_missing {
 	struct schema_id *ids;
 	uint32_t n, room;
-	bool too_many; /* to ask for each, or to note */
+	bool too_many; /* there are more than can be asked for or noted */
 };
 
 struct hsds2_loader {
@@ -45,44 +47,48 @@ struct hsds2_loader {
 	struct hsds2_ranges ranges;
 	bool *seen;		/* by number: a listing shows the version of `previous` */
 	uint64_t nlisted;	/* items of listings that were compared */
-	uint32_t *suspects;	/* memory of hsds.heads, if not all objects are compared */
-	struct arena *expected; /* NULL, or memory of hsds.previous: see hsds2_expect() */
+	uint32_t *suspects;	/* memory of hsds.heads if not all objects are compared by HEAD */
+	struct arena *expected; /* NULL, or the memory of hsds.previous, see hsds2_expect() */
 	bool only_expected;	/* no listing has shown the objects */
 	struct hsds2_missing missing;
 };
 
-/* The ids of all objects of a domain begin with the same digits. */
+/* Returns whether an id is one of this domain: the ids of all objects of a domain begin with the
+ * same 16 digits. */
 static inline bool hsds2_is_of_domain(const struct hsds2_loader *l, const struct schema_id *id)
 {
 	return id->form == SCHEMA_ID_V2 && memcmp(id->b, l->hsds.space->root.b, 8) == 0;
 }
 
-/* hsds2_expect.c: makes hsds.previous what the puts of the load have made of the earlier load. It
- * has no tree and no listing. -ENOMEM. */
+/* hsds2_expect.c. If the load has puts, replaces hsds.previous by what these puts should have made
+ * of the earlier load. The new hsds.previous has no tree and no listing. Fails with -ENOMEM. */
 int hsds2_expect(struct hsds2_loader *l, struct err *err);
 
-/* hsds2_list.c: add the objects of a whole listing or, if there is none, of the listing of one
- * prefix after the other. */
+/* hsds2_list.c. Add objects to l->found: the first function those of a listing of all keys, the
+ * second one those of the listing of one prefix. The second one is used for each prefix if there is
+ * no listing of all keys. */
 int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err);
 int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answer,
 			struct err *err);
-/* Adds the objects of hsds.previous. The store has confirmed their versions. */
+/* Adds the objects of hsds.previous that are compared. The store has confirmed their versions. */
 int hsds2_take_expected(struct hsds2_loader *l, struct err *err);
-/* Gives all objects that were found a number in the tree. */
+/* Gives each object that was found a number in the tree. */
 int hsds2_number_found(struct hsds2_loader *l, struct err *err);
-/* Compares a listing, or the next part of it, with `previous`. After the last part, is_last, sets
- * l->changed or l->heads. */
+/* Compares a listing, or the next part of it, with `previous`. After the last part (is_last), sets
+ * hsds.changed, or sets hsds.heads to the objects that must be compared by HEAD. */
 int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bool is_last,
 		  struct err *err);
-/* hsds2_missing.c: notes an object that a document names, and that no listing has shown. */
+/* hsds2_missing.c. Notes an object that a document names and that no listing has shown. */
 void hsds2_note_missing(struct hsds2_loader *l, const struct schema_id *id);
-/* After READ: drops duplicates. If more than 1,024 are left, drops all, and the load is torn. */
+/* Drops duplicates after the stage HSDS2_READ. If more than 1,024 objects are left, drops all of
+ * them and marks the load as torn. */
 void hsds2_sort_missing(struct hsds2_loader *l);
-/* Request and answer for the i-th of them. Returns SCHEMA_ENOUGH if it exists, or cannot be asked
- * for. */
+/* Make the request for the i-th missing object, and take its answer. hsds2_answer_missing() returns
+ * SCHEMA_ENOUGH if the object exists, or if the request failed. */
 bool hsds2_request_missing(const struct hsds2_loader *l, uint32_t i, struct schema_request *req);
 int hsds2_answer_missing(struct hsds2_loader *l, const struct schema_answer *answer);
-/* Divides the keys after a page into ranges that have about a page of known keys each. -ENOMEM. */
+/* Divides the keys that come after the key `after`, the last one of a page, into ranges. Each range
+ * has about a page of known keys. Fails with -ENOMEM. */
 int hsds2_divide(struct hsds2_loader *l, const char *after, struct err *err);
 
 #endif

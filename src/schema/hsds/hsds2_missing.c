@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects that documents name and that no listing has shown. Most are remainders: their documents
- * have been deleted. But a program may have put an object after the listing, and then the document
- * that names it. So the store is asked for each of them. If that is not possible, or there are too
- * many, the domain is loaded again: then its listings are newer than the documents. Pure.
+ * Objects that documents name and that no listing has shown. Most of them are remainders: their
+ * documents have been deleted. But a program may have put an object after the listing, and then the
+ * document that names it. So the store is asked for each of them. If that is not possible, or there
+ * are too many, the domain is loaded again. Then its listings are newer than the documents. Pure.
  */
 #include "hsds2_load.h"
 
 #include <stdlib.h>
 
 enum {
-	MOST = TREE_MAX_OBJECTS, /* a listing shows at most as many */
-	ASKED_MAX = 1024,	 /* with more, another listing is cheaper */
+	MOST = TREE_MAX_OBJECTS, /* a listing shows at most as many objects */
+	ASKED_MAX = 1024,	 /* with more objects, another listing is cheaper */
 };
 
 void hsds2_note_missing(struct hsds2_loader *l, const struct schema_id *id)

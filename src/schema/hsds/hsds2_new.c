@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * New domains of schema v2: ids, times and keys.
+ * Ids, times and keys of new domains of schema v2.
  *
- * The first 16 digits of all ids are the 64 bits of the domain. The root group has its other 16
- * digits from them. Those of another object are a function of its number, with the domain as seed,
- * that maps no two numbers to the same value. So an import that is started again finds the keys of
- * the first attempt. New objects of an existing domain have their digits from a seed instead. Pure.
+ * The first 16 digits of all ids are the 64 bits of the domain. The other 16 digits of the root
+ * group follow from them. Those of any other object are a function of its number, with the domain
+ * as seed, that maps no two numbers to the same value. So an import that is started again finds the
+ * keys of the first attempt. The digits of new objects of an existing domain depend on a further
+ * seed. Pure.
  */
 #include "hsds2.h"
 #include "user_block_member.h"
@@ -22,7 +23,7 @@ enum { MICROSECOND = 1000 };
 
 /* ---- ids ---- */
 
-/* A bijection of 64-bit numbers: each step can be undone. (The finisher of splitmix64.) */
+/* Maps 64-bit numbers one-to-one, because each step can be undone. (The finisher of splitmix64.) */
 static uint64_t mix(uint64_t v)
 {
 	v = (v ^ v >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -47,7 +48,7 @@ static struct schema_id id_of(uint64_t domain, enum object_kind kind, uint32_t n
 {
 	const uint64_t seed = mix(domain);
 	uint64_t digits = number ? mix(seed + number) : root_digits(domain);
-	/* Numbers have 32 bits, so this value belongs to no other object. */
+	/* Numbers have 32 bits, so the digits for 2^32 belong to no other object. */
 	if (number && digits == root_digits(domain))
 		digits = mix(seed + (UINT64_C(1) << 32));
 	return id_with(domain, kind, digits);
@@ -88,8 +89,9 @@ static int give_id(struct tree *t, uint64_t domain, uint32_t number, struct err 
 
 /* ---- times ---- */
 
-/* The time of the next link or attribute of an object: its own in whole microseconds if it has one,
- * and at least a microsecond after the one before. A double holds seconds to a quarter of that. */
+/* Returns the time of the next link or attribute of an object. It is its own time in whole
+ * microseconds if it has one, or else now_ns, but at least a microsecond after the one before. A
+ * double holds seconds to a quarter of a microsecond. */
 static int64_t next_time(int64_t own_ns, int64_t now_ns, int64_t *last_ns)
 {
 	int64_t ns = own_ns > 0 ? own_ns : now_ns;
@@ -131,7 +133,7 @@ int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err
 
 /* ---- new objects of an existing domain ---- */
 
-/* The digits of the ids that a tree has, sorted. */
+/* The last 16 digits of the ids of a tree, as sorted numbers. */
 struct taken {
 	uint64_t *digits;
 	size_t n;
@@ -164,8 +166,9 @@ static int list_taken(const struct tree *t, struct taken *out, struct err *err)
 	return 0;
 }
 
-/* The numbers of a seed have digits of their own, as mix() is a bijection. If an object has them
- * already, a number that no object can have is used instead, each 2^32 after the one before. */
+/* Makes an id for a new object. The numbers of a seed have different digits, because mix() maps
+ * one-to-one. If an object has these digits already, numbers that no object can have are tried
+ * instead, each 2^32 after the one before. */
 static struct schema_id new_id(const struct taken *taken, uint64_t domain, uint64_t seed,
 			       enum object_kind kind, uint32_t number)
 {
@@ -278,8 +281,9 @@ int hsds2_storage_of_root(const char *root, uint64_t *domain, struct err *err)
 	return 0;
 }
 
-/* In the storage, so that neither the service nor a mount shows it as a file. The path is hashed,
- * because its length and its slashes do not fit into one name; the record contains it. */
+/* The record is in the storage, so that neither the service nor a mount shows it as a file. The key
+ * has a hash of the path, because the length of the path and its slashes do not fit into one name.
+ * The record contains the path. */
 int hsds2_import_key(const char *path, char *key, size_t room)
 {
 	const size_t len = strlen(path);

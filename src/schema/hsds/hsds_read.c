@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the documents of objects, and compares their versions with those of an earlier load. Shared
- * by the loaders of schema v1 and v2.
+ * Reads the documents of objects, and compares their versions with those of an earlier load. The
+ * loaders of schema v1 and v2 share these functions.
  *
- * The texts of documents are kept for the next load, which reuses those that have not changed:
- * according to the ETag in a listing, or else by a conditional GET. If a document cannot be parsed,
- * its object is left out. Without the root group the load fails. Pure.
+ * The texts of documents are kept for the next load, which reuses those that have not changed. The
+ * ETag in a listing shows that, or else a conditional GET. If a document cannot be parsed, its
+ * object is left out. If that is the root group, the load fails. Pure.
  */
 #include "hsds_load.h"
 
@@ -46,7 +46,7 @@ int hsds_answer_head(struct hsds_loader *l, uint32_t i, const struct schema_answ
 
 /* ---- requests ---- */
 
-/* The entry of an object in the earlier load; NULL if there is no text of it. */
+/* Returns the entry of an object in the earlier load, or NULL if it has no text or no version. */
 static const struct hsds_entry *earlier(const struct hsds_loader *l, uint32_t i)
 {
 	const struct hsds_space *old = l->previous;
@@ -59,7 +59,7 @@ static const struct hsds_entry *earlier(const struct hsds_loader *l, uint32_t i)
 bool hsds_request_document(const struct hsds_loader *l, uint32_t i, struct schema_request *req)
 {
 	const struct hsds_entry *old = earlier(l, i), *entry = &l->space->entries[i];
-	/* According to the listing the earlier text is still valid. */
+	/* The listing shows that the earlier text is still valid. */
 	if (old && hsds_same_version(old->etag, entry->etag))
 		return false;
 	req->listed = entry->etag[0] ? entry->etag : NULL;
@@ -69,7 +69,7 @@ bool hsds_request_document(const struct hsds_loader *l, uint32_t i, struct schem
 
 /* ---- answers ---- */
 
-/* A document: just read, or from the earlier load. */
+/* A document that was just read, or that is from the earlier load. */
 struct document {
 	const void *text;
 	size_t len;
@@ -94,7 +94,8 @@ static void note_skipped(void *ctx, const char *what, const struct err *why)
 	tree_note(l->base.load.tree, "%s: %s is left out: %s", l->key, what, why->msg);
 }
 
-/* The parsers may add objects to the tree, which moves them, so *o is not in the tree. */
+/* Parses a document into *o. That must not be in the tree, because the parsers may add objects to
+ * the tree, which moves the others. */
 static int parse(struct hsds_loader *l, uint32_t i, const struct document *doc, struct object *o,
 		 struct err *why)
 {
@@ -128,7 +129,8 @@ void hsds_mark_broken(struct hsds_loader *l, uint32_t i)
 	tree_break(tree, i, arena_strndup(tree_arena(tree), id, strlen(id)));
 }
 
-/* An object without a document is a remainder of a deleted object. */
+/* Leaves out an object without a document. It is a remainder of a deleted object, unless it is the
+ * root group: then the load fails. */
 static int leave_absent(struct hsds_loader *l, uint32_t i, struct err *err)
 {
 	l->space->entries[i].absent = true;
@@ -139,9 +141,10 @@ static int leave_absent(struct hsds_loader *l, uint32_t i, struct err *err)
 			   l->key);
 }
 
-/* Leaves out an object. rc: why it cannot be shown; code: the error of its request, or 0. The load
- * fails without the root group. It also fails if the request failed for a reason that may be
- * temporary, because an object that is left out is not read again until the domain changes. */
+/* Leaves out an object. rc says why it cannot be shown, and `code` is the error of its request, or
+ * 0. If it is the root group, the load fails. It also fails if the request failed for a reason that
+ * may be temporary, because an object that is left out is not read again until the domain
+ * changes. */
 static int leave_broken(struct hsds_loader *l, uint32_t i, int rc, int code, const struct err *why,
 			struct err *err)
 {
@@ -170,7 +173,7 @@ static int take_document(struct hsds_loader *l, uint32_t i, const struct documen
 	struct err why = ERR_INIT;
 	struct object o;
 	const int failed = parse(l, i, doc, &o, &why);
-	/* The version of a damaged document is stored too, so that the next open notices when it
+	/* The version of a damaged document is stored, too, so that the next open notices when it
 	 * changes. */
 	int rc = copy_etag(l, i, doc, err);
 	if (rc && !failed)
@@ -183,7 +186,7 @@ static int take_document(struct hsds_loader *l, uint32_t i, const struct documen
 	return 0;
 }
 
-/* Finds the document that an answer gives. Returns false if it gives none. */
+/* Gets the document of an answer. Returns false if the answer has none. */
 static bool document_of(const struct hsds_loader *l, uint32_t i, const struct schema_answer *answer,
 			struct document *doc)
 {
@@ -197,8 +200,8 @@ static bool document_of(const struct hsds_loader *l, uint32_t i, const struct sc
 	return true;
 }
 
-/* Compares a document that was read with the listing and the earlier load. Some services write
- * ETags differently in listings; then the earlier load has the same version. */
+/* Compares the version of a document that was read with the listing and with the earlier load. Some
+ * services write ETags differently in listings; then the earlier load has the same version. */
 static void note_version(struct hsds_loader *l, uint32_t i, const struct schema_answer *answer)
 {
 	const char *listed = l->space->entries[i].etag;

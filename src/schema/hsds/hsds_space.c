@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects of a domain, by number and by id. Pure. */
+/* The objects of a domain, found by number and by id. Pure. */
 #include "hsds_load.h"
 
 #include <base/checksum.h>

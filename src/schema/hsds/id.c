@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Object ids: "<c>-<8>-<8>-<4>-<6>-<6>" in schema v2, "<c>-<8>-<4>-<4>-<4>-<12>" (a UUID) in schema
- * v1, where c is g, d or t, and the rest is lower-case hex. The second hyphen after the first group
- * of digits shows which form an id has. In a reference the id may follow its collection
- * ("datasets/d-…") and may be padded. Pure.
+ * Ids of objects: "<c>-<8>-<8>-<4>-<6>-<6>" in schema v2, and "<c>-<8>-<4>-<4>-<4>-<12>" (a UUID)
+ * in schema v1. c is g, d or t, and the rest is lower-case hexadecimal digits. The position of the
+ * third hyphen shows which form an id has. In a reference, the name of a collection may precede the
+ * id ("datasets/d-…"), and padding may follow it. Pure.
  */
 #include "id.h"
 
@@ -27,7 +27,7 @@ static int hex_digit(char c)
 }
 
 enum { HYPHENS = 5 };
-/* Where the hyphens are; V1_MARK tells the forms apart. */
+/* The positions of the hyphens. A hyphen at V1_MARK shows that an id has the form of v1. */
 static const unsigned char hyphens[][HYPHENS] = {
 	[SCHEMA_ID_V2] = {1, 10, 19, 24, 31},
 	[SCHEMA_ID_V1] = {1, 10, 15, 20, 25},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Object ids of schema v1 and v2. Pure. */
+/* Ids of objects in schema v1 and v2. Pure. */
 #ifndef HSDS_ID_H
 #define HSDS_ID_H
 
@@ -24,15 +24,16 @@ struct schema_id {
 	uint8_t b[16];
 };
 
-/* Parses "d-1b2c…" or "datasets/d-1b2c…", n bytes, padded with NULs or spaces. False for anything
- * else, also for the empty (null) reference. */
+/* Parses an id such as "d-1b2c…" or "datasets/d-1b2c…" of n bytes, which may end with NULs or
+ * spaces. Returns false for any other text, and for the empty text, which is the null reference. */
 bool schema_id_parse(const char *text, size_t n, struct schema_id *id);
 void schema_id_format(const struct schema_id *id, char text[static SCHEMA_ID_MAX]);
-/* "v1" or "v2" */
+/* Returns "v1" or "v2". */
 const char *schema_id_version(enum schema_id_form form);
 bool schema_id_equal(const struct schema_id *a, const struct schema_id *b);
 
-/* Finds the object number of an id; OBJECT_NONE: the domain has no such object. */
+/* Finds the number of an object by its id. number() returns OBJECT_NONE if the domain has no such
+ * object. */
 struct schema_numbers {
 	uint32_t (*number)(void *ctx, const struct schema_id *id);
 	void *ctx;

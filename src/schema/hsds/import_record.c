@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of an unfinished import: {"domain", "replaces", "path", "file", "min_chunk", "size",
- * "mtime", "created"}, optionally "link", "etag" and "life". It is read by this program alone.
- * "domain" has 16 hexadecimal digits, times are in nanoseconds since the epoch, and a path that is
- * not UTF-8 is in base64 in "path_base64", "file_base64". Pure.
+ * The record of an unfinished import. It is an object with the members "domain", "path", "file",
+ * "min_chunk", "size", "mtime" and "created". The members "replaces", "link", "etag" and "life" are
+ * optional. Only this program reads it. "domain" has 16 hexadecimal digits, and times are in
+ * nanoseconds since the epoch. A path that is not UTF-8 is in base64 in "path_base64" or
+ * "file_base64". Pure.
  */
 #include "emit_document.h"
 #include "parse.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that keys of both schema versions have in common. Each function moves *p past the text
- * that it recognises; after a false result, *p may be anywhere before the end of the text. The NUL
- * at the end matches nothing. Pure.
+ * Functions that recognise the parts that keys of both schema versions have in common. Each
+ * function moves *p past the text that it recognises. If it returns false, *p may be anywhere
+ * before the end of the text. The NUL at the end matches nothing. Pure.
  */
 #ifndef HSDS_KEY_TEXT_H
 #define HSDS_KEY_TEXT_H
@@ -20,7 +20,7 @@ static inline bool key_take(const char **p, char c)
 	return true;
 }
 
-/* A decimal number without leading zeros. */
+/* Recognises a decimal number without leading zeros, below 2^64. */
 static inline bool key_take_number(const char **p, uint64_t *out)
 {
 	const char *start = *p;

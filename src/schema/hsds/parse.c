@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the parsers: names, times, object numbers, reports, the budget. Pure. */
+/* Functions that the parsers share: names, times, numbers of objects, reports, and the budget.
+ * Pure. */
 #include "parse.h"
 
 #include <stdio.h>
@@ -83,13 +84,13 @@ int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char 
 	return *out ? 0 : err_errno(err, -ENOMEM, "text");
 }
 
-/* Replaces the three bytes of each lone surrogate U+DC80 to U+DCFF by the byte that it stands for.
+/* Replaces the three bytes of each lone surrogate U+DC80 to U+DCFF by the byte for which it stands.
  * Returns false if there is another lone surrogate. */
 static bool unescape(char *text)
 {
 	uint8_t *to = (uint8_t *)text;
 	for (const uint8_t *s = to; *s;) {
-		/* UTF-8 has no character of ED and a second byte from A0. */
+		/* In UTF-8, no character has the byte ED and then a byte from A0 on. */
 		if (s[0] != 0xed || s[1] < 0xa0) {
 			*to++ = *s++;
 			continue;
@@ -106,7 +107,7 @@ static bool unescape(char *text)
 int schema_ctx_bytes(struct schema_ctx *ctx, const json_t *string, const char **out,
 		     struct err *err)
 {
-	enum { SURROGATE = 3 /* bytes that stand for one */ };
+	enum { SURROGATE = 3 /* bytes of the text for one surrogate */ };
 	struct json_string text;
 	*out = NULL;
 	if (!json_is_string(string))
@@ -153,7 +154,8 @@ bool schema_count(const json_t *v, uint64_t *out)
 	return true;
 }
 
-/* True for true, nonzero numbers, "1", "true" and the names of HDF5's flags. */
+/* Returns true for true, for numbers other than 0, for "1" and "true", and for the names of HDF5's
+ * flags. */
 static bool is_tracked(const json_t *flag)
 {
 	const char *word = json_string_value(flag);

@@ -26,7 +26,7 @@ static int parse_attribute(struct schema_ctx *ctx, const json_t *v, struct attri
 	return rc ? err_wrap(err, rc, "value") : 0;
 }
 
-/* By creation time, then by the bytes of the name. */
+/* Orders attributes by creation time, then by the bytes of the name. */
 static int compare(const void *a, const void *b)
 {
 	const struct attribute *x = a;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dataset's document: type, shape, layout and creation properties -> struct dataset. "layout" has
- * the shape of the chunks as they are stored. "creationProperties" has the creator's request; it
- * may be missing, and some clients write a base64 string that is ignored here. Its member "hsmount"
- * has what the service cannot say (emit_dataset.c). A dataset with a damaged reference to HDF5
- * files stays in the domain, and its chunks cannot be read. Pure.
+ * The document of a dataset: type, shape, layout and creation properties -> struct dataset.
+ * "layout" has the shape of the chunks as they are stored. "creationProperties" has what the
+ * creator requested. It may be missing, and some clients write a base64 string, which is ignored
+ * here. Its member "hsmount" has what the service cannot express (emit_dataset.c). A dataset with a
+ * damaged reference to HDF5 files stays in the domain, but its chunks cannot be read. Pure.
  */
 #include "parse.h"
 
@@ -20,8 +20,8 @@
 struct layout {
 	const json_t *stored;	 /* "layout" */
 	const json_t *requested; /* "creationProperties.layout" */
-	const char *cls;	 /* class of `requested`; "" if none */
-	const json_t *reference; /* NULL, or the one that refers to HDF5 files */
+	const char *cls;	 /* class of `requested`; "" if there is none */
+	const json_t *reference; /* the layout that refers to HDF5 files, or NULL */
 	enum reference_layout kind;
 };
 
@@ -44,7 +44,8 @@ static struct layout layout_of(const json_t *doc, const json_t *props)
 
 /* ---- chunk grid ---- */
 
-/* The chunk dimensions in the document; NULL if it has none. Of references, those of the file. */
+/* Returns the chunk dimensions of the document, or NULL if it has none. Those of a reference are
+ * those of the HDF5 file. */
 static const json_t *find_dims(const struct layout *l)
 {
 	const json_t *dims = json_object_get(l->reference, "hyper_dims");
@@ -55,8 +56,8 @@ static const json_t *find_dims(const struct layout *l)
 	return dims ? dims : json_object_get(l->requested, "dims");
 }
 
-/* Chunk dimensions of a simple dataspace. If the document has none, nothing of the dataset is
- * stored, and it counts as one chunk. */
+/* Gets the chunk dimensions of a simple dataspace. If the document has none, nothing of the dataset
+ * is stored, and the dataset counts as one chunk. */
 static int chunk_dims(const struct layout *l, const struct dspace *space, uint64_t *chunk,
 		      struct err *err)
 {
@@ -105,7 +106,7 @@ static int parse_grid(struct schema_ctx *ctx, const struct layout *l, struct dat
 	return 0;
 }
 
-/* Forgets the reference, whose defect is `why`. */
+/* Drops a reference that is damaged. `why` describes the defect. */
 static int leave_reference(struct schema_ctx *ctx, struct layout *l, struct dataset *ds,
 			   const struct err *why, struct err *err)
 {
@@ -123,7 +124,8 @@ static int leave_reference(struct schema_ctx *ctx, struct layout *l, struct data
 	return 0;
 }
 
-/* The dimensions of a damaged reference may be useless. */
+/* Sets the grid. If the dimensions of a reference are damaged, drops the reference and tries
+ * again. */
 static int parse_grid_anyway(struct schema_ctx *ctx, struct layout *l, struct dataset *ds,
 			     struct err *err)
 {
@@ -149,7 +151,8 @@ static void parse_requested(const struct layout *l, const json_t *hsmount, struc
 		ds->requested = LAYOUT_CONTIGUOUS;
 }
 
-/* The chunk shape of the creator's request, if it is valid and not the stored one. */
+/* Sets the chunk shape that the creator requested, if it is valid and differs from the stored
+ * one. */
 static int parse_requested_chunk(struct schema_ctx *ctx, const struct layout *l, struct dataset *ds,
 				 struct err *err)
 {
@@ -175,7 +178,7 @@ static int parse_requested_chunk(struct schema_ctx *ctx, const struct layout *l,
 	return 0;
 }
 
-/* A layout of this kind, known or not. */
+/* Returns whether a class is that of a layout that refers to other files, known or not. */
 static bool is_ref(const char *cls)
 {
 	return cls && strstr(cls, "_REF");
@@ -213,7 +216,8 @@ static int parse_locator(struct schema_ctx *ctx, struct layout *l, const struct 
 
 /* ---- creation properties ---- */
 
-/* The list of hsmount has all parameters of a filter, also none. */
+/* The list "filters" of "hsmount" has all parameters of a filter. So if it has none there, the
+ * filter gets no default parameter. */
 static void drop_defaults(const json_t *list, struct pipeline *p)
 {
 	for (uint32_t i = 0; i < p->n; i++)
@@ -241,8 +245,8 @@ static int parse_filters(struct schema_ctx *ctx, const json_t *props, const json
 	return 0;
 }
 
-/* Plans the chain of the chunks, which depends on all other members. Chunks of a reference are in
- * HDF5 files, all others are chunk objects. */
+/* Plans how stored chunks become elements. The plan depends on all other members. The chunks of a
+ * reference are in HDF5 files; all others are chunk objects. */
 static int plan_chain(struct schema_ctx *ctx, const json_t *props, struct dataset *ds,
 		      struct err *err)
 {
@@ -274,7 +278,7 @@ static int parse_fill(struct schema_ctx *ctx, const json_t *props, struct datase
 	bool is_text = ds->type->cls == DTYPE_STRING || ds->type->cls == DTYPE_OPAQUE ||
 		       (ds->type->cls == DTYPE_VLEN && ds->type->vlen.is_string);
 	const json_t *exact = json_object_get(json_object_get(props, "hsmount"), "fillValue");
-	ds->fill_defined = json_is_null(exact); /* a string that was never set */
+	ds->fill_defined = json_is_null(exact); /* a string that has never been set */
 	if (!v || json_is_null(v) || (word && !coded && strcmp(word, "None") == 0))
 		return 0;
 	if (word && word[0] == '\0' && !is_text)
@@ -289,7 +293,7 @@ static void parse_times(const json_t *props, struct dataset *ds)
 {
 	const char *alloc = json_text_word(props, "allocTime");
 	const char *fill = json_text_word(props, "fillTime");
-	/* libhdf5's defaults */
+	/* The defaults of libhdf5. */
 	static const enum alloc_time by_layout[] = {
 		[LAYOUT_COMPACT] = ALLOC_TIME_EARLY,
 		[LAYOUT_CONTIGUOUS] = ALLOC_TIME_LATE,
@@ -309,8 +313,8 @@ static void parse_times(const json_t *props, struct dataset *ds)
 		ds->fill_time = FILL_TIME_NEVER;
 }
 
-/* Arguments such as "--start=5". "--stop" is ignored: the shape of the dataset limits the values.
- */
+/* Parses arguments such as "--start=5". Ignores "--stop", because the shape of the dataset limits
+ * the values. */
 static int parse_arange(const json_t *list, struct dataset *ds, struct err *err)
 {
 	ds->initializer = INITIALIZER_ARANGE;

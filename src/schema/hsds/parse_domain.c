@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .domain.json: {root, owner, acls, created, lastModified}; without a root it is a folder. Pure. */
+/* .domain.json: {root, owner, acls, created, lastModified} -> struct domain_info. Without a root it
+ * is the document of a folder. Pure. */
 #include "parse_object.h"
 
 #include "parse.h"

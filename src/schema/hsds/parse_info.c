@@ -7,7 +7,7 @@
 
 #include "parse.h"
 
-/* A total; 0 if it is missing. */
+/* Gets a total, or 0 if it is missing. */
 static int total(const json_t *doc, const char *member, uint64_t *out, struct err *err)
 {
 	const json_t *v = json_object_get(doc, member);
@@ -38,7 +38,7 @@ int schema_info_parse(const void *json, size_t n, struct schema_info *out, struc
 		rc = total(doc, "metadata_bytes", &out->metadata_bytes, err);
 	if (rc)
 		return rc;
-	/* No overflow: each is below 2^63. */
+	/* This sum does not overflow, because both terms are below 2^63. */
 	out->num_objects = groups + types;
 	out->num_objects += json_object_size(json_object_get(doc, "datasets"));
 	out->modified_ns = schema_time_ns(json_object_get(doc, "lastModified"));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "links": {name: {class, id | h5path, h5domain, created}} -> struct link. A link is left
- * out and reported if HDF5 cannot hold its name, or if it is a hard link to an object that the
+ * "links": {name: {class, id | h5path, h5domain, created}} -> struct link. A damaged link is left
+ * out and reported. So is a link whose name HDF5 cannot hold, and a hard link to an object that the
  * domain does not have.
  *
- * The member "hsmount" {name, h5path, h5domain} has the bytes, in base64, of text that is not
- * UTF-8. Pure.
+ * The member "hsmount" {name, h5path, h5domain} of a link has the bytes, in base64, of text that is
+ * not UTF-8. Pure.
  */
 #include "parse.h"
 
@@ -35,7 +35,7 @@ static int parse_hard(struct schema_ctx *ctx, const json_t *v, struct link *l, s
 	return 0;
 }
 
-/* Replaces text by the bytes of a member of "hsmount", if the link has it. */
+/* Replaces text by the bytes of a member of "hsmount", if the link has this member. */
 static int take_bytes(struct schema_ctx *ctx, const json_t *v, const char *member, const char **out,
 		      struct err *err)
 {
@@ -81,7 +81,7 @@ static int parse_path(struct schema_ctx *ctx, const json_t *v, const char *membe
 	return rc ? err_wrap(err, rc, "%s", member) : 0;
 }
 
-/* The service writes "h5domain"; the documentation and other writers use other names. */
+/* The service writes "h5domain". The documentation and other writers use other names. */
 static int parse_external(struct schema_ctx *ctx, const json_t *v, struct link *l, struct err *err)
 {
 	static const char *const words[] = {"h5domain", "domain", "file"};
@@ -125,7 +125,7 @@ static int parse_link(struct schema_ctx *ctx, const json_t *v, struct link *l, s
 	return parse_path(ctx, v, "h5path", &l->path, err);
 }
 
-/* By creation time, then by the bytes of the name. */
+/* Orders links by creation time, then by the bytes of the name. */
 static int compare(const void *a, const void *b)
 {
 	const struct link *x = a;
@@ -135,7 +135,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Most documents have their links in order. */
+/* Sorts links only if necessary, because most documents have their links in order. */
 static void sort(struct link *links, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++) {
@@ -148,19 +148,20 @@ static void sort(struct link *links, uint32_t n)
 
 /* ---- names that occur twice ---- */
 
-/* A name, at this position of all names as the document has them, without escapes. */
+/* A name, without escapes. `at` is its position in the text of all names, which is in the order of
+ * the document. */
 struct name {
 	uint32_t hash;
 	uint32_t at;
-	uint32_t link; /* OBJECT_NONE: it is left out */
+	uint32_t link; /* index of the link; OBJECT_NONE if it is left out */
 };
 
-/* What was read so far. The document does not say how many links there will be. */
+/* What has been read so far. The document does not say how many links there will be. */
 struct links {
 	struct bytes all;   /* struct link */
 	struct bytes names; /* struct name, in the order of the document */
-	struct bytes text;  /* of the names */
-	uint32_t n;	    /* links */
+	struct bytes text;  /* the text of the names */
+	uint32_t n;	    /* number of links */
 };
 
 static void release(struct links *links)
@@ -197,7 +198,7 @@ static int compare_names(const void *a, const void *b, void *text)
 	return order ? order : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Of links whose names are the same, the last one counts, also if it is left out. The others lose
+/* If several links have the same name, the last one counts, even if it is left out. The others lose
  * their names. */
 static void drop_earlier(struct links *links)
 {
@@ -253,7 +254,7 @@ static int read_links(struct schema_ctx *ctx, const struct json_text *json, stru
 	return rc;
 }
 
-/* Moves the links that have names to the object. */
+/* Copies the links that still have names to the object, and sorts them. */
 static int keep(struct schema_ctx *ctx, const struct links *links, struct object *o,
 		struct err *err)
 {

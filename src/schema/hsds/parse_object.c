@@ -18,7 +18,8 @@ static const char *kind_name(enum object_kind kind)
 	return names[kind];
 }
 
-/* Checks that the document has the id that its key implies, and the root of this domain. */
+/* Checks that a member of the document is the expected id: "id" must be that of the document's key,
+ * and "root" that of the domain's root group. */
 static int check_id(const json_t *doc, const char *member, const struct schema_id *expected,
 		    struct err *err)
 {

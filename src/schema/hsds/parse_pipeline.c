@@ -30,7 +30,7 @@ static const struct {
 	{"ZSTD", "zstd", FILTER_ZSTD},
 };
 
-/* The id of a class or bare name; 0 if unknown. */
+/* Returns the id of a filter with this class or name, or 0 if it is unknown. */
 static uint32_t id_of_word(const char *word)
 {
 	const char *prefix = "H5Z_FILTER_";
@@ -77,7 +77,8 @@ static int set_params(struct schema_ctx *ctx, const json_t *v, struct filter *f,
 	return 0;
 }
 
-/* The id determines the filter. Without an id, a known class does; otherwise the name. */
+/* The id determines the filter. If there is no id, the class does so if it is known, or else the
+ * name. */
 static int parse_filter(struct schema_ctx *ctx, const json_t *v, struct filter *f, struct err *err)
 {
 	const json_t *name = json_object_get(v, "name");

@@ -7,12 +7,13 @@
  *   H5D_CHUNKED_REF_INDIRECT  {file_uri, dims, hyper_dims, chunk_table}; another spelling is
  *                             H5D_CHUNKED_INDIRECT_REF
  *
- * `hyper_dims` is the chunk shape of the file, if `dims` is a multiple of it. `hsmount` has what
- * the service does not record: {h5path, etag, size, exact}.
+ * `hyper_dims` is the chunk shape of the file if `dims` is a multiple of it. `hsmount` has what the
+ * service does not record: {h5path, etag, size, exact}.
  *
- * A chunk table is a dataset with one record for each chunk of the file: a compound of the integers
- * `offset` and `size` (or `length`), optionally `filter_mask`, and, if the layout has no file_uri,
- * the string `file_uri`. Size 0 if the chunk is absent. Pure.
+ * A chunk table is a dataset with one record for each chunk of the file. A record is a compound of
+ * the integers `offset` and `size` (or `length`). It may have the integer `filter_mask`. If the
+ * layout has no file_uri, it also has the string `file_uri`. The size is 0 if the chunk is absent.
+ * Pure.
  */
 #include "parse_reference.h"
 
@@ -43,16 +44,17 @@ bool schema_reference_layout(const char *cls, enum reference_layout *out)
 	return false;
 }
 
-/* ---- the cut of contiguous data ---- */
+/* ---- the chunk shape of contiguous data ---- */
 
 enum {
-	CUT_TRIES = 1 << 16, /* numbers that are tried as a divisor */
+	CUT_TRIES = 1 << 16, /* numbers that are tried as divisors */
 	CUT_SHRINKS = 8,     /* a chunk has at least 1/8 of REFERENCE_CUT … */
 	CUT_WHOLE_ROWS = 16, /* … or whole rows of at most 16 times as much */
 };
 
-/* The number of rows of a chunk so that chunks do not end within a row of the dimension above: a
- * divisor of n near `most`; `most` if there is none. */
+/* Returns a number of rows for a chunk, such that chunks do not end within a row of the dimension
+ * above if possible. It is a divisor of n from most / CUT_SHRINKS to `most`, or else n if that is
+ * at most about CUT_WHOLE_ROWS times `most`. If neither exists, returns `most`. */
 static uint64_t even_rows(uint64_t n, uint64_t most)
 {
 	const uint64_t least = max_u64(most / CUT_SHRINKS, 1);
@@ -118,8 +120,8 @@ static int parse_range(const json_t *offset, const json_t *size, uint64_t *out_o
 	return 0;
 }
 
-/* The number of the chunk with coordinates such as "3_0_12". *inside is false if the grid has no
- * such chunk. */
+/* Gets the number of the chunk with coordinates such as "3_0_12". *inside is false if the grid has
+ * no such chunk. */
 static int parse_coords(const char *text, const struct grid *g, uint64_t *number, bool *inside,
 			struct err *err)
 {
@@ -164,7 +166,7 @@ static int by_number(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Entries outside of the extent are left over from before the dataset was shrunk. */
+/* Entries outside of the extent remain from before the dataset was shrunk. They are ignored. */
 static int parse_chunks(struct schema_ctx *ctx, const json_t *layout, const struct grid *g,
 			struct reference *r, struct err *err)
 {
@@ -237,14 +239,15 @@ int schema_reference_parse(struct schema_ctx *ctx, const json_t *layout, enum re
 	if (rc)
 		return rc;
 	ds->reference = r;
-	/* The chunks of the grid are those of the file. Contiguous data have no filters. */
+	/* The chunks of the grid are those of the file, and contiguous data have no filters. */
 	ds->requested_chunk = NULL;
 	if (kind == REFERENCE_CONTIGUOUS)
 		ds->nfilters = 0;
 	return 0;
 }
 
-/* The text after "--name=" in the list; NULL if there is none. */
+/* Returns the argument that begins with `name`, such as "--h5path=", and has text after it; NULL if
+ * there is none. *skip is the length of `name`. */
 static const json_t *find_argument(const json_t *list, const char *name, size_t *skip)
 {
 	*skip = strlen(name);
@@ -269,7 +272,8 @@ static int argument(struct schema_ctx *ctx, const json_t *list, const char *name
 	return rc ? err_wrap(err, rc, "%s", name) : 0;
 }
 
-/* Without a bucket, the path is in the bucket of the domain, which "/path" means. */
+/* Makes a URI of a bucket and a path. Without a bucket, the path is in the bucket of the domain,
+ * and "/path" stands for this. */
 static int join_uri(struct schema_ctx *ctx, const char *bucket, const char *path, const char **out,
 		    struct err *err)
 {
@@ -322,7 +326,7 @@ static int set_range(const struct reference_file *file, uint64_t offset, uint64_
 	return 0;
 }
 
-/* The chunks are runs of elements: see schema_reference_cut(). */
+/* The elements of each chunk are consecutive in the file, see schema_reference_cut(). */
 static int place_contiguous(const struct dataset *ds, uint64_t number, struct chunk_place *place,
 			    struct err *err)
 {
@@ -404,8 +408,8 @@ static int check_record(const struct reference *r, const struct dtype *t, struct
 	return 0;
 }
 
-/* The number of the record of a chunk. A table may have more records than the dataset has chunks,
- * because a table that can grow grows before its dataset. */
+/* Gets the number of the record of a chunk. A table may have more records than the dataset has
+ * chunks, because a table that can grow grows before its dataset. */
 static int record_number(const struct dataset *ds, const struct dataset *table, uint64_t number,
 			 uint64_t *out, struct err *err)
 {
@@ -439,7 +443,7 @@ static int read_number(const struct elems *e, const struct dtype_member *m, uint
 	return 0;
 }
 
-/* Copies the text to room bytes at `to`. */
+/* Copies a text to the `room` bytes at `to`. */
 static int read_text(const struct elems *e, const struct dtype_member *m, char *to, size_t room,
 		     struct err *err)
 {
@@ -488,8 +492,8 @@ static int place_record(const struct reference *r, const struct record_type *t,
 			 place, err);
 }
 
-/* Which chunks there are is told by the index of the file. A service that could not read the file
- * has stored records of size 0, so such a record proves nothing. */
+/* The chunk index of the file tells which chunks exist. A service that could not read the file has
+ * stored records of size 0, so such a record proves nothing. */
 static int place_indexed(const struct reference *r, const struct dataset *table, bool denied,
 			 struct chunk_place *place)
 {
@@ -505,7 +509,8 @@ static int place_indexed(const struct reference *r, const struct dataset *table,
 	return SCHEMA_NEEDS_INDEX;
 }
 
-/* The record has not been stored. */
+/* Finds the place of a chunk whose record has not been stored. Unless a chunk locator fills the
+ * table, the record is the fill value of the table. */
 static int place_unstored(const struct reference *r, const struct record_type *t,
 			  const struct dataset *table, struct chunk_place *place, struct err *err)
 {

@@ -7,7 +7,7 @@
 int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_MAX_RANK],
 		struct err *err)
 {
-	if (json_is_integer(list)) { /* one dimension without brackets */
+	if (json_is_integer(list)) { /* a single dimension without brackets */
 		*rank = 1;
 		if (!schema_count(list, &dims[0]))
 			return err_set(err, -EIO, "a dimension is negative");
@@ -25,7 +25,8 @@ int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_
 	return 0;
 }
 
-/* "H5S_UNLIMITED" and null mean unlimited, and so does 0 unless it is exact. */
+/* Parses maximum dimensions. "H5S_UNLIMITED" and null mean no limit. So does 0, unless the list is
+ * that of "hsmount" (`exact`). */
 static int parse_max(const json_t *list, uint32_t rank, bool exact, uint64_t *max, struct err *err)
 {
 	if (!json_is_array(list) || json_array_size(list) != rank)

@@ -21,7 +21,7 @@
 static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 		 const struct dtype **out, struct err *err);
 
-/* The result of a constructor. */
+/* Returns the result of a constructor of a type, which is NULL if it has failed. */
 static int check(const struct dtype *t, struct err *err)
 {
 	return t ? 0 : schema_defect(err);
@@ -29,8 +29,8 @@ static int check(const struct dtype *t, struct err *err)
 
 /* ---- predefined types ---- */
 
-/* Parses the end of a name such as "I32LE": letter, bits, byte order. Without a byte order the type
- * is little-endian. */
+/* Parses the end of a name such as "I32LE": a letter, the number of bits, and the byte order.
+ * Without a byte order the type is little-endian. */
 static bool parse_spec(const char *s, char *letter, uint32_t *size, bool *big_endian)
 {
 	static const struct {
@@ -95,7 +95,8 @@ static int parse_name(struct schema_ctx *ctx, const char *name, const struct dty
 	return err_set(err, -EIO, "unknown base \"%.64s\"", name);
 }
 
-/* INTEGER, FLOAT, BITFIELD: the type of the base, which must have the same class. */
+/* Parses a type of the class INTEGER, FLOAT or BITFIELD. It is the type of the base, which must
+ * have the same class. */
 static int parse_atomic(struct schema_ctx *ctx, const json_t *v, enum dtype_class cls,
 			unsigned int depth, const struct dtype **out, struct err *err)
 {
@@ -169,7 +170,8 @@ static int add_member(struct schema_ctx *ctx, struct members *m, const char *nam
 	return 0;
 }
 
-/* "mapping": {name: value}. Or a list of {name, value}, which may also be called "members". */
+/* Parses "mapping", which is {name: value} or a list of {name, value}. The list may also be called
+ * "members". */
 static int add_members(struct schema_ctx *ctx, struct members *m, json_t *mapping, struct err *err)
 {
 	const char *name;
@@ -326,7 +328,7 @@ static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 	return err_set(err, -EIO, "unknown class \"%.64s\"", cls);
 }
 
-/* *type: the type that the service sees; replaced by the exact one. */
+/* *type is the type that the service knows. It is replaced by the exact type. */
 static int parse_exact(struct schema_ctx *ctx, const json_t *v, const struct dtype **type,
 		       struct err *err)
 {
@@ -342,14 +344,16 @@ static int parse_exact(struct schema_ctx *ctx, const json_t *v, const struct dty
 	return 0;
 }
 
-/* Types without parts of their own: most attributes and datasets have one of a few. */
+/* Returns whether a type has no types as its parts. Most attributes and datasets have one of a few
+ * such types. */
 static bool is_simple(const struct dtype *t)
 {
 	return t->cls == DTYPE_INTEGER || t->cls == DTYPE_FLOAT || t->cls == DTYPE_STRING ||
 	       t->cls == DTYPE_REFERENCE;
 }
 
-/* Returns an equal type of another document, and gives the memory of this one back. */
+/* If another document has an equal type, returns that, and releases the memory of this one.
+ * Otherwise remembers this type. */
 static const struct dtype *share(struct schema_ctx *ctx, const struct dtype *t,
 				 const struct arena_mark *before)
 {

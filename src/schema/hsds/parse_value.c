@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON values -> elements. The service stores whatever its client sent if numpy can convert it, so
- * this parser converts the same forms (numbers: numbers.h):
+ * JSON values -> elements. The service stores whatever its client has sent if numpy can convert it.
+ * So this parser converts the same forms (for numbers see numbers.h):
  *
  *   nesting     nested lists with the shape of the value; also one flat list, one extra pair of
  *               brackets, and a single element without brackets
- *   null        zero; NaN in a float, as numpy converts None; no value in a vlen.
- *               If the whole value is null or missing, it was never set: all elements are zero
+ *   null        zero; NaN in a float, as numpy converts None; no value in a vlen. If the whole
+ *               value is null or missing, it was never set: all elements are zero
  *   numbers     numbers, booleans or text
  *   strings     truncated or padded to the size of the type; a lone surrogate becomes 3 bytes
  *   enums       the value or the name of a member
  *   references  "groups/<id>" or "<id>". Any other text is the null reference. Every region
  *               reference is null, because the schema cannot store selections
- *   opaque      text, padded with NULs
+ *   opaque      text, truncated or padded with NULs to the size of the type
  *
- * A value that cannot be converted is an error that names the element. Elements are not allocated
- * one by one: they are written to their place in out->fixed, or to the one stack of vlen items.
+ * If a value cannot be converted, the error names the element. Elements are not allocated one by
+ * one: they are written to their position in out->fixed, or to the one stack of vlen items.
  *
  * out->fixed ends after the last byte that was set. If one null or one fill value stands for many
- * elements, it is stored as a repetition (elems.h), so time and memory depend on the length of the
- * document alone. If a later element is set, the repetition before it is expanded, within the
- * memory budget of the object.
+ * elements, it is stored as a repetition (elems.h), so that time and memory depend only on the
+ * length of the document. If a later element is set, the repetition in front of it is expanded,
+ * within the memory budget of the object. Pure.
  */
 #include "parse.h"
 
@@ -48,9 +48,9 @@ struct reader {
 	struct schema_ctx *ctx;
 	struct elems *out;
 	bool broadcast; /* one element may stand for a whole array */
-	bool plain;	/* the type has no slots: repetitions need not be expanded */
-	/* The type of the null elements that the repetition at the end of out repeats; NULL if it
-	 * repeats other elements, or there is none. */
+	bool plain;	/* the type has no slots, so repetitions need not be expanded */
+	/* The type of the null elements that the repetition at the end of `out` repeats. NULL if it
+	 * repeats other elements, or if there is no repetition. */
 	const struct dtype *nulls;
 };
 
@@ -59,7 +59,7 @@ static int put(struct reader *r, const struct dtype *t, const json_t *v, struct 
 
 /* ---- memory ---- */
 
-/* Expands the repetition at the end of out. */
+/* Expands the repetition at the end of r->out. */
 static int expand(struct reader *r, struct err *err)
 {
 	struct elems *e = r->out;
@@ -77,7 +77,7 @@ static int expand(struct reader *r, struct err *err)
 	return 0;
 }
 
-/* Makes room for n bytes at a place. Bytes that were not written before are zero. */
+/* Makes room for n bytes at a destination. Bytes that were not written before are zero. */
 static int reserve(struct reader *r, struct place at, uint64_t n, struct err *err)
 {
 	struct bytes *fixed = &r->out->fixed;
@@ -93,7 +93,7 @@ static int reserve(struct reader *r, struct place at, uint64_t n, struct err *er
 	return rc;
 }
 
-/* Repeats the `size` bytes at a place `more` times. */
+/* Repeats the `size` bytes at a destination `more` times. */
 static int repeat(struct reader *r, struct place at, uint64_t size, uint64_t more, struct err *err)
 {
 	struct elems *e = r->out;
@@ -115,7 +115,7 @@ static int repeat(struct reader *r, struct place at, uint64_t size, uint64_t mor
 	return rc;
 }
 
-/* True if an element of this type is a list itself. */
+/* Returns true if an element of this type is itself a list. */
 static bool is_list_type(const struct dtype *t)
 {
 	return t->cls == DTYPE_COMPOUND || t->cls == DTYPE_ARRAY ||
@@ -215,7 +215,7 @@ static int text_of(struct reader *r, const json_t *v, struct json_string *text, 
 	return schema_ctx_text(r->ctx, v, text, err);
 }
 
-/* Strings of fixed size and opaque: truncated or padded to the size of the type. */
+/* Puts a string of fixed size or an opaque, truncated or padded to the size of the type. */
 static int put_text(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
 		    struct err *err)
 {
@@ -280,8 +280,8 @@ static int put_vlen_text(struct reader *r, const json_t *v, struct place at, str
 	return rc ? rc : add_items(r, text.s, text.n, (uint32_t)text.n, at, err);
 }
 
-/* The items are built on top of the stack and then copied to the heap, after the values that they
- * contain. */
+/* Puts a sequence. The items are built on top of the stack. After the values that they contain,
+ * they are copied to the heap. */
 static int put_vlen(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
 		    struct err *err)
 {
@@ -349,14 +349,14 @@ static int put_entries(struct reader *r, const struct dtype *t, const struct sha
 	return 0;
 }
 
-/* True if an element may be copied instead of parsed again: copies must not share items that have
- * slots of their own. */
+/* Returns true if an element may be copied instead of parsed again. Copies must not share items
+ * that have slots of their own. */
 static bool may_be_copied(const struct dtype *t)
 {
 	return !t->has_vlen || (t->cls == DTYPE_VLEN && dtype_is_plain(t->vlen.base));
 }
 
-/* One value for n > 0 elements. */
+/* Puts one value for n > 0 elements. */
 static int put_all(struct reader *r, const struct dtype *t, const json_t *v, uint64_t n,
 		   struct place at, struct err *err)
 {
@@ -490,7 +490,7 @@ static int put_base64(struct reader *r, const struct dtype *t, uint64_t n, const
 	return schema_stream(r->ctx, t, n, raw.data, raw.len, r->out, err);
 }
 
-/* Frees memory that is not needed. A value with slots ends with a whole element. */
+/* Completes the last element of a value with slots, and frees memory that is not needed. */
 static int finish(struct reader *r, const struct dtype *t, struct err *err)
 {
 	struct elems *e = r->out;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the schema cannot hold: one table with a rule in each row. What no rule reports is emitted
- * completely. Pure.
+ * What the schema cannot hold. There is a table with a rule in each row. Besides, there are rules
+ * for types (schema_stand_in()), for the shapes of datasets and for comments. What no rule reports
+ * is written completely. Pure.
  */
 #include "emit_document.h"
 
@@ -15,9 +16,9 @@
 #include "parse.h"
 
 enum {
-	TYPE_ARENA = 64 << 20, /* memory for the stand-ins of one object, bytes */
-	LINK_BYTES = 160,      /* of a link in a document, without its names, at most */
-	ESCAPED = 6,	       /* bytes of a document for a byte of text, at most */
+	TYPE_ARENA = 64 << 20, /* bytes of memory for the stand-ins of one object */
+	LINK_BYTES = 160,      /* most bytes of a link in a document, without its names */
+	ESCAPED = 6,	       /* most bytes of a document for a byte of text */
 };
 
 /* ---- datasets ---- */
@@ -55,7 +56,7 @@ static bool has_large_chunks(const struct object *o)
 	const struct dataset *ds = &o->dataset;
 	const uint64_t stored = ds->type->has_ref && !ds->type->has_vlen
 					? OBJECT_REF_TEXT / DTYPE_OBJREF_SIZE
-					: 1; /* a text takes more than its reference */
+					: 1; /* the text of a reference is longer */
 	uint64_t bytes;
 	return !mul_u64(ds->grid.chunk_elems, ds->type->size * stored, &bytes) ||
 	       bytes > CHUNK_BYTES_MAX;
@@ -70,7 +71,8 @@ static bool has_large_space(const struct dspace *s)
 	return false;
 }
 
-/* The grid has one dimension more than a scalar, and otherwise those of the dataspace. */
+/* The grid must have one dimension if the dataspace is scalar, and otherwise as many as the
+ * dataspace. */
 static bool has_other_grid(const struct object *o)
 {
 	const struct dataset *ds = &o->dataset;
@@ -82,7 +84,7 @@ static bool has_other_grid(const struct object *o)
 
 static uint64_t value_bytes(const struct dtype *t, const struct dspace *s, const struct elems *e)
 {
-	/* The text of a reference is longer than the reference, also inside of a sequence. */
+	/* The text of a reference is longer than the reference, even in a sequence. */
 	const uint64_t stored = t->has_ref ? OBJECT_REF_TEXT / DTYPE_OBJREF_SIZE : 1;
 	uint64_t bytes;
 	if (!mul_u64(s->nelems, t->size, &bytes) || !add_u64(bytes, e->heap.len, &bytes) ||
@@ -164,8 +166,7 @@ static bool is_bad_path(const struct link *l)
 static const char large_dims[] = "a dimension of 2^63 or more";
 static const char long_comment[] = "a comment of more than 65,000 bytes";
 
-/* One of the functions is set, and says whether the rule applies. Types have a rule of their own:
- * schema_stand_in() finds a reason. */
+/* In each row, one of the functions is set. It returns whether the rule applies. */
 static const struct {
 	const char *why;
 	bool (*dataset)(const struct object *o);
@@ -207,7 +208,8 @@ static int tell(const struct report *r, const struct schema_refusal *refusal)
 	return told.why ? r->fn(r->ctx, &told) : 0;
 }
 
-/* Why a type has no stand-in; NULL if it has one. -ENOMEM. */
+/* Sets *why to the reason why a type has no stand-in, or to NULL if it has one. Fails with
+ * -ENOMEM. */
 static int type_why(struct arena *a, const struct dtype *t, const char **why)
 {
 	struct stand_in stand_in;
@@ -276,7 +278,7 @@ static int check_object(const struct report *r, const struct object *o)
 							     : NULL;
 	struct schema_refusal refusal = {0};
 	int rc = 0;
-	/* What can change comes first, because only one reason is told. */
+	/* Reasons that can change come first, because only one reason is reported. */
 	refusal.why = schema_refused_object(o);
 	if (!refusal.why && o->kind == OBJECT_DATASET)
 		refusal.why = schema_refused_shape(&o->dataset.space);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * "filters": a list of {class, id, name, level, …} -> what the service does to the chunk objects of
- * the dataset. This repeats the choices of HSDS (util/dsetUtil.py: getCompressionFilter(),
- * getShuffleFilter() and getFilterOps(); util/storUtil.py: _compress()), which depend on the class
+ * the dataset. This code makes the same choices as HSDS (util/dsetUtil.py: getCompressionFilter(),
+ * getShuffleFilter() and getFilterOps(); util/storUtil.py: _compress()). They depend on the class
  * and on the name, but never on the id:
  *
  *   compressor  the first filter with one of the classes below, or of the class USER with one of
- *               the names. DEFLATE is zlib; for the others the name says it, "lz4" if there is
- *               none. Blosc has no "szip" and no "lzf", and the service stores plain bytes that it
- *               cannot read again. For "scaleoffset" it does nothing.
- *   level       5, unless the compressor has one.
- *   shuffle     the first filter of the class SHUFFLE or BITSHUFFLE. Its name says which of them it
- *               is.
+ *               the names. DEFLATE is zlib. For the others the name determines the compressor; it
+ *               is "lz4" if there is no name. Blosc has no "szip" and no "lzf": the service stores
+ *               plain bytes, which it cannot read again. For "scaleoffset" it does nothing.
+ *   level       5, unless the compressor has a level from 0 to 9.
+ *   shuffle     the first filter of the class SHUFFLE or BITSHUFFLE. Its name determines which of
+ *               the two it is. If the name is neither, the next such filter counts.
  *
  * All other filters are only recorded. Pure.
  */
@@ -28,7 +28,7 @@ static const char *const compressor_classes[] = {
 	"DEFLATE", "SZIP", "SCALEOFFSET", "LZF", "BLOSC", "SNAPPY", "LZ4", "LZ4HC", "ZSTD",
 };
 
-/* Of filters of the class USER. */
+/* The names of compressors of the class USER. */
 static const char *const compressor_names[] = {
 	"gzip", "szip", "lzf", "blosclz", "snappy", "lz4", "lz4hc", "zstd",
 };
@@ -52,7 +52,7 @@ static bool contains(const char *const *words, size_t n, const char *word)
 	return false;
 }
 
-/* The class without its prefix; "" if none. */
+/* Returns the class without its prefix, or "" if there is none. */
 static const char *class_of(const json_t *filter)
 {
 	const char *word = json_text_word(filter, "class");
@@ -88,8 +88,8 @@ static int set_compressor(struct schema_ctx *ctx, const json_t *filter, struct s
 			out->compressor = compressors[i].blosc;
 			return 0;
 		}
-	/* A damaged name is no reason to leave out the dataset: nothing is lost until it is
-	 * changed. */
+	/* A damaged name is no reason to leave out the dataset: no data is lost unless the dataset
+	 * is changed. */
 	const int rc = schema_ctx_name(ctx, json_string_value(text), json_string_length(text),
 				       &out->refused, &utf8, NULL);
 	if (rc == -ENOMEM)
@@ -105,7 +105,7 @@ static enum service_shuffle shuffle_of(const json_t *filter)
 	const char *cls = class_of(filter);
 	if (strcmp(cls, "SHUFFLE") != 0 && strcmp(cls, "BITSHUFFLE") != 0)
 		return SERVED_SHUFFLE_NONE;
-	/* Without a name the service fails. */
+	/* The service fails if there is no name. */
 	if (!name)
 		name = strcmp(cls, "SHUFFLE") == 0 ? "shuffle" : "bitshuffle";
 	if (strcmp(name, "shuffle") == 0)

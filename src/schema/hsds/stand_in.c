@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stand-ins of types; see stand_in.h. A stand-in is nested as its type is, except that compounds of
- * one member and arrays of arrays may be flattened. Recursion is limited by the depth of the type.
+ * Stand-ins of types, see stand_in.h. A stand-in is nested as its type is, except that compounds of
+ * one member and arrays of arrays may be flattened. The depth of the type limits the recursion.
  * Pure.
  */
 #include "stand_in.h"
@@ -13,7 +13,7 @@
 
 #include <base/utf8.h>
 
-enum { SPREAD_MAX = 1024 /* members of a compound that carries an array */ };
+enum { SPREAD_MAX = 1024 /* members of a compound that stands for an array */ };
 
 enum place { PLACE_TOP, PLACE_MEMBER, PLACE_ARRAY, PLACE_VLEN };
 
@@ -47,7 +47,8 @@ bool schema_is_ieee(const struct dtype *t)
 	       !t->floating.hi_pad && !t->floating.internal_pad;
 }
 
-/* The code of a constructor that failed is in s->err. */
+/* Sets the reason why a type has no stand-in. If a function returns NULL without a reason, a
+ * constructor has failed, and the error is in s->err. */
 static const struct dtype *refuse(struct search *s, const char *why)
 {
 	s->why = why;
@@ -74,7 +75,7 @@ static const struct dtype *integer(struct search *s, const struct dtype *t)
 
 /* ---- names ---- */
 
-/* The service refuses other names of the members of compounds. */
+/* Returns whether the service accepts a name of a member of a compound. */
 static bool is_ascii(const char *name)
 {
 	for (; *name; name++)
@@ -83,8 +84,9 @@ static bool is_ascii(const char *name)
 	return true;
 }
 
-/* In the mapping of an enumeration, the service takes any text. Bytes that are not UTF-8 would be
- * lone surrogates, at which its clients may fail. */
+/* Returns whether a name of a member of an enumeration is written as it is. The service accepts any
+ * text there. But bytes that are not UTF-8 would be lone surrogates, at which its clients may
+ * fail. */
 static bool is_text(const char *name)
 {
 	return utf8_valid(name, strlen(name));
@@ -95,7 +97,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* "member_<i>", or "member_<i>_<attempt>" if a name of the type is like it. */
+/* Returns "member_<i>", or "member_<i>_<attempt>" if the type has such a name already. */
 static const char *new_name(struct search *s, uint32_t i, const char *const *sorted, uint32_t n)
 {
 	char text[64];
@@ -106,8 +108,8 @@ static const char *new_name(struct search *s, uint32_t i, const char *const *sor
 	return arena_strndup(s->arena, text, strlen(text));
 }
 
-/* Replaces the names that are not served by ASCII names that the type does not have. *same: false
- * if there are any. */
+/* Replaces the names for which is_served() is false by ASCII names that the type does not have.
+ * Sets *same to false if there are any. */
 static int serve_names(struct search *s, bool (*is_served)(const char *), const char **names,
 		       uint32_t n, bool *same)
 {
@@ -150,7 +152,7 @@ static const struct dtype *enumeration(struct search *s, const struct dtype *t, 
 
 /* ---- compounds ---- */
 
-/* The members in the order of the type, with their stand-ins. */
+/* Makes a compound of the stand-ins of the members, in the order of the type. */
 static const struct dtype *packed(struct search *s, const struct dtype *t,
 				  struct dtype_member *members, const char **names)
 {
@@ -186,7 +188,7 @@ static const struct dtype *compound(struct search *s, const struct dtype *t, enu
 
 /* ---- arrays and sequences ---- */
 
-/* The dimensions of an array of arrays, and the type of its items. */
+/* Gets the dimensions of an array of arrays, and returns the type of its items. */
 static const struct dtype *flatten(const struct dtype *t, uint32_t *rank,
 				   uint32_t dims[static DTYPE_MAX_RANK], uint64_t *nelems)
 {
@@ -205,8 +207,8 @@ static const struct dtype *flatten(const struct dtype *t, uint32_t *rank,
 	return t;
 }
 
-/* The service cannot store an array type of references or of items of variable length. It can store
- * a compound that has the items as its members. A single item needs no compound. */
+/* The service cannot store an array type of references or of items of variable length. But it can
+ * store a compound that has the items as its members. A single item needs no compound. */
 static const struct dtype *spread(struct search *s, const struct dtype *item, uint64_t n)
 {
 	struct dtype_member *members;
@@ -327,7 +329,8 @@ static const struct dtype *unwrap(const struct dtype *t)
 	return t;
 }
 
-/* Whether the members of a compound, or a type that is not an array, are the items of an array. */
+/* Returns whether the members of a compound are the items of an array. A stand-in that is neither a
+ * compound nor an array counts as one member. */
 static bool carries_items(const struct dtype *stand_in, const struct dtype *exact)
 {
 	const bool is_spread = stand_in->cls == DTYPE_COMPOUND;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The type that the service is given for a type of HDF5. Many types of HDF5 have no form in the
- * service's JSON, or the service refuses them. Their elements are stored all the same, under a
- * *stand-in*: a type that the service serves and whose elements have the same stored bytes. The
- * exact type is beside it in the member "hsmount" (hdf5_type.h).
+ * The type that is given to the service in place of a type of HDF5. Many types of HDF5 have no form
+ * in the service's JSON, or the service refuses them. Their elements are nevertheless stored, under
+ * a *stand-in*: a type that the service accepts and whose elements have the same stored bytes. The
+ * exact type is next to it in the member "hsmount" (hdf5_type.h).
  *
  *   type                                              stand-in
  *   compound with gaps or in another order            the same members, packed
@@ -33,20 +33,22 @@
 
 struct stand_in {
 	const struct dtype *type; /* equal to the exact type if that needs no stand-in */
-	/* Some elements are bytes without a meaning for the service, so a value in JSON is base64.
-	 */
+	/* The service sees some elements as bytes without a meaning, or an array as a compound. So
+	 * a value in JSON is written in base64. */
 	bool is_bytes;
 };
 
-/* Finds the stand-in of t. *why: NULL, or why t has none, such as "a region reference"; constant.
- * The types are in the arena. -ENOMEM; -E2BIG. */
+/* Finds the stand-in of t. *why becomes NULL, or the reason why t has none, such as "a region
+ * reference"; it is a constant string. The types are in the arena. Fails with -ENOMEM or -E2BIG. */
 int schema_stand_in(struct arena *a, const struct dtype *t, struct stand_in *out, const char **why,
 		    struct err *err);
 
-/* True if elements of a stand-in are stored in the same bytes as those of the exact type. */
+/* Returns true if the elements of a stand-in are stored in the same bytes as those of the exact
+ * type. */
 bool schema_carries(const struct dtype *stand_in, const struct dtype *exact);
 
-/* Whole integers of 1, 2, 4 or 8 bytes, and IEEE 754 floats. */
+/* Return true for an integer of 1, 2, 4 or 8 bytes without unused bits, and for an IEEE 754 float
+ * of 2, 4 or 8 bytes. */
 bool schema_is_integer(const struct dtype *t);
 bool schema_is_ieee(const struct dtype *t);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elements in the form in which the service stores them, in values with "encoding": "base64". They
- * follow each other without padding, and compounds are packed. Types of fixed size are otherwise
- * as in an HDF5 file. The others are
+ * Elements in the form in which the service stores them, in values with "encoding": "base64". The
+ * elements follow each other without padding, and compounds are packed. Types of fixed size are
+ * otherwise as in an HDF5 file. The other types are
  *
  *   vlen        +0 i32 LE  number of bytes that follow; 0 for an empty string
  *               +4         the string, or base elements in this form
  *   reference   48 bytes of text, NUL-padded: "datasets/d-…"
  *
- * This form cannot tell a string that has no value from an empty one. Therefore the member "unset"
- * of "hsmount", a list of pairs [first, number], says which strings have no value. They are counted
- * from 0 in the order of the form, also inside of sequences.
+ * This form cannot distinguish a string that has no value from an empty one. Therefore the member
+ * "unset" of "hsmount", a list of pairs [first, number], says which strings have no value. Strings
+ * are counted from 0 in the order of the form, and strings inside of sequences count, too.
  *
- * There are exactly n elements. Only the value of a single string or opaque may be shorter than its
- * type, because clients remove NULs at the end. Pure.
+ * There must be exactly n elements. Only the value of a single string or opaque may be shorter than
+ * its type, because clients remove NULs at the end. Pure.
  */
 #include "emit_document.h"
 #include "parse.h"
@@ -26,7 +26,7 @@
 
 enum { REF_TEXT = 48, VLEN_MAX = INT32_MAX };
 
-/* True if elements have the same bytes in memory and in this form. */
+/* Returns true if elements have the same bytes in memory and in this form. */
 static bool is_copied(const struct dtype *t)
 {
 	return t->is_packed && dtype_is_plain(t);
@@ -37,7 +37,7 @@ struct stream {
 	struct elems *out;
 	struct err *err;
 	uint64_t strings; /* number of strings so far */
-	size_t range;	  /* index of the next pair in ctx->unset, and the pair; count 0 if none */
+	size_t range;	  /* next pair in ctx->unset, and the current one; count 0 if none */
 	uint64_t first, count;
 };
 
@@ -55,7 +55,7 @@ static int next_range(struct stream *s)
 	return 0;
 }
 
-/* Counts a string, and says whether it has a value. */
+/* Counts a string, and sets *is_set to whether it has a value. */
 static int count_string(struct stream *s, bool *is_set)
 {
 	*is_set = s->count == 0 || s->strings < s->first;
@@ -89,7 +89,7 @@ static int heap_add(struct stream *s, const void *items, size_t len, uint64_t *o
 	return rc ? err_set(s->err, -EIO, "the variable-length values are too large") : 0;
 }
 
-/* Decodes base elements that are not plain on the stack, and counts them. */
+/* Decodes the base elements of a sequence on the stack, adds them to the heap, and counts them. */
 static int take_items(struct stream *s, const struct dtype *base, struct cursor *items,
 		      uint32_t *count, uint64_t *heap_off)
 {
@@ -177,7 +177,7 @@ static int take(struct stream *s, const struct dtype *t, struct cursor *c, struc
 	}
 }
 
-/* Appends n bytes to the elements; NULL: zeros. */
+/* Appends n bytes to the elements. If `bytes` is NULL, they are zeros. */
 static int append(struct stream *s, const void *bytes, size_t n)
 {
 	struct bytes *fixed = &s->out->fixed;
@@ -223,7 +223,7 @@ struct encoder {
 	struct err *err;
 };
 
-/* Notes that the string `number` has no value. */
+/* Notes that the string with this number has no value. */
 static int note_unset(struct encoder *k, uint64_t number)
 {
 	struct schema_unset *u = k->unset;
@@ -231,7 +231,7 @@ static int note_unset(struct encoder *k, uint64_t number)
 		u->ranges[u->n - 1].count++;
 		return 0;
 	}
-	if ((u->n & (u->n - 1)) == 0) { /* no room is left at each power of two */
+	if ((u->n & (u->n - 1)) == 0) { /* at each power of two, no room is left */
 		void *more = reallocarray(u->ranges, u->n ? 2 * u->n : 1, sizeof(*u->ranges));
 		if (!more)
 			return err_errno(k->err, -ENOMEM, "value");
@@ -256,7 +256,7 @@ static int give_vlen(struct encoder *k, const struct dtype *t, const uint8_t *sl
 {
 	const struct dtype *base = t->vlen.base;
 	const struct elems_vlen v = elems_get_vlen(slot);
-	const uint64_t len = (uint64_t)v.count * base->size; /* 32 bits each */
+	const uint64_t len = (uint64_t)v.count * base->size; /* both factors have 32 bits */
 	const size_t at = k->out->len;
 	if (len > k->e->heap.len || (len && v.offset > k->e->heap.len - len))
 		return err_set(k->err, -EIO, "a sequence is outside of its heap");
@@ -307,7 +307,7 @@ static int give(struct encoder *k, const struct dtype *t, const uint8_t *slot)
 	}
 }
 
-/* The elements of a copied type at once. */
+/* Appends all elements of a type that is_copied() at once. */
 static int give_all(struct encoder *k, uint64_t len)
 {
 	if (len > SCHEMA_EMIT_VALUES_MAX)

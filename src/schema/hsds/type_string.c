@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings: {"class": "H5T_STRING", charSet, strPad, length}, which is the same in the service's
- * types and in exact ones. Pure. */
+/* String types: {"class": "H5T_STRING", charSet, strPad, length}. This form is the same in the
+ * service's types and in exact ones. Pure. */
 #include "hdf5_type.h"
 
 #include <string.h>

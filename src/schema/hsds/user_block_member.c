@@ -82,7 +82,7 @@ int schema_user_block_take(struct tree *t, const void *bytes, size_t n, struct e
 
 /* ---- the document ---- */
 
-/* Not -ENOMEM: the block is damaged. */
+/* Fails with -ENOMEM, or with another error if the block is damaged. */
 static int parse_value(struct arena *a, uint64_t size, const json_t *value, struct user_block **out,
 		       struct err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schemas of HSDS: v1, in which it stored domains until 2018, and v2. */
+/* The two schemas of HSDS: v1, in which the service stored domains until 2018, and v2. */
 #ifndef HSDS_HSDS_H
 #define HSDS_HSDS_H
 
