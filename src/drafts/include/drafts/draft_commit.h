@@ -130,10 +130,10 @@ struct base_reader;
 /* Commits a draft of draft_open(), which an earlier process has left, because a person asks for it;
  * see commit.is_asked. `beneath` is the reader that the draft was opened with; it is closed, and
  * the function opens it if the commit needs it. After success the caller drops the draft, and then
- * closes the reader. out->kind is COMMIT_WAITS if the bucket had everything already. Errors:
- * -ESTALE if the bucket has something else than when the file was opened; -EIO if the file is
- * damaged or not complete; -EOPNOTSUPP if a domain cannot hold it; -EBUSY if an interrupted commit
- * is complete now, but the draft has more. */
+ * closes the reader. out->kind is COMMIT_WAITS if the bucket had everything already. Fails with
+ * -ESTALE if the bucket has something else than when the file was opened; with -EIO if the file is
+ * damaged or not complete; with -EOPNOTSUPP if a domain cannot hold it; and with -EBUSY if an
+ * interrupted commit is complete now, but the draft has more. */
 int draft_commit_left(struct bucket *bucket, struct draft *d, struct base_reader *beneath,
 		      const atomic_bool *cancelled, struct commit_result *out, struct err *err);
 

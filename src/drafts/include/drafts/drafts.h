@@ -62,7 +62,7 @@ int draft_file_sync(struct draft_file *f, struct err *err);
 /* ---- names. Without a table (t is NULL) there are no drafts. ---- */
 
 /* Calls fn, without a lock, with the names in a directory that only drafts have, in byte order. A
- * result of fn that is not 0 ends the list and is returned. Error: -ENOMEM. */
+ * result of fn that is not 0 ends the list and is returned. Fails with -ENOMEM. */
 int drafts_list(struct drafts *t, const char *dir, engine_list_fn fn, void *arg);
 bool drafts_has_entries(struct drafts *t, const char *dir);
 /* Returns whether a draft has this name and nothing else has it. */
@@ -71,8 +71,8 @@ bool drafts_is_alone(struct drafts *t, const char *path);
  * NULL. */
 struct schema_document;
 struct schema_document *drafts_acls(struct drafts *t, const char *path);
-/* Checks that the bucket can have a new file of this name. Errors: -ENAMETOOLONG, -EINVAL,
- * -ENOTDIR, and -ENOENT if there is no such directory. */
+/* Checks that the bucket can have a new file of this name. Fails with -ENAMETOOLONG, with -EINVAL,
+ * with -ENOTDIR, and with -ENOENT if there is no such directory. */
 int drafts_check_new(struct drafts *t, const char *path, struct err *err);
 
 /* A function that changes what a name means holds the name. As long as it does, no new draft of the

@@ -20,8 +20,8 @@ struct pipeline;
 /* Undoes the filters of a fractal heap. codec/ implements them, which h5/ does not see. */
 struct h5_unfilter {
 	/* Decodes n bytes to at most max bytes. If bit i of mask is set, filter i was not applied.
-	 * *out is empty before. Errors: -EIO if the bytes are damaged; -EOPNOTSUPP if a filter is
-	 * unknown; -ENOMEM. */
+	 * *out is empty before. Fails with -EIO if the bytes are damaged, with -EOPNOTSUPP if a
+	 * filter is unknown, and with -ENOMEM. */
 	int (*decode)(void *ctx, const struct pipeline *p, uint32_t mask, const void *in, size_t n,
 		      size_t max, struct bytes *out, struct err *err);
 	void *ctx;

@@ -130,7 +130,7 @@ void snapshots_keep(struct snapshots *t, const char *path, const struct snapshot
 uint64_t snapshots_live(struct snapshots *t);
 
 /* Calls fn for each snapshot, without a lock. A result that is not 0 ends the walk and is returned.
- * Error: -ENOMEM. */
+ * Fails with -ENOMEM. */
 typedef int (*snapshots_fn)(void *arg, struct snapshot *s);
 int snapshots_each(struct snapshots *t, snapshots_fn fn, void *arg);
 

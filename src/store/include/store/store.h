@@ -343,12 +343,12 @@ enum store_marks store_keeps_marks(struct store *s);
  * content, its note and its mark, and has a new version, which *meta describes. meta may be NULL.
  * from_version is "", or the version that the object must have; it is compared just before the
  * move. cond is NULL, or the condition of a PUT at the new key; without one, an object there is
- * replaced. Errors: -ESTALE if `from` has another version or is gone, or if if_match of the new key
- * fails; -ENOENT if `from` is proved to be absent and from_version is ""; -EEXIST if if_none_match
- * fails; -EOPNOTSUPP if the store cannot move objects, as S3; -EXDEV if it cannot move an object
- * between these two keys. In the last two cases nothing has changed, and the caller puts a copy and
- * deletes the original. -EINVAL if a key is not valid, or if the keys are equal. Other errors are
- * those of a PUT. */
+ * replaced. Fails with -ESTALE if `from` has another version or is gone, or if if_match of the new
+ * key fails; with -ENOENT if `from` is proved to be absent and from_version is ""; with -EEXIST if
+ * if_none_match fails; with -EOPNOTSUPP if the store cannot move objects, as S3; and with -EXDEV if
+ * it cannot move an object between these two keys. In the last two cases nothing has changed, and
+ * the caller puts a copy and deletes the original. -EINVAL if a key is not valid, or if the keys
+ * are equal. Other errors are those of a PUT. */
 int store_move(struct store *s, const char *from, const char *from_version, const char *to,
 	       const struct store_cond *cond, struct store_meta *meta, struct err *err);
 /* Returns false if store_move() fails with -EOPNOTSUPP. */

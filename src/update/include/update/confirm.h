@@ -50,8 +50,9 @@ struct confirm_document {
 /* Asks for the versions of documents, side by side: docs[0] is that of the domain, and the others
  * prove that links lead to all objects. Only if one of them differs, the domain is read. If the
  * document of the domain has another version, and still leads to the root group, that version is
- * copied to `document`. Errors: -ESTALE if another program has removed the domain or an object, or
- * replaced it; -EIO if a part of the domain cannot be read; those of the store. */
+ * copied to `document`. Fails with -ESTALE if another program has removed the domain or an object,
+ * or replaced it; with -EIO if a part of the domain cannot be read; and with errors of the
+ * store. */
 int confirm_documents(const struct confirm *c, const struct confirm_document *docs, size_t n,
 		      char document[STORE_ETAG_MAX], struct err *err);
 /* Checks the same by reading the domain, for a later process, which does not know the versions. */
