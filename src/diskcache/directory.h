@@ -42,7 +42,7 @@ struct disk_dir {
 
 /* Creates the directory (not its parents) with mode 0700 if it is missing. Refuses a symbolic link,
  * a directory of another user, and one that others can write to. Fails with -EPERM, -ENOTDIR,
- * -ENOENT … */
+ * -ENOENT or another error of the file system. */
 int disk_dir_open(struct disk_dir *d, const char *path, uint64_t max_bytes, struct err *err);
 void disk_dir_close(struct disk_dir *d);
 

@@ -22,9 +22,9 @@ int reply_make_entry(struct session *s, const char *path, const struct engine_st
 /* Converts attributes to the form that the kernel expects. */
 void reply_attr(const struct session *s, uint64_t ino, const struct engine_stat *st,
 		struct stat *out);
-/* Returns the seconds for which the kernel may cache attributes: 0 for a draft, which changes, and
- * for a file of version 0, whose size is estimated, so that a stat after an open reports the real
- * size. */
+/* Returns the seconds for which the kernel may cache attributes. This is 0 for a draft, which
+ * changes, and for a file of version 0, whose size is estimated, so that a stat after an open
+ * reports the real size. */
 double reply_attr_timeout(const struct session *s, const struct engine_stat *st);
 
 #endif

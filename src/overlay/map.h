@@ -12,14 +12,14 @@
 #include "layers.h"
 
 enum map_type {
-	MAP_START = 1, /* the first record. length: size of the file at first */
+	MAP_START = 1, /* the first record; length is the size of the file at first */
 	MAP_BEGIN,     /* the generation is the newest one from now on */
 	MAP_WRITE,     /* [offset, offset + length) has been written */
-	MAP_SIZE,      /* length: the new size */
+	MAP_SIZE,      /* length is the new size */
 	MAP_ZERO,      /* [offset, offset + length) has become zero */
-	MAP_SEAL,      /* a commit reads the generations up to this one; length: size of the file */
+	MAP_SEAL,      /* a commit reads the generations up to this one; length is the file size */
 	MAP_FOLD,      /* the newest generation has been copied into the one below */
-	MAP_MARK,      /* length: the mark that was passed to draft_mark() */
+	MAP_MARK,      /* length is the mark that was passed to draft_mark() */
 	MAP_SYNC,      /* all that was written before is durable */
 };
 

@@ -94,7 +94,7 @@ void scan_adopt_unread(struct scan *s, uint32_t number, const struct dataset *fr
 
 /* ---- update_base.c ---- */
 
-/* Whether objects were found at the new places of a dataset that grows: see update_grow.c. */
+/* Says whether objects were found at the new places of a dataset that grows, see update_grow.c. */
 enum growth_state {
 	GROWTH_FREE,	/* none, as far as known */
 	GROWTH_FOUND,	/* there are some, so the plan claims the dataset */
@@ -328,7 +328,7 @@ struct update_target {
 	bool is_chunk;
 	uint64_t chunk;
 	bool is_claim;	 /* the document of the base gets the version */
-	uint32_t before; /* is_claim: number in the old scan */
+	uint32_t before; /* if is_claim: number in the old scan */
 };
 struct update_operation {
 	struct plan_operation op; /* its key is not set */

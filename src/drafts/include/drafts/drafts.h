@@ -111,8 +111,8 @@ void drafts_new_version(struct drafts *t, const char *path, const char *from, co
 
 /* ---- attributes ---- */
 
-/* Returns the text of user.hsds.error, on the heap: why the last commit of this path has failed.
- * NULL if it has not, or there is no memory. */
+/* Returns the text of user.hsds.error, on the heap, which says why the last commit of this path has
+ * failed. Returns NULL if it has not failed, or if out of memory. */
 char *drafts_error(struct drafts *t, const char *path);
 /* Writes the text of user.hsds.unfinished: the id of a draft of this path that the journal keeps
  * for `hsimage recover`, or "" if there is none. */

@@ -71,9 +71,9 @@ static inline struct h5_file h5_file_of(struct source *s)
 }
 
 /* Finds the superblock, at offset 0 or after a user block of 512 * 2^n bytes, and reads it with its
- * extension. f->claims is NULL afterwards. Errors: -EIO if it is not an HDF5 file, or damaged;
- * -EOPNOTSUPP if the version is not supported, or if it is a part of a file that is split into
- * several; for -EAGAIN see base/source.h. */
+ * extension. f->claims is NULL afterwards. Fails with -EIO if it is damaged or not an HDF5 file,
+ * and with -EOPNOTSUPP if the version is not supported, or if it is a part of a file that is split
+ * into several. See base/source.h for -EAGAIN. */
 int h5_file_open(struct h5_file *f, struct source *s, struct err *err);
 /* Claims the bytes of the structures that h5_file_open() has read. A caller that keeps claims calls
  * it once, after it has set f->claims. Fails with -EIO, also if two of them overlap, or with

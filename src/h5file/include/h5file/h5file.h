@@ -163,8 +163,9 @@ struct h5file_chunk {
 };
 typedef int (*h5file_chunk_fn)(void *ctx, const struct h5file_chunk *chunk, struct err *err);
 /* Calls fn for each stored chunk with a number in [first, end), in the order of the index. Memory
- * does not depend on the number of chunks. Returns -EIO if the dataset or its index is damaged,
- * -EOPNOTSUPP also if the dataset is not RAW_STORED, -ENOMEM, or the result of fn. */
+ * does not depend on the number of chunks. Returns 0 or the result of fn. Fails with -EIO if the
+ * dataset or its index is damaged, with -EOPNOTSUPP, also if the dataset is not RAW_STORED, and
+ * with -ENOMEM. */
 int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
 		  h5file_chunk_fn fn, void *ctx, struct err *err);
 

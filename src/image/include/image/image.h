@@ -87,7 +87,7 @@ struct image_layout {
 	uint64_t stride;      /* from slot to slot */
 	uint64_t chunk_bytes; /* of a chunk before the filters */
 	uint64_t bytes;	      /* of all slots */
-	/* Address of the chunk index, a version 1 B-tree whose i-th chunk is in slot i. UINT64_MAX
+	/* Address of the chunk index, a version 1 B-tree whose i-th chunk is in slot i; UINT64_MAX
 	 * if there is none. */
 	uint64_t index, index_end;
 	/* [heap, heap_end) has the items of all chunks in the order of the slots. It is empty if

@@ -147,7 +147,7 @@ struct import_result {
 	 * hold it. This is false if its source has failed, which the caller knows. */
 	bool refused;
 	uint64_t problems; /* that were reported as lines, and are the reason of the error */
-	/* With -EEXIST, -ESTALE, or an error of import_commit.make_way: the path has something
+	/* With -EEXIST, -ESTALE, or an error of import_commit.make_way, the path has something
 	 * else, and the first and only attempt to put the document was refused. So no reader can
 	 * have seen the storage. Attempts of earlier calls do not count. */
 	bool unseen;

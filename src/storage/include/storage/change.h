@@ -38,7 +38,7 @@ struct change {
 	struct renames *renames; /* of this process (storage/renames.h), or NULL */
 };
 
-/* The storage of a domain that has lost its name. Zeroed, there is none. */
+/* The storage of a domain that has lost its name. A zeroed struct means that there is none. */
 struct change_garbage {
 	bool any;
 	uint64_t storage; /* see schema_storage.of_root() */

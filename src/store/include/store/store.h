@@ -228,7 +228,7 @@ struct store_request {
 	 * shared by all its requests sends prefetches at intervals that depend on it. */
 	uint64_t expected;
 	struct store_cond cond;
-	/* GET: NULL, or the version that a listing has just shown, borrowed until `done`. This is
+	/* GET: the version that a listing has just shown, borrowed until `done`, or NULL. This is
 	 * not a condition: a cache in the stack may answer with that version without a request to
 	 * the service. All other stores ignore it. */
 	const char *known_etag;
@@ -246,13 +246,13 @@ struct store_request {
 	/* PUT: S3 may send an object of more than 64 MiB in parts. The ETag is not the MD5 then,
 	 * and another writer may come between the check of a condition and the change. */
 	bool in_parts;
-	/* PUT: NULL, or a short text about the object, which is stored with it; see
+	/* PUT: a short text about the object, which is stored with it, or NULL; see
 	 * store_note_ok(). If it is NULL, the new object has no note. It is borrowed until `done`.
 	 * A directory whose file system has no extended attributes puts the object without the
 	 * note. */
 	const char *note;
 	bool wants_note; /* HEAD: the answer has the note of the object */
-	/* PUT: NULL, or a short text that identifies the request that has put the object; see
+	/* PUT: a short text that identifies the request that has put the object, or NULL; see
 	 * store_mark_ok(). No other request has it. It is stored with the object, and borrowed
 	 * until `done`. If the condition fails and the object has this mark, an earlier attempt has
 	 * put the object: the answer is PRESENT with its meta. A conditional PUT without a mark

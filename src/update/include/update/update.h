@@ -203,8 +203,8 @@ struct update_result {
 	/* Objects of the domain to which nothing leads any more, or NULL. The caller closes the
 	 * list. */
 	struct gc_objects *removed;
-	/* On success: what was put, for the next open (domain/puts.h). NULL if nothing was put, or
-	 * there is no memory for it. The caller frees it. */
+	/* After success, what was put, for the next open (domain/puts.h); NULL if nothing was put,
+	 * or if out of memory. The caller frees it. */
 	struct domain_puts *documents;
 };
 
