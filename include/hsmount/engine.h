@@ -129,8 +129,8 @@ enum engine_kind { ENGINE_DIR, ENGINE_DOMAIN, ENGINE_PLAIN };
 struct engine_stat {
 	enum engine_kind kind;
 	uint64_t size; /* bytes */
-	/* Whether the size is exact. It is false for an estimate: the domain was not opened, and
-	 * engine_getattr() has not found its size out. */
+	/* The size is exact. This is false for an estimate, which is used if the domain was not
+	 * opened and engine_getattr() has not found its size out. */
 	bool size_exact;
 	uint64_t blocks;	    /* blocks of 512 bytes */
 	int64_t mtime_ns, ctime_ns; /* ns since the epoch */

@@ -38,7 +38,7 @@ struct credentials {
 	bool renewing;
 	bool expired;	    /* the server has rejected them as expired */
 	bool suspect;	    /* they may have expired; renew them at the next use */
-	int64_t suspect_at; /* when `suspect` was set last; 0 never */
+	int64_t suspect_at; /* when `suspect` was set last; 0 if never */
 	int64_t not_before; /* no renewal before this time, while cred is still valid */
 	int64_t renewed_at; /* 0 if never */
 	int64_t failed_at;  /* likewise */

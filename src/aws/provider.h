@@ -17,7 +17,8 @@ int cred_from_imds(const struct aws_environment *w, struct cred *out, struct err
 
 /* ---- shared ---- */
 
-/* Reads a file of at most max bytes. Fails with -ENOENT, -EACCES …, or -EFBIG. */
+/* Reads a file of at most max bytes. Fails with -EFBIG if the file is longer, with -ENOMEM, and
+ * with the errors of open(2) and read(2). */
 int cred_read_file(const struct aws_environment *w, const char *path, size_t max, struct str *out,
 		   struct err *err);
 

@@ -48,7 +48,7 @@ static const struct {
 
 /* Numbers of lines that were held back. */
 struct held {
-	uint64_t others, repeats; /* repeats: of the last line written */
+	uint64_t others, repeats; /* `repeats` are those of the last line written */
 };
 
 struct bucket {

@@ -59,7 +59,7 @@ static int probe_entry(int fd, const struct dirent *e, struct schema_survey *see
 	return 0;
 }
 
-/* Looks for the directory that has the storages of a schema. -ENOMEM. */
+/* Looks for the directory that has the storages of a schema. Fails with -ENOMEM. */
 static int probe_storages(const char *dir, struct schema_survey *seen)
 {
 	const struct schema_ops *const *schema = schema_all();
@@ -172,7 +172,8 @@ int probe_store(struct store *s, struct schema_survey *seen, struct err *err)
 	return rc;
 }
 
-/* Whether the first keys in a prefix are those of objects that lie at the top of a bucket. */
+/* Finds out whether the first keys in a prefix are those of objects that lie at the top of a
+ * bucket. */
 static int find_objects(struct store *s, const char *prefix, bool *found, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);

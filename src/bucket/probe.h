@@ -11,13 +11,14 @@
 
 /* The prefix of the storages of new domains, by which a bucket is recognised. */
 const char *probe_new_storages(void);
-/* Surveys a directory. Reads at most 4,096 of its entries. -EACCES, -ENOENT … */
+/* Surveys a directory. Reads at most 4,096 of its entries. Fails with -EACCES, -ENOENT or another
+ * error of the file system. */
 int probe_dir(const char *dir, struct schema_survey *seen);
 /* Surveys a bucket in S3. One listing of a single key finds the storage; if there is none, at most
  * nine more listings follow. Fails with the error of a listing. Blocks. */
 int probe_store(struct store *s, struct schema_survey *seen, struct err *err);
-/* Whether the storage of a schema is below the prefix ("" for the whole bucket). Sends one listing
- * for each schema that has a prefix for its storages, and one more. */
+/* Finds out whether the storage of a schema is below the prefix ("" for the whole bucket). Sends
+ * one listing for each schema that has a prefix for its storages, and one more. */
 int probe_has_storage(struct store *s, const char *prefix, bool *found, struct err *err);
 /* Adds the content of the place's own document. A document that was deleted or cannot be parsed
  * counts as one without a root group. Fails if the store cannot tell whether it exists. */

@@ -22,7 +22,8 @@ enum {
 	SUFFIX_MAX = 8, /* bytes that names_of_domain() may append */
 };
 
-/* The bucket that the place is in, and the place's path in it. Heap; NULL if there is none. */
+/* The bucket that the place is in, and the place's path in it, on the heap. They are NULL if there
+ * is none. */
 struct above {
 	char *bucket, *path;
 };
@@ -126,7 +127,7 @@ static int find_above(const char *name, const struct store_stack_parts *parts,
 	return 0;
 }
 
-/* *becomes: an empty directory becomes a bucket. */
+/* Checks that the place is a bucket. *becomes says that an empty directory becomes one. */
 static int judge(const struct engine_options *opt, const struct store_stack_parts *parts,
 		 struct schema_survey *seen, bool *becomes, struct err *err)
 {

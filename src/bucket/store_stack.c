@@ -211,8 +211,8 @@ struct store *store_stack_over(struct store *bucket, struct store_stack_parts *p
 	return s;
 }
 
-/* True if a request with this result was answered, even if the answer is that an object is too
- * large. */
+/* Returns whether a request with this result was answered, even if the answer is that an object is
+ * too large. */
 static bool was_answered(const char *result)
 {
 	static const char *const answers[] = {"ok", "absent", "unchanged", "EFBIG", "E2BIG"};

@@ -17,8 +17,9 @@
 
 #include "probe.h"
 
-/* Whether a schema stores objects in this directory. Sets `why` to the first failure to tell. A
- * directory that does not exist is no failure: the end of the path may be a name in a mount. */
+/* Returns whether a schema stores objects in this directory. Sets `why` to the first failure to
+ * report. A directory that does not exist is no failure: the end of the path may be a name in a
+ * mount. */
 static bool is_bucket(const char *dir, struct err *why)
 {
 	struct schema_survey seen;
@@ -29,7 +30,7 @@ static bool is_bucket(const char *dir, struct err *why)
 }
 
 /* Makes the path absolute, and resolves links and dots in the part of it that exists. The other
- * part may be a name that only a mount has. NULL if out of memory. */
+ * part may be a name that only a mount has. Returns NULL if out of memory. */
 static char *absolute(const char *arg)
 {
 	auto_free char *head = strdup(arg);

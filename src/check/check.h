@@ -81,7 +81,7 @@ struct check_ranked {
 	struct check_chunk chunk;
 	uint64_t rank; /* the lowest are chosen */
 };
-/* Zeroed, it is empty. The first and the last chunk of a dataset are chosen before others. */
+/* A zeroed sample is empty. The first and the last chunk of a dataset are chosen before others. */
 struct check_sample {
 	struct check_ranked each[CHECK_SAMPLE_EACH]; /* of the current dataset */
 	uint32_t neach;

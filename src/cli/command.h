@@ -78,9 +78,9 @@ enum command_import_options {
 	OPTION_FASTLINK,
 	OPTION_ALLOW_EXTERNAL,
 };
-/* Applies an option. Error: -EINVAL. */
+/* Applies an option. Fails with -EINVAL. */
 int command_import_option(struct command *c, int opt, const char *value, struct err *err);
-/* Checks that the options fit together. Error: -EINVAL. */
+/* Checks that the options fit together. Fails with -EINVAL. */
 int command_import_check(const struct command *c, struct err *err);
 
 /* cmd_recover.c: its options. */
@@ -88,9 +88,9 @@ enum command_recover_options {
 	OPTION_YES = 640,
 	OPTION_JOURNAL_DIR,
 };
-/* Applies an option. Error: -EINVAL. */
+/* Applies an option. Fails with -EINVAL. */
 int command_recover_option(struct command *c, int opt, const char *value, struct err *err);
-/* Checks the n operands of recover, and that the options fit to them. Error: -EINVAL. */
+/* Checks the n operands of recover, and that the options fit to them. Fails with -EINVAL. */
 int command_recover_check(const struct command *c, char *const *words, int n, struct err *err);
 
 /* Writes a name to standard output. Bytes that a terminal would interpret are shown as \xNN.

@@ -7,8 +7,8 @@
 
 #include <hsmount/err.h>
 
-/* Returns the directory of this user's journals, on the heap: /var/lib/hsmount for root, else
- * $XDG_STATE_HOME/hsmount or ~/.local/state/hsmount. NULL if out of memory. */
+/* Returns the directory of this user's journals, on the heap: /var/lib/hsmount for root, otherwise
+ * $XDG_STATE_HOME/hsmount or ~/.local/state/hsmount. Returns NULL if out of memory. */
 char *journal_dir_default(void);
 /* Does the same for a user. `state_home` and `home` are the environment variables, or NULL; those
  * that are not absolute paths are ignored. `fallback` is the home directory if `home` cannot be

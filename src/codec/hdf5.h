@@ -15,8 +15,8 @@
  * shuffle whose parameters do not state it. */
 void hdf5_plan(struct codec_step *steps, const struct filter *filters, uint32_t n,
 	       uint32_t elem_size, uint64_t max, uint64_t exact);
-/* Runs a step. Fails with -EIO if the bytes are damaged or too many, -EOPNOTSUPP if there is no
- * decoder for the filter or for this variant of it, and with -ENOMEM. */
+/* Runs a step. Fails with -EIO if the bytes are damaged or too many, with -EOPNOTSUPP if there is
+ * no decoder for the filter or for this variant of it, and with -ENOMEM. */
 int hdf5_undo(const struct codec_step *step, struct step_bytes *b, struct err *err);
 
 #endif

@@ -21,8 +21,8 @@ struct undo {
 
 /* Each function undoes its filter: it decodes the n bytes at `in` to out, which is empty before the
  * call, and belongs to the caller also after an error. Fails with -EIO if the bytes are damaged or
- * decode to more than u->limit bytes, -EOPNOTSUPP if there is no decoder for this variant, and with
- * -ENOMEM. */
+ * decode to more than u->limit bytes, with -EOPNOTSUPP if there is no decoder for this variant, and
+ * with -ENOMEM. */
 typedef int undo_fn(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
 		    struct err *err);
 undo_fn undo_lzf, undo_szip, undo_nbit, undo_scaleoffset, undo_lz4, undo_zstd, undo_bzip2,

@@ -11,7 +11,7 @@ static void instead(struct str *out, const char *what, uint64_t a, uint64_t b)
 		 (unsigned long long)a);
 }
 
-/* Whether two numbers differ. Describes the first pair that does. */
+/* Returns whether two numbers differ, and describes them if they do. */
 static bool differs(struct str *out, const char *what, uint64_t a, uint64_t b)
 {
 	if (a != b)

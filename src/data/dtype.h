@@ -5,8 +5,8 @@
 
 #include <data/dtype.h>
 
-/* Computes the number of elements and bytes of an array type. Errors: -EINVAL if the rank or a
- * dimension is 0; -E2BIG. */
+/* Computes the number of elements and bytes of an array type. Fails with -EINVAL if the rank or a
+ * dimension is 0, and with -E2BIG. */
 int dtype_array_extent(const struct dtype *base, uint32_t rank, const uint32_t *dims,
 		       uint64_t *nelems, uint32_t *size, struct err *err);
 

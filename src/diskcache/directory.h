@@ -42,20 +42,20 @@ struct disk_dir {
 
 /* Creates the directory (not its parents) with mode 0700 if it is missing. Refuses a symbolic link,
  * a directory of another user, and one that others can write to. Fails with -EPERM, -ENOTDIR,
- * -ENOENT … */
+ * -ENOENT or another error of the file system. */
 int disk_dir_open(struct disk_dir *d, const char *path, uint64_t max_bytes, struct err *err);
 void disk_dir_close(struct disk_dir *d);
 
 /* Reads the entry of the version etag, or of any version if etag is NULL. body must be empty; on
- * success it belongs to the caller. Errors: -ENOENT if there is no entry; -ESTALE if the entry has
- * another version; -EBADMSG if the entry is damaged, cannot be read or is larger than max bytes, so
- * that the caller should drop it; other codes if the disk failed. */
+ * success it belongs to the caller. Fails with -ENOENT if there is no entry; with -ESTALE if the
+ * entry has another version; with -EBADMSG if the entry is damaged, cannot be read or is larger
+ * than max bytes, so that the caller should drop it; and with other codes if the disk failed. */
 int disk_dir_read(const struct disk_dir *d, const struct disk_id *id, const char *etag,
 		  uint64_t max, struct store_meta *meta, struct bytes *body);
 void disk_dir_drop(const struct disk_dir *d, const struct disk_id *id);
-/* Writes an entry, which replaces that of another version. Errors: -ENOSPC if the entry is larger
- * than the limit, or if the disk is full; -EBUSY if another process holds the lock for too long;
- * -EINVAL if the object has no ETag, or if a name is too long. */
+/* Writes an entry, which replaces that of another version. Fails with -ENOSPC if the entry is
+ * larger than the limit, or if the disk is full; with -EBUSY if another process holds the lock for
+ * too long; and with -EINVAL if the object has no ETag, or if a name is too long. */
 int disk_dir_write(struct disk_dir *d, const struct env *env, const struct disk_id *id,
 		   const struct store_meta *meta, const void *body);
 

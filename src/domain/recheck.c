@@ -31,7 +31,7 @@ struct rechecked {
 	struct domain *d;
 	uint32_t number;
 	const char *etag;	      /* of the document in the snapshot; only check() writes it */
-	bool in_flight, valid, stale; /* in_flight: a HEAD is */
+	bool in_flight, valid, stale; /* in_flight means a HEAD */
 	uint64_t valid_ns;	      /* when the last HEAD began that found no change */
 	uint64_t began_ns;	      /* when the HEAD in flight began */
 	uint64_t heads;		      /* number of HEADs that have begun */
@@ -136,8 +136,8 @@ static void fail_without_memory(struct rechecked *e)
 	finish(r, code, &err);
 }
 
-/* Compares the document's version with that of the snapshot. Returns 0, -ESTALE, or the error of
- * the request. */
+/* Compares the document's version with that of the snapshot. Fails with -ESTALE if they differ or
+ * there is no document any more, and with the error of the request. */
 static int compare_locked(struct rechecked *e, const struct store_answer *a, struct err *err)
 {
 	const char *etag = e->etag;

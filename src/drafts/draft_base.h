@@ -17,10 +17,11 @@
 struct draft_base;
 struct snapshot;
 
-/* Borrows store and cache. Error: -ENOMEM. */
+/* Borrows store and cache. Fails with -ENOMEM. */
 int draft_base_new(struct store *store, struct cache *cache, const char *path,
 		   const struct store_meta *meta, struct draft_base **out, struct err *err);
-/* Makes a base of the image of a domain. On success, takes the snapshot over. Error: -ENOMEM. */
+/* Makes a base of the image of a domain. On success, takes the snapshot over. Fails with
+ * -ENOMEM. */
 int draft_base_of_image(struct snapshot *s, struct draft_base **out, struct err *err);
 void draft_base_free(struct draft_base *b); /* b may be NULL */
 /* Returns the snapshot of the domain, or NULL if the base is a plain object. */

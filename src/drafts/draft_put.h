@@ -65,9 +65,9 @@ int draft_put_find(struct draft_put *p, struct err *err);
 /* Notes in the journal that the commit begins. Call it before the first request that changes the
  * bucket. */
 int draft_put_begin(struct draft_put *p, struct err *err);
-/* Deletes the storage of earlier commits that have failed, if nobody can have seen it. Call it
- * after draft_put_begin(), which has noted the number of this commit: so no later process makes
- * them again. What cannot be deleted is deleted after a success. */
+/* Deletes the storage of earlier commits that have failed, if nobody can have seen it. The caller
+ * calls this after draft_put_begin(), which has noted the number of this commit, so that no later
+ * process makes them again. What cannot be deleted is deleted after a success. */
 void draft_put_make_room(struct draft_put *p);
 /* To be called if the commit has failed: notes that it has begun, so the next mount tries it again,
  * too. */
@@ -86,7 +86,7 @@ void draft_put_refuse(struct draft_put *p);
 void draft_put_drop(struct draft_put *p, const struct names_node *n);
 /* Drops what is cached about the name if the bucket may have changed, and p->present. */
 void draft_put_release(struct draft_put *p);
-/* Returns the error -ESTALE: another program has changed the name. */
+/* Returns -ESTALE, and reports that another program has changed the name. */
 int draft_put_stale(const struct draft_put *p, struct err *err);
 /* Returns the error of a document that cannot be read, which is neither another version nor absent,
  * or 0. */

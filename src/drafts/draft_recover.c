@@ -40,7 +40,7 @@ struct recovery {
 	struct journal *j;
 	const atomic_bool *cancelled;
 	struct bytes items;	/* of struct item, for the drafts that no process has open */
-	uint64_t left, refused; /* refused: those of `left` that no line of the log names */
+	uint64_t left, refused; /* `refused` counts those of `left` that no line of the log names */
 };
 
 struct item {

@@ -6,10 +6,10 @@
 
 #include "draft_table.h"
 
-/* Commits what the bucket does not have yet, if the draft is complete. even_empty: also a new file
- * to which nobody has written yet. *waits is set if the draft is not complete. Returns 0 if it has
- * no name. The result of an earlier commit is not repeated, unless the draft is in conflict with
- * the bucket. */
+/* Commits what the bucket does not have yet, if the draft is complete. If even_empty is true, also
+ * commits a new file to which no program has written yet. *waits is set if the draft is not
+ * complete. Returns 0 if it has no name. The result of an earlier commit is not repeated, unless
+ * the draft is in conflict with the bucket. */
 int draft_save(struct file_draft *d, bool even_empty, bool *waits, struct err *err);
 /* To be called when the last program that writes has closed the draft: commits what is left, unless
  * another program has opened the draft meanwhile. The draft loses its name if nothing is left. Logs

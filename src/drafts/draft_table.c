@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See draft_table.h. */
 
-/* uthash: a failed insertion leaves the entry's handle without a table. The process goes on. */
+/* With this, an insertion of uthash that fails leaves the entry's handle without a table, and the
+ * process goes on. */
 #define HASH_NONFATAL_OOM 1
 #include "draft_table.h"
 

@@ -110,7 +110,7 @@ void file_draft_unref(struct file_draft *d);
 
 struct file_draft *draft_table_find_locked(struct drafts *t, const char *name);
 struct file_draft *draft_table_find_version_locked(struct drafts *t, uint64_t version);
-/* Enters a draft with its name, and chooses its version. The table gets a reference. Error:
+/* Enters a draft with its name, and chooses its version. The table gets a reference. Fails with
  * -ENOMEM. */
 int draft_table_add_locked(struct file_draft *d);
 /* Takes the name from the draft. The caller ends the reference of the table. */

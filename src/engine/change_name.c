@@ -132,7 +132,7 @@ static int document_of(const struct names_node *n, const struct schema_document 
 				 n->doc.why ? n->doc.why : "it has no document");
 }
 
-/* Drops what is cached about a name. n: what had it, or NULL. */
+/* Drops what is cached about a name. n is what had the name, or NULL. */
 static void changed(struct engine *e, const char *path, const struct names_node *n)
 {
 	const char *in_bucket = n ? n->path : path;
@@ -155,8 +155,8 @@ static int keep_dir(struct engine *e, const struct change *c, const char *path, 
 	return rc == -EEXIST ? 0 : rc;
 }
 
-/* As keep_dir(), for an entry whose removal gives room. *late: a full bucket could not take the
- * document, which follows with keep_dir_late(). */
+/* Does the same as keep_dir(), for an entry whose removal gives room. Sets *late if a full bucket
+ * cannot take the document, which follows with keep_dir_late(). */
 static int keep_dir_or_wait(struct engine *e, const struct change *c, const char *path, bool *late,
 			    struct err *err)
 {
@@ -287,7 +287,8 @@ struct move {
 	struct names_node *target; /* NULL if nothing has the new name */
 };
 
-/* etag: gets the version of the copy. hidden: a domain hides what may be there. */
+/* Puts a copy, and stores its version in `etag`. `hidden` says that a domain hides what may be at
+ * the new key. */
 static int put_copy(struct engine *e, const struct move *m, const struct bytes *body,
 		    const char *note, bool hidden, char etag[STORE_ETAG_MAX], struct err *err)
 {
@@ -391,8 +392,8 @@ static int check_listed(const struct schema_document *d, const char *path, struc
 	return 0;
 }
 
-/* Gives a domain a name, and notes in the journal what may be left. replaced: the domain that has
- * this name, or NULL. */
+/* Gives a domain a name, and notes in the journal what may be left. `replaced` is the domain that
+ * has this name, or NULL. */
 static int give_name(struct engine *e, const struct change *c, const struct names_node *source,
 		     const struct schema_document *doc, const char *to,
 		     const struct schema_document *replaced, struct err *err)
@@ -544,7 +545,7 @@ int engine_rmdir(struct engine *e, const char *path, struct err *err)
 	return tries_again(e, rc, path) ? remove_dir(e, path, err) : rc;
 }
 
-/* Whether the bucket has nothing under the name of a draft. */
+/* Returns whether the bucket has nothing under the name of a draft. */
 static bool is_only_draft(struct engine *e, const char *path)
 {
 	auto_names_node struct names_node *n = NULL;

@@ -57,7 +57,7 @@ static bool same_version(const struct stat *a, const struct stat *b)
 	       same_time(&a->st_mtim, &b->st_mtim);
 }
 
-/* Whether an error of open(2) means that there is no such file below the directory. */
+/* Returns whether an error of open(2) means that there is no such file below the directory. */
 static bool is_unusable(int rc)
 {
 	static const int codes[] = {-ENOENT, -ENOTDIR, -ENAMETOOLONG, -EXDEV, -ELOOP, -ENXIO};
@@ -147,7 +147,7 @@ static bool has_parent(const char *path)
 	return false;
 }
 
-/* The path below the directory; NULL if the name leads out of it. */
+/* Returns the path below the directory, or NULL if the name leads out of it. */
 static const char *path_of(const struct external_files *x, const char *name)
 {
 	const size_t n = strcmp(x->dir, "/") == 0 ? 0 : strlen(x->dir);

@@ -28,7 +28,8 @@ static const char *last_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* What a mount shows at a path. *kind: -1 if it shows nothing. *in_bucket: heap, its path there. */
+/* Finds out what a mount shows at a path. *kind is -1 if it shows nothing. *in_bucket is its path
+ * there, on the heap. */
 static int look_up(struct engine *e, const char *path, int *kind, char **in_bucket, struct err *err)
 {
 	auto_names_node struct names_node *n = NULL;
@@ -78,7 +79,7 @@ static int check_above(struct engine *e, const char *path, struct err *err)
 	return 0;
 }
 
-/* *path: heap, of the domain in the bucket. */
+/* Finds the path of the domain in the bucket. *path is on the heap. */
 static int find_target(struct engine *e, const struct engine_import *opt, char **path,
 		       struct err *err)
 {
@@ -138,7 +139,7 @@ static struct import_file file_of(struct import_source *s)
 /* A file and the external files that have parts of its data. */
 struct whole_file {
 	struct import_file main;
-	struct external_files *external; /* NULL: not allowed */
+	struct external_files *external; /* NULL if they are not allowed */
 };
 
 static int open_whole(void *ctx, struct source **out, struct err *err)

@@ -38,7 +38,7 @@ static int check_key(const struct link_file *f, struct err *err)
 	return 0;
 }
 
-/* *meta: size UINT64_MAX if there is no such object. */
+/* Sends a HEAD. meta->size is UINT64_MAX if there is no such object. */
 static int head(const struct link_file *f, struct store_meta *meta, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(f->e->bucket.store, STORE_HEAD);

@@ -26,8 +26,8 @@ struct link_file {
 };
 
 /* Finds the file without opening it. The caller calls link_file_release(), also after an error.
- * Errors: -ENOENT if the bucket has no such object; -ESTALE if the local file is not the object;
- * -EINVAL. */
+ * Fails with -ENOENT if the bucket has no such object, with -ESTALE if the local file is not the
+ * object, and with -EINVAL. */
 int link_file_init(struct link_file *f, struct engine *e, const struct engine_import *opt,
 		   struct err *err);
 void link_file_release(struct link_file *f);

@@ -177,8 +177,8 @@ static ssize_t read_object(struct engine_file *f, void *buf, size_t n, uint64_t 
 	return got;
 }
 
-/* The error code of a read. Codes of the store and the codecs describe an object of the bucket
- * (-EFBIG, -EOPNOTSUPP) and would be wrong for the file; they become -EIO. The message is
+/* Returns the error code of a read. Codes of the store and the codecs describe an object of the
+ * bucket (-EFBIG, -EOPNOTSUPP) and would be wrong for the file; they become -EIO. The message is
  * unchanged. */
 static int read_failure(int code)
 {

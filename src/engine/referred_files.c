@@ -51,7 +51,8 @@ static bool has_prefix(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* The URI in its long form, "s3://bucket/key" or "file:///path". -EINVAL, -EOPNOTSUPP, -ENOMEM. */
+/* Writes the URI in its long form, "s3://bucket/key" or "file:///path". Fails with -EINVAL,
+ * -EOPNOTSUPP or -ENOMEM. */
 static int normalize(const char *uri, struct str *out, struct err *err)
 {
 	const char *scheme_end = strstr(uri, "://");
@@ -82,7 +83,7 @@ static const char *key_in_bucket(const char *uri, const char *name)
 	return uri + scheme + n + 1;
 }
 
-/* The key of a file in the mounted bucket; NULL if it is not in it. */
+/* Returns the key of a file in the mounted bucket, or NULL if the file is not in it. */
 static const char *own_key(const struct files *f, const char *uri)
 {
 	const char *key = key_in_bucket(uri, f->name);
@@ -107,8 +108,8 @@ static int take(struct store *from, bool is_dir, const char *key, struct found_f
 	return 0;
 }
 
-/* full: the URI in its long form. A directory may be a copy of the bucket that a reference names.
- */
+/* `full` is the URI in its long form. A directory may be a copy of the bucket that a reference
+ * names. */
 static int refuse(const struct files *f, const char *uri, const char *full, struct err *err)
 {
 	const char *bucket = full + sizeof(s3_scheme) - 1;

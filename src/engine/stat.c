@@ -62,7 +62,7 @@ static bool recall(struct engine *e, const struct names_node *n, struct engine_s
 	return true;
 }
 
-/* find: may send requests. Fails only with ENGINE_STAT_EXACT. */
+/* If `find` is true, may send requests. Fails only with ENGINE_STAT_EXACT. */
 static int stat_domain(struct engine *e, struct names_node *n, bool find, struct engine_stat *st,
 		       struct err *err)
 {
@@ -84,7 +84,7 @@ static int stat_domain(struct engine *e, struct names_node *n, bool find, struct
 	return 0;
 }
 
-/* find: may send requests to find out the size of a domain. */
+/* If `find` is true, may send requests to find out the size of a domain. */
 static int stat_node(struct engine *e, struct names_node *n, bool find, struct engine_stat *st,
 		     struct err *err)
 {
@@ -141,7 +141,7 @@ static int add_draft(void *arg, const char *name, enum engine_kind kind)
 	return bytes_append(&l->drafts, name, strlen(name) + 1);
 }
 
-/* Lists the drafts before a name; NULL: all that are left. */
+/* Lists the drafts before a name, or all that are left if `before` is NULL. */
 static int list_drafts(struct lister *l, const char *before)
 {
 	int rc = 0;

@@ -25,7 +25,7 @@ struct verify {
 	uint64_t passed, total; /* bytes outside of holes: read or skipped as damaged, and all */
 };
 
-/* True if reading the byte at offset fails for the same reason. */
+/* Returns whether reading the byte at offset fails for the same reason. */
 static bool same_failure(struct verify *v, uint64_t offset, const struct err *why)
 {
 	struct err err = ERR_INIT;

@@ -365,7 +365,7 @@ ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, vo
 	return rc ? rc : copy_out(&value.b, buf, size, name, err);
 }
 
-/* Adds a name to the list. rc: 0, -ENODATA if there is no such attribute, or another errno, which
+/* Adds a name to the list. rc is 0, -ENODATA if there is no such attribute, or another errno, which
  * is returned. */
 static int add_name(struct bytes *names, const char *name, int rc)
 {

@@ -59,7 +59,7 @@ void inodes_remove(struct inodes *t, const char *path);
 /* To be called when the file has another path. If there is no memory for the path, its inodes are
  * removed. */
 void inodes_rename(struct inodes *t, const char *from, const char *to);
-/* Copies an inode. Errors: -ESTALE if the table has no such number; -ENOMEM. */
+/* Copies an inode. Fails with -ESTALE if the table has no such number, and with -ENOMEM. */
 int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out);
 /* Returns the number that programs see. */
 uint64_t inodes_shown(struct inodes *t, uint64_t ino);

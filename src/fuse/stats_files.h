@@ -33,7 +33,7 @@ uint64_t stats_files_look_up(uint64_t parent, const char *name);
 /* Returns the name of file i, counted from 0, or NULL if there are fewer files. */
 const char *stats_files_name(size_t i);
 
-/* Makes the text of a file on the heap, which the caller owns. Errors: -EISDIR, -ENOMEM. */
+/* Makes the text of a file on the heap, which the caller owns. Fails with -EISDIR or -ENOMEM. */
 int stats_files_text(struct engine *e, uint64_t ino, char **text, size_t *len, struct err *err);
 /* Fills in the attributes. `len` is the length of a file's text. */
 void stats_files_stat(uint64_t ino, size_t len, int64_t now_ns, struct engine_stat *st);

@@ -34,7 +34,7 @@ struct writers *writers_new(pid_t (*process_of)(pid_t thread));
 void writers_free(struct writers *w);
 
 /* To be called when the thread has opened a file of the draft of this version. Returns NULL if out
- * of memory. The functions below accept NULL: then no process counts as a writer of the file. */
+ * of memory. The functions below accept NULL; no process then counts as a writer of the file. */
 struct writers_file *writers_open(struct writers *w, uint64_t version, pid_t thread);
 void writers_close(struct writers *w, struct writers_file *f);
 void writers_wrote(struct writers *w, struct writers_file *f, pid_t thread);

@@ -24,8 +24,8 @@ static inline int h5_msg_version(uint8_t version, const char *what, struct err *
 	return err_set(err, -EOPNOTSUPP, "%s: unsupported version %u", what, version);
 }
 
-/* Reports that a constructor of data/ has failed with `code`: -EINVAL means that the file is
- * damaged, -E2BIG that it exceeds a limit of this project. Adds `what` to the message. */
+/* Reports that a constructor of data/ has failed with `code`. -EINVAL means that the file is
+ * damaged, and -E2BIG that it exceeds a limit of this project. Adds `what` to the message. */
 static inline int h5_msg_refused(int code, const char *what, struct err *err)
 {
 	const int rc = code == -ENOMEM ? -ENOMEM : code == -E2BIG ? -EOPNOTSUPP : -EIO;

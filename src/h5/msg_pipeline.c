@@ -82,7 +82,7 @@ static int decode_filter(struct cursor *c, uint8_t version, struct arena *a, str
 {
 	f->id = cur_u16(c);
 	uint16_t name_len = version == 1 || f->id >= FIRST_NAMED_ID ? cur_u16(c) : 0;
-	cur_skip(c, 2); /* flags: the filter mask of a chunk tells which filters were skipped */
+	cur_skip(c, 2); /* flags; the filter mask of a chunk shows which filters were skipped */
 	f->nparams = cur_u16(c);
 	const uint8_t *name = cur_bytes(c, name_len);
 	int rc = h5_msg_end(c, "filter pipeline", err);

@@ -6,8 +6,8 @@
 #include "h5file_internal.h"
 
 /* Reads the external file list of a dataset whose raw data have `need` bytes, and opens the files.
- * Returns -EIO if the list is damaged or its entries have fewer bytes, -EOPNOTSUPP if a file cannot
- * be used or is far too short, or -ENOMEM. */
+ * Fails with -EIO if the list is damaged or its entries have fewer bytes, with -EOPNOTSUPP if a
+ * file cannot be used or is far too short, and with -ENOMEM. */
 int external_open(struct h5file *f, struct cursor *message, uint64_t need,
 		  const struct h5file_pieces **out, struct err *err);
 /* Reads n bytes of the raw data, within `need`. Any thread may call this function. */

@@ -6,8 +6,8 @@
 #include "h5file_internal.h"
 
 /* Calls fn for each collection from which values_decode() would read items of n elements, once. *in
- * has n * h5_dtype_file_size() bytes, which are changed. Returns -EIO if a heap reference is
- * damaged, -ENOMEM, or the result of fn. */
+ * has n * h5_dtype_file_size() bytes, which are changed. Returns 0 or the result of fn. Fails with
+ * -EIO if a heap reference is damaged, and with -ENOMEM. */
 int heaps_visit(struct h5file *f, const struct dtype *t, struct bytes *in, uint64_t n,
 		int (*fn)(void *ctx, uint64_t addr, uint64_t size), void *ctx, struct err *err);
 

@@ -10,8 +10,8 @@
 
 /* Converts n elements. *in has n * h5_dtype_file_size() bytes, which the function takes over; it is
  * empty afterwards. References keep the addresses of the file until values_resolve(). *out is empty
- * before, and after an error. Returns -EIO if a heap reference is damaged or the items have more
- * bytes than the file, -EOPNOTSUPP if they have more than 2^32 bytes, or -ENOMEM. */
+ * before, and after an error. Fails with -EIO if a heap reference is damaged or the items have more
+ * bytes than the file, with -EOPNOTSUPP if they have more than 2^32 bytes, and with -ENOMEM. */
 int values_decode(struct h5file *f, const struct dtype *t, struct bytes *in, uint64_t n,
 		  struct elems *out, struct err *err);
 /* Turns the addresses of references into object numbers. One that leads to no object becomes the

@@ -5,9 +5,10 @@
 
 #include "h5file_internal.h"
 
-/* Reads all objects that the root group leads to, and finishes the tree. Errors: -EIO if the root
- * group cannot be read, or structures overlap so much that the walk would read more than the file's
- * size permits; -E2BIG if there are too many objects; -ENOMEM; -EAGAIN. */
+/* Reads all objects that the root group leads to, and finishes the tree. Fails with -EIO if the
+ * root group cannot be read, or structures overlap so much that the walk would read more than the
+ * file's size permits; with -E2BIG if there are too many objects; with -ENOMEM; and with
+ * -EAGAIN. */
 int walk_file(struct h5file *f, struct err *err);
 
 #endif

@@ -132,7 +132,7 @@ struct image_object {
 	bool links_dense, attrs_dense;
 	uint64_t links_addr, attrs_addr; /* of dense storage */
 	/* The first and the last global heap collection with items of its attributes and of its
-	 * fill value; 0 if there are none. */
+	 * fill value. They are 0 if there are none. */
 	uint64_t first_items, last_items;
 	/* For each attribute the value in file form; empty if the bytes in the tree are in file
 	 * form, and for large attributes. */

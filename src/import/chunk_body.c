@@ -49,7 +49,7 @@ static void name_object(void *ctx, uint64_t ref, char *text)
 		memset(text, 0, OBJECT_REF_TEXT);
 }
 
-/* Whether the filters of the file, without checksums, are those of chunk objects. */
+/* Returns whether the filters of the file, without checksums, are those of chunk objects. */
 static bool same_filters(const struct pipeline *file, const struct pipeline *object)
 {
 	uint32_t n = 0;
@@ -105,8 +105,8 @@ struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_
 	return c;
 }
 
-/* Whether the service reads the form that chunks of new datasets have: it reads a zlib stream where
- * it would compress with zlib. */
+/* Returns whether the service reads the form that chunks of new datasets have. It reads a zlib
+ * stream where it would compress with zlib. */
 static bool reads_new_form(const struct chunk_context *c, const struct service_filters *s)
 {
 	const bool has_zlib = s->compressor && strcmp(s->compressor, "zlib") == 0;
@@ -133,13 +133,14 @@ void chunk_context_unref(struct chunk_context *c)
 
 /* ---- fill values ---- */
 
-/* Whether all n bytes are zero. n > 0. */
+/* Returns whether all n bytes are zero. */
 static bool all_zero(const uint8_t *p, size_t n)
 {
 	return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
-/* Whether all elements are the fill value. bytes: n bytes, the elements of a whole chunk. */
+/* Returns whether all elements are the fill value. `bytes` are the elements of a whole chunk, n
+ * bytes. */
 static bool is_fill(const struct chunk_context *c, const uint8_t *bytes, size_t n)
 {
 	const size_t size = c->ds->type->size;
@@ -182,7 +183,7 @@ static int encode(const struct chunk_context *c, const struct elems *in, struct 
 	return blame_file(c, codec_chunk_encode(&how, in, body, err));
 }
 
-/* Whether all elements of a chunk are the fill value: 1, 0 or a negative errno. */
+/* Returns 1 if all elements of a chunk are the fill value, 0 if not, or a negative errno. */
 static int decodes_to_fill(const struct chunk_context *c, const struct h5file_chunk *part,
 			   const struct bytes *stored, struct err *err)
 {
@@ -270,7 +271,7 @@ static int move_items(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *
 	return 0;
 }
 
-/* Copies the elements of a chunk of the file to its place in the chunk of the domain. at: the
+/* Copies the elements of a chunk of the file to its place in the chunk of the domain. `at` has the
  * coordinates of its first element there. */
 static void copy_rows(const struct chunk_context *c, const uint64_t *at, const uint8_t *from,
 		      uint8_t *to)

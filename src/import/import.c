@@ -106,8 +106,8 @@ static int open_file(struct import *im, struct err *err)
 	return rc || !opt->link ? rc : link_plan(im, err);
 }
 
-/* Whether all that an earlier call has put is sound. After a machine has stopped, objects that were
- * not durable yet may be lost or damaged. */
+/* Returns whether all that an earlier call has put is sound. After a machine has stopped, objects
+ * that were not durable yet may be lost or damaged. */
 static bool is_kept(const struct import *im)
 {
 	const char *life = im->record.life;
@@ -220,7 +220,8 @@ static bool is_same_file(const struct import *im)
 	       import_is_same_kind(im);
 }
 
-/* *again: an earlier import to this path, of another file, was completed only now. */
+/* Runs the import. *again says that this has only completed an earlier import of another file to
+ * this path. */
 static int run(struct import *im, bool *again, struct err *err)
 {
 	int rc = import_begin(im, err);

@@ -50,7 +50,7 @@ bool import_names_record(const struct import *im, const struct schema_document *
 	return schema_storage_of(d, &domain) && domain == im->record.domain;
 }
 
-/* What the record says of a link; NULL: an import. */
+/* Returns what the record says of a link, or NULL for an import. */
 static const char *kind_of(const struct import_options *opt)
 {
 	return !opt->link ? NULL : opt->link->locate ? "located" : "tables";
@@ -73,7 +73,7 @@ bool import_replaces(const struct import *im, const struct schema_document *d)
 	return same_text(im->record.replaces, d ? d->info.root : NULL);
 }
 
-/* Puts the record; if_none_match: see struct store_cond. */
+/* Puts the record. See struct store_cond for if_none_match. */
 static int put_record(const struct import *im, const char *if_none_match, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
@@ -128,7 +128,7 @@ int import_delete_record(struct import *im, struct err *err)
 	return store_failure(&req->answer, err);
 }
 
-/* Whether the record is that of this import, which then goes on. */
+/* Checks that the record is that of this import, which then goes on. */
 static int check_record(const struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;

@@ -94,7 +94,8 @@ static int make_way(struct import *im, struct err *err)
 	return rc;
 }
 
-/* The domain whose access control list the new one gets; NULL if it gets a list of its own. */
+/* Returns the domain whose access control list the new one gets, or NULL if it gets a list of its
+ * own. */
 static const struct domain_info *find_acls(const struct import *im)
 {
 	const struct domain_info *old = im->document ? &im->document->info : NULL;

@@ -118,8 +118,8 @@ int link_advise(struct import *im, uint32_t number, struct err *err);
 /* ---- link_verify.c ---- */
 
 /* Reads all data to which the domain refers. Reports chunks that cannot be decoded or lack
- * elements, and fails with -EIO if there are any. Other errors: those of the source; -ENOMEM;
- * -ECANCELED. */
+ * elements, and fails with -EIO if there are any. Also fails with errors of the source, with
+ * -ENOMEM, and with -ECANCELED. */
 int link_verify(struct import *im, struct err *err);
 
 /* ---- import_store.c: step 3 ---- */

@@ -64,8 +64,8 @@ static struct reference_chunk range_of(const struct scan *s, const struct h5file
 	return r;
 }
 
-/* The data stay where they are, so an overlap is no reason to refuse the file. rc, why: of a claim.
- * Only the first overlap is reported. */
+/* The data stay where they are, so an overlap is no reason to refuse the file. rc and `why` are
+ * those of a claim. Only the first overlap is reported. */
 static int note_overlap(struct import *im, int rc, const struct err *why, struct err *err)
 {
 	if (rc == -EIO && !im->overlaps)
@@ -188,8 +188,8 @@ static bool is_safe(const char *text)
 	return text[strspn(text, safe)] == '\0';
 }
 
-/* Whether the records of a table can be left to HSDS, which then finds them with the initializer
- * "chunklocator". */
+/* Returns whether the records of a table can be left to HSDS, which then finds them with the
+ * initializer "chunklocator". */
 static bool may_locate(struct import *im, uint32_t dataset, const struct reference_file *f)
 {
 	if (!im->opt->link->locate || !f->h5path)

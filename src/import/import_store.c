@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts chunks, then documents. A commit puts them side by side, because nobody sees an object
+ * Puts chunks, then documents. A commit puts them side by side, because no reader sees an object
  * before the document of the domain. The thread of the caller reads the indexes and fills the
  * queue; all else happens in the pool.
  *

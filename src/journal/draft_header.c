@@ -38,7 +38,7 @@ static uint32_t crc_of(const uint8_t bytes[HEADER_SIZE])
 	return checksum_crc32c(bytes + CRC_END, HEADER_SIZE - CRC_END, crc);
 }
 
-/* Returns the length of the identity: 0 if it is not known what lies beneath. */
+/* Returns the length of the identity, or 0 if it is not known what lies beneath. */
 static size_t identity_of(const struct draft_about *about)
 {
 	static const uint8_t unknown[DRAFT_BENEATH_ID];

@@ -51,7 +51,7 @@ static void emit_list(struct emit *e, const struct gc_objects_list *list)
 	}
 }
 
-/* The reason why a list is not valid; NULL if it is. */
+/* Returns the reason why a list is not valid, or NULL if it is. */
 static const char *find_fault(const struct gc_objects_list *list)
 {
 	const size_t path = strlen(list->path);

@@ -8,10 +8,10 @@
 
 enum { GC_OBJECTS_MAX = 256 << 20 /* bytes of a list */ };
 
-/* Appends the file of a list. Errors: -EINVAL, -E2BIG, -ENOMEM. */
+/* Appends the file of a list. Fails with -EINVAL, -E2BIG or -ENOMEM. */
 int gc_objects_encode(const struct gc_objects_list *list, struct bytes *out, struct err *err);
-/* The list points to the bytes; the caller frees out->objects. Errors: -EBADMSG; -ENOTSUP if the
- * list has a later version; -ENOMEM. */
+/* The list points to the bytes; the caller frees out->objects. Fails with -EBADMSG, with -ENOTSUP
+ * if the list has a later version, and with -ENOMEM. */
 int gc_objects_decode(const uint8_t *file, size_t n, struct gc_objects_list *out, struct err *err);
 
 #endif

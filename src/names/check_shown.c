@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a listing would show a domain that is about to be made. Any thread. */
+/* Finds out whether a listing would show a domain that is about to be made. Any thread. */
 #include <names/names.h>
 
 #include <errno.h>

@@ -54,7 +54,7 @@ static int take(struct names *ns, const struct store_request *req, struct names_
 	return b->why ? 0 : -ENOMEM;
 }
 
-/* n: at most NAMES_AT_ONCE. */
+/* Finds at most NAMES_AT_ONCE prefixes. */
 static int find_some(struct names *ns, struct names_below *some, size_t n)
 {
 	struct store_request **reqs = store_requests_new(ns->store, n);

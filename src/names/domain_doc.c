@@ -89,8 +89,8 @@ bool names_doc_prepare(struct names *ns, const char *path, const struct schema_l
 	return true;
 }
 
-/* Passes the answer in req to the schema. SCHEMA_NEEDS_ANSWER: req is the next request; 0: *out is
- * filled, unless there is no document; -ENOMEM. */
+/* Passes the answer in req to the schema. Returns SCHEMA_NEEDS_ANSWER if req is the next request,
+ * or 0 if *out is filled or there is no document. Fails with -ENOMEM. */
 static int advance(struct names *ns, struct names_doc_request *doc, struct store_request *req,
 		   struct names_doc *out)
 {
@@ -101,7 +101,7 @@ static int advance(struct names *ns, struct names_doc_request *doc, struct store
 	struct schema_document *document;
 	struct err err = ERR_INIT;
 	const struct schema_answer answer = {
-		/* -EINVAL: no store can hold such a key. */
+		/* -EINVAL means that no store can hold such a key. */
 		.absent = store_absence(a) || failure == -EINVAL,
 		.etag = a->meta.etag,
 		.body = a->body.data,

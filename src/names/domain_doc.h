@@ -26,8 +26,8 @@ bool names_doc_prepare(struct names *ns, const char *path, const struct schema_l
 struct schema_listing names_doc_listing(const struct store_page *page);
 /* Evaluates the answer. A caller that has got a listing of the path by now sets
  * doc->classify.listing first. If the schema needs more requests, makes them and blocks. A document
- * that cannot be read is a NAMES_DOC_BROKEN; -ENOMEM is the only failure. Releases what doc holds
- * in both cases. */
+ * that cannot be read is a NAMES_DOC_BROKEN. The function fails only with -ENOMEM. Releases what
+ * doc holds in both cases. */
 int names_doc_finish(struct names *ns, struct names_doc_request *doc, struct store_request *req,
 		     struct names_doc *out);
 

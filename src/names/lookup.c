@@ -92,7 +92,8 @@ static int run_round(struct names *ns, const char *path, const char *bare,
 	return rc ? rc : bare_rc;
 }
 
-/* bare: path of the bare domain, or NULL. -ENOMEM; then p is empty. */
+/* Sends the requests for a name. `bare` is the path of the bare domain, or NULL. Fails with
+ * -ENOMEM; p is then empty. */
 static int probe(struct names *ns, const char *path, const char *bare, struct probe *p)
 {
 	struct store_request **reqs = store_requests_new(ns->store, REQ_MAX);
@@ -108,7 +109,7 @@ static int probe(struct names *ns, const char *path, const char *bare, struct pr
 
 /* ---- the object, prefix or domain with this name in the bucket ---- */
 
-/* doc: transferred. */
+/* Makes the node of a name. `doc` is transferred. */
 static int make_node(const char *mount_path, enum names_kind kind, const char *path,
 		     struct names_doc *doc, struct names_node **out, struct err *err)
 {
@@ -151,7 +152,7 @@ static int make_unlistable(const char *path, const struct probe *p, struct names
 	return make_node(path, names_unlistable_kind(p->doc.kind, path), path, &doc, out, err);
 }
 
-/* -ENOENT if the bucket has no such object. */
+/* Makes the node of an object. Fails with -ENOENT if the bucket has no such object. */
 static int make_object(const char *path, const struct probe *p, struct names_node **out,
 		       struct err *err)
 {
@@ -171,7 +172,8 @@ static int make_object(const char *path, const struct probe *p, struct names_nod
 	return 0;
 }
 
-/* -ENOENT if nothing in the bucket has this name. p->doc is transferred if it is shown. */
+/* Resolves a name to what has it in the bucket. Fails with -ENOENT if nothing has. p->doc is
+ * transferred if it is shown. */
 static int resolve_own(struct names *ns, const char *path, struct probe *p, struct names_node **out,
 		       struct err *err)
 {
@@ -202,7 +204,8 @@ static int resolve_own(struct names *ns, const char *path, struct probe *p, stru
 
 /* ---- bare domains ---- */
 
-/* Whether a bare domain whose document cannot be read is shown: 1, 0, or negative. */
+/* Returns 1 if a bare domain whose document cannot be read is shown, 0 if not, or a negative
+ * errno. */
 static int shows_broken(struct names *ns, const char *bare, struct err *err)
 {
 	struct names_below below = {.path = bare};
@@ -219,8 +222,8 @@ static int shows_broken(struct names *ns, const char *bare, struct err *err)
 	return rule.bare && listed == LISTED_PREFIX;
 }
 
-/* The bare domain, when nothing else has the name of its file. -ENOENT. p->bare is transferred if
- * it is shown. */
+/* Resolves a name to the bare domain whose file has it, if nothing else has this name. Fails with
+ * -ENOENT if there is no such domain. p->bare is transferred if it is shown. */
 static int resolve_bare(struct names *ns, const char *mount_path, const char *bare, struct probe *p,
 			struct names_node **out, struct err *err)
 {

@@ -104,7 +104,7 @@ void names_cache_free(struct names_cache *c)
 
 /* ---- walks ---- */
 
-/* NULL if the node belongs to no walk, or to one that has ended. */
+/* Returns the walk of a node, or NULL if the node belongs to none or the walk has ended. */
 static struct walk *walk_of_locked(struct names_cache *c, const struct names_node *node,
 				   uint64_t now)
 {

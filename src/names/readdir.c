@@ -438,7 +438,7 @@ static int report_cached(const struct bytes *names, names_list_fn fn, void *arg)
 	return rc;
 }
 
-/* walk: the number of the walk to which the nodes belong, or 0. */
+/* Caches the nodes. `walk` is the number of the walk to which they belong, or 0. */
 static void cache_nodes(struct listing *l, uint64_t walk)
 {
 	struct names *ns = l->ns;
@@ -483,8 +483,8 @@ static int report(struct listing *l, names_list_fn fn, void *arg)
 }
 
 /* Checks that the path is a directory. A path that was one when it was last read is not read again:
- * an entry in its listing proves that it still is one. *sure: it was read now, or its node is
- * valid. */
+ * an entry in its listing proves that it still is one. *sure is set to true if it was read now, or
+ * if its node is valid. */
 static int find_dir(struct listing *l, bool *sure, struct err *err)
 {
 	auto_names_node struct names_node *dir = names_cache_recall(l->ns->cache, l->dir);

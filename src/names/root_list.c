@@ -36,7 +36,8 @@ struct root {
 	size_t n;
 };
 
-/* Adds the items of a page up to and including `end`. *passed: an item comes after it. */
+/* Adds the items of a page up to and including `end`. *passed says whether an item comes after
+ * it. */
 static int add_items(struct root *r, const struct store_page *page, const char *end, bool *passed)
 {
 	*passed = false;
@@ -123,7 +124,7 @@ static int divide(struct root *r, char *after)
 	return 0;
 }
 
-/* One page of each range that is not complete. *n: their number. */
+/* Requests one page of each range that is not complete. *n is their number. */
 static int list_round(struct root *r, size_t *n, struct err *err)
 {
 	struct range *open[RANGES];

@@ -11,7 +11,8 @@
 /* Lists the root with delimiter: prefixes and objects, without the objects of schemas. If ns->roots
  * is set, the page has these prefixes and no request is sent; whether they exist is left to the
  * caller. *is_wide is set to true if the listing took so many requests that its result is worth
- * keeping. The caller releases the page. Errors: -E2BIG; -ENOMEM; errors of the store. */
+ * keeping. The caller releases the page. Fails with -E2BIG, with -ENOMEM, and with errors of the
+ * store. */
 int names_root_list(struct names *ns, struct store_page *page, bool *is_wide, struct err *err);
 
 /* Returns false if ns->roots is set and the path is not below one of them. */

@@ -124,7 +124,8 @@ const char *names_next_suffix(const struct schema_ops *const *schemas, size_t *i
 	return NULL;
 }
 
-/* Length of the longest suffix that the name ends with, if it is longer; 0 if none. */
+/* Returns the length of the longest suffix that the name ends with, if the name is longer than it,
+ * or 0. */
 static size_t suffix_len(const struct schema_ops *const *schemas, const char *name)
 {
 	const size_t n = strlen(name);

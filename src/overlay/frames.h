@@ -36,10 +36,10 @@ struct frames {
 	uint64_t bytes;	     /* number of offsets in the set */
 };
 
-/* Add or remove [start, end), with start <= end <= FRAMES_LIMIT. Errors: -EAGAIN (see
- * frames_memory), -ENOMEM. A call that fails may have changed a first part of the range, and may be
- * repeated. A frames_remove() whose end is at or behind the end of the set changes nothing if it
- * fails. */
+/* Add or remove [start, end), with start <= end <= FRAMES_LIMIT. Fails with -EAGAIN (see
+ * frames_memory), and with -ENOMEM. A call that fails may have changed a first part of the range,
+ * and may be repeated. A frames_remove() whose end is at or behind the end of the set changes
+ * nothing if it fails. */
 int frames_add(struct frames *f, uint64_t start, uint64_t end);
 int frames_remove(struct frames *f, uint64_t start, uint64_t end);
 /* Returns the first offset at or after `at` that is in the set, or FRAMES_NONE if there is none. If

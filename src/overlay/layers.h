@@ -49,7 +49,7 @@ struct layers {
 	struct changes *changes; /* gets all changes; borrowed. NULL if they are not needed */
 };
 
-/* Makes the first layer of a file whose size is that of what lies beneath. Error: -ENOMEM. */
+/* Makes the first layer of a file whose size is that of what lies beneath. Fails with -ENOMEM. */
 int layers_init(struct layers *l, struct frames_memory *memory, uint64_t beneath);
 /* Frees the layers and drops their references to spools. */
 void layers_release(struct layers *l);

@@ -12,14 +12,14 @@
 #include "layers.h"
 
 enum map_type {
-	MAP_START = 1, /* the first record. length: size of the file at first */
+	MAP_START = 1, /* the first record; length is the size of the file at first */
 	MAP_BEGIN,     /* the generation is the newest one from now on */
 	MAP_WRITE,     /* [offset, offset + length) has been written */
-	MAP_SIZE,      /* length: the new size */
+	MAP_SIZE,      /* length is the new size */
 	MAP_ZERO,      /* [offset, offset + length) has become zero */
-	MAP_SEAL,      /* a commit reads the generations up to this one; length: size of the file */
+	MAP_SEAL,      /* a commit reads the generations up to this one; length is the file size */
 	MAP_FOLD,      /* the newest generation has been copied into the one below */
-	MAP_MARK,      /* length: the mark that was passed to draft_mark() */
+	MAP_MARK,      /* length is the mark that was passed to draft_mark() */
 	MAP_SYNC,      /* all that was written before is durable */
 };
 
@@ -54,8 +54,8 @@ struct map_state {
 /* Reads a map. After a crash of the daemon alone (`same_boot`), all records count, except for one
  * that is torn at the end. After a crash of the machine, those up to the last MAP_SYNC count.
  * layers, memory and charge->bytes are zero at first, and the caller releases them in any case.
- * Errors: -EBADMSG if the map is damaged; -ENODATA if no record counts; -ENOMEM; those of the
- * source. */
+ * Fails with -EBADMSG if the map is damaged, with -ENODATA if no record counts, with -ENOMEM, and
+ * with errors of the source. */
 int map_replay(struct source *bytes, bool same_boot, struct map_state *s, struct err *err);
 
 /* ---- appending ---- */
@@ -83,11 +83,12 @@ int map_open_again(struct map_file *m, int dir, struct room *room, uint32_t reco
 /* Closes the file and gives its room back, or leaves it taken if the draft is left. */
 void map_close(struct map_file *m, bool is_left);
 /* Appends a record. A write that continues the last record makes that one longer instead: it is not
- * durable yet, because MAP_SYNC would follow it. MAP_WRITE requires a map_promise() before. Errors:
- * -ENOSPC, -EFBIG, -EIO. Any thread. */
+ * durable yet, because MAP_SYNC would follow it. MAP_WRITE requires a map_promise() before. Fails
+ * with -ENOSPC, -EFBIG or -EIO. Any thread. */
 int map_append(struct map_file *m, enum map_type type, uint32_t generation, uint64_t offset,
 	       uint64_t length, struct err *err);
-/* Takes the room of a record of a write, before its bytes are accepted. Errors: -ENOSPC, -EFBIG. */
+/* Takes the room of a record of a write, before its bytes are accepted. Fails with -ENOSPC or
+ * -EFBIG. */
 int map_promise(struct map_file *m, struct err *err);
 /* To be called if the write has failed. Otherwise map_append() of MAP_WRITE keeps the promise. */
 void map_break_promise(struct map_file *m);

@@ -78,8 +78,8 @@ static int append_locked(struct map_file *m, const struct map_record *r, struct 
 	return 0;
 }
 
-/* True if the write begins in the last record or at its end. A record of another type lies between
- * the writes of two generations. */
+/* Returns whether the write begins in the last record or at its end. A record of another type lies
+ * between the writes of two generations. */
 static bool continues_last(const struct map_record *last, uint64_t offset)
 {
 	return last->type == MAP_WRITE && offset >= last->offset &&

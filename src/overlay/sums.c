@@ -379,7 +379,7 @@ int sums_end(struct sums *s, int spool, struct sums_change *c, const void *buf,
 	return outcome == SUMS_CHANGED ? rc : 0;
 }
 
-/* ---- changes while nobody writes ---- */
+/* ---- changes while no program writes ---- */
 
 /* Finds the block b of entries. Returns false if there is none. */
 static bool find_part(const struct sums *s, size_t b, struct part *p)

@@ -32,7 +32,7 @@
 
 struct sum {
 	uint32_t crc;
-	uint32_t length : 17; /* 0 if nothing was written: then the bytes are zero, unless `lost` */
+	uint32_t length : 17; /* 0 if nothing was written; the bytes are then zero, unless `lost` */
 	uint32_t marked : 1;  /* the frame is being changed, and its entry in the file says
 			       * unknown */
 	uint32_t lost : 1;    /* the checksum is not known, and must be computed from the spool */

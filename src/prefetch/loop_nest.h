@@ -43,7 +43,7 @@ void loop_nest_init(struct loop_nest *t, uint64_t a, uint64_t b);
 bool loop_nest_expect(const struct loop_nest *t, const struct chunk_grid *g, uint64_t n,
 		      uint64_t *number);
 /* Stores how many steps a chunk lies after the newest (at most LOOP_NEST_AHEAD) or before it
- * (negative, at most LOOP_NEST_BACK). False if it lies at none of these steps. */
+ * (negative, at most LOOP_NEST_BACK). Returns false if it lies at none of these steps. */
 bool loop_nest_find(const struct loop_nest *t, const struct chunk_grid *g, uint64_t number,
 		    int *steps);
 /* Moves the newest forward by `steps`, which loop_nest_find() has stored (1 to LOOP_NEST_AHEAD). */

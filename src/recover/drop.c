@@ -200,7 +200,7 @@ int engine_drafts_drop(struct engine_drafts *s, const char *id, const struct eng
 	rc = draft_open(found.journal, found.id, NULL, &draft, &why);
 	if (!rc)
 		return drop_readable(&d, draft, bucket, err);
-	/* -ENOENT: it was set aside earlier. */
+	/* -ENOENT means that it was set aside earlier. */
 	if (rc == -ENOENT || rc == -EBADMSG || rc == -ENODATA)
 		return drop_unreadable(&d, bucket, err);
 	err_copy(err, &why);

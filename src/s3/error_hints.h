@@ -14,7 +14,8 @@ struct s3_refusal {
 	bool is_signed;	   /* the request was signed */
 	bool of_session;   /* signed with session keys */
 	const char *owner; /* the expected bucket owner; NULL if any */
-	/* Wall clocks of this machine and of the server, seconds since the epoch; 0 if unknown. */
+	/* Wall clocks of this machine and of the server, in seconds since the epoch; 0 if
+	 * unknown. */
 	int64_t our_time, server_time;
 	bool untrusted; /* no answer, because the server's certificate is not valid */
 };

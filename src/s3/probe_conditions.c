@@ -48,8 +48,8 @@ enum {
 static const char impossible[] = "00000000000000000000000000000000";
 static const char content[] = "A test of what this service can do. It can be deleted.\n";
 
-/* How the service has answered: the request succeeded; its condition failed; the service refuses
- * it; or nobody knows. */
+/* How the service has answered: the request succeeded, its condition failed, the service refuses
+ * it, or the result is not known. */
 enum outcome { DONE, FAILED, REFUSED, LATER };
 
 struct probe {

@@ -3,9 +3,9 @@
 #ifndef S3_STATUS_H
 #define S3_STATUS_H
 
-/* Returns 0 for success (200, 204, 206), otherwise a negative errno, which is -EAGAIN for a
+/* Returns 0 for success (200, 204, 206), otherwise a negative errno. This is -EAGAIN for a
  * temporary failure that is worth a retry. A known code determines the result, otherwise the
- * status; -EIO if both are unknown. code may be "". 416 gives -ERANGE. */
+ * status. If both are unknown, the result is -EIO. code may be "". 416 gives -ERANGE. */
 int s3_status_errno(long status, const char *code);
 
 #endif

@@ -13,8 +13,8 @@ struct s3_parts {
 	char (*etags)[STORE_ETAG_MAX];
 };
 
-/* Sends all parts and fills in their ETags. Blocks. A negative errno or S3_UNPROVEN, with the
- * reason in the answer's err. No part is in progress then. */
+/* Sends all parts and fills in their ETags. Blocks. On failure, returns a negative errno or
+ * S3_UNPROVEN, with the reason in the answer's err. No part is then in progress. */
 int s3_parts_send(const struct s3_parts *parts);
 /* Waits before another attempt after a temporary failure. `failures` (from 1) is the number of
  * failures so far. Returns false if there have been enough. */

@@ -386,7 +386,7 @@ static void free_job(struct job *j)
 	free(j);
 }
 
-/* Ends a job that is done, or that nobody needs any more. */
+/* Ends a job that is done, or whose result is no longer needed. */
 static void end_locked(struct sizes *s, struct job *j)
 {
 	HASH_DEL(s->jobs, j);

@@ -16,7 +16,8 @@
  * image or a domain is freed: snapshots without references are collected in a list, which is freed
  * after the lock is released.
  */
-/* uthash: a failed insertion leaves the entry's handle without a table. The process goes on. */
+/* With this, an insertion of uthash that fails leaves the entry's handle without a table, and the
+ * process goes on. */
 #define HASH_NONFATAL_OOM 1
 #include <snapshots/snapshots.h>
 

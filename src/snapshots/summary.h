@@ -12,7 +12,7 @@
 #include <names/names.h>
 #include <store/store.h>
 
-/* Lies in the caller's memory. Zeroed, it has not begun. */
+/* It lies in the caller's memory. A zeroed struct has not begun. */
 struct summary_request {
 	const struct names_node *node;
 	struct store_request *req; /* NULL if the domain can have no summary, or out of memory */

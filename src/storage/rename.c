@@ -104,8 +104,8 @@ static void note_refused(const struct document_place *p, struct storage_names *n
 	storage_names_put(p, names, NULL);
 }
 
-/* Takes a rename over that is half done, so that nobody else finishes it, and nobody removes the
- * new name meanwhile. Then deletes the old name. */
+/* Takes a rename over that is half done, so that no other process finishes it or removes the new
+ * name meanwhile. Then deletes the old name. */
 static int finish(const struct document_place *p, struct renames *renames,
 		  struct storage_names *names, struct err *err)
 {
@@ -174,9 +174,9 @@ static bool is_being_finished(const struct document_place *p, const struct renam
 	return r->state == RENAME_TAKEN && env_wall(p->env) - r->began_ns < TAKEN_NS;
 }
 
-/* Changes the list so that nobody finishes the last rename any more. If the new name is removed,
- * its document has arrived. If the old one is removed, the document of the new one may not have
- * arrived. */
+/* Changes the list so that no process finishes the last rename any more. If the new name is
+ * removed, its document has arrived. If the old one is removed, the document of the new one may not
+ * have arrived. */
 static int withdraw_last(const struct document_place *p, struct storage_names *names, bool is_old,
 			 const char *path, struct err *err)
 {
@@ -287,7 +287,7 @@ static int claim(struct job *j, bool reads, struct err *err)
 	return rc == -ESTALE ? lost(j->from, err) : rc;
 }
 
-/* To be called when the rename is complete, or nobody has to finish it. */
+/* To be called when the rename is complete, or no process has to finish it. */
 static void settle(struct job *j)
 {
 	renames_settle(j->c->renames, j->number);

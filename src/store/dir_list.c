@@ -372,7 +372,8 @@ static int walk(struct lister *l, int fd)
 	return rc;
 }
 
-/* Sets l->key to the directory part of the prefix. False if no key can begin with the prefix. */
+/* Sets l->key to the directory part of the prefix. Returns false if no key can begin with the
+ * prefix. */
 static bool start_dir(struct lister *l)
 {
 	const char *prefix = l->req->key;

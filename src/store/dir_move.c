@@ -7,7 +7,7 @@
  * object. Another request may remove a directory between two steps. The move then starts again.
  *
  * rename(2) moves a symbolic link itself, and does nothing if both names are one file. In both
- * cases the store does not move: -EXDEV.
+ * cases the store does not move the object, and fails with -EXDEV.
  */
 #include "dir.h"
 

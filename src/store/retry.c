@@ -128,7 +128,7 @@ static bool gives_up(const struct attempts *a)
 	return a->cancelled_ns >= cancel_ns;
 }
 
-/* Removes a request from the list that is due or cancelled. NULL if there is none. */
+/* Removes a request that is due or cancelled from the list. Returns NULL if there is none. */
 static struct attempts *take_locked(struct retry_store *r)
 {
 	for (struct store_request **at = &r->list; *at; at = &attempts_of(r, *at)->next) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a chunk of a file has changed.
+ * Finds out whether a chunk of a file has changed.
  *
  * It is unchanged if the index has the same record for it as before, and if no program has written
  * to its bytes. If its elements have variable length, no program may have written to the heap
  * collections that have its items either. A chunk that was written counts as changed, even if its
  * bytes are the same: to compare them, the old bytes would have to be read.
  *
- * The bytes of a chunk tell where its items are. If they are the bytes of the image, the image
- * tells it, and the chunk is not read.
+ * The bytes of a chunk show where its items are. If they are the bytes of the image, the image
+ * shows it, and the chunk is not read.
  */
 #include "update_internal.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a domain can hold what has changed. The rules are those of an import. What the domain had
- * before and what cannot change, such as the type of a dataset, passes, whatever the rules say.
+ * Checks whether a domain can hold what has changed. The rules are those of an import. What the
+ * domain had before and what cannot change, such as the type of a dataset, passes, whatever the
+ * rules say.
  */
 #include "update_internal.h"
 

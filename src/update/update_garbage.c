@@ -115,7 +115,7 @@ static int delete_document(const struct document_place *p, const char *key, cons
 struct collection {
 	const struct document_place *place;
 	const struct gc_objects_list *list;
-	uint64_t deleted, changed; /* changed: documents that another program has written */
+	uint64_t deleted, changed; /* `changed` counts documents that another program has written */
 };
 
 static int delete_object(struct collection *c, const struct gc_object *o, struct err *err)

@@ -81,7 +81,7 @@ int scan_open(const struct env *env, struct source *from, bool is_foreign,
 	      const struct h5file_known *known, struct scan **out, struct err *err);
 bool scan_is_unread(const struct scan *s, uint32_t number);
 uint32_t scan_count_read(const struct scan *s); /* returns objects */
-/* Reads a dataset that is unread. Errors: -EIO if it is damaged; -ENOMEM. */
+/* Reads a dataset that is unread. Fails with -EIO if it is damaged, and with -ENOMEM. */
 int scan_read(struct scan *s, uint32_t number, struct err *err);
 void scan_free(struct scan *s); /* s may be NULL */
 /* Gives a dataset the chunk shape, the filters and the place of its chunks in the domain that
@@ -94,7 +94,7 @@ void scan_adopt_unread(struct scan *s, uint32_t number, const struct dataset *fr
 
 /* ---- update_base.c ---- */
 
-/* Whether objects were found at the new places of a dataset that grows: see update_grow.c. */
+/* Says whether objects were found at the new places of a dataset that grows, see update_grow.c. */
 enum growth_state {
 	GROWTH_FREE,	/* none, as far as known */
 	GROWTH_FOUND,	/* there are some, so the plan claims the dataset */
@@ -117,7 +117,7 @@ struct update_base {
 	struct bytes earlier;	       /* of uint64_t: numbers of plans that were replaced */
 };
 /* To be called if the plan in the journal cannot be completed, and another one is to replace it.
- * Error: -ENOMEM. */
+ * Fails with -ENOMEM. */
 int update_base_restart(struct update_base *b, uint64_t plan);
 /* Reads the image, if that was not done before. */
 int update_base_scan(struct update_base *b, const struct env *env, struct err *err);
@@ -158,8 +158,8 @@ struct update_known {
  * is as in the image, and uses no committed datatype. Errors are those of
  * since_image_is_changed(). */
 int update_is_known(void *known, uint64_t addr, struct err *err);
-/* Claims what an unread dataset has in the file. Errors: -EIO if something else is there;
- * -ENOMEM. */
+/* Claims what an unread dataset has in the file. Fails with -EIO if something else is there, and
+ * with -ENOMEM. */
 int update_claim_known(const struct update_base *b, struct scan *s, uint32_t number,
 		       struct err *err);
 
@@ -211,7 +211,7 @@ struct chunk_record chunk_record_of(const struct h5file_chunk *chunk);
 
 /* ---- update_versions.c ---- */
 
-/* Adds a version, and borrows its text. Error: -ENOMEM. */
+/* Adds a version, and borrows its text. Fails with -ENOMEM. */
 int chunk_versions_add(struct chunk_versions *all, uint64_t number, const char *version);
 /* Sorts the versions, and keeps the last one of each chunk. Before that, none is found. */
 void chunk_versions_sort(struct chunk_versions *all);
@@ -328,7 +328,7 @@ struct update_target {
 	bool is_chunk;
 	uint64_t chunk;
 	bool is_claim;	 /* the document of the base gets the version */
-	uint32_t before; /* is_claim: number in the old scan */
+	uint32_t before; /* if is_claim: number in the old scan */
 };
 struct update_operation {
 	struct plan_operation op; /* its key is not set */

@@ -44,8 +44,8 @@ static inline void image_scan_close(struct image_scan *s)
 	free(s->map);
 }
 
-/* -EINVAL: h5file/ finds an object elsewhere than image_header() says. *n: objects that are in the
- * file. */
+/* Fails with -EINVAL if h5file/ finds an object elsewhere than image_header() says. *n is the
+ * number of objects that are in the file. */
 static inline int image_scan_headers(const struct image_scan *s, uint32_t *n, struct err *err)
 {
 	*n = 0;
@@ -151,7 +151,8 @@ static inline bool image_scan_has(const struct image_scan *s, uint32_t number)
 	       tree_object(s->tree, number)->o.kind == OBJECT_DATASET;
 }
 
-/* -EINVAL: a collection of a chunk is not in the range of image_items(), or ranges overlap. */
+/* Fails with -EINVAL if a collection of a chunk is not in the range of image_items(), or if ranges
+ * overlap. */
 static inline int image_scan_items(const struct image_scan *s, struct image_items_found *found,
 				   struct err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether tests run at their full size (HSMOUNT_SAMPLE=1), as in sampling.py. */
+/* Says whether tests run at their full size (HSMOUNT_SAMPLE=1), as in sampling.py. */
 #ifndef SUPPORT_SAMPLING_H
 #define SUPPORT_SAMPLING_H
 

@@ -108,8 +108,8 @@ int hsds1_locate(const struct object *o, const struct object *table, uint64_t nu
 	return 0;
 }
 
-/* Fails with -EOPNOTSUPP: the chunks of a dataset are spread over the bucket, so no listing shows
- * them. */
+/* Always fails with -EOPNOTSUPP, because the chunks of a dataset are spread over the bucket and no
+ * listing shows them. */
 int hsds1_chunk_prefix(const struct object *o, char *prefix, size_t cap)
 {
 	(void)o;

@@ -16,7 +16,7 @@
 
 /* ---- objects ---- */
 
-/* Returns a copy in the arena of the tree. NULL if out of memory. */
+/* Returns a copy in the arena of the tree, or NULL if out of memory. */
 static const char *copy_etag(struct hsds2_loader *l, const char *etag)
 {
 	return etag[0] ? arena_strndup(tree_arena(l->hsds.base.load.tree), etag, strlen(etag)) : "";

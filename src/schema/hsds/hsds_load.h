@@ -70,7 +70,7 @@ uint64_t hsds_resolve(const struct schema_space *s, const char *text, size_t n);
 
 struct hsds_loader {
 	struct schema_loader base;
-	/* The earlier load, with what this process has put since. NULL if there is none, or if it
+	/* The earlier load, with what this process has put since; NULL if there is none, or if it
 	 * has another root group. */
 	const struct hsds_space *previous;
 	struct hsds_space *space;

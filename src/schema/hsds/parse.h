@@ -40,7 +40,7 @@ struct schema_ctx {
 	uint64_t compares;  /* what is left of SCHEMA_COMPARES_MAX */
 	struct bytes text;  /* scratch memory of schema_ctx_text() */
 	struct bytes stack; /* elements of sequences that are being read, innermost last */
-	/* The member "unset" of the value that is being read, see stored_form.c. NULL if no string
+	/* The member "unset" of the value that is being read, see stored_form.c; NULL if no string
 	 * is unset. */
 	const json_t *unset;
 };

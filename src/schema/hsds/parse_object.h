@@ -23,7 +23,7 @@ struct schema_types {
  * another id, or with another root than `root`, is damaged. A damaged attribute or link is left out
  * and reported to `skip`, and so is a hard link to an unknown object. `types` is NULL, or the types
  * of other documents in the same arena. *out is zeroed first. Fails with -EIO if the document is
- * damaged, -E2BIG if the description of its type is too long for a file, or -ENOMEM. */
+ * damaged, with -E2BIG if the description of its type is too long for a file, and with -ENOMEM. */
 int schema_object_parse(struct arena *a, const struct schema_id *id, const struct schema_id *root,
 			const void *json, size_t n, const struct schema_numbers *numbers,
 			struct schema_types *types,

@@ -246,8 +246,8 @@ int schema_reference_parse(struct schema_ctx *ctx, const json_t *layout, enum re
 	return 0;
 }
 
-/* Returns the argument that begins with `name`, such as "--h5path=", and has text after it; NULL if
- * there is none. *skip is the length of `name`. */
+/* Returns the argument that begins with `name`, such as "--h5path=", and has text after it, or NULL
+ * if there is none. *skip is the length of `name`. */
 static const json_t *find_argument(const json_t *list, const char *name, size_t *skip)
 {
 	*skip = strlen(name);

@@ -49,7 +49,7 @@ struct reader {
 	struct elems *out;
 	bool broadcast; /* one element may stand for a whole array */
 	bool plain;	/* the type has no slots, so repetitions need not be expanded */
-	/* The type of the null elements that the repetition at the end of `out` repeats. NULL if it
+	/* The type of the null elements that the repetition at the end of `out` repeats; NULL if it
 	 * repeats other elements, or if there is no repetition. */
 	const struct dtype *nulls;
 };

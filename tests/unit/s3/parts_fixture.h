@@ -192,7 +192,8 @@ static inline void parts_header(const char *head, const char *name, char value[8
 		sscanf(at + strlen(name), "%79[^\r]", value);
 }
 
-/* Whether a condition holds for an object with this ETag; NULL: there is none. */
+/* Returns whether a condition holds for an object with this ETag, which is NULL if there is
+ * none. */
 static inline bool parts_holds(const char *head, const char *etag)
 {
 	char absent[80], match[80], quoted[80];
@@ -246,7 +247,7 @@ static inline void parts_head(const struct parts_server *s, int fd)
 	send(fd, text, (size_t)n, MSG_NOSIGNAL);
 }
 
-/* Whether the upload may end. */
+/* Returns whether the upload may end. */
 static inline bool parts_may_end(struct parts_server *s, const char *head)
 {
 	char etag[80], absent[80], match[80];

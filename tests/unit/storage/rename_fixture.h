@@ -57,7 +57,8 @@ static inline int rename_as(struct world *w, const struct change *c, const char 
 	return rc;
 }
 
-/* As `rm`, and the deletion of the storage later. -EBUSY: the storage stays for now. */
+/* Does the same as `rm`, and then deletes the storage. Returns -EBUSY if the storage stays for
+ * now. */
 static inline int remove_as(struct world *w, const struct change *c, const char *path)
 {
 	struct schema_document *d = look_up(w, path);

@@ -57,8 +57,8 @@ struct aws_environment {
 struct aws_environment aws_environment_real(const struct env *env);
 
 struct credentials;
-/* Finds credentials. environment and its strings are copied. If it fails, returns NULL with err
- * set: -ENOENT (no source has any), -EACCES, -EINVAL … */
+/* Finds credentials. environment and its strings are copied. On failure, returns NULL with err set;
+ * the code is -ENOENT if no source has any, otherwise -EACCES, -EINVAL or another one. */
 struct credentials *credentials_new(const struct aws_environment *environment, struct err *err);
 void credentials_free(struct credentials *c);
 /* Copies the valid credentials to *out. Renews them first if they expire soon; see credentials.c

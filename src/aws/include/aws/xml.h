@@ -22,15 +22,16 @@ struct xml_path {
 
 struct xml_handler {
 	/* Either may be NULL. A non-zero return value stops the parser and becomes the result. text
-	 * is the text of the element, n bytes and a NUL; "" if the element contains elements. */
+	 * is the text of the element, n bytes and a NUL. It is "" if the element contains
+	 * elements. */
 	int (*start)(void *arg, const struct xml_path *at);
 	int (*end)(void *arg, const struct xml_path *at, const char *text, size_t n);
 	void *arg;
 	bool cuts_texts; /* texts that are too long are cut; otherwise they are an error */
 };
 
-/* Returns 0, -EBADMSG with the reason if the document is not acceptable, -ENOMEM, or the
- * result of a handler. */
+/* Returns 0, or the result of a handler that is not 0. Fails with -EBADMSG and the reason if the
+ * document is not acceptable, and with -ENOMEM. */
 int xml_walk(const void *bytes, size_t n, const struct xml_handler *handler, struct err *err);
 
 #endif

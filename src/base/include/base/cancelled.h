@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the result of an asynchronous operation is still needed. The caller of the operation
+ * Says whether the result of an asynchronous operation is still needed. The caller of the operation
  * provides this; the threads that run the operation call it again and again until it ends.
  */
 #ifndef BASE_CANCELLED_H
@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 struct cancelled {
-	/* Returns true while nobody needs the result; this may change again. It is quick, and any
-	 * thread may call it. NULL if the operation cannot be cancelled. */
+	/* Returns true while the result is not needed; this may change again. It is quick, and any
+	 * thread may call it. It is NULL if the operation cannot be cancelled. */
 	bool (*fn)(const void *arg);
 	const void *arg; /* borrowed until the operation ends */
 };

@@ -25,9 +25,9 @@ struct byte_range {
 
 struct source {
 	uint64_t size; /* bytes */
-	/* Reads all n bytes at offset. Returns 0 or a negative errno; -EAGAIN, with err unset, if
-	 * the bytes are not in memory. Only source_read() calls it, with n > 0 and a range within
-	 * size. */
+	/* Reads all n bytes at offset. Returns 0 or a negative errno. Fails with -EAGAIN, with err
+	 * unset, if the bytes are not in memory. Only source_read() calls it, with n > 0 and a
+	 * range within size. */
 	int (*read_at)(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
 	/* Takes note that the decoder will soon read n bytes at offset, within size. May be NULL. A
 	 * source that is slow fetches such ranges in parallel. Only source_advise() calls it. */

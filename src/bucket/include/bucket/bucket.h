@@ -54,8 +54,8 @@ struct bucket {
  * second schema gets a writer, both must name a storage by its schema and prefix instead. */
 const struct schema_ops *bucket_new_domains(const struct bucket *bucket);
 
-/* How many puts of an import or a commit run at the same time. asked: 0, or the number that a user
- * wants. More than the connections to the server would only wait for one. */
+/* Returns how many puts of an import or a commit run at the same time. `asked` is the number that a
+ * user wants, or 0. More puts than connections to the server would only wait for a connection. */
 unsigned int bucket_puts(const struct bucket *bucket, unsigned int asked);
 
 #endif

@@ -10,16 +10,17 @@
 
 struct http_stats;
 
-/* Splits "s3://bucket[/prefix]". The caller frees both; *prefix is NULL if there is none. -EINVAL,
- * -ENOMEM. */
+/* Splits "s3://bucket[/prefix]". The caller frees both; *prefix is NULL if there is none. Fails
+ * with -EINVAL or -ENOMEM. */
 int store_stack_split_s3(const char *url, char **bucket, char **prefix, struct err *err);
-/* Whether the name begins with "s3://". */
+/* Returns whether the name begins with "s3://". */
 bool store_stack_is_s3(const char *bucket);
-/* The directory of "file:///a/b" or "/a/b": "/a/b". Borrowed from bucket. */
+/* Returns the directory of a bucket, which is "/a/b" for "file:///a/b" and for "/a/b". It is
+ * borrowed from `bucket`. */
 const char *store_stack_dir(const char *bucket);
 
-/* The name of a bucket as other processes can use it: absolute, without needless slashes. On the
- * heap; NULL if out of memory. */
+/* Returns the name of a bucket as other processes can use it, which is absolute and without
+ * needless slashes. It is on the heap, or NULL if out of memory. */
 char *store_stack_name(const char *bucket);
 
 /* Stores of the stack that the engine uses directly. The stack owns them. */

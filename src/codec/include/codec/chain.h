@@ -65,7 +65,7 @@ struct codec_chain {
 	/* Bytes of the stored elements without filters. CODEC_UNKNOWN if their length is variable,
 	 * or if there are more than can be decoded. */
 	uint64_t plain;
-	/* True if the filters are certainly those of the file. A chunk may then be longer than its
+	/* The filters are certainly those of the file. A chunk may then be longer than its
 	 * elements, or shorter if those outside of the extent are missing. */
 	bool certain;
 	uint32_t n;

@@ -43,7 +43,7 @@ uint64_t codec_stored_elem_size(const struct dtype *t);
  * call; it belongs to the caller on success, and is empty after an error. *stored remains the
  * caller's. If no step has made new bytes, those of *stored may be moved to *out instead of copied,
  * and *stored is then empty. In a chunk object, only the zeros that HSDS writes after arrays of
- * vlens may follow the last element. Fails with -EIO if the chunk is damaged, -EOPNOTSUPP if a
+ * vlens may follow the last element. Fails with -EIO if the chunk is damaged, with -EOPNOTSUPP if a
  * compressor is not built in or if items of a sequence are more than four times as large as they
  * are stored, and with -ENOMEM. */
 int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct elems *out,
@@ -54,8 +54,8 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
  * its own size. If the bytes begin like a zlib stream, the whole object is needed and inflated.
  * Fails with -EAGAIN if n is too small: less than 16 and less than object_size, or less than
  * object_size for a zlib stream. Fails with -EFBIG if the size of a frame or of an object without a
- * filter is above max_bytes, -EIO if a zlib stream is damaged or longer than max_bytes, and with
- * -ENOMEM. */
+ * filter is above max_bytes, with -EIO if a zlib stream is damaged or longer than max_bytes, and
+ * with -ENOMEM. */
 int codec_decoded_size(const struct codec_chunk *c, const uint8_t *head, size_t n,
 		       uint64_t object_size, uint64_t *decoded, struct err *err);
 
@@ -75,7 +75,7 @@ void codec_stored_pipeline(const struct pipeline *p, struct pipeline *out);
 uint64_t codec_stored_size(const struct pipeline *p, uint64_t n);
 /* Encodes n bytes to out, which has exactly out_n = codec_stored_size() bytes. deflate does not
  * compress: it writes stored blocks. elem_size is for shuffle. Fails with -EINVAL if out_n is
- * wrong, -EOPNOTSUPP if there is another filter, and with -ENOMEM. */
+ * wrong, with -EOPNOTSUPP if there is another filter, and with -ENOMEM. */
 int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
 			size_t n, uint8_t *out, size_t out_n, struct err *err);
 /* Returns whether a decoder of the filter is built in. */
@@ -85,8 +85,8 @@ bool codec_filter_known(uint32_t id);
  * parameters do not state it. Bytes after a zlib stream are ignored, as in libhdf5. The caller
  * checks that the chunk is complete. *out is empty before the call; it belongs to the caller on
  * success, and is empty after an error. Fails with -EIO if the bytes are damaged or decode to more
- * than max, -EOPNOTSUPP if there is no decoder for a filter or for this variant of it, and with
- * -ENOMEM. */
+ * than max, with -EOPNOTSUPP if there is no decoder for a filter or for this variant of it, and
+ * with -ENOMEM. */
 int codec_hdf5_decode(const struct pipeline *p, uint32_t filter_mask, uint32_t elem_size,
 		      const uint8_t *in, size_t n, size_t max, struct bytes *out, struct err *err);
 

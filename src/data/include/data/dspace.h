@@ -26,9 +26,9 @@ struct dspace {
 
 void dspace_scalar(struct dspace *s);
 void dspace_null(struct dspace *s);
-/* Copies the dimensions into the arena. If max is NULL, they are fixed. Errors: -EINVAL if the rank
- * is 0 or max < dims; -E2BIG if the rank is over 32 or there are more than 2^63 elements; -ENOMEM.
- */
+/* Copies the dimensions into the arena. If max is NULL, they are fixed. Fails with -EINVAL if the
+ * rank is 0 or max < dims, with -E2BIG if the rank is over 32 or there are more than 2^63 elements,
+ * and with -ENOMEM. */
 int dspace_simple(struct arena *a, struct dspace *s, uint32_t rank, const uint64_t *dims,
 		  const uint64_t *max, struct err *err);
 /* Returns true if any dimension can grow. */
@@ -50,9 +50,9 @@ struct grid {
 	uint64_t chunk_elems;  /* product of chunk */
 };
 
-/* The numbers of the grid are put in the arena. Errors: -EINVAL if a chunk dimension is 0; -E2BIG
- * if the rank is 0 or over 32, a chunk has 2^32 elements or more, or there are more than 2^62
- * chunks; -ENOMEM. */
+/* The numbers of the grid are put in the arena. Fails with -EINVAL if a chunk dimension is 0; with
+ * -E2BIG if the rank is 0 or over 32, a chunk has 2^32 elements or more, or there are more than
+ * 2^62 chunks; and with -ENOMEM. */
 int grid_init(struct arena *a, struct grid *g, uint32_t rank, const uint64_t *dims,
 	      const uint64_t *chunk, struct err *err);
 /* Returns whether the chunks have the same shape. */

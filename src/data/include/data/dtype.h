@@ -126,8 +126,9 @@ struct dtype {
 	uint32_t described;
 };
 
-/* All constructors allocate in the arena, and copy names and tags. They return NULL with err set on
- * failure: -EINVAL if the type is not valid, -E2BIG if it is over a limit, or -ENOMEM. */
+/* All constructors allocate in the arena, and copy names and tags. On failure they return NULL with
+ * err set; the code is -EINVAL if the type is not valid, -E2BIG if it is over a limit, or
+ * -ENOMEM. */
 const struct dtype *dtype_integer(struct arena *a, uint32_t size, bool is_signed, bool big_endian,
 				  struct err *err);
 /* Makes an IEEE 754 type of 2, 4 or 8 bytes. */

@@ -57,7 +57,7 @@ struct service_filters {
 	uint32_t level;		/* of the compressor, 0 to 9 */
 	enum service_shuffle shuffle;
 	/* The name of a compressor that the service lists but does not have, so that it cannot read
-	 * a chunk; NULL if there is none. */
+	 * a chunk, or NULL. */
 	const char *refused;
 };
 

@@ -46,9 +46,9 @@ struct link {
 	const char *name; /* no "/" and no NUL inside, not empty; may be invalid UTF-8 */
 	bool utf8;	  /* name is valid UTF-8 (ASCII included) */
 	enum link_class cls;
-	uint32_t target;    /* hard: object number */
-	const char *path;   /* soft, external: path of the object */
-	const char *domain; /* external: as stored, an HSDS domain path or a file name */
+	uint32_t target;    /* of a hard link: object number */
+	const char *path;   /* of a soft or external link: path of the object */
+	const char *domain; /* of an external link: as stored, an HSDS domain path or a file name */
 	int64_t created_ns;
 };
 
@@ -120,8 +120,8 @@ struct object {
 	enum object_kind kind;
 	const char *id; /* of the service, for messages and extended attributes */
 	int64_t created_ns, modified_ns;
-	/* The comment: bytes without a NUL, not empty; they may be invalid UTF-8. NULL if the
-	 * object has no comment. */
+	/* The comment, or NULL if the object has none. It has no NUL inside and is not empty; it
+	 * may be invalid UTF-8. */
 	const char *comment;
 	bool attrs_ordered; /* attribute creation order is tracked */
 	uint32_t nattrs;

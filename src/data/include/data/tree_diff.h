@@ -38,7 +38,8 @@ struct tree_diff_sink {
  * must agree in both trees. Attribute and fill values are compared as elements: two NaNs are equal,
  * references are equal if their targets correspond, and a target without a counterpart corresponds
  * to the null reference. map may be NULL; otherwise it gets tree_numbers(a) numbers: the
- * corresponding objects of b, or OBJECT_NONE. Returns 0, -ENOMEM or the result of a callback. */
+ * corresponding objects of b, or OBJECT_NONE. Returns 0 or the result of a callback. Fails with
+ * -ENOMEM. */
 int tree_diff(const struct tree *a, const struct tree *b, unsigned int flags,
 	      const struct tree_diff_sink *sink, uint32_t *map, uint64_t *n, struct err *err);
 

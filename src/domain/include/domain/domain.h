@@ -99,14 +99,15 @@ struct domain_plan {
 
 /* What the caller knows of a domain before it is opened; all members may be zero. */
 struct domain_hint {
-	/* From the look-up. It saves a round if the bucket still has this version. Borrowed. */
+	/* The document that the look-up has found, borrowed. It saves a round if the bucket still
+	 * has this version. */
 	struct schema_document *document;
 	/* If true, the document was read during this open, and is not requested again. */
 	bool is_fresh;
 	/* NULL, or an earlier snapshot. Unchanged parts are taken from it. If nothing has changed,
 	 * it is the result. */
 	struct domain *previous;
-	/* NULL, or what this process has put since `previous` (domain/puts.h). Borrowed. */
+	/* What this process has put since `previous` (domain/puts.h), borrowed, or NULL. */
 	const struct domain_puts *puts;
 	struct domain_plan *plan; /* may be NULL */
 };
@@ -115,9 +116,9 @@ struct domain_hint {
  * the caller's reference. If hint->previous is still current, this takes one round: a conditional
  * request for the document, with one listing or (in large domains of few objects) a HEAD for each
  * document. The same is true if nothing has changed besides hint->puts. Fails with -ENOENT if there
- * is no document, -EISDIR if it is that of a folder, -EIO with the key and the cause if something
- * is damaged, -E2BIG if there are too many objects (see also domain_plan.whole_only), -ENOMEM, or
- * another error of the store. */
+ * is no document, with -EISDIR if it is that of a folder, with -EIO and the key and the cause if
+ * something is damaged, with -E2BIG if there are too many objects (see also
+ * domain_plan.whole_only), with -ENOMEM, and with other errors of the store. */
 int domain_open(const struct domain_bucket *bucket, const char *path,
 		const struct domain_hint *hint, struct domain **out, struct err *err);
 struct domain *domain_ref(struct domain *d);

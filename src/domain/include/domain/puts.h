@@ -19,8 +19,8 @@
 
 struct domain_puts;
 
-/* Makes an empty record. is_all: the domain is new, and has no objects besides those that are
- * added. is_few: it has at most DOMAIN_LISTING keys. Returns NULL if out of memory. */
+/* Makes an empty record. is_all says that the domain is new, and has no objects besides those that
+ * are added. is_few says that it has at most DOMAIN_LISTING keys. Returns NULL if out of memory. */
 struct domain_puts *domain_puts_new(struct budget *budget, bool is_all, bool is_few);
 void domain_puts_free(struct domain_puts *p); /* the argument may be NULL */
 /* Adds an object; the last call for an id counts. etag is "" if it is not known, or NULL if the

@@ -28,9 +28,9 @@ bool base_reader_has_other_layout(const struct draft_about *about);
 #define BASE_READER_OTHER_LAYOUT                                                                   \
 	"another version of hsmount has written it, which lays out the files of domains in "       \
 	"another way; only that version can read or commit it"
-/* Opens what lies beneath. Sends requests only for a domain. Errors: -EINVAL if nothing that can be
- * read lies beneath; -ESTALE if the domain has changed since, or is not there any more; -ENOMEM;
- * those of the bucket. */
+/* Opens what lies beneath. Sends requests only for a domain. Fails with -EINVAL if nothing that can
+ * be read lies beneath; with -ESTALE if the domain has changed since, or is not there any more;
+ * with -ENOMEM; and with errors of the bucket. */
 int base_reader_open(struct base_reader *o, struct bucket *bucket, const struct draft_about *about,
 		     struct err *err);
 void base_reader_close(struct base_reader *o);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the bytes of a draft are an HDF5 file that the program that writes it has finished. */
+/* Finds out whether the bytes of a draft are an HDF5 file that the program that writes it has
+ * finished. */
 #ifndef DRAFTS_CLOSE_STATE_H
 #define DRAFTS_CLOSE_STATE_H
 

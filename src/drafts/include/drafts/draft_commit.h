@@ -65,7 +65,7 @@ enum commit_kind {
 };
 
 /* What the process that writes a draft knows about its failed commits. The caller keeps it from the
- * first commit to the last one. Zeroed: no commit was tried. */
+ * first commit to the last one. A zeroed struct means that no commit was tried. */
 struct failed_commits {
 	/* The storage of a failed commit may be, or have been, that of a domain: the answer to the
 	 * put of the document was lost. */
@@ -81,9 +81,10 @@ struct commit {
 	 * begun, or that of the last one, if it has failed, was not refused, and the bytes are the
 	 * same. For a recovered draft, the number in its mark. */
 	uint32_t number;
-	/* NULL if an earlier process has written the draft. Otherwise, the storage of commits that
-	 * have failed and that nobody can have seen is deleted before a commit with a larger number
-	 * puts its first object, because a full bucket needs the room. */
+	/* The commits of this draft that have failed, or NULL if an earlier process has written it.
+	 * The storage of commits that have failed and that nobody can have seen is deleted before a
+	 * commit with a larger number puts its first object, because a full bucket needs the
+	 * room. */
 	struct failed_commits *left;
 	/* The access control list of a domain, as for import_options.acls; borrowed. A plain object
 	 * has none. NULL is as if the name was written without a list. */
@@ -130,10 +131,10 @@ struct base_reader;
 /* Commits a draft of draft_open(), which an earlier process has left, because a person asks for it;
  * see commit.is_asked. `beneath` is the reader that the draft was opened with; it is closed, and
  * the function opens it if the commit needs it. After success the caller drops the draft, and then
- * closes the reader. out->kind is COMMIT_WAITS if the bucket had everything already. Errors:
- * -ESTALE if the bucket has something else than when the file was opened; -EIO if the file is
- * damaged or not complete; -EOPNOTSUPP if a domain cannot hold it; -EBUSY if an interrupted commit
- * is complete now, but the draft has more. */
+ * closes the reader. out->kind is COMMIT_WAITS if the bucket had everything already. Fails with
+ * -ESTALE if the bucket has something else than when the file was opened; with -EIO if the file is
+ * damaged or not complete; with -EOPNOTSUPP if a domain cannot hold it; and with -EBUSY if an
+ * interrupted commit is complete now, but the draft has more. */
 int draft_commit_left(struct bucket *bucket, struct draft *d, struct base_reader *beneath,
 		      const atomic_bool *cancelled, struct commit_result *out, struct err *err);
 

@@ -62,7 +62,7 @@ int draft_file_sync(struct draft_file *f, struct err *err);
 /* ---- names. Without a table (t is NULL) there are no drafts. ---- */
 
 /* Calls fn, without a lock, with the names in a directory that only drafts have, in byte order. A
- * result of fn that is not 0 ends the list and is returned. Error: -ENOMEM. */
+ * result of fn that is not 0 ends the list and is returned. Fails with -ENOMEM. */
 int drafts_list(struct drafts *t, const char *dir, engine_list_fn fn, void *arg);
 bool drafts_has_entries(struct drafts *t, const char *dir);
 /* Returns whether a draft has this name and nothing else has it. */
@@ -71,8 +71,8 @@ bool drafts_is_alone(struct drafts *t, const char *path);
  * NULL. */
 struct schema_document;
 struct schema_document *drafts_acls(struct drafts *t, const char *path);
-/* Checks that the bucket can have a new file of this name. Errors: -ENAMETOOLONG, -EINVAL,
- * -ENOTDIR, and -ENOENT if there is no such directory. */
+/* Checks that the bucket can have a new file of this name. Fails with -ENAMETOOLONG, with -EINVAL,
+ * with -ENOTDIR, and with -ENOENT if there is no such directory. */
 int drafts_check_new(struct drafts *t, const char *path, struct err *err);
 
 /* A function that changes what a name means holds the name. As long as it does, no new draft of the
@@ -111,8 +111,8 @@ void drafts_new_version(struct drafts *t, const char *path, const char *from, co
 
 /* ---- attributes ---- */
 
-/* Returns the text of user.hsds.error, on the heap: why the last commit of this path has failed.
- * NULL if it has not, or there is no memory. */
+/* Returns the text of user.hsds.error, on the heap, which says why the last commit of this path has
+ * failed. Returns NULL if it has not failed, or if out of memory. */
 char *drafts_error(struct drafts *t, const char *path);
 /* Writes the text of user.hsds.unfinished: the id of a draft of this path that the journal keeps
  * for `hsimage recover`, or "" if there is none. */

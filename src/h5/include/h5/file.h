@@ -20,8 +20,8 @@ struct pipeline;
 /* Undoes the filters of a fractal heap. codec/ implements them, which h5/ does not see. */
 struct h5_unfilter {
 	/* Decodes n bytes to at most max bytes. If bit i of mask is set, filter i was not applied.
-	 * *out is empty before. Errors: -EIO if the bytes are damaged; -EOPNOTSUPP if a filter is
-	 * unknown; -ENOMEM. */
+	 * *out is empty before. Fails with -EIO if the bytes are damaged, with -EOPNOTSUPP if a
+	 * filter is unknown, and with -ENOMEM. */
 	int (*decode)(void *ctx, const struct pipeline *p, uint32_t mask, const void *in, size_t n,
 		      size_t max, struct bytes *out, struct err *err);
 	void *ctx;
@@ -71,9 +71,9 @@ static inline struct h5_file h5_file_of(struct source *s)
 }
 
 /* Finds the superblock, at offset 0 or after a user block of 512 * 2^n bytes, and reads it with its
- * extension. f->claims is NULL afterwards. Errors: -EIO if it is not an HDF5 file, or damaged;
- * -EOPNOTSUPP if the version is not supported, or if it is a part of a file that is split into
- * several; for -EAGAIN see base/source.h. */
+ * extension. f->claims is NULL afterwards. Fails with -EIO if it is damaged or not an HDF5 file,
+ * and with -EOPNOTSUPP if the version is not supported, or if it is a part of a file that is split
+ * into several. See base/source.h for -EAGAIN. */
 int h5_file_open(struct h5_file *f, struct source *s, struct err *err);
 /* Claims the bytes of the structures that h5_file_open() has read. A caller that keeps claims calls
  * it once, after it has set f->claims. Fails with -EIO, also if two of them overlap, or with

@@ -4,8 +4,9 @@
  *
  * All encoders of h5/ write to a struct emit, which may only count. They set its `bad` if the bytes
  * do not fit, or if a length is too large for its field. All decoders take a struct h5_file and
- * return 0, -EIO (damaged; err says what and where), -EOPNOTSUPP (a version or class without a
- * decoder), -ENOMEM, or an error of the source of the file.
+ * return 0 or a negative errno. They fail with -EIO if something is damaged (err says what and
+ * where), with -EOPNOTSUPP for a version or class without a decoder, with -ENOMEM, and with errors
+ * of the source of the file.
  */
 #ifndef H5_FORMAT_H
 #define H5_FORMAT_H

@@ -21,9 +21,9 @@ struct h5_gheap_cache;
 struct h5_gheap_cache *h5_gheap_cache_new(const struct h5_file *f);
 void h5_gheap_cache_free(struct h5_gheap_cache *c); /* c may be NULL */
 /* Finds item `index` of the collection at addr. *data points to its *n bytes, which are borrowed
- * until the next call. Errors: -EIO if there is no such item, if the collection is damaged, or if
- * collections that are much larger than the items in use had to be read too often; for -EAGAIN see
- * base/source.h; -ENOMEM. A damaged collection is not read again. */
+ * until the next call. Fails with -EIO if there is no such item, if the collection is damaged, or
+ * if collections that are much larger than the items in use had to be read too often, and with
+ * -ENOMEM. See base/source.h for -EAGAIN. A damaged collection is not read again. */
 int h5_gheap_cache_get(struct h5_gheap_cache *c, uint64_t addr, uint32_t index,
 		       const uint8_t **data, size_t *n, struct err *err);
 

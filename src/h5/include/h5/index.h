@@ -27,13 +27,13 @@ typedef int (*h5_index_fn)(void *ctx, const struct h5_chunk *chunk, struct err *
  * each part once. Chunks outside of the grid (of the extent) are left out. grid is that of the
  * dataset; its chunk is layout->chunk. space has the maximum dimensions, from which arrays are
  * numbered. filtered is true if the dataset has a pipeline. If fn returns non-zero, the walk ends
- * and returns that value. Errors: -EIO if the index is damaged, or if a chunk is outside of the
- * file; -EOPNOTSUPP, also for an array of more than 2^64 elements. If an index lists a chunk twice,
- * the walk notices this where the order of the index shows it. Otherwise the caller's claims show
- * it: the walk claims the index that it reads, but not the chunks.
+ * and returns that value. Fails with -EIO if the index is damaged, or if a chunk is outside of the
+ * file; and with -EOPNOTSUPP, also for an array of more than 2^64 elements. If an index lists a
+ * chunk twice, the walk notices this where the order of the index shows it. Otherwise the caller's
+ * claims show it: the walk claims the index that it reads, but not the chunks.
  *
- * Takes memory for one path of nodes, or one block and page, whatever the number of chunks is; in
- * a version 2 B-tree, also 8 to 32 bytes for each node. */
+ * Takes memory for one path of nodes, or one block and page, whatever the number of chunks is; in a
+ * version 2 B-tree, also 8 to 32 bytes for each node. */
 int h5_index_walk(const struct h5_file *f, const struct h5_layout *layout,
 		  const struct dspace *space, const struct grid *grid, bool filtered,
 		  uint64_t first, uint64_t end, h5_index_fn fn, void *ctx, struct err *err);

@@ -93,8 +93,8 @@ int h5_layout_decode(const struct h5_file *f, struct cursor *c, struct h5_layout
 		     struct err *err);
 
 /* Filter pipeline, 0x0b. It is encoded as version 1, and decoded as 1 and 2. The caller sets the
- * client data as libhdf5 writes them (deflate: level; shuffle: element size). Filters of libhdf5
- * always get the names that libhdf5 gives them. */
+ * client data as libhdf5 writes them: the level for deflate, and the element size for shuffle.
+ * Filters of libhdf5 always get the names that libhdf5 gives them. */
 void h5_pipeline_encode(struct emit *e, const struct pipeline *p);
 int h5_pipeline_decode(struct cursor *c, struct arena *a, struct pipeline *p, struct err *err);
 

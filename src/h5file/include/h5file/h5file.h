@@ -70,9 +70,9 @@ struct h5file_options {
 };
 
 /* Reads all metadata except for chunk indexes. source is borrowed until h5file_close(). opt may be
- * NULL. Errors: -EIO if the source is no HDF5 file, or is so damaged that its root group cannot be
- * read; -EOPNOTSUPP; -ENOMEM; errors of the source. Damage elsewhere is no error: see
- * h5file_problems(). */
+ * NULL. Fails with -EIO if the source is no HDF5 file, or is so damaged that its root group cannot
+ * be read; with -EOPNOTSUPP; with -ENOMEM; and with errors of the source. Damage elsewhere is no
+ * error: see h5file_problems(). */
 int h5file_open(struct source *source, const struct h5file_options *opt, struct h5file **out,
 		struct err *err);
 void h5file_close(struct h5file *f); /* f may be NULL */
@@ -103,8 +103,8 @@ uint64_t h5file_address(const struct h5file *f, uint32_t number);
  * none. Any thread. */
 uint32_t h5file_at(const struct h5file *f, uint64_t addr);
 
-/* Reads a dataset that was left unread. Nothing is claimed. Errors: -EIO if it is damaged or no
- * dataset; -EOPNOTSUPP; -ENOMEM. One thread at a time. */
+/* Reads a dataset that was left unread. Nothing is claimed. Fails with -EIO if it is damaged or no
+ * dataset, with -EOPNOTSUPP, and with -ENOMEM. One thread at a time. */
 int h5file_read(struct h5file *f, uint32_t number, struct err *err);
 
 /* A problem: something that is damaged, or that could not be decoded. */
@@ -163,8 +163,9 @@ struct h5file_chunk {
 };
 typedef int (*h5file_chunk_fn)(void *ctx, const struct h5file_chunk *chunk, struct err *err);
 /* Calls fn for each stored chunk with a number in [first, end), in the order of the index. Memory
- * does not depend on the number of chunks. Returns -EIO if the dataset or its index is damaged,
- * -EOPNOTSUPP also if the dataset is not RAW_STORED, -ENOMEM, or the result of fn. */
+ * does not depend on the number of chunks. Returns 0 or the result of fn. Fails with -EIO if the
+ * dataset or its index is damaged, with -EOPNOTSUPP, also if the dataset is not RAW_STORED, and
+ * with -ENOMEM. */
 int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
 		  h5file_chunk_fn fn, void *ctx, struct err *err);
 

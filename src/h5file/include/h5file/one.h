@@ -20,9 +20,9 @@
 struct h5file_one;
 
 /* Opens the dataset at an absolute path, whose leading slash may be left out. At most 16 soft links
- * are followed. source is borrowed until h5file_one_close(). Errors: -ENOENT if a link of the path
- * does not exist; -EINVAL if the object is no dataset; -EIO if a structure is damaged; -EOPNOTSUPP;
- * -ENOMEM; -EAGAIN. */
+ * are followed. source is borrowed until h5file_one_close(). Fails with -ENOENT if a link of the
+ * path does not exist, with -EINVAL if the object is no dataset, with -EIO if a structure is
+ * damaged, with -EOPNOTSUPP, with -ENOMEM, and with -EAGAIN. */
 int h5file_one_open(struct source *source, const char *path, struct h5file_one **out,
 		    struct err *err);
 void h5file_one_close(struct h5file_one *one); /* one may be NULL */

@@ -47,9 +47,10 @@ struct image_options {
 };
 
 /* Plans the file of a tree and renders its metadata. The tree and the source's context are borrowed
- * until image_free(). Errors: -EIO if a value is damaged, or a length does not fit its field;
- * -E2BIG if a header message or a dense storage would be too large; -EFBIG if the file would be
- * larger than 2^62 bytes; -ENOMEM. If one HDF5 object is the cause, err names it. */
+ * until image_free(). Fails with -EIO if a value is damaged, or a length does not fit its field;
+ * with -E2BIG if a header message or a dense storage would be too large; with -EFBIG if the file
+ * would be larger than 2^62 bytes; and with -ENOMEM. If one HDF5 object is the cause, err names
+ * it. */
 int image_new(const struct env *env, struct cache *cache, const struct tree *tree,
 	      const struct chunk_source *chunks, const struct image_options *opt,
 	      struct image **out, struct err *err);
@@ -86,7 +87,7 @@ struct image_layout {
 	uint64_t stride;      /* from slot to slot */
 	uint64_t chunk_bytes; /* of a chunk before the filters */
 	uint64_t bytes;	      /* of all slots */
-	/* Address of the chunk index, a version 1 B-tree whose i-th chunk is in slot i. UINT64_MAX
+	/* Address of the chunk index, a version 1 B-tree whose i-th chunk is in slot i; UINT64_MAX
 	 * if there is none. */
 	uint64_t index, index_end;
 	/* [heap, heap_end) has the items of all chunks in the order of the slots. It is empty if

@@ -147,7 +147,7 @@ struct import_result {
 	 * hold it. This is false if its source has failed, which the caller knows. */
 	bool refused;
 	uint64_t problems; /* that were reported as lines, and are the reason of the error */
-	/* With -EEXIST, -ESTALE, or an error of import_commit.make_way: the path has something
+	/* With -EEXIST, -ESTALE, or an error of import_commit.make_way, the path has something
 	 * else, and the first and only attempt to put the document was refused. So no reader can
 	 * have seen the storage. Attempts of earlier calls do not count. */
 	bool unseen;
@@ -156,11 +156,11 @@ struct import_result {
 	char etag[STORE_ETAG_MAX];
 };
 
-/* Imports. *out is filled in as far as the import came, also after an error. Errors: -EEXIST if the
- * domain exists, or another import to this path is not finished; -EISDIR if the path is a folder;
- * -ENOTDIR if a part of the path is a domain; -ESTALE if the file or the domain that is replaced
- * has changed; -EOPNOTSUPP if something in the file cannot be stored; -EIO if the file is damaged;
- * -ECANCELED; errors of the store and of the file. */
+/* Imports. *out is filled in as far as the import came, also after an error. Fails with -EEXIST if
+ * the domain exists, or another import to this path is not finished; with -EISDIR if the path is a
+ * folder; with -ENOTDIR if a part of the path is a domain; with -ESTALE if the file or the domain
+ * that is replaced has changed; with -EOPNOTSUPP if something in the file cannot be stored; with
+ * -EIO if the file is damaged; with -ECANCELED; and with errors of the store and of the file. */
 int domain_import(const struct import_options *opt, struct import_result *out, struct err *err);
 
 /* Makes steps 4 and 5 of an import for a commit, in_order, that has made all steps before, and has

@@ -41,13 +41,13 @@ enum {
 #define GC_NONE UINT32_MAX /* no record */
 
 struct gc_log;
-/* The journal must stay open until the last call of gc_log_put(). Errors: -ENOMEM, -EMFILE. */
+/* The journal must stay open until the last call of gc_log_put(). Fails with -ENOMEM or -EMFILE. */
 int gc_log_new(struct journal *j, struct gc_log **out, struct err *err);
 /* Deletes the file if no entry is left. l may be NULL. */
 void gc_log_free(struct gc_log *l);
 /* Writes an entry into the record with the number *record. If *record is GC_NONE, the entry gets a
- * record, and *record its number. Errors: -ENOSPC, -ENAMETOOLONG, and those of the disk. After an
- * error, *record is as before. */
+ * record, and *record its number. Fails with -ENOSPC, with -ENAMETOOLONG, and with errors of the
+ * disk. After an error, *record is as before. */
 int gc_log_put(struct gc_log *l, uint32_t *record, const struct gc_entry *entry, struct err *err);
 /* Removes the entry, and sets *record to GC_NONE. *record may be GC_NONE before, too. */
 void gc_log_clear(struct gc_log *l, uint32_t *record);

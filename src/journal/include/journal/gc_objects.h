@@ -44,7 +44,7 @@ int gc_objects_take_left(struct gc_log *l, int (*fn)(void *ctx, struct gc_object
 
 /* The next two functions work in the directory of a draft, of which `dir` is a descriptor. */
 /* Makes the list durable; it replaces an older one. If `list` is NULL, the older one is removed.
- * Errors: -E2BIG, -ENOMEM, and those of the disk. */
+ * Fails with -E2BIG, with -ENOMEM, and with errors of the disk. */
 int gc_objects_write(int dir, const struct gc_objects_list *list, struct err *err);
 /* Moves the list out of the directory into that of the bucket. *out is NULL if there is none. Fails
  * with -EBADMSG if the list is damaged. */

@@ -57,7 +57,7 @@ struct journal_bucket {
 int journal_buckets(const char *path, int (*fn)(void *ctx, const struct journal_bucket *b),
 		    void *ctx, struct err *err);
 
-/* Whether `digits` are those of the bucket that journal_settings.bucket identifies. */
+/* Returns whether `digits` are those of the bucket that journal_settings.bucket identifies. */
 bool journal_is_of(const char *digits, const char *bucket);
 
 struct journal_stats {

@@ -8,10 +8,10 @@
 
 enum { PLAN_DONE_RECORD = 24 };
 
-/* Appends the file of a plan, whose `file` is not used. Errors: -EINVAL, -E2BIG, -ENOMEM. */
+/* Appends the file of a plan, whose `file` is not used. Fails with -EINVAL, -E2BIG or -ENOMEM. */
 int plan_encode(const struct plan *plan, struct bytes *out, struct err *err);
-/* On success, the plan owns `file`, n bytes, which was allocated with malloc(). Errors: -EBADMSG;
- * -ENOTSUP if the plan has a later version; -ENOMEM. */
+/* On success, the plan owns `file`, n bytes, which was allocated with malloc(). Fails with
+ * -EBADMSG, with -ENOTSUP if the plan has a later version, and with -ENOMEM. */
 int plan_decode(uint8_t *file, size_t n, struct plan *plan, struct err *err);
 
 /* Returns the size that the file `bodies` must have at least. The operations are valid. */

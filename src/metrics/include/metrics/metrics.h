@@ -22,7 +22,7 @@ enum {
 
 /* Requests to a server. */
 struct metrics_http {
-	const char *method[METRICS_METHODS]; /* names: "GET" … */
+	const char *method[METRICS_METHODS]; /* names, such as "GET" */
 	/* By method and status; status 0 is no complete response. */
 	uint64_t requests[METRICS_METHODS][METRICS_STATUSES];
 	struct histogram_counts seconds[METRICS_METHODS];

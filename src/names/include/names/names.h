@@ -149,7 +149,7 @@ int names_check_shown(struct names *ns, const char *suffix, const char *path,
 		      char shown[STORE_KEY_MAX + 1], struct names_node **taken, struct err *err);
 
 /* Calls fn for each entry of a directory, in byte order of the names; a result other than 0 stops.
- * Returns that result, -ENOENT, -ENOTDIR, or the error of a request. */
+ * Returns that result. Fails with -ENOENT, with -ENOTDIR, and with the error of a request. */
 typedef int (*names_list_fn)(void *arg, const char *name, enum names_kind kind);
 int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, struct err *err);
 /* Returns false if a listing has left out what it cannot show, for example a domain `run` beside

@@ -46,10 +46,10 @@ struct draft_beneath {
 int draft_create(struct journal *j, const struct draft_about *about,
 		 const struct draft_beneath *beneath, struct draft **out, struct err *err);
 /* Opens a draft that an earlier process has left. It can be read, sealed and dropped, but not
- * changed. If `beneath` is NULL, reads of what lies beneath fail with -EIO. Errors: -ENOENT; -EBUSY
- * if another process has it open; -ENOTSUP if a later version has written it; -EBADMSG if it is
- * damaged; -ENODATA if nothing of it was durable when the machine stopped. After the last two it
- * has been set aside. */
+ * changed. If `beneath` is NULL, reads of what lies beneath fail with -EIO. Fails with -ENOENT,
+ * with -EBUSY if another process has it open, with -ENOTSUP if a later version has written it, with
+ * -EBADMSG if it is damaged, and with -ENODATA if nothing of it was durable when the machine
+ * stopped. After the last two it has been set aside. */
 int draft_open(struct journal *j, const char *id, const struct draft_beneath *beneath,
 	       struct draft **out, struct err *err);
 /* Allows that a commit of a draft of draft_open() is noted, with draft_mark() and with a plan. The

@@ -35,15 +35,15 @@ int draft_read_body(struct draft *d, uint64_t offset, void *buf, size_t n, struc
 /* Makes the draft, its bodies and a plan for its open snapshot durable. The plan replaces an older
  * one. `subject` is what the plan changes, or NULL. As long as there is a plan, the bytes of its
  * snapshot do not change, and each change of the draft between two snapshots takes a generation.
- * Errors: -EINVAL if an operation is not valid, or there is no snapshot; -E2BIG if the plan is too
- * large; -EROFS as for draft_add_body(). */
+ * Fails with -EINVAL if an operation is not valid, or there is no snapshot; with -E2BIG if the plan
+ * is too large; and with -EROFS as for draft_add_body(). */
 int draft_put_plan(struct draft *d, const struct plan_operation *operations, uint32_t count,
 		   const struct plan_subject *subject, struct err *err);
 /* Notes something about an operation of the plan. PLAN_DONE and PLAN_SENT need not survive a crash
  * of the machine. */
 int draft_note_operation(struct draft *d, uint32_t operation, enum plan_note note, struct err *err);
-/* Reads the plan. Errors: -ENOENT if there is none; -EBADMSG if it is damaged; -ENOTSUP if a later
- * version of the program has written it; -ENOMEM. */
+/* Reads the plan. Fails with -ENOENT if there is none, with -EBADMSG if it is damaged, with
+ * -ENOTSUP if a later version of the program has written it, and with -ENOMEM. */
 int draft_get_plan(struct draft *d, struct plan *plan, struct err *err);
 /* Reads the whole body of an operation: op->length bytes, of any kind. s is the snapshot of the
  * plan; it may be NULL if the plan has no PLAN_RANGE. Where a range comes from what lies beneath,
@@ -56,8 +56,8 @@ int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct p
  * plan, the others mean nothing; what cannot be removed of them remains until the next call. */
 int draft_remove_plan(struct draft *d, struct err *err);
 
-/* Makes a list durable in the draft. It replaces an older one; NULL only removes that. Errors:
- * -EROFS as for draft_add_body(), -E2BIG, -ENOMEM, and those of the disk. */
+/* Makes a list durable in the draft. It replaces an older one; NULL only removes that. Fails with
+ * -EROFS as for draft_add_body(), with -E2BIG, with -ENOMEM, and with errors of the disk. */
 int draft_put_removed(struct draft *d, const struct gc_objects_list *list, struct err *err);
 /* Moves the list out of the draft. *out is NULL if there is none. Fails with -EBADMSG if the list
  * is damaged. */

@@ -22,10 +22,10 @@ struct found_file {
 
 struct file_finder {
 	/* Finds the object of a file URI: "bucket/key", "/key" (in the bucket itself),
-	 * "s3://bucket/key" or "file:///path". Neither blocks nor sends a request. Errors: -EINVAL
-	 * if the URI is not valid; -EACCES if the file is not in the bucket, and no option permits
-	 * it; -EOPNOTSUPP if the scheme is another one; -ENAMETOOLONG; -ENOMEM. No error contains
-	 * credentials. Any thread. */
+	 * "s3://bucket/key" or "file:///path". Neither blocks nor sends a request. Fails with
+	 * -EINVAL if the URI is not valid; with -EACCES if the file is not in the bucket, and no
+	 * option permits it; with -EOPNOTSUPP if the scheme is another one; with -ENAMETOOLONG; and
+	 * with -ENOMEM. No error contains credentials. Any thread. */
 	int (*resolve)(void *ctx, const char *uri, struct found_file *out, struct err *err);
 	void *ctx;
 };

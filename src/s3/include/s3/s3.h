@@ -17,10 +17,10 @@ enum store_s3_style {
 	STORE_S3_STYLE_VIRTUAL,
 };
 
-/* Whether the bodies of whole objects are compared with a CRC that the service sends, or else with
- * the MD5 in their ETag. The body of a put is compared with the MD5 in the ETag of the answer, with
- * AUTO only if requests are not signed: otherwise the service compares it with the SHA-256 in the
- * signature. */
+/* Says whether the bodies of whole objects are compared with a CRC that the service sends, or else
+ * with the MD5 in their ETag. The body of a put is compared with the MD5 in the ETag of the answer,
+ * with AUTO only if requests are not signed: otherwise the service compares it with the SHA-256 in
+ * the signature. */
 enum store_s3_verify {
 	STORE_S3_VERIFY_AUTO, /* only over plain HTTP, because TLS detects damage itself */
 	STORE_S3_VERIFY_ALWAYS,
@@ -57,8 +57,9 @@ struct store_s3_options {
 };
 
 /* Sends a request to the server, so that a wrong secret, an expired token, a wrong clock or a
- * missing bucket is reported now. If it fails, returns NULL with err set: -EACCES, -ENOENT,
- * -EINVAL, -EIO … env is borrowed. No thread is running afterwards, so a daemon may fork. */
+ * missing bucket is reported now. On failure, returns NULL with err set; the code is -EACCES,
+ * -ENOENT, -EINVAL, -EIO or another one. env is borrowed. No thread is running afterwards, so a
+ * daemon may fork. */
 struct store *store_s3_new(const struct env *env, const struct store_s3_options *opt,
 			   struct err *err);
 /* Ends the I/O thread of such a store; the next request starts it again. No request is running when

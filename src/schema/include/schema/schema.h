@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How domains are stored in a bucket: one struct schema_ops for each layout (hsds2, hsds1), chosen
- * for each domain by its document. The layers of the schemas alone know the keys, the content of
- * the documents, and which document is needed next.
+ * Describes how domains are stored in a bucket. There is one struct schema_ops for each layout
+ * (hsds2, hsds1); the document of a domain decides which one applies. Only the layers of the
+ * schemas know the keys, the content of the documents, and which document is needed next.
  *
  * Pure: nothing here reads a store. A function that needs something from the store is a state
  * machine: it describes a request, the caller runs it and calls the function again with the answer.
@@ -13,7 +13,8 @@
  * and depth are checked strictly.
  *
  * Threads: all functions may be called in any thread. A loader belongs to one thread at a time.
- * Errors: -EIO for a damaged document, with the reason; -ENOMEM. err may be NULL.
+ * Errors: functions fail with -EIO and the reason if a document is damaged, and with -ENOMEM. err
+ * may be NULL.
  */
 #ifndef SCHEMA_SCHEMA_H
 #define SCHEMA_SCHEMA_H
@@ -42,10 +43,10 @@ struct schema_ops;
 /* Results of the state machines besides 0 and negative errnos. */
 enum {
 	SCHEMA_NEEDS_ANSWER = 1, /* the request must be run and answered */
-	SCHEMA_NEEDS_RECORD = 2, /* locate: a record of a chunk table must be read */
-	SCHEMA_NEEDS_INDEX = 3,	 /* locate: the chunk index of an HDF5 file has the place */
+	SCHEMA_NEEDS_RECORD = 2, /* locate() needs a record of a chunk table */
+	SCHEMA_NEEDS_INDEX = 3,	 /* locate() refers to the chunk index of an HDF5 file */
 	SCHEMA_ENOUGH = 1,	 /* the other answers of this round are not needed */
-	SCHEMA_NOT_TEXT = 1,	 /* chunk_text: the chunk is no text */
+	SCHEMA_NOT_TEXT = 1,	 /* chunk_text() was given a chunk that is no text */
 };
 
 enum schema_op { SCHEMA_GET, SCHEMA_HEAD, SCHEMA_LIST };
@@ -54,40 +55,42 @@ enum schema_op { SCHEMA_GET, SCHEMA_HEAD, SCHEMA_LIST };
  * answer has been given. */
 struct schema_request {
 	enum schema_op op;
-	char *key; /* the caller's buffer of `room` bytes; LIST: the prefix */
+	char *key; /* the caller's buffer of `room` bytes; of a LIST, the prefix */
 	size_t room;
-	/* GET: NULL, or a version. If the object still has it, the answer needs no body. */
+	/* Of a GET: a version, or NULL. If the object still has it, the answer needs no body. */
 	const char *etag;
-	const char *listed; /* GET: NULL, or the version that a listing has just shown */
-	uint64_t length;    /* GET: 0, or only so many bytes are of use */
-	/* LIST: all items if there are at most `limit`, otherwise -E2BIG. is_page: only the first
-	 * items, as many as the store returns in one answer; -E2BIG as above, or more than `limit`.
-	 */
+	const char *listed; /* of a GET: the version that a listing has just shown, or NULL */
+	uint64_t length;    /* of a GET: if not 0, only so many bytes are needed */
+	/* Of a LIST: the answer has all items if there are at most `limit`, otherwise the code
+	 * -E2BIG. If is_page is set, it has only the first items, as many as the store returns at
+	 * once. If there are more than `limit`, it then has either -E2BIG or more than `limit`
+	 * items. */
 	bool delimit, is_page;
 	uint32_t limit;
-	const char *after, *until; /* LIST: NULL, or only keys after `after`, up to `until` */
+	/* Of a LIST: only keys after `after`, up to `until`. NULL sets no bound. */
+	const char *after, *until;
 };
 
 struct schema_item {
-	const char *key, *etag; /* etag "" if unknown */
+	const char *key, *etag; /* etag is "" if unknown */
 	bool is_prefix;
 	uint64_t size;
 	int64_t mtime_ns; /* since the epoch; 0 if unknown */
 };
 
 struct schema_answer {
-	const char *next; /* LIST with is_page: NULL, or there are more keys, all after this one */
+	const char *next; /* of a LIST with is_page: more keys follow, after this one; or NULL */
 	bool absent;	  /* the store has proved that there is no such object */
 	bool unchanged;	  /* the object still has the version `etag` of the request; no body */
 	int code;	  /* 0, or the error of the request; its reason is in err */
 	const struct err *err;
 	const char *etag; /* "" if unknown */
-	/* The record that locate has asked for, as one element of the table. absent: the chunk of
-	 * the table is not stored. */
+	/* The record that locate() has asked for, as one element of the table. If `absent` is set,
+	 * the chunk of the table is not stored. */
 	const struct elems *record;
 	const void *body; /* len bytes */
 	size_t len;
-	/* LIST: item() returns the i-th of nitems, in the order of their keys. */
+	/* Of a LIST: item() returns the i-th of nitems, in the order of their keys. */
 	size_t nitems;
 	void (*item)(const void *items, size_t i, struct schema_item *out);
 	const void *items;
@@ -103,33 +106,34 @@ struct schema_document {
 	struct domain_info info;
 	const char *etag; /* of the document; "" if unknown */
 };
-/* A copy with one reference, without a schema. NULL if out of memory. */
+/* Makes a copy with one reference and without a schema. Returns NULL if out of memory. */
 struct schema_document *schema_document_new(const struct domain_info *info, const char *etag);
 struct schema_document *schema_document_ref(struct schema_document *d);
 void schema_document_unref(struct schema_document *d); /* the argument may be NULL */
 
-/* What a listing shows of the keys of a path: of all that are directly below it, or of all below
- * it. */
+/* The keys below a path that a listing has shown: those directly below it, or those in all
+ * levels. */
 struct schema_listing {
-	/* Whether the store has this key, which is directly below the path. */
+	/* Returns whether the store has this key, which is directly below the path. */
 	bool (*has)(const struct schema_listing *l, const char *key);
 	const void *keys;
 };
 
-/* The state of schema_classify(). Zeroed: the start, with the first schema and without a listing.
- * schema_classify_again() is the start for a path whose document is known. */
+/* The state of schema_classify(). A zeroed state begins with the first schema and without a
+ * listing. schema_classify_again() makes the first state for a path whose document is known. */
 struct schema_classify {
 	unsigned int schema; /* index of the schema whose request is running */
 	unsigned int step;
-	/* NULL, or borrowed until the next call: the caller has listed the path. It may have done
-	 * that side by side with the first request, and set this before it gives the answer. Then a
-	 * schema needs no request to find that a document is absent. */
+	/* A listing of the path, borrowed until the next call, or NULL. With a listing, a schema
+	 * needs no request to find that a document is absent. A caller that lists the path at the
+	 * same time as it runs the first request sets this before it gives the answer. */
 	const struct schema_listing *listing;
 };
-/* Finds the document of a path with the first schema that recognises it. path: without a slash at
- * its ends; "" is the root of the bucket. schemas: ends with NULL. answer: NULL in the first call;
- * never one with a code. Returns SCHEMA_NEEDS_ANSWER with *req filled in; 0 with a reference to the
- * document in *out, or NULL if the path has none; -EIO; -ENOMEM. */
+/* Finds the document of a path with the first schema that recognises it. `path` has no slash at its
+ * ends; "" is the root of the bucket. `schemas` ends with NULL. `answer` is NULL in the first call,
+ * and never one with a code. Returns SCHEMA_NEEDS_ANSWER with *req filled in, or 0. Then *out is a
+ * reference to the document, or NULL if the path has none. Fails with -EIO if the document is
+ * damaged, and with -ENOMEM. */
 int schema_classify(const struct schema_ops *const *schemas, const char *path,
 		    struct schema_classify *state, const struct schema_answer *answer,
 		    struct schema_request *req, struct schema_document **out, struct err *err);
@@ -137,21 +141,22 @@ struct schema_classify schema_classify_again(const struct schema_ops *const *sch
 					     const struct schema_document *known);
 /* Reads an access control list as JSON, in the form that documents have: an object with a member
  * for each user, whose value has each permission as a boolean, and nothing else. Sets the list of
- * *out, which is in the arena. -EINVAL if it has another form, with the reason; -ENOMEM. */
+ * *out, which is in the arena. Fails with -EINVAL and the reason if the list has another form, and
+ * with -ENOMEM. */
 int schema_acls_parse(const void *text, size_t n, struct arena *a, struct domain_info *out,
 		      struct err *err);
-/* True if the key is that of a document, or of an object that a schema stores. Neither appears as a
- * file. */
+/* Return whether the key is that of a document, or of an object that a schema stores. Neither
+ * appears as a file. */
 bool schema_is_document(const struct schema_ops *const *schemas, const char *key);
 bool schema_is_storage(const struct schema_ops *const *schemas, const char *key);
 
 /* ---- is a directory or prefix a bucket? ---- */
 
-/* What the first listings of a place show. Zeroed: nothing yet. */
+/* What the first listings of a place show. It is zeroed at first. */
 struct schema_survey {
 	bool storage;	/* objects of a schema */
 	bool document;	/* a document of the place itself */
-	bool has_root;	/* that document is one of a domain */
+	bool has_root;	/* that document is that of a domain */
 	bool documents; /* documents of domains or folders in the place */
 	bool anything;	/* any key */
 };
@@ -169,7 +174,7 @@ enum schema_place {
 	SCHEMA_PLACE_EMPTY,
 	SCHEMA_PLACE_OTHER,
 };
-/* within_bucket: a directory or prefix above the place is a bucket. */
+/* Decides what the place is. within_bucket says that a directory or prefix above it is a bucket. */
 enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket);
 
 /* The service's summary of a domain, for estimates before the domain is opened. */
@@ -202,11 +207,11 @@ struct schema_space {
 	uint64_t kept;	     /* bytes of document texts that are kept for the next loader */
 };
 
-/* An object whose document this process has put, or which it has removed. */
+/* An object whose document this process has put or removed. */
 struct schema_put {
 	const char *id;
-	const char *etag; /* of the document that was put; "" if unknown; NULL if it was removed */
-	const void *text; /* of it, `len` bytes; NULL if it is not kept */
+	const char *etag; /* of the document that was put, "" if unknown; NULL if it was removed */
+	const void *text; /* of the document, `len` bytes; NULL if it is not kept */
 	size_t len;
 };
 
@@ -216,23 +221,24 @@ struct schema_load {
 	const char *path; /* of the domain */
 	struct tree *tree;
 	const struct schema_space
-		*previous; /* NULL, or that of an earlier load, of the same schema */
+		*previous; /* that of an earlier load of the same schema, or NULL */
 	bool reload;	   /* load the tree even if nothing has changed since `previous` */
-	/* What this process has put since `previous`; each object once. The loader expects that the
-	 * domain has these versions, and fetches none of their texts if the store confirms them. */
+	/* What this process has put since `previous`. Each object occurs once. The loader expects
+	 * that the domain has these versions, and fetches none of their texts if the store confirms
+	 * them. */
 	const struct schema_put *puts;
 	uint32_t nputs;
 	/* `puts` are all objects of the domain, and `previous` is not used. */
 	bool puts_all;
-	bool puts_few;	     /* if puts_all: the domain has at most list_limit keys */
+	bool puts_few;	     /* with puts_all: the domain has at most list_limit keys */
 	uint32_t list_limit; /* if the domain has more keys, they are not all listed */
 	uint64_t keep_limit; /* most bytes of document texts to keep */
-	/* Load the domain only if all its keys can be listed; -E2BIG otherwise. */
+	/* Load the domain only if all its keys can be listed, and fail with -E2BIG otherwise. */
 	bool whole_only;
-	/* Called with each object after it was parsed. On error the object is left out. */
+	/* Called with each object after it was parsed. If it fails, the object is left out. */
 	int (*accept)(void *ctx, struct object *o, struct err *err);
-	/* NULL, or called when all keys have been listed for the first time, or, with NULL, when
-	 * they cannot be listed. A negative errno ends the load and is its result. */
+	/* May be NULL. Called when all keys have been listed for the first time, or, with NULL,
+	 * when they cannot be listed. A negative errno ends the load and is its result. */
 	int (*listed)(void *ctx, const struct schema_listed *listed);
 	void *ctx;
 };
@@ -264,8 +270,8 @@ bool schema_is_addressable(const struct attribute *a);
 /* Something in a tree that a domain cannot hold. */
 struct schema_refusal {
 	uint32_t object;       /* number */
-	const char *attribute; /* NULL, or the attribute of the object that cannot be held */
-	const char *link;      /* NULL, or the link of the group that cannot be held */
+	const char *attribute; /* the attribute that cannot be held, or NULL */
+	const char *link;      /* the link of the group that cannot be held, or NULL */
 	bool comment;	       /* only the comment of the object cannot be held */
 	/* The reason is the type, the layout or the filters of the object, which never change. */
 	bool is_fixed;
@@ -273,27 +279,28 @@ struct schema_refusal {
 };
 typedef int (*schema_refusal_fn)(void *ctx, const struct schema_refusal *r);
 
-/* The record of an import that is not finished: which storage it writes, and what it reads. */
+/* The record of an import that is not finished. It says which storage the import writes, and what
+ * it reads. */
 struct schema_import {
 	uint64_t domain; /* the bits of its storage */
 	const char *path, *file;
-	/* The id of the root group of the domain that this import replaces; NULL if it replaces
-	 * none. Its storage is deleted at the end. */
+	/* The id of the root group of the domain that this import replaces, or NULL. The storage of
+	 * that domain is deleted at the end. */
 	const char *replaces;
 	uint64_t min_chunk; /* chunks are joined to at least this many bytes; 0 if they are not */
 	uint64_t size;	    /* of the file, bytes */
 	int64_t mtime_ns;   /* of the file */
 	int64_t created_ns; /* when the import began: the time of all new documents */
-	const char *link;   /* NULL, or the domain refers to the file, in the way of this word */
+	const char *link;   /* how the domain refers to the file, as a word; NULL if it does not */
 	const char *etag;   /* of the file; NULL if not known */
-	const char *life;   /* store_life() when the import began; NULL: "" */
+	const char *life;   /* store_life() when the import began; NULL means "" */
 };
 
 /* How the document of an object changes. */
 struct schema_edit {
 	const struct tree *before, *after;  /* the objects of `after` have ids */
-	const struct object_change *change; /* of this object: data/tree_change.h */
-	/* NULL, or a state between the two: the object in place of that of `after`. */
+	const struct object_change *change; /* of this object, see data/tree_change.h */
+	/* A state of the object between the two, in place of that of `after`, or NULL. */
 	const struct object *state;
 	int64_t now_ns; /* lastModified, and when new links and attributes were made */
 };
@@ -309,12 +316,12 @@ struct schema_edit {
  * that can be put, edited and deleted apart from the data, so its domains cannot be renamed or
  * removed, and get no access control list. */
 struct schema_documents {
-	/* Writes the key of the document and returns its length. -ENAMETOOLONG. */
+	/* Writes the key of the document. Returns its length, or -ENAMETOOLONG. */
 	int (*key)(const char *path, char *key, size_t room);
 	/* Appends a new document. */
 	int (*emit)(const struct domain_info *info, struct bytes *out, struct err *err);
 	/* Appends the document with another access control list. All other bytes stay as they are.
-	 * -EIO if the document is damaged. */
+	 * Fails with -EIO if the document is damaged. */
 	int (*edit_acls)(const void *text, size_t n, const struct domain_info *acls,
 			 struct bytes *out, struct err *err);
 };
@@ -324,49 +331,51 @@ struct schema_documents {
  * call it. A schema without it stores the objects of a domain under keys of other forms: these are
  * never deleted, and the domain has no list of names. */
 struct schema_storage {
-	/* The bits of the storage of a domain with this root group. -EIO if it is not the id of a
-	 * root group of this schema. */
+	/* Gets the bits of the storage of a domain with this root group. Fails with -EIO if `root`
+	 * is not the id of a root group of this schema. */
 	int (*of_root)(const char *root, uint64_t *storage, struct err *err);
-	/* Writes the prefix of all keys of a storage, and returns its length. -ENAMETOOLONG. */
+	/* Writes the prefix of all keys of a storage. Returns its length, or -ENAMETOOLONG. */
 	int (*prefix)(uint64_t storage, char *prefix, size_t room);
 	/* The prefix of all storages, which are the prefixes below it in a listing. */
 	const char *all;
-	/* Names of the objects of this program below the prefix of a storage: the list of the names
-	 * of the domain, and how the names of the mark of a deletion and of the objects of user
-	 * blocks begin. The service ignores them. own: how all of these names begin, and that of
-	 * the document of the root group. */
+	/* Names of the objects of this program below the prefix of a storage. The service ignores
+	 * these objects. `names` is the name of the list of the names of the domain. The name of
+	 * the mark of a deletion begins with `deletion`, and those of the objects of user blocks
+	 * with `user_blocks`. All these names begin with `own`, as does that of the document of the
+	 * root group. */
 	const char *own, *names, *deletion, *user_blocks;
 };
 
 /* How existing domains are changed. update/ calls it. Domains of a schema without it cannot be
- * changed in place, only replaced. A schema with it has a writer, too, because the writer makes the
- * documents and keys of new objects, and it has a storage. */
+ * changed in place, only replaced. A schema with it also has a storage, and a writer, which makes
+ * the documents and keys of new objects. */
 struct schema_editor {
 	/* Appends the document of an object with the members of the change replaced, inserted or
 	 * removed, and lastModified. All other bytes stay as they are: unknown members, forms of
 	 * numbers, the order, attributes that have not changed. A replaced or renamed link or
 	 * attribute keeps its `created`, and new ones follow all others, in the order of `after`.
 	 * If the change says "reordered", the times become those of the order of `after`. The
-	 * result is parsed and compared before it is returned. -EIO if the document is damaged, or
-	 * has a form that cannot be edited safely, with the member; -EOPNOTSUPP if a domain cannot
-	 * hold something, with its name; -ENOMEM. */
+	 * result is parsed and compared before it is returned. Fails with -EIO if the document is
+	 * damaged, or has a form that cannot be edited safely, with -EOPNOTSUPP if a domain cannot
+	 * hold something, and with -ENOMEM. The message names the member or the thing. */
 	int (*edit_object)(const void *text, size_t n, const struct schema_edit *edit,
 			   struct bytes *out, struct err *err);
 	/* Gives ids to the objects of a tree that have none (id NULL), as objects of an existing
 	 * domain, with a locator for datasets, and the times that schema_writer.adopt() gives. The
-	 * other objects stay as they are; the first one, the root group, must have its id. storage:
-	 * that of the domain. seed: the same seed gives the same ids, different seeds give
-	 * different ones, and none is that of another object of the tree. -EINVAL if the root group
-	 * is not that of the domain; -ENOMEM. */
+	 * other objects stay as they are; the first one, the root group, must have its id.
+	 * `storage` is that of the domain. The same seed gives the same ids, and different seeds
+	 * give different ones. No id is that of another object of the tree. Fails with -EINVAL if
+	 * the root group is not that of the domain, and with -ENOMEM. */
 	int (*adopt_new)(struct tree *t, uint64_t storage, uint64_t seed, int64_t now_ns,
 			 struct err *err);
-	/* A copy of dataset.locator in an arena. NULL if out of memory. */
+	/* Returns a copy of dataset.locator in an arena, or NULL if out of memory. */
 	const void *(*copy_locator)(const void *locator, struct arena *a);
 	/* Writes the key of the document of an object with this id, in the domain with this root
-	 * group, or of the object of a user block with this name (user_block.object). *folder: the
-	 * length of the part of the key with which the keys of all chunks of a dataset begin; 0 if
-	 * the object has no chunks. -EINVAL if it is neither an id of an object of this domain
-	 * other than the root group, nor such a name. */
+	 * group, or of the object of a user block with this name (user_block.object). *folder is
+	 * the length of the part of the key with which the keys of all chunks of a dataset begin,
+	 * or 0 if the object has no chunks. Returns the length of the key. Fails with -EINVAL if
+	 * `id` is neither the id of an object of this domain other than the root group, nor such a
+	 * name, and with -ENAMETOOLONG. */
 	int (*key_of_id)(const char *root, const char *id, char *key, size_t room, size_t *folder);
 };
 
@@ -374,27 +383,29 @@ struct schema_editor {
  * domains. import/ and update/ call it. No new domains are made in a schema without it. A schema
  * with it has documents and a storage. */
 struct schema_writer {
-	/* Calls fn for everything in the tree that a domain cannot hold: one table of rules. What
-	 * it does not report is emitted completely. Unread datasets are not checked. Non-zero stops
-	 * and is returned. */
+	/* Calls fn for everything in the tree that a domain cannot hold. What it does not report is
+	 * emitted completely. Unread datasets are not checked. If fn returns non-zero, the walk
+	 * stops and returns that value. */
 	int (*refusals)(const struct tree *t, schema_refusal_fn fn, void *ctx);
-	/* Gives each object of a new domain an id, and the times of its links and attributes:
-	 * distinct, increasing in their order. storage: 64 random bits that all ids have in common;
-	 * the same bits give the same ids. now_ns: the time of objects that have none. Call it
-	 * before the functions below. */
+	/* Gives each object of a new domain an id, and times to its links and attributes, which are
+	 * distinct and increase in their order. `storage` is 64 random bits that all ids have in
+	 * common; the same bits give the same ids. now_ns is the time of objects that have none.
+	 * The caller calls this before the functions below. */
 	int (*adopt)(struct tree *t, uint64_t storage, int64_t now_ns, struct err *err);
 	/* Appends the document of an object to *out. Reads the tree's ids, grids and filters. */
 	int (*emit_object)(const struct tree *t, uint32_t number, struct bytes *out,
 			   struct err *err);
-	/* Write keys, and return their length or -ENAMETOOLONG: of the document of an object, and
-	 * of a chunk of a dataset. -EINVAL if the object has no id, or there is no such chunk. */
+	/* Write the key of the document of an object, and of a chunk of a dataset. They return its
+	 * length, or -ENAMETOOLONG. They fail with -EINVAL if the object has no id, or if there is
+	 * no such chunk. */
 	int (*object_key)(const struct tree *t, uint32_t number, char *key, size_t room);
 	int (*chunk_key)(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
 			 size_t room);
-	/* Writes the text of a reference to an object: see struct object_namer. */
+	/* Writes the text of a reference to an object, see struct object_namer. */
 	void (*ref_text)(const struct tree *t, uint64_t ref, char *text);
-	/* The record of an unfinished import to this path: its key, its text, and its members. The
-	 * strings are in the arena. The keys of all records begin with the prefix. */
+	/* Write the key of the record of an unfinished import to this path, append its text, and
+	 * read it. The strings of *out are in the arena. The keys of all records begin with the
+	 * prefix. */
 	const char *import_prefix;
 	int (*import_key)(const char *path, char *key, size_t room);
 	int (*import_emit)(const struct schema_import *i, struct bytes *out, struct err *err);
@@ -402,38 +413,38 @@ struct schema_writer {
 			    struct err *err);
 };
 
-/* How domains are read. names/ calls it to find out what a path is, domain/ to load a domain, to
+/* How domains are read. names/ calls it to find out what a path is, domain/ to load a domain and to
  * find its chunks and its user block, and check/ to compare it with a listing. Every schema has
  * it. */
 struct schema_ops {
 	const char *name; /* "hsds2" */
-	/* What a mount appends to the name of a domain without an extension: ".h5". */
+	/* What a mount appends to the name of a domain without an extension, such as ".h5". */
 	const char *suffix;
 	bool (*is_document)(const char *key);
 	bool (*is_storage)(const char *key);
-	/* The same as schema_classify(), for one schema. listing: NULL, or as in the state. It may
-	 * set the schema of the document. NULL if the schema before this one finds its documents,
-	 * too. */
+	/* Does the same as schema_classify(), for one schema. `listing` is that of the state. May
+	 * set the schema of the document. This member is NULL if the schema before this one also
+	 * finds the documents of this one. */
 	int (*classify)(const char *path, const struct schema_listing *listing, unsigned int *step,
 			const struct schema_answer *answer, struct schema_request *req,
 			struct schema_document **out, struct err *err);
 	/* Adds what a key of the listing of a place, or a prefix with its slash, shows of this
-	 * schema: all but has_root and anything. */
+	 * schema. Sets all members but has_root and anything. */
 	void (*survey)(struct schema_survey *s, const char *key);
-	/* Adds the content of the place's own document: has_root. A damaged document has no root.
-	 * NULL if classify is. */
+	/* Reads the place's own document, and sets has_root if it has a root group. A damaged
+	 * document has none. This member is NULL if `classify` is NULL. */
 	void (*survey_document)(struct schema_survey *s, const void *text, size_t n);
-	/* Writes the key of the summary and returns its length. 0 if the domain has none. */
+	/* Writes the key of the summary. Returns its length, or 0 if the domain has none. */
 	int (*info_key)(const struct schema_document *d, char *key, size_t room);
-	/* Parses the summary. -EIO if it is damaged. */
+	/* Parses the summary. Fails with -EIO if it is damaged. */
 	int (*info_parse)(const void *text, size_t n, struct schema_info *out, struct err *err);
 
 	/* A loader works in rounds. round() starts the next one and returns its number of requests
-	 * in *n; 0 if the load is complete. request() describes the i-th request; if it returns
-	 * false, no request is needed, and answer() gets NULL as the answer. answer() gets the
-	 * answers in the order of the requests; SCHEMA_ENOUGH ends the round. If a part of a
-	 * document is damaged, that part is left out with a note in the tree. A temporary failure,
-	 * or damage that affects the whole domain, is an error. */
+	 * in *n; the number is 0 if the load is complete. request() describes the i-th request; if
+	 * it returns false, no request is needed, and answer() gets NULL as the answer. answer()
+	 * gets the answers in the order of the requests; SCHEMA_ENOUGH ends the round. If a part of
+	 * a document is damaged, that part is left out with a note in the tree. A temporary
+	 * failure, or damage that affects the whole domain, is an error. */
 	int (*loader_new)(const struct schema_load *load, struct schema_loader **out,
 			  struct err *err);
 	int (*round)(struct schema_loader *l, uint32_t *n, struct err *err);
@@ -442,68 +453,72 @@ struct schema_ops {
 		      struct err *err);
 	void (*loader_free)(struct schema_loader *l); /* the argument may be NULL */
 
-	/* The document of an object: writes its key, and stores its version in *etag ("" if
-	 * unknown). Returns the length of the key, or -ENAMETOOLONG. */
+	/* Writes the key of the document of an object, and stores its version in *etag, "" if
+	 * unknown. Returns the length of the key, or -ENAMETOOLONG. */
 	int (*object_key)(const struct schema_space *s, uint32_t number, char *key, size_t room,
 			  const char **etag);
-	/* The text of this version of the document, *len bytes; NULL if it is not kept. Borrowed.
-	 */
+	/* Returns the text of this version of the document, *len bytes, or NULL if it is not kept.
+	 * The text is borrowed. */
 	const void *(*object_text)(const struct schema_space *s, uint32_t number, size_t *len);
-	/* The object of a reference in a chunk: its number + 1; 0 for the null reference and for
-	 * unknown objects. */
+	/* Returns the number + 1 of the object of a reference in a chunk, or 0 for the null
+	 * reference and for unknown objects. */
 	uint64_t (*resolve)(const struct schema_space *s, const char *text, size_t n);
 
-	/* Finds where chunk `number` of a dataset is stored. table is the object
+	/* Finds where chunk `number` of a dataset is stored. `table` is the object
 	 * o->dataset.reference->table, or NULL if there is none. The caller sets key and room of
-	 * *place and zeroes everything else. answer is NULL in the first call, and never one with a
-	 * code. *step is 0 in the first call. Returns
+	 * *place and zeroes everything else. `answer` is NULL in the first call, and never one with
+	 * a code. *step is 0 in the first call. Returns:
+	 *
 	 *   0                    *place is that of the chunk
 	 *   SCHEMA_NEEDS_ANSWER  the caller reads what *place describes, and calls again with the
 	 *                        answer
 	 *   SCHEMA_NEEDS_RECORD  the caller reads place->record of place->table, and calls again
 	 *                        with answer->record, or with answer->absent
-	 *   SCHEMA_NEEDS_INDEX   the chunk has the same coordinates in the chunk index of the
-	 * dataset place->file->h5path of place->file, which the caller reads -EOPNOTSUPP the chunk
-	 * is in a place that cannot be read; err has the reason -EIO                 the record is
-	 * damaged, or the table is no chunk table of this dataset
+	 *   SCHEMA_NEEDS_INDEX   the caller looks the coordinates of the chunk up in the chunk
+	 *                        index of the dataset place->file->h5path of place->file
+	 *   -EOPNOTSUPP          the chunk is in a place that cannot be read; err has the reason
+	 *   -EIO                 the record is damaged, or the table is no chunk table of this
+	 *                        dataset
+	 *   -ENAMETOOLONG        the key of the chunk would be too long
 	 */
 	int (*locate)(const struct object *o, const struct object *table, uint64_t number,
 		      unsigned int *step, const struct schema_answer *answer,
 		      struct chunk_place *place, struct err *err);
 	/* Writes the prefix whose listing shows which chunks of a dataset are stored, and returns
-	 * its length. -EOPNOTSUPP if no listing shows that. */
+	 * its length. Fails with -EOPNOTSUPP if no listing shows that. */
 	int (*chunk_prefix)(const struct object *o, char *prefix, size_t room);
-	/* Recognises the key of a chunk in such a listing. Returns false if it is no chunk of this
-	 * dataset.
-	 */
+	/* Recognises the key of a chunk in such a listing. Returns false if it is not that of a
+	 * chunk of this dataset. */
 	bool (*chunk_of_key)(const struct object *o, const char *key, uint64_t *number);
 
 	/* Converts a chunk of variable length that is stored as text to the bytes in which the
-	 * schema stores such chunks otherwise, without filters; appends them to *out. text: the
-	 * first n of the object's `size` bytes. Any thread. Returns 0; SCHEMA_NOT_TEXT if the chunk
-	 * is no text; -EAGAIN if it may be, and all its bytes are needed; -EIO if the text is not
-	 * that of a chunk of this dataset; -ENOMEM. NULL if the schema has no such chunks. */
+	 * schema stores such chunks otherwise, without filters, and appends them to *out. `text` is
+	 * the first n of the object's `size` bytes. Returns 0, or SCHEMA_NOT_TEXT if the chunk is
+	 * no text. Fails with -EAGAIN if the chunk may be text and all its bytes are needed, with
+	 * -EIO if the text is not that of a chunk of this dataset, and with -ENOMEM. Any thread may
+	 * call this. This member is NULL if the schema has no such chunks. */
 	int (*chunk_text)(const struct schema_space *s, const struct object *o, const void *text,
 			  size_t n, uint64_t size, struct bytes *out, struct err *err);
 
 	/* Writes the key of the object that has the user block of a domain, or that gets it.
-	 * Returns its length; 0 if the document of the root group has the block, or there is none.
-	 * NULL: no domain of this schema has such an object. */
+	 * Returns its length, or 0 if the document of the root group has the block, or if there is
+	 * none. This member is NULL if no domain of this schema has such an object. */
 	int (*user_block_key)(const struct tree *t, char *key, size_t room);
-	/* Gives a tree the bytes of this object. -EIO if they are not those that the document
-	 * names; -ENOMEM. NULL if user_block_key is. */
+	/* Gives a tree the bytes of this object. Fails with -EIO if they are not those that the
+	 * document names, and with -ENOMEM. This member is NULL if user_block_key is NULL. */
 	int (*take_user_block)(struct tree *t, const void *bytes, size_t n, struct err *err);
 
-	const struct schema_documents *documents; /* NULL: see there */
-	const struct schema_storage *storage;	  /* NULL: see there */
-	const struct schema_editor *editor;	  /* NULL: its domains cannot be changed in place */
-	const struct schema_writer *writer;	  /* NULL: no new domains are made in it */
+	const struct schema_documents *documents; /* may be NULL, see there */
+	const struct schema_storage *storage;	  /* may be NULL, see there */
+	const struct schema_editor *editor; /* NULL if its domains cannot be changed in place */
+	const struct schema_writer *writer; /* NULL if no new domains are made in it */
 };
 
-/* The schema of new domains: the first one that has a writer, or NULL. schemas: ends with NULL. */
+/* Returns the schema of new domains, which is the first one that has a writer, or NULL. `schemas`
+ * ends with NULL. */
 const struct schema_ops *schema_of_new_domains(const struct schema_ops *const *schemas);
-/* The bits of the storage of the domain with this document. False: d is NULL or the document of a
- * folder, or the domain has no storage of its own. */
+/* Gets the bits of the storage of the domain with this document. Returns false if d is NULL or the
+ * document of a folder, or if the domain has no storage of its own. */
 bool schema_storage_of(const struct schema_document *d, uint64_t *storage);
 
 #endif

@@ -22,14 +22,15 @@ enum { RAW_OBJECT_BLOCK = 1 << 20 /* bytes of one request; the last block is sho
 
 struct raw_object;
 
-/* `meta` has the version and its size. Borrows the store and the cache. Error: -ENOMEM. */
+/* `meta` has the version and its size. Borrows the store and the cache. Fails with -ENOMEM. */
 int raw_object_open(struct store *store, struct cache *cache, const char *path,
 		    const struct store_meta *meta, struct raw_object **out, struct err *err);
 void raw_object_close(struct raw_object *p); /* waits for running requests; p may be NULL */
 const char *raw_object_path(const struct raw_object *p);
 
-/* Reads as pread(2) does. `cancel` may be NULL. Errors: -ESTALE if the object has another version
- * now; -ENOENT if it was deleted; -EINTR if `cancel` was triggered; those of the store. */
+/* Reads as pread(2) does. `cancel` may be NULL. Fails with -ESTALE if the object has another
+ * version now, with -ENOENT if it was deleted, with -EINTR if `cancel` was triggered, and with
+ * errors of the store. */
 ssize_t raw_object_read(struct raw_object *p, void *buf, size_t n, uint64_t offset,
 			struct cancel *cancel, struct err *err);
 

@@ -37,8 +37,8 @@ struct size_version size_version_large(const char *document_etag, const char *su
 
 struct file_size {
 	uint64_t size, blocks; /* of 512 bytes */
-	/* False if this version of the domain cannot be shown as a file. Then it is not kept on
-	 * disk. */
+	/* This is false if this version of the domain cannot be shown as a file. It is then not
+	 * kept on disk. */
 	bool is_exact;
 };
 

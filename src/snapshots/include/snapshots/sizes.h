@@ -32,9 +32,9 @@ struct sizes *sizes_new(struct bucket *bucket, const struct sizes_options *opt);
 void sizes_free(struct sizes *s);
 
 /* Finds out the size of a domain, unless its node has it. After success, names_get_size() has a
- * result. Not to be called with ENGINE_STAT_ESTIMATE. Blocks. A domain that cannot be shown has the
- * size SIZE_UNKNOWN; that is no error. The call fails only for a reason that may pass: with the
- * error of the store, or -ENOMEM. Nothing is remembered then. */
+ * result. It must not be called with ENGINE_STAT_ESTIMATE. Blocks. A domain that cannot be shown
+ * has the size SIZE_UNKNOWN, which is no error. The call fails only for a reason that may pass:
+ * with the error of the store, or -ENOMEM. Nothing is remembered then. */
 int sizes_find(struct sizes *s, struct names_node *node, struct err *err);
 
 #endif

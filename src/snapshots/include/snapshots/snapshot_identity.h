@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether two images of a domain are the same: see doc/JOURNAL.md, "The file `draft`". */
+/* Finds out whether two images of a domain are the same, see doc/JOURNAL.md, "The file `draft`". */
 #ifndef SNAPSHOTS_SNAPSHOT_IDENTITY_H
 #define SNAPSHOTS_SNAPSHOT_IDENTITY_H
 

@@ -64,7 +64,7 @@ struct snapshot {
 struct snapshots *snapshots_new(struct bucket *bucket, uint64_t idle_limit);
 void snapshots_free(struct snapshots *t); /* all snapshots must be closed; t may be NULL */
 
-/* A point in time, ordered among those of the same table. Zeroed, it is none. */
+/* A point in time, ordered among those of the same table. A zeroed struct is no point in time. */
 struct snapshot_time {
 	uint64_t tick; /* counts up from 1 */
 	uint64_t ns;   /* of the environment's clock */
@@ -130,7 +130,7 @@ void snapshots_keep(struct snapshots *t, const char *path, const struct snapshot
 uint64_t snapshots_live(struct snapshots *t);
 
 /* Calls fn for each snapshot, without a lock. A result that is not 0 ends the walk and is returned.
- * Error: -ENOMEM. */
+ * Fails with -ENOMEM. */
 typedef int (*snapshots_fn)(void *arg, struct snapshot *s);
 int snapshots_each(struct snapshots *t, snapshots_fn fn, void *arg);
 

@@ -38,7 +38,7 @@ struct change {
 	struct renames *renames; /* of this process (storage/renames.h), or NULL */
 };
 
-/* The storage of a domain that has lost its name. Zeroed, there is none. */
+/* The storage of a domain that has lost its name. A zeroed struct means that there is none. */
 struct change_garbage {
 	bool any;
 	uint64_t storage; /* see schema_storage.of_root() */
@@ -65,11 +65,12 @@ int change_remove_domain(const struct change *c, const char *path,
 			 struct err *err);
 /* Gives a domain another name. `target` is the domain that has this name and is replaced, or NULL.
  * In S3: one PUT for the list of names of the storage, a PUT and a LIST side by side, one DELETE;
- * and one GET if the list exists. Errors: -EEXIST if the target exists, although the caller has not
- * seen it; -ESTALE if another program has changed one of the names, or renames the domain; -EBUSY
- * if another program has changed the old name, or the names of the target, at the same moment.
- * After any other error, both names may lead to the same domain: a rename that was interrupted is
- * finished later, and one whose last step was refused is finished if it is repeated. */
+ * and one GET if the list exists. Fails with -EEXIST if the target exists, although the caller has
+ * not seen it; with -ESTALE if another program has changed one of the names, or renames the domain;
+ * and with -EBUSY if another program has changed the old name, or the names of the target, at the
+ * same moment. After any other error, both names may lead to the same domain: a rename that was
+ * interrupted is finished later, and one whose last step was refused is finished if it is
+ * repeated. */
 int change_rename_domain(const struct change *c, const char *from,
 			 const struct schema_document *domain, const char *to,
 			 const struct schema_document *target, struct change_garbage *out,

@@ -96,8 +96,8 @@ void garbage_confirm(struct garbage *q, uint64_t next);
 int garbage_inherit(struct garbage *q, const struct gc_entry *entry, struct err *err);
 /* To be called when the storage has another name: drops what was added for it. */
 void garbage_rescue(struct garbage *q, uint64_t storage);
-/* Deletes what is due at this time. Returns the time at which to call it again, or UINT64_MAX.
- * Blocks. */
+/* Deletes what is due at this time. Returns the time at which to call it again, or UINT64_MAX if
+ * there is none. Blocks. */
 uint64_t garbage_collect(struct garbage *q, uint64_t now);
 
 #endif

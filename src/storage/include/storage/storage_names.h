@@ -70,11 +70,12 @@ struct storage_names {
 	struct rename_record rename;
 };
 
-/* Pure. Errors: -EBADMSG if the bytes are no list; -ENOTSUP if it has a later version; -ENOMEM. */
+/* Pure. Fails with -EBADMSG if the bytes are no list, with -ENOTSUP if it has a later version, and
+ * with -ENOMEM. */
 int storage_names_parse(const void *bytes, size_t n, struct storage_names *out, struct err *err);
 int storage_names_emit(const struct storage_names *names, struct bytes *out);
 
-/* Makes an empty list, which may become the first one of a storage. Error: -ENOMEM. */
+/* Makes an empty list, which may become the first one of a storage. Fails with -ENOMEM. */
 int storage_names_init(struct storage_names *names, uint64_t storage, struct err *err);
 void storage_names_release(struct storage_names *names);
 #define auto_names __attribute__((cleanup(storage_names_release)))
@@ -85,11 +86,11 @@ int storage_names_read(const struct document_place *p, struct storage_names *nam
  * -ESTALE. */
 int storage_names_put(const struct document_place *p, struct storage_names *names, struct err *err);
 
-/* Adds a name, or sets the time of one that is there. Copies the path. Errors: -ENOMEM; -ENOSPC if
- * the list is full. */
+/* Adds a name, or sets the time of one that is there. Copies the path. Fails with -ENOMEM, and with
+ * -ENOSPC if the list is full. */
 int storage_names_add(struct storage_names *names, const char *path, int64_t now_ns,
 		      struct err *err);
-/* Sets the last rename. Copies the texts. Error: -ENOMEM. */
+/* Sets the last rename. Copies the texts. Fails with -ENOMEM. */
 int storage_names_set_rename(struct storage_names *names, const struct rename_record *r,
 			     struct err *err);
 

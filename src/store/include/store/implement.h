@@ -40,21 +40,21 @@ struct store_ops {
 	 * one request for each page, so `whole` can be ignored here.
 	 *
 	 * GET, HEAD: PRESENT with the meta and, for GET, the body, or `unchanged`; ABSENT with the
-	 *   evidence. UNKNOWN with -EACCES; -ESTALE (if_match); -EFBIG; -EIO with the reason.
-	 *   store_answer_note() sets the note, store_answer_mark() the mark.
+	 *   evidence. UNKNOWN with -EACCES, with -ESTALE if if_match fails, with -EFBIG, or with
+	 *   -EIO and the reason. store_answer_note() sets the note, store_answer_mark() the mark.
 	 * LIST: PRESENT with a page. The page of an unknown prefix is empty. A key that
-	 *   store_key_ok() refuses is left out. UNKNOWN with -EACCES, -EIO. If list.limit is not 0
-	 *   and the store notices that more items than that follow start_after, it may answer
-	 *   -E2BIG, because the caller would discard them. Not if list.until is set: items after
-	 *   that key do not count.
+	 *   store_key_ok() refuses is left out. UNKNOWN with -EACCES or -EIO. If list.limit is not
+	 *   0 and the store notices that more items than that follow start_after, it may answer
+	 *   -E2BIG, because the caller would discard them. It must not if list.until is set,
+	 *   because items after that key do not count.
 	 * PUT: replaces the whole object atomically: a reader sees the old object or the new one.
 	 *   The new one is durable when the request completes, unless the request is `deferred` and
-	 *   the store has a `sync`. PRESENT with the meta of the new version. UNKNOWN with -ESTALE,
-	 *   -EEXIST (conditions), unless the object has the mark of the request; -EACCES, -ENOSPC,
-	 *   -EIO. If it has a `body`, the store calls
-	 *   store_work_apart() and reads it there with store_body_read().
-	 * DELETE: ABSENT, also if the object did not exist: then, with if_match, `was_absent`.
-	 *   UNKNOWN with -ESTALE if the object has another version than if_match.
+	 *   the store has a `sync`. PRESENT with the meta of the new version. UNKNOWN with -ESTALE
+	 * or -EEXIST if a condition fails, unless the object has the mark of the request, and with
+	 *   -EACCES, -ENOSPC or -EIO. If it has a `body`, the store calls store_work_apart() and
+	 *   reads it there with store_body_read().
+	 * DELETE: ABSENT, also if the object did not exist; with if_match, `was_absent` is then
+	 * set. UNKNOWN with -ESTALE if the object has another version than if_match.
 	 *
 	 * A store across a network answers -EAGAIN for a temporary failure, and sets
 	 * err.retry_after_ms if the server says how long to wait. store_retry_new() hides -EAGAIN

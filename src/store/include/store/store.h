@@ -228,7 +228,7 @@ struct store_request {
 	 * shared by all its requests sends prefetches at intervals that depend on it. */
 	uint64_t expected;
 	struct store_cond cond;
-	/* GET: NULL, or the version that a listing has just shown, borrowed until `done`. This is
+	/* GET: the version that a listing has just shown, borrowed until `done`, or NULL. This is
 	 * not a condition: a cache in the stack may answer with that version without a request to
 	 * the service. All other stores ignore it. */
 	const char *known_etag;
@@ -246,13 +246,13 @@ struct store_request {
 	/* PUT: S3 may send an object of more than 64 MiB in parts. The ETag is not the MD5 then,
 	 * and another writer may come between the check of a condition and the change. */
 	bool in_parts;
-	/* PUT: NULL, or a short text about the object, which is stored with it; see
+	/* PUT: a short text about the object, which is stored with it, or NULL; see
 	 * store_note_ok(). If it is NULL, the new object has no note. It is borrowed until `done`.
 	 * A directory whose file system has no extended attributes puts the object without the
 	 * note. */
 	const char *note;
 	bool wants_note; /* HEAD: the answer has the note of the object */
-	/* PUT: NULL, or a short text that identifies the request that has put the object; see
+	/* PUT: a short text that identifies the request that has put the object, or NULL; see
 	 * store_mark_ok(). No other request has it. It is stored with the object, and borrowed
 	 * until `done`. If the condition fails and the object has this mark, an earlier attempt has
 	 * put the object: the answer is PRESENT with its meta. A conditional PUT without a mark
@@ -343,12 +343,12 @@ enum store_marks store_keeps_marks(struct store *s);
  * content, its note and its mark, and has a new version, which *meta describes. meta may be NULL.
  * from_version is "", or the version that the object must have; it is compared just before the
  * move. cond is NULL, or the condition of a PUT at the new key; without one, an object there is
- * replaced. Errors: -ESTALE if `from` has another version or is gone, or if if_match of the new key
- * fails; -ENOENT if `from` is proved to be absent and from_version is ""; -EEXIST if if_none_match
- * fails; -EOPNOTSUPP if the store cannot move objects, as S3; -EXDEV if it cannot move an object
- * between these two keys. In the last two cases nothing has changed, and the caller puts a copy and
- * deletes the original. -EINVAL if a key is not valid, or if the keys are equal. Other errors are
- * those of a PUT. */
+ * replaced. Fails with -ESTALE if `from` has another version or is gone, or if if_match of the new
+ * key fails; with -ENOENT if `from` is proved to be absent and from_version is ""; with -EEXIST if
+ * if_none_match fails; with -EOPNOTSUPP if the store cannot move objects, as S3; and with -EXDEV if
+ * it cannot move an object between these two keys. In the last two cases nothing has changed, and
+ * the caller puts a copy and deletes the original. -EINVAL if a key is not valid, or if the keys
+ * are equal. Other errors are those of a PUT. */
 int store_move(struct store *s, const char *from, const char *from_version, const char *to,
 	       const struct store_cond *cond, struct store_meta *meta, struct err *err);
 /* Returns false if store_move() fails with -EOPNOTSUPP. */

@@ -79,10 +79,10 @@ struct apply_result {
 };
 
 /* Runs the plan. *out is set in any case. The plan remains in the journal; the caller removes it
- * after success. Errors: -ESTALE if another program has changed an object of the plan; -EINVAL if
- * two operations of one phase have the same key; -EBADMSG if the journal has lost a body;
- * -ECANCELED; those of the store. After each of them, the same plan may be run again with
- * is_repeated. */
+ * after success. Fails with -ESTALE if another program has changed an object of the plan, with
+ * -EINVAL if two operations of one phase have the same key, with -EBADMSG if the journal has lost a
+ * body, with -ECANCELED, and with errors of the store. After each of them, the same plan may be run
+ * again with is_repeated. */
 int apply_run(const struct apply *a, struct apply_result *out, struct err *err);
 
 /* After apply_run() has succeeded, and before the plan is removed: takes the list of what the plan

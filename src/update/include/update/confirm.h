@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the domain still has what a commit has changed in it. A commit changes objects by their
- * keys, which do not depend on the names of the domain and of its objects. So each of its puts may
- * succeed although another program has removed the domain, or a dataset of it, meanwhile. Then the
- * change is nowhere. Therefore whoever has run a plan calls one of these functions, and the commit
- * is complete only if it returns 0.
+ * Finds out whether the domain still has what a commit has changed in it. A commit changes objects
+ * by their keys, which do not depend on the names of the domain and of its objects. So each of its
+ * puts may succeed although another program has removed the domain, or a dataset of it, meanwhile.
+ * The change is then lost. Therefore the function that has run a plan calls one of these functions,
+ * and the commit is complete only if it returns 0.
  *
  * What counts:
  *  - A domain leads to the root group: the one with the path that was opened, or one with another
@@ -41,7 +41,7 @@ struct confirm {
 	struct domain *known; /* as domain_hint.previous; may be NULL */
 };
 
-/* A document, and the version that it has if nobody has changed it since, or "" if that is not
+/* A document, and the version that it has if no program has changed it since, or "" if that is not
  * known. */
 struct confirm_document {
 	const char *key, *version;
@@ -50,8 +50,9 @@ struct confirm_document {
 /* Asks for the versions of documents, side by side: docs[0] is that of the domain, and the others
  * prove that links lead to all objects. Only if one of them differs, the domain is read. If the
  * document of the domain has another version, and still leads to the root group, that version is
- * copied to `document`. Errors: -ESTALE if another program has removed the domain or an object, or
- * replaced it; -EIO if a part of the domain cannot be read; those of the store. */
+ * copied to `document`. Fails with -ESTALE if another program has removed the domain or an object,
+ * or replaced it; with -EIO if a part of the domain cannot be read; and with errors of the
+ * store. */
 int confirm_documents(const struct confirm *c, const struct confirm_document *docs, size_t n,
 		      char document[STORE_ETAG_MAX], struct err *err);
 /* Checks the same by reading the domain, for a later process, which does not know the versions. */

@@ -203,20 +203,20 @@ struct update_result {
 	/* Objects of the domain to which nothing leads any more, or NULL. The caller closes the
 	 * list. */
 	struct gc_objects *removed;
-	/* On success: what was put, for the next open (domain/puts.h). NULL if nothing was put, or
-	 * there is no memory for it. The caller frees it. */
+	/* After success, what was put, for the next open (domain/puts.h); NULL if nothing was put,
+	 * or if out of memory. The caller frees it. */
 	struct domain_puts *documents;
 };
 
 /* Returns whether an update has failed whose plan is in the journal. The next update completes it,
  * and does nothing else. */
 bool update_is_pending(const struct update_base *b);
-/* Updates the domain. On success, the base is the file as the snapshot has it. Errors: -ESTALE if
- * another program has changed the domain; -EOPNOTSUPP if a domain cannot hold something in the
- * file; -EIO if the file is damaged; -ECANCELED; -ENOSPC if the journal is full; those of the store
- * and of the snapshot. After an error, either nothing was put, or a plan is in the journal: the
- * update is pending, or makes another plan. A later process continues the plan with
- * complete_run(). */
+/* Updates the domain. On success, the base is the file as the snapshot has it. Fails with -ESTALE
+ * if another program has changed the domain, with -EOPNOTSUPP if a domain cannot hold something in
+ * the file, with -EIO if the file is damaged, with -ECANCELED, with -ENOSPC if the journal is full,
+ * and with errors of the store and of the snapshot. After an error, either nothing was put, or a
+ * plan is in the journal: the update is pending, or makes another plan. A later process continues
+ * the plan with complete_run(). */
 int domain_update(struct update_base *b, const struct update_options *opt,
 		  struct update_result *out, struct err *err);
 
