@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans chains, and derives the size of a stored chunk from a chain. hdf5.c plans the filters of
- * files. */
+ * files, and array_steps.c the codecs of arrays. */
 #include <codec/chain.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include <codec/chunk.h>
 #include <data/chunk_source.h>
 
+#include "array_steps.h"
 #include "bitshuffle.h"
 #include "hdf5.h"
 #include "recorded.h"
@@ -82,6 +84,21 @@ void codec_plan_file(struct codec_plan *plan, const struct dtype *t, uint64_t ne
 					   .steps = plan->steps};
 }
 
+int codec_plan_array(struct codec_plan *plan, const struct dtype *t, uint32_t elem_size,
+		     uint64_t nelems, const struct codec_array_step *steps, uint32_t n)
+{
+	const bool too_large = plain_size(t->size, nelems) == CODEC_UNKNOWN;
+	plan->chain = (struct codec_chain){.type = t,
+					   .nelems = nelems,
+					   .elem_size = elem_size,
+					   .plain = too_large ? CODEC_UNKNOWN : elem_size * nelems,
+					   .n = too_large ? 0 : n,
+					   .steps = plan->steps};
+	if (n > FILTER_MAX)
+		return -EINVAL;
+	return too_large ? 0 : array_plan(plan->steps, steps, n, elem_size, t->size, nelems);
+}
+
 /* Copies `served` to the arena. *ok becomes false if out of memory. */
 static const struct service_filters *copy_served(const struct service_filters *served,
 						 struct arena *a, bool *ok)
@@ -95,6 +112,20 @@ static const struct service_filters *copy_served(const struct service_filters *s
 	return copy;
 }
 
+/* Copies the two arrays of a step. Returns false if the arena is out of memory. */
+static bool copy_array_step(struct codec_array_step *s, struct arena *a)
+{
+	uint64_t *shape = arena_array(a, s->rank, sizeof(*shape));
+	uint32_t *order = arena_array(a, s->rank, sizeof(*order));
+	if (!shape || !order)
+		return false;
+	memcpy(shape, s->shape, s->rank * sizeof(*shape));
+	memcpy(order, s->order, s->rank * sizeof(*order));
+	s->shape = shape;
+	s->order = order;
+	return true;
+}
+
 const struct codec_chain *codec_chain_copy(const struct codec_chain *c, struct arena *a)
 {
 	struct codec_chain *copy = arena_alloc(a, sizeof(*copy));
@@ -105,6 +136,10 @@ const struct codec_chain *codec_chain_copy(const struct codec_chain *c, struct a
 	memcpy(steps, c->steps, c->n * sizeof(*steps));
 	if (codec_chain_served(c))
 		steps[0].served = copy_served(steps[0].served, a, &ok);
+	for (uint32_t i = 0; i < c->n && ok; i++)
+		if (steps[i].kind == STEP_ARRAY && steps[i].array.codec == CODEC_TRANSPOSE &&
+		    steps[i].array.rank > 0)
+			ok = copy_array_step(&steps[i].array, a);
 	*copy = *c;
 	copy->steps = steps;
 	return ok ? copy : NULL;
@@ -115,20 +150,36 @@ const struct service_filters *codec_chain_served(const struct codec_chain *c)
 	return c && c->n > 0 && c->steps[0].kind == STEP_SERVICE ? c->steps[0].served : NULL;
 }
 
+static bool is_filtered(const struct codec_chain *c)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct codec_step *step = &c->steps[i];
+		if (step->kind == STEP_FILTER || (step->kind == STEP_SERVICE && step->recorded) ||
+		    (step->kind == STEP_ARRAY && array_is_filter(step)))
+			return true;
+	}
+	return false;
+}
+
 struct codec_size codec_chunk_size(const struct codec_chain *c)
 {
 	enum { MORE = 64 << 10 };
 	const uint64_t plain = c->elem_size ? c->plain : CHUNK_BYTES_MAX;
-	struct codec_size size = {.is_filtered = c->n > 0 && (c->steps[0].kind == STEP_FILTER ||
-							      c->steps[0].recorded),
+	struct codec_size size = {.is_filtered = is_filtered(c),
 				  .exact = CODEC_UNKNOWN,
 				  .most = CODEC_UNKNOWN,
 				  .plain = plain};
-	if (!size.is_filtered && !c->certain)
+	uint64_t most = plain;
+	if (c->n > 0 && c->steps[0].kind == STEP_ARRAY) {
+		const struct array_input in = array_input_of(&c->steps[0]);
+		size.exact = in.exact;
+		most = in.most;
+	} else if (!size.is_filtered && !c->certain) {
 		size.exact = c->plain;
+	}
 	/* Compressors copy bytes that they cannot compress, so a stored chunk is hardly larger than
 	 * a decoded one. */
-	if (plain != CODEC_UNKNOWN)
-		size.most = plain + plain / 8 + MORE;
+	if (most != CODEC_UNKNOWN)
+		size.most = most + most / 8 + MORE;
 	return size;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decodes chunks: runs the steps of a chain. STEP_SERVICE is here; hdf5.c and elements.c have the
- * others. The filters that HSDS really applied depend on its version, not on the pipeline that the
- * dataset records. Therefore STEP_SERVICE detects the form in the bytes (doc/BUCKET.md, "Filters as
- * found in stored chunks"):
+ * Decodes chunks: runs the steps of a chain. STEP_SERVICE is here; hdf5.c, array_steps.c and
+ * elements.c have the others. The filters that HSDS really applied depend on its version, not on
+ * the pipeline that the dataset records. Therefore STEP_SERVICE detects the form in the bytes
+ * (doc/BUCKET.md, "Filters as found in stored chunks"):
  *
  *   1. a Blosc 1 frame, if byte 0 is 2 and the length in the header is that of the object;
  *   2. otherwise a zlib stream, if a compressor is recorded and the bytes begin like one. The
@@ -21,14 +21,15 @@
  * a frame are always one. Such bytes that look like a stream are one only if they inflate to the
  * elements of a whole chunk.
  *
- * In a chunk of an HDF5 file, the filters and their mask are given, and nothing is detected. The
- * functions are pure; any thread may call them.
+ * In a chunk of an HDF5 file or of a Zarr array, what was applied is given, and nothing is
+ * detected. The functions are pure; any thread may call them.
  */
 #include <codec/chunk.h>
 
 #include <errno.h>
 #include <string.h>
 
+#include "array_steps.h"
 #include "bitshuffle.h"
 #include "blosc_frame.h"
 #include "elements.h"
@@ -157,16 +158,26 @@ static int too_large(const struct codec_chain *c, struct err *err)
 		       (unsigned long long)c->nelems, (unsigned long long)c->elem_size);
 }
 
-static int wrong_length(const struct codec_chain *c, size_t n, struct err *err)
+/* Sets the error of a chunk that has n bytes at a step, where `needed` bytes are required. */
+static int wrong_length(const struct codec_chain *c, size_t n, uint64_t needed, struct err *err)
 {
 	const struct codec_step *first = &c->steps[0];
 	if (c->n > 0 && first->kind == STEP_SERVICE && first->unknown && !first->deflate)
 		return err_set(
 			err, -EOPNOTSUPP,
 			"chunk has %zu bytes, its shape needs %llu: filter %u is not built in", n,
-			(unsigned long long)c->plain, first->unknown);
+			(unsigned long long)needed, first->unknown);
 	return err_set(err, -EIO, "chunk has %zu bytes, its shape needs %llu", n,
-		       (unsigned long long)c->plain);
+		       (unsigned long long)needed);
+}
+
+static int undo_array(const struct codec_chain *c, const struct codec_step *step,
+		      struct step_bytes *b, struct err *err)
+{
+	const uint64_t needed = array_input_of(step).exact;
+	if (needed != CODEC_UNKNOWN && b->n != needed)
+		return wrong_length(c, b->n, needed, err);
+	return array_undo(step, b, err);
 }
 
 static int undo_step(const struct codec_chunk *c, const struct codec_step *step,
@@ -175,6 +186,8 @@ static int undo_step(const struct codec_chunk *c, const struct codec_step *step,
 	const struct codec_chain *chain = c->chain;
 	if (step->kind == STEP_FILTER)
 		return c->filter_mask & (1u << step->bit) ? 0 : hdf5_undo(step, b, err);
+	if (step->kind == STEP_ARRAY)
+		return undo_array(chain, step, b, err);
 	struct decoding d = decoding_of(c, step, err);
 	const int rc = undo_service(&d, b);
 	if (rc == 0 && chain->elem_size == 0 && b->n > c->max_bytes)
@@ -189,11 +202,11 @@ static int give(const struct codec_chunk *c, struct step_bytes *b, struct bytes 
 		struct bytes *out, struct err *err)
 {
 	const struct codec_chain *chain = c->chain;
-	const uint64_t whole = chain->plain;
+	const uint64_t whole = chain->nelems * chain->type->size;
 	const uint64_t most = chain->certain ? codec_hdf5_limit(whole) : whole;
 	const uint64_t least = chain->certain ? c->covered * chain->elem_size : whole;
 	if (b->n < least || b->n > most)
-		return wrong_length(chain, b->n, err);
+		return wrong_length(chain, b->n, whole, err);
 	b->n = (size_t)min_u64(b->n, whole);
 	if (!step_bytes_give(b, out)) {
 		*out = *stored;
@@ -219,7 +232,7 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
 		rc = undo_step(c, &chain->steps[i], &b, err);
 		if (rc == 0 && !c->filter_mask && chain->steps[i].exact != CODEC_UNKNOWN &&
 		    chain->steps[i].exact != b.n)
-			rc = wrong_length(chain, b.n, err);
+			rc = wrong_length(chain, b.n, chain->steps[i].exact, err);
 	}
 	if (rc == 0 && has_elements && !elements_are_packed(chain->type))
 		rc = elements_decode(c, b.data, b.n, out, err);
@@ -234,7 +247,12 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
 int codec_decoded_size(const struct codec_chunk *c, const uint8_t *head, size_t n,
 		       uint64_t object_size, uint64_t *decoded, struct err *err)
 {
-	struct decoding d = decoding_of(c, &c->chain->steps[0], err);
+	const struct codec_chain *chain = c->chain;
+	if (chain->n == 0 || chain->steps[0].kind != STEP_SERVICE) {
+		*decoded = chain->nelems * chain->type->size;
+		return chain->plain == CODEC_UNKNOWN ? too_large(chain, err) : 0;
+	}
+	struct decoding d = decoding_of(c, &chain->steps[0], err);
 	struct bytes plain auto_bytes = {0};
 	struct blosc_frame frame;
 	uint64_t size = object_size;

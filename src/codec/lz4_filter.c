@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LZ4 (filter 32004), in its registered layout:
+ * Decodes LZ4 (filter 32004), in its registered layout:
  *
  *   +0  u64 BE  bytes decoded
  *   +8  u32 BE  bytes of a block, decoded; the last block may be shorter

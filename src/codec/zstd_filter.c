@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Zstandard (filter 32015): a frame of RFC 8878. Most encoders write the decoded size into the
- * header of the frame. A frame without a decoded size is decoded piece by piece.
+ * Decodes Zstandard, frames of RFC 8878. Most encoders write the decoded size into the header of a
+ * frame. Those that write piece by piece do not know it. A frame without this size decodes to at
+ * most BLOCK_MAX bytes for each BLOCK_MIN of its own bytes. So the room for the output is known
+ * before the first byte is decoded, and a frame needs no memory for the window that it states.
+ * Filter 32015 has one frame; bytes after a frame without a size are ignored.
  */
-#include "undo.h"
+#include "decoders.h"
 
 #include <errno.h>
 #include <zstd.h>
+#include <zstd_errors.h>
+
+#include "undo.h"
+
+enum { BLOCK_MAX = 128 << 10, BLOCK_MIN = 3 };
 
 static int damaged(size_t n, size_t zrc, struct err *err)
 {
@@ -14,64 +22,79 @@ static int damaged(size_t n, size_t zrc, struct err *err)
 		       ZSTD_getErrorName(zrc));
 }
 
-static int too_long(const struct undo *u, size_t n, struct err *err)
+static int too_long(uint64_t limit, size_t n, struct err *err)
 {
 	return err_set(err, -EIO, "zstd: %zu bytes decode to more than %llu", n,
-		       (unsigned long long)u->limit);
+		       (unsigned long long)limit);
 }
 
-static int decode_known(const uint8_t *in, size_t n, uint64_t size, struct bytes *out,
-			struct err *err)
+/* How many bytes frames decode to. `stated` is the sum of those that state it, and `bound` the most
+ * that the others can decode to. */
+struct sizes {
+	uint64_t stated, bound;
+};
+
+/* Adds the frame at `in`. *len becomes its length in bytes. */
+static int add_frame(const uint8_t *in, size_t n, uint64_t limit, struct sizes *s, size_t *len,
+		     struct err *err)
 {
-	const int rc = bytes_reserve(out, size ? (size_t)size : 1);
+	const unsigned long long size = ZSTD_getFrameContentSize(in, n);
+	uint64_t more;
+	if (size == ZSTD_CONTENTSIZE_ERROR)
+		return err_set(err, -EIO, "zstd: %zu bytes are not a frame", n);
+	if (size != ZSTD_CONTENTSIZE_UNKNOWN && size > limit - s->stated)
+		return too_long(limit, n, err);
+	*len = ZSTD_findFrameCompressedSize(in, n);
+	if (ZSTD_isError(*len))
+		return damaged(n, *len, err);
+	if (size != ZSTD_CONTENTSIZE_UNKNOWN)
+		s->stated += size;
+	else if (!mul_u64(*len / BLOCK_MIN + 1, BLOCK_MAX, &more) ||
+		 !add_u64(s->bound, more, &s->bound))
+		s->bound = UINT64_MAX;
+	return 0;
+}
+
+static uint64_t room_for(const struct sizes *s, uint64_t limit)
+{
+	return s->stated + min_u64(s->bound, limit - s->stated);
+}
+
+/* Decodes frames to at most `most` bytes, for which it makes room. */
+static int decode(const uint8_t *in, size_t n, uint64_t most, uint64_t limit, struct bytes *out,
+		  struct err *err)
+{
+	const int rc = most > SIZE_MAX ? -ENOMEM : bytes_reserve(out, most ? (size_t)most : 1);
 	if (rc)
 		return err_errno(err, rc, "zstd");
-	const size_t got = ZSTD_decompress(out->data, (size_t)size, in, n);
-	if (ZSTD_isError(got) || got != size)
+	const size_t got = ZSTD_decompress(out->data, (size_t)most, in, n);
+	if (ZSTD_isError(got) && ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall &&
+	    most == limit)
+		return too_long(limit, n, err);
+	if (ZSTD_isError(got))
 		return damaged(n, got, err);
 	out->len = got;
 	return 0;
 }
 
-static void free_stream(ZSTD_DStream **z)
+int zstd_decode(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, struct err *err)
 {
-	ZSTD_freeDStream(*z);
-}
-
-static int decode_unknown(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
-			  struct err *err)
-{
-	ZSTD_DStream *z __attribute__((cleanup(free_stream))) = ZSTD_createDStream();
-	ZSTD_inBuffer from = {.src = in, .size = n};
-	size_t zrc = 1;
-	if (!z)
-		return err_errno(err, -ENOMEM, "zstd");
-	while (zrc != 0) {
-		const int rc = out->len == out->cap ? undo_grow(out, u->limit) : 0;
-		if (rc)
-			return err_errno(err, rc, "zstd");
-		const size_t read = from.pos;
-		ZSTD_outBuffer to = {.dst = out->data, .size = out->cap, .pos = out->len};
-		zrc = ZSTD_decompressStream(z, &to, &from);
-		if (ZSTD_isError(zrc))
-			return damaged(n, zrc, err);
-		if (to.pos > u->limit)
-			return too_long(u, n, err);
-		if (zrc != 0 && to.pos == out->len && from.pos == read)
-			return err_set(err, -EIO, "zstd: frame of %zu bytes is truncated", n);
-		out->len = to.pos;
-	}
-	return 0;
+	struct sizes all = {0};
+	size_t at = 0, len = 0;
+	int rc;
+	do {
+		rc = add_frame(in + at, n - at, limit, &all, &len, err);
+		at += len;
+	} while (rc == 0 && at < n);
+	return rc ? rc : decode(in, n, room_for(&all, limit), limit, out, err);
 }
 
 int undo_zstd(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out, struct err *err)
 {
-	const unsigned long long size = ZSTD_getFrameContentSize(in, n);
-	if (size == ZSTD_CONTENTSIZE_ERROR)
-		return err_set(err, -EIO, "zstd: %zu bytes are not a frame", n);
-	if (size == ZSTD_CONTENTSIZE_UNKNOWN)
-		return decode_unknown(u, in, n, out, err);
-	if (size > u->limit)
-		return too_long(u, n, err);
-	return decode_known(in, n, size, out, err);
+	struct sizes one = {0};
+	size_t len = 0;
+	const int rc = add_frame(in, n, u->limit, &one, &len, err);
+	if (rc)
+		return rc;
+	return decode(in, one.bound ? len : n, room_for(&one, u->limit), u->limit, out, err);
 }

@@ -12,8 +12,9 @@
  *   then
  *   +0  u32 BE  adler32 of all bytes
  *
- * The length of a stored stream depends on n alone. A stream of 0 bytes has one empty block. The
- * functions are pure and keep no state between calls.
+ * The length of a stored stream depends on n alone. A stream of 0 bytes has one empty block.
+ * gzip members (RFC 1952) are only inflated. The functions are pure and keep no state between
+ * calls.
  */
 #include "zstream.h"
 
@@ -33,6 +34,7 @@ enum {
 	INFLATE_SLACK = 64,	  /* bytes for the last bits of a stream */
 	INFLATE_FIRST = 16 << 20, /* first allocation; pages that are not touched cost nothing */
 	MEASURE_BYTES = 64 << 10, /* inflated at once from a stream whose bytes are not kept */
+	GZIP_WINDOW_BITS = 16 + MAX_WBITS,
 };
 
 bool zstream_looks_like(const uint8_t *in, size_t n)
@@ -55,53 +57,97 @@ static int grow(struct bytes *out, uint64_t most)
 	return bytes_reserve(out, (size_t)more);
 }
 
-static int inflate_error(int zrc, const z_stream *z, size_t n, struct err *err)
+/* An input that is being inflated, and its output. */
+struct inflating {
+	const char *what; /* a zlib stream or a gzip member, for messages */
+	const uint8_t *in;
+	size_t n, used;
+	uint64_t limit;
+	struct bytes *out;
+};
+
+static int inflate_error(const char *what, int zrc, const z_stream *z, size_t n, struct err *err)
 {
 	if (zrc == Z_MEM_ERROR)
 		return err_errno(err, -ENOMEM, "zlib");
 	if (zrc == Z_BUF_ERROR)
-		return err_set(err, -EIO, "zlib stream of %zu bytes is truncated", n);
-	return err_set(err, -EIO, "zlib stream is damaged: %s", z->msg ? z->msg : "bad data");
+		return err_set(err, -EIO, "%s of %zu bytes is truncated", what, n);
+	return err_set(err, -EIO, "%s is damaged: %s", what, z->msg ? z->msg : "bad data");
 }
 
-int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, size_t *left,
-		    struct err *err)
+static int over_limit(const char *what, uint64_t limit, struct err *err)
 {
-	z_stream stream = {0};
-	if (inflateInit(&stream) != Z_OK)
-		return err_errno(err, -ENOMEM, "zlib");
-	z_stream *z __attribute__((cleanup(inflate_cleanup))) = &stream;
-	/* One byte more than the limit shows that the output is too long. n bytes never decode to
-	 * more than `possible` bytes. */
+	return err_set(err, -EIO, "%s inflates to more than %llu bytes", what,
+		       (unsigned long long)limit);
+}
+
+/* Returns the most bytes to make room for. This is one more than the limit, so that a longer output
+ * is noticed, but never more than n bytes can decode to. */
+static uint64_t most_room(size_t n, uint64_t limit)
+{
 	uint64_t possible = 0;
 	if (!mul_u64(n, INFLATE_RATIO, &possible) || !add_u64(possible, INFLATE_SLACK, &possible))
 		possible = UINT64_MAX;
-	uint64_t most = min_u64(limit == UINT64_MAX ? limit : limit + 1, possible);
-	size_t used = 0;
+	return min_u64(limit == UINT64_MAX ? limit : limit + 1, possible);
+}
+
+/* Inflates one stream, and moves i->used behind it. */
+static int inflate_one(struct inflating *i, z_stream *z, struct err *err)
+{
+	const uint64_t most = most_room(i->n, i->limit);
+	struct bytes *out = i->out;
 	int zrc = Z_OK;
 	while (zrc != Z_STREAM_END) {
 		if (out->len == out->cap) {
 			int rc = out->len < most ? grow(out, most) : 0;
 			if (rc)
-				return err_errno(err, rc, "zlib stream of %zu bytes", n);
+				return err_errno(err, rc, "%s of %zu bytes", i->what, i->n);
 		}
 		uInt room = (uInt)min_u64(min_u64(out->cap, most) - out->len, UINT_MAX);
-		uInt feed = (uInt)min_u64(n - used, UINT_MAX);
-		z->next_in = (z_const Bytef *)(uintptr_t)(in + used);
+		uInt feed = (uInt)min_u64(i->n - i->used, UINT_MAX);
+		z->next_in = (z_const Bytef *)(uintptr_t)(i->in + i->used);
 		z->avail_in = feed;
 		z->next_out = out->data + out->len;
 		z->avail_out = room;
 		zrc = inflate(z, Z_NO_FLUSH);
-		used += feed - z->avail_in;
+		i->used += feed - z->avail_in;
 		out->len += room - z->avail_out;
-		if (out->len > limit)
-			return err_set(err, -EIO, "zlib stream inflates to more than %llu bytes",
-				       (unsigned long long)limit);
+		if (out->len > i->limit)
+			return over_limit(i->what, i->limit, err);
 		if (zrc != Z_OK && zrc != Z_STREAM_END)
-			return inflate_error(zrc, z, n, err);
+			return inflate_error(i->what, zrc, z, i->n, err);
 	}
-	*left = n - used;
 	return 0;
+}
+
+int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, size_t *left,
+		    struct err *err)
+{
+	struct inflating i = {"zlib stream", in, n, 0, limit, out};
+	z_stream stream = {0};
+	if (inflateInit(&stream) != Z_OK)
+		return err_errno(err, -ENOMEM, "zlib");
+	z_stream *z __attribute__((cleanup(inflate_cleanup))) = &stream;
+	const int rc = inflate_one(&i, z, err);
+	*left = n - i.used;
+	return rc;
+}
+
+int zstream_gunzip(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, struct err *err)
+{
+	struct inflating i = {"gzip member", in, n, 0, limit, out};
+	z_stream stream = {0};
+	if (inflateInit2(&stream, GZIP_WINDOW_BITS) != Z_OK)
+		return err_errno(err, -ENOMEM, "zlib");
+	z_stream *z __attribute__((cleanup(inflate_cleanup))) = &stream;
+	int rc;
+	do {
+		rc = inflate_one(&i, z, err);
+		while (i.used < n && in[i.used] == 0)
+			i.used++;
+		inflateReset(z);
+	} while (rc == 0 && i.used < n);
+	return rc;
 }
 
 int zstream_measure(const uint8_t *in, size_t n, uint64_t limit, uint64_t *size, size_t *left,
@@ -124,10 +170,9 @@ int zstream_measure(const uint8_t *in, size_t n, uint64_t limit, uint64_t *size,
 		used += feed - z->avail_in;
 		*size += sizeof(window) - z->avail_out;
 		if (*size > limit)
-			return err_set(err, -EIO, "zlib stream inflates to more than %llu bytes",
-				       (unsigned long long)limit);
+			return over_limit("zlib stream", limit, err);
 		if (zrc != Z_OK && zrc != Z_STREAM_END)
-			return inflate_error(zrc, z, n, err);
+			return inflate_error("zlib stream", zrc, z, n, err);
 	}
 	*left = n - used;
 	return 0;

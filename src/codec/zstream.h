@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zlib streams: inflates them with a limit, deflates, and writes streams without compression. */
+/* zlib streams: inflates them with a limit, deflates, and writes streams without compression.
+ * gzip members are only inflated. */
 #ifndef CODEC_ZSTREAM_H
 #define CODEC_ZSTREAM_H
 
@@ -20,7 +21,13 @@ bool zstream_looks_like(const uint8_t *in, size_t n);
 int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, size_t *left,
 		    struct err *err);
 
-/* Does the same without keeping the output. *size becomes its length in bytes. */
+/* Inflates gzip members (RFC 1952), one after the other, into out, under the same rules. Zeros
+ * behind a member are ignored, as gzip and Python ignore them. Fails with -EIO also if there is no
+ * member, or if anything else is behind the last one. */
+int zstream_gunzip(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, struct err *err);
+
+/* Does the same as zstream_inflate() without keeping the output. *size becomes its length in
+ * bytes. */
 int zstream_measure(const uint8_t *in, size_t n, uint64_t limit, uint64_t *size, size_t *left,
 		    struct err *err);
 

@@ -14,7 +14,8 @@ enum {
 	TAG_DLE = '1',
 	TAG_SURROGATE = 's',
 	TAG_LITERAL = 'n',
-	TAG_APART = 'a', /* in no document */
+	TAG_APART = 'a',     /* in no document */
+	BYTE_ORDER_MARK = 3, /* bytes */
 	/* Estimated memory of a value in Jansson, bytes. */
 	COST_SCALAR = 40,
 	COST_STRING = 64,
@@ -38,9 +39,12 @@ struct pass {
 	struct bytes out;
 	unsigned int depth;
 	uint64_t cost;
-	/* The member that is kept apart. Positions are those in the text that Jansson gets. */
-	const char *member; /* NULL if there is none */
-	bool at_member;	    /* its name was read, and then nothing but a colon */
+	bool lenient;
+	/* The object that is kept apart. Positions are those in the text that Jansson gets. */
+	const char *const *path; /* its name, or that of the object that contains it and its name */
+	unsigned int levels;	 /* names of the path; 0 if nothing is kept apart */
+	bool at_member;		 /* a name of the path was read, and then nothing but a colon */
+	bool in_parent;		 /* in the value of the first name, if there are two */
 	bool in_member;
 	uint64_t cost_before; /* of the document without it */
 	struct apart {
@@ -97,7 +101,8 @@ static int pass_escape(struct pass *p)
 	int unit = unit_at(p, from);
 	if (unit < 0) {
 		p->pos += 2;
-		return 0;
+		const bool quote = p->lenient && at(p, from + 1) == '\'';
+		return quote ? replace(p, from, p->pos, "'", 1) : 0;
 	}
 	p->pos += 6;
 	if (unit == 0 || unit == DLE) {
@@ -194,6 +199,21 @@ static bool is_word(const struct pass *p, size_t from, size_t to, const char *wo
 	return to - from == strlen(word) && memcmp(p->text + from, word, to - from) == 0;
 }
 
+/* Returns true if [from, to) is a number that Jansson refuses or whose value it would change. */
+static bool is_other_word(const struct pass *p, size_t from, size_t to)
+{
+	static const char *const strict[] = {"NaN", "Infinity", "-Infinity"};
+	static const char *const lenient[] = {"nan", "-nan", "-NaN", "inf", "-inf", "-0"};
+	bool found = false;
+	if (is_digit(at(p, from)))
+		return false;
+	for (size_t i = 0; i < sizeof(strict) / sizeof(strict[0]); i++)
+		found = found || is_word(p, from, to, strict[i]);
+	for (size_t i = 0; p->lenient && i < sizeof(lenient) / sizeof(lenient[0]); i++)
+		found = found || is_word(p, from, to, lenient[i]);
+	return found;
+}
+
 static bool is_key(const struct pass *p, size_t pos)
 {
 	while (at(p, pos) == ' ' || at(p, pos) == '\t' || at(p, pos) == '\n' || at(p, pos) == '\r')
@@ -211,8 +231,7 @@ static int pass_literal(struct pass *p)
 	     c = at(p, p->pos))
 		p->pos++;
 	size_t to = p->pos;
-	if (!is_word(p, from, to, "NaN") && !is_word(p, from, to, "Infinity") &&
-	    !is_word(p, from, to, "-Infinity") && !is_unsafe_number(p, from, to))
+	if (!is_other_word(p, from, to) && !is_unsafe_number(p, from, to))
 		return 0;
 	if (is_key(p, to))
 		return 0;
@@ -224,7 +243,7 @@ static int pass_literal(struct pass *p)
 	return rc;
 }
 
-/* ---- the member that is kept apart ---- */
+/* ---- the object that is kept apart ---- */
 
 /* Returns where the byte at pos will be in the text that Jansson gets. */
 static size_t rewritten_pos(const struct pass *p)
@@ -232,27 +251,31 @@ static size_t rewritten_pos(const struct pass *p)
 	return p->out.len + p->pos - p->kept;
 }
 
-/* Called after a name of the document was read. Escapes may spell the same name. */
+/* Called after a name was read. Escapes may spell the same name. If a name of the path occurs
+ * again, the object that was found before stays in the document. */
 static void pass_name(struct pass *p, size_t from)
 {
 	const char *text = p->text + from;
 	const size_t n = p->pos - from;
-	if (!p->member || p->depth != 1 || !is_key(p, p->pos))
+	if (p->levels == 0 || p->depth != 1u + p->in_parent || !is_key(p, p->pos))
 		return;
 	struct json_text_mark mark;
 	json_text_area_mark(&mark);
 	const json_t *name = json_loadb(text, n, JSON_DECODE_ANY, NULL);
-	p->at_member = json_is_string(name) && strcmp(json_string_value(name), p->member) == 0;
+	p->at_member =
+		json_is_string(name) && strcmp(json_string_value(name), p->path[p->in_parent]) == 0;
 	json_text_area_rewind(&mark);
+	if (p->at_member) {
+		p->cost += (p->apart.to - p->apart.from) * COST_CONTAINER;
+		p->apart = (struct apart){0};
+	}
 }
 
-/* Only one of the values is in memory at a time, so what they cost does not add up. If the name
- * occurs twice, the earlier object stays in the document. */
+/* Only one of the values is in memory at a time, so what they cost does not add up. */
 static void begin_apart(struct pass *p)
 {
-	p->cost += (p->apart.to - p->apart.from) * COST_CONTAINER;
 	p->cost_before = p->cost;
-	p->apart = (struct apart){.from = rewritten_pos(p), .to = 0};
+	p->apart.from = rewritten_pos(p);
 	p->in_member = true;
 }
 
@@ -260,11 +283,13 @@ static void begin_apart(struct pass *p)
 static void pass_apart(struct pass *p, char c)
 {
 	const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-	if (c == '{' && p->at_member)
+	if (c == '{' && p->at_member && p->depth == p->levels)
 		begin_apart(p);
+	else if (c == '{' && p->at_member)
+		p->in_parent = true;
 	if (!is_space && c != ':')
 		p->at_member = false;
-	if (c == ',' && p->in_member && p->depth == 2) {
+	if (c == ',' && p->in_member && p->depth == p->levels + 1) {
 		p->cost_before += COST_APART;
 		p->cost = p->cost_before;
 	}
@@ -275,6 +300,15 @@ static void end_apart(struct pass *p)
 	p->apart.to = rewritten_pos(p);
 	p->cost = p->cost_before;
 	p->in_member = false;
+}
+
+/* Called after a closing bracket. */
+static void pass_end(struct pass *p)
+{
+	if (p->in_member && p->depth == p->levels)
+		end_apart(p);
+	if (p->depth == 1)
+		p->in_parent = false;
 }
 
 /* ---- the document ---- */
@@ -306,8 +340,7 @@ static int pass_document(struct pass *p, struct err *err)
 						       JSON_TEXT_DEPTH);
 			} else if ((c == ']' || c == '}') && p->depth > 0) {
 				p->depth--;
-				if (p->in_member && p->depth == 1)
-					end_apart(p);
+				pass_end(p);
 			}
 		}
 		if (p->cost > COST_MAX)
@@ -315,7 +348,8 @@ static int pass_document(struct pass *p, struct err *err)
 	}
 	/* Jansson would read it as a whole, whatever memory it takes. */
 	if (!rc && p->in_member)
-		return err_set(err, -EIO, "JSON: the document ends within \"%s\"", p->member);
+		return err_set(err, -EIO, "JSON: the document ends within \"%s\"",
+			       p->path[p->levels - 1]);
 	if (!rc && p->kept > 0)
 		rc = bytes_append(&p->out, p->text + p->kept, p->n - p->kept);
 	return rc ? err_errno(err, rc, "JSON") : 0;
@@ -356,21 +390,33 @@ static int load(const struct piece *all, const struct apart *apart, json_t **doc
 	return json_is_object(*doc) ? 0 : err_set(err, -EIO, "JSON: the document is not an object");
 }
 
-/* Returns true if the document has the member and it is the object that was kept apart. Removes it
- * then. */
-static bool take_mark(json_t *doc, const char *member)
+/* Returns true if the document has the object that was kept apart. Removes its mark then. */
+static bool take_mark(const struct pass *p, json_t *doc)
 {
-	const char *mark = json_string_value(json_object_get(doc, member));
+	json_t *parent = p->levels > 1 ? json_object_get(doc, p->path[0]) : doc;
+	const char *member = p->path[p->levels - 1];
+	const char *mark = json_string_value(json_object_get(parent, member));
 	if (!mark || mark[0] != DLE || mark[1] != TAG_APART)
 		return false;
-	json_object_del(doc, member);
+	json_object_del(parent, member);
 	return true;
 }
 
-int json_text_load_apart(const void *text, size_t n, const char *member, struct json_text *out,
-			 struct err *err)
+static bool has_byte_order_mark(const char *text, size_t n)
 {
+	static const char mark[BYTE_ORDER_MARK] = {'\xef', '\xbb', '\xbf'};
+	return n >= sizeof(mark) && memcmp(text, mark, sizeof(mark)) == 0;
+}
+
+int json_text_load_as(const void *bytes, size_t n, const struct json_text_how *how,
+		      struct json_text *out, struct err *err)
+{
+	const char *text = bytes;
 	*out = (struct json_text){0};
+	if (how->lenient && has_byte_order_mark(text, n)) {
+		text += BYTE_ORDER_MARK;
+		n -= BYTE_ORDER_MARK;
+	}
 	if (n == 0)
 		return err_set(err, -EIO, "empty document");
 	if (n > JSON_TEXT_MAX)
@@ -379,14 +425,16 @@ int json_text_load_apart(const void *text, size_t n, const char *member, struct 
 	/* Jansson reads a number that a NUL follows as if the NUL were not there. */
 	if (memchr(text, '\0', n))
 		return err_set(err, -EIO, "JSON: it contains the byte 0");
-	struct pass p = {.text = text, .n = n, .member = member};
+	struct pass p = {.text = text, .n = n, .lenient = how->lenient, .path = how->path};
+	while (p.levels < JSON_TEXT_PATH && how->path[p.levels])
+		p.levels++;
 	int rc = pass_document(&p, err);
 	const struct piece all =
 		p.kept ? (struct piece){p.out.data, p.out.len} : (struct piece){text, n};
 	if (!rc)
 		rc = load(&all, &p.apart, &out->doc, err);
 	out->rewritten = p.out;
-	if (!rc && p.apart.to && take_mark(out->doc, member)) {
+	if (!rc && p.apart.to && take_mark(&p, out->doc)) {
 		out->apart = (const char *)all.data + p.apart.from;
 		out->apart_len = p.apart.to - p.apart.from;
 	}
@@ -398,13 +446,30 @@ int json_text_load_apart(const void *text, size_t n, const char *member, struct 
 	return rc;
 }
 
-int json_text_load(const void *text, size_t n, json_t **doc, struct err *err)
+int json_text_load_apart(const void *text, size_t n, const char *member, struct json_text *out,
+			 struct err *err)
+{
+	return json_text_load_as(text, n, &(struct json_text_how){.path = {member}}, out, err);
+}
+
+static int load_whole(const void *text, size_t n, bool lenient, json_t **doc, struct err *err)
 {
 	struct json_text json;
-	const int rc = json_text_load_apart(text, n, NULL, &json, err);
+	const struct json_text_how how = {.lenient = lenient};
+	const int rc = json_text_load_as(text, n, &how, &json, err);
 	*doc = json.doc;
 	bytes_release(&json.rewritten);
 	return rc;
+}
+
+int json_text_load(const void *text, size_t n, json_t **doc, struct err *err)
+{
+	return load_whole(text, n, false, doc, err);
+}
+
+int json_text_load_lenient(const void *text, size_t n, json_t **doc, struct err *err)
+{
+	return load_whole(text, n, true, doc, err);
 }
 
 /* ---- members, one by one ---- */

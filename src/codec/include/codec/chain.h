@@ -21,12 +21,37 @@ enum codec_step_kind {
 	/* Undoes what HSDS did to a chunk object: a Blosc frame, a zlib stream, its own form of
 	 * bitshuffle, or nothing. The form is detected in the bytes (chunk.c). */
 	STEP_SERVICE,
+	/* Undoes one codec of a Zarr array. */
+	STEP_ARRAY,
 	/* Converts the elements of a chunk object, in which compounds are packed, references are
 	 * text and sequences are counted, to those of data/elems.h. It is the last step. */
 	STEP_ELEMENTS,
 };
 
 #define CODEC_UNKNOWN UINT64_MAX
+
+/* A codec of a Zarr array, for codec_plan_array(). */
+enum codec_array_codec {
+	CODEC_ZLIB,    /* one zlib stream */
+	CODEC_GZIP,    /* members of RFC 1952, one after the other */
+	CODEC_ZSTD,    /* frames of RFC 8878, one after the other, with or without a stated size */
+	CODEC_BLOSC,   /* a Blosc 1 frame */
+	CODEC_BZ2,     /* bzip2 streams, one after the other */
+	CODEC_LZ4,     /* the decoded size (u32 LE), then one LZ4 block */
+	CODEC_SHUFFLE, /* HDF5's shuffle; bytes behind the last whole element are not moved */
+	CODEC_CRC32C,  /* a CRC-32C (u32 LE) behind the bytes */
+	CODEC_TRANSPOSE, /* the axes of the chunk in another order */
+	CODEC_WIDEN,	 /* IEEE half precision, shown as single precision in the same byte order */
+};
+struct codec_array_step {
+	enum codec_array_codec codec;
+	uint32_t elem_size; /* SHUFFLE, TRANSPOSE: bytes, not 0; SHUFFLE accepts any other size */
+	bool big_endian;    /* WIDEN */
+	/* TRANSPOSE. The two arrays are borrowed as long as the chain is used. */
+	uint32_t rank;
+	const uint64_t *shape; /* of the decoded chunk */
+	const uint32_t *order; /* axis i of the stored chunk is axis order[i] of the decoded one */
+};
 
 struct codec_step {
 	enum codec_step_kind kind;
@@ -55,6 +80,7 @@ struct codec_step {
 			const struct service_filters *served;
 			int level;
 		};
+		struct codec_array_step array;
 	};
 };
 
@@ -94,8 +120,18 @@ void codec_plan_object(struct codec_plan *plan, const struct dtype *t, uint64_t 
  * certainly those of the file. */
 void codec_plan_file(struct codec_plan *plan, const struct dtype *t, uint64_t nelems,
 		     const struct filter *filters, uint32_t n, bool certain);
-/* Returns a copy of the chain in the arena, with a copy of `served`. The type and the filters are
- * borrowed. Returns NULL if out of memory. */
+/* Plans the chain of the chunks of a Zarr array. Each chunk has exactly nelems elements. t is
+ * plain. elem_size is the size of a stored element in bytes: half of t->size if one of the steps is
+ * CODEC_WIDEN, and t->size otherwise. `steps` has n steps in the order of decoding. They are not
+ * used after the call, but the arrays of CODEC_TRANSPOSE are borrowed as long as the chain is used.
+ * If the chunk is larger than any that can be decoded, the chain has no steps, and `plain` is
+ * CODEC_UNKNOWN. Fails with -EINVAL if there are more than FILTER_MAX steps, if the elements have 0
+ * bytes, or if a step does not fit: a compressor or a checksum follows CODEC_TRANSPOSE or
+ * CODEC_WIDEN, or the shape is not that of the chunk, or the order is no permutation. */
+int codec_plan_array(struct codec_plan *plan, const struct dtype *t, uint32_t elem_size,
+		     uint64_t nelems, const struct codec_array_step *steps, uint32_t n);
+/* Returns a copy of the chain in the arena, with a copy of `served` and of the arrays of
+ * CODEC_TRANSPOSE. The type and the filters are borrowed. Returns NULL if out of memory. */
 const struct codec_chain *codec_chain_copy(const struct codec_chain *c, struct arena *a);
 /* Returns how the service encodes the chunks of a chain of codec_plan_object(). Returns NULL if c
  * is NULL, or if chunks are encoded in the form of new chunk objects. */

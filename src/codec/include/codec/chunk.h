@@ -3,7 +3,7 @@
  * Decodes the chunks of a bucket and of HDF5 files to elements, and encodes elements as chunk
  * objects or as an HDF5 file stores them. The functions are pure, with bytes in and bytes out; any
  * thread may call them. Sources: HSDS chunk objects (doc/BUCKET.md), Blosc 1 frames (c-blosc,
- * README_CHUNK_FORMAT.rst), RFC 1950 and 1951.
+ * README_CHUNK_FORMAT.rst), RFC 1950, 1951, 1952 and 8878.
  */
 #ifndef CODEC_CHUNK_H
 #define CODEC_CHUNK_H
@@ -49,13 +49,13 @@ uint64_t codec_stored_elem_size(const struct dtype *t);
 int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct elems *out,
 		       struct err *err);
 
-/* Gets the decoded size of a chunk object of variable length, in bytes. `head` has the first n
- * bytes of the object. A Blosc frame states the size in its header; an object without a filter has
- * its own size. If the bytes begin like a zlib stream, the whole object is needed and inflated.
- * Fails with -EAGAIN if n is too small: less than 16 and less than object_size, or less than
- * object_size for a zlib stream. Fails with -EFBIG if the size of a frame or of an object without a
- * filter is above max_bytes, with -EIO if a zlib stream is damaged or longer than max_bytes, and
- * with -ENOMEM. */
+/* Gets the decoded size of a chunk object of variable length, in bytes. If the chain is not one of
+ * codec_plan_object(), this is the size of the elements. `head` has the first n bytes of the
+ * object. A Blosc frame states the size in its header; an object without a filter has its own size.
+ * If the bytes begin like a zlib stream, the whole object is needed and inflated. Fails with
+ * -EAGAIN if n is too small: less than 16 and less than object_size, or less than object_size for a
+ * zlib stream. Fails with -EFBIG if the size of a frame or of an object without a filter is above
+ * max_bytes, with -EIO if a zlib stream is damaged or longer than max_bytes, and with -ENOMEM. */
 int codec_decoded_size(const struct codec_chunk *c, const uint8_t *head, size_t n,
 		       uint64_t object_size, uint64_t *decoded, struct err *err);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON as the service writes it. Python's JSON writer, and so the bucket, uses forms that Jansson
- * refuses: NaN, Infinity and -Infinity without quotes, integers of any size, lone surrogates
- * ("\udce9"), NUL in strings and keys. A lexical pass before Jansson rewrites exactly these forms
- * into strings that no other text can become. json_string_decode() undoes it.
+ * Parses JSON as the service and programs that write Zarr stores write it. Both use Python's JSON
+ * writer, which writes forms that Jansson refuses: NaN, Infinity and -Infinity without quotes,
+ * integers of any size, lone surrogates ("\udce9"), and NUL in strings and keys. Some programs that
+ * write Zarr stores use further forms (json_text_load_lenient()). A lexical pass before Jansson
+ * rewrites exactly these forms into strings that no other text can become. json_string_decode()
+ * undoes it.
  *
  * The escape character is U+0010 (DLE). JSON text can contain it only as "\u0010", because control
  * characters are refused. So the pass sees each one, and the encoding is reversible:
@@ -36,6 +38,7 @@
 enum {
 	JSON_TEXT_MAX = 256 << 20, /* bytes of one document */
 	JSON_TEXT_DEPTH = 128,	   /* levels of objects and lists */
+	JSON_TEXT_PATH = 2,	   /* names of the path to an object that is kept apart */
 };
 
 static inline void cleanup_json(json_t **j)
@@ -48,9 +51,14 @@ static inline void cleanup_json(json_t **j)
  * member occurs twice, the last one counts. Fails with -EIO if the text is malformed or above a
  * limit, and with -ENOMEM. */
 int json_text_load(const void *text, size_t n, json_t **doc, struct err *err);
+/* Does the same, but also accepts forms that some programs have written into Zarr documents: a byte
+ * order mark in front, \' in strings and names, and nan, -nan, -NaN, inf and -inf without quotes,
+ * which become literals. -0 becomes a literal, too, because Jansson's integers have no negative
+ * zero. */
+int json_text_load_lenient(const void *text, size_t n, json_t **doc, struct err *err);
 
-/* A document without one of its members, an object that may have a million members. In Jansson's
- * memory, they would take ten times as many bytes as their text. */
+/* A document without one of its objects, which may have a million members. In Jansson's memory,
+ * they would take ten times as many bytes as their text. */
 struct json_text {
 	json_t *doc;
 	struct bytes rewritten; /* the memory of the text below, if the pass has changed anything */
@@ -58,9 +66,20 @@ struct json_text {
 			      if the document has no such member, or if doc has its value */
 	size_t apart_len;
 };
-/* As json_text_load(), but an object that is the value of this member of the document is kept
- * apart. doc and rewritten are the caller's. The text must outlive them. An area of reader_memory.h
- * must be active, and doc is in it. */
+/* How to load a document. If all members are zero, it is loaded as by json_text_load(). */
+struct json_text_how {
+	bool lenient; /* as json_text_load_lenient() */
+	/* The names that lead to the object that is kept apart. One name is that of a member of the
+	 * document. With two names, the first is that of a member of the document, and the second
+	 * that of a member of its value. If path[0] is NULL, nothing is kept apart. */
+	const char *path[JSON_TEXT_PATH];
+};
+/* Loads a document. doc and rewritten are the caller's. The text must outlive them. If an object is
+ * to be kept apart, an area of reader_memory.h must be active, and doc is in it. Fails like
+ * json_text_load(). */
+int json_text_load_as(const void *text, size_t n, const struct json_text_how *how,
+		      struct json_text *out, struct err *err);
+/* Does the same with a path of one name, which may be NULL, and not leniently. */
 int json_text_load_apart(const void *text, size_t n, const char *member, struct json_text *out,
 			 struct err *err);
 
@@ -84,7 +103,7 @@ struct json_string {
 	size_t n;
 	bool utf8;    /* false if it contains a lone surrogate */
 	bool has_nul; /* one of the n bytes is NUL */
-	bool literal; /* it is a number such as NaN or 18446744073709551615, not text */
+	bool literal; /* it is a number such as NaN or 18446744073709551615 as written, not text */
 };
 /* Decodes a Jansson string or key of n bytes. out->s points to Jansson's memory if the text needs
  * no decoding, otherwise to scratch, which the next call overwrites. Fails with -ENOMEM. */
