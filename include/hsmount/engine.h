@@ -81,6 +81,11 @@ struct engine_options {
 	 * has all entries. */
 	const char *root;
 	bool no_filters;  /* every dataset is rendered without filters */
+	/* Of Zarr stores: a chunk that is not stored is an error, not the fill value. */
+	bool missing_chunks_fail;
+	/* Of Zarr stores in a bucket that cannot be listed: a chunk whose request is refused is not
+	 * stored. */
+	bool forbidden_chunks_absent;
 	bool allow_empty; /* a place that is not recognised as a bucket is accepted */
 	bool make_bucket; /* an empty place is accepted, and becomes a bucket by the first put */
 	/* engine_open_write(), engine_mkdir(), engine_rename() and so on may change the bucket. An

@@ -53,9 +53,12 @@ static int probe_entry(int fd, const struct dirent *e, struct schema_survey *see
 		return -ENOMEM;
 	schema_survey_key(schema_all(), seen, below ? prefix : e->d_name);
 	for (const struct schema_ops *const *schema = schema_all(); below && *schema; schema++)
-		if (!seen->documents && schema_first_key(*schema, e->d_name, key, sizeof(key)) &&
-		    fstatat(fd, key, &st, 0) == 0 && S_ISREG(st.st_mode))
-			schema_survey_key(schema_all(), seen, key);
+		for (unsigned int i = 0;
+		     !seen->documents &&
+		     schema_document_key(*schema, e->d_name, i, key, sizeof(key));
+		     i++)
+			if (fstatat(fd, key, &st, 0) == 0 && S_ISREG(st.st_mode))
+				schema_survey_key(schema_all(), seen, key);
 	return 0;
 }
 
@@ -76,6 +79,16 @@ static int probe_storages(const char *dir, struct schema_survey *seen)
 	return 0;
 }
 
+/* Looks for the marks of a domain, wherever readdir(3) would show them. */
+static void probe_marks(int fd, struct schema_survey *seen)
+{
+	struct stat st;
+	for (const struct schema_ops *const *schema = schema_all(); *schema; schema++)
+		for (const char *const *mark = (*schema)->marks; mark && *mark; mark++)
+			if (fstatat(fd, *mark, &st, 0) == 0 && S_ISREG(st.st_mode))
+				schema_survey_key(schema_all(), seen, *mark);
+}
+
 int probe_dir(const char *dir, struct schema_survey *seen)
 {
 	*seen = (struct schema_survey){0};
@@ -85,6 +98,7 @@ int probe_dir(const char *dir, struct schema_survey *seen)
 	auto_closedir DIR *d = opendir(dir);
 	if (!d)
 		return -errno;
+	probe_marks(dirfd(d), seen);
 	for (int i = 0; !rc && i < ENTRIES_MAX; i++) {
 		errno = 0;
 		const struct dirent *e = readdir(d);
@@ -124,33 +138,26 @@ static int probe_page(struct store *s, const char *prefix, uint32_t max, struct 
 	return rc;
 }
 
-/* Adds the first key that begins with `key`. */
-static int probe_key(struct store *s, const char *key, struct schema_survey *seen, struct err *err)
+/* Adds the first `max` keys that begin with `key`. */
+static int probe_key(struct store *s, const char *key, uint32_t max, struct schema_survey *seen,
+		     struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
-	return req ? probe_page(s, key, 1, seen, req, err) : err_set(err, -ENOMEM, "out of memory");
+	return req ? probe_page(s, key, max, seen, req, err)
+		   : err_set(err, -ENOMEM, "out of memory");
 }
 
-/* Looks for the documents of the prefixes on the page, of BELOW_MAX at most. */
+/* Looks for documents among the first keys directly below the prefixes on the page, of which at
+ * most BELOW_MAX are listed. */
 static int probe_below(struct store *s, const struct store_page *page, struct schema_survey *seen,
 		       struct err *err)
 {
-	char key[SCHEMA_KEY_MAX + 1];
 	int rc = 0, requests = 0;
 	for (size_t i = 0; !rc && i < page->n && requests < BELOW_MAX && !seen->documents; i++) {
-		const struct store_item *item = &page->items[i];
-		if (!item->is_prefix)
+		if (!page->items[i].is_prefix)
 			continue;
-		auto_free char *path = strndup(item->key, strlen(item->key) - 1);
-		if (!path)
-			return err_set(err, -ENOMEM, "out of memory");
-		const struct schema_ops *const *schema = schema_all();
-		for (; !rc && *schema && !seen->documents; schema++) {
-			if (!schema_first_key(*schema, path, key, sizeof(key)))
-				continue;
-			rc = probe_key(s, key, seen, err);
-			requests++;
-		}
+		rc = probe_key(s, page->items[i].key, STORE_PAGE_MAX, seen, err);
+		requests++;
 	}
 	return rc;
 }
@@ -164,7 +171,7 @@ int probe_store(struct store *s, struct schema_survey *seen, struct err *err)
 	int rc = 0;
 	for (const struct schema_ops *const *schema = schema_all(); !rc && *schema; schema++)
 		if ((*schema)->storage && !seen->storage)
-			rc = probe_key(s, (*schema)->storage->all, seen, err);
+			rc = probe_key(s, (*schema)->storage->all, 1, seen, err);
 	if (!rc && !seen->storage)
 		rc = probe_page(s, "", STORE_PAGE_MAX, seen, req, err);
 	if (!rc && !seen->storage && !seen->document)
@@ -218,7 +225,7 @@ int probe_document(struct store *s, struct schema_survey *seen, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (const struct schema_ops *const *schema = schema_all(); !rc && *schema; schema++) {
 		store_request_reset(req, STORE_GET);
-		if (!schema_first_key(*schema, "", req->key, req->room))
+		if ((*schema)->marks || !schema_document_key(*schema, "", 0, req->key, req->room))
 			continue;
 		req->max = DOCUMENT_MAX;
 		rc = run(s, req, err);

@@ -32,6 +32,7 @@ static void cleanup_above(struct above *a)
 {
 	free(a->bucket);
 	free(a->path);
+	*a = (struct above){0};
 }
 #define auto_above __attribute__((cleanup(cleanup_above)))
 
@@ -119,6 +120,8 @@ static int find_above(const char *name, const struct store_stack_parts *parts,
 		    : engine_split(name, &out->bucket, &out->path, &why);
 	if (rc == -ENOMEM)
 		return err_set(err, rc, "out of memory");
+	if (out->path && !out->path[0]) /* the place itself */
+		cleanup_above(out);
 	if (s3 && rc && !seen->document)
 		log_warning(log,
 			    "%s may be a folder of a bucket: %s is not in it, and the search above "
@@ -127,9 +130,37 @@ static int find_above(const char *name, const struct store_stack_parts *parts,
 	return 0;
 }
 
-/* Checks that the place is a bucket. *becomes says that an empty directory becomes one. */
+void recognised_release(struct recognised *place)
+{
+	free(place->above);
+	free(place->name);
+}
+
+/* Finds the bucket above the place, which is a domain that a listing shows. Fails with -EINVAL if
+ * nothing is above it. */
+static int use_above(const char *name, struct recognised *place, struct err *err)
+{
+	const bool s3 = store_stack_is_s3(name);
+	auto_free char *whole = s3 ? strdup(name) : realpath(store_stack_dir(name), NULL);
+	size_t n = whole ? strlen(whole) : 0;
+	while (n > 1 && whole[n - 1] == '/')
+		whole[--n] = '\0';
+	const size_t above = n ? names_parent_len(whole) : 0;
+	if (!whole)
+		return err_errno(err, -errno, "%s", name);
+	if (s3 && strncmp(whole, "s3://", 5) == 0 && !strchr(whole + 5, '/'))
+		return err_set(err, -EINVAL,
+			       "%s is a single domain, and nothing is above it: a mount shows the "
+			       "domains in a bucket or prefix",
+			       name);
+	place->above = above ? strndup(whole, above) : strdup("/");
+	place->name = strdup(whole + above + 1);
+	return place->above && place->name ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+/* Checks that the place is a bucket, or that *out says what to open or to make of it. */
 static int judge(const struct engine_options *opt, const struct store_stack_parts *parts,
-		 struct schema_survey *seen, bool *becomes, struct err *err)
+		 struct schema_survey *seen, struct recognised *out, struct err *err)
 {
 	auto_above struct above above = {0};
 	const char *name = opt->bucket;
@@ -139,6 +170,8 @@ static int judge(const struct engine_options *opt, const struct store_stack_part
 	if (rc)
 		return rc;
 	const enum schema_place place = schema_recognise(seen, above.bucket);
+	if (place == SCHEMA_PLACE_STORE && !opt->allow_empty)
+		return use_above(name, out, err);
 	if (seen->document)
 		return refuse_part(name, place, &above, err);
 	if (place == SCHEMA_PLACE_BUCKET || opt->allow_empty)
@@ -150,14 +183,14 @@ static int judge(const struct engine_options *opt, const struct store_stack_part
 	if (!store_stack_is_s3(name) && !(place == SCHEMA_PLACE_EMPTY && opt->write))
 		return refuse_dir(name, place, err);
 	warn(opt, place);
-	*becomes = place == SCHEMA_PLACE_EMPTY && opt->write && !store_stack_is_s3(name);
+	out->becomes = place == SCHEMA_PLACE_EMPTY && opt->write && !store_stack_is_s3(name);
 	return 0;
 }
 
 int recognise_bucket(const struct engine_options *opt, const struct store_stack_parts *parts,
-		     bool *becomes, struct err *err)
+		     struct recognised *place, struct err *err)
 {
-	*becomes = false;
+	*place = (struct recognised){0};
 	const bool s3 = store_stack_is_s3(opt->bucket);
 	struct schema_survey seen;
 	int rc = 0;
@@ -168,7 +201,8 @@ int recognise_bucket(const struct engine_options *opt, const struct store_stack_
 	if (rc)
 		err_wrap(err, rc, "bucket %s", opt->bucket);
 	else if (!seen.storage)
-		rc = judge(opt, parts, &seen, becomes, err);
+		rc = judge(opt, parts, &seen, place, err);
+	place->has_marks = seen.marks;
 	return rc;
 }
 

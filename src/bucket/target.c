@@ -13,6 +13,7 @@
 #include <base/mem.h>
 #include <names/names.h>
 #include <schema/schema.h>
+#include <bucket/schemas.h>
 #include <bucket/store_stack.h>
 
 #include "probe.h"
@@ -97,6 +98,33 @@ static int split_at(const char *whole, size_t n, char **bucket, char **path, str
 	return err_set(err, -ENOMEM, "out of memory");
 }
 
+/* Returns whether a listing shows that this directory is a domain (struct schema_mark). */
+static bool is_marked(const char *dir)
+{
+	struct schema_survey seen;
+	return probe_dir(dir, &seen) == 0 && seen.mark.schema;
+}
+
+/* Finds the domain that a listing shows: the path, a directory above it, or the path without the
+ * suffix that a mount appends. Returns the length of the path of the bucket, which is the directory
+ * above the domain, or 0 if there is none. */
+static size_t find_marked(const char *whole)
+{
+	auto_free char *marked = NULL;
+	auto_free char *dir = strdup(whole);
+	size_t bucket = 0;
+	if (dir && !names_marked(schema_all(), whole, &marked) && marked && is_marked(marked))
+		bucket = names_parent_len(marked);
+	for (size_t n = dir ? strlen(dir) : 0; n > 0; n = names_parent_len(dir)) {
+		dir[n] = '\0';
+		if (is_marked(dir))
+			bucket = names_parent_len(dir);
+		else if (bucket)
+			break;
+	}
+	return bucket;
+}
+
 int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 {
 	if (store_stack_is_s3(arg))
@@ -112,6 +140,12 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 		if (is_bucket(dir, &why))
 			return split_at(whole, n, bucket, path, err);
 	}
+	struct schema_survey seen;
+	size_t above = find_marked(whole);
+	if (!above && probe_dir(whole, &seen) == 0 && seen.marks)
+		above = strlen(whole);
+	if (above)
+		return split_at(whole, above, bucket, path, err);
 	if (why.code)
 		return err_set(err, why.code, "%s: cannot look for the bucket: %s", arg, why.msg);
 	return err_set(err, -ENOENT,

@@ -68,6 +68,8 @@ static int visit(struct walk *w, const char *path, struct path **rest)
 		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
 					"the path cannot be looked up: %s", why.msg);
 	}
+	if (n->doc.kind == NAMES_DOC_STORE)
+		return check_domain(w->c, w->e, n);
 	switch (n->kind) {
 	case NAMES_DOMAIN:
 		return check_domain(w->c, w->e, n);

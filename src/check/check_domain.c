@@ -128,7 +128,7 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 		path = NULL;
 		return check_no_memory(c);
 	}
-	struct schema_document *document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL;
+	struct schema_document *document = names_doc_is_domain(&n->doc) ? n->doc.document : NULL;
 	c->names_unknown |= !document;
 	if (check_note_document(c, document))
 		return -ENOMEM;

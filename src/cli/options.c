@@ -121,6 +121,24 @@ static int set_filters(struct options *o, const char *name, const char *value, s
 	return 0;
 }
 
+static int set_missing_chunks(struct options *o, const char *name, const char *value,
+			      struct err *err)
+{
+	if (strcmp(value, "fill") != 0 && strcmp(value, "error") != 0)
+		return bad_value(err, name, value, "must be \"fill\" or \"error\"");
+	o->engine.missing_chunks_fail = strcmp(value, "error") == 0;
+	return 0;
+}
+
+static int set_forbidden_chunks(struct options *o, const char *name, const char *value,
+				struct err *err)
+{
+	if (strcmp(value, "error") != 0 && strcmp(value, "absent") != 0)
+		return bad_value(err, name, value, "must be \"error\" or \"absent\"");
+	o->engine.forbidden_chunks_absent = strcmp(value, "absent") == 0;
+	return 0;
+}
+
 static int set_verify(struct options *o, const char *name, const char *value, struct err *err)
 {
 	static const char *const values[] = {
@@ -256,6 +274,12 @@ static const struct option_def {
 	{"filters", "stored|none", CONTENT, CALL, .set = set_filters,
 	 .help = "show datasets with their filters, in a form that is cheap to\n"
 		 "compute, or without filters (stored)"},
+	{"missing_chunks", "fill|error", CONTENT, CALL, .set = set_missing_chunks,
+	 .help = "show chunks of Zarr stores that are not stored as the fill value, or\n"
+		 "let reads of them fail (fill)"},
+	{"forbidden_chunks", "error|absent", CONTENT, CALL, .set = set_forbidden_chunks,
+	 .help = "let reads of chunks of Zarr stores fail that the service refuses, or\n"
+		 "show these chunks as not stored (error)"},
 	{"root", "PATH[,PATH...]", CONTENT, LIST, IN(engine.root),
 	 .help = "show only these top-level directories, and never list the root of\n"
 		 "the bucket"},

@@ -145,6 +145,9 @@ static void give_absent(struct fetch *f)
 	struct chunk_result chunk = {0};
 	if (f->is_table && ds->initializer == INITIALIZER_CHUNK_LOCATOR)
 		chunk.absent = true;
+	else if (f->d->missing_chunks_fail && f->d->schema->marks && !f->place.place.absent)
+		chunk.code = err_set(&chunk.err, -EIO,
+				     "it is not stored, and missing_chunks=error is set");
 	else if (ds->absence_unknown)
 		chunk.code = err_set(&chunk.err, -EOPNOTSUPP, "%s", ds->absence_unknown);
 	else if (ds->initializer == INITIALIZER_ARANGE)
@@ -236,19 +239,39 @@ static int check_version(const struct fetch *f, struct err *err)
 				    err);
 }
 
+/* Returns whether a chunk whose request failed with rc counts as absent, because the user has set
+ * forbidden_chunks=absent. The document of the array is requested afterwards, as for every absent
+ * chunk. */
+static bool is_absent_if_forbidden(const struct fetch *f, int rc)
+{
+	struct domain *d = f->d;
+	if (rc != -EACCES || !d->forbidden_chunks_absent || !d->schema->marks ||
+	    f->presence != NEVER_LISTED)
+		return false;
+	if (!atomic_exchange(&d->forbidden_logged, true))
+		log_warning(d->env->log,
+			    "domain /%s: chunk %s is forbidden, and counts as not stored because "
+			    "forbidden_chunks=absent is set; so do others",
+			    d->path, f->req->key);
+	return true;
+}
+
 static void chunk_answered(struct store_request *req)
 {
 	struct fetch *f = req->arg;
 	const struct store_absence *proof = store_absence(&req->answer);
 	struct err err = ERR_INIT;
 	int rc = store_failure(&req->answer, &err);
+	const bool forbidden = is_absent_if_forbidden(f, rc);
 	if (proof)
 		f->absence = *proof;
+	else if (forbidden)
+		rc = 0;
 	else if (!rc)
 		rc = check_version(f, &err);
 	if (rc)
 		fail(f, rc, &err);
-	else if (!proof)
+	else if (!proof && !forbidden)
 		give_stored(f);
 	else if (f->presence == LISTED)
 		fail(f, err_set(&err, -ESTALE, "deleted since the domain was opened"), &err);

@@ -39,7 +39,8 @@ static int keep_list(struct domain *d, uint32_t number, struct stored_chunk *kno
 	uint64_t *numbers = arena_array(d->arena, n ? n : 1, sizeof(*numbers));
 	if (!numbers)
 		return err_set(err, -ENOMEM, "out of memory");
-	qsort(known, n, sizeof(*known), by_number);
+	if (n)
+		qsort(known, n, sizeof(*known), by_number);
 	for (size_t i = 0; i < n; i++) {
 		numbers[i] = known[i].number;
 		bytes += known[i].item->meta.size;
@@ -175,6 +176,11 @@ static int list_chunks(struct domain *d, uint32_t number, const struct object *o
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
 	int rc = 0;
+	if (!o->dataset.absence_unknown && d->schema->chunk_prefix(o, prefix, sizeof(prefix)) == 0)
+		return keep_list(d, number, NULL, 0, err);
+	/* The file needs a place for a chunk whose reads fail. */
+	if (d->missing_chunks_fail && d->schema->marks && !must_list(&o->dataset))
+		return 0;
 	if (o->dataset.reference_damaged)
 		tree_note(d->tree, "dataset %s: %s", o->id, o->dataset.absence_unknown);
 	if (o->dataset.initializer != INITIALIZER_NONE && !o->dataset.type->has_vlen)

@@ -58,6 +58,8 @@ struct domain {
 	struct domain_versions versions;
 	struct domain_plan *plan; /* of the hint, while the domain is loaded */
 	bool is_torn;		  /* changed while it was loaded: see struct schema_loader */
+	bool missing_chunks_fail, forbidden_chunks_absent; /* of struct domain_bucket */
+	atomic_bool forbidden_logged;
 	struct ranges ranges;
 };
 

@@ -62,6 +62,7 @@ void domain_answer(const struct store_request *req, struct schema_answer *out)
 		.code = store_failure(a, NULL),
 		.err = &a->err,
 		.etag = a->meta.etag,
+		.mtime_ns = a->meta.mtime_ns,
 		.body = a->body.data,
 		.len = a->body.len,
 		.nitems = a->page.n,
@@ -161,6 +162,7 @@ static int find_document(struct loading *l)
 	struct schema_document *document;
 	if (!req)
 		return err_set(l->err, -ENOMEM, "out of memory");
+	l->classify.without_marks = true; /* names/ finds these domains */
 	int rc = classify(l, req, false, &document);
 	if (rc)
 		return rc;
@@ -174,6 +176,7 @@ static bool request_document(struct loading *l, struct store_request *req)
 	struct schema_request needed = {.key = req->key, .room = req->room};
 	struct schema_document *none;
 	l->classify = schema_classify_again(l->schemas, known);
+	l->classify.without_marks = !known->schema->marks;
 	if (schema_classify(l->schemas, l->d->path, &l->classify, NULL, &needed, &none, NULL) !=
 	    SCHEMA_NEEDS_ANSWER)
 		return false;
@@ -314,14 +317,18 @@ static int run_round(struct loading *l, uint32_t n)
 static int run_loader(struct loading *l, bool *same)
 {
 	const struct schema_ops *schema = l->d->schema;
-	uint32_t n;
-	int rc;
-	do {
-		n = 0;
+	bool is_first = true, goes_on = true;
+	int rc = 0;
+	while (!rc && goes_on) {
+		uint32_t n = 0;
 		rc = schema->round(l->loader, &n, l->err);
-		if (!rc && n)
+		/* A loader that at first needs nothing but the version of the document is called
+		 * again when that is known. */
+		goes_on = n || is_first;
+		if (!rc && (n || l->confirm))
 			rc = run_round(l, n);
-	} while (!rc && n);
+		is_first = false;
+	}
 	if (!rc && l->loader->incomplete)
 		rc = LOAD_INCOMPLETE;
 	*same = !rc && l->loader->same;

@@ -212,12 +212,25 @@ static void check(struct rechecked *e, const atomic_bool *cancelled)
 	store_submit(d->store, req);
 }
 
+/* Returns whether the dataset has a document, which can change while that of the domain stays the
+ * same. */
+static bool has_document(const struct domain *d, uint32_t dataset)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	const char *etag;
+	return d->schema->object_key(d->space, dataset, key, sizeof(key), &etag) != 0;
+}
+
 void domain_recheck(struct domain *d, uint32_t dataset, struct domain_recheck *r)
 {
 	const uint64_t now = d->env->now(d->env);
 	struct err err = ERR_INIT;
 	bool first = false, waits = false;
 	int code = 0;
+	if (!has_document(d, dataset)) {
+		r->done(r->arg, 0, &err);
+		return;
+	}
 	pthread_mutex_lock(&d->rechecks.lock);
 	struct rechecked *e = find_or_add_locked(d, dataset);
 	if (!e) {

@@ -227,7 +227,8 @@ static int check_open(struct drafts *t, const char *path, unsigned int flags,
 		return err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
 	if (flags & ENGINE_CREATE && flags & ENGINE_EXCLUSIVE)
 		return err_set(err, -EEXIST, "%s: it exists", path);
-	int rc = draft_check_document(n, err);
+	int rc = n->doc.kind == NAMES_DOC_STORE ? names_read_only(t->bucket->names, n, err)
+						: draft_check_document(n, err);
 	if (rc || n->kind != NAMES_DOMAIN || flags & ENGINE_TRUNCATE)
 		return rc;
 	return check_domain(t, path, flags, n, err);

@@ -122,10 +122,12 @@ static int check_dir(struct engine *e, const char *path, struct err *err)
 }
 
 /* The document of a domain that can be read. */
-static int document_of(const struct names_node *n, const struct schema_document **out,
-		       struct err *err)
+static int document_of(struct engine *e, const struct names_node *n,
+		       const struct schema_document **out, struct err *err)
 {
 	*out = n->doc.document;
+	if (n->doc.kind == NAMES_DOC_STORE)
+		return names_read_only(e->bucket.names, n, err);
 	return n->doc.kind == NAMES_DOC_ROOT
 		       ? 0
 		       : err_set(err, n->doc.code ? n->doc.code : -EIO, "domain /%s: %s", n->path,
@@ -219,6 +221,8 @@ static int remove_dir(struct engine *e, const char *path, struct err *err)
 		return err_set(err, n->doc.code, "%s: %s", path, n->doc.why);
 	if (n->doc.kind == NAMES_DOC_ROOT)
 		return err_set(err, -ENOTEMPTY, "%s: there are domains below the domain", path);
+	if (n->is_marked)
+		return err_set(err, -ENOTEMPTY, "%s: it has the documents of a domain", path);
 	rc = keep_dir_or_wait(e, &c, path, &late, err);
 	if (rc)
 		return rc;
@@ -250,7 +254,7 @@ static int remove_domain(struct engine *e, const struct change *c, const struct 
 {
 	const struct schema_document *doc;
 	struct change_garbage garbage;
-	int rc = document_of(n, &doc, err);
+	int rc = document_of(e, n, &doc, err);
 	if (rc)
 		return rc;
 	const uint32_t note = garbage_note_change(e, n->path, doc, NULL);
@@ -445,11 +449,11 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 	const bool replaces = m->target && m->target->kind == NAMES_DOMAIN;
 	const char *to = replaces ? m->target->path : m->to;
 	const struct schema_document *doc, *replaced = NULL;
-	int rc = document_of(m->source, &doc, err);
+	int rc = document_of(e, m->source, &doc, err);
 	if (!rc)
 		rc = check_listed(doc, to, err);
 	if (!rc && replaces)
-		rc = document_of(m->target, &replaced, err);
+		rc = document_of(e, m->target, &replaced, err);
 	if (rc)
 		return rc;
 	if (strcmp(m->source->path, to) == 0)
@@ -487,6 +491,8 @@ static int find_move(struct engine *e, struct move *m, bool no_replace, struct e
 		return rc;
 	if (no_replace)
 		return err_set(err, -EEXIST, "%s: it exists", m->to);
+	if (m->target->kind == NAMES_DOMAIN && m->target->doc.kind == NAMES_DOC_STORE)
+		return names_read_only(e->bucket.names, m->target, err);
 	return m->target->kind == NAMES_DIR ? err_set(err, -EISDIR, "%s: is a directory", m->to)
 					    : 0;
 }
@@ -632,6 +638,8 @@ static int rename_alone(struct engine *e, const char *from, const char *to, bool
 		rc = err_set(err, -EISDIR, "%s: is a directory", to);
 	if (!rc && n && no_replace)
 		rc = err_set(err, -EEXIST, "%s: it exists", to);
+	if (!rc && n && n->kind == NAMES_DOMAIN && n->doc.kind == NAMES_DOC_STORE)
+		rc = names_read_only(e->bucket.names, n, err);
 	return rc ? rc : drafts_rename(e->drafts, from, to, n, err);
 }
 

@@ -96,7 +96,8 @@ static int parse_roots(struct engine *e, const char *list, struct err *err)
 	return n ? 0 : err_set(err, -EINVAL, "root=%s: must name a top-level directory", list);
 }
 
-static struct names *new_names(const struct engine *e, const struct engine_options *opt)
+static struct names *new_names(const struct engine *e, const struct engine_options *opt,
+			       bool has_marks)
 {
 	const struct names_options names = {
 		.env = &e->bucket.env,
@@ -106,6 +107,7 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 		.list_ttl_ns = e->bucket.open_ttl_ns,
 		.prefixes_have_objects = e->bucket.stack.s3,
 		.roots = e->roots,
+		.has_marks = has_marks,
 	};
 	return names_new(&names);
 }
@@ -152,9 +154,25 @@ static struct env new_env(struct engine *e, const struct engine_world *world)
 	return env;
 }
 
-int engine_open(const struct engine_options *opt, struct engine **out, struct err *err)
+/* Shows only one name of the root. */
+static int set_root(struct engine *e, const char *name, struct err *err)
 {
-	bool becomes_bucket;
+	e->root_names = strdup(name);
+	e->roots = calloc(2, sizeof(*e->roots));
+	if (!e->root_names || !e->roots)
+		return err_set(err, -ENOMEM, "out of memory");
+	e->roots[0] = e->root_names;
+	return 0;
+}
+
+/* Opens a bucket. If `only` is not NULL, the root has only this name. *place becomes
+ * what the bucket is; the caller releases it. *out becomes NULL if another bucket must be opened in
+ * its place. */
+static int open_place(const struct engine_options *opt, const char *only, struct engine **out,
+		      struct recognised *place, struct err *err)
+{
+	*place = (struct recognised){0};
+	*out = NULL;
 	int rc = check_options(opt, err);
 	if (rc)
 		return rc;
@@ -190,10 +208,14 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 			err_copy(err, &why);
 		goto fail;
 	}
-	rc = parse_roots(e, opt->root, err);
+	rc = only ? set_root(e, only, err) : parse_roots(e, opt->root, err);
 	if (rc)
 		goto fail;
-	rc = recognise_bucket(opt, &e->bucket.stack, &becomes_bucket, err);
+	rc = recognise_bucket(opt, &e->bucket.stack, place, err);
+	if (!rc && place->above) {
+		engine_close(e);
+		return 0;
+	}
 	if (!rc)
 		rc = files_new(&e->bucket.env, opt, e->bucket.store, e->bucket.meter, &e->files,
 			       err);
@@ -207,9 +229,11 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		.schemas = schema_all(),
 		.files = files_interface(e->files),
 		.changes = &e->bucket.changes,
+		.missing_chunks_fail = opt->missing_chunks_fail,
+		.forbidden_chunks_absent = opt->forbidden_chunks_absent,
 	};
 	e->bucket.cache = cache_new(&e->bucket.env, prefetches_max(opt), NULL);
-	e->bucket.names = new_names(e, opt);
+	e->bucket.names = new_names(e, opt, place->has_marks);
 	e->bucket.stat_mode = opt->stat;
 	e->bucket.size_cache = size_cache_new(e->bucket.stack.disk, e->bucket.env.budget,
 					      e->bucket.no_filters ? IMAGE_NO_FILTERS : 0);
@@ -229,7 +253,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		rc = drafts_new(&e->bucket, opt, &e->drafts, err);
 		if (!rc)
 			rc = garbage_notes_open(e, drafts_journal(e->drafts), err);
-		if (!rc && becomes_bucket)
+		if (!rc && place->becomes)
 			rc = recognise_make(opt, err);
 		if (rc)
 			goto fail;
@@ -239,6 +263,34 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 fail:
 	engine_close(e);
 	return rc == -ENOMEM ? err_set(err, rc, "out of memory") : rc;
+}
+
+/* The bucket is a domain that a listing shows. The directory or prefix above it is opened, and
+ * shows only this name. */
+static int open_above(const struct engine_options *opt, const struct recognised *place,
+		      struct engine **out, struct err *err)
+{
+	struct engine_options above = *opt;
+	struct recognised ignored;
+	above.bucket = place->above;
+	above.allow_empty = true;
+	if (opt->write || opt->root)
+		return err_set(err, -EINVAL,
+			       "%s is a single domain: %s needs a mount of the bucket that has it",
+			       opt->bucket, opt->write ? "rw" : "root");
+	const int rc = open_place(&above, place->name, out, &ignored, err);
+	recognised_release(&ignored);
+	return rc;
+}
+
+int engine_open(const struct engine_options *opt, struct engine **out, struct err *err)
+{
+	struct recognised place;
+	int rc = open_place(opt, NULL, out, &place, err);
+	if (!rc && place.above)
+		rc = open_above(opt, &place, out, err);
+	recognised_release(&place);
+	return rc;
 }
 
 /* Frees the images first: they wait for their loads, which need all other parts. */

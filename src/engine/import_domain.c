@@ -42,6 +42,8 @@ static int look_up(struct engine *e, const char *path, int *kind, char **in_buck
 		err_copy(err, &why);
 		return rc;
 	}
+	if (!rc && n->kind == NAMES_DOMAIN && n->doc.kind == NAMES_DOC_STORE)
+		return names_read_only(e->bucket.names, n, err);
 	*in_bucket = strdup(rc ? path : n->path);
 	return *in_bucket ? 0 : err_set(err, -ENOMEM, "out of memory");
 }

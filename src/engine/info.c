@@ -46,6 +46,11 @@ static int say_domain(const struct engine_info_sink *sink, const struct names_no
 {
 	const struct domain_info *info = domain_info(domain);
 	int rc = say(sink, "domain: /%s", n->path);
+	if (n->doc.kind == NAMES_DOC_STORE) {
+		if (!rc)
+			rc = say(sink, "format: %s", domain_schema(domain)->name);
+		return rc ? rc : say_time(sink, "last modified", domain_modified_ns(domain));
+	}
 	if (!rc)
 		rc = say(sink, "root group: %s", info->root);
 	if (!rc && info->owner && info->owner[0])
@@ -130,7 +135,8 @@ static void add_storage(struct str *line, const struct dataset *d, const struct 
 static void dataset_line(struct str *line, struct domain *domain, const struct object_paths *paths,
 			 uint32_t number)
 {
-	const struct dataset *d = &tree_object(domain_tree(domain), number)->o.dataset;
+	const struct object *o = &tree_object(domain_tree(domain), number)->o;
+	const struct dataset *d = &o->dataset;
 	const struct chunk_list *c = domain_chunks(domain, number);
 	struct pipeline filters;
 	str_add(line, "dataset ");
@@ -147,9 +153,14 @@ static void dataset_line(struct str *line, struct domain *domain, const struct o
 		str_addf(line, ", %" PRIu64 " of %" PRIu64 " written", c->n, d->grid.nchunks);
 	else
 		str_addf(line, ", %" PRIu64 " in all", d->grid.nchunks);
-	str_add(line, ", filters ");
+	const struct schema_ops *schema = domain_schema(domain);
+	const char *codecs = schema->codecs ? schema->codecs(o) : NULL;
 	dataset_pipeline(d, &filters);
-	describe_filters(line, &filters);
+	str_add(line, schema->codecs ? ", codecs " : ", filters ");
+	if (schema->codecs)
+		str_add(line, codecs ? codecs : "none");
+	else
+		describe_filters(line, &filters);
 	if (c && c->listed)
 		add_storage(line, d, c);
 	if (d->reference) {
@@ -237,7 +248,7 @@ int engine_info(struct engine *e, const char *path, bool verify,
 	int rc = snapshot_resolve(&e->bucket, path, &n, &requested, err);
 	if (rc)
 		return rc;
-	if (n->kind != NAMES_DOMAIN)
+	if (n->kind != NAMES_DOMAIN && n->doc.kind != NAMES_DOC_STORE)
 		return err_set(err, n->kind == NAMES_DIR ? -EISDIR : -EINVAL, "%s: not a domain",
 			       path[0] ? path : "/");
 	rc = domain_snapshot(&e->bucket, n, &requested, &s, err);
@@ -251,7 +262,7 @@ int engine_info(struct engine *e, const char *path, bool verify,
 		rc = say_counts(sink, domain);
 	if (!rc)
 		rc = say_datasets(sink, domain);
-	if (!rc)
+	if (!rc && domain_schema(domain)->documents)
 		rc = say_unaddressable(sink, domain);
 	if (!rc)
 		rc = say_problems(sink, domain);

@@ -83,7 +83,7 @@ static int find_file(struct engine *e, const char *path, struct names_node **out
 	names_node_unref(*out);
 	*is_valid = true;
 	int rc = snapshot_resolve(&e->bucket, path, out, requested, err);
-	if (!rc && (*out)->kind == NAMES_DIR)
+	if (!rc && (*out)->kind == NAMES_DIR && (*out)->doc.kind != NAMES_DOC_STORE)
 		rc = err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
 	return rc;
 }
@@ -95,8 +95,8 @@ static int open_node(struct engine *e, struct names_node *n, const struct snapsh
 	if (!f)
 		return err_set(err, -ENOMEM, "out of memory");
 	f->e = e;
-	int rc = n->kind == NAMES_DOMAIN ? open_domain(f, n, requested, err)
-					 : open_object(f, n, err);
+	int rc = n->kind == NAMES_OBJECT ? open_object(f, n, err)
+					 : open_domain(f, n, requested, err);
 	if (rc)
 		engine_file_close(f);
 	else

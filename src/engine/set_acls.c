@@ -78,6 +78,8 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 	if (n->kind == NAMES_OBJECT || (is_new && !path[0]))
 		return err_set(err, -EOPNOTSUPP, "%s: it can have no access control list",
 			       path[0] ? path : "/");
+	if (kind == NAMES_DOC_STORE)
+		return err_set(err, -EOPNOTSUPP, "%s: a domain of this format has none", path);
 	if (kind == NAMES_DOC_BROKEN || kind == NAMES_DOC_UNLISTABLE)
 		return err_set(err, n->doc.code, "%s", n->doc.why);
 	rc = check_flags(path, is_new, flags, err);

@@ -73,7 +73,7 @@ static int stat_domain(struct engine *e, struct names_node *n, bool find, struct
 	const struct names_size *size = names_get_size(n);
 	const bool known = recall(e, n, st);
 	/* Its document may be newer than the image. */
-	st->mode = names_doc_mode(&n->doc, false, e->drafts != NULL);
+	st->mode = names_doc_mode(&n->doc, false, e->drafts && n->doc.kind != NAMES_DOC_STORE);
 	if (known)
 		return 0;
 	st->size = size ? size->size : SIZE_UNKNOWN;

@@ -24,6 +24,7 @@ struct xattr {
 	/* One of the two is set. They return 0, -ENODATA or -ENOMEM. */
 	int (*of_node)(const struct names_node *n, struct str *out);
 	int (*of_domain)(struct domain *domain, struct str *out);
+	bool of_store; /* only domains that a listing shows have it */
 };
 
 /* ---- from the document ---- */
@@ -58,7 +59,7 @@ static const struct domain_info *info_of(const struct names_node *n)
 
 static int root_id(const struct names_node *n, struct str *out)
 {
-	return add_text(info_of(n)->root, out);
+	return n->doc.kind == NAMES_DOC_STORE ? -ENODATA : add_text(info_of(n)->root, out);
 }
 
 static int owner(const struct names_node *n, struct str *out)
@@ -68,7 +69,7 @@ static int owner(const struct names_node *n, struct str *out)
 
 static int acls(const struct names_node *n, struct str *out)
 {
-	if (!n->doc.document)
+	if (!n->doc.document || n->doc.kind == NAMES_DOC_STORE)
 		return -ENODATA;
 	auto_free char *json = names_acls_json(info_of(n));
 	return json ? add_text(json, out) : -ENOMEM;
@@ -109,6 +110,27 @@ static int chunks(struct domain *domain, struct str *out)
 	return 0;
 }
 
+/* Adds a text that says how the chunks of a dataset are encoded, if they are. */
+static void add_filters(struct str *out, const struct domain *domain, const struct dataset *d,
+			const struct object *o)
+{
+	const struct schema_ops *schema = domain_schema(domain);
+	struct pipeline pipeline;
+	if (schema->codecs) {
+		str_add(out, schema->codecs(o));
+		return;
+	}
+	dataset_pipeline(d, &pipeline);
+	describe_filters(out, &pipeline);
+}
+
+static bool has_filters(const struct domain *domain, const struct object *o)
+{
+	const struct schema_ops *schema = domain_schema(domain);
+	return o->kind == OBJECT_DATASET &&
+	       (schema->codecs ? schema->codecs(o) != NULL : o->dataset.nfilters > 0);
+}
+
 /* One line "path: filters" for each dataset that has filters in the bucket. */
 static int filters(struct domain *domain, struct str *out)
 {
@@ -119,13 +141,11 @@ static int filters(struct domain *domain, struct str *out)
 	for (uint32_t i = 0; i < tree_count(tree) && out->b.len < VALUE_MAX; i++) {
 		uint32_t number = tree_nth(tree, i);
 		const struct object *o = &tree_object(tree, number)->o;
-		struct pipeline pipeline;
-		if (o->kind != OBJECT_DATASET || o->dataset.nfilters == 0)
+		if (!has_filters(domain, o))
 			continue;
 		describe_path(out, paths, number);
 		str_add(out, ": ");
-		dataset_pipeline(&o->dataset, &pipeline);
-		describe_filters(out, &pipeline);
+		add_filters(out, domain, &o->dataset, o);
 		str_add(out, "\n");
 	}
 	object_paths_free(paths);
@@ -137,10 +157,23 @@ static int filters(struct domain *domain, struct str *out)
 	return 0;
 }
 
+static int format(const struct names_node *n, struct str *out)
+{
+	return add_text(n->doc.document->schema->name, out);
+}
+
+/* Adds the number of objects and parts that are left out. `hsimage info` names them. */
+static int problems(struct domain *domain, struct str *out)
+{
+	str_addf(out, "%u", tree_problems(domain_tree(domain)));
+	return 0;
+}
+
 static const char acls_name[] = "user.hsds.acls";
 
 static const struct xattr xattrs[] = {
 	{.name = "user.hsds.domain", .of_node = path_of},
+	{.name = "user.hsds.format", .of_node = format, .of_store = true},
 	{.name = "user.hsds.root", .of_node = root_id},
 	{.name = "user.hsds.owner", .of_node = owner},
 	{.name = acls_name, .of_node = acls},
@@ -148,6 +181,7 @@ static const struct xattr xattrs[] = {
 	{.name = "user.hsds.lastModified", .of_node = last_modified},
 	{.name = "user.hsds.chunks", .of_domain = chunks},
 	{.name = "user.hsds.filters", .of_domain = filters},
+	{.name = "user.hsds.problems", .of_domain = problems, .of_store = true},
 };
 enum { NXATTRS = sizeof(xattrs) / sizeof(xattrs[0]) };
 
@@ -274,6 +308,7 @@ static int check_doc(const struct names_node *n, struct err *err)
 {
 	switch (n->doc.kind) {
 	case NAMES_DOC_ROOT:
+	case NAMES_DOC_STORE:
 	case NAMES_DOC_FOLDER:
 		return 0;
 	case NAMES_DOC_BROKEN:
@@ -288,6 +323,8 @@ static int check_doc(const struct names_node *n, struct err *err)
 static int has_xattr(const struct names_node *n, const struct xattr *x)
 {
 	auto_str struct str value = {0};
+	if (x->of_store && n->doc.kind != NAMES_DOC_STORE)
+		return -ENODATA;
 	if (x->of_domain)
 		return n->kind == NAMES_DOMAIN ? 0 : -ENODATA;
 	return x->of_node(n, &value);

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <store/page.h>
+
+#include "node.h"
 #include "rules.h"
 
 /* A domain may have several documents, such as catalogs: all of them are no further keys. */
@@ -21,7 +24,109 @@ void names_children_prepare(const char *path, struct store_request *req)
 	req->list.limit = DOCUMENTS_MAX;
 }
 
-int names_children_in(const struct names *ns, const struct store_request *req)
+void names_below_release(struct names_below *b)
+{
+	free(b->why);
+	schema_document_unref(b->store);
+	b->why = NULL;
+	b->store = NULL;
+}
+
+/* ---- marks ---- */
+
+void names_doc_use_mark(struct names_doc *doc, const struct names_below *b)
+{
+	if (!b->store || (doc->kind != NAMES_DOC_NONE && doc->kind != NAMES_DOC_FOLDER))
+		return;
+	names_doc_release(doc);
+	*doc = (struct names_doc){.kind = NAMES_DOC_STORE,
+				  .document = schema_document_ref(b->store)};
+}
+
+/* Uses the item if it is a mark that is better than *best. Fails with -ENOMEM. */
+static int add_mark(struct names *ns, struct schema_mark *best, const struct store_item *item,
+		    struct names_below *b)
+{
+	const char *name = names_last(item->key);
+	if (item->is_prefix || !schema_mark_add(ns->schemas, name, best))
+		return 0;
+	atomic_store(&ns->has_marks, true);
+	schema_document_unref(b->store);
+	b->store = schema_mark_document(best, name, item->meta.etag, item->meta.mtime_ns);
+	return b->store ? 0 : -ENOMEM;
+}
+
+static int add_marks(struct names *ns, const struct store_page *page, struct names_below *b)
+{
+	struct schema_mark best = {0};
+	int rc = 0;
+	for (size_t i = 0; !rc && i < page->n; i++)
+		rc = add_mark(ns, &best, &page->items[i], b);
+	return rc;
+}
+
+/* Returns the i-th name of the marks of all schemas, or NULL if there are no more. */
+static const char *mark_name(const struct names *ns, size_t i)
+{
+	for (const struct schema_ops *const *schema = ns->schemas; *schema; schema++)
+		for (const char *const *mark = (*schema)->marks; mark && *mark; mark++)
+			if (i-- == 0)
+				return *mark;
+	return NULL;
+}
+
+/* Notes why it is not known what is below the path. */
+static int fail_below(struct names_below *b, int code, const char *why)
+{
+	b->children = code;
+	b->why = strdup(why);
+	return b->why ? 0 : -ENOMEM;
+}
+
+/* Requests the marks of a path one by one. If one of them is there, it does not matter that the
+ * request for another one has failed. Fails with -ENOMEM. */
+static int find_marks(struct names *ns, struct names_below *b)
+{
+	size_t n = 0;
+	while (mark_name(ns, n))
+		n++;
+	struct store_request **reqs = store_requests_new(ns->store, n);
+	struct schema_mark best = {0};
+	int rc = 0;
+	if (!reqs)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		reqs[i]->op = STORE_HEAD;
+		/* The store refuses an empty key. */
+		if ((size_t)snprintf(reqs[i]->key, reqs[i]->room, "%s/%s", b->path,
+				     mark_name(ns, i)) >= reqs[i]->room)
+			reqs[i]->key[0] = '\0';
+	}
+	store_run_all(ns->store, reqs, n);
+	for (size_t i = 0; !rc && i < n; i++) {
+		const struct store_item item = {.key = reqs[i]->key, .meta = reqs[i]->answer.meta};
+		const int failure = store_failure(&reqs[i]->answer, NULL);
+		if (reqs[i]->answer.state == STORE_PRESENT)
+			rc = add_mark(ns, &best, &item, b);
+		else if (failure && failure != -EINVAL && !b->why)
+			rc = fail_below(b, failure, reqs[i]->answer.err.msg);
+	}
+	store_requests_free(reqs, n);
+	return rc;
+}
+
+int names_children_marks(struct names *ns, struct names_below *all, size_t n)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++)
+		if (all[i].children == CHILDREN_MANY)
+			rc = find_marks(ns, &all[i]);
+	return rc;
+}
+
+/* ---- listings ---- */
+
+static int children_in(const struct names *ns, const struct store_request *req)
 {
 	const struct store_page *page = &req->answer.page;
 	const int code = store_failure(&req->answer, NULL);
@@ -35,7 +140,7 @@ int names_children_in(const struct names *ns, const struct store_request *req)
 				return CHILDREN_MORE;
 		return CHILDREN_DOC;
 	case -E2BIG:
-		return CHILDREN_MORE;
+		return CHILDREN_MANY;
 	case -EINVAL:
 		return CHILDREN_NONE; /* no key can begin like this */
 	default:
@@ -43,15 +148,40 @@ int names_children_in(const struct names *ns, const struct store_request *req)
 	}
 }
 
-static int take(struct names *ns, const struct store_request *req, struct names_below *b)
+int names_children_take(struct names *ns, const struct store_request *req, struct names_below *b)
 {
-	b->children = names_children_in(ns, req);
+	b->children = children_in(ns, req);
 	if (b->children >= 0)
-		return 0;
+		return add_marks(ns, &req->answer.page, b);
 	if (b->children == -ENOMEM)
 		return -ENOMEM;
-	b->why = strdup(req->answer.err.msg);
-	return b->why ? 0 : -ENOMEM;
+	return fail_below(b, b->children, req->answer.err.msg);
+}
+
+static bool is_below(const char *key, const char *path, size_t n)
+{
+	return strncmp(key, path, n) == 0 && key[n] == '/';
+}
+
+int names_children_flat(struct names *ns, const struct store_page *flat, struct names_below *b)
+{
+	const size_t n = strlen(b->path);
+	char first[STORE_KEY_MAX + 2];
+	struct schema_mark best = {0};
+	int rc = 0;
+	b->children = CHILDREN_NONE;
+	snprintf(first, sizeof(first), "%s/", b->path);
+	const struct store_item *item = store_page_from(flat, first), *end = flat->items + flat->n;
+	for (; !rc && item < end && is_below(item->key, b->path, n); item++) {
+		const bool is_direct = !strchr(item->key + n + 1, '/');
+		if (!is_direct || !schema_is_document(ns->schemas, item->key))
+			b->children = CHILDREN_MORE;
+		else if (b->children == CHILDREN_NONE)
+			b->children = CHILDREN_DOC;
+		if (is_direct)
+			rc = add_mark(ns, &best, item, b);
+	}
+	return rc;
 }
 
 /* Finds at most NAMES_AT_ONCE prefixes. */
@@ -65,9 +195,9 @@ static int find_some(struct names *ns, struct names_below *some, size_t n)
 		names_children_prepare(some[i].path, reqs[i]);
 	store_run_all(ns->store, reqs, n);
 	for (size_t i = 0; i < n && !rc; i++)
-		rc = take(ns, reqs[i], &some[i]);
+		rc = names_children_take(ns, reqs[i], &some[i]);
 	store_requests_free(reqs, n);
-	return rc;
+	return rc || !atomic_load(&ns->has_marks) ? rc : names_children_marks(ns, some, n);
 }
 
 int names_children_find(struct names *ns, struct names_below *all, size_t n)

@@ -11,18 +11,31 @@
 
 enum { CHILDREN_LISTED_MAX = 1 << 20 /* entries of a directory; a larger one cannot be listed */ };
 
-/* Makes req the listing that names_children_in() evaluates. */
-void names_children_prepare(const char *path, struct store_request *req);
-/* Returns an enum names_children, or the error of the listing. */
-int names_children_in(const struct names *ns, const struct store_request *req);
-
 struct names_below {
 	const char *path; /* borrowed */
 	int children;	  /* an enum names_children, or negative */
 	char *why;	  /* heap; if children is negative */
+	/* A reference to the document of the domain that the listing shows, or NULL. The path is no
+	 * domain if the directory above it is marked: see names_node.is_marked. */
+	struct schema_document *store;
 };
+void names_below_release(struct names_below *b);
+/* Replaces the document of a path by that of the domain which the listing shows, if there is one.
+ * The document of a domain, and one that cannot be read, are kept. The directory of the path must
+ * not be marked. */
+void names_doc_use_mark(struct names_doc *doc, const struct names_below *b);
+
+/* Makes req the listing that names_children_take() evaluates. */
+void names_children_prepare(const char *path, struct store_request *req);
+/* Fills in b, except for the path. Returns 0 or -ENOMEM; other failures are in b. */
+int names_children_take(struct names *ns, const struct store_request *req, struct names_below *b);
+/* Does the same with a page that has all keys of the directory of the path, in all levels. */
+int names_children_flat(struct names *ns, const struct store_page *flat, struct names_below *b);
+/* Requests the marks of those of n paths that have too many keys for a listing (CHILDREN_MANY).
+ * Returns 0 or -ENOMEM. */
+int names_children_marks(struct names *ns, struct names_below *all, size_t n);
 /* Lists the keys below n paths in parallel. Returns 0 or -ENOMEM; other failures are in `all`. The
- * caller frees each `why` in both cases. */
+ * caller releases each element in both cases. */
 int names_children_find(struct names *ns, struct names_below *all, size_t n);
 
 /* Returns 0 if this directory can be listed now, or the error of the listing. */

@@ -29,8 +29,8 @@ static struct names_node *recall(struct names *ns, const char *path)
 		auto_free char *file = names_with_suffix(path, suffix);
 		node = file ? names_cache_recall(ns->cache, file) : NULL;
 	}
-	if (node && node->doc.document && node->doc.document->etag[0] &&
-	    strcmp(node->path, path) == 0)
+	if (node && node->doc.document && node->doc.kind != NAMES_DOC_STORE &&
+	    node->doc.document->etag[0] && strcmp(node->path, path) == 0)
 		return node;
 	names_node_unref(node);
 	return NULL;
@@ -52,6 +52,7 @@ bool names_doc_confirm(struct names *ns, const char *path, const struct store_pa
 	if (!known)
 		return false;
 	struct schema_classify classify = schema_classify_again(ns->schemas, known->doc.document);
+	classify.without_marks = true;
 	if (schema_classify(ns->schemas, path, &classify, NULL, &first, &none, NULL) !=
 	    SCHEMA_NEEDS_ANSWER)
 		return false;
@@ -75,7 +76,8 @@ bool names_doc_prepare(struct names *ns, const char *path, const struct schema_l
 {
 	struct schema_request first = {.key = req->key, .room = req->room};
 	struct schema_document *none;
-	*doc = (struct names_doc_request){.path = path, .classify.listing = listing};
+	*doc = (struct names_doc_request){.path = path,
+					  .classify = {.without_marks = true, .listing = listing}};
 	if (schema_classify(ns->schemas, path, &doc->classify, NULL, &first, &none, NULL) !=
 	    SCHEMA_NEEDS_ANSWER)
 		return false;

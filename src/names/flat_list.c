@@ -75,23 +75,3 @@ int names_flat_group(const struct store_page *flat, const char *dir, struct stor
 	}
 	return rc;
 }
-
-static bool is_below(const char *key, const char *path, size_t n)
-{
-	return strncmp(key, path, n) == 0 && key[n] == '/';
-}
-
-int names_flat_children(const struct names *ns, const struct store_page *flat, const char *path)
-{
-	const size_t n = strlen(path);
-	char first[STORE_KEY_MAX + 2];
-	int children = CHILDREN_NONE;
-	snprintf(first, sizeof(first), "%s/", path);
-	const struct store_item *item = store_page_from(flat, first), *end = flat->items + flat->n;
-	for (; item < end && is_below(item->key, path, n); item++) {
-		if (strchr(item->key + n + 1, '/') || !schema_is_document(ns->schemas, item->key))
-			return CHILDREN_MORE;
-		children = CHILDREN_DOC;
-	}
-	return children;
-}

@@ -20,7 +20,5 @@ int names_flat_list(struct names *ns, const char *dir, struct store_page *out);
 /* Groups the keys of a flat listing, so that *out is the listing of one level. Returns -ENOMEM if
  * out of memory. */
 int names_flat_group(const struct store_page *flat, const char *dir, struct store_page *out);
-/* Returns an enum names_children of a prefix in the directory. */
-int names_flat_children(const struct names *ns, const struct store_page *flat, const char *path);
 
 #endif

@@ -28,8 +28,7 @@ enum { OBJECT_ABSENT = 1 };
 struct probe {
 	uint64_t began_ns;
 	struct names_doc doc; /* of this path */
-	int children;	      /* an enum names_children, or negative */
-	struct err children_err;
+	struct names_below below;
 	int object; /* the object at this path: 0, OBJECT_ABSENT, or negative */
 	struct err object_err;
 	struct store_meta meta;
@@ -42,6 +41,7 @@ static void release_probe(struct probe *p)
 {
 	names_doc_release(&p->doc);
 	names_doc_release(&p->bare);
+	names_below_release(&p->below);
 }
 
 enum { REQ_OBJECT, REQ_CHILDREN, REQ_DOC, REQ_BARE, REQ_MAX };
@@ -80,16 +80,14 @@ static int run_round(struct names *ns, const char *path, const char *bare,
 		made[n++] = reqs[REQ_BARE];
 	store_run_all(ns->store, made, n);
 	take_object(reqs[REQ_OBJECT], p);
-	p->children = names_children_in(ns, reqs[REQ_CHILDREN]);
-	if (p->children < 0)
-		err_copy(&p->children_err, &reqs[REQ_CHILDREN]->answer.err);
+	const int listed = names_children_take(ns, reqs[REQ_CHILDREN], &p->below);
 	const struct schema_listing listing = names_doc_listing(&reqs[REQ_CHILDREN]->answer.page);
 	/* Of a path with many keys below it, the page has only the first ones. */
 	if (!store_failure(&reqs[REQ_CHILDREN]->answer, NULL))
 		doc.classify.listing = &listing;
 	int rc = has_doc ? names_doc_finish(ns, &doc, reqs[REQ_DOC], &p->doc) : 0;
 	int bare_rc = has_bare ? names_doc_finish(ns, &bare_doc, reqs[REQ_BARE], &p->bare) : 0;
-	return rc ? rc : bare_rc;
+	return rc ? rc : bare_rc ? bare_rc : listed;
 }
 
 /* Sends the requests for a name. `bare` is the path of the bare domain, or NULL. Fails with
@@ -97,11 +95,13 @@ static int run_round(struct names *ns, const char *path, const char *bare,
 static int probe(struct names *ns, const char *path, const char *bare, struct probe *p)
 {
 	struct store_request **reqs = store_requests_new(ns->store, REQ_MAX);
-	*p = (struct probe){.began_ns = names_now(ns)};
+	*p = (struct probe){.began_ns = names_now(ns), .below = {.path = path}};
 	if (!reqs)
 		return -ENOMEM;
 	int rc = run_round(ns, path, bare, reqs, p);
 	store_requests_free(reqs, REQ_MAX);
+	if (!rc && atomic_load(&ns->has_marks))
+		rc = names_children_marks(ns, &p->below, 1);
 	if (rc)
 		release_probe(p);
 	return rc;
@@ -134,20 +134,23 @@ static bool took_long(const struct names *ns, uint64_t since_ns)
 static int find_in_dir(struct names *ns, const char *path, const struct probe *p, struct err *err)
 {
 	struct err own = ERR_INIT;
-	const bool hopeless =
-		p->children == -ENOMEM || (p->children < 0 && took_long(ns, p->began_ns));
-	int listed = hopeless ? p->children : names_is_listed(ns, path, &own);
+	const bool hopeless = p->below.children < 0 && took_long(ns, p->began_ns);
+	int listed = hopeless ? p->below.children : names_is_listed(ns, path, &own);
 	if (listed >= 0)
 		return listed;
-	err_copy(err, p->children < 0 ? &p->children_err : &own);
-	return err_wrap(err, p->children < 0 ? p->children : listed, "listing %s/", path);
+	if (p->below.children >= 0) {
+		err_copy(err, &own);
+		return err_wrap(err, listed, "listing %s/", path);
+	}
+	err_set(err, p->below.children, "%s", p->below.why);
+	return err_wrap(err, p->below.children, "listing %s/", path);
 }
 
 static int make_unlistable(const char *path, const struct probe *p, struct names_node **out,
 			   struct err *err)
 {
 	struct names_doc doc;
-	if (names_doc_fail(&doc, NAMES_DOC_UNLISTABLE, p->children, p->children_err.msg))
+	if (names_doc_fail(&doc, NAMES_DOC_UNLISTABLE, p->below.children, p->below.why))
 		return err_set(err, -ENOMEM, "out of memory");
 	return make_node(path, names_unlistable_kind(p->doc.kind, path), path, &doc, out, err);
 }
@@ -172,12 +175,42 @@ static int make_object(const char *path, const struct probe *p, struct names_nod
 	return 0;
 }
 
+/* Finds out whether the directory of a path is marked. If so, the marks of the path do not count.
+ * The root is never marked, because a bucket that is a domain itself is mounted as the only entry
+ * of the place above it. */
+static int is_dir_marked(struct names *ns, const char *path, bool *marked, struct err *err)
+{
+	const size_t n = names_parent_len(path);
+	auto_free char *dir = strndup(path, n);
+	auto_names_node struct names_node *node = NULL;
+	*marked = false;
+	if (!dir)
+		return err_set(err, -ENOMEM, "out of memory");
+	const int rc = n ? names_resolve(ns, dir, &node, err) : 0;
+	*marked = node && node->is_marked;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+/* Uses the mark that the listing of the path shows. */
+static int use_mark(struct names *ns, const char *path, struct names_doc *doc,
+		    const struct names_below *below, struct err *err)
+{
+	bool inside = false;
+	const int rc = below->store ? is_dir_marked(ns, path, &inside, err) : 0;
+	if (!rc && !inside)
+		names_doc_use_mark(doc, below);
+	return rc;
+}
+
 /* Resolves a name to what has it in the bucket. Fails with -ENOENT if nothing has. p->doc is
  * transferred if it is shown. */
 static int resolve_own(struct names *ns, const char *path, struct probe *p, struct names_node **out,
 		       struct err *err)
 {
-	struct names_rule rule = names_rule(p->doc.kind, path, p->children);
+	int rc = use_mark(ns, path, &p->doc, &p->below, err);
+	if (rc)
+		return rc;
+	struct names_rule rule = names_doc_rule(&p->doc, path, p->below.children);
 	if (rule.if_listed) {
 		int listed = find_in_dir(ns, path, p, err);
 		if (listed < 0)
@@ -189,7 +222,10 @@ static int resolve_own(struct names *ns, const char *path, struct probe *p, stru
 	}
 	switch (rule.own) {
 	case SHOWN_DIR:
-		return make_node(path, NAMES_DIR, path, &p->doc, out, err);
+		rc = make_node(path, NAMES_DIR, path, &p->doc, out, err);
+		if (!rc)
+			(*out)->is_marked = p->below.store;
+		return rc;
 	case SHOWN_DOMAIN:
 		return make_node(path, NAMES_DOMAIN, path, &p->doc, out, err);
 	case SHOWN_UNLISTABLE:
@@ -197,7 +233,7 @@ static int resolve_own(struct names *ns, const char *path, struct probe *p, stru
 	case SHOWN_NOTHING:
 		break;
 	}
-	const int rc = make_object(path, p, out, err);
+	rc = make_object(path, p, out, err);
 	return rc == -ENOENT && rule.bare ? make_node(path, NAMES_DOMAIN, path, &p->doc, out, err)
 					  : rc;
 }
@@ -210,10 +246,11 @@ static int shows_broken(struct names *ns, const char *bare, struct err *err)
 {
 	struct names_below below = {.path = bare};
 	int rc = names_children_find(ns, &below, 1);
-	free(below.why);
+	const int children = below.children;
+	names_below_release(&below);
 	if (rc)
 		return err_set(err, -ENOMEM, "out of memory");
-	const struct names_rule rule = names_rule(NAMES_DOC_BROKEN, bare, below.children);
+	const struct names_rule rule = names_rule(NAMES_DOC_BROKEN, bare, children);
 	if (!rule.if_listed)
 		return rule.bare;
 	int listed = names_is_listed(ns, bare, err);
@@ -238,6 +275,64 @@ static int resolve_bare(struct names *ns, const char *mount_path, const char *ba
 		     : no_such(mount_path, err);
 }
 
+/* ---- domains that only a listing shows ---- */
+
+/* It could not be found out whether the path is a domain. In a bucket that refuses every request,
+ * no name exists; otherwise the path exists if the listing of its directory shows it. */
+static int check_unknown(struct names *ns, const char *path, const struct names_below *below,
+			 struct err *err)
+{
+	struct err ignored = ERR_INIT;
+	if (below->children == -EACCES && names_is_listed(ns, path, &ignored) != LISTED_PREFIX)
+		return 0;
+	err_set(err, below->children, "%s", below->why);
+	return err_wrap(err, below->children, "looking for a domain in %s/", path);
+}
+
+/* Finds the domain of this path. *doc stays empty if there is none. If listing the path is not
+ * permitted, its marks are requested one by one. */
+static int find_marked(struct names *ns, const char *path, struct names_doc *doc, struct err *err)
+{
+	struct names_below below = {.path = path};
+	int rc = names_children_find(ns, &below, 1);
+	if (!rc && below.children == -EACCES) {
+		names_below_release(&below);
+		below.children = CHILDREN_MANY;
+	}
+	if (!rc && !below.store)
+		rc = names_children_marks(ns, &below, 1);
+	if (!rc && below.store)
+		rc = names_docs_get(ns, &path, 1, NULL, doc);
+	if (rc) {
+		err_set(err, rc, "out of memory");
+	} else if (!below.store && below.children < 0) {
+		rc = check_unknown(ns, path, &below, err);
+	} else {
+		rc = use_mark(ns, path, doc, &below, err);
+	}
+	names_below_release(&below);
+	return rc;
+}
+
+/* Finds the domain whose file has this path, which nothing else has. Fails with -ENOENT if there is
+ * none. */
+static int resolve_marked(struct names *ns, const char *mount_path, struct names_node **out,
+			  struct err *err)
+{
+	auto_free char *path = NULL;
+	struct names_doc doc = {0};
+	int rc = names_marked(ns->schemas, mount_path, &path);
+	if (rc)
+		return err_set(err, rc, "out of memory");
+	if (path && store_key_ok(path))
+		rc = find_marked(ns, path, &doc, err);
+	if (!rc && doc.kind == NAMES_DOC_STORE &&
+	    strcmp(mount_path + strlen(path), doc.document->schema->suffix) == 0)
+		return make_node(mount_path, NAMES_DOMAIN, path, &doc, out, err);
+	names_doc_release(&doc);
+	return rc ? rc : no_such(mount_path, err);
+}
+
 /* ---- the whole look-up ---- */
 
 static int resolve_new(struct names *ns, const char *path, struct names_node **out, struct err *err)
@@ -251,7 +346,7 @@ static int resolve_new(struct names *ns, const char *path, struct names_node **o
 	if (rc == -ENOENT && bare)
 		rc = resolve_bare(ns, path, bare, &p, out, err);
 	release_probe(&p);
-	return rc;
+	return rc == -ENOENT ? resolve_marked(ns, path, out, err) : rc;
 }
 
 static int resolve_root(struct names *ns, struct names_node **out, struct err *err)
@@ -270,7 +365,10 @@ static int resolve_known(struct names *ns, const char *path, struct names_node *
 {
 	auto_names_node struct names_node *known = names_cache_recall(ns->cache, path);
 	struct names_doc doc;
-	if (!known || (known->doc.kind != NAMES_DOC_FOLDER && !names_is_certain(known)))
+	/* The document of a folder does not say whether the folder is a domain, too. */
+	const bool is_folder =
+		known && known->doc.kind == NAMES_DOC_FOLDER && !atomic_load(&ns->has_marks);
+	if (!known || (!is_folder && !names_is_certain(known)))
 		return 0;
 	const uint64_t began_ns = names_now(ns);
 	if (names_docs_get(ns, &path, 1, NULL, &doc))

@@ -27,6 +27,7 @@ struct names *names_new(const struct names_options *opt)
 		.roots = opt->roots,
 		.cache = names_cache_new(opt->env->budget),
 	};
+	atomic_init(&ns->has_marks, opt->has_marks);
 	if (ns->cache)
 		return ns;
 	free(ns);
@@ -57,31 +58,44 @@ bool names_is_certain(const struct names_node *n)
 	       names_has_extension(names_last(n->path)) && strcmp(n->path, n->name) == 0;
 }
 
-/* Drops the nodes of the other names of a domain without extension: "run.h5" for "run", and the
- * reverse. */
+/* Drops the nodes of the other names of a domain: "run.h5" for "run", and the reverse. */
 static void drop_others(struct names *ns, const char *path)
 {
-	auto_free char *bare = NULL;
-	const bool is_bare = !names_has_extension(names_last(path));
-	const char *suffix;
-	for (size_t i = 0; is_bare && (suffix = names_next_suffix(ns->schemas, &i));) {
-		auto_free char *file = names_with_suffix(path, suffix);
+	auto_free char *bare = NULL, *marked = NULL;
+	for (const struct schema_ops *const *schema = ns->schemas; *schema; schema++) {
+		if (names_is_file_name(*schema, names_last(path)))
+			continue;
+		auto_free char *file = names_with_suffix(path, (*schema)->suffix);
 		if (file)
 			names_cache_drop(ns->cache, file);
 	}
-	if (!is_bare && !names_bare(ns->schemas, path, &bare) && bare)
+	if (!names_bare(ns->schemas, path, &bare) && bare)
 		names_cache_drop(ns->cache, bare);
+	if (!names_marked(ns->schemas, path, &marked) && marked)
+		names_cache_drop(ns->cache, marked);
 }
 
-void names_changed(struct names *ns, const char *path)
+static void drop_name(struct names *ns, const char *path)
 {
 	struct bytes none = {0};
 	auto_free char *dir = strndup(path, names_parent_len(path));
-	atomic_fetch_add(&ns->changes, 1);
 	names_cache_drop(ns->cache, path);
 	drop_others(ns, path);
 	if (dir)
 		names_cache_put_list(ns->cache, dir, &none, 0);
+}
+
+void names_changed(struct names *ns, const char *path)
+{
+	const size_t n = names_parent_len(path);
+	auto_free char *dir = n && schema_is_mark(ns->schemas, path) ? strndup(path, n) : NULL;
+	atomic_fetch_add(&ns->changes, 1);
+	drop_name(ns, path);
+	/* The directory may have become a domain, or may be none any more. */
+	if (dir) {
+		atomic_store(&ns->has_marks, true);
+		drop_name(ns, dir);
+	}
 }
 
 /* A path that can have a document can have an object, too. */
@@ -112,6 +126,18 @@ int names_check_new(struct names *ns, const char *path, struct err *err)
 	if (!names_is_below_roots(ns, path))
 		return err_set(err, -EINVAL, "%s: the mount does not show this path", path);
 	return 0;
+}
+
+int names_read_only(struct names *ns, const struct names_node *n, struct err *err)
+{
+	struct err why = ERR_INIT;
+	const int rc = err_set(&why, -EROFS,
+			       "%s: a domain of the format %s can only be read; its objects are in "
+			       "the directory %s",
+			       n->name, n->doc.document->schema->name, n->path);
+	log_warning(ns->env->log, "%s", why.msg);
+	err_copy(err, &why);
+	return rc;
 }
 
 bool names_list_is_whole(struct names *ns)

@@ -18,6 +18,7 @@ struct names {
 	struct names_cache *cache;
 	atomic_uint_fast64_t changes; /* calls of names_changed() */
 	atomic_bool left_out;	      /* a listing has left something out */
+	atomic_bool has_marks;	      /* a listing has shown a mark: see the options */
 };
 
 enum {

@@ -2,8 +2,8 @@
 /*
  * Lists a directory in three rounds: a delimited listing (of the root: root_list.c); then, in
  * parallel, the documents of all prefixes; then, in parallel, a listing below each prefix whose
- * document alone does not decide how it is shown (domains without an extension, broken documents,
- * no document).
+ * document alone does not decide how it is shown (domains without an extension, folders, broken
+ * documents, no document).
  *
  * If the documents are cached, a listing of the keys of all levels shows with their versions that
  * they are still valid, so a thousand of them cost one request (flat_list.c). This listing is made
@@ -45,6 +45,7 @@ struct listing {
 	struct entry *entries;
 	size_t n, cap;
 	bool is_wide;		/* see names_root_list() */
+	bool is_marked;		/* an object in the directory is a mark: struct schema_mark */
 	struct store_page flat; /* all keys, of all levels, or none */
 	uint64_t began_ns;
 	uint64_t changes;	   /* names_has_changed() since the beginning */
@@ -112,7 +113,8 @@ static struct names_node *cached(struct listing *l, const char *path)
 	bool named = names_has_extension(names_last(path));
 	if (n && strcmp(n->path, path) == 0 && n->doc.kind != NAMES_DOC_UNLISTABLE &&
 	    ((n->kind == NAMES_DOMAIN && named) ||
-	     (n->kind == NAMES_DIR && n->doc.kind != NAMES_DOC_ROOT)))
+	     (n->kind == NAMES_DIR && n->doc.kind != NAMES_DOC_ROOT &&
+	      n->doc.kind != NAMES_DOC_STORE)))
 		return n;
 	names_node_unref(n);
 	return NULL;
@@ -144,6 +146,7 @@ static int sort_out(struct listing *l, const struct store_page *page, struct pre
 		if (names_is_hidden(l->ns->schemas, path))
 			continue;
 		if (!item->is_prefix) {
+			l->is_marked |= l->dir[0] && schema_is_mark(l->ns->schemas, path);
 			rc = add_plain(l, item);
 			continue;
 		}
@@ -215,16 +218,22 @@ static int list_children(struct listing *l, struct prefix *prefixes, size_t n, s
 	size_t count = 0;
 	if (!all)
 		return err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < n; i++) {
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++) {
 		struct prefix *p = &prefixes[i];
-		if (!names_needs_children(p->doc.kind, p->path))
+		/* The document of a folder does not say whether the folder is a domain, too. */
+		const bool may_be_marked =
+			p->doc.kind == NAMES_DOC_FOLDER && atomic_load(&l->ns->has_marks);
+		if (!may_be_marked && !names_needs_children(p->doc.kind, p->path))
 			continue;
+		p->below.path = p->path;
 		if (l->flat.n)
-			p->below.children = names_flat_children(l->ns, &l->flat, p->path);
+			rc = names_children_flat(l->ns, &l->flat, &p->below);
 		else
 			all[count++].path = p->path;
 	}
-	int rc = names_children_find(l->ns, all, count);
+	if (!rc)
+		rc = names_children_find(l->ns, all, count);
 	rc = rc ? err_set(err, rc, "out of memory") : check_failed(l, all, count, err);
 	for (size_t i = 0, k = 0; k < count; i++)
 		if (prefixes[i].path == all[k].path)
@@ -249,7 +258,10 @@ static int add_own(struct listing *l, const struct prefix *p, enum names_kind ki
 	struct names_doc doc;
 	if (names_doc_copy(&p->doc, &doc))
 		return -ENOMEM;
-	return add_entry(l, names_node_new(p->path, kind, p->path, &doc), false);
+	struct names_node *node = names_node_new(p->path, kind, p->path, &doc);
+	if (node)
+		node->is_marked = p->below.store;
+	return add_entry(l, node, false);
 }
 
 static int add_bare(struct listing *l, struct prefix *p)
@@ -267,13 +279,15 @@ static int add_bare(struct listing *l, struct prefix *p)
 
 static int add_prefix(struct listing *l, struct prefix *p)
 {
-	const struct names_rule rule = names_rule(p->doc.kind, p->path, p->below.children);
+	if (!l->is_marked)
+		names_doc_use_mark(&p->doc, &p->below);
+	const struct names_rule rule = names_doc_rule(&p->doc, p->path, p->below.children);
 	int rc = 0;
 	switch (rule.own) {
 	case SHOWN_NOTHING:
 		break;
 	case SHOWN_DIR:
-		rc = add_own(l, p, NAMES_DIR);
+		rc = rule.unlisted ? 0 : add_own(l, p, NAMES_DIR);
 		break;
 	case SHOWN_DOMAIN:
 		rc = add_own(l, p, NAMES_DOMAIN);
@@ -297,7 +311,7 @@ static int add_prefixes(struct listing *l, const struct store_page *page, struct
 		rc = add_prefix(l, &prefixes[i]);
 	for (size_t i = 0; i < n; i++) {
 		free(prefixes[i].path);
-		free(prefixes[i].below.why);
+		names_below_release(&prefixes[i].below);
 		names_doc_release(&prefixes[i].doc);
 	}
 	free(prefixes);

@@ -199,13 +199,19 @@ int names_root_list(struct names *ns, struct store_page *page, bool *is_wide, st
 	return rc;
 }
 
-bool names_is_below_roots(const struct names *ns, const char *path)
+static bool is_root(const struct names *ns, const char *name, size_t n)
 {
-	if (!ns->roots || !path[0])
-		return true;
-	const size_t n = strcspn(path, "/");
 	for (size_t i = 0; ns->roots[i]; i++)
-		if (strlen(ns->roots[i]) == n && memcmp(ns->roots[i], path, n) == 0)
+		if (strlen(ns->roots[i]) == n && memcmp(ns->roots[i], name, n) == 0)
 			return true;
 	return false;
+}
+
+bool names_is_below_roots(const struct names *ns, const char *path)
+{
+	if (!ns->roots || !path[0] || is_root(ns, path, strcspn(path, "/")))
+		return true;
+	auto_free char *marked = NULL;
+	return !strchr(path, '/') && !names_marked(ns->schemas, path, &marked) && marked &&
+	       is_root(ns, marked, strlen(marked));
 }

@@ -12,7 +12,7 @@
 
 enum { ANY = -1 };
 enum { BARE = 0, NAMED = 1 };	     /* without and with an extension */
-enum { FAILED = CHILDREN_MORE + 1 }; /* the listing failed */
+enum { FAILED = CHILDREN_MANY + 1 }; /* the listing failed */
 
 /* The first row that fits applies. A document that cannot be read counts as that of a domain, so
  * that opening the file reports the reason. But if other keys follow below the path, it is shown as
@@ -52,11 +52,22 @@ static bool fits(size_t i, enum names_doc_kind doc, const char *path)
 
 struct names_rule names_rule(enum names_doc_kind doc, const char *path, int children)
 {
-	const int row = children < 0 ? FAILED : children;
+	const int row = children < 0		    ? FAILED
+			: children == CHILDREN_MANY ? CHILDREN_MORE
+						    : children;
 	for (size_t i = 0; i < NRULES; i++)
 		if (fits(i, doc, path) && (rules[i].children == ANY || rules[i].children == row))
 			return rules[i].rule;
 	return (struct names_rule){.own = SHOWN_NOTHING};
+}
+
+struct names_rule names_doc_rule(const struct names_doc *doc, const char *path, int children)
+{
+	if (doc->kind != NAMES_DOC_STORE)
+		return names_rule(doc->kind, path, children);
+	if (names_is_file_name(doc->document->schema, names_last(path)))
+		return (struct names_rule){.own = SHOWN_DOMAIN};
+	return (struct names_rule){.own = SHOWN_DIR, .bare = true, .unlisted = true};
 }
 
 bool names_needs_children(enum names_doc_kind doc, const char *path)
@@ -124,15 +135,21 @@ const char *names_next_suffix(const struct schema_ops *const *schemas, size_t *i
 	return NULL;
 }
 
+bool names_is_file_name(const struct schema_ops *schema, const char *name)
+{
+	return schema->is_file_name ? schema->is_file_name(name) : names_has_extension(name);
+}
+
 /* Returns the length of the longest suffix that the name ends with, if the name is longer than it,
- * or 0. */
-static size_t suffix_len(const struct schema_ops *const *schemas, const char *name)
+ * or 0. `marked` selects the suffixes of the schemas with marks, or those of the others. */
+static size_t suffix_len(const struct schema_ops *const *schemas, const char *name, bool marked)
 {
 	const size_t n = strlen(name);
 	size_t longest = 0;
 	for (; *schemas; schemas++) {
 		const size_t len = strlen((*schemas)->suffix);
-		if (n > len && len > longest && strcmp(name + n - len, (*schemas)->suffix) == 0)
+		if (!(*schemas)->marks == !marked && n > len && len > longest &&
+		    strcmp(name + n - len, (*schemas)->suffix) == 0)
 			longest = len;
 	}
 	return longest;
@@ -157,21 +174,44 @@ char *names_with_suffix(const char *path, const char *suffix)
 	return asprintf(&out, "%s%s", path, suffix) < 0 ? NULL : out;
 }
 
-int names_bare(const struct schema_ops *const *schemas, const char *path, char **out)
+/* Removes the suffix of the file of a domain from a path. *out becomes NULL if the path has none.
+ */
+static int without_suffix(const struct schema_ops *const *schemas, const char *path, bool marked,
+			  char **out)
 {
-	const size_t len = suffix_len(schemas, names_last(path));
-	*out = NULL;
-	if (!len)
-		return 0;
-	*out = strndup(path, strlen(path) - len);
-	if (!*out)
-		return -ENOMEM;
-	/* "a.b" is not the name of a bare domain. */
-	if (names_has_extension(names_last(*out))) {
+	const size_t len = suffix_len(schemas, names_last(path), marked);
+	*out = len ? strndup(path, strlen(path) - len) : NULL;
+	return len && !*out ? -ENOMEM : 0;
+}
+
+/* Returns whether the file of a domain of this name has another name. */
+static bool has_file(const struct schema_ops *const *schemas, const char *name, bool marked)
+{
+	for (; *schemas; schemas++)
+		if (!(*schemas)->marks == !marked && !names_is_file_name(*schemas, name))
+			return true;
+	return false;
+}
+
+static int find_bare(const struct schema_ops *const *schemas, const char *path, bool marked,
+		     char **out)
+{
+	const int rc = without_suffix(schemas, path, marked, out);
+	if (*out && !has_file(schemas, names_last(*out), marked)) {
 		free(*out);
 		*out = NULL;
 	}
-	return 0;
+	return rc;
+}
+
+int names_bare(const struct schema_ops *const *schemas, const char *path, char **out)
+{
+	return find_bare(schemas, path, false, out);
+}
+
+int names_marked(const struct schema_ops *const *schemas, const char *path, char **out)
+{
+	return find_bare(schemas, path, true, out);
 }
 
 const char *names_doc_suffix(const struct schema_ops *const *schemas, const struct names_doc *doc)

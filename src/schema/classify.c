@@ -10,6 +10,8 @@ struct schema_classify schema_classify_again(const struct schema_ops *const *sch
 		state.schema++;
 	while (schemas[state.schema] && !schemas[state.schema]->classify && state.schema > 0)
 		state.schema--;
+	if (schemas[state.schema] && schemas[state.schema]->again)
+		state.step = schemas[state.schema]->again(known);
 	return state;
 }
 
@@ -20,7 +22,7 @@ int schema_classify(const struct schema_ops *const *schemas, const char *path,
 	*out = NULL;
 	for (; schemas[state->schema]; state->schema++, state->step = 0, answer = NULL) {
 		const struct schema_ops *schema = schemas[state->schema];
-		if (!schema->classify)
+		if (!schema->classify || (schema->marks && state->without_marks))
 			continue;
 		int rc =
 			schema->classify(path, state->listing, &state->step, answer, req, out, err);

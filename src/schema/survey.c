@@ -6,27 +6,40 @@
  */
 #include <schema/schema.h>
 
+#include <stdio.h>
+
 void schema_survey_key(const struct schema_ops *const *schemas, struct schema_survey *s,
 		       const char *key)
 {
 	s->anything = true;
+	schema_mark_add(schemas, key, &s->mark);
 	for (; *schemas; schemas++)
 		(*schemas)->survey(s, key);
 }
 
-bool schema_first_key(const struct schema_ops *schema, const char *path, char *key, size_t room)
+bool schema_document_key(const struct schema_ops *schema, const char *path, unsigned int i,
+			 char *key, size_t room)
 {
 	struct schema_request first = {.key = key, .room = room};
 	struct schema_document *none = NULL;
 	unsigned int step = 0;
-	return schema->classify && schema->classify(path, NULL, &step, NULL, &first, &none, NULL) ==
-					   SCHEMA_NEEDS_ANSWER;
+	for (unsigned int k = 0; schema->marks && schema->marks[k]; k++) {
+		const int n =
+			snprintf(key, room, "%s%s%s", path, path[0] ? "/" : "", schema->marks[k]);
+		if (k == i)
+			return n >= 0 && (size_t)n < room;
+	}
+	return i == 0 && !schema->marks && schema->classify &&
+	       schema->classify(path, NULL, &step, NULL, &first, &none, NULL) ==
+		       SCHEMA_NEEDS_ANSWER;
 }
 
 enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket)
 {
 	if (s->storage)
 		return SCHEMA_PLACE_BUCKET;
+	if (s->mark.schema && !s->has_root)
+		return SCHEMA_PLACE_STORE;
 	if (s->document)
 		return s->has_root ? SCHEMA_PLACE_DOMAIN : SCHEMA_PLACE_FOLDER;
 	if (s->documents)

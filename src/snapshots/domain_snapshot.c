@@ -78,7 +78,7 @@ static int open_snapshot(struct bucket *bucket, struct names_node *n,
 	domain->path = n->path;
 	domain->mount_dir = dir;
 	domain->node = n;
-	domain->document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL;
+	domain->document = names_doc_is_domain(&n->doc) ? n->doc.document : NULL;
 	int rc = snapshots_open(bucket->snapshots, domain, out, err);
 	if (!rc)
 		note_size(bucket, n, *out);

@@ -303,7 +303,7 @@ static int find_size(struct sizes *s, struct job *j, struct names_size *out, str
 	*out = (struct names_size){.size = SIZE_UNKNOWN, .blocks = SIZE_UNKNOWN / STAT_BLOCK};
 	if (node->doc.document)
 		out->mtime_ns = node->doc.document->info.modified_ns;
-	if (node->doc.kind != NAMES_DOC_ROOT)
+	if (!names_doc_is_domain(&node->doc))
 		return 0;
 	const bool was_large = size_cache_is(s->bucket->size_cache, node->path, SIZE_LARGE);
 	int rc = was_large ? get_summary(s, node, &summary, err) : 0;

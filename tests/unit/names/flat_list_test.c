@@ -15,6 +15,7 @@
 #include <store/store.h>
 #include <bucket/schemas.h>
 
+#include "names/children.h"
 #include "names/flat_list.h"
 #include "names/name_cache.h"
 #include "names/node.h"
@@ -54,6 +55,14 @@ static void put(struct fixture *f, const char *key)
 	assert_int_equal(call_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
 }
 
+static int flat_children(struct names *ns, const struct store_page *flat, const char *path)
+{
+	struct names_below b = {.path = path};
+	assert_int_equal(names_children_flat(ns, flat, &b), 0);
+	names_below_release(&b);
+	return b.children;
+}
+
 static void keys_of_one_prefix_are_one_entry(void **state)
 {
 	static const char *const keys[] = {"d/a",   "d/a.h5/.domain.json", "d/a.h5/x", "d/a/y/z",
@@ -73,10 +82,10 @@ static void keys_of_one_prefix_are_one_entry(void **state)
 		assert_int_equal(page.items[i].is_prefix,
 				 grouped[i][strlen(grouped[i]) - 1] == '/');
 	}
-	assert_int_equal(names_flat_children(&f.names, &flat, "d/a.h5"), CHILDREN_MORE);
-	assert_int_equal(names_flat_children(&f.names, &flat, "d/a"), CHILDREN_MORE);
-	assert_int_equal(names_flat_children(&f.names, &flat, "d/b"), CHILDREN_DOC);
-	assert_int_equal(names_flat_children(&f.names, &flat, "d/f"), CHILDREN_NONE);
+	assert_int_equal(flat_children(&f.names, &flat, "d/a.h5"), CHILDREN_MORE);
+	assert_int_equal(flat_children(&f.names, &flat, "d/a"), CHILDREN_MORE);
+	assert_int_equal(flat_children(&f.names, &flat, "d/b"), CHILDREN_DOC);
+	assert_int_equal(flat_children(&f.names, &flat, "d/f"), CHILDREN_NONE);
 	store_page_release(&page);
 	store_page_release(&flat);
 	end(&f);

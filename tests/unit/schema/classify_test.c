@@ -114,7 +114,7 @@ static void the_root_chooses_between_v1_and_v2(void **state)
 /* An absent document is requested once, although two schemas would have it. */
 static void one_request_shows_that_there_is_no_domain(void **state)
 {
-	struct machine a = {0};
+	struct machine a = {.state.without_marks = true};
 	struct schema_request req = {.key = a.key, .room = sizeof(a.key)};
 	assert_int_equal(
 		schema_classify(schema_all(), "x", &a.state, NULL, &req, &a.document, &a.err),
@@ -173,7 +173,7 @@ static void a_listing_without_the_document_saves_the_request(void **state)
 	} rows[] = {{"x/.domain.json", SCHEMA_NEEDS_ANSWER}, {"x/.zgroup", 0}};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct schema_listing listing = {.has = has_listed, .keys = rows[i].listed};
-		struct machine a = {.state.listing = &listing};
+		struct machine a = {.state = {.without_marks = true, .listing = &listing}};
 		struct schema_request req = {.key = a.key, .room = sizeof(a.key)};
 		assert_int_equal(schema_classify(schema_all(), "x", &a.state, NULL, &req,
 						 &a.document, &a.err),

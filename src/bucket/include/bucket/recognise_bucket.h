@@ -15,10 +15,19 @@
  * In S3, one listing of a single key recognises a bucket. If that finds nothing, at most 17 small
  * listings follow. Starts threads of the stack and of the pool.
  *
- * *becomes: the place is an empty directory that is to become a bucket: call recognise_make() when
- * nothing else can fail. */
+ * If the place is a domain that a listing shows (struct schema_mark), *place says which bucket to
+ * open in its place. The caller releases *place. */
+struct recognised {
+	/* The place is an empty directory that is to become a bucket: call recognise_make() when
+	 * nothing else can fail. */
+	bool becomes;
+	bool has_marks; /* it has domains that a listing shows */
+	/* NULL, or the bucket above the place, and the name of the place in it; on the heap. */
+	char *above, *name;
+};
+void recognised_release(struct recognised *place);
 int recognise_bucket(const struct engine_options *opt, const struct store_stack_parts *parts,
-		     bool *becomes, struct err *err);
+		     struct recognised *place, struct err *err);
 /* Makes a bucket of the directory. */
 int recognise_make(const struct engine_options *opt, struct err *err);
 

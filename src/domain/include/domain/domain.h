@@ -68,6 +68,9 @@ struct domain_bucket {
 	/* Finds the HDF5 files that domains refer to. If it is NULL, reads of their data fail. */
 	const struct file_finder *files;
 	const struct domain_changes *changes; /* NULL if this process changes no domain in place */
+	/* As in struct engine_options. They apply to domains that a listing shows (struct
+	 * schema_mark). */
+	bool missing_chunks_fail, forbidden_chunks_absent;
 };
 
 /* For a caller that follows how a domain is opened. */

@@ -28,16 +28,23 @@ enum names_doc_kind {
 	NAMES_DOC_NONE,	      /* there is no document */
 	NAMES_DOC_FOLDER,     /* a document without a root group */
 	NAMES_DOC_ROOT,	      /* a domain's document */
+	NAMES_DOC_STORE,      /* that of a domain which a listing shows: struct schema_mark */
 	NAMES_DOC_BROKEN,     /* the document cannot be read or parsed, see why */
 	NAMES_DOC_UNLISTABLE, /* in a node only: its prefix cannot be listed, see why */
 };
 
 struct names_doc {
 	enum names_doc_kind kind;
-	struct schema_document *document; /* of NAMES_DOC_FOLDER and NAMES_DOC_ROOT; a reference */
-	int code;			  /* of NAMES_DOC_BROKEN and NAMES_DOC_UNLISTABLE */
+	/* A reference, of NAMES_DOC_FOLDER, NAMES_DOC_ROOT and NAMES_DOC_STORE. */
+	struct schema_document *document;
+	int code; /* of NAMES_DOC_BROKEN and NAMES_DOC_UNLISTABLE */
 	char *why;
 };
+
+static inline bool names_doc_is_domain(const struct names_doc *d)
+{
+	return d->kind == NAMES_DOC_ROOT || d->kind == NAMES_DOC_STORE;
+}
 
 /* What has been found out about the file of a domain. Constant. */
 struct names_size {
@@ -58,6 +65,9 @@ struct names_sizes {
 struct names_node {
 	atomic_uint refs;
 	enum names_kind kind;
+	/* An object in this directory is the mark of a domain (struct schema_mark). Marks in the
+	 * prefixes below it do not count. */
+	bool is_marked;
 	char *path;		/* in the bucket: of the domain, the prefix or the object */
 	struct names_doc doc;	/* of a domain, or of a directory that has one */
 	struct store_meta meta; /* of a plain object */
@@ -99,6 +109,9 @@ struct names_options {
 	/* The store lists a prefix only if it has an object, so a listing of all levels shows the
 	 * same names as a listing of one level. */
 	bool prefixes_have_objects;
+	/* The bucket is known to have domains that a listing shows (struct schema_mark). Otherwise
+	 * the first listing that shows one sets this. */
+	bool has_marks;
 	/* If it is not NULL, the root directory has only these entries, and is never listed. They
 	 * are names without slashes; the array ends with NULL. */
 	const char *const *roots;
@@ -147,6 +160,10 @@ enum names_shown_check {
  * and the caller unrefs it. */
 int names_check_shown(struct names *ns, const char *suffix, const char *path,
 		      char shown[STORE_KEY_MAX + 1], struct names_node **taken, struct err *err);
+
+/* Refuses to change a domain that only a listing shows: returns -EROFS, and sets err to the reason.
+ * The reason is also logged. */
+int names_read_only(struct names *ns, const struct names_node *n, struct err *err);
 
 /* Calls fn for each entry of a directory, in byte order of the names; a result other than 0 stops.
  * Returns that result. Fails with -ENOENT, with -ENOTDIR, and with the error of a request. */
@@ -220,6 +237,9 @@ char *names_join(const char *dir, const char *name);
 /* Returns the length of the path before its last component, without the slash, or 0 in the root
  * directory. */
 size_t names_parent_len(const char *path);
+/* Finds the path of the domain that only a listing shows and whose file may have this path:
+ * "x.zarr" for "x.zarr.nc". *out is on the heap, or NULL if there is none. Returns 0 or -ENOMEM. */
+int names_marked(const struct schema_ops *const *schemas, const char *path, char **out);
 /* Changes the path of a domain to the path of its file, in place, with the suffix of its schema.
  * Returns -ENAMETOOLONG if that has more than cap bytes. */
 int names_of_domain(const char *suffix, char *path, size_t cap);

@@ -85,6 +85,7 @@ struct schema_answer {
 	int code;	  /* 0, or the error of the request; its reason is in err */
 	const struct err *err;
 	const char *etag; /* "" if unknown */
+	int64_t mtime_ns; /* of the object, since the epoch; 0 if unknown */
 	/* The record that locate() has asked for, as one element of the table. If `absent` is set,
 	 * the chunk of the table is not stored. */
 	const struct elems *record;
@@ -124,6 +125,9 @@ struct schema_listing {
 struct schema_classify {
 	unsigned int schema; /* index of the schema whose request is running */
 	unsigned int step;
+	/* The caller looks for marks itself (struct schema_mark), so the schemas that have marks
+	 * are skipped. */
+	bool without_marks;
 	/* A listing of the path, borrowed until the next call, or NULL. With a listing, a schema
 	 * needs no request to find that a document is absent. A caller that lists the path at the
 	 * same time as it runs the first request sets this before it gives the answer. */
@@ -139,6 +143,24 @@ int schema_classify(const struct schema_ops *const *schemas, const char *path,
 		    struct schema_request *req, struct schema_document **out, struct err *err);
 struct schema_classify schema_classify_again(const struct schema_ops *const *schemas,
 					     const struct schema_document *known);
+
+/* A domain that a listing shows: the name of an object directly below its path is one of the marks
+ * of a schema (schema_ops.marks). The content of the object is not needed to recognise the domain.
+ * A zeroed mark is that of no domain. */
+struct schema_mark {
+	const struct schema_ops *schema; /* NULL if there is none */
+	unsigned int rank;		 /* if there are several marks, the lowest rank counts */
+};
+/* Adds the name of an object that is directly below a path. Returns true if this object is the mark
+ * now. */
+bool schema_mark_add(const struct schema_ops *const *schemas, const char *name,
+		     struct schema_mark *mark);
+/* Returns whether an object with this key marks a domain. */
+bool schema_is_mark(const struct schema_ops *const *schemas, const char *key);
+/* Makes the document of a domain that the object of this name marks. `etag` and mtime_ns are those
+ * of the object. Returns NULL if out of memory. */
+struct schema_document *schema_mark_document(const struct schema_mark *mark, const char *name,
+					     const char *etag, int64_t mtime_ns);
 /* Reads an access control list as JSON, in the form that documents have: an object with a member
  * for each user, whose value has each permission as a boolean, and nothing else. Sets the list of
  * *out, which is in the arena. Fails with -EINVAL and the reason if the list has another form, and
@@ -154,23 +176,27 @@ bool schema_is_storage(const struct schema_ops *const *schemas, const char *key)
 
 /* What the first listings of a place show. It is zeroed at first. */
 struct schema_survey {
-	bool storage;	/* objects of a schema */
-	bool document;	/* a document of the place itself */
-	bool has_root;	/* that document is that of a domain */
-	bool documents; /* documents of domains or folders in the place */
-	bool anything;	/* any key */
+	struct schema_mark mark; /* the place itself is a domain that a listing shows */
+	bool storage;		 /* objects of a schema */
+	bool document;		 /* a document of the place itself */
+	bool has_root;		 /* that document is that of a domain */
+	bool documents;		 /* documents of domains or folders in the place */
+	bool marks;		 /* marks of domains in the place: struct schema_mark */
+	bool anything;		 /* any key */
 };
 /* Adds one key, or one prefix with its slash, of a listing. Keys are relative to the place. */
 void schema_survey_key(const struct schema_ops *const *schemas, struct schema_survey *s,
 		       const char *key);
-/* Writes the key of the first document that a schema asks for to classify a path. Returns false if
- * it asks for none, or the path is too long. */
-bool schema_first_key(const struct schema_ops *schema, const char *path, char *key, size_t room);
+/* Writes the key of the i-th document by which a schema recognises the domain of a path. i begins
+ * with 0. Returns false if there are no more documents, or if the path is too long. */
+bool schema_document_key(const struct schema_ops *schema, const char *path, unsigned int i,
+			 char *key, size_t room);
 
 enum schema_place {
 	SCHEMA_PLACE_BUCKET,
 	SCHEMA_PLACE_FOLDER, /* a folder of a bucket */
 	SCHEMA_PLACE_DOMAIN, /* a domain of a bucket */
+	SCHEMA_PLACE_STORE,  /* a domain that a listing shows; the bucket is the place above */
 	SCHEMA_PLACE_EMPTY,
 	SCHEMA_PLACE_OTHER,
 };
@@ -420,19 +446,30 @@ struct schema_ops {
 	const char *name; /* "hsds2" */
 	/* What a mount appends to the name of a domain without an extension, such as ".h5". */
 	const char *suffix;
+	/* Returns whether a domain of this name is shown under this name, so that the suffix is not
+	 * appended. If this member is NULL, a name with an extension is. */
+	bool (*is_file_name)(const char *name);
+	/* The names of the objects that mark a domain, in the order of preference: struct
+	 * schema_mark. The array ends with NULL. This member is NULL if the schema has no marks. */
+	const char *const *marks;
 	bool (*is_document)(const char *key);
 	bool (*is_storage)(const char *key);
 	/* Does the same as schema_classify(), for one schema. `listing` is that of the state. May
-	 * set the schema of the document. This member is NULL if the schema before this one also
+	 * set the schema of the document. In the first call for a path whose document is known,
+	 * *step is the result of again(). This member is NULL if the schema before this one also
 	 * finds the documents of this one. */
 	int (*classify)(const char *path, const struct schema_listing *listing, unsigned int *step,
 			const struct schema_answer *answer, struct schema_request *req,
 			struct schema_document **out, struct err *err);
+	/* Returns the *step with which classify() begins for a path whose document is known. If
+	 * this member is NULL, it begins with 0. */
+	unsigned int (*again)(const struct schema_document *known);
 	/* Adds what a key of the listing of a place, or a prefix with its slash, shows of this
-	 * schema. Sets all members but has_root and anything. */
+	 * schema. Sets all members but mark, has_root and anything. */
 	void (*survey)(struct schema_survey *s, const char *key);
 	/* Reads the place's own document, and sets has_root if it has a root group. A damaged
-	 * document has none. This member is NULL if `classify` is NULL. */
+	 * document has none. This member is NULL if the schema has marks, or if `classify` is NULL.
+	 */
 	void (*survey_document)(struct schema_survey *s, const void *text, size_t n);
 	/* Writes the key of the summary. Returns its length, or 0 if the domain has none. */
 	int (*info_key)(const struct schema_document *d, char *key, size_t room);
@@ -454,7 +491,8 @@ struct schema_ops {
 	void (*loader_free)(struct schema_loader *l); /* the argument may be NULL */
 
 	/* Writes the key of the document of an object, and stores its version in *etag, "" if
-	 * unknown. Returns the length of the key, or -ENAMETOOLONG. */
+	 * unknown. Returns the length of the key, 0 if the object has no document, or
+	 * -ENAMETOOLONG. */
 	int (*object_key)(const struct schema_space *s, uint32_t number, char *key, size_t room,
 			  const char **etag);
 	/* Returns the text of this version of the document, *len bytes, or NULL if it is not kept.
@@ -485,11 +523,16 @@ struct schema_ops {
 		      unsigned int *step, const struct schema_answer *answer,
 		      struct chunk_place *place, struct err *err);
 	/* Writes the prefix whose listing shows which chunks of a dataset are stored, and returns
-	 * its length. Fails with -EOPNOTSUPP if no listing shows that. */
+	 * its length, or 0 if the dataset never has chunks. Fails with -EOPNOTSUPP if no listing
+	 * shows that. */
 	int (*chunk_prefix)(const struct object *o, char *prefix, size_t room);
 	/* Recognises the key of a chunk in such a listing. Returns false if it is not that of a
 	 * chunk of this dataset. */
 	bool (*chunk_of_key)(const struct object *o, const char *key, uint64_t *number);
+
+	/* Returns a text that says how the chunks of a dataset are encoded in the bucket, or NULL
+	 * if they are not encoded. If this member is NULL, the recorded filters say it. */
+	const char *(*codecs)(const struct object *o);
 
 	/* Converts a chunk of variable length that is stored as text to the bytes in which the
 	 * schema stores such chunks otherwise, without filters, and appends them to *out. `text` is

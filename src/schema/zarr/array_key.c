@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keys of chunks (Zarr v2, "Storing and accessing array data"; Zarr v3, "Chunk key encoding"):
+ *
+ *   v2, and the encoding "v2" of v3    <path>/<i>.<j>    <path>/<i>/<j>    rank 0: <path>/0
+ *   the encoding "default" of v3       <path>/c/<i>/<j>  <path>/c.<i>.<j>  rank 0: <path>/c
+ *
+ * Pure.
+ */
+#include "zarr_space.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Appends a text to a key of n bytes, unless n is an error. Returns the new length, or an error. */
+static int append(char *key, size_t room, int n, const char *text)
+{
+	const size_t len = strlen(text);
+	if (n < 0 || room <= len || (size_t)n >= room - len)
+		return -ENAMETOOLONG;
+	memcpy(key + n, text, len + 1);
+	return n + (int)len;
+}
+
+static int append_number(char *key, size_t room, int n, uint64_t number)
+{
+	char text[24];
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	return append(key, room, n, text);
+}
+
+int zarr_key(const char *store, const char *rest, char *key, size_t room)
+{
+	int n = append(key, room, 0, store);
+	if (store[0] && rest[0])
+		n = append(key, room, n, "/");
+	return append(key, room, n, rest);
+}
+
+/* Writes the part that the keys of all chunks of an array have: "x.zarr/a/". */
+static int folder(const struct zarr_locator *l, char *key, size_t room)
+{
+	int n = zarr_key(l->store, l->path, key, room);
+	return n > 0 ? append(key, room, n, "/") : n;
+}
+
+static int chunk_key(const struct zarr_locator *l, char between, const uint64_t *coords, char *key,
+		     size_t room)
+{
+	const char separator[] = {between, '\0'};
+	int n = folder(l, key, room);
+	if (l->is_default)
+		n = append(key, room, n, "c");
+	else if (l->rank == 0)
+		n = append(key, room, n, "0");
+	for (uint32_t i = 0; i < l->rank; i++) {
+		if (i || l->is_default)
+			n = append(key, room, n, separator);
+		n = append_number(key, room, n, coords[i]);
+	}
+	return n;
+}
+
+int zarr_locate(const struct object *o, const struct object *table, uint64_t number,
+		unsigned int *step, const struct schema_answer *answer, struct chunk_place *place,
+		struct err *err)
+{
+	const struct zarr_locator *l = o->dataset.locator;
+	uint64_t coords[DSPACE_MAX_RANK];
+	if (!l->path) {
+		place->absent = true; /* a dimension without a variable has no data */
+		return 0;
+	}
+	/* Only a chunk shows which separator the keys of an array have whose document does not say
+	 * it. A byte of the chunk is enough. */
+	const bool probes = l->is_guessed && *step == 0;
+	const bool other = l->is_guessed && *step > 0 && answer->absent;
+	grid_coords(&o->dataset.grid, number, coords);
+	if (chunk_key(l, other ? '/' : l->separator, coords, place->key, place->room) < 0)
+		return err_set(err, -ENAMETOOLONG, "the key of the chunk would be too long");
+	place->length = probes ? 1 : CHUNK_TO_END;
+	*step += probes;
+	return probes ? SCHEMA_NEEDS_ANSWER : 0;
+}
+
+int zarr_chunk_prefix(const struct object *o, char *prefix, size_t room)
+{
+	const struct zarr_locator *l = o->dataset.locator;
+	if (!l->path)
+		return 0; /* a dimension without a variable */
+	const int n = folder(l, prefix, room);
+	return n > 0 && l->is_default ? append(prefix, room, n, "c") : n;
+}
+
+/* Reads a number without leading zeros. Returns false if there is none. */
+static bool read_number(const char **at, uint64_t *number)
+{
+	const char *p = *at;
+	uint64_t n = 0;
+	if (*p < '0' || *p > '9' || (*p == '0' && p[1] >= '0' && p[1] <= '9'))
+		return false;
+	for (; *p >= '0' && *p <= '9'; p++)
+		if (!mul_u64(n, 10, &n) || !add_u64(n, (uint64_t)(*p - '0'), &n))
+			return false;
+	*at = p;
+	*number = n;
+	return true;
+}
+
+static bool read_coords(const struct zarr_locator *l, char separator, const char *p,
+			uint64_t *coords)
+{
+	if (l->is_default && *p++ != 'c')
+		return false;
+	if (l->rank == 0)
+		return strcmp(p, l->is_default ? "" : "0") == 0;
+	for (uint32_t i = 0; i < l->rank; i++) {
+		if ((i || l->is_default) && *p++ != separator)
+			return false;
+		if (!read_number(&p, &coords[i]))
+			return false;
+	}
+	return *p == '\0';
+}
+
+bool zarr_chunk_of_key(const struct object *o, const char *key, uint64_t *number)
+{
+	const struct zarr_locator *l = o->dataset.locator;
+	const struct grid *grid = &o->dataset.grid;
+	uint64_t coords[DSPACE_MAX_RANK] = {0};
+	char prefix[SCHEMA_KEY_MAX + 1];
+	const int n = l->path ? folder(l, prefix, sizeof(prefix)) : -EINVAL;
+	if (n < 0 || strncmp(key, prefix, (size_t)n) != 0 ||
+	    !(read_coords(l, l->separator, key + n, coords) ||
+	      (l->is_guessed && read_coords(l, '/', key + n, coords))))
+		return false;
+	for (uint32_t i = 0; i < grid->rank; i++)
+		if (coords[i] >= grid->count[i])
+			return false;
+	*number = grid_number(grid, coords);
+	return true;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Domains that a listing shows (struct schema_mark): Zarr stores beside domains of HSDS. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <bucket/schemas.h>
+#include <names/names.h>
+
+#include "small_domain.h"
+
+struct fixture {
+	struct env env;
+	struct store *store;
+	struct names *names;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	f->env = env_real(NULL, pool_new(0));
+	f->store = small_domain_new(&f->env);
+	const struct names_options opt = {.env = &f->env,
+					  .store = f->store,
+					  .schemas = schema_all(),
+					  .ttl_ns = UINT64_C(3600000000000)};
+	f->names = names_new(&opt);
+	*state = f;
+	return f->names ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	names_free(f->names);
+	store_free(f->store);
+	pool_free(f->env.pool);
+	free(f);
+	return 0;
+}
+
+static int collect(void *arg, const char *name, enum names_kind kind)
+{
+	static const char *const kinds[] = {
+		[NAMES_DOMAIN] = "", [NAMES_DIR] = "/", [NAMES_OBJECT] = "*"};
+	char *text = arg;
+	snprintf(text + strlen(text), 64, "%s%s ", name, kinds[kind]);
+	return 0;
+}
+
+static void check_list(struct fixture *f, const char *dir, const char *expected)
+{
+	char text[1024] = "";
+	assert_int_equal(names_list(f->names, dir, collect, text, NULL), 0);
+	assert_string_equal(text, expected);
+}
+
+/* The kind of a name: that of the node, and the bucket's path of a domain. */
+static void check_name(struct fixture *f, const char *name, enum names_kind kind, const char *path)
+{
+	auto_names_node struct names_node *n = NULL;
+	struct err err = ERR_INIT;
+	if (names_resolve(f->names, name, &n, &err))
+		fail_msg("%s: %s", name, err.msg);
+	assert_int_equal(n->kind, kind);
+	assert_string_equal(n->path, path);
+}
+
+static void check_none(struct fixture *f, const char *name)
+{
+	auto_names_node struct names_node *n = NULL;
+	assert_int_equal(names_resolve(f->names, name, &n, NULL), -ENOENT);
+}
+
+static void a_store_is_a_file_and_a_directory(void **state)
+{
+	struct fixture *f = *state;
+	auto_names_node struct names_node *n = NULL;
+	small_put(f->store, "x.zarr/.zgroup", "{}");
+	small_put(f->store, "x.zarr/a/.zarray", "{}");
+	small_put(f->store, "y.nc/zarr.json", "{}");
+	small_put(f->store, "s/a/.zarray", "{}");
+	check_name(f, "x.zarr.nc", NAMES_DOMAIN, "x.zarr");
+	check_name(f, "x.zarr", NAMES_DIR, "x.zarr");
+	check_name(f, "y.nc", NAMES_DOMAIN, "y.nc");
+	check_name(f, "s/a.nc", NAMES_DOMAIN, "s/a");
+	check_list(f, "", "d.h5 s/ x.zarr.nc y.nc ");
+	check_list(f, "s", "a.nc ");
+	assert_int_equal(names_resolve(f->names, "y.nc", &n, NULL), 0);
+	assert_int_equal(n->doc.kind, NAMES_DOC_STORE);
+	assert_string_equal(n->doc.document->schema->name, "zarr3");
+	check_none(f, "y.nc.nc");
+	check_none(f, "d.h5.nc");
+	check_none(f, "z.nc");
+}
+
+static void what_is_in_a_store_is_no_store(void **state)
+{
+	struct fixture *f = *state;
+	small_put(f->store, "x.zarr/.zgroup", "{}");
+	small_put(f->store, "x.zarr/g/.zgroup", "{}");
+	small_put(f->store, "x.zarr/g/a/.zarray", "{}");
+	check_none(f, "x.zarr/g.nc");
+	check_name(f, "x.zarr/g", NAMES_DIR, "x.zarr/g");
+	check_none(f, "x.zarr/g/a.nc");
+	check_list(f, "x.zarr", ".zgroup* g/ ");
+	check_list(f, "x.zarr/g", ".zgroup* a/ ");
+}
+
+static void other_names_come_first(void **state)
+{
+	struct fixture *f = *state;
+	small_put(f->store, "x.zarr/.zgroup", "{}");
+	small_put(f->store, "x.zarr.nc", "an object");
+	small_put(f->store, "h.h5/.domain.json", "{'root': '" SMALL_ROOT "'}");
+	small_put(f->store, "h.h5/.zgroup", "{}");
+	check_name(f, "x.zarr.nc", NAMES_OBJECT, "x.zarr.nc");
+	check_name(f, "h.h5", NAMES_DOMAIN, "h.h5");
+	check_none(f, "h.h5.nc");
+	check_list(f, "", "d.h5 h.h5 x.zarr.nc* ");
+}
+
+/* A writable mount puts such a document into each directory that it makes. */
+static void the_document_of_a_folder_hides_nothing(void **state)
+{
+	struct fixture *f = *state;
+	small_put(f->store, "x.zarr/.domain.json", "{'owner': 'ann'}");
+	check_name(f, "x.zarr", NAMES_DIR, "x.zarr");
+	check_list(f, "", "d.h5 x.zarr/ ");
+	small_put(f->store, "x.zarr/.zgroup", "{}");
+	names_changed(f->names, "x.zarr/.zgroup");
+	check_name(f, "x.zarr", NAMES_DIR, "x.zarr");
+	check_name(f, "x.zarr.nc", NAMES_DOMAIN, "x.zarr");
+	check_list(f, "", "d.h5 x.zarr.nc ");
+	call_delete(f->store, "x.zarr/.zgroup", NULL, NULL);
+	names_changed(f->names, "x.zarr/.zgroup");
+	check_none(f, "x.zarr.nc");
+	check_list(f, "", "d.h5 x.zarr/ ");
+}
+
+static void a_mark_is_found_among_many_keys(void **state)
+{
+	struct fixture *f = *state;
+	char key[64];
+	for (int i = 0; i < 100; i++) {
+		snprintf(key, sizeof(key), "big/%d", i);
+		small_put(f->store, key, "x");
+	}
+	small_put(f->store, "big/zarr.json", "{}");
+	check_name(f, "big.nc", NAMES_DOMAIN, "big");
+	check_list(f, "", "big.nc d.h5 ");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_store_is_a_file_and_a_directory),
+		TEST(what_is_in_a_store_is_no_store),
+		TEST(other_names_come_first),
+		TEST(the_document_of_a_folder_hides_nothing),
+		TEST(a_mark_is_found_among_many_keys),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys of chunks: of every encoding, and back; and a dimension, which has none. */
+#include "zarr_store.h"
+
+#include "schema/zarr/zarr_space.h"
+
+static const uint64_t dims[] = {30, 5};
+static const uint32_t chunk[] = {2, 5};
+static const uint64_t count[] = {15, 1};
+
+static struct object array(const struct zarr_locator *l)
+{
+	return (struct object){
+		.kind = OBJECT_DATASET,
+		.dataset = {.locator = l,
+			    .grid = {.rank = 2,
+				     .dims = dims,
+				     .chunk = chunk,
+				     .count = count,
+				     .nchunks = 15}},
+	};
+}
+
+static void keys_of_chunks_are_those_of_the_encoding(void **state)
+{
+	static const struct {
+		const char *store, *path;
+		bool is_default;
+		char separator;
+		const char *key, *prefix;
+	} rows[] = {
+		{"d/x.zarr", "g/a", false, '.', "d/x.zarr/g/a/11.0", "d/x.zarr/g/a/"},
+		{"d/x.zarr", "g/a", false, '/', "d/x.zarr/g/a/11/0", "d/x.zarr/g/a/"},
+		{"d/x.zarr", "g/a", true, '/', "d/x.zarr/g/a/c/11/0", "d/x.zarr/g/a/c"},
+		{"d/x.zarr", "g/a", true, '.', "d/x.zarr/g/a/c.11.0", "d/x.zarr/g/a/c"},
+		{"d", "", false, '.', "d/11.0", "d/"},
+		{"", "a", false, '.', "a/11.0", "a/"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct zarr_locator l = {
+			.store = rows[i].store,
+			.path = rows[i].path,
+			.is_default = rows[i].is_default,
+			.separator = rows[i].separator,
+			.rank = 2,
+		};
+		const struct object o = array(&l);
+		char key[256], prefix[256];
+		struct chunk_place place = {.key = key, .room = sizeof(key)};
+		unsigned int step = 0;
+		uint64_t number = 99;
+		assert_int_equal(zarr_locate(&o, NULL, 11, &step, NULL, &place, NULL), 0);
+		assert_false(place.absent);
+		assert_string_equal(key, rows[i].key);
+		assert_int_equal(zarr_chunk_prefix(&o, prefix, sizeof(prefix)),
+				 strlen(rows[i].prefix));
+		assert_string_equal(prefix, rows[i].prefix);
+		assert_true(zarr_chunk_of_key(&o, key, &number));
+		assert_int_equal(number, 11);
+	}
+}
+
+static void other_keys_are_none_of_chunks(void **state)
+{
+	static const char *const keys[] = {
+		"s/a/.zarray",
+		"s/a/15.0",
+		"s/a/1.1",
+		"s/a/01.0",
+		"s/a/1",
+		"s/a/1.0.0",
+		"s/a/1/0",
+		"s/a/1.0x",
+		"s/a/-1.0",
+		"s/a/",
+		"s/b/1.0",
+		"s/a/c/1/0",
+		"s/a/18446744073709551617.0",
+	};
+	const struct zarr_locator l = {.store = "s", .path = "a", .separator = '.', .rank = 2};
+	const struct object o = array(&l);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		uint64_t number;
+		assert_false(zarr_chunk_of_key(&o, keys[i], &number));
+	}
+}
+
+static void a_scalar_has_one_chunk(void **state)
+{
+	static const uint64_t one[] = {1};
+	static const uint32_t narrow[] = {1};
+	for (int is_default = 0; is_default < 2; is_default++) {
+		const struct zarr_locator l = {
+			.store = "s", .path = "a", .separator = '.', .is_default = is_default};
+		const struct object o = {
+			.kind = OBJECT_DATASET,
+			.dataset = {.locator = &l,
+				    .grid = {.rank = 1,
+					     .dims = one,
+					     .chunk = narrow,
+					     .count = one,
+					     .nchunks = 1}},
+		};
+		char key[64];
+		struct chunk_place place = {.key = key, .room = sizeof(key)};
+		unsigned int step = 0;
+		uint64_t number = 99;
+		assert_int_equal(zarr_locate(&o, NULL, 0, &step, NULL, &place, NULL), 0);
+		assert_string_equal(key, is_default ? "s/a/c" : "s/a/0");
+		assert_true(zarr_chunk_of_key(&o, key, &number));
+		assert_int_equal(number, 0);
+	}
+}
+
+/* No request finds out that a dimension without a variable has no chunks. */
+static void a_dimension_has_no_chunks(void **state)
+{
+	const struct zarr_locator l = {.store = "s", .separator = '.'};
+	const struct object o = array(&l);
+	char key[64] = "";
+	struct chunk_place place = {.key = key, .room = sizeof(key)};
+	unsigned int step = 0;
+	uint64_t number;
+	assert_int_equal(zarr_locate(&o, NULL, 11, &step, NULL, &place, NULL), 0);
+	assert_true(place.absent);
+	assert_int_equal(zarr_chunk_prefix(&o, key, sizeof(key)), 0);
+	assert_false(zarr_chunk_of_key(&o, "s//1.0", &number));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_of_chunks_are_those_of_the_encoding),
+		cmocka_unit_test(other_keys_are_none_of_chunks),
+		cmocka_unit_test(a_scalar_has_one_chunk),
+		cmocka_unit_test(a_dimension_has_no_chunks),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
