@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random Zarr stores: every array in the mount has the elements that were stored. HSMOUNT_SAMPLE=1
+runs ten times as many. To see what a seed makes: `describe(random_store(seed, directory))`."""
+import errno
+import json
+import os
+
+import h5py
+import numpy as np
+import pytest
+
+from mounts import Mount
+from zarr_stores import variables
+from zarr_write import CODECS, Store
+
+STORES = 50         # in one mount, with a seed each
+BATCHES = 6
+TYPES = ["|b1", "|i1", "|u1"] + [
+    order + kind for order in "<>" for kind in (
+        "i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")]
+COMPRESSORS = [name for name in CODECS if name not in ("shuffle", "crc32c")]
+ELEMENTS_MAX = 4000
+LETTERS = list("abcdefgh xyz.-_") + ["ü", "%"]
+
+
+def pick(rnd, things):
+    return things[rnd.integers(len(things))]
+
+
+def random_shape(rnd):
+    """The lengths of an array and of its chunks."""
+    while True:
+        rank = rnd.integers(0, 6)
+        shape = tuple(int(pick(rnd, (0, 1, 2, 3, 5, 8, 17, 40)) if rnd.random() > 0.04 else 300)
+                      for _ in range(rank))
+        chunks = tuple(int(rnd.integers(1, max(n, 1) + 3)) for n in shape)
+        if np.prod(chunks, dtype=float) <= ELEMENTS_MAX and \
+                np.prod([-(-n // c) for n, c in zip(shape, chunks)], dtype=float) <= 100:
+            return shape, chunks
+
+
+def random_data(rnd, dtype, shape):
+    n = int(np.prod(shape, dtype=int))
+    how = pick(rnd, ("bits", "few", "count"))
+    if how == "bits":
+        data = np.frombuffer(rnd.bytes(n * dtype.itemsize), dtype)
+        if dtype.kind in "bfc":
+            data = (data.view("u1") & 1).astype("?")[:n] if dtype.kind == "b" else \
+                rnd.normal(size=n).astype(dtype)
+    elif how == "few":
+        data = rnd.choice([0, 1, 100], n).astype(dtype)
+    else:
+        data = (np.arange(n) % 120).astype(dtype)
+    return data.reshape(shape)
+
+
+def random_fill(rnd, version, dtype):
+    if version == 2 and rnd.random() < 0.2:
+        return None
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return pick(rnd, (0, 1, 7, limits.min, limits.max))
+    if dtype.kind == "b":
+        return pick(rnd, (False, True))
+    part = pick(rnd, (0.0, -0.0, 1.5, -2.25, np.nan, np.inf, -np.inf))
+    return complex(part, pick(rnd, (0.0, np.nan, 4.0))) if dtype.kind == "c" else part
+
+
+def random_codecs(rnd):
+    codecs = ["shuffle"] if rnd.random() < 0.3 else []
+    for _ in range(pick(rnd, (0, 1, 1, 1, 2))):
+        codecs.append(pick(rnd, COMPRESSORS))
+    if rnd.random() < 0.2:
+        codecs.insert(rnd.integers(len(codecs) + 1), "crc32c")
+    return codecs
+
+
+def random_name(rnd, used):
+    name = ""
+    while not name.strip(". ") or name in used:
+        name = "".join(pick(rnd, LETTERS) for _ in range(rnd.integers(1, 9)))
+    used.add(name)
+    return name
+
+
+def random_array(rnd, store, path):
+    dtype = np.dtype(pick(rnd, TYPES))
+    shape, chunks = random_shape(rnd)
+    order = pick(rnd, "CF")
+    if store.version == 3 and shape and rnd.random() < 0.3:
+        order = [int(i) for i in rnd.permutation(len(shape))]
+    grid = list(np.ndindex(*[-(-n // c) for n, c in zip(shape, chunks)]))
+    stored = pick(rnd, (0, 0.5, 1, 1))
+    separator = pick(rnd, "./")
+    store.array(
+        path, random_data(rnd, dtype, shape), chunks=chunks, order=order,
+        fill=random_fill(rnd, store.version, dtype), codecs=random_codecs(rnd),
+        separator=separator, encoding=pick(rnd, ("default", "v2")),
+        absent=[index for index in grid if rnd.random() >= stored],
+        names=pick(rnd, (None, [pick(rnd, "xyz") for _ in shape])))
+    if store.version == 2 and rnd.random() < 0.3 and len(shape) > 1:
+        del store.documents[f"{path}/.zarray"]["dimension_separator"]
+
+
+def random_store(seed, directory):
+    rnd = np.random.default_rng(seed)
+    with Store(os.path.join(directory, f"{seed}.zarr"), int(pick(rnd, (2, 3))),
+               bool(pick(rnd, (False, True)))) as store:
+        used = {"g", "h"}
+        for _ in range(rnd.integers(1, 4)):
+            group = pick(rnd, ("", "g/", "g/h/"))
+            random_array(rnd, store, group + random_name(rnd, used))
+    return store
+
+
+def describe(store):
+    return "\n".join(f"{path}: {a.document()} absent {sorted(a.absent)}"
+                     for path, a in store.arrays.items())
+
+
+def as_shown(data):
+    """Half precision is shown as single precision, booleans as bytes."""
+    return data.astype(data.dtype.str.replace("f2", "f4").replace("b1", "u1"))
+
+
+def equal(got, expected):
+    """Bit by bit, but for NaN."""
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return False
+    has_nan = expected.dtype.kind in "fc" and np.isnan(expected).any()
+    return np.array_equal(got, expected, equal_nan=True) if has_nan else \
+        got.tobytes() == expected.tobytes()
+
+
+def differences(path, store):
+    with h5py.File(path, "r") as f:
+        found = variables(f)
+        if set(found) != set(store.arrays):
+            return [f"{sorted(found)} instead of {sorted(store.arrays)}"]
+        return [f"{name}: {got!r} instead of {expected!r}" for name, got, expected in (
+            (name, np.asarray(found[name][()], found[name].dtype), as_shown(a.data))
+            for name, a in store.arrays.items()) if not equal(got, expected)]
+
+
+@pytest.mark.parametrize("batch", [
+    *range(BATCHES), *(pytest.param(i, marks=pytest.mark.long)
+                       for i in range(BATCHES, 10 * BATCHES))])
+def test_random_stores(tmp_path, batch):
+    seeds = range(batch * STORES, (batch + 1) * STORES)
+    stores = {seed: random_store(seed, tmp_path / "bucket") for seed in seeds}
+    with Mount(tmp_path / "bucket", tmp_path) as m:
+        for seed, store in stores.items():
+            wrong = differences(m.file(f"{seed}.zarr.nc"), store)
+            assert not wrong, f"seed {seed}: {wrong}\n{describe(store)}\n" + "".join(
+                line for line in m.log().splitlines(True) if f"/{seed}.zarr" in line)
+        assert "error" not in m.log()
+
+
+# ---- damage ----
+
+VALUES = [None, 0, -1, 2.5, 1e300, 1 << 63, 1 << 70, "", "x" * 300, [], {}, [[]], [0], [-1],
+          [1 << 40], True, {"name": "bytes"}, {"id": "zlib"}, "NaN", "<f8", "|V0", ">i2", "/",
+          "\ud800", "a\0b"]
+
+
+def places(value, at=()):
+    """The paths to all values in a document but the whole."""
+    for key, inner in (value.items() if isinstance(value, dict) else
+                       enumerate(value) if isinstance(value, list) else ()):
+        yield (*at, key)
+        yield from places(inner, (*at, key))
+
+
+def damage_value(rnd, text):
+    document = json.loads(text)
+    at = pick(rnd, list(places(document)))
+    inner = document
+    for key in at[:-1]:
+        inner = inner[key]
+    if rnd.random() < 0.3:
+        del inner[at[-1]]
+    else:
+        inner[at[-1]] = pick(rnd, VALUES)
+    return json.dumps(document).encode()
+
+
+def damage_bytes(rnd, text):
+    at, n = int(rnd.integers(len(text) + 1)), int(rnd.integers(1, 20))
+    return pick(rnd, (text[:at] + text[at + n:], text[:at] + rnd.bytes(n) + text[at + n:],
+                      text[:at] + text[at:at + n] + text[at:], text[:at]))
+
+
+def damage_store(seed, store):
+    rnd = np.random.default_rng(seed)
+    paths = sorted(os.path.join(at, name) for at, _, names in os.walk(store.root) for name in names)
+    for _ in range(rnd.integers(1, 4)):
+        path = pick(rnd, paths)
+        with open(path, "rb") as f:
+            text = f.read()
+        is_json = os.path.basename(path).startswith(("zarr.json", ".z"))
+        try:
+            text = (damage_value if is_json and rnd.random() < 0.7 else damage_bytes)(rnd, text)
+        except ValueError:      # it was damaged before
+            pass
+        with open(path, "wb") as f:
+            f.write(text)
+
+
+@pytest.mark.parametrize("batch", [0, *(pytest.param(i, marks=pytest.mark.long)
+                                        for i in range(1, 10))])
+def test_damaged_stores(tmp_path, batch):
+    """A file opens or fails with EIO, and so does every read. The daemon and other stores stay."""
+    seeds = range(batch * 2 * STORES, (batch + 1) * 2 * STORES)
+    for seed in seeds:
+        damage_store(seed, random_store(seed, tmp_path / "bucket"))
+    good = random_store(batch, tmp_path / "good")
+    os.rename(good.root, tmp_path / "bucket/good.zarr")
+    with Mount(tmp_path / "bucket", tmp_path) as m:
+        for seed in seeds:
+            try:
+                with h5py.File(m.file(f"{seed}.zarr.nc"), "r") as f:
+                    for variable in variables(f).values():
+                        read(variable)
+            except OSError as e:
+                assert e.errno == errno.EIO, (seed, e)
+            assert m.alive(), f"seed {seed}: {m.log()}"
+        assert not differences(m.file("good.zarr.nc"), good)
+
+
+def read(variable):
+    try:
+        if variable.size < ELEMENTS_MAX * 100:
+            variable[()]
+    except OSError as e:
+        assert "errno = 5" in str(e), e

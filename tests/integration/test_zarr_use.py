@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users do with Zarr stores: mount a single one, look at it with hsimage, copy one into a
+writable mount, and try to change the file of one."""
+import errno
+import os
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+
+import mkbucket
+from mounts import HSIMAGE, Mount, run
+from rwmounts import RwMount, attribute
+from zarr_write import Store
+
+NUMBERS = np.arange(12, dtype="<i4").reshape(3, 4)
+
+
+def write_store(path, version=2, **how):
+    """Arrays with codecs, and one that cannot be shown."""
+    with Store(path, version, attributes={"title": "numbers"}, **how) as store:
+        store.array("g/a", NUMBERS, chunks=(2, 2), codecs=["shuffle", "zlib"], order="F",
+                    fill=-1, names=["y", "x"], attributes={"units": "m"})
+        store.array("plain", np.linspace(0, 1, 5), fill=np.nan)
+        store.array("bad", NUMBERS)
+        store.documents["bad/.zarray" if version == 2 else "bad/zarr.json"][
+            "dtype" if version == 2 else "data_type"] = "<q9"
+    return store
+
+
+@pytest.fixture(scope="module", name="version", params=(2, 3), ids="v{}".format)
+def fixture_version(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", name="bucket")
+def fixture_bucket(tmp_path_factory, version):
+    root = tmp_path_factory.mktemp("bucket")
+    for path in "x.zarr", "deep/er/no suffix", "has.nc":
+        write_store(root / path, version, consolidated=path == "x.zarr")
+    (root / "beside.txt").write_bytes(b"plain")
+    return root
+
+
+@pytest.fixture(scope="module", name="shown")
+def fixture_shown(bucket, tmp_path_factory):
+    with Mount(bucket, tmp_path_factory.mktemp("mount")) as m:
+        yield m
+
+
+def values(path):
+    with h5py.File(path, "r") as f:
+        assert f.attrs["title"] == b"numbers" and f["g/a"].attrs["units"] == b"m"
+        return f["g/a"][()].tolist()
+
+
+# ---- names ----
+
+def test_names(shown):
+    assert sorted(os.listdir(shown.path)) == ["beside.txt", "deep", "has.nc", "x.zarr.nc"]
+    assert os.listdir(shown.file("deep/er")) == ["no suffix.nc"]
+    for path in "x.zarr.nc", "deep/er/no suffix.nc", "has.nc":
+        assert values(shown.file(path)) == NUMBERS.tolist()
+
+
+def test_the_directory_of_a_store_has_its_keys(bucket, shown):
+    path = shown.file("x.zarr")
+    assert sorted(os.listdir(path)) == sorted(os.listdir(bucket / "x.zarr"))
+    assert sorted(os.listdir(f"{path}/g")) == sorted(os.listdir(bucket / "x.zarr/g"))
+    for at, _, names in os.walk(bucket / "x.zarr"):
+        for name in names:
+            key = os.path.relpath(os.path.join(at, name), bucket)
+            with open(shown.file(key), "rb") as a, open(bucket / key, "rb") as b:
+                assert a.read() == b.read(), key
+
+
+def test_what_find_and_copies_see(shown, tmp_path):
+    """Each store once, as a file."""
+    found = run("find", shown.path, "-type", "f", "-printf", "%P\n", check=True).stdout
+    assert sorted(found.split("\n")[:-1]) == [
+        "beside.txt", "deep/er/no suffix.nc", "has.nc", "x.zarr.nc"]
+    run("cp", "-r", shown.file("deep"), tmp_path, check=True)
+    assert values(tmp_path / "deep/er/no suffix.nc") == NUMBERS.tolist()
+
+
+@pytest.mark.parametrize("kind", ["object", "domain", "directory"])
+def test_another_entry_with_the_name_comes_first(tmp_path, mount, kind):
+    root = tmp_path / "bucket"
+    with mkbucket.Maker(root) as bucket:
+        bucket.domain("d.h5")
+        if kind == "object":
+            bucket.put("x.zarr.nc", b"mine")
+        elif kind == "directory":
+            bucket.put("x.zarr.nc/key", b"mine")
+        else:
+            d = bucket.domain("x.zarr.nc")
+            d.dataset(d.root, "mine", mkbucket.INT32, [1], [1])
+    write_store(root / "x.zarr")
+    m = mount(root)
+    path = m.file("x.zarr.nc")
+    assert os.listdir(m.path).count("x.zarr.nc") == 1
+    if kind == "domain":
+        with h5py.File(path, "r") as f:
+            assert list(f) == ["mine"]
+    else:
+        with open(path if kind == "object" else f"{path}/key", "rb") as f:
+            assert f.read() == b"mine"
+    assert ".zgroup" in os.listdir(m.file("x.zarr"))
+    assert "the name x.zarr.nc is taken" in m.log()
+
+
+def test_stores_beside_domains(tmp_path, mount):
+    """In a folder of HSDS, and with a folder document, which a writable mount makes."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        bucket.folder("home")
+        bucket.domain("home/d.h5")
+        bucket.folder("home/x.zarr")
+    write_store(tmp_path / "bucket/home/x.zarr")
+    m = mount(tmp_path / "bucket")
+    assert values(m.file("home/x.zarr.nc")) == NUMBERS.tolist()
+    # Folders are listed for marks only once the mount has seen a store.
+    assert sorted(os.listdir(m.file("home"))) == ["d.h5", "x.zarr.nc"]
+
+
+def test_a_store_that_is_copied_into_a_folder_of_hsds(tmp_path, bucket):
+    with mkbucket.Maker(tmp_path / "bucket") as maker:
+        maker.folder("home")
+        maker.domain("home/d.h5")
+    with RwMount(tmp_path / "bucket", tmp_path) as m:
+        run("cp", "-r", bucket / "x.zarr", m.file("home"), check=True)
+        assert sorted(os.listdir(m.file("home"))) == ["d.h5", "x.zarr.nc"]
+    with Mount(tmp_path / "bucket", tmp_path) as m:
+        assert values(m.file("home/x.zarr.nc")) == NUMBERS.tolist()
+        assert sorted(os.listdir(m.file("home"))) == ["d.h5", "x.zarr.nc"]
+
+
+def test_a_store_in_a_group_of_a_store_is_a_part_of_it(tmp_path, mount):
+    root = tmp_path / "bucket"
+    write_store(root / "x.zarr")
+    write_store(root / "x.zarr/inner")
+    m = mount(root)
+    assert os.listdir(m.path) == ["x.zarr.nc"]
+    assert "inner" in os.listdir(m.file("x.zarr"))
+    with h5py.File(m.file("x.zarr.nc"), "r") as f:
+        assert f["inner/g/a"][()].tolist() == NUMBERS.tolist()
+
+
+# ---- a single store ----
+
+@pytest.mark.parametrize("name, file", [("x.zarr", "x.zarr.nc"), ("has.nc", "has.nc"),
+                                        ("deep/er/no suffix", "no suffix.nc")])
+def test_a_mount_of_one_store(bucket, mount, name, file):
+    m = mount(bucket / name)
+    assert os.listdir(m.path) == [file]
+    assert values(m.file(file)) == NUMBERS.tolist()
+    assert not os.path.exists(m.file("beside.txt"))
+
+
+def test_a_mount_of_a_group_of_a_store(bucket, mount):
+    m = mount(bucket / "x.zarr/g")
+    assert os.listdir(m.path) == ["g.nc"]
+    with h5py.File(m.file("g.nc"), "r") as f:
+        assert f["a"][()].tolist() == NUMBERS.tolist()
+
+
+@pytest.mark.parametrize("name", ["x.zarr", "x.zarr.nc", "deep/er/no suffix", "has.nc"])
+def test_hsimage(bucket, version, tmp_path, name):
+    path = bucket / name
+    cause = "bad/.zarray: dtype" if version == 2 else "bad/zarr.json: data_type"
+    info = run(HSIMAGE, "info", path, check=True).stdout
+    assert f"format: zarr{version}\n" in info
+    assert f'problem: {cause} "<q9" is not known\n' in info
+    assert "/g/a: int32 [3,4], chunks [2,2], 4 of 4 written, codecs transpose, " in info
+    checked = run(HSIMAGE, "check", path)
+    assert checked.returncode == 1 and checked.stdout.count("error: ") == 1, checked
+    assert f"{cause} \"<q9\" is not known" in checked.stdout
+    run(HSIMAGE, "export", path, tmp_path / "out.nc", check=True)
+    assert values(tmp_path / "out.nc") == NUMBERS.tolist()
+
+
+def test_hsimage_ls(bucket):
+    assert run(HSIMAGE, "ls", bucket / "x.zarr.nc", check=True).stdout == "x.zarr.nc\n"
+    assert run(HSIMAGE, "ls", "-o", "allow_empty", "-b", bucket, "deep/er",
+               check=True).stdout == "no suffix.nc\n"
+    keys = run(HSIMAGE, "ls", bucket / "x.zarr", check=True).stdout.split()
+    assert [k.rstrip("/") for k in keys] == sorted(os.listdir(bucket / "x.zarr"))
+
+
+def test_check_finds_a_damaged_chunk(tmp_path):
+    store = write_store(tmp_path / "x.zarr")
+    store.put("g/a/1.0", b"no zlib stream")
+    checked = run(HSIMAGE, "check", tmp_path / "x.zarr")
+    assert checked.returncode == 1
+    assert "x.zarr/g/a/1.0" in checked.stdout and "zlib" in checked.stdout, checked.stdout
+
+
+def test_extended_attributes(shown, version):
+    path = shown.file("deep/er/no suffix.nc")
+    transpose = "transpose, shuffle(4), zlib(1)"
+    assert attribute(path, "user.hsds.domain") == "/deep/er/no suffix"
+    assert attribute(path, "user.hsds.format") == f"zarr{version}"
+    assert attribute(path, "user.hsds.filters") == f"/g/a: {transpose}\n"
+    assert attribute(path, "user.hsds.problems") == "1"
+    assert {"user.hsds.domain", "user.hsds.format", "user.hsds.filters",
+            "user.hsds.problems"} <= set(os.listxattr(path))
+    for name in "user.hsds.acls", "user.hsds.root", "user.hsds.owner":
+        assert attribute(path, name) is None
+
+
+# ---- writing ----
+
+@pytest.fixture(name="rw")
+def fixture_rw(tmp_path):
+    write_store(tmp_path / "bucket/x.zarr")
+    with RwMount(tmp_path / "bucket", tmp_path) as m:
+        yield m
+
+
+def test_a_store_that_is_copied_into_a_mount(rw, bucket):
+    run("cp", "-r", bucket / "x.zarr", rw.file("y.zarr"), check=True)
+    assert sorted(os.listdir(rw.path)) == ["x.zarr.nc", "y.zarr.nc"]
+    assert values(rw.file("y.zarr.nc")) == NUMBERS.tolist()
+    printed = run("ncdump", rw.file("y.zarr.nc"), check=True).stdout
+    assert "0, 1, 2, 3" in printed and 'title = "numbers"' in printed
+    rw.stop()
+    rw.start()
+    assert values(rw.file("y.zarr.nc")) == NUMBERS.tolist()
+
+
+def test_a_store_that_is_copied_within_a_mount(rw):
+    shutil.copytree(rw.file("x.zarr"), rw.file("copies/of/y"))
+    assert values(rw.file("copies/of/y.nc")) == NUMBERS.tolist()
+    shutil.rmtree(rw.file("copies/of/y"))
+    assert os.listdir(rw.file("copies/of")) == []
+
+
+CALLS = {
+    "write": lambda p, _: os.open(p, os.O_RDWR),
+    "append": lambda p, _: os.open(p, os.O_WRONLY | os.O_APPEND),
+    "create": lambda p, _: os.open(p, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+    "truncate": lambda p, _: os.truncate(p, 0),
+    "unlink": lambda p, _: os.unlink(p),
+    "rename": os.rename,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_file_of_a_store_cannot_be_changed(rw, tmp_path, call):
+    path = rw.file("x.zarr.nc")
+    with pytest.raises(OSError) as raised:
+        CALLS[call](path, rw.file("y.nc"))
+    assert raised.value.errno == errno.EROFS
+    assert "x.zarr.nc: a domain of the format zarr2 can only be read; its objects are in the " \
+        "directory x.zarr" in rw.log()
+    assert os.listdir(rw.path) == ["x.zarr.nc"]
+    assert values(path) == NUMBERS.tolist()
+    assert sorted(os.listdir(tmp_path / "bucket")) == ["x.zarr"]
+
+
+def test_h5py_and_nco_cannot_write_into_a_store(rw):
+    with pytest.raises(OSError):
+        h5py.File(rw.file("x.zarr.nc"), "r+")
+    assert run("ncatted", "-h", "-a", "title,global,o,c,new", rw.file("x.zarr.nc")).returncode
+    assert values(rw.file("x.zarr.nc")) == NUMBERS.tolist()
+
+
+def test_a_directory_that_becomes_a_store(rw):
+    """When the first document arrives, and the reverse when the last one goes. The directory stays
+    open for the program that writes into it."""
+    directory = rw.file("new.zarr")
+    os.mkdir(directory)
+    with open(f"{directory}/0", "wb") as f:
+        f.write(b"\1\0\2\0")
+    assert sorted(os.listdir(rw.path)) == ["new.zarr", "x.zarr.nc"]
+    with open(f"{directory}/.zarray", "w", encoding="ascii") as f:
+        f.write('{"zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "<i2"}')
+    assert sorted(os.listdir(rw.path)) == ["new.zarr.nc", "x.zarr.nc"]
+    with h5py.File(rw.file("new.zarr.nc"), "r") as f:
+        assert f["data"][()].tolist() == [1, 2]
+    os.unlink(f"{directory}/.zarray")
+    assert sorted(os.listdir(rw.path)) == ["new.zarr", "x.zarr.nc"]
