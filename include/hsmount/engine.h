@@ -80,7 +80,7 @@ struct engine_options {
 	 * separated by commas. The root of the bucket is then never listed. If it is NULL, the root
 	 * has all entries. */
 	const char *root;
-	bool no_filters;  /* every dataset is rendered without filters */
+	bool no_filters; /* every dataset is rendered without filters */
 	/* Of Zarr stores: a chunk that is not stored is an error, not the fill value. */
 	bool missing_chunks_fail;
 	/* Of Zarr stores in a bucket that cannot be listed: a chunk whose request is refused is not

@@ -16,7 +16,7 @@ from zarr_stores import ALL, NUMBERS, REFUSED, Stores, variables
 OTHERS = [n for n in ALL if n not in NUMBERS]
 # What these stores are is in documents of NCZarr, which are not read: chunks beside the directory
 # of their array, chunks that are longer than the document says, sizes of types in bits.
-NCZARR_ONLY = ("d18_seed_literal", "nc20200628_nczarr", "nc20210706_nczarr")
+NCZARR_ONLY = ("d18_seed_literal", "nc20200628_nczarr")
 
 
 @pytest.fixture(scope="module", name="stores")

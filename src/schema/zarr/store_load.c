@@ -263,6 +263,24 @@ static int read_later(struct zarr_loader *l, const char *key, struct err *err)
 	return zarr_model_has(l->model, key) ? 0 : zarr_list_push(&l->reads, strdup(key), err);
 }
 
+/* A development version of netCDF-C of 2021 has put chunks beside the directory of their array,
+ * which shows it by this document. Such chunks are not found, so the array is left out. */
+static bool has_chunks_beside(struct zarr_loader *l, const char *key)
+{
+	size_t len;
+	if (zarr_document_of_key(key, &len) != ZARR_V2_ARRAY)
+		return false;
+	auto_free char *path = strndup(key, len);
+	auto_free char *other = path ? join(path, ".nczarray") : NULL;
+	if (!other || !listed_etag(l, other))
+		return false;
+	tree_note(l->base.load.tree,
+		  "%s: its chunks are beside it, as netCDF-C has stored them "
+		  "in 2021",
+		  key);
+	return true;
+}
+
 /* All keys are known. Removes documents of the consolidated metadata that do not exist, and
  * requests those that they lack. */
 static int choose_listed(struct zarr_loader *l, struct err *err)
@@ -275,7 +293,7 @@ static int choose_listed(struct zarr_loader *l, struct err *err)
 	for (uint32_t i = 0; !rc && i < l->keys.n; i++) {
 		const enum zarr_document_kind kind = zarr_document_of_key(l->keys.v[i], &len);
 		if (kind != ZARR_NONE && kind != ZARR_CONSOLIDATED &&
-		    strcmp(l->keys.v[i], l->root) != 0)
+		    strcmp(l->keys.v[i], l->root) != 0 && !has_chunks_beside(l, l->keys.v[i]))
 			rc = read_later(l, l->keys.v[i], err);
 	}
 	return rc;
