@@ -113,30 +113,31 @@ static int set_stat(struct options *o, const char *name, const char *value, stru
 	return bad_value(err, name, value, "must be auto, exact or estimate");
 }
 
+/* Sets an option that has one of two words as its value. */
+static int set_word(bool *out, const char *name, const char *value, const char *off, const char *on,
+		    struct err *err)
+{
+	char expected[64];
+	snprintf(expected, sizeof(expected), "must be \"%s\" or \"%s\"", off, on);
+	*out = strcmp(value, on) == 0;
+	return *out || strcmp(value, off) == 0 ? 0 : bad_value(err, name, value, expected);
+}
+
 static int set_filters(struct options *o, const char *name, const char *value, struct err *err)
 {
-	if (strcmp(value, "none") != 0 && strcmp(value, "stored") != 0)
-		return bad_value(err, name, value, "must be \"stored\" or \"none\"");
-	o->engine.no_filters = strcmp(value, "none") == 0;
-	return 0;
+	return set_word(&o->engine.no_filters, name, value, "stored", "none", err);
 }
 
 static int set_missing_chunks(struct options *o, const char *name, const char *value,
 			      struct err *err)
 {
-	if (strcmp(value, "fill") != 0 && strcmp(value, "error") != 0)
-		return bad_value(err, name, value, "must be \"fill\" or \"error\"");
-	o->engine.missing_chunks_fail = strcmp(value, "error") == 0;
-	return 0;
+	return set_word(&o->engine.missing_chunks_fail, name, value, "fill", "error", err);
 }
 
 static int set_forbidden_chunks(struct options *o, const char *name, const char *value,
 				struct err *err)
 {
-	if (strcmp(value, "error") != 0 && strcmp(value, "absent") != 0)
-		return bad_value(err, name, value, "must be \"error\" or \"absent\"");
-	o->engine.forbidden_chunks_absent = strcmp(value, "absent") == 0;
-	return 0;
+	return set_word(&o->engine.forbidden_chunks_absent, name, value, "error", "absent", err);
 }
 
 static int set_verify(struct options *o, const char *name, const char *value, struct err *err)
