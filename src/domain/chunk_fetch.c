@@ -196,6 +196,18 @@ static int decode(struct fetch *f, const struct pipeline *p, uint32_t filter_mas
 	return run_chain(f, p ? &plan.chain : ds->chain, filter_mask, &f->stored, chunk);
 }
 
+/* Appends zeros to a chunk that ends early. */
+static int complete_edge(const struct fetch *f, struct bytes *stored, struct err *err)
+{
+	const struct chunk_place *place = &f->place.place;
+	const uint64_t whole = codec_chunk_size(object_of(f)->dataset.chain).plain;
+	if (!place->ends_early || stored->len != place->length || stored->len >= whole)
+		return 0;
+	return bytes_append_zero(stored, (size_t)(whole - stored->len))
+		       ? err_set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
 static void give_stored(struct fetch *f)
 {
 	static const struct pipeline none;
@@ -209,7 +221,9 @@ static void give_stored(struct fetch *f)
 	if (is_text < 0) {
 		chunk.code = is_text;
 	} else if (is_text) {
-		run_chain(f, ds->chain, 0, body, &chunk);
+		chunk.code = complete_edge(f, body, &chunk.err);
+		if (!chunk.code)
+			run_chain(f, ds->chain, 0, body, &chunk);
 	} else {
 		codec_plan_object(&plan, ds->type, ds->grid.chunk_elems, &none, OBJECT_UNSHUFFLED,
 				  NULL);
@@ -228,15 +242,22 @@ static void rechecked(void *arg, int code, const struct err *err)
 		give_absent(f);
 }
 
+/* Returns the number under which the version of the chunk is kept. All chunks that an object holds
+ * have the same version. */
+static uint64_t version_number(const struct fetch *f)
+{
+	return f->place.place.is_shared ? f->place.place.first : f->number;
+}
+
 /* Compares the version of a chunk with that of earlier loads, unless a listing names it. */
 static int check_version(const struct fetch *f, struct err *err)
 {
 	const struct chunk_place *place = &f->place.place;
 	const bool is_whole = place->offset == 0 && place->length == CHUNK_TO_END;
-	if (!is_whole || f->req->known_etag)
+	if (!(is_whole || place->is_shared) || f->req->known_etag)
 		return 0;
-	return domain_versions_note(f->d, f->began, f->dataset, f->number, f->req->answer.meta.etag,
-				    err);
+	return domain_versions_note(f->d, f->began, f->dataset, version_number(f),
+				    f->req->answer.meta.etag, err);
 }
 
 /* Returns whether a chunk whose request failed with rc counts as absent, because the user has set
@@ -275,7 +296,7 @@ static void chunk_answered(struct store_request *req)
 		give_stored(f);
 	else if (f->presence == LISTED)
 		fail(f, err_set(&err, -ESTALE, "deleted since the domain was opened"), &err);
-	else if (domain_versions_lost(f->d, f->dataset, f->number))
+	else if (domain_versions_lost(f->d, f->dataset, version_number(f)))
 		fail(f, err_set(&err, -ESTALE, "deleted since it was read first"), &err);
 	else if (f->presence == NEVER_LISTED)
 		domain_recheck(f->d, f->dataset, &f->recheck);
@@ -352,20 +373,6 @@ static void search_index(struct fetch *f)
 	ref_index_find(&f->search);
 }
 
-/* Appends zeros to the last chunk of a contiguous dataset. It may be shorter than the others,
- * because its other elements are outside of the extent. */
-static int complete_edge(struct fetch *f, struct err *err)
-{
-	const struct dataset *ds = &object_of(f)->dataset;
-	const uint64_t bytes = ds->grid.chunk_elems * ds->type->size;
-	if (!ds->reference || ds->reference->layout != REFERENCE_CONTIGUOUS ||
-	    f->stored.len >= bytes)
-		return 0;
-	return bytes_append_zero(&f->stored, (size_t)(bytes - f->stored.len))
-		       ? err_set(err, -ENOMEM, "out of memory")
-		       : 0;
-}
-
 static void range_read(struct ref_read *r, int code, struct bytes *body, const struct err *err)
 {
 	struct fetch *f = r->arg;
@@ -377,7 +384,7 @@ static void range_read(struct ref_read *r, int code, struct bytes *body, const s
 	}
 	f->stored = *body;
 	*body = (struct bytes){0};
-	chunk.code = complete_edge(f, &chunk.err);
+	chunk.code = complete_edge(f, &f->stored, &chunk.err);
 	if (!p && object_of(f)->dataset.reference && !object_of(f)->dataset.reference->exact)
 		p = ref_index_pipeline(f->place.file, f->dataset);
 	if (!chunk.code)

@@ -12,7 +12,7 @@ import pytest
 import mkbucket
 from mounts import HSIMAGE, Mount, run
 from rwmounts import RwMount, attribute
-from zarr_write import Store
+from zarr_write import Store, join
 
 NUMBERS = np.arange(12, dtype="<i4").reshape(3, 4)
 
@@ -53,6 +53,63 @@ def values(path):
     with h5py.File(path, "r") as f:
         assert f.attrs["title"] == b"numbers" and f["g/a"].attrs["units"] == b"m"
         return f["g/a"][()].tolist()
+
+
+# ---- chunks that are larger than a mount holds ----
+
+@pytest.fixture(scope="module", name="large_chunks")
+def fixture_large_chunks(tmp_path_factory, version):
+    """An array with two chunks of 320 MB, of which few bytes take space. The second chunk is not
+    stored. Another array has one chunk, whose length is a prime."""
+    root = tmp_path_factory.mktemp("bucket")
+    row = 1000 * 1000
+    with Store(root / "x.zarr", version) as store:
+        for name, shape, chunk in (("a", [160, 1000, 1000], [80, 1000, 1000]),
+                                   ("b", [83, 1000, 1000], [83, 1000, 1000])):
+            a = store.array(name, np.zeros((1, 1, 1), "<f4"), absent=[(0, 0, 0)], fill=-1)
+            document = a.document()
+            document["shape"] = shape
+            if version == 2:
+                document["chunks"] = chunk
+            else:
+                document["chunk_grid"]["configuration"]["chunk_shape"] = chunk
+            store.documents[join(name, ".zarray" if version == 2 else "zarr.json")] = document
+            store.put(f"{name}/{a.key((0, 0, 0))}", b"")
+            with open(store.path(name, a.key((0, 0, 0))), "r+b") as f:
+                f.truncate(chunk[0] * row * 4)
+                for at in 0, 7, 79:
+                    f.seek((at * row + 999_999) * 4)
+                    f.write(np.array([at + 0.5], "<f4").tobytes())
+    return store
+
+
+def test_a_chunk_of_320_mb(large_chunks, tmp_path):
+    with Mount(os.path.dirname(large_chunks.root), tmp_path / "mnt") as m:
+        with h5py.File(m.file("x.zarr.nc"), "r") as f:
+            for a in f["a"], f["b"]:
+                assert a.chunks[0] < 10 and a.chunks[1:] == (1000, 1000)
+                assert [a[i, 999, 999] for i in (0, 7, 79)] == [0.5, 7.5, 79.5]
+                assert a[7:9, 998:, 998:].tolist() == [[[0, 0], [0, 7.5]], [[0, 0], [0, 0]]]
+            assert (f["a"][80:88] == -1).all() and f["a"][159, 999, 999] == -1
+            assert not f["b"][80:83].any()
+    with open(large_chunks.path("a", large_chunks.arrays["a"].key((0, 0, 0))), "r+b") as chunk:
+        whole = chunk.seek(0, os.SEEK_END)
+        chunk.truncate(whole - 1)
+        r = run(HSIMAGE, "check", large_chunks.root)
+        assert r.returncode == 1 and "a: x.zarr/a/" in r.stdout
+        assert "chunk has 15999999 bytes" in r.stdout and "errors 1," in r.stdout
+        chunk.truncate(whole)
+
+
+def test_the_parts_of_a_chunk_are_of_one_version(large_chunks, tmp_path):
+    with Mount(os.path.dirname(large_chunks.root), tmp_path / "mnt") as m:
+        with h5py.File(m.file("x.zarr.nc"), "r") as f:
+            assert f["b"][7, 999, 999] == 7.5
+            key = large_chunks.path("b", large_chunks.arrays["b"].key((0, 0, 0)))
+            with open(key, "r+b") as chunk:
+                chunk.write(b"\1")
+            with pytest.raises(OSError):
+                f["b"][79, 999, 999]
 
 
 # ---- names ----

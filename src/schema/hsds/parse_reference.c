@@ -348,6 +348,7 @@ static int place_contiguous(const struct dataset *ds, uint64_t number, struct ch
 			       "the reference has %" PRIu64
 			       " bytes, which are fewer than those of the dataset",
 			       r->size);
+	place->ends_early = n < g->chunk_elems;
 	return set_range(&r->file, r->offset + at, bytes, 0, place, err);
 }
 

@@ -7,17 +7,12 @@
 #include "model_internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
-
-#include <data/chunk_source.h>
 
 /* A chunk length of 0 is accepted only along a dimension of length 0. It becomes 1. */
 int zarr_array_chunk(struct zarr_build *b, struct zarr_array *a, struct err *err)
 {
 	uint64_t *chunk = arena_array(b->arena, a->rank + 1, sizeof(*chunk));
-	uint64_t bytes = a->element.size;
-	bool fits = true;
 	if (!chunk)
 		return err_errno(err, -ENOMEM, "chunks");
 	for (uint32_t i = 0; i < a->rank; i++) {
@@ -25,15 +20,7 @@ int zarr_array_chunk(struct zarr_build *b, struct zarr_array *a, struct err *err
 		if (chunk[i] == 0 && a->shape[i] != 0)
 			return err_set(err, -EIO, "the chunk length of dimension %u is 0", i);
 		chunk[i] = max_u64(chunk[i], 1);
-		fits = fits && mul_u64(bytes, chunk[i], &bytes);
 	}
-	if (!fits)
-		bytes = UINT64_MAX;
-	if (a->element.kind == ZARR_FLOAT && a->element.size == 2 && bytes <= CHUNK_BYTES_MAX)
-		bytes *= 2; /* as it is shown */
-	if (bytes > CHUNK_BYTES_MAX)
-		return err_set(err, -EIO, "chunk of %" PRIu64 " bytes is over the limit of %d",
-			       bytes, CHUNK_BYTES_MAX);
 	a->chunk = chunk;
 	return 0;
 }
@@ -122,6 +109,8 @@ static int make_locator(struct zarr_build *b, const struct zarr_array *a, const 
 		.separator = a->separator,
 		.is_guessed = a->is_guessed,
 		.rank = a->rank,
+		.stored_chunk = a->stored_chunk,
+		.elem_size = a->element.size,
 		.codecs = a->codecs.text,
 	};
 	if (l->is_guessed && b->f->separator) {
@@ -135,8 +124,8 @@ static int make_locator(struct zarr_build *b, const struct zarr_array *a, const 
 	return 0;
 }
 
-int zarr_dataset(struct zarr_build *b, const struct zarr_array *a, const char *path,
-		 struct object *o, struct err *err)
+int zarr_dataset(struct zarr_build *b, struct zarr_array *a, const char *path, struct object *o,
+		 struct err *err)
 {
 	const struct zarr_element shown = zarr_element_shown(&a->element);
 	struct dataset *ds = &o->dataset;
@@ -147,7 +136,9 @@ int zarr_dataset(struct zarr_build *b, const struct zarr_array *a, const char *p
 	ds->requested = a->rank ? LAYOUT_CHUNKED : LAYOUT_CONTIGUOUS;
 	ds->alloc_time = a->rank ? ALLOC_TIME_INCR : ALLOC_TIME_LATE;
 	ds->fill_time = FILL_TIME_IFSET;
-	int rc = make_space(b, a, ds, err);
+	int rc = zarr_chunk_fit(b, a, err);
+	if (!rc)
+		rc = make_space(b, a, ds, err);
 	if (!rc)
 		rc = make_fill(b, a, path, ds, err);
 	if (!rc)

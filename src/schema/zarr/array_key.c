@@ -5,6 +5,9 @@
  *   v2, and the encoding "v2" of v3    <path>/<i>.<j>    <path>/<i>/<j>    rank 0: <path>/0
  *   the encoding "default" of v3       <path>/c/<i>/<j>  <path>/c.<i>.<j>  rank 0: <path>/c
  *
+ * A chunk that is cut (chunk_cut.c) is one object with several chunks of the dataset. Below,
+ * "stored coordinates" are those of the object.
+ *
  * Pure.
  */
 #include "zarr_space.h"
@@ -63,6 +66,26 @@ static int chunk_key(const struct zarr_locator *l, char between, const uint64_t 
 	return n;
 }
 
+/* Replaces the coordinates of a chunk of the dataset by the stored coordinates, and finds its range
+ * in the object. */
+static void find_part(const struct zarr_locator *l, const struct grid *grid, uint64_t *coords,
+		      struct chunk_place *place)
+{
+	uint64_t offset = 0, elems = 1, first[DSPACE_MAX_RANK];
+	for (uint32_t i = 0; i < grid->rank; i++) {
+		const uint64_t stored = l->stored_chunk[i], at = coords[i] * grid->chunk[i];
+		coords[i] = at / stored;
+		first[i] = coords[i] * stored / grid->chunk[i];
+		offset = offset * stored + at % stored;
+		elems *= min_u64(grid->chunk[i], stored - at % stored);
+	}
+	place->offset = offset * l->elem_size;
+	place->length = elems * l->elem_size;
+	place->is_shared = true;
+	place->first = grid_number(grid, first);
+	place->ends_early = elems < grid->chunk_elems;
+}
+
 int zarr_locate(const struct object *o, const struct object *table, uint64_t number,
 		unsigned int *step, const struct schema_answer *answer, struct chunk_place *place,
 		struct err *err)
@@ -78,9 +101,15 @@ int zarr_locate(const struct object *o, const struct object *table, uint64_t num
 	const bool probes = l->is_guessed && *step == 0;
 	const bool other = l->is_guessed && *step > 0 && answer->absent;
 	grid_coords(&o->dataset.grid, number, coords);
+	place->length = CHUNK_TO_END;
+	if (l->stored_chunk)
+		find_part(l, &o->dataset.grid, coords, place);
 	if (chunk_key(l, other ? '/' : l->separator, coords, place->key, place->room) < 0)
 		return err_set(err, -ENAMETOOLONG, "the key of the chunk would be too long");
-	place->length = probes ? 1 : CHUNK_TO_END;
+	if (probes) {
+		place->offset = 0;
+		place->length = 1;
+	}
 	*step += probes;
 	return probes ? SCHEMA_NEEDS_ANSWER : 0;
 }
@@ -90,6 +119,8 @@ int zarr_chunk_prefix(const struct object *o, char *prefix, size_t room)
 	const struct zarr_locator *l = o->dataset.locator;
 	if (!l->path)
 		return 0; /* a dimension without a variable */
+	if (l->stored_chunk)
+		return -EOPNOTSUPP; /* a key is that of several chunks */
 	const int n = folder(l, prefix, room);
 	return n > 0 && l->is_default ? append(prefix, room, n, "c") : n;
 }
@@ -131,7 +162,7 @@ bool zarr_chunk_of_key(const struct object *o, const char *key, uint64_t *number
 	const struct grid *grid = &o->dataset.grid;
 	uint64_t coords[DSPACE_MAX_RANK] = {0};
 	char prefix[SCHEMA_KEY_MAX + 1];
-	const int n = l->path ? folder(l, prefix, sizeof(prefix)) : -EINVAL;
+	const int n = l->path && !l->stored_chunk ? folder(l, prefix, sizeof(prefix)) : -EINVAL;
 	if (n < 0 || strncmp(key, prefix, (size_t)n) != 0 ||
 	    !(read_coords(l, l->separator, key + n, coords) ||
 	      (l->is_guessed && read_coords(l, '/', key + n, coords))))

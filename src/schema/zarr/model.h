@@ -81,6 +81,10 @@ struct zarr_locator {
 	 * have, and no listing has shown it. It is probably '.'. */
 	bool is_guessed;
 	uint32_t rank; /* of the array; the dataset may have more dimensions */
+	/* The chunk shape of the array, if each of its chunks holds several chunks of the dataset.
+	 * Otherwise NULL. */
+	const uint64_t *stored_chunk;
+	uint32_t elem_size; /* bytes, as stored */
 	/* The codecs as stored, in the order of encoding, as text for people: "shuffle(4),
 	 * zlib(5)". NULL if there are none. */
 	const char *codecs;

@@ -19,10 +19,11 @@
 #include "model.h"
 
 enum {
-	ZARR_KEY_MAX = 1024,  /* bytes of a key below the store */
-	ZARR_NAME_MAX = 255,  /* bytes of the name of a dimension or attribute */
-	ZARR_FILL_BYTES = 16, /* the largest element */
-	ZARR_CODECS_MAX = 32, /* in the chain of an array */
+	ZARR_KEY_MAX = 1024,	     /* bytes of a key below the store */
+	ZARR_NAME_MAX = 255,	     /* bytes of the name of a dimension or attribute */
+	ZARR_FILL_BYTES = 16,	     /* the largest element */
+	ZARR_PIECE_BYTES = 16 << 20, /* of a chunk that is cut, if its shape permits */
+	ZARR_CODECS_MAX = 32,	     /* in the chain of an array */
 	ZARR_KINDS = ZARR_V2_ATTRS + 1,
 	ZARR_STRING_TYPES = 256,  /* types of strings that are shared: those of fewer bytes */
 	ZARR_ORDERED_MAX = 65000, /* more attributes have no creation order, which has 16 bits */
@@ -247,7 +248,9 @@ struct zarr_codecs {
 struct zarr_array {
 	struct zarr_element element;
 	uint32_t rank;
-	const uint64_t *shape, *chunk; /* in the arena of the tree */
+	/* In the arena of the tree. `chunk` is the chunk shape of the dataset, and stored_chunk
+	 * that of the array, or NULL if they are the same. */
+	const uint64_t *shape, *chunk, *stored_chunk;
 	bool is_v3;
 	bool is_default; /* see struct zarr_locator */
 	char separator;
@@ -285,13 +288,17 @@ int zarr_counts(struct zarr_build *b, const json_t *list, uint32_t *n, const uin
  * name. *configuration becomes NULL if there is none. */
 const char *zarr_extension(const json_t *v, const json_t **configuration);
 
-/* Checks the chunk shape of an array whose element is known. Called before its codecs are read.
- * Fails with -EIO if the shape cannot be shown, and with -ENOMEM. */
+/* Checks the chunk shape of an array. Called before its codecs are read. Fails with -EIO if the
+ * shape cannot be shown, and with -ENOMEM. */
 int zarr_array_chunk(struct zarr_build *b, struct zarr_array *a, struct err *err);
-/* Fills in the dataset of an object (array_dataset.c). `path` is that of the node, in the arena of
- * the tree. Fails with -EIO if the array cannot be shown, and with -ENOMEM or -E2BIG. */
-int zarr_dataset(struct zarr_build *b, const struct zarr_array *a, const char *path,
-		 struct object *o, struct err *err);
+/* Cuts the chunk if it is larger than CHUNK_BYTES_MAX (chunk_cut.c). The codecs are known. Fails
+ * with -EIO if it cannot be cut, and with -ENOMEM. */
+int zarr_chunk_fit(struct zarr_build *b, struct zarr_array *a, struct err *err);
+/* Fills in the dataset of an object (array_dataset.c), and cuts the chunk of the array if need be.
+ * `path` is that of the node, in the arena of the tree. Fails with -EIO if the array cannot be
+ * shown, and with -ENOMEM or -E2BIG. */
+int zarr_dataset(struct zarr_build *b, struct zarr_array *a, const char *path, struct object *o,
+		 struct err *err);
 
 /* ---- attributes (attributes.c, attribute_fill.c, attribute_make.c) ---- */
 

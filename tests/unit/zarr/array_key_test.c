@@ -60,6 +60,51 @@ static void keys_of_chunks_are_those_of_the_encoding(void **state)
 	}
 }
 
+/* A chunk of the array has 6 by 5 elements of 4 bytes, and holds three of the dataset. The last one
+ * of these along the first dimension has one row. */
+static void a_chunk_that_is_cut_is_read_in_parts(void **state)
+{
+	static const uint64_t stored[] = {6, 5}, tall[] = {30, 5}, odd[] = {29, 5};
+	static const struct {
+		const uint64_t *stored;
+		uint64_t number;
+		const char *key;
+		uint64_t offset, length, first;
+		bool ends_early;
+	} rows[] = {
+		{stored, 0, "s/a/0.0", 0, 40, 0, false},
+		{stored, 2, "s/a/0.0", 80, 40, 0, false},
+		{stored, 3, "s/a/1.0", 0, 40, 3, false},
+		{stored, 14, "s/a/4.0", 80, 40, 12, false},
+		{tall, 14, "s/a/0.0", 560, 40, 0, false},
+		{odd, 14, "s/a/0.0", 560, 20, 0, true},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct zarr_locator l = {.store = "s",
+					       .path = "a",
+					       .separator = '.',
+					       .rank = 2,
+					       .elem_size = 4,
+					       .stored_chunk = rows[i].stored};
+		struct object o = array(&l);
+		char key[64], prefix[64];
+		struct chunk_place place = {.key = key, .room = sizeof(key)};
+		unsigned int step = 0;
+		uint64_t number;
+		o.dataset.grid.chunk_elems = 10;
+		assert_int_equal(zarr_locate(&o, NULL, rows[i].number, &step, NULL, &place, NULL),
+				 0);
+		assert_string_equal(key, rows[i].key);
+		assert_int_equal(place.offset, rows[i].offset);
+		assert_int_equal(place.length, rows[i].length);
+		assert_true(place.is_shared);
+		assert_int_equal(place.first, rows[i].first);
+		assert_int_equal(place.ends_early, rows[i].ends_early);
+		assert_false(zarr_chunk_of_key(&o, key, &number));
+		assert_int_equal(zarr_chunk_prefix(&o, prefix, sizeof(prefix)), -EOPNOTSUPP);
+	}
+}
+
 static void other_keys_are_none_of_chunks(void **state)
 {
 	static const char *const keys[] = {
@@ -131,6 +176,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_of_chunks_are_those_of_the_encoding),
+		cmocka_unit_test(a_chunk_that_is_cut_is_read_in_parts),
 		cmocka_unit_test(other_keys_are_none_of_chunks),
 		cmocka_unit_test(a_scalar_has_one_chunk),
 		cmocka_unit_test(a_dimension_has_no_chunks),

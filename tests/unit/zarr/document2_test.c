@@ -191,8 +191,20 @@ static void shapes_and_chunks(void **state)
 		{"[3,3]", "[9223372036854775807,9223372036854775807]",
 		 "note: a/.zarray: chunk of 18446744073709551615 bytes is over the limit of "
 		 "268435456"},
-		{"[268435457]", "[268435457]",
-		 "note: a/.zarray: chunk of 268435457 bytes is over the limit of 268435456"},
+		/* Larger chunks are cut: to parts of equal length, unless they are the last. */
+		{"[268435457]", "[268435457]", "a (268435457) chunk(16777216) uint8"},
+		{"[9000,721,1440]", "[487,721,1440]", "a (9000,721,1440) chunk(1,721,1440) uint8"},
+		{"[9000,721,1440]", "[450,721,1440]", "a (9000,721,1440) chunk(15,721,1440) uint8"},
+		{"[9,99999,9]", "[3,99999,9999]",
+		 "a (9,99999,9) max(9,99999,9999) "
+		 "chunk(1,1677,9999) uint8"},
+		{"[9,99999,9]", "[3,33333,9999]",
+		 "a (9,99999,9) max(9,99999,9999) "
+		 "chunk(1,813,9999) uint8"},
+		{"[3]", "[268435457]", "a (3) max(16777216) chunk(16777216) uint8"},
+		/* A prime. */
+		{"[999999999]", "[268435459]",
+		 "note: a/.zarray: chunk of 268435459 bytes is over the limit of 268435456"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char members[256];

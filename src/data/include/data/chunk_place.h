@@ -21,7 +21,13 @@ struct chunk_place {
 	char *key;
 	size_t room;
 	uint64_t offset;
-	uint64_t length;      /* CHUNK_TO_END means up to the end of the object */
+	uint64_t length; /* CHUNK_TO_END means up to the end of the object */
+	/* The object holds several chunks of the dataset, each of which is a range. `first` is the
+	 * lowest of their numbers. */
+	bool is_shared;
+	uint64_t first;
+	/* The rest of the chunk is outside of the extent, and is not stored. */
+	bool ends_early;
 	uint32_t filter_mask; /* bit i is set if filter i of the file was not applied */
 	/* With SCHEMA_NEEDS_RECORD, the record is element number `record`, in row-major order, of
 	 * the dataset `table`. */
