@@ -55,6 +55,8 @@ struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, stru
 		return NULL;
 	}
 	const struct schema_listed *listed = domain_listed_keys(domain);
+	/* A domain that a listing shows can only be read. */
+	const bool is_writable = bucket->writes && !domain_schema(domain)->marks;
 	s->image = image;
 	s->domain = domain_ref(domain);
 	s->refs = 1;
@@ -67,7 +69,7 @@ struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, stru
 		.size = image_size(s->image),
 		.size_exact = true,
 		.blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK),
-		.mode = names_mode(domain_info(domain), false, bucket->writes),
+		.mode = names_mode(domain_info(domain), false, is_writable),
 		.version = version,
 	};
 	set_times(bucket, s, NULL);

@@ -315,6 +315,17 @@ def test_the_file_of_a_store_cannot_be_changed(rw, tmp_path, call):
     assert sorted(os.listdir(tmp_path / "bucket")) == ["x.zarr"]
 
 
+def test_nobody_may_write_the_file_of_a_store(rw):
+    """An open and a failed change do not change its mode."""
+    path = rw.file("x.zarr.nc")
+    modes = [os.stat(path).st_mode & 0o777]
+    with open(path, "rb") as f:
+        f.read(1)
+        modes += [os.fstat(f.fileno()).st_mode & 0o777, os.stat(path).st_mode & 0o777]
+    modes.append(os.stat(path).st_mode & 0o777)
+    assert modes == [0o444] * 4
+
+
 def test_h5py_and_nco_cannot_write_into_a_store(rw):
     with pytest.raises(OSError):
         h5py.File(rw.file("x.zarr.nc"), "r+")
