@@ -211,8 +211,19 @@ static int check_failed(struct listing *l, const struct names_below *all, size_t
 	return err_wrap(err, all[i].children, "listing %s/", all[i].path);
 }
 
-/* Lists the keys below the prefixes for which this is necessary. */
-static int list_children(struct listing *l, struct prefix *prefixes, size_t n, struct err *err)
+/* Which prefixes need a listing. */
+enum need { NEED_RULES, NEED_FOLDERS, NEED_BOTH };
+
+static bool needs_listing(const struct prefix *p, enum need need)
+{
+	if (p->doc.kind == NAMES_DOC_FOLDER)
+		return need != NEED_RULES;
+	return need != NEED_FOLDERS && names_needs_children(p->doc.kind, p->path);
+}
+
+/* Lists the keys below some of the prefixes. */
+static int list_some(struct listing *l, struct prefix *prefixes, size_t n, enum need need,
+		     struct err *err)
 {
 	auto_free struct names_below *all = calloc(n ? n : 1, sizeof(*all));
 	size_t count = 0;
@@ -221,10 +232,7 @@ static int list_children(struct listing *l, struct prefix *prefixes, size_t n, s
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++) {
 		struct prefix *p = &prefixes[i];
-		/* The document of a folder does not say whether the folder is a domain, too. */
-		const bool may_be_marked =
-			p->doc.kind == NAMES_DOC_FOLDER && atomic_load(&l->ns->has_marks);
-		if (!may_be_marked && !names_needs_children(p->doc.kind, p->path))
+		if (!needs_listing(p, need))
 			continue;
 		p->below.path = p->path;
 		if (l->flat.n)
@@ -239,6 +247,18 @@ static int list_children(struct listing *l, struct prefix *prefixes, size_t n, s
 		if (prefixes[i].path == all[k].path)
 			prefixes[i].below = all[k++];
 	return rc;
+}
+
+/* Lists the keys below the prefixes for which this is necessary. The document of a folder does not
+ * say whether the folder is a domain, too. So if the bucket has domains that a listing shows, the
+ * folders are listed, also if the first such domain has just been found. */
+static int list_children(struct listing *l, struct prefix *prefixes, size_t n, struct err *err)
+{
+	const bool known = atomic_load(&l->ns->has_marks);
+	const int rc = list_some(l, prefixes, n, known ? NEED_BOTH : NEED_RULES, err);
+	if (rc || known || !atomic_load(&l->ns->has_marks))
+		return rc;
+	return list_some(l, prefixes, n, NEED_FOLDERS, err);
 }
 
 static int add_unlistable(struct listing *l, const struct prefix *p)

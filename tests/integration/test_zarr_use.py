@@ -180,6 +180,19 @@ def test_stores_beside_domains(tmp_path, mount):
     assert sorted(os.listdir(m.file("home"))) == ["d.h5", "x.zarr.nc"]
 
 
+def test_a_listing_that_shows_the_first_store(tmp_path, mount):
+    """It also shows the stores with a folder document that it has."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        bucket.folder("home")
+        bucket.folder("home/a.zarr")
+        bucket.folder("home/plain")
+        bucket.domain("home/plain/d.h5")
+    for name in "a.zarr", "b.zarr":
+        write_store(tmp_path / "bucket/home" / name)
+    m = mount(tmp_path / "bucket")
+    assert sorted(os.listdir(m.file("home"))) == ["a.zarr.nc", "b.zarr.nc", "plain"]
+
+
 def test_a_store_that_is_copied_into_a_folder_of_hsds(tmp_path, bucket):
     with mkbucket.Maker(tmp_path / "bucket") as maker:
         maker.folder("home")
