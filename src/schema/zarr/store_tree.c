@@ -295,7 +295,7 @@ static int make_nodes(struct zarr_build *b, struct err *err)
 	int rc = 0;
 	find_used(b->m);
 	if (!root->is_used)
-		return err_set(err, -EIO, "it has no document");
+		return err_set(err, -EIO, "no document of the store can be read");
 	b->nodes = arena_array(b->scratch, b->m->nnodes, sizeof(struct zarr_node *));
 	if (!b->nodes)
 		return err_errno(err, -ENOMEM, "nodes");

@@ -111,7 +111,7 @@ static void a_root_that_cannot_be_read_fails(void **state)
 		{{{"zarr.json", "{\"zarr_format\":3,\"node_type\":\"group\",\"x\":1}"}},
 		 "-5: zarr.json: 'x' must be understood and is not\n"},
 		{{{".zarray", "{\"zarr_format\":2}"}}, "-5: .zarray: .zarray has no 'shape'\n"},
-		{{{".zmetadata", "{}"}}, "-5: it has no document\n"},
+		{{{".zmetadata", "{}"}}, "-5: no document of the store can be read\n"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_store(rows[i].docs, false, rows[i].text);
