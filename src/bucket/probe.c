@@ -7,16 +7,19 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <base/mem.h>
 #include <bucket/schemas.h>
 #include <names/names.h>
 
 enum {
-	ENTRIES_MAX = 4096, /* of a directory */
+	ENTRIES_MAX = 4096, /* of a directory, and of all directories below it */
+	LEVELS_MAX = 4,	    /* in which marks are looked for */
 	BELOW_MAX = 8,
 	DOCUMENT_MAX = 1 << 20, /* bytes */
 };
@@ -54,7 +57,7 @@ static int probe_entry(int fd, const struct dirent *e, struct schema_survey *see
 	schema_survey_key(schema_all(), seen, below ? prefix : e->d_name);
 	for (const struct schema_ops *const *schema = schema_all(); below && *schema; schema++)
 		for (unsigned int i = 0;
-		     !seen->documents &&
+		     !(seen->documents && seen->marks) &&
 		     schema_document_key(*schema, e->d_name, i, key, sizeof(key));
 		     i++)
 			if (fstatat(fd, key, &st, 0) == 0 && S_ISREG(st.st_mode))
@@ -83,10 +86,36 @@ static int probe_storages(const char *dir, struct schema_survey *seen)
 static void probe_marks(int fd, struct schema_survey *seen)
 {
 	struct stat st;
-	for (const struct schema_ops *const *schema = schema_all(); *schema; schema++)
-		for (const char *const *mark = (*schema)->marks; mark && *mark; mark++)
-			if (fstatat(fd, *mark, &st, 0) == 0 && S_ISREG(st.st_mode))
-				schema_survey_key(schema_all(), seen, *mark);
+	const char *mark;
+	for (unsigned int i = 0; (mark = schema_mark_name(schema_all(), i)); i++)
+		if (fstatat(fd, mark, &st, 0) == 0 && S_ISREG(st.st_mode))
+			schema_survey_key(schema_all(), seen, mark);
+}
+
+/* Looks for marks below the directories of a directory, and in so many levels of directories below
+ * these. A failure to read a directory does not matter. */
+static int probe_levels(int parent, const char *name, int levels, int *entries,
+			struct schema_survey *seen)
+{
+	struct schema_survey below = {0};
+	const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_closedir DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *e;
+	int rc = 0;
+	if (fd >= 0 && !d)
+		close(fd);
+	while (!rc && d && !below.marks && !seen->marks && *entries > 0 && (e = readdir(d))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    e->d_type == DT_LNK || !is_dir(fd, e))
+			continue;
+		--*entries;
+		rc = probe_entry(fd, e, &below);
+		if (!rc && !below.marks && levels > 0)
+			rc = probe_levels(fd, e->d_name, levels - 1, entries, seen);
+	}
+	if (below.marks)
+		seen->documents = seen->marks = true;
+	return rc;
 }
 
 int probe_dir(const char *dir, struct schema_survey *seen)
@@ -108,6 +137,12 @@ int probe_dir(const char *dir, struct schema_survey *seen)
 			rc = probe_entry(dirfd(d), e, seen);
 	}
 	return rc;
+}
+
+int probe_dir_marks(const char *dir, bool deep, struct schema_survey *seen)
+{
+	int entries = ENTRIES_MAX;
+	return probe_levels(AT_FDCWD, dir, deep ? LEVELS_MAX : 0, &entries, seen);
 }
 
 /* ---- S3 ---- */
@@ -177,6 +212,23 @@ int probe_store(struct store *s, struct schema_survey *seen, struct err *err)
 	if (!rc && !seen->storage && !seen->document)
 		rc = probe_below(s, &req->answer.page, seen, err);
 	return rc;
+}
+
+int probe_store_marks(struct store *s, struct schema_survey *seen, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_HEAD);
+	const char *mark;
+	*seen = (struct schema_survey){0};
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (unsigned int i = 0; (mark = schema_mark_name(schema_all(), i)); i++) {
+		store_request_key(req, mark);
+		store_run(s, req);
+		if (req->answer.state == STORE_PRESENT)
+			schema_survey_key(schema_all(), seen, mark);
+		store_request_reset(req, STORE_HEAD);
+	}
+	return 0;
 }
 
 /* Finds out whether the first keys in a prefix are those of objects that lie at the top of a

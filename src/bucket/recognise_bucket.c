@@ -85,10 +85,11 @@ static int refuse_dir(const char *name, enum schema_place place, struct err *err
 		return err_set(err, -EINVAL,
 			       "%s is an empty directory, not a bucket; -o allow_empty accepts it",
 			       name);
-	return err_set(err, -EINVAL,
-		       "%s is not a bucket: neither the service's storage (%s) nor a domain "
-		       "is there; -o allow_empty accepts it",
-		       name, probe_new_storages());
+	return err_set(
+		err, -EINVAL,
+		"%s is not a bucket: neither the service's storage (%s) nor a domain or Zarr "
+		"store is there; -o allow_empty accepts it",
+		name, probe_new_storages());
 }
 
 static void warn(const struct engine_options *opt, enum schema_place place)
@@ -102,7 +103,7 @@ static void warn(const struct engine_options *opt, enum schema_place place)
 		log_warning(
 			log,
 			"%s may not be a bucket of domains: neither the service's storage (%s) nor "
-			"a domain is there",
+			"a domain or Zarr store is there",
 			name, probe_new_storages());
 }
 
@@ -187,6 +188,16 @@ static int judge(const struct engine_options *opt, const struct store_stack_part
 	return 0;
 }
 
+/* Surveys a directory. A bucket may have all its stores in folders, so a directory in which nothing
+ * is recognised is searched in several levels. */
+static int probe_local(const char *dir, struct schema_survey *seen, struct err *err)
+{
+	int rc = probe_dir(dir, seen);
+	if (!rc && !seen->document && !seen->documents && !seen->mark.schema)
+		rc = probe_dir_marks(dir, !seen->storage, seen);
+	return rc ? err_errno(err, rc, "reading the directory") : 0;
+}
+
 int recognise_bucket(const struct engine_options *opt, const struct store_stack_parts *parts,
 		     struct recognised *place, struct err *err)
 {
@@ -194,10 +205,14 @@ int recognise_bucket(const struct engine_options *opt, const struct store_stack_
 	const bool s3 = store_stack_is_s3(opt->bucket);
 	struct schema_survey seen;
 	int rc = 0;
-	if (s3)
+	if (s3) {
 		rc = probe_store(parts->count, &seen, err);
-	else if ((rc = probe_dir(store_stack_dir(opt->bucket), &seen)))
-		err_errno(err, rc, "reading the directory");
+		if (rc == -EACCES && !probe_store_marks(parts->count, &seen, NULL) &&
+		    seen.mark.schema)
+			rc = 0;
+	} else {
+		rc = probe_local(store_stack_dir(opt->bucket), &seen, err);
+	}
 	if (rc)
 		err_wrap(err, rc, "bucket %s", opt->bucket);
 	else if (!seen.storage)

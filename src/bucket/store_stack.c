@@ -14,11 +14,13 @@
  */
 #include <bucket/store_stack.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <base/str.h>
+#include <bucket/schemas.h>
 #include <diskcache/diskcache.h>
 #include <names/names.h>
 #include <s3/s3.h>
@@ -75,8 +77,8 @@ static struct store *new_dir(const struct env *env, const char *bucket, struct e
 }
 
 static struct store *new_s3(const struct env *env, const struct engine_s3_options *opt,
-			    const char *bucket, const char *prefix, struct http_stats *meter,
-			    struct err *err)
+			    const char *bucket, const char *prefix, const char *const *marks,
+			    struct http_stats *meter, struct err *err)
 {
 	static const enum store_s3_verify verify[] = {
 		[ENGINE_S3_VERIFY_AUTO] = STORE_S3_VERIFY_AUTO,
@@ -91,6 +93,7 @@ static struct store *new_s3(const struct env *env, const struct engine_s3_option
 	const struct store_s3_options s3 = {
 		.bucket = bucket,
 		.prefix = below,
+		.evidence = marks,
 		.endpoint = opt->endpoint,
 		.region = opt->region,
 		.profile = opt->profile,
@@ -168,10 +171,36 @@ static void wrap(struct store **s, struct store *wrapped)
 	*s = wrapped;
 }
 
-struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
-			      struct http_stats *meter, struct store_stack_parts *parts,
-			      struct err *err)
+enum { MARKS_MAX = 8 };
+
+static void free_marks(char *(*marks)[MARKS_MAX + 1])
 {
+	for (unsigned int i = 0; (*marks)[i]; i++)
+		free((*marks)[i]);
+}
+
+/* Makes the keys of the marks of the domain at prefix/name; each of these may be NULL. The bucket
+ * as a whole is no such domain. Fails with -ENOMEM. */
+static int make_marks(const char *prefix, const char *name, char *marks[MARKS_MAX + 1])
+{
+	const char *mark;
+	for (unsigned int i = 0; (prefix || name) && (mark = schema_mark_name(schema_all(), i));
+	     i++) {
+		assert(i < MARKS_MAX);
+		auto_free char *at =
+			prefix && name ? names_join(prefix, name) : strdup(prefix ? prefix : name);
+		marks[i] = at ? names_join(at, mark) : NULL;
+		if (!marks[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
+			      const char *only, struct http_stats *meter,
+			      struct store_stack_parts *parts, struct err *err)
+{
+	__attribute__((cleanup(free_marks))) char *marks[MARKS_MAX + 1] = {0};
 	auto_free char *bucket = NULL, *prefix = NULL;
 	auto_str struct str scope = {0};
 	struct store *s;
@@ -179,7 +208,12 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	*parts = (struct store_stack_parts){0};
 	if (s3 && store_stack_split_s3(opt->bucket, &bucket, &prefix, err))
 		return NULL;
-	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, meter, err) : new_dir(env, opt->bucket, err);
+	if (s3 && make_marks(prefix, only, marks)) {
+		err_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, (const char *const *)marks, meter, err)
+	       : new_dir(env, opt->bucket, err);
 	parts->s3 = s3 ? s : NULL;
 	if (s && opt->cache_dir && store_stack_identity(parts, opt->bucket, &scope, err))
 		wrap(&s, NULL);

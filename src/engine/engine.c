@@ -132,11 +132,13 @@ static void stop_threads(struct engine *e)
 	pool_stop_threads(e->bucket.pool);
 }
 
-static struct store *new_store(struct engine *e, const struct engine_options *opt, struct err *err)
+static struct store *new_store(struct engine *e, const struct engine_options *opt, const char *only,
+			       struct err *err)
 {
 	const struct engine_world *world = opt->world;
 	if (!world)
-		return store_stack_new(&e->bucket.env, opt, e->bucket.meter, &e->bucket.stack, err);
+		return store_stack_new(&e->bucket.env, opt, only, e->bucket.meter, &e->bucket.stack,
+				       err);
 	struct store *bottom = world->store(world->ctx, &e->bucket.env, err);
 	return bottom ? store_stack_over(bottom, &e->bucket.stack, err) : NULL;
 }
@@ -165,9 +167,9 @@ static int set_root(struct engine *e, const char *name, struct err *err)
 	return 0;
 }
 
-/* Opens a bucket. If `only` is not NULL, the root has only this name. *place becomes
- * what the bucket is; the caller releases it. *out becomes NULL if another bucket must be opened in
- * its place. */
+/* Opens a bucket. If `only` is not NULL, the root has only this name, which is that of a domain
+ * that a listing shows. *place becomes what the bucket is; the caller releases it. *out becomes
+ * NULL if another bucket must be opened in its place. */
 static int open_place(const struct engine_options *opt, const char *only, struct engine **out,
 		      struct recognised *place, struct err *err)
 {
@@ -201,7 +203,7 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 	if (!e->bucket.name || !e->bucket.meter)
 		goto fail;
 	struct err why = ERR_INIT;
-	e->bucket.store = new_store(e, opt, &why);
+	e->bucket.store = new_store(e, opt, only, &why);
 	if (!e->bucket.store) {
 		rc = why.code ? why.code : -ENOMEM;
 		if (rc != -ENOMEM)
@@ -211,7 +213,9 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 	rc = only ? set_root(e, only, err) : parse_roots(e, opt->root, err);
 	if (rc)
 		goto fail;
-	rc = recognise_bucket(opt, &e->bucket.stack, place, err);
+	place->has_marks = only;
+	if (!only)
+		rc = recognise_bucket(opt, &e->bucket.stack, place, err);
 	if (!rc && place->above) {
 		engine_close(e);
 		return 0;
@@ -273,7 +277,6 @@ static int open_above(const struct engine_options *opt, const struct recognised 
 	struct engine_options above = *opt;
 	struct recognised ignored;
 	above.bucket = place->above;
-	above.allow_empty = true;
 	if (opt->write || opt->root)
 		return err_set(err, -EINVAL,
 			       "%s is a single domain: %s needs a mount of the bucket that has it",

@@ -196,7 +196,7 @@ static int open_allowed(const struct env *env, const struct engine_options *opt,
 	if (!bucket)
 		return err_set(err, -ENOMEM, "out of memory");
 	other.bucket = bucket;
-	a->store = store_stack_new(env, &other, meter, &a->parts, err);
+	a->store = store_stack_new(env, &other, NULL, meter, &a->parts, err);
 	return a->store ? 0
 			: err_wrap(err, err->code ? err->code : -ENOMEM, "allow_uri=%s", a->uri);
 }

@@ -36,7 +36,10 @@ void names_below_release(struct names_below *b)
 
 void names_doc_use_mark(struct names_doc *doc, const struct names_below *b)
 {
-	if (!b->store || (doc->kind != NAMES_DOC_NONE && doc->kind != NAMES_DOC_FOLDER))
+	const bool is_refused =
+		doc->kind == NAMES_DOC_BROKEN && doc->code == -EACCES && b->is_refused;
+	if (!b->store ||
+	    (doc->kind != NAMES_DOC_NONE && doc->kind != NAMES_DOC_FOLDER && !is_refused))
 		return;
 	names_doc_release(doc);
 	*doc = (struct names_doc){.kind = NAMES_DOC_STORE,
@@ -65,16 +68,6 @@ static int add_marks(struct names *ns, const struct store_page *page, struct nam
 	return rc;
 }
 
-/* Returns the i-th name of the marks of all schemas, or NULL if there are no more. */
-static const char *mark_name(const struct names *ns, size_t i)
-{
-	for (const struct schema_ops *const *schema = ns->schemas; *schema; schema++)
-		for (const char *const *mark = (*schema)->marks; mark && *mark; mark++)
-			if (i-- == 0)
-				return *mark;
-	return NULL;
-}
-
 /* Notes why it is not known what is below the path. */
 static int fail_below(struct names_below *b, int code, const char *why)
 {
@@ -87,19 +80,19 @@ static int fail_below(struct names_below *b, int code, const char *why)
  * request for another one has failed. Fails with -ENOMEM. */
 static int find_marks(struct names *ns, struct names_below *b)
 {
-	size_t n = 0;
-	while (mark_name(ns, n))
+	unsigned int n = 0;
+	while (schema_mark_name(ns->schemas, n))
 		n++;
 	struct store_request **reqs = store_requests_new(ns->store, n);
 	struct schema_mark best = {0};
 	int rc = 0;
 	if (!reqs)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		reqs[i]->op = STORE_HEAD;
 		/* The store refuses an empty key. */
 		if ((size_t)snprintf(reqs[i]->key, reqs[i]->room, "%s/%s", b->path,
-				     mark_name(ns, i)) >= reqs[i]->room)
+				     schema_mark_name(ns->schemas, i)) >= reqs[i]->room)
 			reqs[i]->key[0] = '\0';
 	}
 	store_run_all(ns->store, reqs, n);
@@ -119,7 +112,7 @@ int names_children_marks(struct names *ns, struct names_below *all, size_t n)
 {
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++)
-		if (all[i].children == CHILDREN_MANY)
+		if (all[i].children == CHILDREN_MANY || all[i].children == -EACCES)
 			rc = find_marks(ns, &all[i]);
 	return rc;
 }
@@ -155,6 +148,7 @@ int names_children_take(struct names *ns, const struct store_request *req, struc
 		return add_marks(ns, &req->answer.page, b);
 	if (b->children == -ENOMEM)
 		return -ENOMEM;
+	b->is_refused = b->children == -EACCES;
 	return fail_below(b, b->children, req->answer.err.msg);
 }
 

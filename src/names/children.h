@@ -15,14 +15,16 @@ struct names_below {
 	const char *path; /* borrowed */
 	int children;	  /* an enum names_children, or negative */
 	char *why;	  /* heap; if children is negative */
+	bool is_refused;  /* the listing was refused with EACCES, so it shows no document */
 	/* A reference to the document of the domain that the listing shows, or NULL. The path is no
 	 * domain if the directory above it is marked: see names_node.is_marked. */
 	struct schema_document *store;
 };
 void names_below_release(struct names_below *b);
 /* Replaces the document of a path by that of the domain which the listing shows, if there is one.
- * The document of a domain, and one that cannot be read, are kept. The directory of the path must
- * not be marked. */
+ * The document of a domain is kept, and so is one that cannot be read, unless both the document and
+ * the listing were refused: then nothing shows that there is a document. The directory of the path
+ * must not be marked. */
 void names_doc_use_mark(struct names_doc *doc, const struct names_below *b);
 
 /* Makes req the listing that names_children_take() evaluates. */
@@ -31,8 +33,8 @@ void names_children_prepare(const char *path, struct store_request *req);
 int names_children_take(struct names *ns, const struct store_request *req, struct names_below *b);
 /* Does the same with a page that has all keys of the directory of the path, in all levels. */
 int names_children_flat(struct names *ns, const struct store_page *flat, struct names_below *b);
-/* Requests the marks of those of n paths that have too many keys for a listing (CHILDREN_MANY).
- * Returns 0 or -ENOMEM. */
+/* Requests the marks of those of n paths that have too many keys for a listing (CHILDREN_MANY), or
+ * whose listing was refused. Returns 0 or -ENOMEM. */
 int names_children_marks(struct names *ns, struct names_below *all, size_t n);
 /* Lists the keys below n paths in parallel. Returns 0 or -ENOMEM; other failures are in `all`. The
  * caller releases each element in both cases. */

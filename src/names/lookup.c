@@ -346,7 +346,12 @@ static int resolve_new(struct names *ns, const char *path, struct names_node **o
 	if (rc == -ENOENT && bare)
 		rc = resolve_bare(ns, path, bare, &p, out, err);
 	release_probe(&p);
-	return rc == -ENOENT ? resolve_marked(ns, path, out, err) : rc;
+	if (rc == -ENOENT)
+		return resolve_marked(ns, path, out, err);
+	/* A bucket may refuse all listings and the requests of objects that do not exist. */
+	if (rc == -EACCES && atomic_load(&ns->has_marks) && !resolve_marked(ns, path, out, NULL))
+		return 0;
+	return rc;
 }
 
 static int resolve_root(struct names *ns, struct names_node **out, struct err *err)

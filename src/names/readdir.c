@@ -198,12 +198,12 @@ static int get_docs(struct listing *l, struct prefix *prefixes, size_t n)
 	return rc;
 }
 
-/* If a prefix cannot be listed, tries the directory itself. If that fails too, the whole listing
- * fails: half of a directory is never shown. */
+/* If a prefix cannot be listed, and its marks do not show what it is, tries the directory itself.
+ * If that fails too, the whole listing fails: half of a directory is never shown. */
 static int check_failed(struct listing *l, const struct names_below *all, size_t n, struct err *err)
 {
 	size_t i = 0;
-	while (i < n && all[i].children >= 0)
+	while (i < n && (all[i].children >= 0 || all[i].store))
 		i++;
 	if (i == n || names_check_listing(l->ns, l->dir, NULL) == 0)
 		return 0;

@@ -123,7 +123,7 @@ struct store *store_s3_new(const struct env *env, const struct store_s3_options 
 	s3_conditions_init(&s->conditions);
 	int rc = set_up(s, opt, &why);
 	if (rc == 0) {
-		rc = s3_discover(s, opt->prefix ? opt->prefix : "", &why);
+		rc = s3_discover(s, opt->prefix ? opt->prefix : "", opt->evidence, &why);
 		http_io_stop_thread(s->io);
 	}
 	if (rc == 0)

@@ -354,8 +354,10 @@ int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
 		 struct s3_list_result *result, struct err *err);
 
 /* Sends the first request, a listing of one key. It finds the bucket's region and endpoint, and
- * reports errors of the configuration in words. Fails with -ENOENT if there is no such bucket. */
-int s3_discover(struct s3_store *s, const char *prefix, struct err *err);
+ * reports errors of the configuration in words. `evidence` is that of struct store_s3_options.
+ * Fails with -ENOENT if there is no such bucket. */
+int s3_discover(struct s3_store *s, const char *prefix, const char *const *evidence,
+		struct err *err);
 
 /* ---- connections that are opened before they are needed ---- */
 

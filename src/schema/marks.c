@@ -4,19 +4,34 @@
 
 #include <string.h>
 
-/* Returns the rank of a mark, or 0 if the name is no mark. The ranks of a schema follow those of
- * the schemas before it. */
+/* Finds the i-th mark of all schemas. The marks of a schema follow those of the schemas before it.
+ */
+static const char *mark_at(const struct schema_ops *const *schemas, unsigned int i,
+			   const struct schema_ops **schema)
+{
+	for (; *schemas; schemas++)
+		for (const char *const *mark = (*schemas)->marks; mark && *mark; mark++)
+			if (i-- == 0) {
+				*schema = *schemas;
+				return *mark;
+			}
+	return NULL;
+}
+
+const char *schema_mark_name(const struct schema_ops *const *schemas, unsigned int i)
+{
+	const struct schema_ops *schema;
+	return mark_at(schemas, i, &schema);
+}
+
+/* Returns the rank of a mark, or 0 if the name is no mark. */
 static unsigned int rank_of(const struct schema_ops *const *schemas, const char *name,
 			    const struct schema_ops **schema)
 {
-	unsigned int rank = 0;
-	for (; *schemas; schemas++)
-		for (const char *const *mark = (*schemas)->marks; mark && *mark; mark++) {
-			rank++;
-			*schema = *schemas;
-			if (strcmp(*mark, name) == 0)
-				return rank;
-		}
+	const char *mark;
+	for (unsigned int i = 0; (mark = mark_at(schemas, i, schema)); i++)
+		if (strcmp(mark, name) == 0)
+			return i + 1;
 	return 0;
 }
 

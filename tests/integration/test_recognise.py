@@ -10,6 +10,7 @@ import pytest
 import mkbucket
 from mounts import HSIMAGE, HSMOUNT, PATIENCE, TREE, is_mounted, run, unmount
 from s3liar import Liar, error
+from zarr_write import Store
 
 V1 = "953ef986-e555-11f1-b213-02fc00000001"
 V1_ARCHIVE = os.path.join(TREE, "tests", "data", "hsds-v1.tar.xz")
@@ -33,8 +34,8 @@ REFUSED = [
 OTHERS = [
     ("empty", [], "is an empty directory, not a bucket; -o allow_empty accepts it",
      "nothing is there"),
-    ("other", ["data"], "is not a bucket: neither the service's storage (db/) nor a domain is "
-                        "there; -o allow_empty accepts it", "may not be a bucket of domains"),
+    ("other", ["data"], "is not a bucket: neither the service's storage (db/) nor a domain or "
+                        "Zarr store is there; -o allow_empty accepts it", "may not be a bucket of domains"),
 ]
 
 
@@ -52,6 +53,11 @@ def places(tmp_path_factory):
     for place, folder in (("v1", "home"), ("new", "home"), ("alone", "sub")):
         with mkbucket.Maker(root / place) as bucket:
             bucket.folder(folder)
+    for path in "stores/a/b/c/d/x", "beside/x.zarr":
+        Store(root / path).write_documents()
+    with mkbucket.Maker(root / "beside") as bucket:     # as a copy into a mount leaves it
+        bucket.domain("x.h5")
+        bucket.folder("x.zarr")
     with mkbucket.Maker(root) as bucket:
         bucket.folder("alone")
         for key in (f"v1/e8bdf-d-{V1}", f"v1/c74e7-c-{V1}_0", "other/data/x.bin"):
@@ -133,6 +139,12 @@ def test_buckets(places, server, mnt, place, names):
     """Buckets with storage of schema v2, with only the document of a folder, and of schema v1."""
     assert check_accepted(places / place, mnt, names) == ["", ""]
     assert check_accepted(f"s3://bucket/{place}", mnt, names, env=server.environment()) == ["", ""]
+
+
+@pytest.mark.parametrize("place, names", [("stores", ["a"]), ("beside", ["x.h5", "x.zarr.nc"])])
+def test_directories_with_stores(places, mnt, place, names):
+    """Stores are in a directory that is several levels deep, and in one with a folder document."""
+    assert check_accepted(places / place, mnt, names) == ["", ""]
 
 
 def test_a_bucket_of_both_schemas(places, mnt, tmp_path):

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import mkbucket
-from mounts import HSIMAGE, Mount, run
+from mounts import HSIMAGE, HSMOUNT, Mount, run
 from rwmounts import RwMount, attribute
+from s3liar import Liar, error
 from zarr_write import Store, join
 
 NUMBERS = np.arange(12, dtype="<i4").reshape(3, 4)
@@ -53,6 +54,41 @@ def values(path):
     with h5py.File(path, "r") as f:
         assert f.attrs["title"] == b"numbers" and f["g/a"].attrs["units"] == b"m"
         return f["g/a"][()].tolist()
+
+
+# ---- a bucket that refuses listings ----
+
+def refuse(request, honest):
+    """As S3 does if the user may read objects but not list them: no answer shows that an object
+    does not exist."""
+    return error(403, "AccessDenied") if request.is_list or honest.status == 404 else None
+
+
+@pytest.mark.parametrize("where", ["", "a/b/"])
+def test_a_bucket_that_refuses_listings(tmp_path, version, where):
+    """A single store with consolidated metadata can be mounted. All chunks that exist can be
+    read."""
+    with Store(tmp_path / "bucket" / where / "x.zarr", version, consolidated=True) as store:
+        store.array("g/data", np.arange(4096, dtype="<i4"), chunks=(2048,), fill=-1, absent=[(1,)])
+    Store(tmp_path / "bucket/y.zarr", version).write_documents()
+    with Liar(tmp_path / "bucket") as service:
+        service.lie = refuse
+        env = service.environment()
+        url = f"s3://bucket/{where}x.zarr"
+        for options, rest in ((), []), (("forbidden_chunks=absent",), [-1] * 2048):
+            with Mount(url, tmp_path / "mnt", *options, env=env) as m:
+                assert os.listdir(m.path) == ["x.zarr.nc"]
+                # h5py would stop the threads of the service.
+                for start, expected in (0, list(range(2048))), (2048, rest):
+                    run("h5dump", "-d", "/g/data", "-s", str(start), "-c", "2048", "-b", "LE", "-o",
+                        tmp_path / "raw", m.file("x.zarr.nc"))
+                    assert np.fromfile(tmp_path / "raw", "<i4").tolist() == expected
+        with Mount("s3://bucket/y.zarr", tmp_path / "mnt", env=env) as m:
+            with pytest.raises(PermissionError):
+                open(m.file("y.zarr.nc"), "rb")
+        for wrong in "s3://bucket", "s3://bucket/none.zarr":
+            r = run(HSMOUNT, wrong, tmp_path / "mnt", env=env)
+            assert r.returncode == 1 and "the credentials do not allow listing" in r.stderr
 
 
 # ---- chunks that are larger than a mount holds ----

@@ -32,10 +32,12 @@ struct store_stack_parts {
 	struct store *disk;  /* store_diskcache_read(); NULL without a cache_dir */
 };
 
-/* Returns NULL and sets err on failure. env and meter are borrowed. */
+/* `only` is the name of a domain that is marked (struct schema_mark), or NULL if the bucket itself
+ * may be one. A service that refuses the listing of the bucket must have one of its marks. Returns
+ * NULL and sets err on failure. env and meter are borrowed. */
 struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
-			      struct http_stats *meter, struct store_stack_parts *parts,
-			      struct err *err);
+			      const char *only, struct http_stats *meter,
+			      struct store_stack_parts *parts, struct err *err);
 /* The same over a bucket that the caller has made, and that the stack owns from now on. */
 struct store *store_stack_over(struct store *bucket, struct store_stack_parts *parts,
 			       struct err *err);

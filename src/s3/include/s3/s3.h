@@ -39,6 +39,9 @@ struct store_s3_options {
 	 * prefix, because the credentials may allow no more. Keys of requests include the
 	 * prefix. */
 	const char *prefix;
+	/* Keys of objects, up to NULL. If the service refuses the first listing but has one of
+	 * these objects, the store is opened. NULL: none. */
+	const char *const *evidence;
 	const char *endpoint; /* URL. AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url */
 	const char *region;  /* AWS_REGION, AWS_DEFAULT_REGION, region; else the service names it */
 	const char *profile; /* AWS_PROFILE */

@@ -155,6 +155,8 @@ struct schema_mark {
  * now. */
 bool schema_mark_add(const struct schema_ops *const *schemas, const char *name,
 		     struct schema_mark *mark);
+/* Returns the name of the i-th mark of all schemas, or NULL if there are no more. */
+const char *schema_mark_name(const struct schema_ops *const *schemas, unsigned int i);
 /* Returns whether an object with this key marks a domain. */
 bool schema_is_mark(const struct schema_ops *const *schemas, const char *key);
 /* Makes the document of a domain that the object of this name marks. `etag` and mtime_ns are those
