@@ -561,7 +561,8 @@ static int answer_head(struct zarr_loader *l, uint32_t i, const struct schema_an
 	char now[DIGEST_TEXT];
 	if (answer->code) {
 		err_copy(err, answer->err);
-		return err_wrap(err, answer->code, "%s%s", is_group ? "listing " : "", old->key);
+		return err_wrap(err, answer->code, "%s%s", is_group ? "listing the groups of " : "",
+				is_group ? l->space->store : old->key);
 	}
 	if (is_group)
 		l->changed = strcmp(old->etag, digest_text(answer, now)) != 0;
