@@ -121,6 +121,9 @@ static void other_keys_are_none_of_chunks(void **state)
 		"s/b/1.0",
 		"s/a/c/1/0",
 		"s/a/18446744073709551617.0",
+		"s/a/a.0",
+		"s/a/1.:",
+		"s/a/00.0",
 	};
 	const struct zarr_locator l = {.store = "s", .path = "a", .separator = '.', .rank = 2};
 	const struct object o = array(&l);
@@ -172,6 +175,89 @@ static void a_dimension_has_no_chunks(void **state)
 	assert_false(zarr_chunk_of_key(&o, "s//1.0", &number));
 }
 
+/* The document of this array does not say the separator, and no listing has shown it. A byte of the
+ * chunk shows whether its key has a dot. */
+static void a_chunk_shows_the_separator(void **state)
+{
+	const struct zarr_locator l = {
+		.store = "s", .path = "a", .separator = '.', .rank = 2, .is_guessed = true};
+	const struct object o = array(&l);
+	for (int is_absent = 0; is_absent < 2; is_absent++) {
+		const struct schema_answer answer = {.absent = is_absent};
+		char key[64];
+		struct chunk_place place = {.key = key, .room = sizeof(key)};
+		unsigned int step = 0;
+		assert_int_equal(zarr_locate(&o, NULL, 11, &step, NULL, &place, NULL),
+				 SCHEMA_NEEDS_ANSWER);
+		assert_string_equal(key, "s/a/11.0");
+		assert_int_equal(place.length, 1);
+		place = (struct chunk_place){.key = key, .room = sizeof(key)};
+		assert_int_equal(zarr_locate(&o, NULL, 11, &step, &answer, &place, NULL), 0);
+		assert_string_equal(key, is_absent ? "s/a/11/0" : "s/a/11.0");
+		assert_true(place.length == CHUNK_TO_END);
+	}
+	uint64_t number = 99;
+	assert_true(zarr_chunk_of_key(&o, "s/a/3/0", &number));
+	assert_int_equal(number, 3);
+	assert_true(zarr_chunk_of_key(&o, "s/a/4.0", &number));
+	assert_int_equal(number, 4);
+}
+
+static void a_key_fits_or_is_refused(void **state)
+{
+	static const char *const rows[][3] = {
+		{"d/x", "a/0", "d/x/a/0"}, {"", "a", "a"}, {"d", "", "d"}, {"", "", ""}};
+	const struct zarr_locator l = {.store = "d", .path = "a", .separator = '.', .rank = 2};
+	const struct object o = array(&l);
+	char key[64];
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const size_t n = strlen(rows[i][2]);
+		for (size_t room = 0; room < sizeof(key); room++) {
+			const int got = zarr_key(rows[i][0], rows[i][1], key, room);
+			assert_int_equal(got, room > n ? (int)n : -ENAMETOOLONG);
+			if (got >= 0)
+				assert_string_equal(key, rows[i][2]);
+		}
+	}
+	for (size_t room = 0; room < sizeof(key); room++) {
+		struct chunk_place place = {.key = key, .room = room};
+		struct err err = ERR_INIT;
+		unsigned int step = 0;
+		assert_int_equal(zarr_locate(&o, NULL, 11, &step, NULL, &place, &err),
+				 room > strlen("d/a/11.0") ? 0 : -ENAMETOOLONG);
+		assert_int_equal(zarr_chunk_prefix(&o, key, room),
+				 room > strlen("d/a/") ? (int)strlen("d/a/") : -ENAMETOOLONG);
+	}
+}
+
+/* The number of a chunk may have 20 digits. */
+static void large_numbers_have_all_their_digits(void **state)
+{
+	static const uint64_t large[] = {UINT64_C(1) << 62}, all[] = {UINT64_C(1) << 62};
+	static const uint32_t one[] = {1};
+	const struct zarr_locator l = {.store = "s", .path = "a", .separator = '.', .rank = 1};
+	const struct object o = {
+		.kind = OBJECT_DATASET,
+		.dataset = {.locator = &l,
+			    .grid = {.rank = 1,
+				     .dims = large,
+				     .chunk = one,
+				     .count = all,
+				     .nchunks = UINT64_C(1) << 62}},
+	};
+	char key[64];
+	struct chunk_place place = {.key = key, .room = sizeof(key)};
+	unsigned int step = 0;
+	uint64_t number = 0;
+	assert_int_equal(zarr_locate(&o, NULL, (UINT64_C(1) << 62) - 1, &step, NULL, &place, NULL),
+			 0);
+	assert_string_equal(key, "s/a/4611686018427387903");
+	assert_true(zarr_chunk_of_key(&o, key, &number));
+	assert_true(number == (UINT64_C(1) << 62) - 1);
+	assert_false(zarr_chunk_of_key(&o, "s/a/4611686018427387904", &number));
+	assert_false(zarr_chunk_of_key(&o, "s/a/18446744073709551616", &number));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +266,9 @@ int main(void)
 		cmocka_unit_test(other_keys_are_none_of_chunks),
 		cmocka_unit_test(a_scalar_has_one_chunk),
 		cmocka_unit_test(a_dimension_has_no_chunks),
+		cmocka_unit_test(a_chunk_shows_the_separator),
+		cmocka_unit_test(a_key_fits_or_is_refused),
+		cmocka_unit_test(large_numbers_have_all_their_digits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,6 +180,21 @@ static void netcdf_for_v3_has_its_mask_in_the_fill_value(void **state)
 		{"\"data_type\":\"float32\",\"fill_value\":9.96921e+36", ""},
 		{"\"data_type\":\"float64\",\"fill_value\":9.96921e+36", ""},
 		{"\"data_type\":\"float64\",\"fill_value\":2", "  @_FillValue float64 2"},
+		{"\"data_type\":\"uint16\",\"fill_value\":65535", ""},
+		{"\"data_type\":\"int32\",\"fill_value\":-2147483647", ""},
+		{"\"data_type\":\"int64\",\"fill_value\":-9223372036854775807",
+		 "  @_FillValue int64 -9223372036854775807"},
+		{"\"data_type\":\"uint64\",\"fill_value\":18446744073709551615",
+		 "  @_FillValue uint64 18446744073709551615"},
+		{"\"data_type\":\"float32\",\"fill_value\":9.97e+36",
+		 "  @_FillValue float32 9.9699997147108112e+36"},
+		{"\"data_type\":\"float32\",\"fill_value\":9.9692e+36", ""},
+		{"\"data_type\":\"bool\",\"fill_value\":true", "  @dtype \"bool\""},
+		{"\"data_type\":\"complex64\",\"fill_value\":[1,2]", ""},
+		/* An empty text is the fill value of characters. */
+		{"\"data_type\":\"uint8\",\"fill_value\":\"\"", "  @_FillValue uint8 0"},
+		{"\"data_type\":\"int8\",\"fill_value\":\"\"", ""},
+		{"\"data_type\":\"uint16\",\"fill_value\":\"\"", ""},
 		{"\"data_type\":\"int16\",\"fill_value\":\"\"", ""},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
