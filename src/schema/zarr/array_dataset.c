@@ -26,13 +26,9 @@ int zarr_array_chunk(struct zarr_build *b, struct zarr_array *a, struct err *err
 }
 
 /* Converts the error of a constructor of data/. Unless memory is short, the document is damaged. */
-static int defect(struct err *err, int rc)
+static int defect(int rc)
 {
-	if (rc == -ENOMEM)
-		return rc;
-	if (err)
-		err->code = -EIO;
-	return -EIO;
+	return rc == -ENOMEM ? rc : -EIO;
 }
 
 static int make_space(struct zarr_build *b, const struct zarr_array *a, struct dataset *ds,
@@ -44,14 +40,14 @@ static int make_space(struct zarr_build *b, const struct zarr_array *a, struct d
 	if (a->rank == 0) {
 		dspace_scalar(&ds->space);
 		rc = grid_init(b->arena, &ds->grid, 1, one, one, err);
-		return rc ? defect(err, rc) : 0;
+		return rc ? defect(rc) : 0;
 	}
 	for (uint32_t i = 0; i < a->rank; i++)
 		max[i] = max_u64(a->shape[i], a->chunk[i]);
 	rc = dspace_simple(b->arena, &ds->space, a->rank, a->shape, max, err);
 	if (!rc)
 		rc = grid_init(b->arena, &ds->grid, a->rank, a->shape, a->chunk, err);
-	return rc ? defect(err, rc) : 0;
+	return rc ? defect(rc) : 0;
 }
 
 /* Sets the fill value. One that does not fit is left out with a note. */
