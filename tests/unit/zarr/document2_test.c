@@ -57,11 +57,28 @@ static void types_of_numbers_are_known(void **state)
 static void other_types_are_left_out(void **state)
 {
 	static const char *const rows[] = {
-		"\"<i3\"", "\"<i16\"", "\"<f16\"", "\"|S4\"",
-		"\"<U1\"", "\"|V3\"",  "\"|O\"",   "\"<M8[s]\"",
-		"\"\"",	   "\"<\"",    "\"<i\"",   "\"i04\"",
-		"\"<b4\"", "\"<i-4\"", "\"<c4\"",  "[[\"a\",\"<i4\"]]",
-		"7",	   "\"<f4 \"", "\"T\"",
+		"\"<i3\"",
+		"\"<i16\"",
+		"\"<f16\"",
+		"\"|S4\"",
+		"\"<U1\"",
+		"\"|V3\"",
+		"\"|O\"",
+		"\"<M8[s]\"",
+		"\"\"",
+		"\"<\"",
+		"\"<i\"",
+		"\"i04\"",
+		"\"<b4\"",
+		"\"<i-4\"",
+		"\"<i+4\"",
+		"\"<i4+\"",
+		"\"<i999\"",
+		"\"<c4\"",
+		"[[\"a\",\"<i4\"]]",
+		"7",
+		"\"<f4 \"",
+		"\"T\"",
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char line[128];
@@ -81,6 +98,12 @@ static void fill_values_have_many_forms(void **state)
 		{"<i4", "[-5]", "fill -5"},
 		{"<i4", "5.0", "fill 5"},
 		{"<i4", "\"\"", "fill 0"},
+		{"<i4", "\"+5\"", "fill 5"},
+		{"<i4", "\"-5\"", "fill -5"},
+		{"<i4", "\"5e0\"", "fill 5"},
+		{"<i4", "true", "fill 1"},
+		{"<u2", "65535", "fill 65535"},
+		{"<i2", "32767", "fill 32767"},
 		{">i2", "-32768", "fill -32768"},
 		{"|i1", "-128", "fill -128"},
 		{"|u1", "255", "fill 255"},
@@ -125,6 +148,14 @@ static void fill_values_have_many_forms(void **state)
 static void fill_values_of_other_types(void **state)
 {
 	assert_typed("\"|b1\"", "true", "a (3) chunk(2) uint8 fill 1 |   @dtype \"bool\"");
+	assert_typed("\"|b1\"", "\"true\"", "a (3) chunk(2) uint8 fill 1 |   @dtype \"bool\"");
+	assert_typed("\"|b1\"", "\"false\"", "a (3) chunk(2) uint8 fill 0 |   @dtype \"bool\"");
+	assert_typed("\"|b1\"", "2",
+		     "a (3) chunk(2) uint8 |   @dtype \"bool\" | note: a: fill_value 2 does not "
+		     "fit bool");
+	assert_typed("\"|b1\"", "-1",
+		     "a (3) chunk(2) uint8 |   @dtype \"bool\" | note: a: fill_value -1 does not "
+		     "fit bool");
 	assert_typed("\"|b1\"", "0", "a (3) chunk(2) uint8 fill 0 |   @dtype \"bool\"");
 	assert_typed("\"<c8\"", "[1,\"NaN\"]", "a (3) chunk(2) _Complex64 fill {1 nan}");
 	assert_typed("\">c16\"", "2.5", "a (3) chunk(2) _Complex128_big fill {2.5 0}");
@@ -134,13 +165,27 @@ static void fill_values_of_other_types(void **state)
 static void a_fill_value_that_does_not_fit_is_not_defined(void **state)
 {
 	static const char *const rows[][3] = {
-		{"<i1", "128", "int8"},		 {"<i1", "-129", "int8"},
-		{"|u1", "-1", "uint8"},		 {"<u8", "18446744073709551616", "uint64"},
-		{"<i4", "1.5", "int32"},	 {"<i4", "NaN", "int32"},
-		{"<i4", "\"x\"", "int32"},	 {"<i4", "{}", "int32"},
-		{"<i4", "[1,2]", "int32"},	 {"<f4", "\"x\"", "float32"},
-		{"<f4", "[]", "float32"},	 {"<f4", "\"0x7fc00000\"", "float32"},
-		{"<c8", "[1,2,3]", "complex64"}, {"<c8", "[1,{}]", "complex64"},
+		{"<i1", "128", "int8"},
+		{"<i1", "-129", "int8"},
+		{"|u1", "256", "uint8"},
+		{"<u2", "65536", "uint16"},
+		{"<i8", "9223372036854775808", "int64"},
+		{"<u8", "1.8446744073709552e+19", "uint64"},
+		{"<i4", "\"-\"", "int32"},
+		{"<i4", "\"+\"", "int32"},
+		{"<i4", "\"5.5\"", "int32"},
+		{"|u1", "-1", "uint8"},
+		{"<u8", "18446744073709551616", "uint64"},
+		{"<i4", "1.5", "int32"},
+		{"<i4", "NaN", "int32"},
+		{"<i4", "\"x\"", "int32"},
+		{"<i4", "{}", "int32"},
+		{"<i4", "[1,2]", "int32"},
+		{"<f4", "\"x\"", "float32"},
+		{"<f4", "[]", "float32"},
+		{"<f4", "\"0x7fc00000\"", "float32"},
+		{"<c8", "[1,2,3]", "complex64"},
+		{"<c8", "[1,{}]", "complex64"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char dtype[32], end[256], members[256], got[1024];
