@@ -18,6 +18,8 @@ static void dimensions_are_scales(void **state)
 		{"g/v/.zarray", ARRAY("[3,7,3]", "|u1")},
 		{"g/v/.zattrs", NAMES("[\"x\",\"y\",\"x\"]")},
 		{"s/.zarray", ARRAY("[]", "<i2")},
+		{"w/.zarray", ARRAY("[3]", "<i2")},
+		{"w/.zattrs", NAMES("[\"x\"]")},
 		{NULL, NULL},
 	};
 	assert_store(docs, true,
@@ -35,12 +37,16 @@ static void dimensions_are_scales(void **state)
 		     "  @_Netcdf4Coordinates int32 0 2 0\n"
 		     "  @DIMENSION_LIST x g/y x\n"
 		     "s () int16\n"
+		     "w (3) chunk(3) int16\n"
+		     "  @u int32 1\n"
+		     "  @_Netcdf4Coordinates int32 0\n"
+		     "  @DIMENSION_LIST x\n"
 		     "x (3) chunk(3) float64\n"
 		     "  @CLASS \"DIMENSION_SCALE\"\n"
 		     "  @NAME \"x\"\n"
 		     "  @_Netcdf4Dimid int32 scalar 0\n"
 		     "  @u int32 1\n"
-		     "  @REFERENCE_LIST  {g/v 0} {g/v 2}\n"
+		     "  @REFERENCE_LIST  {w 0} {g/v 0} {g/v 2}\n"
 		     "z (2,3) chunk(2,3) float32\n"
 		     "  @CLASS \"DIMENSION_SCALE\"\n"
 		     "  @NAME \"z\"\n"

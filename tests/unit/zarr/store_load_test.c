@@ -70,7 +70,9 @@ struct page {
 
 static void page_item(const void *items, size_t i, struct schema_item *out)
 {
-	*out = ((const struct schema_item *)items)[i];
+	const struct page *page = items;
+	assert_true(i < page->n);
+	*out = page->items[i];
 }
 
 static void list(const struct bucket *b, const struct schema_request *req, struct page *page)
@@ -108,7 +110,7 @@ static void run(struct bucket *b, const struct schema_request *req, struct page 
 		if (!out->code && page->n > req->limit)
 			out->code = -E2BIG;
 		out->nitems = page->n;
-		out->items = page->items;
+		out->items = page;
 		out->item = page_item;
 	} else if (!e || e->hides) {
 		out->absent = true;

@@ -61,6 +61,7 @@ static void documents_are_tried_in_the_order_of_preference(void **state)
 		{".zarray", ".zarray", ".zarray ", &zarr2_ops},
 		{".zarray", ".zmetadata", ".zmetadata .zgroup .zarray ", &zarr2_ops},
 		{"", ".zarray", ".zarray ", NULL},
+		{"zarr.json", "other", "zarr.json ", &zarr3_ops},
 	};
 	auto_str struct str keys = {0};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
