@@ -254,6 +254,8 @@ enum zarr_document_kind zarr_node_document(const struct zarr_model *m, const str
 	return ZARR_NONE;
 }
 
+enum { PATH_SHOWN = 256 /* bytes of a path in a note, which has to have room for the reason */ };
+
 int zarr_model_add_viewed(struct zarr_model *m, const char *path, size_t n,
 			  enum zarr_document_kind kind, json_t *value, struct err *err)
 {
@@ -265,7 +267,8 @@ int zarr_model_add_viewed(struct zarr_model *m, const char *path, size_t n,
 	if (why.code == -ENOMEM)
 		return err_set(err, -ENOMEM, "%s", why.msg);
 	if (why.code == -EIO)
-		tree_note(m->tree, "%.*s: %s", (int)min_u64(n, ZARR_KEY_MAX), path, why.msg);
+		tree_note(m->tree, "%.*s%s: %s", (int)min_u64(n, PATH_SHOWN), path,
+			  n > PATH_SHOWN ? "..." : "", why.msg);
 	if (!node || node->docs[kind])
 		return 0;
 	struct zarr_document *d = zarr_document_new("", "", 0);

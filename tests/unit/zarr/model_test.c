@@ -426,6 +426,92 @@ static void memory_may_be_short(void **state)
 	assert_int_equal(last, 0);
 }
 
+/* The store is being converted in place. */
+static void documents_of_v3_win_in_a_store_of_v2(void **state)
+{
+	static const struct store_doc docs[] = {
+		{".zgroup", GROUP2},	 {"a/.zarray", ARRAY2},	  {"a/zarr.json", ARRAY3},
+		{"b/zarr.json", ARRAY3}, {"b/.zgroup", GROUP2},	  {"c/zarr.json", GROUP3},
+		{"c/.zarray", ARRAY2},	 {"c/d/.zarray", ARRAY2}, {NULL, NULL},
+	};
+	assert_store(docs, false,
+		     "group /\n"
+		     "_Anonymous_Dim_4 (4) dimension\n"
+		     "a (4) chunk(2) int16 fill 0 keys c/\n"
+		     "b (4) chunk(2) int16 fill 0 keys c/\n"
+		     "group /c\n"
+		     "c/d (4) chunk(2) int32 fill 0\n");
+}
+
+static int stop(void *ctx, const char *key)
+{
+	++*(int *)ctx;
+	return 7;
+}
+
+static void calls_for_the_view_end_with_a_result(void **state)
+{
+	static const char meta[] = META2("\".zgroup\":" GROUP2 ",\"a/.zarray\":" ARRAY2);
+	struct store s;
+	int calls = 0;
+	store_begin(&s, ZARR_CONSOLIDATED);
+	assert_int_equal(store_add(&s, ".zmetadata", meta, strlen(meta)), 0);
+	assert_int_equal(zarr_model_consolidated(s.model, stop, &calls), 7);
+	assert_int_equal(calls, 1);
+	store_end(&s);
+}
+
+/* A path in the view of as many bytes as a key may have, or one more. */
+static void load_long_path(struct store *s, size_t n)
+{
+	auto_str struct str meta = {0};
+	str_add(&meta, "{\"zarr_consolidated_format\":1,\"metadata\":{\".zgroup\":{},\"");
+	for (size_t i = 0; i < n; i++)
+		str_add(&meta, i % 100 == 50 ? "/" : "p");
+	str_add(&meta, "/.zgroup\":{}}}");
+	const struct store_doc docs[] = {{".zmetadata", str_text(&meta)}, {NULL, NULL}};
+	store_load(s, docs);
+	assert_int_equal(s->rc, 0);
+}
+
+static void paths_have_a_limit(void **state)
+{
+	struct store s;
+	load_long_path(&s, 1024);
+	assert_int_equal(tree_problems(s.tree), 0);
+	assert_int_equal(tree_count(s.tree), 1 + 11);
+	store_end(&s);
+	load_long_path(&s, 1025);
+	assert_int_equal(tree_count(s.tree), 1);
+	assert_int_equal(tree_problems(s.tree), 1);
+	assert_non_null(
+		strstr(tree_problem(s.tree, 0), "...: the path has 1025 bytes, the limit is 1024"));
+	store_end(&s);
+}
+
+static void objects_have_the_time_of_the_store(void **state)
+{
+	static const struct store_doc stores[][4] = {
+		{{".zgroup", GROUP2}, {"g/a/.zarray", ARRAY2}, {NULL, NULL}},
+		{{".zarray", ARRAY2}, {NULL, NULL}},
+	};
+	for (size_t i = 0; i < 2; i++) {
+		struct store s;
+		store_begin(&s, i ? ZARR_V2_ARRAY : ZARR_V2_GROUP);
+		s.finish.modified_ns = 77;
+		for (const struct store_doc *d = stores[i]; d->key; d++)
+			assert_int_equal(store_add(&s, d->key, d->text, strlen(d->text)), 0);
+		store_finish(&s);
+		assert_int_equal(s.rc, 0);
+		for (uint32_t k = 0; k < tree_count(s.tree); k++) {
+			const struct object *o = &tree_object(s.tree, tree_nth(s.tree, k))->o;
+			assert_int_equal(o->modified_ns, 77);
+			assert_true(o->kind != OBJECT_GROUP || o->attrs_ordered);
+		}
+		store_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +530,10 @@ int main(void)
 		cmocka_unit_test(an_object_that_is_not_accepted_is_left_out),
 		cmocka_unit_test(a_listing_shows_the_separator),
 		cmocka_unit_test(memory_may_be_short),
+		cmocka_unit_test(documents_of_v3_win_in_a_store_of_v2),
+		cmocka_unit_test(calls_for_the_view_end_with_a_result),
+		cmocka_unit_test(paths_have_a_limit),
+		cmocka_unit_test(objects_have_the_time_of_the_store),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
