@@ -103,6 +103,7 @@ static void assert_codecs(const char *text, struct zarr_element element, bool is
 	release(&p);
 }
 
+static const struct zarr_element u1 = {.kind = ZARR_UINT, .size = 1};
 static const struct zarr_element i4 = {.kind = ZARR_INT, .size = 4};
 static const struct zarr_element f2 = {.kind = ZARR_FLOAT, .size = 2, .big_endian = true};
 
@@ -115,6 +116,18 @@ static void codecs_of_v2(void **state)
 		 "zlib | deflate(1)"},
 		{"{\"compressor\":{\"id\":\"gzip\",\"level\":\"5\"}}", "gzip | deflate(5)"},
 		{"{\"compressor\":{\"id\":\"zlib\",\"level\":-1}}", "zlib | deflate(4)"},
+		{"{\"compressor\":{\"id\":\"zlib\",\"level\":9}}", "zlib | deflate(9)"},
+		{"{\"compressor\":{\"id\":\"zlib\",\"level\":10}}", "zlib | deflate(4)"},
+		{"{\"compressor\":{\"id\":\"zlib\"}}", "zlib | deflate(4)"},
+		{"{\"compressor\":{\"id\":\"zlib\",\"level\":0}}", "zlib | deflate(0)"},
+		{"{\"filters\":[{\"id\":\"shuffle\",\"elementsize\":null}]}",
+		 "shuffle(4) | shuffle"},
+		{"{\"filters\":[{\"id\":\"shuffle\",\"elementsize\":2147483647}]}",
+		 "shuffle(2147483647)"},
+		{"{\"filters\":[{\"id\":\"shuffle\",\"elementsize\":2147483648}]}",
+		 "-5 codec 'shuffle': elementsize 2147483648 is not known"},
+		{"{\"filters\":[{\"id\":\"shuffle\"},{\"id\":\"shuffle\"}]}",
+		 "shuffle(4) shuffle(4)"},
 		{"{\"compressor\":{\"id\":\"zstd\"}}", "zstd"},
 		{"{\"compressor\":{\"id\":\"blosc\",\"shuffle\":\"BIT\"}}", "blosc"},
 		{"{\"compressor\":{\"id\":\"bz2\"}}", "bz2"},
@@ -222,6 +235,7 @@ static void half_precision_is_widened_at_the_end(void **state)
 		      "zlib transpose(2: 2x3x5 by 210) widen(big)");
 	assert_codecs("{\"codecs\":[" BIG ",\"gzip\"]}", little, true, "gzip widen(big) big");
 	assert_codecs("{\"codecs\":[\"bytes\"]}", little, true, "widen");
+	assert_codecs("{\"codecs\":[" BIG "]}", u1, true, "");
 }
 
 static void assert_text(const char *json, const char *text)
@@ -246,6 +260,12 @@ static void the_locator_says_what_is_stored(void **state)
 		 "}",
 		 "transpose, blosc(lz4)"},
 		{"{\"compressor\":{\"id\":\"zstd\",\"level\":-3}}", "zstd"},
+		{"{\"compressor\":{\"id\":\"zstd\",\"level\":3}}", "zstd(3)"},
+		{"{\"compressor\":{\"id\":\"blosc\",\"clevel\":5}}", "blosc"},
+		{"{\"compressor\":{\"id\":\"zlib\",\"cname\":\"lz4\"}}", "zlib"},
+		{"{\"filters\":[{\"id\":\"crc32c\"},{\"id\":\"lz4\"},{\"id\":\"bz2\"},{\"id\":"
+		 "\"gzip\"}]}",
+		 "crc32c, lz4, bz2, gzip"},
 		{"{}", NULL},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -259,8 +279,18 @@ static void chains_have_a_limit(void **state)
 		strcat(text, ",\"zstd\"");
 		strcat(v2, ",{\"id\":\"zlib\"}");
 	}
-	strcat(text, "]}");
-	strcat(v2, "]}");
+	char *last = strrchr(v2, ','), *last3 = strrchr(text, ',');
+	struct parsed p;
+	strcpy(last, "]}"); /* 32 of them */
+	strcpy(last3, "]}");
+	parse(&p, v2, i4, false);
+	assert_int_equal(p.a.codecs.n, 32);
+	release(&p);
+	parse(&p, text, i4, true);
+	assert_int_equal(p.a.codecs.n, 31);
+	release(&p);
+	strcpy(last, ",{\"id\":\"zlib\"}]}");
+	strcpy(last3, ",\"zstd\"]}");
 	assert_codecs(text, i4, true, "-5 33 codecs are over the limit of 32");
 	assert_codecs(v2, i4, false, "-5 33 codecs are over the limit of 32");
 }

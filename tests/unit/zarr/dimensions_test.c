@@ -307,6 +307,25 @@ static void there_may_be_many_arrays_and_lengths(void **state)
 	store_end(&s);
 }
 
+/* A name with its length behind it has at most 255 bytes, too. */
+static void a_name_with_its_length_may_be_long(void **state)
+{
+	for (size_t n = 252; n <= 254; n++) {
+		char names[300], text[400];
+		struct store s;
+		snprintf(names, sizeof(names), "[\"%0*d\"]", (int)n, 0);
+		const struct row rows[] = {{"a", "[3]", names}, {"b", "[4]", names}};
+		load(&s, rows, 2);
+		print_dims(&s);
+		if (n + 2 <= 255)
+			snprintf(text, sizeof(text), "\nb: %0*d_4\n", (int)n, 0);
+		else
+			snprintf(text, sizeof(text), "\nb: _Anonymous_Dim_4\n");
+		assert_non_null(strstr(str_text(&s.text), text));
+		store_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +339,7 @@ int main(void)
 		cmocka_unit_test(a_variable_may_be_named_like_a_dimension),
 		cmocka_unit_test(a_group_may_be_named_like_a_dimension),
 		cmocka_unit_test(there_may_be_many_arrays_and_lengths),
+		cmocka_unit_test(a_name_with_its_length_may_be_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,6 +226,16 @@ static void shapes_and_chunks(void **state)
 		{"[9223372036854775808]", "[1]",
 		 "note: a/.zarray: shape: 9223372036854775808 is not a length"},
 		{"[1e19]", "[1]", "note: a/.zarray: shape: 1e+19 is not a length"},
+		{"[-0]", "[1]", "a (0) max(1) chunk(1) uint8"},
+		{"[9223372036854775808.0]", "[1]",
+		 "note: a/.zarray: shape: 9.223372036854776e+18 is not a length"},
+		{"[\"9223372036854775808\"]", "[1]",
+		 "note: a/.zarray: shape: \"9223372036854775808\" is not a length"},
+		{"[\"99999999999999999999\"]", "[1]",
+		 "note: a/.zarray: shape: \"99999999999999999999\" is not a length"},
+		{"[\"-1\"]", "[1]", "note: a/.zarray: shape: \"-1\" is not a length"},
+		{"[\"\"]", "[1]", "note: a/.zarray: shape: \"\" is not a length"},
+		{"[NaN]", "[1]", "note: a/.zarray: shape: NaN is not a length"},
 		{"[\"x\"]", "[1]", "note: a/.zarray: shape: \"x\" is not a length"},
 		{"3", "[1]", "note: a/.zarray: shape: not a list"},
 		{"[3]", "3", "note: a/.zarray: chunks: not a list"},
@@ -257,6 +267,13 @@ static void shapes_and_chunks(void **state)
 			 rows[i][0], rows[i][1]);
 		assert_array(members, NULL, rows[i][2]);
 	}
+	/* Half precision takes twice the bytes when it is shown. */
+	assert_array("\"shape\":[67108864],\"chunks\":true,\"dtype\":\"<f2\"", NULL,
+		     "a (67108864) chunk(67108864) float32");
+	assert_array("\"shape\":[67108865],\"chunks\":true,\"dtype\":\"<f2\"", NULL,
+		     "note: a/.zarray: chunk of 268435460 bytes is over the limit of 268435456");
+	assert_array("\"shape\":[67108864],\"chunks\":true,\"dtype\":\"<f4\"", NULL,
+		     "a (67108864) chunk(67108864) float32");
 }
 
 /* A shape of n ones. */
@@ -298,6 +315,12 @@ static void members_may_be_missing_or_wrong(void **state)
 		 "a (3) chunk(2) uint8"},
 		{"\"shape\":[3],\"chunks\":[2],\"dtype\":\"|u1\",\"dimension_separator\":\"/\"",
 		 "a (3) chunk(2) uint8 keys /"},
+		{"\"shape\":[3],\"chunks\":[2],\"dtype\":\"|u1\",\"dimension_separator\":\".\"",
+		 "a (3) chunk(2) uint8"},
+		{"\"shape\":[3],\"chunks\":[2],\"dtype\":\"|u1\",\"dimension_separator\":null",
+		 "a (3) chunk(2) uint8"},
+		{"\"shape\":[3],\"chunks\":[2],\"dtype\":\"|u1\",\"dimension_separator\":7",
+		 "note: a/.zarray: dimension_separator 7 is not known"},
 		{"\"shape\":[3],\"chunks\":[2],\"dtype\":\"|u1\",\"dimension_separator\":\"-\"",
 		 "note: a/.zarray: dimension_separator \"-\" is not known"},
 	};

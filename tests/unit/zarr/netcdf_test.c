@@ -2,6 +2,8 @@
 /* The markup of a netCDF-4 file, and committed types. */
 #include "zarr_store.h"
 
+#include <zarr/zarr.h>
+
 #define ARRAY(shape, type)                                                                         \
 	"{\"zarr_format\":2,\"shape\":" shape ",\"chunks\":" shape ",\"dtype\":\"" type "\"}"
 #define NAMES(list) "{\"_ARRAY_DIMENSIONS\":" list ",\"u\":1}"
@@ -102,12 +104,70 @@ static void complex_types_are_committed_if_they_are_used(void **state)
 		     "note: c/.zarray: the chunk length of dimension 0 is 0\n");
 }
 
+/* The datasets of dimensions have no data, whatever their length. */
+static void dimensions_may_be_empty_or_long(void **state)
+{
+	static const struct store_doc docs[] = {
+		{".zgroup", "{}"},
+		{"a/.zarray", "{\"shape\":[0,5,3000000],\"chunks\":[1,5,7],\"dtype\":\"|u1\"}"},
+		{NULL, NULL},
+	};
+	static const uint32_t chunks[] = {1, 5, 1 << 20};
+	static const uint64_t lengths[] = {0, 5, 3000000}, counts[] = {0, 1, 3};
+	struct store s;
+	store_load(&s, docs);
+	const struct object *root = &tree_object(s.tree, 0)->o;
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct object *o = &tree_object(s.tree, root->group.links[i].target)->o;
+		const struct dataset *d = &o->dataset;
+		assert_int_equal(d->space.dims[0], lengths[i]);
+		assert_int_equal(d->grid.chunk[0], chunks[i]);
+		assert_int_equal(d->grid.nchunks, counts[i]);
+		assert_int_equal(d->alloc_time, ALLOC_TIME_LATE);
+		assert_int_equal(d->fill_time, FILL_TIME_IFSET);
+		assert_int_equal(d->committed, OBJECT_NONE);
+		assert_int_equal(codec_chunk_size(d->chain).plain, UINT64_C(4) * chunks[i]);
+		assert_int_equal(codec_chunk_size(d->chain).exact, UINT64_C(4) * chunks[i]);
+	}
+	store_end(&s);
+}
+
+/* How the layout of a dataset would have been requested of libhdf5. */
+static void arrays_have_chunks_and_scalars_have_none(void **state)
+{
+	static const struct store_doc docs[] = {
+		{".zgroup", "{}"},
+		{"a/.zarray", ARRAY("[3]", "<i4")},
+		{"s/.zarray", "{\"shape\":[],\"chunks\":[],\"dtype\":\"<i4\","
+			      "\"compressor\":{\"id\":\"zlib\"},\"fill_value\":3}"},
+		{NULL, NULL},
+	};
+	struct store s;
+	store_load(&s, docs);
+	const struct object *root = &tree_object(s.tree, 0)->o;
+	const struct dataset *a = &tree_object(s.tree, root->group.links[1].target)->o.dataset;
+	const struct dataset *scalar = &tree_object(s.tree, root->group.links[2].target)->o.dataset;
+	assert_int_equal(a->requested, LAYOUT_CHUNKED);
+	assert_int_equal(a->alloc_time, ALLOC_TIME_INCR);
+	assert_int_equal(a->fill_time, FILL_TIME_IFSET);
+	assert_int_equal(scalar->requested, LAYOUT_CONTIGUOUS);
+	assert_int_equal(scalar->alloc_time, ALLOC_TIME_LATE);
+	assert_int_equal(scalar->fill_time, FILL_TIME_IFSET);
+	assert_int_equal(scalar->grid.nchunks, 1);
+	assert_int_equal(scalar->nfilters, 0); /* only chunks have filters */
+	assert_string_equal(zarr2_ops.codecs(&tree_object(s.tree, root->group.links[2].target)->o),
+			    "zlib");
+	store_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dimensions_are_scales),
 		cmocka_unit_test(the_class_has_sixteen_bytes),
 		cmocka_unit_test(complex_types_are_committed_if_they_are_used),
+		cmocka_unit_test(dimensions_may_be_empty_or_long),
+		cmocka_unit_test(arrays_have_chunks_and_scalars_have_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
