@@ -91,16 +91,13 @@ static bool is_permutation(uint32_t rank, const uint32_t *order)
 static bool transpose_fits(const struct codec_array_step *s, uint64_t exact)
 {
 	uint64_t size = s->elem_size;
-	bool has_elements = true;
 	if (exact == CODEC_UNKNOWN || s->rank > TRANSPOSE_MAX_RANK ||
 	    !is_permutation(s->rank, s->order))
 		return false;
 	for (uint32_t i = 0; i < s->rank; i++)
-		has_elements = has_elements && s->shape[i] > 0;
-	for (uint32_t i = 0; has_elements && i < s->rank; i++)
 		if (!mul_u64(size, s->shape[i], &size))
 			return false;
-	return s->elem_size > 0 && exact == (has_elements ? size : 0);
+	return s->elem_size > 0 && exact == size;
 }
 
 /* Returns whether the step can yield what the steps behind it need. `whole` is the size of the
