@@ -368,6 +368,26 @@ static void objects_know_their_documents(void **state)
 	unload(&l);
 }
 
+/* With a tree of any size, the result is the tree or -ENOMEM. */
+static void memory_may_be_short(void **state)
+{
+	for (uint32_t limit = 1; limit <= 100; limit += 99) {
+		struct bucket b;
+		int rc = -ENOMEM;
+		put_group(&b);
+		for (size_t memory = 16; rc && memory < 64 << 10; memory += 16) {
+			struct load l = {.memory = memory, .limit = limit};
+			load(&l, &b);
+			rc = l.rc;
+			assert_true(rc == 0 || rc == -ENOMEM);
+			if (!rc)
+				check_tree(&l, GROUP_TREE);
+			unload(&l);
+		}
+		assert_int_equal(rc, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +408,7 @@ int main(void)
 		cmocka_unit_test(keys_show_the_separator_of_an_array),
 		cmocka_unit_test(an_array_whose_chunks_are_beside_it_is_left_out),
 		cmocka_unit_test(objects_know_their_documents),
+		cmocka_unit_test(memory_may_be_short),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

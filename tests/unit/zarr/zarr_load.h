@@ -141,6 +141,7 @@ struct load {
 	const struct load *previous;
 	bool reload, whole_only;
 	uint32_t limit; /* of a listing; 100 if 0 */
+	size_t memory;	/* of the tree; 1 GiB if 0 */
 	int listed_rc;
 	/* The result: */
 	struct schema_document *document;
@@ -197,7 +198,7 @@ static inline void load(struct load *l, struct bucket *b)
 	const struct schema_mark mark = {.schema = &zarr2_ops};
 	bool is_first = true, goes_on = true;
 	l->err = (struct err)ERR_INIT;
-	l->tree = tree_new((size_t)1 << 30);
+	l->tree = tree_new(l->memory ? l->memory : (size_t)1 << 30);
 	l->document = schema_mark_document(&mark, name, "1", 100);
 	assert_true(l->tree && l->document);
 	const struct schema_load how = {
@@ -210,7 +211,7 @@ static inline void load(struct load *l, struct bucket *b)
 		.listed = on_listed,
 		.ctx = l,
 	};
-	assert_int_equal(zarr_loader_new(&how, &l->loader, &l->err), 0);
+	l->rc = zarr_loader_new(&how, &l->loader, &l->err);
 	while (!l->rc && goes_on) {
 		uint32_t n;
 		l->rc = zarr_round(l->loader, &n, &l->err);
