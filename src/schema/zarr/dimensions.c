@@ -234,7 +234,7 @@ static int choose_link(struct zarr_build *b, struct zarr_variable *v, struct err
 	memcpy(name, NON_COORDINATE, prefix);
 	memcpy(name + prefix, v->name, n + 1);
 	v->link_name = name;
-	if (prefix + n <= ZARR_KEY_MAX && zarr_shown_child(b->m, v->group, name))
+	if (zarr_shown_child(b->m, v->group, name))
 		leave_out(b, v,
 			  "its name is that of a dimension, and the name of its link is taken");
 	return 0;
