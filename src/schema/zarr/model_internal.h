@@ -128,7 +128,7 @@ bool zarr_model_counts(const struct zarr_model *m, enum zarr_document_kind kind)
 /* Makes a document of a copy of a text and its version. Returns NULL if out of memory. */
 struct zarr_document *zarr_document_new(const char *etag, const void *text, size_t n);
 void zarr_document_free(struct zarr_document *d); /* the argument may be NULL */
-/* Replaces the text by that of a value that was parsed. Fails with -ENOMEM. */
+/* Replaces the text by that of an object that was parsed. Fails with -ENOMEM. */
 int zarr_document_dump(struct zarr_document *d, const json_t *value);
 /* Replaces the text by the reason why the document cannot be used. Fails with -ENOMEM. */
 int zarr_document_damage(struct zarr_document *d, const char *why);

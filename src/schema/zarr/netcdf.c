@@ -347,7 +347,7 @@ static int link_types(struct zarr_build *b, struct object *root, struct err *err
 		if (!number || !b->types.is_used[i / 2][i % 2])
 			continue;
 		snprintf(other, sizeof(other), "%s", name);
-		for (unsigned int k = 1; k < 1000 && is_taken(b, other); k++)
+		for (unsigned int k = 1; is_taken(b, other); k++)
 			snprintf(other, sizeof(other), "%s_t%u", name, k);
 		char *copy = arena_strndup(b->arena, other, strlen(other));
 		if (!copy)

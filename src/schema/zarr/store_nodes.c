@@ -210,7 +210,7 @@ struct zarr_document *zarr_document_new(const char *etag, const void *text, size
 
 int zarr_document_dump(struct zarr_document *d, const json_t *value)
 {
-	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+	char *text = json_dumps(value, JSON_COMPACT);
 	if (!text)
 		return -ENOMEM;
 	free(d->text);

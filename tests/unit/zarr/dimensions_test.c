@@ -326,6 +326,38 @@ static void a_name_with_its_length_may_be_long(void **state)
 	}
 }
 
+/* References and ids have more than one byte. */
+static void there_may_be_more_than_255_dimensions(void **state)
+{
+	enum { DIMENSIONS = 300 };
+	struct row rows[DIMENSIONS];
+	char texts[DIMENSIONS][2][16];
+	auto_str struct str expected = {0};
+	struct store s;
+	for (int i = 0; i < DIMENSIONS; i++) {
+		snprintf(texts[i][0], sizeof(texts[i][0]), "a%03d", i);
+		snprintf(texts[i][1], sizeof(texts[i][1]), "[\"d%03d\"]", i);
+		rows[i] = (struct row){texts[i][0], "[5]", texts[i][1]};
+		str_addf(&expected, "d%03d=5\n", i);
+	}
+	for (int i = 0; i < DIMENSIONS; i++)
+		str_addf(&expected, "a%03d: d%03d\n", i, i);
+	load(&s, rows, DIMENSIONS);
+	print_dims(&s);
+	assert_string_equal(str_text(&s.text), str_text(&expected));
+	const struct object *root = &tree_object(s.tree, 0)->o;
+	const uint8_t id[] = {299 - 256, 1, 0, 0};
+	for (int i = 1; i <= 2; i++) { /* the last dimension, and the last variable */
+		const struct object *o =
+			&tree_object(s.tree, root->group.links[i * DIMENSIONS - 1].target)->o;
+		const struct attribute *a =
+			find(o, i == 1 ? "_Netcdf4Dimid" : "_Netcdf4Coordinates");
+		assert_non_null(a);
+		assert_memory_equal(a->value.fixed.data, id, sizeof(id));
+	}
+	store_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +370,7 @@ int main(void)
 		cmocka_unit_test(names_may_be_long),
 		cmocka_unit_test(a_variable_may_be_named_like_a_dimension),
 		cmocka_unit_test(a_group_may_be_named_like_a_dimension),
+		cmocka_unit_test(there_may_be_more_than_255_dimensions),
 		cmocka_unit_test(there_may_be_many_arrays_and_lengths),
 		cmocka_unit_test(a_name_with_its_length_may_be_long),
 	};

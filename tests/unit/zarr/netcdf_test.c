@@ -89,18 +89,21 @@ static void complex_types_are_committed_if_they_are_used(void **state)
 		{"b/.zarray", ARRAY("[3]", ">c8")},
 		{"c/.zarray", "{\"shape\":[3],\"chunks\":[0],\"dtype\":\"<c16\"}"},
 		{"_Complex64_t1/.zgroup", "{}"},
+		{"d/.zarray", ARRAY("[3]", "<c16")},
 		{NULL, NULL},
 	};
 	assert_store(docs, false,
 		     "group /\n"
 		     "_Complex64_t2 type\n"
 		     "_Complex64_big type\n"
+		     "_Complex128 type\n"
 		     "_Complex64 (3) dimension\n"
 		     "_Anonymous_Dim_3 (3) dimension\n"
 		     "group /_Complex64_t1\n"
 		     "a (3) chunk(3) _Complex64\n"
 		     "  @u int32 1\n"
 		     "b (3) chunk(3) _Complex64_big\n"
+		     "d (3) chunk(3) _Complex128\n"
 		     "note: c/.zarray: the chunk length of dimension 0 is 0\n");
 }
 

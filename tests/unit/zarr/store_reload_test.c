@@ -108,6 +108,23 @@ static void documents_are_compared_one_by_one(void **state)
 	unload(&first);
 }
 
+/* A new group comes where a prefix without documents was. */
+static void listings_of_groups_are_compared_by_name(void **state)
+{
+	struct bucket b;
+	struct load first = {.limit = 3}, again = {.limit = 3, .previous = &first};
+	put_group(&b);
+	put(&b, "x/h/readme", "");
+	load(&first, &b);
+	delete (&b, "x/h/readme");
+	put(&b, "x/i/.zarray", ARRAY2);
+	load(&again, &b);
+	assert_false(again.loader->same);
+	check_tree(&again, GROUP_TREE "i (4) chunk(2) int32\n");
+	unload(&first);
+	unload(&again);
+}
+
 static void a_version_that_is_not_known_may_have_changed(void **state)
 {
 	struct bucket b;
@@ -165,6 +182,7 @@ int main(void)
 		cmocka_unit_test(a_listing_is_compared),
 		cmocka_unit_test(an_unchanged_store_is_loaded_if_the_caller_says_so),
 		cmocka_unit_test(documents_are_compared_one_by_one),
+		cmocka_unit_test(listings_of_groups_are_compared_by_name),
 		cmocka_unit_test(a_version_that_is_not_known_may_have_changed),
 		cmocka_unit_test(a_comparison_may_fail),
 		cmocka_unit_test(consolidated_metadata_need_no_comparison),
