@@ -127,10 +127,6 @@ static void copy_any_matrix(const struct matrix *m, uint8_t *to, const uint8_t *
 
 void transpose_copy(const struct transpose *t, uint8_t *to, const uint8_t *from)
 {
-	if (t->rank == 0) {
-		memcpy(to, from, t->unit);
-		return;
-	}
 	/* The axis that is innermost in the stored array: its units are next to each other there.
 	 * It is not the last one, which would be part of the unit then. */
 	uint32_t inner = 0;

@@ -33,7 +33,8 @@ static inline bool transpose_is_identity(const struct transpose *t)
 {
 	return t->rank == 0;
 }
-/* Copies a whole array that has elements. `to` and `from` do not overlap. */
+/* Copies a whole array that has elements. The plan is not the identity. `to` and `from` do not
+ * overlap. */
 void transpose_copy(const struct transpose *t, uint8_t *to, const uint8_t *from);
 
 #endif
