@@ -122,7 +122,7 @@ int zarr_chunk_prefix(const struct object *o, char *prefix, size_t room)
 	if (l->stored_chunk)
 		return -EOPNOTSUPP; /* a key is that of several chunks */
 	const int n = folder(l, prefix, room);
-	return n > 0 && l->is_default ? append(prefix, room, n, "c") : n;
+	return n >= 0 && l->is_default ? append(prefix, room, n, "c") : n;
 }
 
 /* Reads a number without leading zeros. Returns false if there is none. */

@@ -35,6 +35,8 @@ static void keys_of_chunks_are_those_of_the_encoding(void **state)
 		{"d/x.zarr", "g/a", true, '.', "d/x.zarr/g/a/c.11.0", "d/x.zarr/g/a/c"},
 		{"d", "", false, '.', "d/11.0", "d/"},
 		{"", "a", false, '.', "a/11.0", "a/"},
+		{"", "", false, '.', "11.0", ""},
+		{"", "", true, '/', "c/11/0", "c"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct zarr_locator l = {
