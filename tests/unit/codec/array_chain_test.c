@@ -341,7 +341,9 @@ static void each_codec(void **state)
 		expect_refused(codecs[i].name, &plan.chain, &stored, -EIO, "");
 		bytes_release(&stored);
 		stored = codecs[i].encode(plain, N);
-		assert_int_equal(bytes_append(&stored, "behind", 6), 0);
+		assert_int_equal(bytes_append(&stored, "b", 1), 0);
+		expect_refused(codecs[i].name, &plan.chain, &stored, -EIO, "");
+		assert_int_equal(bytes_append(&stored, "ehind", 5), 0);
 		expect_refused(codecs[i].name, &plan.chain, &stored, -EIO, "");
 		bytes_release(&stored);
 	}
@@ -506,7 +508,7 @@ static void malformed(void **state)
 		{"lz4: more than so few bytes decode to", &lz4_, "a00f00001f00000000",
 		 "state 4000"},
 		{"lz4: one byte too many", &lz4_, "a10f0000", "state 4001, at most 4000"},
-		{"lz4: damaged", &lz4_, "10000000ffffff", "damaged block"},
+		{"lz4: damaged", &lz4_, "10000000ffffff", "damaged block of 3 bytes for 16"},
 		{"crc32c: nothing", &crc_, "", "has 0 bytes, its shape needs 4004"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -575,6 +577,16 @@ static void wrong_lengths(void **state)
 	}
 }
 
+/* The block of no bytes has one byte. */
+static void lz4_of_nothing(void **state)
+{
+	struct codec_plan plan;
+	assert_int_equal(codec_plan_array(&plan, array_type(SIZE), SIZE, 0, &lz4_, 1), 0);
+	struct bytes stored = from_hex("0000000000");
+	expect_chunk("lz4 of nothing", &plan.chain, &stored, "", 0);
+	bytes_release(&stored);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -589,6 +601,7 @@ int main(void)
 		cmocka_unit_test(malformed),
 		cmocka_unit_test(header_of_a_blosc_frame),
 		cmocka_unit_test(wrong_lengths),
+		cmocka_unit_test(lz4_of_nothing),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -214,6 +214,17 @@ static void bytes_are_taken_over(void **state)
 	}
 }
 
+/* The limit of a chunk whose size times eight is no number of 64 bits is the size that its codecs
+ * may need. */
+static void limits_of_large_chunks(void **state)
+{
+	const struct codec_array_step steps[] = {zlib_, shuffle_};
+	struct codec_plan plan;
+	assert_int_equal(codec_plan_array(&plan, array_type(4), 4, UINT64_C(1) << 60, steps, 2), 0);
+	assert_true(plan.steps[0].largest == UINT64_C(1) << 62);
+	assert_true(plan.steps[1].largest == UINT64_C(1) << 62);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +233,7 @@ int main(void)
 		cmocka_unit_test(steps_that_do_not_fit),
 		cmocka_unit_test(copies),
 		cmocka_unit_test(bytes_are_taken_over),
+		cmocka_unit_test(limits_of_large_chunks),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

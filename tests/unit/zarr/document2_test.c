@@ -233,6 +233,7 @@ static void shapes_and_chunks(void **state)
 		 "note: a/.zarray: shape: \"9223372036854775808\" is not a length"},
 		{"[\"99999999999999999999\"]", "[1]",
 		 "note: a/.zarray: shape: \"99999999999999999999\" is not a length"},
+		{"[\"2.0\"]", "[1]", "note: a/.zarray: shape: \"2.0\" is not a length"},
 		{"[\"-1\"]", "[1]", "note: a/.zarray: shape: \"-1\" is not a length"},
 		{"[\"\"]", "[1]", "note: a/.zarray: shape: \"\" is not a length"},
 		{"[NaN]", "[1]", "note: a/.zarray: shape: NaN is not a length"},
@@ -313,6 +314,10 @@ static void members_may_be_missing_or_wrong(void **state)
 		 "note: a/.zarray: order \"K\" is not known"},
 		{"\"shape\":[3],\"chunks\":[2],\"dtype\":\"|u1\",\"order\":null,\"future\":1",
 		 "a (3) chunk(2) uint8"},
+		{"\"shape\":[3],\"chunks\":[2],\"dtype\":\"<i2\",\"filters\":[{\"id\":\"shuffle\"}]"
+		 ","
+		 "\"compressor\":{\"id\":\"zlib\",\"level\":6}",
+		 "a (3) chunk(2) int16 shuffle, deflate(6)"},
 		{"\"shape\":[3],\"chunks\":[2],\"dtype\":\"|u1\",\"dimension_separator\":\"/\"",
 		 "a (3) chunk(2) uint8 keys /"},
 		{"\"shape\":[3],\"chunks\":[2],\"dtype\":\"|u1\",\"dimension_separator\":\".\"",

@@ -60,6 +60,13 @@ static void types_have_names(void **state)
 	static const char *const rows[][3] = {
 		{"\"bool\"", "false", LINE("uint8 fill 0 keys c/ |   @dtype \"bool\"")},
 		{"{\"name\":\"int8\"}", "-1", LINE("int8 fill -1 keys c/")},
+		{"\"int16\"", "-2", LINE("int16 fill -2 keys c/")},
+		{"\"int64\"", "-8", LINE("int64 fill -8 keys c/")},
+		{"\"uint8\"", "1", LINE("uint8 fill 1 keys c/")},
+		{"\"uint16\"", "2", LINE("uint16 fill 2 keys c/")},
+		{"\"uint32\"", "4", LINE("uint32 fill 4 keys c/")},
+		{"\"complex128\"", "[1,2]", LINE("_Complex128 fill {1 2} keys c/")},
+		{"\"complex_float32\"", "[1,2]", LINE("_Complex64 fill {1 2} keys c/")},
 		{"\"uint64\"", "18446744073709551615",
 		 LINE("uint64 fill 18446744073709551615 keys c/")},
 		{"\"float16\"", "\"0x3c00\"", LINE("float32 fill 1 keys c/")},

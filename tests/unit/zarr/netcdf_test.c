@@ -163,6 +163,32 @@ static void arrays_have_chunks_and_scalars_have_none(void **state)
 	store_end(&s);
 }
 
+/* A type is a link only if a variable that is shown has it. */
+static void other_complex_types_are_not_linked(void **state)
+{
+	static const struct store_doc one[] = {
+		{".zgroup", "{}"}, {"a/.zarray", ARRAY("[3]", "<c8")}, {NULL, NULL}};
+	static const struct store_doc refused[] = {
+		{".zgroup", "{}"},
+		{"a/.zarray", ARRAY("[3]", "<c8")},
+		{"z/.zarray", ARRAY("[6]", "<c16")},
+		{"_Anonymous_Dim_6/.zgroup", "{}"},
+		{NULL, NULL},
+	};
+	assert_store(one, false,
+		     "group /\n"
+		     "_Complex64 type\n"
+		     "_Anonymous_Dim_3 (3) dimension\n"
+		     "a (3) chunk(3) _Complex64\n");
+	assert_store(refused, false,
+		     "group /\n"
+		     "_Complex64 type\n"
+		     "_Anonymous_Dim_3 (3) dimension\n"
+		     "group /_Anonymous_Dim_6\n"
+		     "a (3) chunk(3) _Complex64\n"
+		     "note: z: no name is free for one of its dimensions\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +197,7 @@ int main(void)
 		cmocka_unit_test(complex_types_are_committed_if_they_are_used),
 		cmocka_unit_test(dimensions_may_be_empty_or_long),
 		cmocka_unit_test(arrays_have_chunks_and_scalars_have_none),
+		cmocka_unit_test(other_complex_types_are_not_linked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -388,6 +388,20 @@ static void memory_may_be_short(void **state)
 	}
 }
 
+/* What is below a node that is left out is not listed. */
+static void a_damaged_node_is_no_group_to_list(void **state)
+{
+	struct bucket b = {0};
+	put(&b, "x/zarr.json", GROUP3);
+	put(&b, "x/a/zarr.json", "{");
+	put(&b, "x/a/b/zarr.json", ARRAY3);
+	struct load l = {.root = "zarr.json", .limit = 1};
+	check_load(&l, &b, "GET x/zarr.json, LIST x/\nLIST x/\nGET x/a/zarr.json\n");
+	assert_int_equal(l.rc, 0);
+	assert_int_equal(tree_problems(l.tree), 1);
+	unload(&l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +423,7 @@ int main(void)
 		cmocka_unit_test(an_array_whose_chunks_are_beside_it_is_left_out),
 		cmocka_unit_test(objects_know_their_documents),
 		cmocka_unit_test(memory_may_be_short),
+		cmocka_unit_test(a_damaged_node_is_no_group_to_list),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
