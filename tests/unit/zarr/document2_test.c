@@ -99,6 +99,7 @@ static void fill_values_have_many_forms(void **state)
 		{"<i4", "5.0", "fill 5"},
 		{"<i4", "\"\"", "fill 0"},
 		{"<i4", "\"+5\"", "fill 5"},
+		{"<i8", "\"+9007199254740993\"", "fill 9007199254740993"},
 		{"<i4", "\"-5\"", "fill -5"},
 		{"<i4", "\"5e0\"", "fill 5"},
 		{"<i4", "true", "fill 1"},
