@@ -158,8 +158,11 @@ static void copies(void **state)
 {
 	uint64_t shape[] = {2, 3};
 	uint32_t order[] = {1, 0};
+	uint64_t six[] = {6};
+	uint32_t same[] = {0};
 	const struct codec_array_step steps[] = {
 		crc_,
+		{.codec = CODEC_TRANSPOSE, .elem_size = 1, .rank = 1, .shape = six, .order = same},
 		{.codec = CODEC_TRANSPOSE,
 		 .elem_size = 1,
 		 .rank = 2,
@@ -168,14 +171,16 @@ static void copies(void **state)
 	};
 	const uint8_t stored[] = {0, 3, 1, 4, 2, 5}, want[] = {0, 1, 2, 3, 4, 5};
 	struct codec_plan plan;
-	struct arena *arena = arena_new(1 << 20), *full = arena_new(sizeof(struct codec_step) * 3);
-	assert_int_equal(codec_plan_array(&plan, array_type(1), 1, 6, steps, 2), 0);
+	struct arena *arena = arena_new(1 << 20), *full = arena_new(sizeof(struct codec_step) * 4);
+	assert_int_equal(codec_plan_array(&plan, array_type(1), 1, 6, steps, 3), 0);
 	const struct codec_chain *copy = codec_chain_copy(&plan.chain, arena);
 	assert_non_null(copy);
 	assert_null(codec_chain_copy(&plan.chain, full));
 	assert_null(codec_chain_served(copy));
 	memset(shape, 0xff, sizeof(shape));
 	memset(order, 0xff, sizeof(order));
+	memset(six, 0xff, sizeof(six));
+	memset(same, 0xff, sizeof(same));
 	memset(&plan, 0xff, sizeof(plan));
 	struct bytes b = as_crc32c(stored, 6);
 	expect_chunk("copy", copy, &b, want, 6);
