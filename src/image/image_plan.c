@@ -157,16 +157,30 @@ static int place_indexes(struct image *img, uint64_t *at, struct err *err)
 	return 0;
 }
 
+/* Returns the length of the gap after `at` bytes of metadata. */
+static uint64_t gap_bytes(const struct image *img, uint64_t at)
+{
+	uint64_t raw = 0, chunks = 0;
+	for (uint32_t i = 0; i < img->ndatasets; i++) {
+		const struct image_dataset *d = &img->datasets[i];
+		raw = raw + d->raw_bytes < raw ? UINT64_MAX : raw + d->raw_bytes;
+		if (d->ds->apart && d->raw_bytes)
+			chunks += d->nslots < IMAGE_GAP_FROM ? d->nslots : IMAGE_GAP_FROM;
+	}
+	const uint64_t gap = raw < IMAGE_GAP_FROM ? 0 : IMAGE_GAP;
+	if (chunks <= IMAGE_GAP_CHUNKS)
+		return gap;
+	const uint64_t most = IMAGE_GAP_APART;
+	return max_u64(gap, at < most / IMAGE_GAP_TIMES ? IMAGE_GAP_TIMES * at : most);
+}
+
 static void place_gap(struct image *img, uint64_t *at)
 {
-	uint64_t raw = 0;
-	for (uint32_t i = 0; i < img->ndatasets && raw < IMAGE_GAP_FROM; i++)
-		if (!add_u64(raw, img->datasets[i].raw_bytes, &raw))
-			raw = UINT64_MAX;
-	if (raw < IMAGE_GAP_FROM)
+	const uint64_t n = gap_bytes(img, *at);
+	if (n == 0)
 		return;
-	add_extent(img, EXTENT_GAP, 0, *at, IMAGE_GAP);
-	*at += IMAGE_GAP;
+	add_extent(img, EXTENT_GAP, 0, *at, n);
+	*at += n;
 }
 
 /* Returns the address of the n bytes of raw data of a dataset. The kernel reads whole pages, and

@@ -19,7 +19,8 @@
  *   superblock | headers | dense storage | global heaps of attributes    one block of memory
  *   large attributes, each in a region of its own                        rendered when read
  *   chunk indexes                                                        rendered when read
- *   gap, if there is much raw data                                       a hole
+ *   gap, if there is much raw data, or many chunks of datasets that are  a hole
+ *   to be apart
  *   raw data, a run of slots for each dataset                            chunks
  *   heaps, a run of windows for each dataset with variable-length data   chunks
  *   tail                                                                 not allocated
@@ -51,8 +52,15 @@ enum {
 	 * bytes of such a read. The gap keeps chunks out of that read, so the program does not wait
 	 * for chunks that it does not need. */
 	IMAGE_GAP = 2 << 20,
-	IMAGE_GAP_FROM = 16 << 20, /* a file with less raw data has no gap */
-	IMAGE_MAX_COMPACT = 64,	   /* a group with more links has dense storage */
+	IMAGE_GAP_FROM = 16 << 20, /* a file with less raw data has no such gap */
+	/* With more chunks than this, datasets that are to be apart from the metadata get a gap of
+	 * so many times the bytes before it, at most two windows of read-ahead: the last window
+	 * that the program needs may end a window after the metadata, and its first page makes the
+	 * kernel read another one. First windows are shorter. */
+	IMAGE_GAP_CHUNKS = 4,
+	IMAGE_GAP_TIMES = 16,
+	IMAGE_GAP_APART = 4 << 20,
+	IMAGE_MAX_COMPACT = 64, /* a group with more links has dense storage */
 	IMAGE_MIN_DENSE = 6,
 	IMAGE_ATTRS_FEW = 8, /* so many attributes are in the header, unless one is too large */
 	/* More attributes are in the header, up to IMAGE_ATTRS_COMPACT, if each message has at most

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "image/image_plan.h"
 #include "small_tree.h"
@@ -226,6 +227,32 @@ static void filters_of_the_header(void **state)
 	}
 }
 
+/* Returns the bytes between the metadata and the raw data. */
+static uint64_t gap_of(struct small_tree *t, bool apart, uint64_t chunks)
+{
+	small_begin(t);
+	struct dataset *ds =
+		small_dataset(t, dtype_opaque(t->a, 4, "", NULL), chunks, 10, unlisted);
+	ds->apart = apart;
+	const struct image_dataset *d = render(t);
+	return d->raw_addr - align_u64(d->index_addr + h5_bt1_size(1, d->nslots), IMAGE_PAGE);
+}
+
+/* Read-ahead of the metadata must not reach many chunks, even if these are small. */
+static void many_chunks_that_are_to_be_apart_come_after_a_gap(void **state)
+{
+	struct small_tree *t = *state;
+	assert_int_equal(gap_of(t, false, 1000), 0);
+	assert_int_equal(gap_of(t, true, IMAGE_GAP_CHUNKS), 0);
+	const uint64_t gap = gap_of(t, true, IMAGE_GAP_CHUNKS + 1);
+	const struct image_dataset *d = t->img->datasets;
+	assert_int_equal(gap, IMAGE_GAP_TIMES * (d->raw_addr - gap));
+	assert_int_equal(image_seek(t->img, 0, SEEK_HOLE), d->raw_addr - gap);
+	assert_int_equal(gap_of(t, true, 100 * 1000), IMAGE_GAP_APART);
+	assert_int_equal(gap_of(t, true, 1 << 20), IMAGE_GAP_APART);
+	assert_int_equal(gap_of(t, false, 1 << 20), IMAGE_GAP); /* much raw data */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, small_setup, small_teardown)
 
 int main(void)
@@ -241,6 +268,7 @@ int main(void)
 		TEST(fill_values_may_be_larger_than_a_message),
 		TEST(datasets_without_chunks_have_an_empty_index),
 		TEST(errors_of_the_source_are_returned),
+		TEST(many_chunks_that_are_to_be_apart_come_after_a_gap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
