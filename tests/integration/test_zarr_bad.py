@@ -45,8 +45,14 @@ def check_shown(path, case):
     run("h5dump", "-H", path, check=True)
 
 
+# Each of these takes a few seconds.
+LONG = {("root_of_50_megabytes", 2), ("attribute_of_50_megabytes", 2),
+        ("attribute_of_50_megabytes", 3), ("attributes_100000", 3)}
+
+
 @pytest.mark.parametrize("name, version", [
-    pytest.param(name, version, id=f"{name}-v{version}")
+    pytest.param(name, version, id=f"{name}-v{version}",
+                 marks=[pytest.mark.long] if (name, version) in LONG else [])
     for name, case in CASES.items() for version in case.versions()])
 def test_defect(damaged, name, version):
     case, path = CASES[name], damaged.file(f"v{version}", f"{name}.zarr.nc")
@@ -75,12 +81,18 @@ def test_a_chunk_that_is_a_directory_has_the_fill_value(damaged):
             assert f["bad"][()].tolist() == [0, 0, 0, 0, 4, 5]
 
 
-def test_large_attributes(damaged):
+@pytest.mark.parametrize("megabytes", (5, pytest.param(50, marks=pytest.mark.long)))
+def test_a_long_attribute(damaged, megabytes):
     for version in 2, 3:
-        with h5py.File(damaged.file(f"v{version}/attribute_of_5_megabytes.zarr.nc"), "r") as f:
-            assert f["bad"].attrs["long"] in ("x" * 5_000_000, b"x" * 5_000_000)
-        with h5py.File(damaged.file(f"v{version}/attributes_20000.zarr.nc"), "r") as f:
-            assert f["bad"].attrs["a19999"] == 19999 and len(f["bad"].attrs) >= 20000
+        path = damaged.file(f"v{version}/attribute_of_{megabytes}_megabytes.zarr.nc")
+        with h5py.File(path, "r") as f:
+            assert f["bad"].attrs["long"] in ("x" * megabytes * 1_000_000,
+                                              b"x" * megabytes * 1_000_000)
+
+
+def test_many_attributes(damaged):
+    with h5py.File(damaged.file("v2/attributes_100000.zarr.nc"), "r") as f:
+        assert f["bad"].attrs["a99999"] == 99999 and len(f["bad"].attrs) >= 100000
 
 
 MEMBERS = ("../x", "a/../x", "a//b", "/a", "./a", "a/", "n" * 1024, "n" * 1014 + "/a", "n" * 300,
@@ -144,3 +156,53 @@ def test_100_stores_within_each_other(tmp_path, mount, version):
     with h5py.File(m.file("x.zarr.nc"), "r") as f:
         for i in 0, 1, 50, 99:
             assert f["g/" * i + "ok"][()].tolist() == OK.tolist()
+
+
+NAMES = {"newline": "a\nb", "backslash": "a\\b", "255_bytes": "n" * 255, "quote": 'a"b',
+         "percent": "a%2Fb", "dots": "...", "not_ascii": "\u00fc\u4e2d"}
+
+
+@pytest.mark.parametrize("version", (2, 3))
+@pytest.mark.parametrize("name", NAMES)
+def test_array_name_with_(tmp_path, mount, name, version):
+    """It is the name of a link. Programs that print it escape it."""
+    name = NAMES[name]
+    with Store(tmp_path / "bucket/x.zarr", version) as store:
+        store.array(name, OK)
+        store.array(f"g/{name}", OK, chunks=(4,))
+    path = mount(tmp_path / "bucket").file("x.zarr.nc")
+    with h5py.File(path, "r") as f:
+        assert f[name][()].tolist() == f[f"g/{name}"][()].tolist() == OK.tolist()
+    run("h5dump", path, check=True)
+    run("ncdump", path, check=True)
+    info = run(HSIMAGE, "info", tmp_path / "bucket/x.zarr", check=True).stdout
+    assert len([line for line in info.splitlines() if line.startswith("dataset /")]) == 3
+
+
+REQUESTS = 18       # more than reading the store takes
+
+
+@pytest.mark.parametrize("consolidated", (False, True), ids=("documents", "consolidated"))
+@pytest.mark.parametrize("version", (2, 3))
+@pytest.mark.parametrize("answer, fault", [("403", "EACCES"), ("404", "ENOENT")])
+def test_each_request_in_turn_is_answered(tmp_path, answer, fault, version, consolidated):
+    """The whole store is read, or nothing: a refused or vanished object never counts as a missing
+    chunk or attribute, because the listing shows it."""
+    with Store(tmp_path / "bucket/x.zarr", version, consolidated, {"title": "t"}) as store:
+        arrays = {name: store.array(name, np.arange(8, dtype="<i4"), chunks=(4,), fill=-1)
+                  for name in ("a", "g/b")}
+    codes = []
+    for nth in range(1, REQUESTS + 1):
+        out = tmp_path / f"{nth}.nc"
+        done = run(HSIMAGE, "export", "-o", f"debug_fault=fail:{nth}:{fault}",
+                   tmp_path / "bucket/x.zarr.nc", out)
+        codes.append(done.returncode)
+        assert done.returncode in (0, 1) and done.returncode == (not out.exists()), done
+        if done.returncode:
+            assert "x.zarr" in done.stderr, done
+            continue
+        with h5py.File(out, "r") as f:
+            assert f.attrs["title"] == b"t", (answer, nth)
+            for name, a in arrays.items():
+                assert f[name][()].tolist() == a.data.tolist(), (answer, nth)
+    assert codes[-1] == 0 and sum(codes) >= 6, codes

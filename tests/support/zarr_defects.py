@@ -2,10 +2,13 @@
 """Zarr stores with one defect each. All have the arrays "ok" and, if the defect lets it be shown,
 "bad". CASES: {name: Case}, named after the defect. write(directory) writes them all, in both
 versions of the format, if the defect occurs in both: v2/NAME.zarr and v3/NAME.zarr."""
+import gzip
 import json
 import os
+import zlib
 
 import numpy as np
+from numcodecs import blosc, lz4, zstd
 
 from zarr_write import Store, join
 
@@ -88,10 +91,19 @@ for _name, _text, _cause in (
         ("root_a_number", b"2", "not JSON"),
         ("root_zarr_format_4", b'{"zarr_format": 4, "node_type": "group"}',
          "zarr_format 4 is not known"),
+        ("root_not_utf8", b'{"zarr_format": 2, "zarr_format": 3, "node_type": "group", "\xff": 1}',
+         "not JSON"),
         ("root_nul", b'{"zarr_format"\0: 2}', "not JSON")):
     @case(_name, FILE, _cause, key=ROOT)
     def _root(store, document, over, text=_text):
         over[ROOT[store.version - 2]] = text
+
+
+@case("root_of_50_megabytes", FINE, "", key=ROOT)
+def _(store, document, over):
+    """Of white space."""
+    text = json.dumps(store.documents[ROOT[store.version - 2]]).encode()
+    over[ROOT[store.version - 2]] = text[:-1] + b" " * 50_000_000 + b"}"
 
 
 @case("document_empty", PART, "not JSON")
@@ -240,6 +252,67 @@ def _(store, document, over):
     document.update([member_of])
 
 
+NAMES3 = {"zlib": "numcodecs.zlib", "lz4": "numcodecs.lz4"}
+ZEROS = bytes(16 << 20)
+
+
+def chunk_of(name, codec, change, cause):
+    """The first chunk of "bad" is what the function makes of its 16 bytes. It is encoded, and
+    decoding it fails."""
+    @case(name, DATA, cause, key=CHUNK)
+    def write_it(store, document, over):
+        if store.version == 2:
+            document["compressor"] = {"id": codec}
+        else:
+            document["codecs"] = [BYTES, {"name": NAMES3.get(codec, codec)}]
+        over[chunk_key(store, 0)] = change(OK[:4].tobytes())
+
+
+def with_size(frame, size):
+    """A frame of zstd of less than 256 bytes has its size behind the descriptor."""
+    assert frame[4] == 0x20
+    return frame[:5] + bytes([size]) + frame[6:]
+
+
+def without_size(frame):
+    """With a window in its place, if there is none."""
+    descriptor = frame[4]
+    if descriptor == 0x20:
+        return frame[:4] + bytes([0, 0]) + frame[6:]
+    assert descriptor == 0x80
+    return frame[:4] + bytes([0]) + frame[5:6] + frame[10:]
+
+
+# The header of a Blosc frame: its fields, and where they are.
+FRAME = blosc.compress(OK[:4], b"lz4", 5, 1)
+for _name, _at, _value in (
+        ("version", 0, 9), ("version_of_the_compressor", 1, 9), ("flags", 2, 0xe1),
+        ("type_size", 3, 0), ("size", 4, 0xffffffff), ("size_too_small", 4, 15),
+        ("size_of_blocks", 8, 0xffffffff), ("size_of_blocks_0", 8, 0),
+        ("size_of_the_frame", 12, 0xffffffff), ("size_of_the_frame_too_small", 12, 16)):
+    _bytes = _value.to_bytes(4 if _at > 3 else 1, "little")
+    chunk_of(f"blosc_{_name}", "blosc", lambda _, at=_at, b=_bytes:
+             FRAME[:at] + b + FRAME[at + len(b):], "blosc")
+chunk_of("zlib_bomb", "zlib", lambda _: zlib.compress(ZEROS, 9), "zlib")
+chunk_of("gzip_bomb", "gzip", lambda _: gzip.compress(ZEROS, 9), "gzip")
+chunk_of("zstd_bomb", "zstd", lambda _: zstd.compress(ZEROS, 3), "zstd")
+chunk_of("zstd_bomb_without_size", "zstd", lambda _: without_size(zstd.compress(ZEROS, 3)),
+         "zstd")
+chunk_of("zstd_size_too_large", "zstd", lambda b: with_size(zstd.compress(b, 3), 17), "zstd")
+chunk_of("zstd_size_too_small", "zstd", lambda b: with_size(zstd.compress(b, 3), 15), "zstd")
+chunk_of("lz4_size_of_4_gib", "lz4", lambda b: b"\xff" * 4 + lz4.compress(b)[4:], "lz4")
+chunk_of("crc32c_wrong", "crc32c", lambda b: b + bytes(4), "crc32c does not match")
+
+
+@case("zstd_without_size", FINE, "")
+def _(store, document, over):
+    document.update([("compressor", {"id": "zstd"}) if store.version == 2 else
+                     ("codecs", [BYTES, {"name": "zstd"}])])
+    for i, values in enumerate((OK[:4], [4, 5, 0, 0])):
+        data = np.array(values, OK.dtype).tobytes()
+        over[chunk_key(store, i)] = without_size(zstd.compress(data, 3))
+
+
 @case("chunk_a_directory", FINE, "", key=CHUNK)
 def _(store, document, over):
     """Nothing is stored under the key, so it has the fill value."""
@@ -259,14 +332,15 @@ def attributes(store, document, values, over):
 ATTRIBUTES = ("bad/.zattrs", "bad/zarr.json")
 
 
-@case("attribute_of_5_megabytes", FINE, "")
-def _(store, document, over):
-    attributes(store, document, {"long": "x" * 5_000_000}, over)
+for _megabytes in (5, 50):
+    @case(f"attribute_of_{_megabytes}_megabytes", FINE, "")
+    def _long(store, document, over, n=_megabytes * 1_000_000):
+        attributes(store, document, {"long": "x" * n}, over)
 
 
-@case("attributes_20000", FINE, "")
+@case("attributes_100000", FINE, "")
 def _(store, document, over):
-    attributes(store, document, {f"a{i}": i for i in range(20000)}, over)
+    attributes(store, document, {f"a{i}": i for i in range(100000)}, over)
 
 
 @case("attribute_class", NOTE, 'attribute "CLASS" is left out: the name is reserved',
@@ -311,6 +385,14 @@ def name_dimensions(store, document, names):
         document["dimension_names"] = names
     else:
         store.documents["bad/.zattrs"] = {"_ARRAY_DIMENSIONS": names}
+
+
+@case("dimension_name_with_1000_lengths", NOTE, "dimension x is 1000 here, 1 elsewhere: x_1000",
+      key="many/a999")
+def _(store, document, over):
+    name_dimensions(store, document, ["x"])
+    for i in range(1000):
+        store.array(f"many/a{i}", np.zeros(i + 1, "i1"), names=["x"], absent=[(0,)])
 
 
 # ---- nodes ----
