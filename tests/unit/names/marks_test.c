@@ -11,6 +11,8 @@
 
 #include <bucket/schemas.h>
 #include <names/names.h>
+#include <store/implement.h>
+#include <store/page.h>
 
 #include "small_domain.h"
 
@@ -20,18 +22,23 @@ struct fixture {
 	struct names *names;
 };
 
-static int setup(void **state)
+static int open_names(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-	f->env = env_real(NULL, pool_new(0));
-	f->store = small_domain_new(&f->env);
 	const struct names_options opt = {.env = &f->env,
 					  .store = f->store,
 					  .schemas = schema_all(),
 					  .ttl_ns = UINT64_C(3600000000000)};
 	f->names = names_new(&opt);
-	*state = f;
 	return f->names ? 0 : -1;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	f->env = env_real(NULL, pool_new(0));
+	f->store = small_domain_new(&f->env);
+	*state = f;
+	return open_names(f);
 }
 
 static int teardown(void **state)
@@ -156,6 +163,105 @@ static void a_mark_is_found_among_many_keys(void **state)
 	check_list(f, "", "big.nc d.h5 ");
 }
 
+/* ---- a prefix of 1,000,000 keys: a wrapper that makes up their listing ---- */
+
+enum { HUGE_KEYS = 1000000 };
+static const char huge[] = "huge/";
+static const size_t huge_len = sizeof(huge) - 1;
+
+struct huge_store {
+	struct store base;
+	unsigned int requests, lists;
+	size_t items;
+};
+
+static int list_huge(struct huge_store *h, struct store_request *req)
+{
+	struct store_page *page = &req->answer.page;
+	const char *last = req->list.start_after;
+	const int first = last && strlen(last) > huge_len ? atoi(last + huge_len) : 0;
+	if (store_page_init(page))
+		return -ENOMEM;
+	for (int i = first; i < HUGE_KEYS && !page->more; i++) {
+		const struct store_meta meta = {.size = 1, .etag = "1"};
+		char key[32];
+		snprintf(key, sizeof(key), "%s%07d", huge, i);
+		if (strncmp(key, req->key, strlen(req->key)) != 0 ||
+		    (last && strcmp(key, last) <= 0))
+			continue;
+		if (page->n == req->list.max || page->n == STORE_PAGE_MAX)
+			store_page_set_more(page);
+		else if (store_page_add(page, key, &meta))
+			return -ENOMEM;
+	}
+	h->items += page->n;
+	return 0;
+}
+
+static void submit_huge(struct store *s, struct store_request *req)
+{
+	struct huge_store *h = (struct huge_store *)s;
+	h->requests++;
+	h->lists += req->op == STORE_LIST;
+	if (req->op != STORE_LIST || strncmp(req->key, huge, huge_len) != 0)
+		store_pass(s, req);
+	else if (list_huge(h, req))
+		store_fail(s, req, -EIO, "out of memory");
+	else
+		store_present(s, req);
+}
+
+static const struct store_ops huge_ops = {
+	.name = "huge",
+	.submit = submit_huge,
+	.completed = store_complete,
+	.free = store_wrapper_free,
+};
+
+static int setup_huge(void **state)
+{
+	if (setup(state))
+		return -1;
+	struct fixture *f = *state;
+	names_free(f->names);
+	struct huge_store *h = calloc(1, sizeof(*h));
+	if (!h)
+		return -1;
+	store_wrap(&h->base, &huge_ops, f->store, 0, 0);
+	f->store = &h->base;
+	return open_names(f);
+}
+
+/* A look-up asks for one page of what is below the name, and never goes through all keys. */
+static void a_name_in_a_prefix_of_a_million_keys(void **state)
+{
+	static const struct {
+		const char *name;
+		int rc;
+	} rows[] = {
+		{"huge", 0},	      {"huge.nc", -ENOENT},   {"huge/0500000", 0},
+		{"huge/x", -ENOENT},  {"huge/x.nc", -ENOENT}, {"huge/0500000.nc", -ENOENT},
+		{"huge/05", -ENOENT},
+	};
+	struct fixture *f = *state;
+	struct huge_store *h = (struct huge_store *)f->store;
+	small_put(f->store, "x.zarr/.zgroup", "{}");
+	small_put(f->store, "huge/0500000", "x");
+	check_name(f, "x.zarr.nc", NAMES_DOMAIN, "x.zarr"); /* the bucket has stores */
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		auto_names_node struct names_node *n = NULL;
+		struct err err = ERR_INIT;
+		h->requests = h->lists = 0;
+		h->items = 0;
+		const int rc = names_resolve(f->names, rows[i].name, &n, &err);
+		if (rc != rows[i].rc)
+			fail_msg("%s: %d %s", rows[i].name, rc, err.msg);
+		assert_in_range(h->lists, 1, 2);
+		assert_in_range(h->requests, 1, 12);
+		assert_in_range(h->items, i == 0, 65);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -166,6 +272,8 @@ int main(void)
 		TEST(other_names_come_first),
 		TEST(the_document_of_a_folder_hides_nothing),
 		TEST(a_mark_is_found_among_many_keys),
+		cmocka_unit_test_setup_teardown(a_name_in_a_prefix_of_a_million_keys, setup_huge,
+						teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
