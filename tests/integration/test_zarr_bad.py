@@ -120,6 +120,22 @@ def test_members_of_consolidated_metadata_with_odd_paths(tmp_path, mount, versio
     assert m.alive()
 
 
+@pytest.mark.parametrize("members", (50_000, pytest.param(1_000_000, marks=pytest.mark.long)))
+@pytest.mark.parametrize("version", (2, 3))
+def test_a_million_members_of_consolidated_metadata(tmp_path, version, members):
+    """They are no arrays. The array that is one is read, and the number of notes has a limit."""
+    with Store(tmp_path / "x.zarr", version, True) as store:
+        store.array("many", np.arange(MANY, dtype="i1"), chunks=(1,))
+        store.array("ok", OK)
+    store.documents.update((zarr_defects.document_key(store, f"a{i}"), {}) for i in range(members))
+    store.write_documents(only_root=True)
+    run(HSIMAGE, "export", tmp_path / "x.zarr", tmp_path / "out.nc", check=True)
+    with h5py.File(tmp_path / "out.nc", "r") as f:
+        assert f["ok"][()].tolist() == OK.tolist() and len(f) == 4
+    info = run(HSIMAGE, "info", tmp_path / "x.zarr", check=True).stdout
+    assert 100 < info.count("problem: ") <= 1000
+
+
 def test_documents_of_both_versions_at_one_prefix(tmp_path, mount):
     """Those of v3 count, as for the programs that leave the others there."""
     with Store(tmp_path / "bucket/x.zarr", 2) as old:
