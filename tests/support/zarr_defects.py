@@ -285,22 +285,30 @@ def without_size(frame):
 
 # The header of a Blosc frame: its fields, and where they are.
 FRAME = blosc.compress(OK[:4], b"lz4", 5, 1)
-for _name, _at, _value in (
-        ("version", 0, 9), ("version_of_the_compressor", 1, 9), ("flags", 2, 0xe1),
-        ("type_size", 3, 0), ("size", 4, 0xffffffff), ("size_too_small", 4, 15),
-        ("size_of_blocks", 8, 0xffffffff), ("size_of_blocks_0", 8, 0),
-        ("size_of_the_frame", 12, 0xffffffff), ("size_of_the_frame_too_small", 12, 16)):
+NOT_A_FRAME = "not a Blosc 1 frame"
+for _name, _at, _value, _cause in (
+        ("version", 0, 9, NOT_A_FRAME), ("version_of_the_compressor", 1, 9, NOT_A_FRAME),
+        ("flags", 2, 0xe1, "compressor 7 is not built in"), ("type_size", 3, 0, NOT_A_FRAME),
+        ("size", 4, 0xffffffff, "states 4294967295 bytes, at most 16"),
+        ("size_too_small", 4, 15, "frame of 15 bytes has impossible blocks of 16"),
+        ("size_of_blocks", 8, 0xffffffff, "impossible blocks of 4294967295"),
+        ("size_of_blocks_0", 8, 0, "impossible blocks of 0"),
+        ("size_of_the_frame", 12, 0xffffffff, NOT_A_FRAME),
+        ("size_of_the_frame_too_small", 12, 16, NOT_A_FRAME)):
     _bytes = _value.to_bytes(4 if _at > 3 else 1, "little")
     chunk_of(f"blosc_{_name}", "blosc", lambda _, at=_at, b=_bytes:
-             FRAME[:at] + b + FRAME[at + len(b):], "blosc")
-chunk_of("zlib_bomb", "zlib", lambda _: zlib.compress(ZEROS, 9), "zlib")
-chunk_of("gzip_bomb", "gzip", lambda _: gzip.compress(ZEROS, 9), "gzip")
-chunk_of("zstd_bomb", "zstd", lambda _: zstd.compress(ZEROS, 3), "zstd")
+             FRAME[:at] + b + FRAME[at + len(b):], _cause)
+chunk_of("zlib_bomb", "zlib", lambda _: zlib.compress(ZEROS, 9), "inflates to more than 16 bytes")
+chunk_of("gzip_bomb", "gzip", lambda _: gzip.compress(ZEROS, 9), "inflates to more than 16 bytes")
+chunk_of("zstd_bomb", "zstd", lambda _: zstd.compress(ZEROS, 3), "decode to more than 16")
 chunk_of("zstd_bomb_without_size", "zstd", lambda _: without_size(zstd.compress(ZEROS, 3)),
-         "zstd")
-chunk_of("zstd_size_too_large", "zstd", lambda b: with_size(zstd.compress(b, 3), 17), "zstd")
-chunk_of("zstd_size_too_small", "zstd", lambda b: with_size(zstd.compress(b, 3), 15), "zstd")
-chunk_of("lz4_size_of_4_gib", "lz4", lambda b: b"\xff" * 4 + lz4.compress(b)[4:], "lz4")
+         "decode to more than 16")
+chunk_of("zstd_size_too_large", "zstd", lambda b: with_size(zstd.compress(b, 3), 17),
+         "decode to more than 16")
+chunk_of("zstd_size_too_small", "zstd", lambda b: with_size(zstd.compress(b, 3), 15),
+         "damaged frame")
+chunk_of("lz4_size_of_4_gib", "lz4", lambda b: b"\xff" * 4 + lz4.compress(b)[4:],
+         "state 4294967295, at most 16")
 chunk_of("crc32c_wrong", "crc32c", lambda b: b + bytes(4), "crc32c does not match")
 
 
