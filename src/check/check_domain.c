@@ -14,10 +14,24 @@
 #include <store/store.h>
 #include <bucket/schemas.h>
 
+static enum engine_check_severity severity_of(enum tree_problem_kind kind)
+{
+	switch (kind) {
+	case TREE_DAMAGE:
+		break;
+	case TREE_UNSUPPORTED:
+		return ENGINE_CHECK_UNCHECKED;
+	case TREE_ALTERED:
+		return ENGINE_CHECK_NOTE;
+	}
+	return ENGINE_CHECK_ERROR;
+}
+
 /* Reports a problem of the tree. Its text begins with the key of a document or chunk, or names an
  * object by its id. */
-static int report_problem(struct check *c, const char *text)
+static int report_problem(struct check *c, enum tree_problem_kind kind, const char *text)
 {
+	const enum engine_check_severity severity = severity_of(kind);
 	char key[STORE_KEY_MAX + 1] = "";
 	const char *end = strstr(text, ": ");
 	if (end && (size_t)(end - text) < sizeof(key)) {
@@ -25,20 +39,27 @@ static int report_problem(struct check *c, const char *text)
 		key[end - text] = '\0';
 	}
 	if (key[0] && schema_is_storage(schema_all(), key))
-		return check_find(c, ENGINE_CHECK_ERROR, NULL, key, "%s", end + 2);
-	return check_find(c, ENGINE_CHECK_ERROR, NULL, NULL, "%s", text);
+		return check_find(c, severity, NULL, key, "%s", end + 2);
+	return check_find(c, severity, NULL, NULL, "%s", text);
 }
 
 static int report_problems(struct domain_check *dc)
 {
-	const uint32_t n = tree_problems(dc->tree);
-	uint32_t i = 0;
+	uint32_t reported[TREE_PROBLEM_KINDS] = {0};
 	int rc = 0;
 	const char *text;
-	for (; !rc && (text = tree_problem(dc->tree, i)); i++)
-		rc = report_problem(dc->c, text);
-	if (!rc && i < n)
-		rc = check_find(dc->c, ENGINE_CHECK_ERROR, NULL, NULL, "more problems: %u", n - i);
+	for (uint32_t i = 0; !rc && (text = tree_problem(dc->tree, i)); i++) {
+		const enum tree_problem_kind kind = tree_problem_kind(dc->tree, i);
+		rc = report_problem(dc->c, kind, text);
+		reported[kind]++;
+	}
+	for (size_t i = 0; !rc && i < TREE_PROBLEM_KINDS; i++) {
+		const enum tree_problem_kind kind = (enum tree_problem_kind)i;
+		const uint32_t n = tree_problems_of(dc->tree, kind) - reported[i];
+		if (n)
+			rc = check_find(dc->c, severity_of(kind), NULL, NULL, "more problems: %u",
+					n);
+	}
 	return rc;
 }
 

@@ -15,6 +15,7 @@ enum { FIRST_OBJECTS = 16 };
 
 struct problem {
 	const char *text;
+	enum tree_problem_kind kind;
 	struct problem *next;
 };
 
@@ -25,7 +26,7 @@ struct tree {
 	uint32_t *order;
 	uint32_t count, missing;
 	struct problem *problems, **problems_end;
-	uint32_t nproblems;
+	uint32_t nproblems[TREE_PROBLEM_KINDS];
 };
 
 struct tree *tree_new(size_t limit)
@@ -104,7 +105,7 @@ void tree_mark_read(struct tree *t, uint32_t number)
 	t->objects[number].unread = false;
 }
 
-void tree_note(struct tree *t, const char *fmt, ...)
+void tree_note(struct tree *t, enum tree_problem_kind kind, const char *fmt, ...)
 {
 	char raw[ERR_MAX];
 	struct err printable = ERR_INIT; /* err_set() replaces bytes that cannot be printed */
@@ -112,12 +113,14 @@ void tree_note(struct tree *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(raw, sizeof(raw), fmt, ap);
 	va_end(ap);
-	if (++t->nproblems > TREE_MAX_PROBLEMS)
+	t->nproblems[kind]++;
+	if (tree_problems(t) > TREE_MAX_PROBLEMS)
 		return;
 	err_set(&printable, -EIO, "%s", raw);
 	struct problem *problem = arena_alloc(t->arena, sizeof(*problem));
 	if (!problem)
 		return;
+	problem->kind = kind;
 	problem->text = arena_strndup(t->arena, printable.msg, strlen(printable.msg));
 	if (!problem->text)
 		return;
@@ -149,7 +152,8 @@ static void drop_dangling(struct tree *t, struct object *group)
 				t->objects[link->target].missing = true;
 				id = t->objects[link->target].o.id;
 			}
-			tree_note(t, "group %s: hard link \"%s\" is left out: no usable object %s",
+			tree_note(t, TREE_DAMAGE,
+				  "group %s: hard link \"%s\" is left out: no usable object %s",
 				  group->id, link->name, id ? id : "");
 			continue;
 		}
@@ -168,7 +172,8 @@ static void share_committed(struct tree *t, uint32_t *committed, const struct dt
 	const struct tree_object *target = usable(t, *committed) ? &t->objects[*committed] : NULL;
 	if (!target || target->o.kind != OBJECT_DATATYPE ||
 	    !dtype_equal(target->o.datatype, type)) {
-		tree_note(t, "object %s: %s: the committed type %s; the copy in the object is used",
+		tree_note(t, TREE_DAMAGE,
+			  "object %s: %s: the committed type %s; the copy in the object is used",
 			  id, what, target ? "differs" : "is not in the domain");
 		*committed = OBJECT_NONE;
 		return;
@@ -275,17 +280,36 @@ const uint32_t *tree_order(const struct tree *t)
 	return t->order;
 }
 
-const char *tree_problem(const struct tree *t, uint32_t n)
+static const struct problem *nth_problem(const struct tree *t, uint32_t n)
 {
 	const struct problem *problem = t->problems;
 	while (problem && n--)
 		problem = problem->next;
+	return problem;
+}
+
+const char *tree_problem(const struct tree *t, uint32_t n)
+{
+	const struct problem *problem = nth_problem(t, n);
 	return problem ? problem->text : NULL;
+}
+
+enum tree_problem_kind tree_problem_kind(const struct tree *t, uint32_t n)
+{
+	return nth_problem(t, n)->kind;
 }
 
 uint32_t tree_problems(const struct tree *t)
 {
-	return t->nproblems;
+	uint32_t n = 0;
+	for (size_t kind = 0; kind < TREE_PROBLEM_KINDS; kind++)
+		n += t->nproblems[kind];
+	return n;
+}
+
+uint32_t tree_problems_of(const struct tree *t, enum tree_problem_kind kind)
+{
+	return t->nproblems[kind];
 }
 
 uint64_t tree_memory(const struct tree *t)

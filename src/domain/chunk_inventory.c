@@ -182,7 +182,8 @@ static int list_chunks(struct domain *d, uint32_t number, const struct object *o
 	if (d->missing_chunks_fail && d->schema->marks && !must_list(&o->dataset))
 		return 0;
 	if (o->dataset.reference_damaged)
-		tree_note(d->tree, "dataset %s: %s", o->id, o->dataset.absence_unknown);
+		tree_note(d->tree, TREE_DAMAGE, "dataset %s: %s", o->id,
+			  o->dataset.absence_unknown);
 	if (o->dataset.initializer != INITIALIZER_NONE && !o->dataset.type->has_vlen)
 		return 0; /* the initializer gives every chunk a value */
 	if (!chunk_prefix(d, o, prefix)) {
@@ -201,7 +202,8 @@ static int list_chunks(struct domain *d, uint32_t number, const struct object *o
 		return rc;
 	/* Only this dataset is affected. It stays in the file, and its reads fail. Any other
 	 * failure may be temporary, so it fails the open. */
-	tree_note(d->tree, "dataset %s: its chunks are not known: %s", o->id, err ? err->msg : "");
+	tree_note(d->tree, TREE_UNSUPPORTED, "dataset %s: its chunks are not known: %s", o->id,
+		  err ? err->msg : "");
 	d->chunks[number] = (struct chunk_list){.unknown = true};
 	return 0;
 }

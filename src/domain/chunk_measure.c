@@ -102,7 +102,8 @@ static int take_sizes(const struct batch *b, struct store_request *const *reqs, 
 		if (rc == -EAGAIN && req->range.length != STORE_TO_END) {
 			b->which[again++] = b->which[i];
 		} else if (rc) {
-			tree_note(b->d->tree, "%s: chunk cannot be read: %s", req->key, why.msg);
+			tree_note(b->d->tree, TREE_DAMAGE, "%s: chunk cannot be read: %s", req->key,
+				  why.msg);
 			probe->decoded = UINT64_MAX;
 		}
 	}

@@ -66,7 +66,7 @@ static int show_zeros(struct domain *d, const char *key, const struct err *why, 
 	*b = *tree_user_block(d->tree);
 	b->is_unknown = true;
 	tree_edit(d->tree, 0)->group.user_block = b;
-	tree_note(d->tree, "%s: the user block is shown as zeros: %s", key, why->msg);
+	tree_note(d->tree, TREE_DAMAGE, "%s: the user block is shown as zeros: %s", key, why->msg);
 	return 0;
 }
 

@@ -120,8 +120,8 @@ int snapshot_refresh(struct bucket *bucket, const struct snapshot_domain *of, ui
 	int rc = domain_open(&bucket->domains, of->path, &hint, &domain, err);
 	const bool is_read = o.summary.has_begun && summary_end(&o.summary, &summary, NULL) == 0;
 	*may_pass = o.plan.failed || rc == -ENOMEM;
-	if (rc)
-		return rc;
+	if (rc) /* the file exists, so -EOPNOTSUPP would be wrong for it */
+		return rc == -EOPNOTSUPP ? -EIO : rc;
 	const bool is_new = is_read && is_same_root(of->node->doc.document, domain_info(domain));
 	if (domain == previous && was_idle && !old->sees_chunks) {
 		/* Chunks may have changed unseen. The kernel drops its pages, too

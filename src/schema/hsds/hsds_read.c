@@ -91,7 +91,7 @@ static void keep(struct hsds_loader *l, struct hsds_entry *entry, const struct d
 static void note_skipped(void *ctx, const char *what, const struct err *why)
 {
 	const struct hsds_loader *l = ctx;
-	tree_note(l->base.load.tree, "%s: %s is left out: %s", l->key, what, why->msg);
+	tree_note(l->base.load.tree, TREE_DAMAGE, "%s: %s is left out: %s", l->key, what, why->msg);
 }
 
 /* Parses a document into *o. That must not be in the tree, because the parsers may add objects to
@@ -153,7 +153,8 @@ static int leave_broken(struct hsds_loader *l, uint32_t i, int rc, int code, con
 		err_copy(err, why);
 		return err_wrap(err, rc, "%s%s", i == 0 ? "root group " : "", l->key);
 	}
-	tree_note(l->base.load.tree, "%s: the object is left out: %s", l->key, why->msg);
+	tree_note(l->base.load.tree, TREE_DAMAGE, "%s: the object is left out: %s", l->key,
+		  why->msg);
 	return 0;
 }
 

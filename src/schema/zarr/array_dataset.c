@@ -25,10 +25,15 @@ int zarr_array_chunk(struct zarr_build *b, struct zarr_array *a, struct err *err
 	return 0;
 }
 
-/* Converts the error of a constructor of data/. Unless memory is short, the document is damaged. */
-static int defect(int rc)
+/* Converts the error of a constructor of data/. Unless memory is short, the shape is beyond the
+ * limits of HDF5 or of this program. */
+static int over_limit(struct err *err, int rc)
 {
-	return rc == -ENOMEM ? rc : -EIO;
+	if (rc == -ENOMEM)
+		return rc;
+	if (err)
+		err->code = -EOPNOTSUPP;
+	return -EOPNOTSUPP;
 }
 
 static int make_space(struct zarr_build *b, const struct zarr_array *a, struct dataset *ds,
@@ -40,14 +45,14 @@ static int make_space(struct zarr_build *b, const struct zarr_array *a, struct d
 	if (a->rank == 0) {
 		dspace_scalar(&ds->space);
 		rc = grid_init(b->arena, &ds->grid, 1, one, one, err);
-		return rc ? defect(rc) : 0;
+		return rc ? over_limit(err, rc) : 0;
 	}
 	for (uint32_t i = 0; i < a->rank; i++)
 		max[i] = max_u64(a->shape[i], a->chunk[i]);
 	rc = dspace_simple(b->arena, &ds->space, a->rank, a->shape, max, err);
 	if (!rc)
 		rc = grid_init(b->arena, &ds->grid, a->rank, a->shape, a->chunk, err);
-	return rc ? defect(rc) : 0;
+	return rc ? over_limit(err, rc) : 0;
 }
 
 /* Sets the fill value. One that does not fit is left out with a note. */
@@ -58,7 +63,7 @@ static int make_fill(struct zarr_build *b, const struct zarr_array *a, const cha
 	struct err why = ERR_INIT;
 	const int rc = zarr_fill(b, a->fill, &a->element, a->is_v3, fill, &ds->fill_defined, &why);
 	if (rc == -EIO)
-		tree_note(b->tree, "%s: fill_value %s", path, why.msg);
+		tree_note(b->tree, TREE_DAMAGE, "%s: fill_value %s", path, why.msg);
 	else if (rc)
 		return err_set(err, rc, "%s", why.msg);
 	if (ds->fill_defined && bytes_append(&ds->fill.fixed, fill, ds->type->size))

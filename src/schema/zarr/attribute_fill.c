@@ -69,7 +69,7 @@ int zarr_fill_attribute(struct zarr_build *b, const json_t *stored, const struct
 	if (*done && !stored && a->is_v3 && is_default(&shown, bytes))
 		*done = false;
 	if (!*done)
-		return stored ? err_set(err, -EIO, "it has no value") : 0;
+		return stored ? err_set(err, -EOPNOTSUPP, "it has no value") : 0;
 	const struct dtype *type = zarr_element_type(b, &shown, &committed, err);
 	if (!type)
 		return -ENOMEM;

@@ -235,8 +235,8 @@ static int read_name(struct attributes *at, const char *encoded, size_t n, const
 	if (rc)
 		return err_errno(err, rc, "attribute");
 	if (why) {
-		tree_note(at->b->tree, "%s: attribute \"%.80s\" is left out: %s", at->key, text.s,
-			  why);
+		tree_note(at->b->tree, TREE_ALTERED, "%s: attribute \"%.80s\" is left out: %s",
+			  at->key, text.s, why);
 		return 0;
 	}
 	char *copy = arena_strndup(at->b->arena, text.s, text.n);
@@ -247,7 +247,8 @@ static int read_name(struct attributes *at, const char *encoded, size_t n, const
 	if (rc || is_hidden(copy))
 		return rc;
 	if (!unique || is_reserved(copy))
-		tree_note(at->b->tree, "%s: attribute \"%s\" is left out: %s", at->key, copy,
+		tree_note(at->b->tree, TREE_ALTERED, "%s: attribute \"%s\" is left out: %s",
+			  at->key, copy,
 			  unique ? "the name is reserved" : "another one has this name");
 	else
 		*name = copy;
@@ -262,9 +263,9 @@ static int add_fill(struct attributes *at, const json_t *stored, struct attribut
 	struct err why = ERR_INIT;
 	bool done;
 	const int rc = zarr_fill_attribute(at->b, stored, at->array, a, &done, &why);
-	if (rc == -EIO)
-		tree_note(at->b->tree, "%s: attribute \"_FillValue\" is left out: %s", at->key,
-			  why.msg);
+	if (rc == -EIO || rc == -EOPNOTSUPP)
+		tree_note(at->b->tree, rc == -EIO ? TREE_DAMAGE : TREE_ALTERED,
+			  "%s: attribute \"_FillValue\" is left out: %s", at->key, why.msg);
 	else if (rc)
 		return err_set(err, rc, "%s", why.msg);
 	at->o->nattrs += !rc && done;

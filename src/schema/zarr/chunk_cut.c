@@ -69,8 +69,9 @@ int zarr_chunk_fit(struct zarr_build *b, struct zarr_array *a, struct err *err)
 	if (!cut)
 		return err_errno(err, -ENOMEM, "chunks");
 	if (bytes >= STORED_MAX || !is_stored_as_shown(&a->codecs) || !cut_chunk(a, elem_size, cut))
-		return err_set(err, -EIO, "chunk of %" PRIu64 " bytes is over the limit of %d",
-			       bytes, CHUNK_BYTES_MAX);
+		return err_set(err, -EOPNOTSUPP,
+			       "chunk of %" PRIu64 " bytes is over the limit of %d", bytes,
+			       CHUNK_BYTES_MAX);
 	a->stored_chunk = a->chunk;
 	a->chunk = cut;
 	return 0;

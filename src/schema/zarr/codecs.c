@@ -28,7 +28,7 @@ struct encoding {
 
 static int unknown(const char *name, struct err *err)
 {
-	return err_set(err, -EIO, "codec '%s' is not known", name ? name : "");
+	return err_set(err, -EOPNOTSUPP, "codec '%s' is not known", name);
 }
 
 static struct codec_array_step *add(struct encoding *e, enum codec_array_codec codec,
@@ -112,7 +112,8 @@ static int crc32c(struct encoding *e, const json_t *configuration, struct err *e
 {
 	const char *location = json_text_word(configuration, "location");
 	if (location && strcmp(location, "end") != 0)
-		return err_set(err, -EIO, "codec 'crc32c': location '%s' is not known", location);
+		return err_set(err, -EOPNOTSUPP, "codec 'crc32c': location '%s' is not known",
+			       location);
 	add(e, CODEC_CRC32C, configuration);
 	return 0;
 }
@@ -127,7 +128,7 @@ static int add_bytes_codec(struct encoding *e, const struct codec *c, struct err
 		{"blosc", CODEC_BLOSC}, {"bz2", CODEC_BZ2},   {"lz4", CODEC_LZ4},
 	};
 	if (strcmp(c->name, "pickle") == 0)
-		return err_set(err, -EIO,
+		return err_set(err, -EOPNOTSUPP,
 			       "codec pickle: decoding it would run code from the store");
 	if (strcmp(c->name, "shuffle") == 0)
 		return shuffle(e, c->configuration, err);
@@ -247,9 +248,10 @@ static int finish(struct encoding *e, struct err *err)
 
 static int check_number(size_t n, struct err *err)
 {
-	return n <= ZARR_CODECS_MAX ? 0
-				    : err_set(err, -EIO, "%zu codecs are over the limit of %d", n,
-					      ZARR_CODECS_MAX);
+	return n <= ZARR_CODECS_MAX
+		       ? 0
+		       : err_set(err, -EOPNOTSUPP, "%zu codecs are over the limit of %d", n,
+				 ZARR_CODECS_MAX);
 }
 
 /* ---- Zarr v2 ---- */

@@ -52,7 +52,8 @@ static int read_name(struct zarr_build *b, const json_t *v, const char *key, con
 			return rc;
 	}
 	if (!json_is_string(v) || !is_usable(&name)) {
-		tree_note(b->tree, "%s: %s cannot be the name of a dimension", key,
+		tree_note(b->tree, json_is_string(v) ? TREE_ALTERED : TREE_DAMAGE,
+			  "%s: %s cannot be the name of a dimension", key,
 			  zarr_json_brief(b, v, brief));
 		return 0;
 	}
@@ -77,8 +78,8 @@ int zarr_dimension_names(struct zarr_build *b, const struct zarr_array *a, const
 	if (n == 1 && word && strcmp(word, "_scalar_") == 0)
 		n = 0;
 	if (n != a->rank) {
-		tree_note(b->tree, "%s: %s has %zu names for %u dimensions", key, a->names_member,
-			  n, a->rank);
+		tree_note(b->tree, TREE_DAMAGE, "%s: %s has %zu names for %u dimensions", key,
+			  a->names_member, n, a->rank);
 		return 0;
 	}
 	v->names = arena_array(b->scratch, n + 1, sizeof(*v->names));
@@ -164,12 +165,13 @@ static int other_length(struct zarr_build *b, const struct zarr_variable *v, con
 	if (!rc && *out && is_new) {
 		zarr_node_path(v->node, path);
 		if (known)
-			tree_note(b->tree,
+			tree_note(b->tree, TREE_ALTERED,
 				  "%s: dimension %s is %" PRIu64 " here, %" PRIu64 " elsewhere: %s",
 				  path, name, length, known->length, other);
 		else
-			tree_note(b->tree, "%s: a group is called %s like the dimension: %s", path,
-				  name, other);
+			tree_note(b->tree, TREE_ALTERED,
+				  "%s: a group is called %s like the dimension: %s", path, name,
+				  other);
 	}
 	return rc;
 }
@@ -211,7 +213,7 @@ static void leave_out(struct zarr_build *b, struct zarr_variable *v, const char 
 {
 	char path[ZARR_KEY_MAX + 1];
 	zarr_node_path(v->node, path);
-	tree_note(b->tree, "%s: %s", path, why);
+	tree_note(b->tree, TREE_UNSUPPORTED, "%s: %s", path, why);
 	v->link_name = NULL;
 	v->node->is_shown = false;
 }

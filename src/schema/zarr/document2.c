@@ -11,9 +11,11 @@ static int check_format(struct zarr_build *b, const json_t *doc, struct err *err
 	const json_t *format = json_object_get(doc, "zarr_format");
 	char brief[84];
 	uint64_t n;
-	if (!format || (zarr_count(b, format, &n) && n == 2))
+	const bool is_number = zarr_count(b, format, &n);
+	if (!format || (is_number && n == 2))
 		return 0;
-	return err_set(err, -EIO, "zarr_format %s is not known", zarr_json_brief(b, format, brief));
+	return err_set(err, is_number ? -EOPNOTSUPP : -EIO, "zarr_format %s is not known",
+		       zarr_json_brief(b, format, brief));
 }
 
 int zarr_group_v2(struct zarr_build *b, const json_t *doc, struct err *err)

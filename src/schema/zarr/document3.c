@@ -19,12 +19,13 @@ static int check_known(const json_t *doc, const char *const *known, struct err *
 {
 	const char *name;
 	json_t *v;
-	json_object_foreach((json_t *)(uintptr_t)doc, name, v) if (
-		!is_one_of(name, known) &&
-		!json_is_false(json_object_get(
-			v, "must_understand"))) return err_set(err, -EIO,
-							       "'%s' must be understood and is not",
-							       name);
+	json_object_foreach((json_t *)(uintptr_t)doc, name, v)
+	{
+		if (!is_one_of(name, known) &&
+		    !json_is_false(json_object_get(v, "must_understand")))
+			return err_set(err, -EOPNOTSUPP, "'%s' must be understood and is not",
+				       name);
+	}
 	return 0;
 }
 
@@ -34,11 +35,12 @@ static int check_format(const json_t *doc, struct err *err)
 	if (!v)
 		return err_set(err, -EIO, "zarr.json has no 'zarr_format'");
 	if (json_is_string(v) && strstr(json_string_value(v), "://"))
-		return err_set(err, -EIO, "Zarr v3 of the 2022 draft is not supported");
+		return err_set(err, -EOPNOTSUPP, "Zarr v3 of the 2022 draft is not supported");
 	if (!json_is_integer(v))
 		return err_set(err, -EIO, "zarr_format is not known");
 	if (json_integer_value(v) != 3)
-		return err_set(err, -EIO, "zarr_format %" JSON_INTEGER_FORMAT " is not known",
+		return err_set(err, -EOPNOTSUPP,
+			       "zarr_format %" JSON_INTEGER_FORMAT " is not known",
 			       json_integer_value(v));
 	return 0;
 }
@@ -102,7 +104,7 @@ static int check_transformers(struct zarr_build *b, const json_t *v, struct err 
 	char brief[84];
 	if (!v || json_is_null(v) || (json_is_array(v) && json_array_size(v) == 0))
 		return 0;
-	return err_set(err, -EIO, "storage_transformers %s are not known",
+	return err_set(err, -EOPNOTSUPP, "storage_transformers %s are not known",
 		       zarr_json_brief(b, v, brief));
 }
 
@@ -113,7 +115,7 @@ static int parse_grid(struct zarr_build *b, const json_t *v, struct zarr_array *
 	char brief[84];
 	uint32_t rank;
 	if (!name || strcmp(name, "regular") != 0)
-		return err_set(err, -EIO, "chunk_grid '%s' is not known",
+		return err_set(err, name ? -EOPNOTSUPP : -EIO, "chunk_grid '%s' is not known",
 			       name ? name : zarr_json_brief(b, v, brief));
 	const int rc = zarr_counts(b, json_object_get(configuration, "chunk_shape"), &rank,
 				   &a->chunk, err);
@@ -134,7 +136,8 @@ static int parse_keys(struct zarr_build *b, const json_t *v, struct zarr_array *
 	char brief[84];
 	a->is_default = name && strcmp(name, "default") == 0;
 	if (!name || (!a->is_default && strcmp(name, "v2") != 0))
-		return err_set(err, -EIO, "chunk_key_encoding '%s' is not known",
+		return err_set(err, name ? -EOPNOTSUPP : -EIO,
+			       "chunk_key_encoding '%s' is not known",
 			       name ? name : zarr_json_brief(b, v, brief));
 	a->separator = a->is_default ? '/' : '.';
 	if (!separator)

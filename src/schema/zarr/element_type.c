@@ -58,7 +58,9 @@ int zarr_element_v2(struct zarr_build *b, const json_t *dtype, struct zarr_eleme
 			out->big_endian = false;
 		return 0;
 	}
-	return err_set(err, -EIO, "dtype %s is not known", zarr_json_brief(b, dtype, brief));
+	/* A list is a structure. */
+	return err_set(err, text || json_is_array(dtype) ? -EOPNOTSUPP : -EIO,
+		       "dtype %s is not known", zarr_json_brief(b, dtype, brief));
 }
 
 int zarr_element_v3(struct zarr_build *b, const json_t *data_type, struct zarr_element *out,
@@ -95,7 +97,7 @@ int zarr_element_v3(struct zarr_build *b, const json_t *data_type, struct zarr_e
 		*out = (struct zarr_element){.kind = types[i].kind, .size = types[i].size};
 		return 0;
 	}
-	return err_set(err, -EIO, "data_type %s is not known",
+	return err_set(err, name ? -EOPNOTSUPP : -EIO, "data_type %s is not known",
 		       zarr_json_brief(b, data_type, brief));
 }
 

@@ -101,7 +101,7 @@ int zarr_counts(struct zarr_build *b, const json_t *list, uint32_t *n, const uin
 		return err_set(err, -EIO, "not a list");
 	const size_t count = json_array_size(list);
 	if (count > DSPACE_MAX_RANK)
-		return err_set(err, -EIO, "rank %zu is over HDF5's limit of %d", count,
+		return err_set(err, -EOPNOTSUPP, "rank %zu is over HDF5's limit of %d", count,
 			       DSPACE_MAX_RANK);
 	uint64_t *numbers = arena_array(b->arena, count ? count : 1, sizeof(*numbers));
 	if (!numbers)

@@ -31,8 +31,8 @@ static int look_at(struct zarr_model *m, enum zarr_document_kind kind, struct za
 	else if (is_root && kind != ZARR_V2_ATTRS)
 		rc = zarr_document_load(d, &doc, &why);
 	json_text_area_end(&area);
-	if (rc == -EIO && !is_root)
-		return zarr_document_damage(d, why.msg) ? err_errno(err, -ENOMEM, "document") : 0;
+	if ((rc == -EIO || rc == -EOPNOTSUPP) && !is_root)
+		return zarr_document_refuse(d, &why) ? err_errno(err, -ENOMEM, "document") : 0;
 	if (rc && err)
 		err_copy(err, &why);
 	return rc;
@@ -49,8 +49,12 @@ static int add_consolidated(struct zarr_model *m, const void *text, size_t n, st
 	struct err why = ERR_INIT;
 	const int rc = zarr_consolidated2(m, text, n, &why);
 	if (rc == -EIO) {
+		free(m->view_damage);
+		m->view_damage = strdup(why.msg);
+		if (!m->view_damage)
+			return err_errno(err, -ENOMEM, "document");
 		zarr_model_consolidated(m, remove_viewed, m);
-		tree_note(m->tree, "%s: %s; the documents are read",
+		tree_note(m->tree, TREE_DAMAGE, "%s: %s; the documents are read",
 			  zarr_document_name(ZARR_CONSOLIDATED), why.msg);
 		return 0;
 	}
@@ -75,8 +79,8 @@ int zarr_model_add(struct zarr_model *m, const char *key, const char *etag, cons
 	if (!node && why.code == -ENOMEM)
 		return err_set(err, -ENOMEM, "%s", why.msg);
 	if (!node) {
-		if (why.code == -EIO)
-			tree_note(m->tree, "%s: %s", key, why.msg);
+		if (why.code == -EIO || why.code == -EOPNOTSUPP)
+			tree_note(m->tree, zarr_problem_of(&why), "%s: %s", key, why.msg);
 		return 0;
 	}
 	struct zarr_document *d = zarr_document_new(etag, text, n);
@@ -176,5 +180,6 @@ void zarr_model_free(struct zarr_model *m)
 		return;
 	zarr_nodes_release(m);
 	free(m->objects);
+	free(m->view_damage);
 	free(m);
 }

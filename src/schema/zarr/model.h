@@ -48,8 +48,9 @@ void zarr_model_free(struct zarr_model *m); /* the argument may be NULL */
  * more than its copy in the consolidated view. The text of .zmetadata, or of a zarr.json with
  * consolidated metadata, at the root of the store adds all documents in it that were not added
  * before. `etag` is the version of the document, or "" if unknown. The text and etag are copied. A
- * damaged document is remembered, and its node is left out. Fails with -EIO and the reason if the
- * document is that of the root and the store cannot be shown without it, and with -ENOMEM. */
+ * damaged document is remembered, and its node is left out. Fails with -EIO or -EOPNOTSUPP and the
+ * reason if the document is that of the root and the store cannot be shown without it, and with
+ * -ENOMEM. */
 int zarr_model_add(struct zarr_model *m, const char *key, const char *etag, const void *text,
 		   size_t n, struct err *err);
 /* Removes a document of the consolidated view that does not exist in the store. */
@@ -103,7 +104,8 @@ struct zarr_finish {
 	void *separator_ctx;
 };
 /* Makes the tree. May be called once. Fails with -EIO and the reason if the root cannot be shown,
- * with -E2BIG if there are too many objects, and with -ENOMEM. */
+ * with -EOPNOTSUPP if it may be sound, with -E2BIG if there are too many objects, and with -ENOMEM.
+ */
 int zarr_model_finish(struct zarr_model *m, const struct zarr_finish *f, struct err *err);
 /* Returns the key of the document of an object, relative to the store, and stores the document's
  * version in *etag, or "" if unknown. Returns "" and stores NULL if the object has no document,

@@ -32,12 +32,15 @@ enum {
 /* ---- documents ---- */
 
 struct zarr_document {
-	char *text; /* n bytes, then a NUL; NULL if the document is damaged */
+	char *text; /* n bytes, then a NUL; NULL if the document cannot be used */
 	size_t n;
 	bool is_dumped; /* Jansson wrote it: its strings are encoded (json/reader.h) already */
 	bool in_view;	/* it is known from the consolidated view only */
 	char *etag;	/* "" if unknown */
-	char *damage;	/* why the text cannot be read; NULL if it can, or has not been tried */
+	/* Why the document cannot be used, and the code of the failure; NULL if it can, or has not
+	 * been tried. */
+	char *refusal;
+	int refusal_code;
 };
 
 struct zarr_dimension {
@@ -99,6 +102,7 @@ struct zarr_model {
 	uint32_t nnodes;
 	bool too_many;			 /* there are more nodes than a tree may have objects */
 	bool is_consolidated;		 /* there is a consolidated view that can be read */
+	char *view_damage;		 /* why a .zmetadata cannot be read, or NULL */
 	struct zarr_object_doc *objects; /* by number */
 	uint32_t nobjects;
 };
@@ -111,8 +115,8 @@ void zarr_nodes_release(struct zarr_model *m);
 /* Writes the path of a node, with a NUL. The path of the root is "". */
 void zarr_node_path(const struct zarr_node *node, char path[ZARR_KEY_MAX + 1]);
 /* Returns the node of a path, and makes it if it does not exist. Returns NULL and sets err on
- * failure: to -EIO if no node can have this path, to -E2BIG if there are too many nodes, and to
- * -ENOMEM. */
+ * failure: to -EIO if no node can have this path, to -EOPNOTSUPP if it is too long, to -E2BIG if
+ * there are too many nodes, and to -ENOMEM. */
 struct zarr_node *zarr_node_make(struct zarr_model *m, const char *path, size_t n, struct err *err);
 /* Returns the node of a path, or NULL if there is none. */
 struct zarr_node *zarr_node_find(const struct zarr_model *m, const char *path, size_t n);
@@ -131,7 +135,9 @@ void zarr_document_free(struct zarr_document *d); /* the argument may be NULL */
 /* Replaces the text by that of an object that was parsed. Fails with -ENOMEM. */
 int zarr_document_dump(struct zarr_document *d, const json_t *value);
 /* Replaces the text by the reason why the document cannot be used. Fails with -ENOMEM. */
-int zarr_document_damage(struct zarr_document *d, const char *why);
+int zarr_document_refuse(struct zarr_document *d, const struct err *why);
+/* Returns the kind of the problem for which a function failed with -EIO or -EOPNOTSUPP. */
+enum tree_problem_kind zarr_problem_of(const struct err *why);
 /* Gives a document to its node, which owns it. `v3_kind` is that of struct zarr_node. */
 void zarr_document_put(struct zarr_node *node, enum zarr_document_kind kind,
 		       struct zarr_document *d, enum zarr_node_kind v3_kind);
@@ -142,7 +148,7 @@ int zarr_model_add_viewed(struct zarr_model *m, const char *path, size_t n,
 /* Parses the JSON text of a document. Only this function decides how lenient the parser is. */
 int zarr_json_load(const void *text, size_t n, json_t **doc, struct err *err);
 /* Parses a document that was added. An area must be active. Fails with -EIO if the document is
- * damaged, and with -ENOMEM. */
+ * damaged, with the code of zarr_document_refuse(), and with -ENOMEM. */
 int zarr_document_load(const struct zarr_document *d, json_t **doc, struct err *err);
 
 /* ---- consolidated metadata (consolidated.c) ---- */
@@ -190,7 +196,8 @@ struct zarr_element {
 	bool big_endian;
 };
 /* Parses the dtype of a v2 array, or the data_type of a v3 array. In v3, the byte order is known
- * only after the codecs. Fails with -EIO if the type is not known. */
+ * only after the codecs. Fails with -EOPNOTSUPP if the type is not known, and with -EIO if there is
+ * none. */
 int zarr_element_v2(struct zarr_build *b, const json_t *dtype, struct zarr_element *out,
 		    struct err *err);
 int zarr_element_v3(struct zarr_build *b, const json_t *data_type, struct zarr_element *out,
@@ -264,24 +271,26 @@ struct zarr_array {
 };
 
 /* Read the codecs of an array whose element, rank and chunk are known. Those of v3 set the byte
- * order of the element. Fail with -EIO if a codec is not known, and with -ENOMEM. */
+ * order of the element. Fail with -EOPNOTSUPP if a codec is not known, with -EIO if the documents
+ * are damaged, and with -ENOMEM. */
 int zarr_codecs_v2(struct zarr_build *b, struct zarr_array *a, const json_t *doc, struct err *err);
 int zarr_codecs_v3(struct zarr_build *b, struct zarr_array *a, const json_t *list, struct err *err);
 
 /* ---- arrays (document2.c, document3.c) ---- */
 
 /* Parse the document of an array. `attrs` is the document .zattrs, or NULL. Fail with -EIO if the
- * document is damaged or has something that is not known, and with -ENOMEM. */
+ * document is damaged, with -EOPNOTSUPP if it has something that is not known or is over a limit,
+ * and with -ENOMEM. */
 int zarr_array_v2(struct zarr_build *b, const json_t *doc, const json_t *attrs,
 		  struct zarr_array *out, struct err *err);
 int zarr_array_v3(struct zarr_build *b, const json_t *doc, struct zarr_array *out, struct err *err);
-/* Check the document of a group. Fail with -EIO under the same conditions. */
+/* Check the document of a group. Fail under the same conditions. */
 int zarr_group_v2(struct zarr_build *b, const json_t *doc, struct err *err);
 int zarr_group_v3(struct zarr_build *b, const json_t *doc, struct err *err);
-/* Finds out what a zarr.json is. Fails with -EIO if it is no node of Zarr v3. */
+/* Finds out what a zarr.json is. Fails with -EIO or -EOPNOTSUPP if it is no node of Zarr v3. */
 int zarr_v3_kind(const json_t *doc, enum zarr_node_kind *out, struct err *err);
 /* Parses a list of at most DSPACE_MAX_RANK counts. The result is in the arena of the tree. Fails
- * with -EIO if it is no such list, and with -ENOMEM. */
+ * with -EOPNOTSUPP if there are more, with -EIO if it is no list of counts, and with -ENOMEM. */
 int zarr_counts(struct zarr_build *b, const json_t *list, uint32_t *n, const uint64_t **out,
 		struct err *err);
 /* Gets the name and the configuration of an extension point of v3. Returns NULL if there is no
@@ -292,11 +301,11 @@ const char *zarr_extension(const json_t *v, const json_t **configuration);
  * shape cannot be shown, and with -ENOMEM. */
 int zarr_array_chunk(struct zarr_build *b, struct zarr_array *a, struct err *err);
 /* Cuts the chunk if it is larger than CHUNK_BYTES_MAX (chunk_cut.c). The codecs are known. Fails
- * with -EIO if it cannot be cut, and with -ENOMEM. */
+ * with -EOPNOTSUPP if it cannot be cut, and with -ENOMEM. */
 int zarr_chunk_fit(struct zarr_build *b, struct zarr_array *a, struct err *err);
 /* Fills in the dataset of an object (array_dataset.c), and cuts the chunk of the array if need be.
- * `path` is that of the node, in the arena of the tree. Fails with -EIO if the array cannot be
- * shown, and with -ENOMEM or -E2BIG. */
+ * `path` is that of the node, in the arena of the tree. Fails with -EIO or -EOPNOTSUPP if the
+ * array cannot be shown, and with -ENOMEM or -E2BIG. */
 int zarr_dataset(struct zarr_build *b, struct zarr_array *a, const char *path, struct object *o,
 		 struct err *err);
 
@@ -313,7 +322,8 @@ enum {
 int zarr_attributes(struct zarr_build *b, const json_t *attributes, const struct zarr_array *a,
 		    const char *key, struct object *o, struct err *err);
 /* Makes _FillValue. `stored` is the attribute of the document, or NULL. *done becomes false if
- * there is none. Fails with -EIO if the value does not fit the type, and with -ENOMEM or -E2BIG. */
+ * there is none. Fails with -EIO if the value does not fit the type, with -EOPNOTSUPP if `stored`
+ * is null, and with -ENOMEM or -E2BIG. */
 int zarr_fill_attribute(struct zarr_build *b, const json_t *stored, const struct zarr_array *a,
 			struct attribute *out, bool *done, struct err *err);
 /* Fill in an attribute of one text, whose length is fixed unless it is long, of n texts, which are

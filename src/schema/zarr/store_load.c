@@ -274,7 +274,7 @@ static bool has_chunks_beside(struct zarr_loader *l, const char *key)
 	auto_free char *other = path ? join(path, ".nczarray") : NULL;
 	if (!other || !listed_etag(l, other))
 		return false;
-	tree_note(l->base.load.tree,
+	tree_note(l->base.load.tree, TREE_UNSUPPORTED,
 		  "%s: its chunks are beside it, as netCDF-C has stored them "
 		  "in 2021",
 		  key);
@@ -541,7 +541,8 @@ static int answer_document(struct zarr_loader *l, const char *key,
 		return note(l, &l->space->documents, key, NULL, err);
 	}
 	if (answer->code) {
-		tree_note(l->base.load.tree, "%s: left out: %s", key, answer->err->msg);
+		tree_note(l->base.load.tree, TREE_UNSUPPORTED, "%s: left out: %s", key,
+			  answer->err->msg);
 		return 0;
 	}
 	if (answer->mtime_ns > l->space->base.modified_ns)
@@ -602,7 +603,8 @@ int zarr_answer(struct schema_loader *base, uint32_t i, const struct schema_answ
 {
 	struct zarr_loader *l = self(base);
 	if (!answer) {
-		tree_note(l->base.load.tree, "%s: a key would be too long", l->space->store);
+		tree_note(l->base.load.tree, TREE_UNSUPPORTED, "%s: a key would be too long",
+			  l->space->store);
 		return 0;
 	}
 	switch (l->stage) {

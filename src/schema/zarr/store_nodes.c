@@ -110,7 +110,8 @@ struct zarr_node *zarr_node_make(struct zarr_model *m, const char *path, size_t 
 	struct zarr_node *node = m->root;
 	const char *end = path + n;
 	if (n > ZARR_KEY_MAX) {
-		err_set(err, -EIO, "the path has %zu bytes, the limit is %d", n, ZARR_KEY_MAX);
+		err_set(err, -EOPNOTSUPP, "the path has %zu bytes, the limit is %d", n,
+			ZARR_KEY_MAX);
 		return NULL;
 	}
 	for (const char *at = n ? path : NULL; at && node;) {
@@ -166,8 +167,8 @@ int zarr_json_load(const void *text, size_t n, json_t **doc, struct err *err)
 int zarr_document_load(const struct zarr_document *d, json_t **doc, struct err *err)
 {
 	json_error_t why;
-	if (d->damage)
-		return err_set(err, -EIO, "%s", d->damage);
+	if (d->refusal)
+		return err_set(err, d->refusal_code, "%s", d->refusal);
 	if (!d->is_dumped) {
 		const int rc = zarr_json_load(d->text, d->n, doc, err);
 		return rc == -EIO ? err_wrap(err, rc, "not JSON") : rc;
@@ -186,7 +187,7 @@ void zarr_document_free(struct zarr_document *d)
 		return;
 	free(d->text);
 	free(d->etag);
-	free(d->damage);
+	free(d->refusal);
 	free(d);
 }
 
@@ -222,13 +223,19 @@ int zarr_document_dump(struct zarr_document *d, const json_t *value)
 	return d->text ? 0 : -ENOMEM;
 }
 
-int zarr_document_damage(struct zarr_document *d, const char *why)
+int zarr_document_refuse(struct zarr_document *d, const struct err *why)
 {
 	free(d->text);
 	d->text = NULL;
 	d->n = 0;
-	d->damage = strdup(why);
-	return d->damage ? 0 : -ENOMEM;
+	d->refusal = strdup(why->msg);
+	d->refusal_code = why->code;
+	return d->refusal ? 0 : -ENOMEM;
+}
+
+enum tree_problem_kind zarr_problem_of(const struct err *why)
+{
+	return why->code == -EOPNOTSUPP ? TREE_UNSUPPORTED : TREE_DAMAGE;
 }
 
 void zarr_document_put(struct zarr_node *node, enum zarr_document_kind kind,
@@ -266,9 +273,9 @@ int zarr_model_add_viewed(struct zarr_model *m, const char *path, size_t n,
 	int rc = 0;
 	if (why.code == -ENOMEM)
 		return err_set(err, -ENOMEM, "%s", why.msg);
-	if (why.code == -EIO)
-		tree_note(m->tree, "%.*s%s: %s", (int)min_u64(n, PATH_SHOWN), path,
-			  n > PATH_SHOWN ? "..." : "", why.msg);
+	if (why.code == -EIO || why.code == -EOPNOTSUPP)
+		tree_note(m->tree, zarr_problem_of(&why), "%.*s%s: %s", (int)min_u64(n, PATH_SHOWN),
+			  path, n > PATH_SHOWN ? "..." : "", why.msg);
 	if (!node || node->docs[kind])
 		return 0;
 	struct zarr_document *d = zarr_document_new("", "", 0);
@@ -276,11 +283,10 @@ int zarr_model_add_viewed(struct zarr_model *m, const char *path, size_t n,
 		return err_errno(err, -ENOMEM, "document");
 	d->in_view = true;
 	if (!json_is_object(value))
-		rc = zarr_document_damage(d, "not a JSON object");
-	else if (kind == ZARR_V3 && zarr_v3_kind(value, &v3_kind, &why))
-		rc = zarr_document_damage(d, why.msg);
-	else
-		rc = zarr_document_dump(d, value);
+		err_set(&why, -EIO, "not a JSON object");
+	else if (kind == ZARR_V3)
+		zarr_v3_kind(value, &v3_kind, &why);
+	rc = why.code ? zarr_document_refuse(d, &why) : zarr_document_dump(d, value);
 	if (rc) {
 		zarr_document_free(d);
 		return err_errno(err, rc, "document");

@@ -52,7 +52,7 @@ static int read_attributes2(struct reading *r, struct err *err)
 	json_t *json;
 	const int rc = d ? zarr_document_load(d, &json, &why) : 0;
 	if (rc == -EIO)
-		tree_note(r->b->tree, "%s: %s", r->attributes_key, why.msg);
+		tree_note(r->b->tree, TREE_DAMAGE, "%s: %s", r->attributes_key, why.msg);
 	else if (rc)
 		return err_set(err, rc, "%s", why.msg);
 	if (d && !rc)
@@ -74,7 +74,7 @@ static int read_documents(struct reading *r, enum zarr_document_kind kind, struc
 	if (json_is_object(r->attributes))
 		return 0;
 	if (r->attributes && !json_is_null(r->attributes))
-		tree_note(r->b->tree, "%s: attributes: not an object", r->key);
+		tree_note(r->b->tree, TREE_DAMAGE, "%s: attributes: not an object", r->key);
 	r->attributes = NULL;
 	return 0;
 }
@@ -207,9 +207,9 @@ static int make_node(struct zarr_build *b, struct zarr_node *node, struct err *e
 	if (rc == -ENOMEM || rc == -E2BIG)
 		return err_set(err, rc, "%s", why.msg);
 	if (rc && node == b->m->root)
-		return err_set(err, -EIO, "%s: %s", r.key, why.msg);
+		return err_set(err, rc, "%s: %s", r.key, why.msg);
 	if (rc)
-		tree_note(b->tree, "%s: %s", r.key, why.msg);
+		tree_note(b->tree, zarr_problem_of(&why), "%s: %s", r.key, why.msg);
 	return 0;
 }
 
@@ -247,7 +247,8 @@ static void note_below(struct zarr_build *b, const struct zarr_node *node)
 	if (!c && (!node->docs[ZARR_V2_GROUP] || node->docs[ZARR_V3]))
 		return;
 	zarr_node_path(node, path);
-	tree_note(b->tree, "%s: it is an array; the group of the same name is left out", path);
+	tree_note(b->tree, TREE_DAMAGE,
+		  "%s: it is an array; the group of the same name is left out", path);
 }
 
 /* Makes a node, and adds its members to the queue if it is a group. */
@@ -289,13 +290,24 @@ static int make_root_array(struct zarr_build *b, struct err *err)
 	return 0;
 }
 
+/* Fails with the cause, if it is known. */
+static int no_document(const struct zarr_build *b, struct err *err)
+{
+	const char *damage = b->m->view_damage, *first = tree_problem(b->tree, 0);
+	static const char text[] = "no document of the store can be read";
+	if (damage)
+		return err_set(err, -EIO, "%s: %s: %s", text, zarr_document_name(ZARR_CONSOLIDATED),
+			       damage);
+	return first ? err_set(err, -EIO, "%s: %s", text, first) : err_set(err, -EIO, "%s", text);
+}
+
 static int make_nodes(struct zarr_build *b, struct err *err)
 {
 	struct zarr_node *root = b->m->root;
 	int rc = 0;
 	find_used(b->m);
 	if (!root->is_used)
-		return err_set(err, -EIO, "no document of the store can be read");
+		return no_document(b, err);
 	b->nodes = arena_array(b->scratch, b->m->nnodes, sizeof(struct zarr_node *));
 	if (!b->nodes)
 		return err_errno(err, -ENOMEM, "nodes");

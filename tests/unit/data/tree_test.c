@@ -166,9 +166,9 @@ static void no_root_group(void **state)
 static void problems(void **state)
 {
 	struct tree *t = *state;
-	tree_note(t, "a\nb");
+	tree_note(t, TREE_DAMAGE, "a\nb");
 	for (int i = 0; i < 2 * TREE_MAX_PROBLEMS; i++)
-		tree_note(t, "problem %d", i);
+		tree_note(t, TREE_DAMAGE, "problem %d", i);
 	assert_int_equal(tree_problems(t), 2 * TREE_MAX_PROBLEMS + 1);
 	assert_null(strchr(tree_problem(t, 0), '\n'));
 	assert_string_equal(tree_problem(t, TREE_MAX_PROBLEMS - 1), "problem 998");

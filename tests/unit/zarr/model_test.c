@@ -100,10 +100,11 @@ static void a_root_that_cannot_be_read_fails(void **state)
 	} rows[] = {
 		{{{".zgroup", "oops"}},
 		 "-5: .zgroup: not JSON: JSON: '[' or '{' expected near 'oops' (near byte 4)\n"},
-		{{{".zgroup", "{\"zarr_format\":1}"}}, "-5: .zgroup: zarr_format 1 is not known\n"},
+		{{{".zgroup", "{\"zarr_format\":1}"}},
+		 "-95: .zgroup: zarr_format 1 is not known\n"},
 		{{{"zarr.json",
 		   "{\"zarr_format\":\"https://purl.org/zarr/spec/protocol/core/3.0\"}"}},
-		 "-5: zarr.json: Zarr v3 of the 2022 draft is not supported\n"},
+		 "-95: zarr.json: Zarr v3 of the 2022 draft is not supported\n"},
 		{{{"zarr.json", "{\"zarr_format\":4,\"node_type\":\"group\"}"}},
 		 "-5: zarr.json: zarr_format 4 is not known\n"},
 		{{{"zarr.json", "{\"zarr_format\":\"3\",\"node_type\":\"group\"}"}},
@@ -117,12 +118,78 @@ static void a_root_that_cannot_be_read_fails(void **state)
 		{{{"zarr.json", "{\"node_type\":\"group\"}"}},
 		 "-5: zarr.json: zarr.json has no 'zarr_format'\n"},
 		{{{"zarr.json", "{\"zarr_format\":3,\"node_type\":\"group\",\"x\":1}"}},
-		 "-5: zarr.json: 'x' must be understood and is not\n"},
+		 "-95: zarr.json: 'x' must be understood and is not\n"},
 		{{{".zarray", "{\"zarr_format\":2}"}}, "-5: .zarray: .zarray has no 'shape'\n"},
-		{{{".zmetadata", "{}"}}, "-5: no document of the store can be read\n"},
+		{{{".zmetadata", "{}"}},
+		 "-5: no document of the store can be read: .zmetadata: zarr_consolidated_format "
+		 "is "
+		 "not 1\n"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_store(rows[i].docs, false, rows[i].text);
+}
+
+/* A problem of a store that may be sound is no damage. */
+static void kinds_of_problems(void **state)
+{
+#define A2(members) "{\"zarr_format\":2,\"shape\":[3],\"chunks\":[2]," members "}"
+#define A3(members)                                                                                \
+	"{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[3],\"chunk_key_encoding\":"         \
+	"{\"name\":\"default\"},\"fill_value\":0," members "}"
+#define GRID3 "\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{\"chunk_shape\":[2]}}"
+#define I4    "\"dtype\":\"<i4\""
+	static const struct {
+		const char *key, *text;
+		enum tree_problem_kind kind;
+	} rows[] = {
+		{"a/.zarray", "{", TREE_DAMAGE},
+		{"a/.zarray", A2("\"dtype\":\"<U5\""), TREE_UNSUPPORTED},
+		{"a/.zarray", A2("\"dtype\":[[\"x\",\"<f4\"]]"), TREE_UNSUPPORTED},
+		{"a/.zarray", A2("\"dtype\":5"), TREE_DAMAGE},
+		{"a/.zarray", A2(I4 ",\"compressor\":{\"id\":\"zfpy\"}"), TREE_UNSUPPORTED},
+		{"a/.zarray", A2(I4 ",\"compressor\":{\"level\":1}"), TREE_DAMAGE},
+		{"a/.zarray", A2(I4 ",\"fill_value\":\"x\""), TREE_DAMAGE},
+		{"a/.zarray", A2(I4 ",\"order\":\"K\""), TREE_DAMAGE},
+		{"a/.zattrs", "{\"CLASS\":1}", TREE_ALTERED},
+		{"a/.zattrs", "[]x", TREE_DAMAGE},
+		{"a/.zattrs", "{\"_FillValue\":\"x\"}", TREE_DAMAGE},
+		{"a/.zattrs", "{\"_FillValue\":null}", TREE_ALTERED},
+		{"a/.zattrs", "{\"_ARRAY_DIMENSIONS\":[\".\"]}", TREE_ALTERED},
+		{"a/.zattrs", "{\"_ARRAY_DIMENSIONS\":[7]}", TREE_DAMAGE},
+		{"a/zarr.json", A3("\"data_type\":\"string\",\"codecs\":[]," GRID3),
+		 TREE_UNSUPPORTED},
+		{"a/zarr.json", A3("\"data_type\":1,\"codecs\":[]," GRID3), TREE_DAMAGE},
+		{"a/zarr.json", A3("\"data_type\":\"int8\",\"codecs\":[\"gzip\",\"bytes\"]," GRID3),
+		 TREE_DAMAGE},
+		{"a/zarr.json",
+		 A3("\"data_type\":\"int8\",\"codecs\":[\"sharding_indexed\"]," GRID3),
+		 TREE_UNSUPPORTED},
+		{"a/zarr.json",
+		 A3("\"data_type\":\"int8\",\"codecs\":[],\"chunk_grid\":{\"name\":\"other\"}"),
+		 TREE_UNSUPPORTED},
+		{"a/zarr.json", A3("\"data_type\":\"int8\",\"codecs\":[],\"x\":{}," GRID3),
+		 TREE_UNSUPPORTED},
+		{"a/zarr.json", "{\"zarr_format\":4}", TREE_UNSUPPORTED},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const bool is_v3 = strcmp(rows[i].key, "a/zarr.json") == 0;
+		const bool has_array = is_v3 || strcmp(rows[i].key, "a/.zarray") == 0;
+		const struct store_doc docs[] = {
+			{is_v3 ? "zarr.json" : ".zgroup",
+			 is_v3 ? "{\"zarr_format\":3,\"node_type\":\"group\"}" : GROUP2},
+			{rows[i].key, rows[i].text},
+			{has_array ? NULL : "a/.zarray", A2(I4)},
+			{NULL, NULL}};
+		struct store s;
+		store_load(&s, docs);
+		assert_int_equal(s.rc, 0);
+		if (tree_problems(s.tree) != 1 || tree_problem_kind(s.tree, 0) != rows[i].kind)
+			fail_msg("row %zu: %s", i, str_text(&s.text));
+		for (int kind = 0; kind < TREE_PROBLEM_KINDS; kind++)
+			assert_int_equal(tree_problems_of(s.tree, (enum tree_problem_kind)kind),
+					 kind == (int)rows[i].kind);
+		store_end(&s);
+	}
 }
 
 static void damage_costs_one_node(void **state)
@@ -528,6 +595,7 @@ int main(void)
 		cmocka_unit_test(one_document_at_a_path_wins),
 		cmocka_unit_test(a_store_may_be_an_array),
 		cmocka_unit_test(a_root_that_cannot_be_read_fails),
+		cmocka_unit_test(kinds_of_problems),
 		cmocka_unit_test(damage_costs_one_node),
 		cmocka_unit_test(names_become_links_if_they_can),
 		cmocka_unit_test(the_consolidated_view_yields_to_documents),

@@ -55,8 +55,16 @@ void tree_break(struct tree *t, uint32_t number, const char *id);
  * later, and mark it as read. */
 void tree_leave_unread(struct tree *t, uint32_t number);
 void tree_mark_read(struct tree *t, uint32_t number);
-/* Records a problem: an object or a part of one that the tree leaves out. */
-void tree_note(struct tree *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Why the tree leaves something out, or shows it in another form than it is stored in. */
+enum tree_problem_kind {
+	TREE_DAMAGE,	  /* it is damaged */
+	TREE_UNSUPPORTED, /* it may be sound, but this program cannot read it */
+	TREE_ALTERED,	  /* it is sound, and a file cannot show it as it is */
+};
+enum { TREE_PROBLEM_KINDS = TREE_ALTERED + 1 };
+/* Records a problem of an object or of a part of one. */
+void tree_note(struct tree *t, enum tree_problem_kind kind, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Drops hard links to broken objects, orders the reachable objects and counts references. A type is
  * shared only if the committed type is in the tree and equal. May be called again after objects
  * were broken or links were removed. Returns -EIO if the root object is not a group, or -ENOMEM. */
@@ -78,11 +86,15 @@ uint32_t tree_nth(const struct tree *t, uint32_t i);
 uint32_t tree_missing(const struct tree *t);
 /* Returns the numbers of the reachable objects, and then of the missing ones. They are borrowed. */
 const uint32_t *tree_order(const struct tree *t);
-/* Returns the n-th problem, or NULL past the end. The tree keeps the first TREE_MAX_PROBLEMS. */
+/* Return the n-th problem and its kind. The text is NULL past the end, where there is no kind. The
+ * tree keeps the first TREE_MAX_PROBLEMS. */
 enum { TREE_MAX_PROBLEMS = 1000 };
 const char *tree_problem(const struct tree *t, uint32_t n);
-/* Returns how many problems there are, including those that are not kept. */
+enum tree_problem_kind tree_problem_kind(const struct tree *t, uint32_t n);
+/* Return how many problems there are, and how many of one kind, including those that are not
+ * kept. */
 uint32_t tree_problems(const struct tree *t);
+uint32_t tree_problems_of(const struct tree *t, enum tree_problem_kind kind);
 /* Returns the bytes of memory of the tree, without the values of attributes and fill values. */
 uint64_t tree_memory(const struct tree *t);
 
