@@ -7,6 +7,7 @@
  *   check_links.c          soft links
  *   check_external.c       external links
  *   check_keys.c           the keys in the bucket below the domain's prefix
+ *   check_store.c          the keys of a domain that only a listing shows
  *   check_grid.c           chunks that no listing shows
  *   check_imports.c        unfinished imports
  *   check_storages.c       storages without a name
@@ -33,6 +34,7 @@
 
 struct engine;
 struct names_node;
+struct store_item;
 
 struct check {
 	const struct engine_check_sink *sink;
@@ -128,6 +130,16 @@ int check_note_storage(struct check *c, uint64_t storage);
 int check_storages(struct check *c, struct engine *e);
 /* Reports keys below the domain's prefix, and checks the chunks. */
 int check_keys(struct domain_check *dc);
+/* Does the same for a domain of a schema with marks, whose keys are those below its path. Chunks
+ * are decoded only if all of them are. */
+int check_store(struct domain_check *dc);
+/* Calls fn for each key with a prefix, page by page, in their order. If the keys cannot be listed,
+ * *refused becomes the code and *why the reason. Returns the result of fn, or -ENOMEM. */
+int check_list(struct check *c, struct engine *e, const char *prefix,
+	       int (*fn)(void *ctx, const struct store_item *item), void *ctx, int *refused,
+	       struct err *why);
+/* Reports n chunks that were written after the domain was opened, if there are any. */
+int check_appeared(struct check *c, uint64_t n);
 /* Checks chunks that no listing shows: those in HDF5 files, or all chunks of the domain. */
 int check_grid(struct domain_check *dc, bool only_files);
 /* Fetches, decodes and compares n chunks. */

@@ -102,8 +102,10 @@ static enum engine_check_severity severity_of(const struct runner *r,
 					      const struct chunk_result *result)
 {
 	const bool in_file = dataset_of(r->dc, chunk)->reference;
-	const bool arrived = result->fetched || (!chunk->size && !chunk->probed) ||
-			     (in_file && check_failed_requests(r->dc->e) == r->failures);
+	/* The bytes of a chunk that no listing has shown may be none at all. */
+	const bool arrived =
+		result->fetched || (!chunk->size && !chunk->probed) ||
+		((in_file || chunk->probed) && check_failed_requests(r->dc->e) == r->failures);
 	if (result->code == -EFBIG || (result->code == -EIO && arrived))
 		return ENGINE_CHECK_ERROR;
 	return ENGINE_CHECK_UNCHECKED;

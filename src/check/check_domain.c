@@ -120,7 +120,9 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	if (!rc)
 		rc = check_image_compare(&dc);
 	if (!rc)
-		rc = domain_schema(d)->storage ? check_keys(&dc) : check_grid(&dc, false);
+		rc = domain_schema(d)->storage ? check_keys(&dc)
+		     : domain_schema(d)->marks ? check_store(&dc)
+					       : check_grid(&dc, false);
 	if (!rc && domain_schema(d)->storage)
 		rc = check_grid(&dc, true);
 	if (!rc)

@@ -256,8 +256,9 @@ static int take_other(struct inventory *v, const struct store_item *item)
 	return 0;
 }
 
-static int take_key(struct inventory *v, const struct store_item *item)
+static int take_key(void *ctx, const struct store_item *item)
 {
+	struct inventory *v = ctx;
 	const uint32_t number = object_of(v, item->key);
 	if (number != v->current) {
 		int rc = end_object(v);
@@ -292,32 +293,45 @@ static int take_key(struct inventory *v, const struct store_item *item)
 	return 0;
 }
 
-static int list_all(struct inventory *v)
+int check_list(struct check *c, struct engine *e, const char *prefix,
+	       int (*fn)(void *ctx, const struct store_item *item), void *ctx, int *refused,
+	       struct err *why)
 {
-	struct store *store = v->dc->e->bucket.store;
+	struct store *store = e->bucket.store;
 	auto_request struct store_request *req = store_request_new(store, STORE_LIST);
 	char after[STORE_KEY_MAX + 1] = "";
-	struct err why = ERR_INIT;
-	int rc = req ? 0 : check_no_memory(v->dc->c);
+	int rc = req ? 0 : check_no_memory(c);
+	*refused = 0;
 	for (bool more = true; !rc && more;) {
 		store_request_reset(req, STORE_LIST);
-		store_request_key(req, v->prefix);
+		store_request_key(req, prefix);
 		req->list.complete = true;
 		req->list.max = PAGE_ITEMS;
 		if (after[0])
 			store_request_start_after(req, after);
 		store_run(store, req);
-		if (store_failure(&req->answer, &why))
-			return check_find(v->dc->c, ENGINE_CHECK_UNCHECKED, NULL, v->prefix,
-					  "its keys cannot be listed: %s", why.msg);
+		*refused = store_failure(&req->answer, why);
+		if (*refused)
+			return 0;
 		const struct store_page *page = &req->answer.page;
 		for (size_t i = 0; !rc && i < page->n; i++)
-			rc = take_key(v, &page->items[i]);
+			rc = fn(ctx, &page->items[i]);
 		more = page->more;
 		if (more)
 			snprintf(after, sizeof(after), "%s", page->next);
 	}
-	return rc ? rc : end_object(v);
+	return rc;
+}
+
+static int list_all(struct inventory *v)
+{
+	struct err why = ERR_INIT;
+	int refused;
+	const int rc = check_list(v->dc->c, v->dc->e, v->prefix, take_key, v, &refused, &why);
+	if (rc || !refused)
+		return rc ? rc : end_object(v);
+	return check_find(v->dc->c, ENGINE_CHECK_UNCHECKED, NULL, v->prefix,
+			  "its keys cannot be listed: %s", why.msg);
 }
 
 /* ---- the summary ---- */
@@ -370,6 +384,15 @@ static int compare_summary(struct inventory *v, const struct schema_info *info)
 
 /* ---- all of it ---- */
 
+int check_appeared(struct check *c, uint64_t n)
+{
+	return n ? check_find(c, ENGINE_CHECK_WARNING, NULL, NULL,
+			      "chunks that were written during the check, and were not checked: "
+			      "%" PRIu64,
+			      n)
+		 : 0;
+}
+
 static int report_tallies(struct inventory *v)
 {
 	struct check *c = v->dc->c;
@@ -383,12 +406,7 @@ static int report_tallies(struct inventory *v)
 		rc = check_find(c, ENGINE_CHECK_NOTE, NULL, NULL,
 				"keys that belong to no object: %" PRIu64 ", %" PRIu64 " bytes",
 				v->unknown.n, v->unknown.bytes);
-	if (!rc && v->appeared)
-		rc = check_find(c, ENGINE_CHECK_WARNING, NULL, NULL,
-				"chunks that were written during the check, and were not checked: "
-				"%" PRIu64,
-				v->appeared);
-	return rc;
+	return rc ? rc : check_appeared(c, v->appeared);
 }
 
 static int check_stored(struct inventory *v)

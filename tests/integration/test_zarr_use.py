@@ -129,12 +129,16 @@ def test_a_chunk_of_320_mb(large_chunks, tmp_path):
                 assert a[7:9, 998:, 998:].tolist() == [[[0, 0], [0, 7.5]], [[0, 0], [0, 0]]]
             assert (f["a"][80:88] == -1).all() and f["a"][159, 999, 999] == -1
             assert not f["b"][80:83].any()
+    if large_chunks.version == 2:
+        r = run(HSIMAGE, "check", "--all", large_chunks.root, check=True)
+        assert r.stdout.endswith("chunks 2, decoded 41\n"), r.stdout
     with open(large_chunks.path("a", large_chunks.arrays["a"].key((0, 0, 0))), "r+b") as chunk:
         whole = chunk.seek(0, os.SEEK_END)
         chunk.truncate(whole - 1)
         r = run(HSIMAGE, "check", large_chunks.root)
         assert r.returncode == 1 and "a: x.zarr/a/" in r.stdout
-        assert "chunk has 15999999 bytes" in r.stdout and "errors 1," in r.stdout
+        assert "the chunk has 319999999 bytes instead of 320000000" in r.stdout, r.stdout
+        assert "chunks 2, decoded 0, errors 1\n" in r.stdout, r.stdout
         chunk.truncate(whole)
 
 
@@ -335,9 +339,37 @@ def test_the_cause_if_no_document_can_be_read(tmp_path):
 def test_check_finds_a_damaged_chunk(tmp_path):
     store = write_store(tmp_path / "x.zarr")
     store.put("g/a/1.0", b"no zlib stream")
-    checked = run(HSIMAGE, "check", tmp_path / "x.zarr")
-    assert checked.returncode == 1
+    del store.documents["bad/.zarray"]
+    shutil.rmtree(store.path("bad"))
+    assert "sound: /x.zarr: " in run(HSIMAGE, "check", store.root, check=True).stdout
+    checked = run(HSIMAGE, "check", "--all", store.root)
+    assert checked.returncode == 1 and checked.stdout.count("error: ") == 1
     assert "x.zarr/g/a/1.0" in checked.stdout and "zlib" in checked.stdout, checked.stdout
+
+
+def test_check_compares_keys_and_sizes(tmp_path, version):
+    """It reads no chunk without --all. Foreign keys are counted, but not those of an array that
+    is left out."""
+    store = write_store(tmp_path / "x.zarr", version)
+    for all_chunks, decoded in ((), 0), (("--all",), 5):
+        checked = run(HSIMAGE, "check", *all_chunks, store.root)
+        assert f"objects 7, chunks 5, decoded {decoded}, unchecked 1\n" in checked.stdout
+        assert checked.stdout.count("\n") == 2, checked
+    store.put("g/notes.txt", b"mine")
+    store.put("g/a/thumbs/1", b"icon")
+    plain, empty = (store.path(*k) for k in (("plain", store.arrays["plain"].key((0,))),
+                                             ("g/a", store.arrays["g/a"].key((0, 1)))))
+    with open(plain, "ab") as chunk:
+        chunk.write(b"x")
+    with open(empty, "wb"):
+        pass
+    checked = run(HSIMAGE, "check", store.root).stdout
+    assert "note: /x.zarr: keys that are neither a document nor a chunk of an array: 2, 8 bytes" \
+        in checked, checked
+    assert f"error: /x.zarr: /plain: {os.path.relpath(plain, tmp_path)}: the chunk has 41 bytes " \
+        "instead of 40" in checked, checked
+    assert f"/g/a: {os.path.relpath(empty, tmp_path)}: the chunk is empty" in checked, checked
+    assert "errors 2, unchecked 1, notes 1\n" in checked, checked
 
 
 def test_extended_attributes(shown, version):

@@ -162,14 +162,19 @@ bool zarr_chunk_of_key(const struct object *o, const char *key, uint64_t *number
 	const struct grid *grid = &o->dataset.grid;
 	uint64_t coords[DSPACE_MAX_RANK] = {0};
 	char prefix[SCHEMA_KEY_MAX + 1];
-	const int n = l->path && !l->stored_chunk ? folder(l, prefix, sizeof(prefix)) : -EINVAL;
+	const int n = l->path ? folder(l, prefix, sizeof(prefix)) : -EINVAL;
 	if (n < 0 || strncmp(key, prefix, (size_t)n) != 0 ||
 	    !(read_coords(l, l->separator, key + n, coords) ||
 	      (l->is_guessed && read_coords(l, '/', key + n, coords))))
 		return false;
-	for (uint32_t i = 0; i < grid->rank; i++)
+	for (uint32_t i = 0; i < grid->rank; i++) {
+		if (l->stored_chunk && !mul_u64(coords[i], l->stored_chunk[i], &coords[i]))
+			return false;
+		if (l->stored_chunk)
+			coords[i] /= grid->chunk[i];
 		if (coords[i] >= grid->count[i])
 			return false;
+	}
 	*number = grid_number(grid, coords);
 	return true;
 }

@@ -188,6 +188,16 @@ static void drop_texts(struct zarr_node *node)
 		}
 }
 
+/* Adds an object for a node that is left out, so that the keys below it belong to something. */
+static int add_broken(struct reading *r, struct err *err)
+{
+	uint32_t number;
+	const int rc = zarr_object_add(r->b, r->path, r->key, "", &number, err);
+	if (!rc)
+		tree_break(r->b->tree, number, r->path);
+	return rc;
+}
+
 static int make_node(struct zarr_build *b, struct zarr_node *node, struct err *err)
 {
 	const enum zarr_document_kind kind = zarr_node_document(b->m, node);
@@ -208,9 +218,10 @@ static int make_node(struct zarr_build *b, struct zarr_node *node, struct err *e
 		return err_set(err, rc, "%s", why.msg);
 	if (rc && node == b->m->root)
 		return err_set(err, rc, "%s: %s", r.key, why.msg);
-	if (rc)
-		tree_note(b->tree, zarr_problem_of(&why), "%s: %s", r.key, why.msg);
-	return 0;
+	if (!rc)
+		return 0;
+	tree_note(b->tree, zarr_problem_of(&why), "%s: %s", r.key, why.msg);
+	return r.doc ? add_broken(&r, err) : 0;
 }
 
 /* ---- all nodes ---- */

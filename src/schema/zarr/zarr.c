@@ -118,6 +118,25 @@ static const char *codecs(const struct object *o)
 	return l ? l->codecs : NULL;
 }
 
+static const uint64_t *stored_chunk(const struct object *o)
+{
+	const struct zarr_locator *l = o->dataset.locator;
+	return l->stored_chunk;
+}
+
+/* The documents of netCDF-C 4.8 have names of their own. */
+static bool describes(const char *key)
+{
+	static const char *const others[] = {".nczarray", ".nczgroup", ".nczattrs"};
+	const char *slash = strrchr(key, '/');
+	const char *name = slash ? slash + 1 : key;
+	size_t len;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strcmp(others[i], name) == 0)
+			return true;
+	return zarr_document_of_key(key, &len) != ZARR_NONE;
+}
+
 static const char *const marks3[] = {"zarr.json", NULL};
 static const char *const marks2[] = {".zmetadata", ".zgroup", ".zarray", NULL};
 
@@ -128,7 +147,8 @@ static const char *const marks2[] = {".zmetadata", ".zgroup", ".zarray", NULL};
 	.request = zarr_request, .answer = zarr_answer, .loader_free = zarr_loader_free,           \
 	.object_key = object_key, .object_text = object_text, .resolve = resolve,                  \
 	.locate = zarr_locate, .chunk_prefix = zarr_chunk_prefix,                                  \
-	.chunk_of_key = zarr_chunk_of_key, .codecs = codecs
+	.chunk_of_key = zarr_chunk_of_key, .stored_chunk = stored_chunk, .describes = describes,   \
+	.codecs = codecs
 
 const struct schema_ops zarr3_ops = {
 	.name = "zarr3", .marks = marks3, .classify = classify, READING};

@@ -57,12 +57,25 @@ static void a_damaged_chunk(void **state)
 		     "= damaged /x.h5\n");
 }
 
+/* All requests were answered, so nothing is left to check. */
+static void an_empty_chunk(void **state)
+{
+	struct test_bucket *b = *state;
+	put_domain(b);
+	bucket_put(b, CHUNK_1, "");
+	bucket_open(b, 1000, 0);
+	assert_check(b, "x.h5", false,
+		     "error /x.h5 /data " CHUNK_1 ": chunk has 0 bytes, its shape needs 16\n" NOTE
+		     "= damaged /x.h5\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(stored_chunks_are_counted, bucket_setup,
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_chunk, bucket_setup, bucket_teardown),
+		cmocka_unit_test_setup_teardown(an_empty_chunk, bucket_setup, bucket_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,9 @@ static void a_chunk_that_is_cut_is_read_in_parts(void **state)
 		assert_true(place.is_shared);
 		assert_int_equal(place.first, rows[i].first);
 		assert_int_equal(place.ends_early, rows[i].ends_early);
-		assert_false(zarr_chunk_of_key(&o, key, &number));
+		assert_true(zarr_chunk_of_key(&o, key, &number));
+		assert_int_equal(number, rows[i].first);
+		assert_false(zarr_chunk_of_key(&o, "s/a/5.0", &number));
 		assert_int_equal(zarr_chunk_prefix(&o, prefix, sizeof(prefix)), -EOPNOTSUPP);
 	}
 }

@@ -528,9 +528,16 @@ struct schema_ops {
 	 * its length, or 0 if the dataset never has chunks. Fails with -EOPNOTSUPP if no listing
 	 * shows that. */
 	int (*chunk_prefix)(const struct object *o, char *prefix, size_t room);
-	/* Recognises the key of a chunk in such a listing. Returns false if it is not that of a
-	 * chunk of this dataset. */
+	/* Recognises the key of a chunk in a listing. Returns false if it is not that of a chunk of
+	 * this dataset. If the object has several chunks, *number is that of the first. */
 	bool (*chunk_of_key)(const struct object *o, const char *key, uint64_t *number);
+	/* Returns the shape of the elements of one object if objects have several chunks of this
+	 * dataset, and otherwise NULL. Such chunks have no codec of bytes, and the product of the
+	 * shape and the size of an element fits 64 bits. This member and the next one are not NULL
+	 * if the schema has marks. */
+	const uint64_t *(*stored_chunk)(const struct object *o);
+	/* Returns whether the name of an object is that of a document. */
+	bool (*describes)(const char *key);
 
 	/* Returns a text that says how the chunks of a dataset are encoded in the bucket, or NULL
 	 * if they are not encoded. If this member is NULL, the recorded filters say it. */

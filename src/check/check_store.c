@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checks the keys of a domain that only a listing shows (struct schema_mark), such as a Zarr store.
+ * They are all below the path of the domain. The listing shows the size of each stored chunk, so no
+ * chunk is read, unless all of them are to be decoded. Such a format permits other keys, so these
+ * are only counted. Keys below an object that is left out belong to it.
+ */
+#include "check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <codec/chain.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+enum { CHUNKS_AT_ONCE = 4096 };
+
+/* The directory of the document of an object. */
+struct place {
+	const char *prefix; /* with a slash at its end */
+	uint32_t number;
+};
+
+struct store_check {
+	struct domain_check *dc;
+	const struct schema_ops *schema;
+	char prefix[SCHEMA_KEY_MAX + 1]; /* of the store */
+	struct arena *arena;
+	struct place *places; /* by prefix */
+	uint32_t n;
+	uint64_t foreign, foreign_bytes;	  /* keys of no object */
+	uint64_t appeared;			  /* chunks that were written since the open */
+	struct check_chunk batch[CHUNKS_AT_ONCE]; /* of a check of all chunks */
+	size_t nbatch;
+};
+
+/* ---- objects ---- */
+
+static int compare(const void *x, const void *y)
+{
+	const struct place *a = x, *b = y;
+	return strcmp(a->prefix, b->prefix);
+}
+
+static int add_place(struct store_check *s, uint32_t number)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	if (domain_object_key(s->dc->d, number, key, sizeof(key)) <= 0)
+		return 0;
+	const char *slash = strrchr(key, '/');
+	const char *prefix = arena_strndup(s->arena, key, slash ? (size_t)(slash - key) + 1 : 0);
+	if (!prefix)
+		return check_no_memory(s->dc->c);
+	s->places[s->n++] = (struct place){.prefix = prefix, .number = number};
+	return 0;
+}
+
+static int find_places(struct store_check *s)
+{
+	const uint32_t n = tree_numbers(s->dc->tree);
+	s->arena = arena_new(SIZE_MAX);
+	s->places = calloc(n, sizeof(*s->places));
+	int rc = s->arena && s->places ? 0 : check_no_memory(s->dc->c);
+	for (uint32_t i = 0; !rc && i < n; i++)
+		rc = add_place(s, i);
+	if (!rc)
+		qsort(s->places, s->n, sizeof(*s->places), compare);
+	return rc;
+}
+
+/* Returns the object whose document is in the nearest directory above a key, or OBJECT_NONE. */
+static uint32_t owner_of(const struct store_check *s, const char *key)
+{
+	char prefix[STORE_KEY_MAX + 1];
+	const struct place wanted = {.prefix = prefix};
+	const size_t n = strlen(key);
+	if (n >= sizeof(prefix))
+		return OBJECT_NONE;
+	memcpy(prefix, key, n + 1);
+	for (char *slash; (slash = strrchr(prefix, '/'));) {
+		slash[1] = '\0';
+		const struct place *found =
+			bsearch(&wanted, s->places, s->n, sizeof(*s->places), compare);
+		if (found)
+			return found->number;
+		*slash = '\0';
+	}
+	return OBJECT_NONE;
+}
+
+/* ---- chunks ---- */
+
+static int flush(struct store_check *s)
+{
+	const size_t n = s->nbatch;
+	s->nbatch = 0;
+	return check_chunks(s->dc, s->batch, n);
+}
+
+static int decode(struct store_check *s, const struct check_chunk *chunk)
+{
+	s->batch[s->nbatch++] = *chunk;
+	return s->nbatch == CHUNKS_AT_ONCE ? flush(s) : 0;
+}
+
+/* Decodes the chunks of the dataset that are parts of one object, of which `first` is the first. */
+static int decode_parts(struct store_check *s, const struct check_chunk *first,
+			const uint64_t *stored)
+{
+	const struct dataset *ds = &tree_object(s->dc->tree, first->dataset)->o.dataset;
+	const struct grid *g = &ds->grid;
+	const uint64_t elem_size = codec_chunk_size(ds->chain).exact / g->chunk_elems;
+	uint64_t begin[DSPACE_MAX_RANK], at[DSPACE_MAX_RANK];
+	uint32_t i = 0;
+	int rc = 0;
+	grid_coords(g, first->number, begin);
+	memcpy(at, begin, g->rank * sizeof(*at));
+	while (!rc && i < g->rank) {
+		struct check_chunk part = {
+			.dataset = first->dataset, .number = grid_number(g, at), .size = elem_size};
+		for (i = 0; i < g->rank; i++)
+			part.size *=
+				min_u64(g->chunk[i], stored[i] - at[i] * g->chunk[i] % stored[i]);
+		rc = decode(s, &part);
+		/* The next part: the axes count like digits. */
+		for (i = 0; i < g->rank; i++) {
+			const uint64_t end = begin[i] + div_up_u64(stored[i], g->chunk[i]);
+			if (++at[i] < min_u64(end, g->count[i]))
+				break;
+			at[i] = begin[i];
+		}
+	}
+	return rc;
+}
+
+/* Returns the bytes that a stored chunk must have, or CODEC_UNKNOWN. */
+static uint64_t exact_size(const struct dataset *ds, const uint64_t *stored)
+{
+	uint64_t exact = codec_chunk_size(ds->chain).exact;
+	if (!stored || exact == CODEC_UNKNOWN)
+		return exact;
+	exact /= ds->grid.chunk_elems;
+	for (uint32_t i = 0; i < ds->grid.rank; i++)
+		exact *= stored[i]; /* the schema has checked the product */
+	return exact;
+}
+
+static int take_chunk(struct store_check *s, const struct check_chunk *chunk, const char *key)
+{
+	struct domain_check *dc = s->dc;
+	const struct object *o = &tree_object(dc->tree, chunk->dataset)->o;
+	const struct chunk_list *known = domain_chunks(dc->d, chunk->dataset);
+	const uint64_t *stored = s->schema->stored_chunk(o);
+	const uint64_t exact = exact_size(&o->dataset, stored);
+	dc->c->result.chunks++;
+	dc->c->result.bytes += chunk->size;
+	if (known->listed && chunk_list_find(known, chunk->number) == known->n) {
+		s->appeared++;
+		return 0;
+	}
+	if (exact != CODEC_UNKNOWN && chunk->size != exact)
+		return check_find_at(dc, ENGINE_CHECK_ERROR, chunk->dataset, key,
+				     "the chunk has %" PRIu64 " bytes instead of %" PRIu64,
+				     chunk->size, exact);
+	if (chunk->size == 0)
+		return check_find_at(dc, ENGINE_CHECK_ERROR, chunk->dataset, key,
+				     "the chunk is empty");
+	if (!dc->c->all)
+		return 0;
+	return stored ? decode_parts(s, chunk, stored) : decode(s, chunk);
+}
+
+/* ---- keys ---- */
+
+static int take_key(void *ctx, const struct store_item *item)
+{
+	struct store_check *s = ctx;
+	const uint32_t number = owner_of(s, item->key);
+	const struct tree_object *to =
+		number == OBJECT_NONE ? NULL : tree_object(s->dc->tree, number);
+	struct check_chunk chunk = {.dataset = number, .size = item->meta.size};
+	if (s->schema->describes(item->key) || (to && (to->broken || !to->linked)))
+		return 0;
+	if (to && to->o.kind == OBJECT_DATASET &&
+	    s->schema->chunk_of_key(&to->o, item->key, &chunk.number))
+		return take_chunk(s, &chunk, item->key);
+	s->foreign++;
+	s->foreign_bytes += item->meta.size;
+	return 0;
+}
+
+static int report_counts(struct store_check *s)
+{
+	struct check *c = s->dc->c;
+	int rc = 0;
+	if (s->foreign)
+		rc = check_find(c, ENGINE_CHECK_NOTE, NULL, NULL,
+				"keys that are neither a document nor a chunk of an array: %" PRIu64
+				", %" PRIu64 " bytes",
+				s->foreign, s->foreign_bytes);
+	return rc ? rc : check_appeared(c, s->appeared);
+}
+
+static void expect_all(struct store_check *s)
+{
+	const struct tree *t = s->dc->tree;
+	for (uint32_t i = 0; s->dc->c->all && i < tree_count(t); i++)
+		s->dc->c->expected += domain_chunks(s->dc->d, tree_nth(t, i))->bytes;
+}
+
+static int check_listed(struct store_check *s)
+{
+	struct err why = ERR_INIT;
+	int refused = 0;
+	int rc = find_places(s);
+	expect_all(s);
+	if (!rc)
+		rc = check_list(s->dc->c, s->dc->e, s->prefix, take_key, s, &refused, &why);
+	if (!rc)
+		rc = flush(s);
+	if (rc || !refused)
+		return rc ? rc : report_counts(s);
+	if (refused == -EACCES)
+		return check_grid(s->dc, false);
+	return check_find(s->dc->c, ENGINE_CHECK_UNCHECKED, NULL, s->prefix,
+			  "its keys cannot be listed: %s", why.msg);
+}
+
+int check_store(struct domain_check *dc)
+{
+	struct store_check *s = calloc(1, sizeof(*s));
+	if (!s)
+		return check_no_memory(dc->c);
+	const char *path = domain_path(dc->d);
+	s->dc = dc;
+	s->schema = domain_schema(dc->d);
+	snprintf(s->prefix, sizeof(s->prefix), "%s%s", path, path[0] ? "/" : "");
+	const int rc = check_listed(s);
+	arena_free(s->arena);
+	free(s->places);
+	free(s);
+	return rc;
+}
