@@ -81,6 +81,31 @@ static int check_above(struct engine *e, const char *path, struct err *err)
 	return 0;
 }
 
+/* No reader of a store expects a domain among its keys, and its file would not show the domain. So
+ * no directory above a new domain may be that of a store, or be in one. */
+static int check_store_above(struct engine *e, const char *path, struct err *err)
+{
+	auto_free char *above = strdup(path);
+	if (!above)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t n; (n = names_parent_len(above)) > 0;) {
+		auto_names_node struct names_node *node = NULL;
+		struct err why = ERR_INIT;
+		above[n] = '\0';
+		const int rc = names_resolve(e->bucket.names, above, &node, &why);
+		if (rc && rc != -ENOENT) {
+			err_copy(err, &why);
+			return rc;
+		}
+		if (!rc && node->kind == NAMES_DIR && node->doc.kind == NAMES_DOC_STORE)
+			return err_set(err, -EROFS,
+				       "%s: %s is a store of the format %s, which contains no "
+				       "domains; name a path outside of it",
+				       path, above, node->doc.document->schema->name);
+	}
+	return 0;
+}
+
 /* Finds the path of the domain in the bucket. *path is on the heap. */
 static int find_target(struct engine *e, const struct engine_import *opt, char **path,
 		       struct err *err)
@@ -113,6 +138,8 @@ static int find_target(struct engine *e, const struct engine_import *opt, char *
 	if (rc || kind == NAMES_DOMAIN)
 		return rc;
 	rc = check_above(e, *path, err);
+	if (!rc && opt->file && !opt->abort)
+		rc = check_store_above(e, *path, err);
 	return rc ? rc : check_bare(e, *path, err);
 }
 

@@ -347,6 +347,27 @@ def test_check_finds_a_damaged_chunk(tmp_path):
     assert "x.zarr/g/a/1.0" in checked.stdout and "zlib" in checked.stdout, checked.stdout
 
 
+@pytest.mark.parametrize("target", ["", "/g", "/g/a/", "/new.h5", "/no/such/new.h5"])
+def test_no_domain_is_imported_into_a_store(tmp_path, target):
+    store = write_store(tmp_path / "bucket/x.zarr")
+    with h5py.File(tmp_path / "f.h5", "w") as f:
+        f["a"] = 1
+    before = sorted(os.walk(tmp_path / "bucket"))
+    r = run(HSIMAGE, "import", tmp_path / "f.h5", f"{store.root}{target}")
+    assert r.returncode == 1, r
+    assert "x.zarr is a store of the format zarr2, which contains no domains; name a path " \
+        "outside of it" in r.stderr, r
+    assert sorted(os.walk(tmp_path / "bucket")) == before
+
+
+def test_a_domain_is_imported_beside_a_store(tmp_path):
+    write_store(tmp_path / "bucket/home/x.zarr")
+    with h5py.File(tmp_path / "f.h5", "w") as f:
+        f["a"] = 1
+    run(HSIMAGE, "import", "-o", "allow_empty", "-b", tmp_path / "bucket", tmp_path / "f.h5",
+        "home/x.h5", check=True)
+
+
 def test_check_compares_keys_and_sizes(tmp_path, version):
     """It reads no chunk without --all. Foreign keys are counted, but not those of an array that
     is left out."""
