@@ -35,7 +35,8 @@ OTHERS = [
     ("empty", [], "is an empty directory, not a bucket; -o allow_empty accepts it",
      "nothing is there"),
     ("other", ["data"], "is not a bucket: neither the service's storage (db/) nor a domain or "
-                        "Zarr store is there; -o allow_empty accepts it", "may not be a bucket of domains"),
+                        "Zarr store is there; -o allow_empty accepts it",
+     "may not be a bucket of domains"),
 ]
 
 

@@ -146,7 +146,7 @@ static void a_part_without_its_bucket_is_refused(void **state)
 static void another_directory_is_refused(void **state)
 {
 	static const char want[] = "%s is not a bucket: neither the service's storage (db/) nor a "
-				   "domain is there; -o allow_empty accepts it";
+				   "domain or Zarr store is there; -o allow_empty accepts it";
 	struct test_bucket *b = *state;
 	struct err err;
 	refuses(b, "", "%s is an empty directory, not a bucket; -o allow_empty accepts it");

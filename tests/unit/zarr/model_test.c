@@ -106,7 +106,7 @@ static void a_root_that_cannot_be_read_fails(void **state)
 		   "{\"zarr_format\":\"https://purl.org/zarr/spec/protocol/core/3.0\"}"}},
 		 "-95: zarr.json: Zarr v3 of the 2022 draft is not supported\n"},
 		{{{"zarr.json", "{\"zarr_format\":4,\"node_type\":\"group\"}"}},
-		 "-5: zarr.json: zarr_format 4 is not known\n"},
+		 "-95: zarr.json: zarr_format 4 is not known\n"},
 		{{{"zarr.json", "{\"zarr_format\":\"3\",\"node_type\":\"group\"}"}},
 		 "-5: zarr.json: zarr_format is not known\n"},
 		{{{"zarr.json", "{\"zarr_format\":3.5,\"node_type\":\"group\"}"}},
