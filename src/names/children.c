@@ -37,7 +37,7 @@ void names_below_release(struct names_below *b)
 void names_doc_use_mark(struct names_doc *doc, const struct names_below *b)
 {
 	const bool is_refused =
-		doc->kind == NAMES_DOC_BROKEN && doc->code == -EACCES && b->is_refused;
+		doc->kind == NAMES_DOC_BROKEN && doc->code == -EACCES && !b->has_document;
 	if (!b->store ||
 	    (doc->kind != NAMES_DOC_NONE && doc->kind != NAMES_DOC_FOLDER && !is_refused))
 		return;
@@ -141,14 +141,24 @@ static int children_in(const struct names *ns, const struct store_request *req)
 	}
 }
 
+static bool has_document(const struct names *ns, const struct store_page *page)
+{
+	for (size_t i = 0; i < page->n; i++)
+		if (!page->items[i].is_prefix &&
+		    schema_is_document(ns->schemas, page->items[i].key))
+			return true;
+	return false;
+}
+
 int names_children_take(struct names *ns, const struct store_request *req, struct names_below *b)
 {
 	b->children = children_in(ns, req);
+	b->has_document = b->children == CHILDREN_MANY || has_document(ns, &req->answer.page);
 	if (b->children >= 0)
 		return add_marks(ns, &req->answer.page, b);
 	if (b->children == -ENOMEM)
 		return -ENOMEM;
-	b->is_refused = b->children == -EACCES;
+	b->has_document = b->children != -EACCES;
 	return fail_below(b, b->children, req->answer.err.msg);
 }
 
@@ -172,6 +182,7 @@ int names_children_flat(struct names *ns, const struct store_page *flat, struct 
 			b->children = CHILDREN_MORE;
 		else if (b->children == CHILDREN_NONE)
 			b->children = CHILDREN_DOC;
+		b->has_document |= is_direct && schema_is_document(ns->schemas, item->key);
 		if (is_direct)
 			rc = add_mark(ns, &best, item, b);
 	}

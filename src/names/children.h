@@ -15,16 +15,18 @@ struct names_below {
 	const char *path; /* borrowed */
 	int children;	  /* an enum names_children, or negative */
 	char *why;	  /* heap; if children is negative */
-	bool is_refused;  /* the listing was refused with EACCES, so it shows no document */
+	/* The path may have a document of a domain or folder: a listing shows one, or has failed for
+	 * another reason than EACCES. A service that refuses a listing also refuses the requests of
+	 * documents that do not exist. */
+	bool has_document;
 	/* A reference to the document of the domain that the listing shows, or NULL. The path is no
 	 * domain if the directory above it is marked: see names_node.is_marked. */
 	struct schema_document *store;
 };
 void names_below_release(struct names_below *b);
 /* Replaces the document of a path by that of the domain which the listing shows, if there is one.
- * The document of a domain is kept, and so is one that cannot be read, unless both the document and
- * the listing were refused: then nothing shows that there is a document. The directory of the path
- * must not be marked. */
+ * The document of a domain is kept, and so is one that cannot be read, unless it was refused with
+ * EACCES and nothing shows that it exists. The directory of the path must not be marked. */
 void names_doc_use_mark(struct names_doc *doc, const struct names_below *b);
 
 /* Makes req the listing that names_children_take() evaluates. */

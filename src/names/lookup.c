@@ -3,7 +3,9 @@
  * Resolves a path of the mount. The path may be a domain, a folder, a prefix, an object, or the
  * file of a bare domain, which is found under its own name, too. A look-up takes up to four
  * requests: the document, a listing of the prefix, the object's first byte, and the document of the
- * bare domain. They are sent in one round, and rules.c decides. If neither the document nor the
+ * bare domain. They are sent in one round, and rules.c decides. If the bucket has shown domains
+ * that only a listing shows, the document and the listing of such a domain are in this round, too,
+ * otherwise in a later one. If neither the document nor the
  * prefix can be read, the path exists only if the listing of its directory shows it, so in a bucket
  * that refuses every request no name exists. Any thread.
  */
@@ -35,16 +37,22 @@ struct probe {
 	bool has_note;
 	char note[STORE_NOTE_MAX + 1];
 	struct names_doc bare; /* of the bare domain: at "run" when the path is "run.h5" */
+	/* At the path of the domain that only a listing shows: "x.zarr" when this path is
+	 * "x.zarr.nc". marked.path is NULL as long as it has not been asked. */
+	struct names_below marked;
+	struct names_doc marked_doc;
 };
 
 static void release_probe(struct probe *p)
 {
 	names_doc_release(&p->doc);
 	names_doc_release(&p->bare);
+	names_doc_release(&p->marked_doc);
 	names_below_release(&p->below);
+	names_below_release(&p->marked);
 }
 
-enum { REQ_OBJECT, REQ_CHILDREN, REQ_DOC, REQ_BARE, REQ_MAX };
+enum { REQ_OBJECT, REQ_CHILDREN, REQ_DOC, REQ_BARE, REQ_MARKED_CHILDREN, REQ_MARKED_DOC, REQ_MAX };
 
 /* A get of the first byte and not a head: a service proves with the body of its error document that
  * an object is absent, and the answer to a head has no body. */
@@ -64,41 +72,67 @@ static void take_object(const struct store_request *req, struct probe *p)
 	strcpy(p->note, req->answer.note);
 }
 
-static int run_round(struct names *ns, const char *path, const char *bare,
+/* Takes the answers for a path: a listing, and the document if it was requested. */
+static int take_path(struct names *ns, struct store_request *children, bool has_doc,
+		     struct names_doc_request *request, struct store_request *doc_answer,
+		     struct names_below *below, struct names_doc *doc)
+{
+	const int listed = names_children_take(ns, children, below);
+	const struct schema_listing listing = names_doc_listing(&children->answer.page);
+	/* Of a path with many keys below it, the page has only the first ones. */
+	if (!store_failure(&children->answer, NULL))
+		request->classify.listing = &listing;
+	const int rc = has_doc ? names_doc_finish(ns, request, doc_answer, doc) : 0;
+	request->classify.listing = NULL;
+	return rc ? rc : listed;
+}
+
+static int run_round(struct names *ns, const char *path, const char *bare, const char *marked,
 		     struct store_request *const reqs[REQ_MAX], struct probe *p)
 {
-	struct names_doc_request doc = {0}, bare_doc = {0};
+	struct names_doc_request doc = {0}, bare_doc = {0}, marked_doc = {0};
 	struct store_request *made[REQ_MAX] = {reqs[REQ_OBJECT], reqs[REQ_CHILDREN]};
 	size_t n = 2;
 	request_object(path, reqs[REQ_OBJECT]);
 	names_children_prepare(path, reqs[REQ_CHILDREN]);
 	const bool has_doc = names_doc_prepare(ns, path, NULL, &doc, reqs[REQ_DOC]);
 	const bool has_bare = bare && names_doc_prepare(ns, bare, NULL, &bare_doc, reqs[REQ_BARE]);
+	const bool has_marked =
+		marked && names_doc_prepare(ns, marked, NULL, &marked_doc, reqs[REQ_MARKED_DOC]);
 	if (has_doc)
 		made[n++] = reqs[REQ_DOC];
 	if (has_bare)
 		made[n++] = reqs[REQ_BARE];
+	if (marked) {
+		names_children_prepare(marked, reqs[REQ_MARKED_CHILDREN]);
+		made[n++] = reqs[REQ_MARKED_CHILDREN];
+		p->marked.path = marked;
+	}
+	if (has_marked)
+		made[n++] = reqs[REQ_MARKED_DOC];
 	store_run_all(ns->store, made, n);
 	take_object(reqs[REQ_OBJECT], p);
-	const int listed = names_children_take(ns, reqs[REQ_CHILDREN], &p->below);
-	const struct schema_listing listing = names_doc_listing(&reqs[REQ_CHILDREN]->answer.page);
-	/* Of a path with many keys below it, the page has only the first ones. */
-	if (!store_failure(&reqs[REQ_CHILDREN]->answer, NULL))
-		doc.classify.listing = &listing;
-	int rc = has_doc ? names_doc_finish(ns, &doc, reqs[REQ_DOC], &p->doc) : 0;
-	int bare_rc = has_bare ? names_doc_finish(ns, &bare_doc, reqs[REQ_BARE], &p->bare) : 0;
-	return rc ? rc : bare_rc ? bare_rc : listed;
+	int rc =
+		take_path(ns, reqs[REQ_CHILDREN], has_doc, &doc, reqs[REQ_DOC], &p->below, &p->doc);
+	const int bare_rc =
+		has_bare ? names_doc_finish(ns, &bare_doc, reqs[REQ_BARE], &p->bare) : 0;
+	const int marked_rc =
+		marked ? take_path(ns, reqs[REQ_MARKED_CHILDREN], has_marked, &marked_doc,
+				   reqs[REQ_MARKED_DOC], &p->marked, &p->marked_doc)
+		       : 0;
+	return rc ? rc : bare_rc ? bare_rc : marked_rc;
 }
 
-/* Sends the requests for a name. `bare` is the path of the bare domain, or NULL. Fails with
- * -ENOMEM; p is then empty. */
-static int probe(struct names *ns, const char *path, const char *bare, struct probe *p)
+/* Sends the requests for a name. `bare` is the path of the bare domain, and `marked` that of the
+ * domain that only a listing shows; each may be NULL. Fails with -ENOMEM; p is then empty. */
+static int probe(struct names *ns, const char *path, const char *bare, const char *marked,
+		 struct probe *p)
 {
 	struct store_request **reqs = store_requests_new(ns->store, REQ_MAX);
 	*p = (struct probe){.began_ns = names_now(ns), .below = {.path = path}};
 	if (!reqs)
 		return -ENOMEM;
-	int rc = run_round(ns, path, bare, reqs, p);
+	int rc = run_round(ns, path, bare, marked, reqs, p);
 	store_requests_free(reqs, REQ_MAX);
 	if (!rc && atomic_load(&ns->has_marks))
 		rc = names_children_marks(ns, &p->below, 1);
@@ -289,47 +323,47 @@ static int check_unknown(struct names *ns, const char *path, const struct names_
 	return err_wrap(err, below->children, "looking for a domain in %s/", path);
 }
 
-/* Finds the domain of this path. *doc stays empty if there is none. If listing the path is not
- * permitted, its marks are requested one by one. */
-static int find_marked(struct names *ns, const char *path, struct names_doc *doc, struct err *err)
+/* Finds the domain of this path, unless the first round has asked for it. If p->marked_doc is not
+ * that of a store afterwards, there is none. If listing the path is not permitted, its marks are
+ * requested one by one. */
+static int find_marked(struct names *ns, const char *path, struct probe *p, struct err *err)
 {
-	struct names_below below = {.path = path};
-	int rc = names_children_find(ns, &below, 1);
-	if (!rc && below.children == -EACCES) {
-		names_below_release(&below);
-		below.children = CHILDREN_MANY;
+	struct names_below *below = &p->marked;
+	const bool asked = below->path;
+	int rc = 0;
+	if (!asked) {
+		below->path = path;
+		rc = names_children_find(ns, below, 1);
 	}
-	if (!rc && !below.store)
-		rc = names_children_marks(ns, &below, 1);
-	if (!rc && below.store)
-		rc = names_docs_get(ns, &path, 1, NULL, doc);
-	if (rc) {
-		err_set(err, rc, "out of memory");
-	} else if (!below.store && below.children < 0) {
-		rc = check_unknown(ns, path, &below, err);
-	} else {
-		rc = use_mark(ns, path, doc, &below, err);
+	if (!rc && below->children == -EACCES && !below->store) {
+		names_below_release(below);
+		below->children = CHILDREN_MANY;
 	}
-	names_below_release(&below);
-	return rc;
-}
-
-/* Finds the domain whose file has this path, which nothing else has. Fails with -ENOENT if there is
- * none. */
-static int resolve_marked(struct names *ns, const char *mount_path, struct names_node **out,
-			  struct err *err)
-{
-	auto_free char *path = NULL;
-	struct names_doc doc = {0};
-	int rc = names_marked(ns->schemas, mount_path, &path);
+	if (!rc && !below->store)
+		rc = names_children_marks(ns, below, 1);
+	if (!rc && below->store && !asked)
+		rc = names_docs_get(ns, &path, 1, NULL, &p->marked_doc);
 	if (rc)
 		return err_set(err, rc, "out of memory");
-	if (path && store_key_ok(path))
-		rc = find_marked(ns, path, &doc, err);
-	if (!rc && doc.kind == NAMES_DOC_STORE &&
-	    strcmp(mount_path + strlen(path), doc.document->schema->suffix) == 0)
-		return make_node(mount_path, NAMES_DOMAIN, path, &doc, out, err);
-	names_doc_release(&doc);
+	if (!below->store)
+		return below->children < 0 ? check_unknown(ns, path, below, err) : 0;
+	rc = use_mark(ns, path, &p->marked_doc, below, err);
+	if (rc || p->marked_doc.kind != NAMES_DOC_BROKEN)
+		return rc;
+	err_set(err, p->marked_doc.code, "%s", p->marked_doc.why);
+	return err_wrap(err, p->marked_doc.code, "looking for a domain in %s/", path);
+}
+
+/* Finds the domain whose file has this path, which nothing else has. `path` is its own path, or
+ * NULL if no such domain can have this file. Fails with -ENOENT if there is none. */
+static int resolve_marked(struct names *ns, const char *mount_path, const char *path,
+			  struct probe *p, struct names_node **out, struct err *err)
+{
+	struct names_doc *doc = &p->marked_doc;
+	const int rc = path ? find_marked(ns, path, p, err) : 0;
+	if (!rc && doc->kind == NAMES_DOC_STORE &&
+	    strcmp(mount_path + strlen(path), doc->document->schema->suffix) == 0)
+		return make_node(mount_path, NAMES_DOMAIN, path, doc, out, err);
 	return rc ? rc : no_such(mount_path, err);
 }
 
@@ -337,20 +371,24 @@ static int resolve_marked(struct names *ns, const char *mount_path, struct names
 
 static int resolve_new(struct names *ns, const char *path, struct names_node **out, struct err *err)
 {
-	auto_free char *bare = NULL;
+	auto_free char *bare = NULL, *found = NULL;
+	const bool has_marks = atomic_load(&ns->has_marks);
 	struct probe p;
 	int rc = names_bare(ns->schemas, path, &bare);
-	if (rc || probe(ns, path, bare, &p))
+	if (!rc)
+		rc = names_marked(ns->schemas, path, &found);
+	const char *marked = found && store_key_ok(found) ? found : NULL;
+	if (rc || probe(ns, path, bare, has_marks ? marked : NULL, &p))
 		return err_set(err, -ENOMEM, "out of memory");
 	rc = resolve_own(ns, path, &p, out, err);
 	if (rc == -ENOENT && bare)
 		rc = resolve_bare(ns, path, bare, &p, out, err);
-	release_probe(&p);
 	if (rc == -ENOENT)
-		return resolve_marked(ns, path, out, err);
+		rc = resolve_marked(ns, path, marked, &p, out, err);
 	/* A bucket may refuse all listings and the requests of objects that do not exist. */
-	if (rc == -EACCES && atomic_load(&ns->has_marks) && !resolve_marked(ns, path, out, NULL))
-		return 0;
+	else if (rc == -EACCES && has_marks && !resolve_marked(ns, path, marked, &p, out, NULL))
+		rc = 0;
+	release_probe(&p);
 	return rc;
 }
 

@@ -334,6 +334,20 @@ def test_a_store_that_may_not_be_listed(tmp_path, mount):
         os.close(os.open(m.file("y.zarr.nc"), os.O_RDONLY))
 
 
+def test_a_refused_document_of_hsds(tmp_path, mount):
+    """It does not exist, because the listing does not show it. If there is one, the store may be a
+    domain, so it cannot be opened."""
+    Scene(tmp_path / "bucket", 3)
+    with Store(tmp_path / "bucket/y.zarr", 3) as store:
+        store.put(".domain.json", {})
+    m = mount(tmp_path / "bucket", "debug_fault=fail:1+:EACCES@*/.domain.json")
+    with h5py.File(m.file("x.zarr.nc"), "r") as f:
+        assert (f["data"][:CHUNK] == NUMBERS[:CHUNK]).all()
+    assert "x.zarr.nc" in os.listdir(m.path) and "y.zarr.nc" not in os.listdir(m.path)
+    with pytest.raises(PermissionError):
+        os.stat(m.file("y.zarr.nc"))
+
+
 def test_the_cache_on_disk(tmp_path, mount):
     """A later mount with it shows the version that the bucket has."""
     scene = Scene(tmp_path / "bucket", 2)

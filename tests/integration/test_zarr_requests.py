@@ -87,6 +87,16 @@ def test_rounds_of_an_open(version, consolidated, tmp_path, mount):
                   (lambda m: open_close(m.file("x.zarr.nc")), 1))
 
 
+def test_the_round_of_a_look_up(version, tmp_path, mount):
+    """The listing of a store is sent at once, because the survey at the mount has found one."""
+    with Store(tmp_path / "bucket/x.zarr", version) as store:
+        store.array("a", np.arange(3))
+    store.root = tmp_path / "bucket"
+    cost = assert_rounds(store, mount, ("stat=estimate",),
+                         (lambda m: os.stat(m.file("x.zarr.nc")), 1))
+    assert cost["lists"] == 2 and cost["gets"] == 3, cost
+
+
 # ---- chunks ----
 
 def test_twenty_chunks_of_a_series(version, tmp_path, mount):
