@@ -15,8 +15,8 @@ struct names_below {
 	const char *path; /* borrowed */
 	int children;	  /* an enum names_children, or negative */
 	char *why;	  /* heap; if children is negative */
-	/* The path may have a document of a domain or folder: a listing shows one, or has failed for
-	 * another reason than EACCES. A service that refuses a listing also refuses the requests of
+	/* The path may have a document of a domain or folder: a listing shows one, or has failed,
+	 * but not with EACCES. A service that refuses a listing also refuses the requests of
 	 * documents that do not exist. */
 	bool has_document;
 	/* A reference to the document of the domain that the listing shows, or NULL. The path is no

@@ -7,7 +7,9 @@ import os
 
 import h5py
 import numpy as np
+import numcodecs
 import pytest
+import zarr
 
 from mounts import Mount
 from zarr_stores import variables
@@ -132,14 +134,19 @@ def equal(got, expected):
         got.tobytes() == expected.tobytes()
 
 
-def differences(path, store):
+def differences(path, arrays):
+    """arrays: the elements by the path of their array."""
     with h5py.File(path, "r") as f:
         found = variables(f)
-        if set(found) != set(store.arrays):
-            return [f"{sorted(found)} instead of {sorted(store.arrays)}"]
+        if set(found) != set(arrays):
+            return [f"{sorted(found)} instead of {sorted(arrays)}"]
         return [f"{name}: {got!r} instead of {expected!r}" for name, got, expected in (
-            (name, np.asarray(found[name][()], found[name].dtype), as_shown(a.data))
-            for name, a in store.arrays.items()) if not equal(got, expected)]
+            (name, np.asarray(found[name][()], found[name].dtype), as_shown(data))
+            for name, data in arrays.items()) if not equal(got, expected)]
+
+
+def elements(store):
+    return {path: a.data for path, a in store.arrays.items()}
 
 
 @pytest.mark.parametrize("batch", [
@@ -150,9 +157,56 @@ def test_random_stores(tmp_path, batch):
     stores = {seed: random_store(seed, tmp_path / "bucket") for seed in seeds}
     with Mount(tmp_path / "bucket", tmp_path) as m:
         for seed, store in stores.items():
-            wrong = differences(m.file(f"{seed}.zarr.nc"), store)
+            wrong = differences(m.file(f"{seed}.zarr.nc"), elements(store))
             assert not wrong, f"seed {seed}: {wrong}\n{describe(store)}\n" + "".join(
                 line for line in m.log().splitlines(True) if f"/{seed}.zarr" in line)
+        assert "error" not in m.log()
+
+
+# ---- stores of zarr-python ----
+
+NUMCODECS = (None, numcodecs.Zlib(), numcodecs.GZip(), numcodecs.BZ2(), numcodecs.LZ4(),
+             numcodecs.Zstd(), *(numcodecs.Blosc(cname, shuffle=shuffle) for cname in (
+                 "lz4", "lz4hc", "blosclz", "zlib", "zstd") for shuffle in (0, 1, 2)))
+
+
+def store_of_zarr_python(seed, directory):
+    """A store of Zarr v2. Returns the elements of its arrays by path."""
+    rnd = np.random.default_rng(seed)
+    root = zarr.open_group(zarr.DirectoryStore(os.path.join(directory, f"{seed}.zarr")), "w")
+    arrays, used = {}, {"g", "h"}
+    for _ in range(rnd.integers(1, 4)):
+        path = pick(rnd, ("", "g/", "g/h/")) + random_name(rnd, used)
+        dtype = np.dtype(pick(rnd, TYPES))
+        shape, chunks = random_shape(rnd)
+        fill = random_fill(rnd, 2, dtype)
+        if dtype.kind == "c" and fill is not None:
+            fill += 0       # zarr-python loses the sign of -0
+        a = root.create_dataset(
+            path, shape=shape, chunks=chunks, dtype=dtype, order=pick(rnd, "CF"),
+            compressor=pick(rnd, NUMCODECS), fill_value=fill,
+            filters=[numcodecs.Shuffle(dtype.itemsize)] if rnd.random() < 0.3 else None,
+            dimension_separator=pick(rnd, "./"), write_empty_chunks=pick(rnd, (True, False)))
+        # Without a fill value, chunks that are not stored have no defined elements.
+        part = ... if a.fill_value is None or rnd.random() < 0.5 else \
+            tuple(slice(int(rnd.integers(n + 1))) for n in shape)
+        a[part] = random_data(rnd, dtype, shape)[part]
+        arrays[path] = a[...]
+    if rnd.random() < 0.5:
+        zarr.consolidate_metadata(root.store)
+    return arrays
+
+
+@pytest.mark.parametrize("batch", [0, 1, *(pytest.param(i, marks=pytest.mark.long)
+                                           for i in range(2, 20))])
+def test_random_stores_of_zarr_python(tmp_path, batch):
+    """The elements are those that zarr-python reads."""
+    seeds = range(batch * STORES, (batch + 1) * STORES)
+    stores = {seed: store_of_zarr_python(seed, tmp_path / "bucket") for seed in seeds}
+    with Mount(tmp_path / "bucket", tmp_path) as m:
+        for seed, arrays in stores.items():
+            wrong = differences(m.file(f"{seed}.zarr.nc"), arrays)
+            assert not wrong, f"seed {seed}: {wrong}\n{m.log()}"
         assert "error" not in m.log()
 
 
@@ -224,7 +278,7 @@ def test_damaged_stores(tmp_path, batch):
             except OSError as e:
                 assert e.errno == errno.EIO, (seed, e)
             assert m.alive(), f"seed {seed}: {m.log()}"
-        assert not differences(m.file("good.zarr.nc"), good)
+        assert not differences(m.file("good.zarr.nc"), elements(good))
 
 
 def read(variable):
