@@ -15,10 +15,11 @@ int bytes_reserve(struct bytes *b, size_t n)
 		return -ENOMEM;
 	if (need <= b->cap)
 		return 0;
-	/* Doubling keeps the cost of appending linear. */
+	/* Doubling keeps the cost of appending linear. Bytes that never grow take no more memory
+	 * than they need. */
 	if (__builtin_mul_overflow(b->cap, (size_t)2, &cap) || cap < need)
 		cap = need;
-	if (cap < BYTES_MIN)
+	if (b->cap && cap < BYTES_MIN)
 		cap = BYTES_MIN;
 	data = realloc(b->data, cap);
 	if (!data)

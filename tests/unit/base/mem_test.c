@@ -70,7 +70,9 @@ static void bytes_reserved_do_not_move(void **state)
 static void bytes_are_trimmed(void **state)
 {
 	struct bytes b = {0};
-	assert_int_equal(bytes_append(&b, "abc", 3), 0);
+	assert_int_equal(bytes_append(&b, "a", 1), 0);
+	assert_int_equal(b.cap, 1); /* bytes that do not grow take no more than they need */
+	assert_int_equal(bytes_append(&b, "bc", 2), 0);
 	assert_true(b.cap > 3);
 	bytes_trim(&b);
 	assert_int_equal(b.cap, 3);
