@@ -230,6 +230,15 @@ static int place_heaps(struct image *img, uint64_t *at, struct err *err)
 	return 0;
 }
 
+/* Frees the memory for extents that no dataset has. */
+static void shrink_extents(struct image *img)
+{
+	const size_t n = max_u64(img->nextents, 1);
+	struct extent *extents = reallocarray(img->extents, n, sizeof(*extents));
+	if (extents)
+		img->extents = extents;
+}
+
 /* Assigns addresses to all regions after the metadata. */
 static int place_data(struct image *img, struct err *err)
 {
@@ -247,6 +256,7 @@ static int place_data(struct image *img, struct err *err)
 	}
 	if (!rc)
 		rc = place_heaps(img, &at, err);
+	shrink_extents(img);
 	/* The tail: a writer that frees the last object must not shrink the file into the image. */
 	img->size = align_u64(at + 1, 8);
 	return rc;
@@ -287,7 +297,8 @@ static int relocate_fill_value(struct image_dataset *d, struct h5_gheap_writer *
 			       struct err *err)
 {
 	const struct dataset *ds = d->ds;
-	if (dtype_is_plain(ds->type) && ds->type->size > IMAGE_FILL_MAX) {
+	if (dtype_is_plain(ds->type) &&
+	    (ds->fill.fixed.len == ds->type->size || ds->type->size > IMAGE_FILL_MAX)) {
 		d->fill = ds->fill;
 		d->fill_borrowed = true;
 		return 0;

@@ -12,7 +12,9 @@ uint64_t image_memory(const struct image *img)
 	sum += (uint64_t)img->nobjects * sizeof(*img->objects);
 	sum += (uint64_t)tree_numbers(img->tree) *
 	       (sizeof(*img->header_addr) + sizeof(*img->dataset_of));
-	sum += (uint64_t)img->ndatasets * (sizeof(*img->datasets) + 3 * sizeof(*img->extents));
+	sum += (uint64_t)img->ndatasets * sizeof(*img->datasets);
+	sum += (uint64_t)(img->extents ? img->nextents : 3 * img->ndatasets) *
+	       sizeof(*img->extents);
 	for (uint32_t i = 0; i < img->ndatasets; i++)
 		if (img->datasets[i].windows)
 			sum += (img->datasets[i].known->n + 1) * sizeof(uint64_t);

@@ -42,6 +42,25 @@ static void the_charge_is_that_of_the_finished_image(void **state)
 	assert_true(image_memory(t->img) > t->img->meta_size + 20 * sizeof(struct image_object));
 }
 
+/* A chunked dataset without chunks has an index, and neither raw data nor heaps. */
+static void only_regions_that_exist_take_memory(void **state)
+{
+	struct small_tree *t = *state;
+	const struct chunk_list none = {.listed = true};
+	uint64_t memory[2];
+	for (uint32_t datasets = 0; datasets < 2; datasets++) {
+		small_begin(t);
+		for (uint32_t i = 0; i < datasets; i++)
+			small_dataset(t, dtype_opaque(t->a, 1, "", NULL), 5, 5, none);
+		assert_int_equal(small_render(t, NULL), 0);
+		memory[datasets] = image_memory(t->img) - t->img->meta_size;
+	}
+	assert_int_equal(t->img->nextents, 1);
+	assert_int_equal(memory[1], memory[0] + sizeof(struct image_dataset) +
+					    sizeof(struct image_object) + 8 + 4 +
+					    sizeof(struct extent));
+}
+
 /* The image has an offset for each listed chunk with a heap, and for the end of the heaps. */
 static void every_heap_of_a_chunk_takes_an_offset(void **state)
 {
@@ -57,7 +76,8 @@ static void every_heap_of_a_chunk_takes_an_offset(void **state)
 						  .numbers = numbers,
 						  .decoded = decoded});
 		assert_int_equal(small_render(t, NULL), 0);
-		memory[heaps] = image_memory(t->img) - t->img->meta_size;
+		memory[heaps] = image_memory(t->img) - t->img->meta_size -
+				t->img->nextents * sizeof(struct extent);
 	}
 	assert_int_equal(memory[1], memory[0] + 5 * sizeof(uint64_t));
 }
@@ -100,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_object_number_takes_memory),
 		TEST(the_charge_is_that_of_the_finished_image),
+		TEST(only_regions_that_exist_take_memory),
 		TEST(every_heap_of_a_chunk_takes_an_offset),
 		TEST(a_load_holds_stored_and_decoded_bytes),
 	};
