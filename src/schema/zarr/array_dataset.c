@@ -12,7 +12,7 @@
 /* A chunk length of 0 is accepted only along a dimension of length 0. It becomes 1. */
 int zarr_array_chunk(struct zarr_build *b, struct zarr_array *a, struct err *err)
 {
-	uint64_t *chunk = arena_array(b->arena, a->rank + 1, sizeof(*chunk));
+	uint64_t *chunk = arena_array(b->scratch, a->rank + 1, sizeof(*chunk));
 	if (!chunk)
 		return err_errno(err, -ENOMEM, "chunks");
 	for (uint32_t i = 0; i < a->rank; i++) {
@@ -110,10 +110,15 @@ static int make_locator(struct zarr_build *b, const struct zarr_array *a, const 
 		.separator = a->separator,
 		.is_guessed = a->is_guessed,
 		.rank = a->rank,
-		.stored_chunk = a->stored_chunk,
 		.elem_size = a->element.size,
 		.codecs = a->codecs.text,
 	};
+	if (a->stored_chunk) {
+		uint64_t *chunk = arena_array(b->arena, a->rank, sizeof(*chunk));
+		if (!chunk)
+			return err_errno(err, -ENOMEM, "locator");
+		l->stored_chunk = memcpy(chunk, a->stored_chunk, a->rank * sizeof(*chunk));
+	}
 	if (l->is_guessed && b->f->separator) {
 		const char shown = b->f->separator(b->f->separator_ctx, path);
 		if (shown) {

@@ -316,7 +316,7 @@ int zarr_attributes(struct zarr_build *b, const json_t *attributes, const struct
 	json_t *v;
 	int rc = 0;
 	struct attribute *attrs = arena_array(
-		b->arena, ZARR_MARKUP_BEFORE + n + IMPLIED + ZARR_MARKUP_AFTER, sizeof(*attrs));
+		b->scratch, ZARR_MARKUP_BEFORE + n + IMPLIED + ZARR_MARKUP_AFTER, sizeof(*attrs));
 	if (!attrs)
 		return err_errno(err, -ENOMEM, "attributes");
 	o->attrs = attrs + ZARR_MARKUP_BEFORE;
@@ -331,5 +331,24 @@ int zarr_attributes(struct zarr_build *b, const json_t *attributes, const struct
 		rc = add_implied(&at, err);
 	HASH_CLEAR(hh, at.replaced);
 	o->attrs_ordered = o->nattrs <= ZARR_ORDERED_MAX;
+	return rc;
+}
+
+int zarr_keep_attributes(struct zarr_build *b, struct err *err)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < tree_numbers(b->tree); i++) {
+		struct object *o = tree_edit(b->tree, i);
+		struct attribute *attrs =
+			o->nattrs ? arena_array(b->arena, o->nattrs, sizeof(*attrs)) : NULL;
+		if (attrs) {
+			memcpy(attrs, o->attrs, o->nattrs * sizeof(*attrs));
+		} else if (o->nattrs) {
+			object_release(o);
+			o->nattrs = 0;
+			rc = err_errno(err, -ENOMEM, "attributes");
+		}
+		o->attrs = attrs;
+	}
 	return rc;
 }

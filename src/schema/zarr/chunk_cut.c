@@ -65,7 +65,7 @@ int zarr_chunk_fit(struct zarr_build *b, struct zarr_array *a, struct err *err)
 	const uint64_t bytes = chunk_bytes(a, elem_size);
 	if (bytes <= CHUNK_BYTES_MAX)
 		return 0;
-	uint64_t *cut = arena_array(b->arena, a->rank, sizeof(*cut));
+	uint64_t *cut = arena_array(b->scratch, a->rank, sizeof(*cut));
 	if (!cut)
 		return err_errno(err, -ENOMEM, "chunks");
 	if (bytes >= STORED_MAX || !is_stored_as_shown(&a->codecs) || !cut_chunk(a, elem_size, cut))

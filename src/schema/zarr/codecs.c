@@ -77,8 +77,8 @@ static int transpose(struct encoding *e, const json_t *v, struct err *err)
 		is_identity = is_identity && order[i] == i;
 	if (is_identity)
 		return 0;
-	uint64_t *encoded = arena_array(e->b->arena, rank, sizeof(*encoded));
-	uint32_t *kept = arena_array(e->b->arena, rank, sizeof(*kept));
+	uint64_t *encoded = arena_array(e->b->scratch, rank, sizeof(*encoded));
+	uint32_t *kept = arena_array(e->b->scratch, rank, sizeof(*kept));
 	if (!encoded || !kept)
 		return err_errno(err, -ENOMEM, "codec 'transpose'");
 	for (uint32_t i = 0; i < rank; i++)

@@ -103,7 +103,7 @@ int zarr_counts(struct zarr_build *b, const json_t *list, uint32_t *n, const uin
 	if (count > DSPACE_MAX_RANK)
 		return err_set(err, -EOPNOTSUPP, "rank %zu is over HDF5's limit of %d", count,
 			       DSPACE_MAX_RANK);
-	uint64_t *numbers = arena_array(b->arena, count ? count : 1, sizeof(*numbers));
+	uint64_t *numbers = arena_array(b->scratch, count ? count : 1, sizeof(*numbers));
 	if (!numbers)
 		return err_errno(err, -ENOMEM, "shape");
 	for (size_t i = 0; i < count; i++)

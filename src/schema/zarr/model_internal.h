@@ -255,7 +255,7 @@ struct zarr_codecs {
 struct zarr_array {
 	struct zarr_element element;
 	uint32_t rank;
-	/* In the arena of the tree. `chunk` is the chunk shape of the dataset, and stored_chunk
+	/* In the scratch arena. `chunk` is the chunk shape of the dataset, and stored_chunk
 	 * that of the array, or NULL if they are the same. */
 	const uint64_t *shape, *chunk, *stored_chunk;
 	bool is_v3;
@@ -289,8 +289,8 @@ int zarr_group_v2(struct zarr_build *b, const json_t *doc, struct err *err);
 int zarr_group_v3(struct zarr_build *b, const json_t *doc, struct err *err);
 /* Finds out what a zarr.json is. Fails with -EIO or -EOPNOTSUPP if it is no node of Zarr v3. */
 int zarr_v3_kind(const json_t *doc, enum zarr_node_kind *out, struct err *err);
-/* Parses a list of at most DSPACE_MAX_RANK counts. The result is in the arena of the tree. Fails
- * with -EOPNOTSUPP if there are more, with -EIO if it is no list of counts, and with -ENOMEM. */
+/* Parses a list of at most DSPACE_MAX_RANK counts. The result is in the scratch arena. Fails with
+ * -EOPNOTSUPP if there are more, with -EIO if it is no list of counts, and with -ENOMEM. */
 int zarr_counts(struct zarr_build *b, const json_t *list, uint32_t *n, const uint64_t **out,
 		struct err *err);
 /* Gets the name and the configuration of an extension point of v3. Returns NULL if there is no
@@ -316,11 +316,14 @@ enum {
 	ZARR_MARKUP_BEFORE = 3,
 	ZARR_MARKUP_AFTER = 3,
 };
-/* Makes the attributes of an object from those of a document, which may be NULL. There is room for
- * the markup before and behind them. `a` is the array, or NULL for a group. `key` is for notes.
- * Fails with -ENOMEM. */
+/* Makes the attributes of an object from those of a document, which may be NULL. They are in the
+ * scratch arena until zarr_keep_attributes(), with room for the markup before and behind them. `a`
+ * is the array, or NULL for a group. `key` is for notes. Fails with -ENOMEM. */
 int zarr_attributes(struct zarr_build *b, const json_t *attributes, const struct zarr_array *a,
 		    const char *key, struct object *o, struct err *err);
+/* Moves the attributes of all objects to the arena of the tree, without the room for markup. If it
+ * fails with -ENOMEM, objects whose attributes cannot be moved have none. */
+int zarr_keep_attributes(struct zarr_build *b, struct err *err);
 /* Makes _FillValue. `stored` is the attribute of the document, or NULL. *done becomes false if
  * there is none. Fails with -EIO if the value does not fit the type, with -EOPNOTSUPP if `stored`
  * is null, and with -ENOMEM or -E2BIG. */

@@ -358,11 +358,13 @@ int zarr_model_finish(struct zarr_model *m, const struct zarr_finish *f, struct 
 	b->arena = tree_arena(m->tree);
 	b->scratch = arena_new(SCRATCH_LIMIT);
 	b->variables_end = &b->variables;
-	const int rc = b->scratch ? make_tree(b, err) : err_errno(err, -ENOMEM, "tree");
+	int rc = b->scratch ? make_tree(b, err) : err_errno(err, -ENOMEM, "tree");
+	/* Also after a failure, because the owner of the tree releases its objects. */
+	const int kept = zarr_keep_attributes(b, rc ? NULL : err);
 	for (uint32_t i = 0; i < b->nnodes; i++)
 		HASH_CLEAR(hh, b->nodes[i]->dims);
 	arena_free(b->scratch);
 	bytes_release(&b->text);
 	free(b);
-	return rc;
+	return rc ? rc : kept;
 }

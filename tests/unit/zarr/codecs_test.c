@@ -72,7 +72,7 @@ static void parse(struct parsed *p, const char *text, struct zarr_element elemen
 	p->a = (struct zarr_array){.element = element, .rank = 3, .shape = chunk, .chunk = chunk};
 	p->b = calloc(1, sizeof(*p->b));
 	assert_non_null(p->b);
-	p->b->arena = arena_new(1 << 20);
+	p->b->arena = p->b->scratch = arena_new(1 << 20);
 	json_text_area_begin(&p->area);
 	assert_int_equal(json_text_load(text, strlen(text), &doc, &p->err), 0);
 	p->rc = is_v3 ? zarr_codecs_v3(p->b, &p->a, json_object_get(doc, "codecs"), &p->err)
