@@ -145,6 +145,27 @@ const struct codec_chain *codec_chain_copy(const struct codec_chain *c, struct a
 	return ok ? copy : NULL;
 }
 
+static bool same_array_step(const struct codec_array_step *a, const struct codec_array_step *b)
+{
+	bool same = a->codec == b->codec && a->elem_size == b->elem_size &&
+		    a->big_endian == b->big_endian && a->rank == b->rank;
+	for (uint32_t i = 0; same && a->codec == CODEC_TRANSPOSE && i < a->rank; i++)
+		same = a->shape[i] == b->shape[i] && a->order[i] == b->order[i];
+	return same;
+}
+
+bool codec_chain_equal(const struct codec_chain *a, const struct codec_chain *b)
+{
+	bool same = a->type == b->type && a->nelems == b->nelems && a->elem_size == b->elem_size &&
+		    a->plain == b->plain && a->n == b->n;
+	for (uint32_t i = 0; same && i < a->n; i++) {
+		const struct codec_step *x = &a->steps[i], *y = &b->steps[i];
+		same = x->largest == y->largest && x->exact == y->exact &&
+		       same_array_step(&x->array, &y->array);
+	}
+	return same;
+}
+
 const struct service_filters *codec_chain_served(const struct codec_chain *c)
 {
 	return c && c->n > 0 && c->steps[0].kind == STEP_SERVICE ? c->steps[0].served : NULL;

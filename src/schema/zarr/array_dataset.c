@@ -49,7 +49,7 @@ static int make_space(struct zarr_build *b, const struct zarr_array *a, struct d
 	}
 	for (uint32_t i = 0; i < a->rank; i++)
 		max[i] = max_u64(a->shape[i], a->chunk[i]);
-	rc = dspace_simple(b->arena, &ds->space, a->rank, a->shape, max, err);
+	rc = zarr_space(b, &ds->space, a->rank, a->shape, max, err);
 	if (!rc)
 		rc = grid_init(b->arena, &ds->grid, a->rank, a->shape, a->chunk, err);
 	return rc ? over_limit(err, rc) : 0;
@@ -93,7 +93,7 @@ static int make_chain(struct zarr_build *b, const struct zarr_array *a, struct d
 	if (codec_plan_array(&plan, ds->type, a->element.size, ds->grid.chunk_elems,
 			     a->codecs.steps, a->codecs.n))
 		return err_set(err, -EIO, "its codecs do not fit its chunks");
-	ds->chain = codec_chain_copy(&plan.chain, b->arena);
+	ds->chain = zarr_chain(b, &plan.chain);
 	return ds->chain ? 0 : err_errno(err, -ENOMEM, "codecs");
 }
 

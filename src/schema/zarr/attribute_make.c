@@ -15,9 +15,8 @@ static bool is_ascii(const char *s, size_t n)
 	return true;
 }
 
-/* Returns the type of strings of this size. The types of short strings are shared. */
-static const struct dtype *string_type(struct zarr_build *b, size_t size, enum dtype_cset cset,
-				       struct err *err)
+const struct dtype *zarr_string_type(struct zarr_build *b, size_t size, enum dtype_cset cset,
+				     struct err *err)
 {
 	const struct dtype **shared =
 		size < ZARR_STRING_TYPES ? &b->types.string[cset][size] : NULL;
@@ -55,7 +54,8 @@ int zarr_attribute_text(struct zarr_build *b, struct attribute *a, const char *n
 	const enum dtype_cset cset = is_ascii(text, n) ? DTYPE_CSET_ASCII : DTYPE_CSET_UTF8;
 	*a = (struct attribute){.name = name, .committed = OBJECT_NONE};
 	dspace_scalar(&a->space);
-	a->type = n > FIXED_TEXT_MAX ? vlen_type(b, err) : string_type(b, n ? n : 1, cset, err);
+	a->type =
+		n > FIXED_TEXT_MAX ? vlen_type(b, err) : zarr_string_type(b, n ? n : 1, cset, err);
 	if (!a->type)
 		return -ENOMEM;
 	int rc;
@@ -77,7 +77,7 @@ int zarr_attribute_plain(struct zarr_build *b, struct attribute *a, const char *
 	if (is_scalar)
 		dspace_scalar(&a->space);
 	else
-		rc = dspace_simple(b->arena, &a->space, 1, &n, NULL, err);
+		rc = zarr_space(b, &a->space, 1, &n, NULL, err);
 	if (!rc)
 		rc = bytes_append(&a->value.fixed, bytes, n * type->size);
 	return rc ? err_errno(err, -ENOMEM, "attribute") : 0;
@@ -88,7 +88,7 @@ int zarr_attribute_texts(struct zarr_build *b, struct attribute *a, uint64_t n, 
 	a->type = vlen_type(b, err);
 	if (!a->type)
 		return -ENOMEM;
-	const int rc = dspace_simple(b->arena, &a->space, 1, &n, NULL, err);
+	const int rc = zarr_space(b, &a->space, 1, &n, NULL, err);
 	return rc ? err_errno(err, -ENOMEM, "attribute") : 0;
 }
 

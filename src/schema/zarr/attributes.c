@@ -239,20 +239,21 @@ static int read_name(struct attributes *at, const char *encoded, size_t n, const
 			  at->key, text.s, why);
 		return 0;
 	}
-	char *copy = arena_strndup(at->b->arena, text.s, text.n);
+	char *copy = arena_strndup(at->b->scratch, text.s, text.n);
 	if (!copy)
 		return err_errno(err, -ENOMEM, "attribute");
 	if (strchr(copy, '/'))
 		rc = replace_slashes(at, copy, &unique, err);
 	if (rc || is_hidden(copy))
 		return rc;
-	if (!unique || is_reserved(copy))
+	if (!unique || is_reserved(copy)) {
 		tree_note(at->b->tree, TREE_ALTERED, "%s: attribute \"%s\" is left out: %s",
 			  at->key, copy,
 			  unique ? "the name is reserved" : "another one has this name");
-	else
-		*name = copy;
-	return 0;
+		return 0;
+	}
+	*name = zarr_share(at->b, copy, strlen(copy));
+	return *name ? 0 : err_errno(err, -ENOMEM, "attribute");
 }
 
 /* ---- all attributes ---- */

@@ -224,7 +224,7 @@ static int describe_all(struct encoding *e, struct err *err)
 	for (uint32_t i = 0; i < e->n; i++)
 		describe(e, i, &text);
 	if (e->n && str_ok(&text))
-		e->a->codecs.text = arena_strndup(e->b->arena, str_text(&text), text.b.len);
+		e->a->codecs.text = zarr_share(e->b, str_text(&text), text.b.len);
 	return e->n && !e->a->codecs.text ? err_errno(err, -ENOMEM, "codecs") : 0;
 }
 

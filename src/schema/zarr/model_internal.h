@@ -25,7 +25,7 @@ enum {
 	ZARR_PIECE_BYTES = 16 << 20, /* of a chunk that is cut, if its shape permits */
 	ZARR_CODECS_MAX = 32,	     /* in the chain of an array */
 	ZARR_KINDS = ZARR_V2_ATTRS + 1,
-	ZARR_STRING_TYPES = 256,  /* types of strings that are shared: those of fewer bytes */
+	ZARR_STRING_TYPES = 4096, /* types of strings that are shared: those of fewer bytes */
 	ZARR_ORDERED_MAX = 65000, /* more attributes have no creation order, which has 16 bits */
 };
 
@@ -170,9 +170,11 @@ struct zarr_build {
 	struct arena *scratch; /* until the end of zarr_model_finish() */
 	const struct zarr_finish *f;
 	const char *store;
-	struct bytes text;	  /* for json_string_decode() */
-	bool is_short;		  /* out of memory, where only a truth is returned */
-	struct zarr_node **nodes; /* that are used, each group before its members */
+	struct zarr_shared *shared;	 /* shared_bytes.c */
+	const struct codec_chain *chain; /* of the last array, or NULL */
+	struct bytes text;		 /* for json_string_decode() */
+	bool is_short;			 /* out of memory, where only a truth is returned */
+	struct zarr_node **nodes;	 /* that are used, each group before its members */
 	uint32_t nnodes;
 	struct zarr_variable *variables, **variables_end;
 	bool is_little;	 /* numbers are little-endian whatever the documents say */
@@ -186,6 +188,19 @@ struct zarr_build {
 		const struct dtype *vlen_string;
 	} types;
 };
+
+/* ---- what arrays share (shared_bytes.c) ---- */
+
+/* Returns a copy of n bytes and a NUL in the arena of the tree, aligned to 16. Equal bytes have the
+ * same copy. Returns NULL if out of memory. */
+const void *zarr_share(struct zarr_build *b, const void *bytes, size_t n);
+void zarr_share_end(struct zarr_build *b);
+/* Makes a dataspace whose numbers are shared. Fails as dspace_simple() does. */
+int zarr_space(struct zarr_build *b, struct dspace *s, uint32_t rank, const uint64_t *dims,
+	       const uint64_t *max, struct err *err);
+/* Returns a copy of a chain in the arena of the tree: that of the last array, if they are equal.
+ * Returns NULL if out of memory. */
+const struct codec_chain *zarr_chain(struct zarr_build *b, const struct codec_chain *c);
 
 /* ---- types (element_type.c) ---- */
 
@@ -329,6 +344,10 @@ int zarr_keep_attributes(struct zarr_build *b, struct err *err);
  * is null, and with -ENOMEM or -E2BIG. */
 int zarr_fill_attribute(struct zarr_build *b, const json_t *stored, const struct zarr_array *a,
 			struct attribute *out, bool *done, struct err *err);
+/* Returns the type of fixed-length strings. The types of short strings are shared. Returns NULL if
+ * out of memory. */
+const struct dtype *zarr_string_type(struct zarr_build *b, size_t size, enum dtype_cset cset,
+				     struct err *err);
 /* Fill in an attribute of one text, whose length is fixed unless it is long, of n texts, which are
  * then added one by one, or of n plain elements. The name is borrowed. Fail with -ENOMEM. */
 int zarr_attribute_text(struct zarr_build *b, struct attribute *a, const char *name,

@@ -83,7 +83,7 @@ static int add_dimension_list(struct markup *m, const struct zarr_variable *v, s
 	const uint64_t n = v->rank;
 	*a = (struct attribute){
 		.name = "DIMENSION_LIST", .type = m->references, .committed = OBJECT_NONE};
-	int rc = dspace_simple(m->b->arena, &a->space, 1, &n, NULL, err);
+	int rc = zarr_space(m->b, &a->space, 1, &n, NULL, err);
 	for (uint32_t i = 0; !rc && i < v->rank; i++) {
 		uint8_t reference[DTYPE_OBJREF_SIZE], elem[DTYPE_VLEN_SIZE];
 		uint64_t offset;
@@ -128,8 +128,7 @@ static int add_terminated(struct markup *m, struct attribute *a, const char *nam
 			  struct err *err)
 {
 	const size_t n = strlen(text) + 1;
-	const struct dtype *t =
-		dtype_string(m->b->arena, (uint32_t)n, DTYPE_PAD_NULLTERM, DTYPE_CSET_ASCII, err);
+	const struct dtype *t = zarr_string_type(m->b, n, DTYPE_CSET_ASCII, err);
 	return t ? zarr_attribute_plain(m->b, a, name, t, 1, true, text, err) : -ENOMEM;
 }
 
@@ -175,12 +174,12 @@ static int fill_dimension(struct markup *m, const struct zarr_dimension *d, stru
 	ds->alloc_time = ALLOC_TIME_LATE;
 	ds->fill_time = FILL_TIME_IFSET;
 	ds->locator = l;
-	int rc = dspace_simple(m->b->arena, &ds->space, 1, &d->length, NULL, err);
+	int rc = zarr_space(m->b, &ds->space, 1, &d->length, NULL, err);
 	if (!rc)
 		rc = grid_init(m->b->arena, &ds->grid, 1, &d->length, &chunk, err);
 	if (!rc)
 		rc = codec_plan_array(&plan, ds->type, ds->type->size, chunk, NULL, 0);
-	ds->chain = rc ? NULL : codec_chain_copy(&plan.chain, m->b->arena);
+	ds->chain = rc ? NULL : zarr_chain(m->b, &plan.chain);
 	return ds->chain ? 0 : err_errno(err, -ENOMEM, "dimension");
 }
 

@@ -85,7 +85,7 @@ static int add_object(struct reading *r, uint32_t *number, struct err *err)
 	const struct zarr_finish *f = r->b->f;
 	const char *etag = NULL;
 	if (r->doc) {
-		etag = arena_strndup(r->b->arena, r->doc->etag, strlen(r->doc->etag));
+		etag = zarr_share(r->b, r->doc->etag, strlen(r->doc->etag));
 		if (!etag)
 			return err_errno(err, -ENOMEM, "node");
 	}
@@ -363,6 +363,7 @@ int zarr_model_finish(struct zarr_model *m, const struct zarr_finish *f, struct 
 	const int kept = zarr_keep_attributes(b, rc ? NULL : err);
 	for (uint32_t i = 0; i < b->nnodes; i++)
 		HASH_CLEAR(hh, b->nodes[i]->dims);
+	zarr_share_end(b);
 	arena_free(b->scratch);
 	bytes_release(&b->text);
 	free(b);

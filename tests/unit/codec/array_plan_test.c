@@ -189,6 +189,39 @@ static void copies(void **state)
 	arena_free(arena);
 }
 
+static void equal_chains(void **state)
+{
+	const uint64_t shape[] = {2, 3}, other_shape[] = {3, 2};
+	const uint32_t order[] = {1, 0}, identity[] = {0, 1};
+	const struct codec_array_step transpose = {.codec = CODEC_TRANSPOSE,
+						   .elem_size = 1,
+						   .rank = 2,
+						   .shape = shape,
+						   .order = order};
+	struct codec_array_step reshaped = transpose, reordered = transpose;
+	reshaped.shape = other_shape;
+	reordered.order = identity;
+	const struct codec_array_step last[] = {transpose, reshaped, reordered, shuffle_};
+	const struct dtype *t = array_type(1);
+	struct codec_plan plans[4], other;
+	for (int i = 0; i < 4; i++) {
+		const struct codec_array_step steps[] = {crc_, last[i]};
+		assert_int_equal(codec_plan_array(&plans[i], t, 1, 6, steps, 2), 0);
+	}
+	for (int i = 0; i < 4; i++)
+		for (int k = 0; k < 4; k++)
+			assert_int_equal(codec_chain_equal(&plans[i].chain, &plans[k].chain),
+					 i == k);
+	const struct codec_array_step steps[] = {crc_, shuffle_};
+	struct arena *arena = arena_new(1 << 20);
+	assert_true(codec_chain_equal(&plans[0].chain, codec_chain_copy(&plans[0].chain, arena)));
+	assert_int_equal(codec_plan_array(&other, t, 1, 6, steps, 1), 0);
+	assert_false(codec_chain_equal(&plans[3].chain, &other.chain));
+	assert_int_equal(codec_plan_array(&other, t, 1, 7, steps, 2), 0);
+	assert_false(codec_chain_equal(&plans[3].chain, &other.chain));
+	arena_free(arena);
+}
+
 /* Bytes that no step changes are moved, not copied. */
 static void bytes_are_taken_over(void **state)
 {
@@ -237,6 +270,7 @@ int main(void)
 		cmocka_unit_test(too_many_elements),
 		cmocka_unit_test(steps_that_do_not_fit),
 		cmocka_unit_test(copies),
+		cmocka_unit_test(equal_chains),
 		cmocka_unit_test(bytes_are_taken_over),
 		cmocka_unit_test(limits_of_large_chunks),
 	};

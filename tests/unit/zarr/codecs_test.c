@@ -83,6 +83,7 @@ static void release(struct parsed *p)
 {
 	json_text_area_end(&p->area);
 	bytes_release(&p->b->text);
+	zarr_share_end(p->b);
 	arena_free(p->b->arena);
 	free(p->b);
 }

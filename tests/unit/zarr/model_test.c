@@ -587,6 +587,42 @@ static void objects_have_the_time_of_the_store(void **state)
 	}
 }
 
+/* A store may have very many arrays that differ only in their names. */
+static void equal_arrays_share_their_parts(void **state)
+{
+	static const char attrs[] = "{\"units\":\"m\",\"range\":[1,2]}";
+	const struct object *first = NULL;
+	struct store s;
+	store_begin(&s, ZARR_V2_GROUP);
+	store_add(&s, ".zgroup", GROUP2, strlen(GROUP2));
+	for (char key[] = "a/.zarray"; key[0] < 'd'; key[0]++) {
+		store_add(&s, key, ARRAY2, strlen(ARRAY2));
+		strcpy(key + 2, ".zattrs");
+		store_add(&s, key, attrs, strlen(attrs));
+		strcpy(key + 2, ".zarray");
+	}
+	store_finish(&s);
+	assert_int_equal(s.rc, 0);
+	uint32_t arrays = 0;
+	for (uint32_t i = 0; i < tree_numbers(s.tree); i++) {
+		const struct object *o = &tree_object(s.tree, i)->o;
+		if (o->id[1] || !strchr("abc", o->id[0]))
+			continue;
+		arrays++;
+		first = first ? first : o;
+		assert_ptr_equal(o->dataset.chain, first->dataset.chain);
+		assert_ptr_equal(o->dataset.space.dims, first->dataset.space.dims);
+		assert_int_equal(o->nattrs, first->nattrs);
+		for (uint32_t k = 0; k < o->nattrs; k++) {
+			assert_ptr_equal(o->attrs[k].name, first->attrs[k].name);
+			assert_ptr_equal(o->attrs[k].type, first->attrs[k].type);
+			assert_ptr_equal(o->attrs[k].space.dims, first->attrs[k].space.dims);
+		}
+	}
+	assert_int_equal(arrays, 3);
+	store_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -610,6 +646,7 @@ int main(void)
 		cmocka_unit_test(calls_for_the_view_end_with_a_result),
 		cmocka_unit_test(paths_have_a_limit),
 		cmocka_unit_test(objects_have_the_time_of_the_store),
+		cmocka_unit_test(equal_arrays_share_their_parts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

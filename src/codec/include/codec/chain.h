@@ -133,6 +133,8 @@ int codec_plan_array(struct codec_plan *plan, const struct dtype *t, uint32_t el
 /* Returns a copy of the chain in the arena, with a copy of `served` and of the arrays of
  * CODEC_TRANSPOSE. The type and the filters are borrowed. Returns NULL if out of memory. */
 const struct codec_chain *codec_chain_copy(const struct codec_chain *c, struct arena *a);
+/* Returns whether two chains of codec_plan_array() have the same type and the same steps. */
+bool codec_chain_equal(const struct codec_chain *a, const struct codec_chain *b);
 /* Returns how the service encodes the chunks of a chain of codec_plan_object(). Returns NULL if c
  * is NULL, or if chunks are encoded in the form of new chunk objects. */
 const struct service_filters *codec_chain_served(const struct codec_chain *c);
