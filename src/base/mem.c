@@ -3,6 +3,7 @@
 #include <base/mem.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 
 enum { BYTES_MIN = 64 };
@@ -69,4 +70,11 @@ void bytes_release(struct bytes *b)
 {
 	free(b->data);
 	*b = (struct bytes){0};
+}
+
+void mem_return_freed(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
 }

@@ -7,13 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/mem.h>
 #include <bucket/bucket.h>
 #include <cache/cache.h>
 #include <names/names.h>
 #include <snapshots/domain_snapshot.h>
 #include "summary.h"
 
-enum { STAT_BLOCK = 512 };
+enum {
+	STAT_BLOCK = 512,
+	/* Bytes of a domain in memory. To read the documents of a domain takes more memory than the
+	 * domain keeps. From this size on, the rest is returned to the system. */
+	LARGE = 16 << 20,
+};
 
 int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mount_dir,
 		   struct image **out, struct err *err)
@@ -139,6 +145,8 @@ int snapshot_refresh(struct bucket *bucket, const struct snapshot_domain *of, ui
 		if (!rc && !*out)
 			rc = err_set(err, -ENOMEM, "out of memory");
 		*may_pass = rc == -ENOMEM;
+		if (!rc && (*out)->memory >= LARGE)
+			mem_return_freed();
 	}
 	if (rc == 0 && *out != old) {
 		(*out)->is_torn = o.plan.torn;

@@ -72,6 +72,10 @@ void bytes_trim(struct bytes *b);
 void bytes_release(struct bytes *b);
 #define auto_bytes __attribute__((cleanup(bytes_release)))
 
+/* Returns freed memory that lies between blocks in use to the system. Takes time for all of the
+ * memory of the process. */
+void mem_return_freed(void);
+
 /* An arena: its allocations are freed together. Not thread-safe, but any number of threads may read
  * the allocations. */
 struct arena;
