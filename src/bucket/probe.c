@@ -19,7 +19,7 @@
 
 enum {
 	ENTRIES_MAX = 4096, /* of a directory, and of all directories below it */
-	LEVELS_MAX = 4,	    /* in which marks are looked for */
+	LEVELS_MAX = 4,	    /* of directories below those of the place, for marks */
 	BELOW_MAX = 8,
 	DOCUMENT_MAX = 1 << 20, /* bytes */
 };
@@ -105,10 +105,10 @@ static int probe_levels(int parent, const char *name, int levels, int *entries,
 	if (fd >= 0 && !d)
 		close(fd);
 	while (!rc && d && !below.marks && !seen->marks && *entries > 0 && (e = readdir(d))) {
+		--*entries;
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
 		    e->d_type == DT_LNK || !is_dir(fd, e))
 			continue;
-		--*entries;
 		rc = probe_entry(fd, e, &below);
 		if (!rc && !below.marks && levels > 0)
 			rc = probe_levels(fd, e->d_name, levels - 1, entries, seen);

@@ -142,7 +142,8 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 	}
 	struct schema_survey seen;
 	size_t above = find_marked(whole);
-	if (!above && probe_dir(whole, &seen) == 0 && seen.marks)
+	if (!above && probe_dir(whole, &seen) == 0 &&
+	    (seen.marks || (!probe_dir_marks(whole, true, &seen) && seen.marks)))
 		above = strlen(whole);
 	if (above)
 		return split_at(whole, above, bucket, path, err);

@@ -260,6 +260,17 @@ static int check_version(const struct fetch *f, struct err *err)
 				    f->req->answer.meta.etag, err);
 }
 
+/* The size of an object that holds several chunks is known. */
+static int check_object_size(const struct fetch *f, struct err *err)
+{
+	const struct chunk_place *place = &f->place.place;
+	const uint64_t size = f->req->answer.meta.size;
+	if (!place->is_shared || size == place->object_size)
+		return 0;
+	return err_set(err, -EIO, "the object has %" PRIu64 " bytes instead of %" PRIu64, size,
+		       place->object_size);
+}
+
 /* Returns whether a chunk whose request failed with rc counts as absent, because the user has set
  * forbidden_chunks=absent. The document of the array is requested afterwards, as for every absent
  * chunk. */
@@ -289,6 +300,8 @@ static void chunk_answered(struct store_request *req)
 	else if (forbidden)
 		rc = 0;
 	else if (!rc)
+		rc = check_object_size(f, &err);
+	if (!rc && !proof && !forbidden)
 		rc = check_version(f, &err);
 	if (rc)
 		fail(f, rc, &err);

@@ -76,18 +76,9 @@ static int fail_below(struct names_below *b, int code, const char *why)
 	return b->why ? 0 : -ENOMEM;
 }
 
-/* Requests the marks of a path one by one. If one of them is there, it does not matter that the
- * request for another one has failed. Fails with -ENOMEM. */
-static int find_marks(struct names *ns, struct names_below *b)
+static void prepare_marks(struct names *ns, const struct names_below *b,
+			  struct store_request *const *reqs, unsigned int n)
 {
-	unsigned int n = 0;
-	while (schema_mark_name(ns->schemas, n))
-		n++;
-	struct store_request **reqs = store_requests_new(ns->store, n);
-	struct schema_mark best = {0};
-	int rc = 0;
-	if (!reqs)
-		return -ENOMEM;
 	for (unsigned int i = 0; i < n; i++) {
 		reqs[i]->op = STORE_HEAD;
 		/* The store refuses an empty key. */
@@ -95,25 +86,59 @@ static int find_marks(struct names *ns, struct names_below *b)
 				     schema_mark_name(ns->schemas, i)) >= reqs[i]->room)
 			reqs[i]->key[0] = '\0';
 	}
-	store_run_all(ns->store, reqs, n);
-	for (size_t i = 0; !rc && i < n; i++) {
+}
+
+/* Takes the answers to the requests of the n marks of a path, which are in the order of preference.
+ * If it is not known whether a mark exists, those after it do not count. But a service that refuses
+ * a listing also refuses the requests of objects that do not exist: then a mark that is refused
+ * counts as absent. */
+static int take_marks(struct names *ns, struct names_below *b, struct store_request *const *reqs,
+		      unsigned int n)
+{
+	struct schema_mark best = {0};
+	for (unsigned int i = 0; i < n; i++) {
 		const struct store_item item = {.key = reqs[i]->key, .meta = reqs[i]->answer.meta};
 		const int failure = store_failure(&reqs[i]->answer, NULL);
 		if (reqs[i]->answer.state == STORE_PRESENT)
-			rc = add_mark(ns, &best, &item, b);
-		else if (failure && failure != -EINVAL && !b->why)
-			rc = fail_below(b, failure, reqs[i]->answer.err.msg);
+			return add_mark(ns, &best, &item, b);
+		if (failure && failure != -EINVAL && b->children != -EACCES)
+			return fail_below(b, failure, reqs[i]->answer.err.msg);
+		if (failure && failure != -EINVAL && failure != -EACCES)
+			return 0;
 	}
-	store_requests_free(reqs, n);
-	return rc;
+	return 0;
+}
+
+static bool needs_marks(const struct names_below *b)
+{
+	return !b->store && (b->children == CHILDREN_MANY || b->children == -EACCES);
 }
 
 int names_children_marks(struct names *ns, struct names_below *all, size_t n)
 {
+	unsigned int marks = 0;
+	size_t count = 0, k = 0;
 	int rc = 0;
+	while (schema_mark_name(ns->schemas, marks))
+		marks++;
+	for (size_t i = 0; i < n; i++)
+		count += needs_marks(&all[i]) ? marks : 0;
+	struct store_request **reqs = count ? store_requests_new(ns->store, count) : NULL;
+	if (!reqs)
+		return count ? -ENOMEM : 0;
+	for (size_t i = 0; i < n; i++)
+		if (needs_marks(&all[i])) {
+			prepare_marks(ns, &all[i], reqs + k, marks);
+			k += marks;
+		}
+	store_run_all(ns->store, reqs, count);
+	k = 0;
 	for (size_t i = 0; !rc && i < n; i++)
-		if (all[i].children == CHILDREN_MANY || all[i].children == -EACCES)
-			rc = find_marks(ns, &all[i]);
+		if (needs_marks(&all[i])) {
+			rc = take_marks(ns, &all[i], reqs + k, marks);
+			k += marks;
+		}
+	store_requests_free(reqs, count);
 	return rc;
 }
 

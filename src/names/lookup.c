@@ -369,6 +369,14 @@ static int resolve_marked(struct names *ns, const char *mount_path, const char *
 
 /* ---- the whole look-up ---- */
 
+/* Returns whether nothing shows that the name exists: a service that refuses all listings also
+ * refuses the requests of objects that do not exist. */
+static bool is_all_refused(struct names *ns, const char *path, const struct probe *p)
+{
+	struct err ignored = ERR_INIT;
+	return p->below.children == -EACCES && names_is_listed(ns, path, &ignored) == -EACCES;
+}
+
 static int resolve_new(struct names *ns, const char *path, struct names_node **out, struct err *err)
 {
 	auto_free char *bare = NULL, *found = NULL;
@@ -385,8 +393,8 @@ static int resolve_new(struct names *ns, const char *path, struct names_node **o
 		rc = resolve_bare(ns, path, bare, &p, out, err);
 	if (rc == -ENOENT)
 		rc = resolve_marked(ns, path, marked, &p, out, err);
-	/* A bucket may refuse all listings and the requests of objects that do not exist. */
-	else if (rc == -EACCES && has_marks && !resolve_marked(ns, path, marked, &p, out, NULL))
+	else if (rc == -EACCES && has_marks && is_all_refused(ns, path, &p) &&
+		 !resolve_marked(ns, path, marked, &p, out, NULL))
 		rc = 0;
 	release_probe(&p);
 	return rc;

@@ -334,6 +334,33 @@ def test_a_store_that_may_not_be_listed(tmp_path, mount):
         os.close(os.open(m.file("y.zarr.nc"), os.O_RDONLY))
 
 
+@pytest.mark.parametrize("fault", ["EIO", "EACCES"])
+def test_a_mark_that_cannot_be_requested(tmp_path, mount, fault):
+    """The store was converted in place, and has so many members that its marks are requested. It is
+    not shown as what it was before."""
+    for version in 2, 3:
+        with Store(tmp_path / "bucket/x.zarr", version) as store:
+            for i in range(70):
+                store.group(f"g{i:02}")
+    Scene(tmp_path / "bucket/other", 3)
+    m = mount(tmp_path / "bucket", f"debug_fault=fail:1+:{fault}@x.zarr/zarr.json")
+    with pytest.raises(OSError) as raised:
+        os.close(os.open(m.file("x.zarr.nc"), os.O_RDONLY))
+    assert errno.errorcode[raised.value.errno] == fault
+    assert "x.zarr.nc" not in os.listdir(m.path)
+
+
+def test_a_refused_object_with_the_name_of_a_file(tmp_path, mount):
+    """The object has the name, so the store is not shown in its place."""
+    scene = Scene(tmp_path / "bucket", 3)
+    (tmp_path / "bucket/x.zarr.nc").write_bytes(b"an object")
+    scene.mount = mount(tmp_path / "bucket", "debug_fault=fail:1+:EACCES@x.zarr.nc")
+    for _ in range(2):
+        with pytest.raises(PermissionError):
+            os.close(os.open(scene.path(), os.O_RDONLY))
+        os.listdir(scene.mount.path)
+
+
 def test_a_refused_document_of_hsds(tmp_path, mount):
     """It does not exist, because the listing does not show it. If there is one, the store may be a
     domain, so it cannot be opened."""

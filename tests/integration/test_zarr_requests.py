@@ -97,6 +97,17 @@ def test_the_round_of_a_look_up(version, tmp_path, mount):
     assert cost["lists"] == 2 and cost["gets"] == 3, cost
 
 
+def test_the_rounds_of_a_listing_of_wide_stores(version, tmp_path, mount):
+    """The marks of all prefixes with many members are requested at once."""
+    for i in range(4):
+        with Store(tmp_path / f"bucket/{i}.zarr", version) as store:
+            for k in range(70):
+                store.group(f"g{k:02}")
+    store.root = tmp_path / "bucket"
+    assert_rounds(store, mount, ("stat=estimate", "metadata_ttl=0"),
+                  (lambda m: os.listdir(m.path), 5))
+
+
 # ---- chunks ----
 
 def test_twenty_chunks_of_a_series(version, tmp_path, mount):

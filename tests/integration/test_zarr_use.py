@@ -139,6 +139,10 @@ def test_a_chunk_of_320_mb(large_chunks, tmp_path):
         assert r.returncode == 1 and "a: x.zarr/a/" in r.stdout
         assert "the chunk has 319999999 bytes instead of 320000000" in r.stdout, r.stdout
         assert "chunks 2, decoded 0, errors 1\n" in r.stdout, r.stdout
+        with Mount(os.path.dirname(large_chunks.root), tmp_path / "mnt") as m:
+            with h5py.File(m.file("x.zarr.nc"), "r") as f, pytest.raises(OSError):
+                f["a"][0, 999, 999]     # whose bytes are there
+            assert "the object has 319999999 bytes instead of 320000000" in m.log()
         chunk.truncate(whole)
 
 

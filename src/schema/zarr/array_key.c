@@ -71,17 +71,19 @@ static int chunk_key(const struct zarr_locator *l, char between, const uint64_t 
 static void find_part(const struct zarr_locator *l, const struct grid *grid, uint64_t *coords,
 		      struct chunk_place *place)
 {
-	uint64_t offset = 0, elems = 1, first[DSPACE_MAX_RANK];
+	uint64_t offset = 0, elems = 1, all = 1, first[DSPACE_MAX_RANK];
 	for (uint32_t i = 0; i < grid->rank; i++) {
 		const uint64_t stored = l->stored_chunk[i], at = coords[i] * grid->chunk[i];
 		coords[i] = at / stored;
 		first[i] = coords[i] * stored / grid->chunk[i];
 		offset = offset * stored + at % stored;
+		all *= stored;
 		elems *= min_u64(grid->chunk[i], stored - at % stored);
 	}
 	place->offset = offset * l->elem_size;
 	place->length = elems * l->elem_size;
 	place->is_shared = true;
+	place->object_size = all * l->elem_size;
 	place->first = grid_number(grid, first);
 	place->ends_early = elems < grid->chunk_elems;
 }
@@ -168,10 +170,11 @@ bool zarr_chunk_of_key(const struct object *o, const char *key, uint64_t *number
 	      (l->is_guessed && read_coords(l, '/', key + n, coords))))
 		return false;
 	for (uint32_t i = 0; i < grid->rank; i++) {
-		if (l->stored_chunk && !mul_u64(coords[i], l->stored_chunk[i], &coords[i]))
-			return false;
-		if (l->stored_chunk)
-			coords[i] /= grid->chunk[i];
+		if (l->stored_chunk) {
+			if (coords[i] >= div_up_u64(grid->dims[i], l->stored_chunk[i]))
+				return false;
+			coords[i] = coords[i] * l->stored_chunk[i] / grid->chunk[i];
+		}
 		if (coords[i] >= grid->count[i])
 			return false;
 	}

@@ -12,7 +12,7 @@
 
 #include <data/chunk_source.h>
 
-enum { DIVISORS_TRIED = 1 << 16 };
+enum { DIVISORS_TRIED = 4096 };
 #define STORED_MAX (UINT64_C(1) << 40) /* bytes of a stored chunk; writers make none that large */
 
 /* Returns the bytes of the elements of a chunk, or UINT64_MAX. */
@@ -59,6 +59,23 @@ static bool cut_chunk(const struct zarr_array *a, uint32_t elem_size, uint64_t *
 	return cut[i];
 }
 
+/* No listing shows which chunks of the dataset are stored, so the file has room for all. */
+static bool is_vast(const struct zarr_array *a, uint32_t elem_size, const uint64_t *cut)
+{
+	uint64_t bytes = elem_size;
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (!mul_u64(bytes, div_up_u64(a->shape[i], cut[i]), &bytes) ||
+		    !mul_u64(bytes, cut[i], &bytes))
+			return true;
+	return bytes > DATASET_DENSE_MAX;
+}
+
+static int over_limit(uint64_t bytes, const char *why, struct err *err)
+{
+	return err_set(err, -EOPNOTSUPP, "chunk of %" PRIu64 " bytes is over the limit of %d%s",
+		       bytes, CHUNK_BYTES_MAX, why);
+}
+
 int zarr_chunk_fit(struct zarr_build *b, struct zarr_array *a, struct err *err)
 {
 	const uint32_t elem_size = zarr_element_shown(&a->element).size;
@@ -68,10 +85,12 @@ int zarr_chunk_fit(struct zarr_build *b, struct zarr_array *a, struct err *err)
 	uint64_t *cut = arena_array(b->scratch, a->rank, sizeof(*cut));
 	if (!cut)
 		return err_errno(err, -ENOMEM, "chunks");
-	if (bytes >= STORED_MAX || !is_stored_as_shown(&a->codecs) || !cut_chunk(a, elem_size, cut))
-		return err_set(err, -EOPNOTSUPP,
-			       "chunk of %" PRIu64 " bytes is over the limit of %d", bytes,
-			       CHUNK_BYTES_MAX);
+	if (bytes >= STORED_MAX || !is_stored_as_shown(&a->codecs))
+		return over_limit(bytes, "", err);
+	if (!cut_chunk(a, elem_size, cut))
+		return over_limit(bytes, ", and its shape cannot be divided evenly", err);
+	if (is_vast(a, elem_size, cut))
+		return over_limit(bytes, ", and the array is too large to cut its chunks", err);
 	a->stored_chunk = a->chunk;
 	a->chunk = cut;
 	return 0;
