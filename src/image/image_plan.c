@@ -163,9 +163,10 @@ static uint64_t gap_bytes(const struct image *img, uint64_t at)
 	uint64_t raw = 0, chunks = 0;
 	for (uint32_t i = 0; i < img->ndatasets; i++) {
 		const struct image_dataset *d = &img->datasets[i];
-		raw = raw + d->raw_bytes < raw ? UINT64_MAX : raw + d->raw_bytes;
-		if (d->ds->apart && d->raw_bytes)
-			chunks += d->nslots < IMAGE_GAP_FROM ? d->nslots : IMAGE_GAP_FROM;
+		if (!add_u64(raw, d->raw_bytes, &raw))
+			raw = UINT64_MAX;
+		if (d->ds->keep_apart && d->raw_bytes)
+			chunks += min_u64(d->nslots, IMAGE_GAP_CHUNKS + 1);
 	}
 	const uint64_t gap = raw < IMAGE_GAP_FROM ? 0 : IMAGE_GAP;
 	if (chunks <= IMAGE_GAP_CHUNKS)

@@ -5,9 +5,9 @@
  * requests: the document, a listing of the prefix, the object's first byte, and the document of the
  * bare domain. They are sent in one round, and rules.c decides. If the bucket has shown domains
  * that only a listing shows, the document and the listing of such a domain are in this round, too,
- * otherwise in a later one. If neither the document nor the
- * prefix can be read, the path exists only if the listing of its directory shows it, so in a bucket
- * that refuses every request no name exists. Any thread.
+ * otherwise in a later one. If neither the document nor the prefix can be read, the path exists
+ * only if the listing of its directory shows it, or if an object shows that it is such a domain. So
+ * in a bucket that refuses every request no name exists. Any thread.
  */
 #include "names_internal.h"
 

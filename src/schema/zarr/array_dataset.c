@@ -142,7 +142,7 @@ int zarr_dataset(struct zarr_build *b, struct zarr_array *a, const char *path, s
 	ds->requested = a->rank ? LAYOUT_CHUNKED : LAYOUT_CONTIGUOUS;
 	ds->alloc_time = a->rank ? ALLOC_TIME_INCR : ALLOC_TIME_LATE;
 	ds->fill_time = FILL_TIME_IFSET;
-	ds->apart = true;
+	ds->keep_apart = true;
 	int rc = zarr_chunk_fit(b, a, err);
 	if (!rc)
 		rc = make_space(b, a, ds, err);

@@ -233,7 +233,7 @@ static uint64_t gap_of(struct small_tree *t, bool apart, uint64_t chunks)
 	small_begin(t);
 	struct dataset *ds =
 		small_dataset(t, dtype_opaque(t->a, 4, "", NULL), chunks, 10, unlisted);
-	ds->apart = apart;
+	ds->keep_apart = apart;
 	const struct image_dataset *d = render(t);
 	return d->raw_addr - align_u64(d->index_addr + h5_bt1_size(1, d->nslots), IMAGE_PAGE);
 }

@@ -32,9 +32,10 @@ struct store_stack_parts {
 	struct store *disk;  /* store_diskcache_read(); NULL without a cache_dir */
 };
 
-/* `only` is the name of a domain that is marked (struct schema_mark), or NULL if the bucket itself
- * may be one. A service that refuses the listing of the bucket must have one of its marks. Returns
- * NULL and sets err on failure. env and meter are borrowed. */
+/* `only` is the name of a domain in the bucket that a listing shows (struct schema_mark), or NULL
+ * if the bucket itself may be one. If the service refuses to list the bucket, one of the objects
+ * that mark this domain must exist. Returns NULL and sets err on failure. env and meter are
+ * borrowed. */
 struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
 			      const char *only, struct http_stats *meter,
 			      struct store_stack_parts *parts, struct err *err);

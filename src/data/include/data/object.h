@@ -90,9 +90,9 @@ struct dataset {
 	const struct filter *filters; /* as recorded; see dataset_pipeline() */
 	/* Of a dataset of a domain: how a stored chunk becomes elements (codec/chain.h). */
 	const struct codec_chain *chain;
-	/* Each chunk costs a request, and the file is never changed, so its layout may depend on
-	 * this: a gap keeps the chunks away from the metadata even if they are small. */
-	bool apart;
+	/* The chunks begin behind a gap after the metadata, even if they are small: each costs a
+	 * request. Only datasets of files that are never written have it. */
+	bool keep_apart;
 	bool fill_defined; /* the creation properties have a fill value */
 	struct elems fill; /* one element, if fill_defined */
 	enum alloc_time alloc_time;
