@@ -3,6 +3,9 @@
 #include "draft_put.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <storage/change.h>
 
@@ -28,8 +31,27 @@ static int check_replaced(const struct draft_put *p, enum close_state state, con
 		       why);
 }
 
+/* Returns whether a directory above the draft is that of a store. The program has just looked these
+ * directories up. */
+static bool is_in_store(const struct draft_put *p)
+{
+	auto_free char *dir = strdup(p->about->name);
+	for (size_t n = dir ? names_parent_len(dir) : 0; n > 0; n = names_parent_len(dir)) {
+		dir[n] = '\0';
+		auto_names_node struct names_node *node = names_recall(p->bucket->names, dir);
+		if (node && node->is_marked)
+			return true;
+	}
+	return false;
+}
+
 static int store_domain(struct draft_put *p, struct commit_result *out, struct err *err)
 {
+	if (p->present.kind != PRESENT_DOMAIN && is_in_store(p)) {
+		snprintf(out->kept, sizeof(out->kept),
+			 "it is in the directory of a store, which contains no domains");
+		return DRAFT_REFUSED;
+	}
 	const int result = draft_put_domain(p, out, err);
 	const int rc = result == DRAFT_DAMAGED
 			       ? check_replaced(p, CLOSE_STATE_UNCLOSED, out->kept, err)

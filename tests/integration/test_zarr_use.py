@@ -250,6 +250,23 @@ def test_a_store_that_is_copied_into_a_folder_of_hsds(tmp_path, bucket):
         assert sorted(os.listdir(m.file("home"))) == ["d.h5", "x.zarr.nc"]
 
 
+def test_a_file_that_is_copied_into_the_directory_of_a_store(tmp_path, version):
+    """It is stored as it is, as all keys of a store."""
+    write_store(tmp_path / "bucket/x.zarr", version)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["x"] = [1, 2, 3]
+    with RwMount(tmp_path / "bucket", tmp_path) as m:
+        for path in "x.zarr/a.h5", "x.zarr/g/a.h5":
+            run("cp", tmp_path / "a.h5", m.file(path), check=True)
+            assert run("cmp", tmp_path / "a.h5", m.file(path)).returncode == 0
+            assert (tmp_path / "bucket" / path).is_file()
+            assert "in the directory of a store" in attribute(m.file(path), "user.hsds.kept")
+        run("cp", tmp_path / "a.h5", m.file("a.h5"), check=True)
+    assert (tmp_path / "bucket/a.h5/.domain.json").is_file()
+    r = run(HSIMAGE, "check", tmp_path / "bucket")
+    assert "left over" not in r.stdout, r.stdout
+
+
 def test_a_store_in_a_group_of_a_store_is_a_part_of_it(tmp_path, mount):
     root = tmp_path / "bucket"
     write_store(root / "x.zarr")
