@@ -28,8 +28,10 @@ void names_below_release(struct names_below *b)
 {
 	free(b->why);
 	schema_document_unref(b->store);
+	names_keys_free(b->keys);
 	b->why = NULL;
 	b->store = NULL;
+	b->keys = NULL;
 }
 
 /* ---- marks ---- */
@@ -218,14 +220,17 @@ int names_children_flat(struct names *ns, const struct store_page *flat, struct 
 static int find_some(struct names *ns, struct names_below *some, size_t n)
 {
 	struct store_request **reqs = store_requests_new(ns->store, n);
+	size_t made = 0;
 	int rc = 0;
 	if (!reqs)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		names_children_prepare(some[i].path, reqs[i]);
-	store_run_all(ns->store, reqs, n);
-	for (size_t i = 0; i < n && !rc; i++)
-		rc = names_children_take(ns, reqs[i], &some[i]);
+		if (!some[i].is_listed)
+			names_children_prepare(some[i].path, reqs[made++]);
+	store_run_all(ns->store, reqs, made);
+	for (size_t i = 0, k = 0; i < n && !rc; i++)
+		if (!some[i].is_listed)
+			rc = names_children_take(ns, reqs[k++], &some[i]);
 	store_requests_free(reqs, n);
 	return rc || !atomic_load(&ns->has_marks) ? rc : names_children_marks(ns, some, n);
 }

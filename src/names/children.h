@@ -22,6 +22,10 @@ struct names_below {
 	/* A reference to the document of the domain that the listing shows, or NULL. The path is no
 	 * domain if the directory above it is marked: see names_node.is_marked. */
 	struct schema_document *store;
+	/* names_prefix_pages() has filled in this struct, and has kept the keys of the domain, or
+	 * NULL. */
+	bool is_listed;
+	struct bytes *keys;
 };
 void names_below_release(struct names_below *b);
 /* Replaces the document of a path by that of the domain which the listing shows, if there is one.
@@ -38,8 +42,8 @@ int names_children_flat(struct names *ns, const struct store_page *flat, struct 
 /* Requests the marks of those of n paths that have too many keys for a listing (CHILDREN_MANY), or
  * whose listing was refused. Returns 0 or -ENOMEM. */
 int names_children_marks(struct names *ns, struct names_below *all, size_t n);
-/* Lists the keys below n paths in parallel. Returns 0 or -ENOMEM; other failures are in `all`. The
- * caller releases each element in both cases. */
+/* Lists the keys below those of n paths that are not listed, in parallel. Returns 0 or -ENOMEM;
+ * other failures are in `all`. The caller releases each element in both cases. */
 int names_children_find(struct names *ns, struct names_below *all, size_t n);
 
 /* Returns 0 if this directory can be listed now, or the error of the listing. */

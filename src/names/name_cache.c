@@ -243,7 +243,9 @@ static uint32_t memory_of(const struct names_node *node)
 	const struct names_doc *doc = &node->doc;
 	const size_t n = sizeof(*node) + strlen(node->name) + strlen(node->path) + 2 * BLOCK +
 			 TABLE + LATER + (doc->why ? strlen(doc->why) : 0);
-	return (uint32_t)n + (doc->document ? doc->document->memory + BLOCK : 0);
+	const struct bytes *keys = atomic_load(&node->keys);
+	return (uint32_t)(n + (keys ? keys->cap + sizeof(*keys) : 0)) +
+	       (doc->document ? doc->document->memory + BLOCK : 0);
 }
 
 /* A program that goes through the directory has not reached the node yet. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <store/page.h>
+
 void names_doc_release(struct names_doc *d)
 {
 	schema_document_unref(d->document);
@@ -67,6 +69,62 @@ void names_node_set_note(struct names_node *node, const char *note)
 		free(copy);
 }
 
+/* ---- the keys of a domain ---- */
+
+/* Each item is this struct, the etag and the key, both with their NUL. */
+struct kept_item {
+	uint64_t size;
+	int64_t mtime_ns;
+};
+
+void names_keys_free(struct bytes *keys)
+{
+	if (keys)
+		bytes_release(keys);
+	free(keys);
+}
+
+struct bytes *names_keys_new(const struct store_item *items, size_t n)
+{
+	struct bytes *keys = calloc(1, sizeof(*keys));
+	int rc = keys ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < n; i++) {
+		const struct store_meta *meta = &items[i].meta;
+		const struct kept_item kept = {meta->size, meta->mtime_ns};
+		rc = bytes_append(keys, &kept, sizeof(kept));
+		if (!rc)
+			rc = bytes_append(keys, meta->etag, strlen(meta->etag) + 1);
+		if (!rc)
+			rc = bytes_append(keys, items[i].key, strlen(items[i].key) + 1);
+	}
+	if (!rc)
+		return keys;
+	names_keys_free(keys);
+	return NULL;
+}
+
+bool names_take_keys(struct names_node *node, struct store_page *page)
+{
+	struct bytes *keys = atomic_exchange(&node->keys, NULL);
+	int rc = keys ? store_page_init(page) : -ENOENT;
+	for (size_t at = 0; !rc && at < keys->len;) {
+		const char *text = (const char *)keys->data + at + sizeof(struct kept_item);
+		struct kept_item kept;
+		memcpy(&kept, keys->data + at, sizeof(kept));
+		struct store_meta meta = {.size = kept.size, .mtime_ns = kept.mtime_ns};
+		strcpy(meta.etag, text);
+		text += strlen(text) + 1;
+		rc = store_page_add(page, text, &meta);
+		at = (size_t)(text + strlen(text) + 1 - (const char *)keys->data);
+	}
+	if (rc && keys)
+		store_page_release(page);
+	names_keys_free(keys);
+	return !rc;
+}
+
+/* ---- references ---- */
+
 struct names_node *names_node_ref(struct names_node *node)
 {
 	atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
@@ -85,5 +143,6 @@ void names_node_unref(struct names_node *node)
 		free(s);
 	}
 	free(atomic_load(&node->note));
+	names_keys_free(atomic_load(&node->keys));
 	free(node);
 }

@@ -18,4 +18,8 @@ struct names_node *names_node_new(const char *mount_path, enum names_kind kind, 
 /* Sets the note of the object. If out of memory, the note stays unknown. */
 void names_node_set_note(struct names_node *node, const char *note);
 
+/* Copies n items of a listing for names_node.keys. Returns NULL if out of memory. */
+struct bytes *names_keys_new(const struct store_item *items, size_t n);
+void names_keys_free(struct bytes *keys); /* keys may be NULL */
+
 #endif

@@ -5,6 +5,9 @@
  * document alone does not decide how it is shown (domains without an extension, folders, broken
  * documents, no document).
  *
+ * If a prefix is probably listed anyway, it is listed before the document is requested, and the
+ * document only if the listing shows that it may exist (list_first()).
+ *
  * If the documents are cached, a listing of the keys of all levels shows with their versions that
  * they are still valid, so a thousand of them cost one request (flat_list.c). This listing is made
  * if the directory probably has hardly more keys than documents, and it replaces the first one if
@@ -22,6 +25,7 @@
 #include "domain_doc.h"
 #include "flat_list.h"
 #include "name_cache.h"
+#include "prefix_pages.h"
 #include "root_list.h"
 #include "rules.h"
 
@@ -183,8 +187,10 @@ static int get_docs(struct listing *l, struct prefix *prefixes, size_t n)
 	size_t unknown = 0;
 	if (!paths || !docs || !index)
 		return -ENOMEM;
-	list_flat(l, prefixes, n);
 	for (size_t i = 0; i < n; i++) {
+		const struct names_below *b = &prefixes[i].below;
+		if (b->path && b->children >= 0 && !b->has_document)
+			continue;
 		if (l->flat.n &&
 		    names_doc_confirm(l->ns, prefixes[i].path, &l->flat, &prefixes[i].doc))
 			continue;
@@ -212,10 +218,20 @@ static int check_failed(struct listing *l, const struct names_below *all, size_t
 }
 
 /* Which prefixes need a listing. */
-enum need { NEED_RULES, NEED_FOLDERS, NEED_BOTH };
+enum need { NEED_FIRST, NEED_RULES, NEED_FOLDERS, NEED_BOTH };
 
-static bool needs_listing(const struct prefix *p, enum need need)
+/* Whatever its document says, if the bucket has domains that a listing shows, a prefix without an
+ * extension needs a listing: it may be a folder, or a domain beside which there is a directory. */
+static bool needs_first(const struct listing *l, const char *path)
 {
+	return names_is_probably_marked(l->ns->schemas, path) ||
+	       (atomic_load(&l->ns->has_marks) && !names_has_extension(names_last(path)));
+}
+
+static bool needs_listing(const struct listing *l, const struct prefix *p, enum need need)
+{
+	if (p->below.path || need == NEED_FIRST)
+		return !p->below.path && needs_first(l, p->path);
 	if (p->doc.kind == NAMES_DOC_FOLDER)
 		return need != NEED_RULES;
 	return need != NEED_FOLDERS && names_needs_children(p->doc.kind, p->path);
@@ -232,7 +248,7 @@ static int list_some(struct listing *l, struct prefix *prefixes, size_t n, enum 
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++) {
 		struct prefix *p = &prefixes[i];
-		if (!needs_listing(p, need))
+		if (!needs_listing(l, p, need))
 			continue;
 		p->below.path = p->path;
 		if (l->flat.n)
@@ -240,6 +256,8 @@ static int list_some(struct listing *l, struct prefix *prefixes, size_t n, enum 
 		else
 			all[count++].path = p->path;
 	}
+	if (need == NEED_FIRST)
+		rc = names_prefix_pages(l->ns, l->dir, all, count);
 	if (!rc)
 		rc = names_children_find(l->ns, all, count);
 	rc = rc ? err_set(err, rc, "out of memory") : check_failed(l, all, count, err);
@@ -247,6 +265,15 @@ static int list_some(struct listing *l, struct prefix *prefixes, size_t n, enum 
 		if (prefixes[i].path == all[k].path)
 			prefixes[i].below = all[k++];
 	return rc;
+}
+
+/* Lists prefixes that probably need it whatever their documents say. A directory bucket finds out
+ * faster that there is no document. */
+static int list_first(struct listing *l, struct prefix *prefixes, size_t n, struct err *err)
+{
+	if (l->flat.n || !l->ns->prefixes_have_objects)
+		return 0;
+	return list_some(l, prefixes, n, NEED_FIRST, err);
 }
 
 /* Lists the keys below the prefixes for which this is necessary. The document of a folder does not
@@ -273,7 +300,17 @@ static int add_unlistable(struct listing *l, const struct prefix *p)
 	return add_entry(l, names_node_new(p->path, kind, p->path, &doc), false);
 }
 
-static int add_own(struct listing *l, const struct prefix *p, enum names_kind kind)
+/* Adds the entry of a prefix. If it is that of a domain whose keys are known, it gets them. */
+static int add_domain(struct listing *l, struct names_node *node, struct prefix *p, bool bare)
+{
+	if (node && node->doc.kind == NAMES_DOC_STORE) {
+		atomic_store(&node->keys, p->below.keys);
+		p->below.keys = NULL;
+	}
+	return add_entry(l, node, bare);
+}
+
+static int add_own(struct listing *l, struct prefix *p, enum names_kind kind)
 {
 	struct names_doc doc;
 	if (names_doc_copy(&p->doc, &doc))
@@ -281,7 +318,7 @@ static int add_own(struct listing *l, const struct prefix *p, enum names_kind ki
 	struct names_node *node = names_node_new(p->path, kind, p->path, &doc);
 	if (node)
 		node->is_marked = p->below.store;
-	return add_entry(l, node, false);
+	return add_domain(l, node, p, false);
 }
 
 static int add_bare(struct listing *l, struct prefix *p)
@@ -294,7 +331,7 @@ static int add_bare(struct listing *l, struct prefix *p)
 		note_unfit(l, p->path);
 		return 0;
 	}
-	return add_entry(l, names_node_new(file, NAMES_DOMAIN, p->path, &p->doc), true);
+	return add_domain(l, names_node_new(file, NAMES_DOMAIN, p->path, &p->doc), p, true);
 }
 
 static int add_prefix(struct listing *l, struct prefix *p)
@@ -323,10 +360,15 @@ static int add_prefixes(struct listing *l, const struct store_page *page, struct
 {
 	struct prefix *prefixes;
 	size_t n;
-	int rc = sort_out(l, page, &prefixes, &n);
-	if (!rc)
+	int failed = 0, rc = sort_out(l, page, &prefixes, &n);
+	if (!rc) {
+		list_flat(l, prefixes, n);
+		failed = list_first(l, prefixes, n, err);
+	}
+	if (!rc && !failed)
 		rc = get_docs(l, prefixes, n);
-	int failed = rc ? 0 : list_children(l, prefixes, n, err);
+	if (!rc && !failed)
+		failed = list_children(l, prefixes, n, err);
 	for (size_t i = 0; !rc && !failed && i < n; i++)
 		rc = add_prefix(l, &prefixes[i]);
 	for (size_t i = 0; i < n; i++) {
@@ -379,15 +421,16 @@ static void sort(struct listing *l)
 	l->n = n;
 }
 
-/* Keeps how many keys the next flat listing may find. A folder may have any number of keys below
- * it.
- */
+/* Keeps how many keys the next flat listing may find. A folder, and a domain that only a listing
+ * shows, may have any number of keys below it. */
 static void note_flat(struct listing *l)
 {
 	size_t domains = 0, folders = 0;
 	for (size_t i = 0; i < l->n; i++) {
-		domains += l->entries[i].node->kind == NAMES_DOMAIN;
-		folders += l->entries[i].node->kind == NAMES_DIR;
+		const struct names_node *node = l->entries[i].node;
+		const bool is_deep = node->kind == NAMES_DIR || node->doc.kind == NAMES_DOC_STORE;
+		domains += node->kind == NAMES_DOMAIN && !is_deep;
+		folders += is_deep;
 	}
 	const bool is_flat = domains >= FLAT_FROM && folders <= domains / FLAT_FROM;
 	if (l->dir[0])

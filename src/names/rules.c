@@ -174,6 +174,19 @@ char *names_with_suffix(const char *path, const char *suffix)
 	return asprintf(&out, "%s%s", path, suffix) < 0 ? NULL : out;
 }
 
+bool names_is_probably_marked(const struct schema_ops *const *schemas, const char *path)
+{
+	const char *name = names_last(path);
+	const size_t n = strlen(name);
+	for (; *schemas; schemas++) {
+		const char *ending = (*schemas)->usual_ending;
+		const size_t len = ending ? strlen(ending) : n;
+		if (n > len && strcasecmp(name + n - len, ending) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Removes the suffix of the file of a domain from a path. *out becomes NULL if the path has none.
  */
 static int without_suffix(const struct schema_ops *const *schemas, const char *path, bool marked,

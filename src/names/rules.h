@@ -71,6 +71,10 @@ const char *names_next_suffix(const struct schema_ops *const *schemas, size_t *i
 char *names_with_suffix(const char *path, const char *suffix);
 /* Returns whether a domain of this schema is shown under its own name, without a suffix. */
 bool names_is_file_name(const struct schema_ops *schema, const char *name);
+/* Returns whether the name is usual for a domain that only a listing shows:
+ * schema_ops.usual_ending.
+ */
+bool names_is_probably_marked(const struct schema_ops *const *schemas, const char *path);
 /* Finds the bare domain whose file may have this path: "run" for "run.h5". *out is on the heap, or
  * NULL if there is none. Returns -ENOMEM if out of memory. */
 int names_bare(const struct schema_ops *const *schemas, const char *path, char **out);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "name_cache.h"
+#include "node.h"
 
 enum {
 	INFO_MAX = 8 << 20, /* bytes of a summary */
@@ -50,6 +51,8 @@ void names_set_size(struct names_node *node, const struct names_size *size)
 void names_forget_size(struct names *ns, const char *path)
 {
 	struct names_node *node = names_cache_get(ns->cache, path, names_now(ns));
+	if (node)
+		names_keys_free(atomic_exchange(&node->keys, NULL));
 	if (node && names_get_size(node) && !add(node, &(struct names_sizes){.is_forgotten = true}))
 		names_cache_drop(ns->cache, path);
 	if (node)

@@ -315,7 +315,11 @@ static int find_size(struct sizes *s, struct job *j, struct names_size *out, str
 		set_large_time(s, node, &summary, out);
 		return 0;
 	}
+	auto_page struct store_page shown = {0};
 	struct store_page *keys = j->shared.is_listed ? &j->shared.keys : NULL;
+	/* Only a walk may use a listing that is as old as the nodes. */
+	if (!keys && !j->is_alone && names_take_keys(node, &shown))
+		keys = &shown;
 	rc = plan_listed(s, node, j->is_alone, keys, out, &is_torn, err);
 	/* It has changed after the listing. */
 	if (is_torn) {

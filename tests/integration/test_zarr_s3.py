@@ -114,6 +114,29 @@ def test_more_than_a_page_of_keys(client, env, tmp_path):
             assert len(f["many"]) == 1010 and f["z"].attrs["last"] == 1
 
 
+def test_requests_of_a_walk(client, env, tmp_path):
+    """Stores with few keys share the pages of a listing, which also shows their sizes. Then the
+    only requests for each store are those of its documents."""
+    bucket, n = "zarr-walk", 40
+    for i in range(n):
+        with Store(tmp_path / f"b/d/{i:02}.zarr", 2, consolidated=True) as store:
+            store.array("a", np.arange(i + 1, dtype="<i4"))
+    client.make_bucket(bucket)
+    client.upload(bucket, tmp_path / "b")
+    with Mount(f"s3://{bucket}", tmp_path, "debug_count", env=env) as m:
+        folder = os.path.join(m.path, "d")
+        os.stat(folder)
+        before = m.counts()
+        names = sorted(os.listdir(folder))
+        assert names == [f"{i:02}.zarr.nc" for i in range(n)]
+        sizes = [os.stat(os.path.join(folder, name)).st_size for name in names]
+        spent = mounts.difference(before, m.counts())
+        assert spent["gets"] == n and spent["lists"] <= 3 and not spent["heads"], spent
+        for name, size in zip(names, sizes):
+            with open(os.path.join(folder, name), "rb") as f:
+                assert len(f.read()) == size > 4096
+
+
 def test_a_whole_bucket_cannot_be_a_store(client, env, tmp_path):
     with Store(tmp_path / "whole", 2) as store:
         store.array("x", np.arange(3))

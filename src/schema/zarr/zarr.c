@@ -141,12 +141,12 @@ static const char *const marks3[] = {"zarr.json", NULL};
 static const char *const marks2[] = {".zmetadata", ".zgroup", ".zarray", NULL};
 
 #define READING                                                                                    \
-	.suffix = ZARR_SUFFIX, .is_file_name = is_file_name, .is_document = is_none,               \
-	.is_storage = is_none, .again = again, .survey = survey, .info_key = info_key,             \
-	.info_parse = info_parse, .loader_new = zarr_loader_new, .round = zarr_round,              \
-	.request = zarr_request, .answer = zarr_answer, .loader_free = zarr_loader_free,           \
-	.object_key = object_key, .object_text = object_text, .resolve = resolve,                  \
-	.locate = zarr_locate, .chunk_prefix = zarr_chunk_prefix,                                  \
+	.suffix = ZARR_SUFFIX, .is_file_name = is_file_name, .usual_ending = ".zarr",              \
+	.is_document = is_none, .is_storage = is_none, .again = again, .survey = survey,           \
+	.info_key = info_key, .info_parse = info_parse, .loader_new = zarr_loader_new,             \
+	.round = zarr_round, .request = zarr_request, .answer = zarr_answer,                       \
+	.loader_free = zarr_loader_free, .object_key = object_key, .object_text = object_text,     \
+	.resolve = resolve, .locate = zarr_locate, .chunk_prefix = zarr_chunk_prefix,              \
 	.chunk_of_key = zarr_chunk_of_key, .stored_chunk = stored_chunk, .describes = describes,   \
 	.codecs = codecs
 

@@ -60,8 +60,8 @@ struct names_sizes {
 	struct names_sizes *earlier;
 };
 
-/* The domain, directory or object at a path of the mount. Constant, except for the size and the
- * note, which any thread may set. */
+/* The domain, directory or object at a path of the mount. Constant, except for the size, the note
+ * and the keys, which any thread may set or take. */
 struct names_node {
 	atomic_uint refs;
 	enum names_kind kind;
@@ -74,6 +74,8 @@ struct names_node {
 	_Atomic(struct names_sizes *) sizes; /* of a domain, latest first; NULL if unknown */
 	atomic_bool is_sized;		     /* a thread is finding out the size */
 	_Atomic(char *) note; /* of a plain object; NULL if not known yet. Set once */
+	/* Of a domain: its keys in the form of names_take_keys(), or NULL. */
+	_Atomic(struct bytes *) keys;
 	/* Members of the name cache, guarded by its lock. */
 	uint64_t expires;
 	uint64_t walk; /* number of the walk that the node belongs to, or 0 */
@@ -189,6 +191,10 @@ const struct names_size *names_get_size(const struct names_node *node);
 void names_set_size(struct names_node *node, const struct names_size *size);
 /* Called when the domain at this path of the mount has another size. */
 void names_forget_size(struct names *ns, const char *path);
+/* If the listing of the directory has shown all keys of a domain, fills the page with them, so that
+ * the caller finds out the size without another listing. The node forgets them. Returns false if it
+ * has none, or if out of memory. */
+bool names_take_keys(struct names_node *node, struct store_page *page);
 /* If a program is going through the directory, finds at most max domains after this one in the
  * listing whose size is neither known nor being found out. The caller sets is_sized of those that
  * it takes over, and unrefs all. Returns their number. */

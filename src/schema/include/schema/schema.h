@@ -454,6 +454,9 @@ struct schema_ops {
 	/* The names of the objects that mark a domain, in the order of preference: struct
 	 * schema_mark. The array ends with NULL. This member is NULL if the schema has no marks. */
 	const char *const *marks;
+	/* How the names of domains with marks usually end, or NULL. A prefix of such a name is
+	 * listed before its document is requested. */
+	const char *usual_ending;
 	bool (*is_document)(const char *key);
 	bool (*is_storage)(const char *key);
 	/* Does the same as schema_classify(), for one schema. `listing` is that of the state. May
