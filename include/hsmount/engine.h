@@ -87,6 +87,9 @@ struct engine_options {
 	 * stored. */
 	bool forbidden_chunks_absent;
 	bool allow_empty; /* a place that is not recognised as a bucket is accepted */
+	/* The first listing and look-up look for Zarr stores everywhere, as if the bucket had shown
+	 * one. Listings of folders send one more request for each. */
+	bool expects_stores;
 	bool make_bucket; /* an empty place is accepted, and becomes a bucket by the first put */
 	/* engine_open_write(), engine_mkdir(), engine_rename() and so on may change the bucket. An
 	 * empty directory becomes a bucket. */

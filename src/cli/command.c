@@ -60,6 +60,7 @@ int command_open(struct command *c)
 	if (!rc) {
 		c->options.engine.bucket = c->bucket_path;
 		c->options.engine.log = c->log;
+		c->options.engine.expects_stores = true; /* no earlier listing has shown one */
 		log_set_name(c->log, c->bucket_path);
 		rc = engine_open(&c->options.engine, &c->engine, &err);
 	}

@@ -237,7 +237,7 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 		.forbidden_chunks_absent = opt->forbidden_chunks_absent,
 	};
 	e->bucket.cache = cache_new(&e->bucket.env, prefetches_max(opt), NULL);
-	e->bucket.names = new_names(e, opt, place->has_marks);
+	e->bucket.names = new_names(e, opt, place->has_marks || opt->expects_stores);
 	e->bucket.stat_mode = opt->stat;
 	e->bucket.size_cache = size_cache_new(e->bucket.stack.disk, e->bucket.env.budget,
 					      e->bucket.no_filters ? IMAGE_NO_FILTERS : 0);

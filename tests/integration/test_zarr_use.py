@@ -320,6 +320,19 @@ def test_hsimage_ls(bucket):
     assert [k.rstrip("/") for k in keys] == sorted(os.listdir(bucket / "x.zarr"))
 
 
+def test_hsimage_finds_wide_stores_among_domains(tmp_path):
+    with mkbucket.Maker(tmp_path / "bucket") as maker:
+        maker.folder("home")
+        maker.domain("home/d.h5")
+    with Store(tmp_path / "bucket/home/wide.zarr") as store:
+        for i in range(70):
+            store.group(f"g{i}")
+    listed = run(HSIMAGE, "ls", "-b", tmp_path / "bucket", "home", check=True).stdout
+    assert listed.split() == ["d.h5", "wide.zarr.nc"]
+    checked = run(HSIMAGE, "check", tmp_path / "bucket", check=True).stdout
+    assert "sound: /home/d.h5: " in checked and "sound: /home/wide.zarr.nc: " in checked
+
+
 def test_check_of_what_a_file_shows_in_another_form(tmp_path):
     with Store(tmp_path / "x.zarr", attributes={"CLASS": "x"}) as store:
         for name, shape in ("a", 4), ("b", 5):
