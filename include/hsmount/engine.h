@@ -128,6 +128,9 @@ void engine_close(struct engine *e);
  * bucket because a directory cannot be read, it fails with the error of the first such directory.
  */
 int engine_split(const char *arg, char **bucket, char **path, struct err *err);
+/* Splits the path of a store that does not exist: the nearest directory that exists must have
+ * stores in it. Fails with -ENOENT if it has none. */
+int engine_split_absent(const char *arg, char **bucket, char **path, struct err *err);
 /* Splits "BUCKET/PATH" for a bucket that does not exist yet: the nearest directory that exists.
  * Fails with -ENOENT if it is not empty. */
 int engine_split_new(const char *arg, char **bucket, char **path, struct err *err);

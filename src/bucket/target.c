@@ -154,6 +154,26 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 		       probe_new_storages());
 }
 
+int engine_split_absent(const char *arg, char **bucket, char **path, struct err *err)
+{
+	auto_free char *whole = absolute(local(arg));
+	auto_free char *dir = whole ? strdup(whole) : NULL;
+	struct schema_survey seen;
+	int rc = dir ? -ENOENT : -ENOMEM;
+	size_t n = dir ? strlen(dir) : 0;
+	while (n > 0 && (rc = probe_dir(dir, &seen)) == -ENOENT) {
+		n = names_parent_len(dir);
+		dir[n] = '\0';
+	}
+	if (!rc && !seen.marks)
+		rc = probe_dir_marks(dir, false, &seen);
+	if (rc == -ENOMEM)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (rc || !seen.marks)
+		return err_set(err, -ENOENT, "%s is not in a directory of stores", arg);
+	return split_at(whole, n, bucket, path, err);
+}
+
 int engine_split_new(const char *arg, char **bucket, char **path, struct err *err)
 {
 	auto_free char *whole = absolute(local(arg));

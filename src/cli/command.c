@@ -34,8 +34,8 @@ static int find_bucket(struct command *c, struct err *err)
 	if (!c->bucket) {
 		const bool make = c->options.engine.make_bucket;
 		int rc = engine_split(operand, &c->bucket_path, &c->path, err);
-		if (rc == -ENOENT && make &&
-		    engine_split_new(operand, &c->bucket_path, &c->path, NULL) == 0)
+		if (rc == -ENOENT && (make ? engine_split_new : engine_split_absent)(
+					     operand, &c->bucket_path, &c->path, NULL) == 0)
 			rc = 0;
 		if (rc == -ENOENT && strncmp(operand, s3, sizeof(s3) - 1) == 0) {
 			const char *name = operand + sizeof(s3) - 1;

@@ -320,6 +320,14 @@ def test_hsimage_ls(bucket):
     assert [k.rstrip("/") for k in keys] == sorted(os.listdir(bucket / "x.zarr"))
 
 
+def test_a_store_that_does_not_exist(bucket, tmp_path):
+    for path in "nope.zarr", "nope.zarr.nc", "no/such/directory":
+        r = run(HSIMAGE, "info", bucket / path)
+        assert r.returncode == 1 and f"{path}: no such file or directory" in r.stderr, r
+    r = run(HSIMAGE, "info", tmp_path / "nope.zarr")
+    assert r.returncode == 1 and "is not in a bucket" in r.stderr, r
+
+
 def test_hsimage_finds_wide_stores_among_domains(tmp_path):
     with mkbucket.Maker(tmp_path / "bucket") as maker:
         maker.folder("home")
