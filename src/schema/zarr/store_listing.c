@@ -87,6 +87,8 @@ int zarr_take_listing(struct zarr_loader *l, const struct schema_answer *answer,
 	if (is_listing_optional(answer->code)) {
 		if (load->whole_only)
 			return err_set(err, -E2BIG, "not all keys of the store can be listed");
+		if (answer->code == -EACCES)
+			err_copy(&l->refusal, answer->err);
 		return load->listed ? load->listed(load->ctx, NULL) : 0;
 	}
 	if (answer->code) {

@@ -211,11 +211,21 @@ static int note(struct zarr_loader *l, struct zarr_versions *list, const char *k
 	return v->key && !v->etag == !etag ? 0 : zarr_no_memory(err);
 }
 
+/* A service that refuses a listing also refuses the requests of documents that do not exist. */
+static int fail_refused(const struct zarr_loader *l, struct err *err)
+{
+	err_copy(err, &l->refusal);
+	err_wrap(err, -EACCES, "listing %s/", l->space->store);
+	return err_wrap(err, -EACCES, "the store has no consolidated metadata");
+}
+
 /* Takes the answer to the request for a document. If the document was listed and is gone by now,
  * the load is torn. */
 static int answer_document(struct zarr_loader *l, const char *key,
 			   const struct schema_answer *answer, struct err *err)
 {
+	if (answer->code == -EACCES && l->refusal.code && l->stage == READ)
+		return fail_refused(l, err);
 	if (answer->code && answer->code != -EFBIG) {
 		err_copy(err, answer->err);
 		return err_wrap(err, answer->code, "%s", key);

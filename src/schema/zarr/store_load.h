@@ -23,6 +23,7 @@ struct zarr_loader {
 	const char *root;	/* the name of the document that marks the store */
 	bool changed;		/* since `previous` */
 	bool is_compared;	/* the listing of COMPARE is that of the load */
+	struct err refusal;	/* why the service does not list the keys; or its code is 0 */
 	struct zarr_list keys;	/* all keys, relative to the store, if all were listed */
 	struct zarr_list reads; /* documents to read */
 	struct zarr_list walk;	/* groups to list */

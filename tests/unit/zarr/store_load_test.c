@@ -194,6 +194,12 @@ static void a_failed_request_ends_the_load(void **state)
 	put_group(&b);
 	entry_of(&b, "x/.zgroup")->code = -EIO;
 	check(&b, "GET x/.zgroup, LIST x/\n", "-5: .zgroup: the bucket refuses\n");
+	/* No other request shows which documents there are. */
+	put_group(&b);
+	b.list_code = -EACCES;
+	entry_of(&b, "x/.zattrs")->code = -EACCES;
+	check(&b, "GET x/.zgroup, LIST x/\nGET x/.zarray, GET x/.zattrs\n",
+	      "-13: the store has no consolidated metadata: listing x/: the bucket refuses\n");
 	put_group(&b);
 	b.list_code = -EIO;
 	check(&b, "GET x/.zgroup, LIST x/\n", "-5: listing x/: the bucket refuses\n");
