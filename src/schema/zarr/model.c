@@ -112,6 +112,12 @@ void zarr_model_remove(struct zarr_model *m, const char *key)
 	*d = NULL;
 }
 
+int zarr_model_refuse(struct zarr_model *m, const char *key, const struct err *why)
+{
+	struct zarr_document **d = find_document(m, key);
+	return d && !(*d)->refusal ? zarr_document_refuse(*d, why) : 0;
+}
+
 bool zarr_model_has(const struct zarr_model *m, const char *key)
 {
 	return find_document(m, key);

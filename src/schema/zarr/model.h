@@ -55,6 +55,9 @@ int zarr_model_add(struct zarr_model *m, const char *key, const char *etag, cons
 		   size_t n, struct err *err);
 /* Removes a document of the consolidated view that does not exist in the store. */
 void zarr_model_remove(struct zarr_model *m, const char *key);
+/* Leaves out the node of a document, if the model has the document. The code of `why` is -EIO or
+ * -EOPNOTSUPP. Fails with -ENOMEM. */
+int zarr_model_refuse(struct zarr_model *m, const char *key, const struct err *why);
 /* Returns whether the store has consolidated metadata that can be read. */
 bool zarr_model_is_consolidated(const struct zarr_model *m);
 /* Returns whether the model has the document of this key. */

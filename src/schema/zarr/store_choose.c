@@ -27,23 +27,57 @@ static int read_later(struct zarr_loader *l, const char *key, struct err *err)
 	return zarr_model_has(l->model, key) ? 0 : zarr_list_push(&l->reads, strdup(key), err);
 }
 
-/* A development version of netCDF-C of 2021 has put chunks beside the directory of their array,
- * which shows it by this document. Such chunks are not found, so the array is left out. */
+/* ---- arrays whose chunks are beside them ---- */
+
+static const char netcdf_array[] = ".nczarray";
+static const char chunks_beside[] = "its chunks are beside it, as netCDF-C has stored them in 2021";
+
 static bool has_chunks_beside(struct zarr_loader *l, const char *key)
 {
 	size_t len;
 	if (zarr_document_of_key(key, &len) != ZARR_V2_ARRAY)
 		return false;
 	auto_free char *path = strndup(key, len);
-	auto_free char *other = path ? join(path, ".nczarray") : NULL;
+	auto_free char *other = path ? join(path, netcdf_array) : NULL;
 	if (!other || !zarr_listed_etag(l, other))
 		return false;
-	tree_note(l->base.load.tree, TREE_UNSUPPORTED,
-		  "%s: its chunks are beside it, as netCDF-C has stored them "
-		  "in 2021",
-		  key);
+	tree_note(l->base.load.tree, TREE_UNSUPPORTED, "%s: %s", key, chunks_beside);
 	return true;
 }
+
+bool zarr_is_netcdf_group(const char *key)
+{
+	const char *slash = strrchr(key, '/');
+	return strcmp(slash ? slash + 1 : key, ".nczgroup") == 0;
+}
+
+int zarr_choose_beside(struct zarr_loader *l, const char *child, struct err *err)
+{
+	return zarr_list_push(&l->reads, join(child, netcdf_array), err);
+}
+
+int zarr_take_beside(struct zarr_loader *l, const char *key, struct err *err)
+{
+	const char *slash = strrchr(key, '/');
+	if (!slash || strcmp(slash + 1, netcdf_array) != 0)
+		return 0;
+	auto_free char *path = strndup(key, (size_t)(slash - key));
+	return zarr_list_push(&l->beside,
+			      path ? join(path, zarr_document_name(ZARR_V2_ARRAY)) : NULL, err);
+}
+
+static int leave_out_beside(struct zarr_loader *l, struct err *err)
+{
+	struct err why = ERR_INIT;
+	int rc = 0;
+	err_set(&why, -EOPNOTSUPP, "%s", chunks_beside);
+	for (uint32_t i = 0; !rc && i < l->beside.n; i++)
+		rc = zarr_model_refuse(l->model, l->beside.v[i], &why);
+	zarr_list_clear(&l->beside);
+	return rc ? zarr_no_memory(err) : 0;
+}
+
+/* ---- what is next ---- */
 
 /* All keys are known. Removes documents of the consolidated metadata that do not exist, and
  * requests those that they lack. */
@@ -104,7 +138,7 @@ static bool has_document(const struct zarr_loader *l, const char *path)
  * be a group, too. */
 int zarr_choose_groups(struct zarr_loader *l, struct err *err)
 {
-	int rc = 0;
+	int rc = leave_out_beside(l, err);
 	for (uint32_t i = 0; !rc && i < l->found.n; i++) {
 		const enum zarr_node_kind kind = zarr_model_kind(l->model, l->found.v[i]);
 		if (kind == ZARR_GROUP || (kind == ZARR_NO_NODE && !has_document(l, l->found.v[i])))

@@ -239,11 +239,13 @@ static int answer_document(struct zarr_loader *l, const char *key,
 	if (answer->code) {
 		tree_note(l->base.load.tree, TREE_UNSUPPORTED, "%s: left out: %s", key,
 			  answer->err->msg);
-		return 0;
+		return zarr_take_beside(l, key, err);
 	}
 	if (answer->mtime_ns > l->space->base.modified_ns)
 		l->space->base.modified_ns = answer->mtime_ns;
-	const int rc = note(l, &l->space->documents, key, answer->etag, err);
+	int rc = note(l, &l->space->documents, key, answer->etag, err);
+	if (!rc)
+		rc = zarr_take_beside(l, key, err);
 	return rc ? rc
 		  : zarr_model_add(l->model, key, answer->etag, answer->body, answer->len, err);
 }
@@ -287,6 +289,8 @@ static int answer_group(struct zarr_loader *l, uint32_t i, const struct schema_a
 			struct err *err)
 {
 	char now[ZARR_DIGEST_TEXT];
+	const uint32_t first = l->found.n;
+	bool is_netcdf = false;
 	int rc = 0;
 	if (answer->code) {
 		err_copy(err, answer->err);
@@ -296,6 +300,7 @@ static int answer_group(struct zarr_loader *l, uint32_t i, const struct schema_a
 	for (size_t k = 0; !rc && k < answer->nitems; k++) {
 		struct schema_item item;
 		answer->item(answer->items, k, &item);
+		is_netcdf |= !item.is_prefix && zarr_is_netcdf_group(item.key);
 		const char *key = zarr_below(l, item.key);
 		const size_t n = key ? strlen(key) : 0;
 		if (item.is_prefix && n > 1)
@@ -303,6 +308,8 @@ static int answer_group(struct zarr_loader *l, uint32_t i, const struct schema_a
 				     ? zarr_list_push(&l->found, strndup(key, n - 1), err)
 				     : err_set(err, -E2BIG, "the store has too many groups");
 	}
+	for (uint32_t k = first; is_netcdf && !rc && k < l->found.n; k++)
+		rc = zarr_choose_beside(l, l->found.v[k], err);
 	return rc;
 }
 
@@ -426,6 +433,7 @@ void zarr_loader_free(struct schema_loader *base)
 	zarr_list_clear(&l->reads);
 	zarr_list_clear(&l->walk);
 	zarr_list_clear(&l->found);
+	zarr_list_clear(&l->beside);
 	zarr_model_free(l->model);
 	free(l);
 }

@@ -28,6 +28,8 @@ struct zarr_loader {
 	struct zarr_list reads; /* documents to read */
 	struct zarr_list walk;	/* groups to list */
 	struct zarr_list found; /* children of groups: their documents are read next */
+	/* Documents of arrays whose chunks are beside them: zarr_choose_beside(). */
+	struct zarr_list beside;
 };
 
 static inline int zarr_no_memory(struct err *err)
@@ -55,6 +57,14 @@ char zarr_separator(void *loader, const char *path);
 
 /* ---- store_choose.c ---- */
 
+/* A development version of netCDF-C of 2021 has stored the chunks of an array beside the directory
+ * of the array. Such chunks are not found, so the array is left out. A group that this version has
+ * written has a document of its own: the first function returns whether this is its key. An array
+ * has one, too: the second function requests it for a child of such a group, and the third one
+ * takes each document that exists. */
+bool zarr_is_netcdf_group(const char *key);
+int zarr_choose_beside(struct zarr_loader *l, const char *child, struct err *err);
+int zarr_take_beside(struct zarr_loader *l, const char *key, struct err *err);
 /* The stage FIRST, READ or WALK has ended. They fill `reads` and `walk`. */
 int zarr_choose(struct zarr_loader *l, struct err *err);
 int zarr_choose_groups(struct zarr_loader *l, struct err *err);

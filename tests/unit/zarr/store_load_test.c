@@ -344,6 +344,35 @@ static void an_array_whose_chunks_are_beside_it_is_left_out(void **state)
 	      "_Anonymous_Dim_4 (4) dimension\n"
 	      "b (4) chunk(2) int32\n"
 	      "note: a/.zarray: its chunks are beside it, as netCDF-C has stored them in 2021\n");
+	/* The listing of a group shows which program has written it. */
+	put(&b, "x/.nczgroup", "{}");
+	put(&b, "x/g/c/.zarray", ARRAY2);
+	put(&b, "x/g/c/.nczarray", "{}");
+	struct load walk = {.limit = 3};
+	check_load(&walk, &b,
+		   "GET x/.zgroup, LIST x/\n"
+		   "GET x/.zarray, GET x/.zattrs\n"
+		   "LIST x/\n"
+		   "GET x/a/.nczarray, GET x/b/.nczarray, GET x/g/.nczarray, GET x/a/.zgroup, "
+		   "GET x/a/.zarray, GET x/a/.zattrs, GET x/b/.zgroup, GET x/b/.zarray, "
+		   "GET x/b/.zattrs, GET x/g/.zgroup, GET x/g/.zarray, GET x/g/.zattrs\n"
+		   "LIST x/g/\n"
+		   "GET x/g/c/.zgroup, GET x/g/c/.zarray, GET x/g/c/.zattrs\n");
+	check_tree(
+		&walk,
+		"group /\n"
+		"_Anonymous_Dim_4 (4) dimension\n"
+		"b (4) chunk(2) int32\n"
+		"group /g\n"
+		"g/c (4) chunk(2) int32\n"
+		"note: a/.zarray: its chunks are beside it, as netCDF-C has stored them in 2021\n");
+	unload(&walk);
+	/* Without an answer, the store is not shown. */
+	entry_of(&b, "x/a/.nczarray")->code = -EACCES;
+	struct load refused = {.limit = 3};
+	load(&refused, &b);
+	assert_int_equal(refused.rc, -EACCES);
+	unload(&refused);
 }
 
 static void objects_know_their_documents(void **state)
