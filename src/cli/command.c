@@ -53,6 +53,27 @@ static int find_bucket(struct command *c, struct err *err)
 	return c->bucket_path && c->path ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
+static int take_name(void *command, const char *name, enum engine_kind kind)
+{
+	struct command *c = command;
+	free(c->path);
+	c->path = strdup(name);
+	return c->path ? 0 : -ENOMEM;
+}
+
+/* Opens a single store in a bucket that may not be listed, as a mount of the store does. Its file
+ * is the only entry of the bucket then. */
+static int open_store(struct command *c, struct err *err)
+{
+	auto_free char *place = NULL;
+	if (asprintf(&place, "%s/%s", c->bucket_path, c->path) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	c->options.engine.bucket = place;
+	const int rc = engine_open(&c->options.engine, &c->engine, err);
+	c->options.engine.bucket = c->bucket_path;
+	return rc ? rc : engine_list(c->engine, "", take_name, c, err);
+}
+
 int command_open(struct command *c)
 {
 	struct err err = ERR_INIT;
@@ -63,6 +84,8 @@ int command_open(struct command *c)
 		c->options.engine.expects_stores = true; /* no earlier listing has shown one */
 		log_set_name(c->log, c->bucket_path);
 		rc = engine_open(&c->options.engine, &c->engine, &err);
+		if (rc == -EACCES && c->path[0] && open_store(c, NULL) == 0)
+			rc = 0;
 	}
 	return rc ? command_failed(c, &err) : 0;
 }

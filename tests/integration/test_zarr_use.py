@@ -84,6 +84,17 @@ def test_a_bucket_that_refuses_listings(tmp_path, version, where):
                     run("h5dump", "-d", "/g/data", "-s", str(start), "-c", "2048", "-b", "LE", "-o",
                         tmp_path / "raw", m.file("x.zarr.nc"))
                     assert np.fromfile(tmp_path / "raw", "<i4").tolist() == expected
+        # So can hsimage open it.
+        assert run(HSIMAGE, "ls", url, env=env, check=True).stdout == "x.zarr.nc\n"
+        info = run(HSIMAGE, "info", url, env=env, check=True).stdout
+        assert f"format: zarr{version}\n" in info and "/g/data: int32 [4096]" in info
+        run(HSIMAGE, "export", "-o", "forbidden_chunks=absent", url, tmp_path / "out.nc",
+            env=env, check=True)
+        with h5py.File(tmp_path / "out.nc", "r") as f:
+            assert f["g/data"][()].tolist() == list(range(2048)) + [-1] * 2048
+        for wrong in f"{url}.nc", "s3://bucket", "s3://bucket/none.zarr":
+            r = run(HSIMAGE, "info", wrong, env=env)
+            assert r.returncode == 1 and "the credentials do not allow listing" in r.stderr, r
         with Mount("s3://bucket/y.zarr", tmp_path / "mnt", env=env) as m:
             with pytest.raises(PermissionError):
                 open(m.file("y.zarr.nc"), "rb")
