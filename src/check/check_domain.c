@@ -27,9 +27,23 @@ static enum engine_check_severity severity_of(enum tree_problem_kind kind)
 	return ENGINE_CHECK_ERROR;
 }
 
+/* Completes the key of a document or chunk in the bucket. In a domain that only a listing shows
+ * (struct schema_mark), it is relative to the domain. Returns false if it is no such key. */
+static bool complete_key(const struct domain *d, char key[STORE_KEY_MAX + 1])
+{
+	const struct schema_ops *schema = domain_schema(d);
+	if (!schema->marks || !schema->is_domain_document(key))
+		return key[0] && schema_is_storage(schema_all(), key);
+	auto_free char *whole = names_join(domain_path(d), key);
+	if (!whole || strlen(whole) > STORE_KEY_MAX)
+		return false;
+	strcpy(key, whole);
+	return true;
+}
+
 /* Reports a problem of the tree. Its text begins with the key of a document or chunk, or names an
- * object by its id. */
-static int report_problem(struct check *c, enum tree_problem_kind kind, const char *text)
+ * object by its id or its path. */
+static int report_problem(struct domain_check *dc, enum tree_problem_kind kind, const char *text)
 {
 	const enum engine_check_severity severity = severity_of(kind);
 	char key[STORE_KEY_MAX + 1] = "";
@@ -38,9 +52,9 @@ static int report_problem(struct check *c, enum tree_problem_kind kind, const ch
 		memcpy(key, text, (size_t)(end - text));
 		key[end - text] = '\0';
 	}
-	if (key[0] && schema_is_storage(schema_all(), key))
-		return check_find(c, severity, NULL, key, "%s", end + 2);
-	return check_find(c, severity, NULL, NULL, "%s", text);
+	if (complete_key(dc->d, key))
+		return check_find(dc->c, severity, NULL, key, "%s", end + 2);
+	return check_find(dc->c, severity, NULL, NULL, "%s", text);
 }
 
 static int report_problems(struct domain_check *dc)
@@ -50,7 +64,7 @@ static int report_problems(struct domain_check *dc)
 	const char *text;
 	for (uint32_t i = 0; !rc && (text = tree_problem(dc->tree, i)); i++) {
 		const enum tree_problem_kind kind = tree_problem_kind(dc->tree, i);
-		rc = report_problem(dc->c, kind, text);
+		rc = report_problem(dc, kind, text);
 		reported[kind]++;
 	}
 	for (size_t i = 0; !rc && i < TREE_PROBLEM_KINDS; i++) {

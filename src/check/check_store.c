@@ -183,7 +183,7 @@ static int take_key(void *ctx, const struct store_item *item)
 	const struct tree_object *to =
 		number == OBJECT_NONE ? NULL : tree_object(s->dc->tree, number);
 	struct check_chunk chunk = {.dataset = number, .size = item->meta.size};
-	if (s->schema->describes(item->key) || (to && (to->broken || !to->linked)))
+	if (s->schema->is_domain_document(item->key) || (to && (to->broken || !to->linked)))
 		return 0;
 	if (to && to->o.kind == OBJECT_DATASET &&
 	    s->schema->chunk_of_key(&to->o, item->key, &chunk.number))

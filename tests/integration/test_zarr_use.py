@@ -360,8 +360,11 @@ def test_check_of_what_a_file_shows_in_another_form(tmp_path):
     assert info.count("problem: ") == 2 and "x_5" in info
     checked = run(HSIMAGE, "check", store.root)
     assert checked.returncode == 0 and "\nsound: " in checked.stdout, checked
-    assert "note: /x.zarr: .zattrs: attribute \"CLASS\" is left out" in checked.stdout
+    assert "note: /x.zarr: x.zarr/.zattrs: attribute \"CLASS\" is left out" in checked.stdout
     assert "note: /x.zarr: b: dimension x is 5 here, 4 elsewhere: x_5" in checked.stdout
+    found = json.loads(run(HSIMAGE, "check", "--json", store.root, check=True).stdout)["findings"]
+    assert sorted((f["key"], f["text"].partition(" ")[0]) for f in found) == [
+        ("", "b:"), ("x.zarr/.zattrs", "attribute")]
 
 
 @pytest.mark.parametrize("defect", ["document", "fill value", "codecs"])
@@ -374,9 +377,10 @@ def test_check_of_a_damaged_document(tmp_path, defect):
     elif defect == "codecs":
         document["codecs"].reverse()
     store.put("a/zarr.json", b"{" if defect == "document" else json.dumps(document).encode())
+    where = "a" if defect == "fill value" else "x.zarr/a/zarr.json"
     checked = run(HSIMAGE, "check", store.root)
     assert checked.returncode == 1 and checked.stdout.count("error: ") == 1, checked
-    assert "error: /x.zarr: a" in checked.stdout and "\ndamaged: " in checked.stdout
+    assert f"error: /x.zarr: {where}: " in checked.stdout and "\ndamaged: " in checked.stdout
 
 
 def test_the_cause_if_no_document_can_be_read(tmp_path):

@@ -125,7 +125,7 @@ static const uint64_t *stored_chunk(const struct object *o)
 }
 
 /* The documents of netCDF-C 4.8 have names of their own. */
-static bool describes(const char *key)
+static bool is_domain_document(const char *key)
 {
 	static const char *const others[] = {".nczarray", ".nczgroup", ".nczattrs"};
 	const char *slash = strrchr(key, '/');
@@ -147,8 +147,8 @@ static const char *const marks2[] = {".zmetadata", ".zgroup", ".zarray", NULL};
 	.round = zarr_round, .request = zarr_request, .answer = zarr_answer,                       \
 	.loader_free = zarr_loader_free, .object_key = object_key, .object_text = object_text,     \
 	.resolve = resolve, .locate = zarr_locate, .chunk_prefix = zarr_chunk_prefix,              \
-	.chunk_of_key = zarr_chunk_of_key, .stored_chunk = stored_chunk, .describes = describes,   \
-	.codecs = codecs
+	.chunk_of_key = zarr_chunk_of_key, .stored_chunk = stored_chunk,                           \
+	.is_domain_document = is_domain_document, .codecs = codecs
 
 const struct schema_ops zarr3_ops = {
 	.name = "zarr3", .marks = marks3, .classify = classify, READING};

@@ -52,7 +52,7 @@ static void sizes_and_other_keys(void **state)
 	bucket_put(b, "x.zarr/g/z/0", "a chunk of an array that is left out");
 	bucket_open(b, 1000, 0);
 	assert_check(b, "x.zarr", true,
-		     "unchecked /x.zarr  : g/z/.zarray: dtype \"<U5\" is not known\n"
+		     "unchecked /x.zarr  x.zarr/g/z/.zarray: dtype \"<U5\" is not known\n"
 		     "error /x.zarr /g/a x.zarr/g/a/1: the chunk has 5 bytes instead of 16\n"
 		     "note /x.zarr  : keys that are neither a document nor a chunk of an array: 3, "
 		     "40 bytes\n"

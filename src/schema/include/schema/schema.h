@@ -539,8 +539,8 @@ struct schema_ops {
 	 * shape and the size of an element fits 64 bits. This member and the next one are not NULL
 	 * if the schema has marks. */
 	const uint64_t *(*stored_chunk)(const struct object *o);
-	/* Returns whether the name of an object is that of a document. */
-	bool (*describes)(const char *key);
+	/* Returns whether a key in such a domain is that of a document. */
+	bool (*is_domain_document)(const char *key);
 
 	/* Returns a text that says how the chunks of a dataset are encoded in the bucket, or NULL
 	 * if they are not encoded. If this member is NULL, the recorded filters say it. */
