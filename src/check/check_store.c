@@ -20,7 +20,7 @@
 enum { CHUNKS_AT_ONCE = 4096 };
 
 /* The directory of the document of an object. */
-struct place {
+struct object_dir {
 	const char *prefix; /* with a slash at its end */
 	uint32_t number;
 };
@@ -30,7 +30,7 @@ struct store_check {
 	const struct schema_ops *schema;
 	char prefix[SCHEMA_KEY_MAX + 1]; /* of the store */
 	struct arena *arena;
-	struct place *places; /* by prefix */
+	struct object_dir *dirs; /* by prefix */
 	uint32_t n;
 	uint64_t foreign, foreign_bytes;	  /* keys of no object */
 	uint64_t appeared;			  /* chunks that were written since the open */
@@ -42,11 +42,11 @@ struct store_check {
 
 static int compare(const void *x, const void *y)
 {
-	const struct place *a = x, *b = y;
+	const struct object_dir *a = x, *b = y;
 	return strcmp(a->prefix, b->prefix);
 }
 
-static int add_place(struct store_check *s, uint32_t number)
+static int add_dir(struct store_check *s, uint32_t number)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	if (domain_object_key(s->dc->d, number, key, sizeof(key)) <= 0)
@@ -55,20 +55,20 @@ static int add_place(struct store_check *s, uint32_t number)
 	const char *prefix = arena_strndup(s->arena, key, slash ? (size_t)(slash - key) + 1 : 0);
 	if (!prefix)
 		return check_no_memory(s->dc->c);
-	s->places[s->n++] = (struct place){.prefix = prefix, .number = number};
+	s->dirs[s->n++] = (struct object_dir){.prefix = prefix, .number = number};
 	return 0;
 }
 
-static int find_places(struct store_check *s)
+static int find_dirs(struct store_check *s)
 {
 	const uint32_t n = tree_numbers(s->dc->tree);
 	s->arena = arena_new(SIZE_MAX);
-	s->places = calloc(n, sizeof(*s->places));
-	int rc = s->arena && s->places ? 0 : check_no_memory(s->dc->c);
+	s->dirs = calloc(n, sizeof(*s->dirs));
+	int rc = s->arena && s->dirs ? 0 : check_no_memory(s->dc->c);
 	for (uint32_t i = 0; !rc && i < n; i++)
-		rc = add_place(s, i);
+		rc = add_dir(s, i);
 	if (!rc)
-		qsort(s->places, s->n, sizeof(*s->places), compare);
+		qsort(s->dirs, s->n, sizeof(*s->dirs), compare);
 	return rc;
 }
 
@@ -76,15 +76,15 @@ static int find_places(struct store_check *s)
 static uint32_t owner_of(const struct store_check *s, const char *key)
 {
 	char prefix[STORE_KEY_MAX + 1];
-	const struct place wanted = {.prefix = prefix};
+	const struct object_dir wanted = {.prefix = prefix};
 	const size_t n = strlen(key);
 	if (n >= sizeof(prefix))
 		return OBJECT_NONE;
 	memcpy(prefix, key, n + 1);
 	for (char *slash; (slash = strrchr(prefix, '/'));) {
 		slash[1] = '\0';
-		const struct place *found =
-			bsearch(&wanted, s->places, s->n, sizeof(*s->places), compare);
+		const struct object_dir *found =
+			bsearch(&wanted, s->dirs, s->n, sizeof(*s->dirs), compare);
 		if (found)
 			return found->number;
 		*slash = '\0';
@@ -108,45 +108,18 @@ static int decode(struct store_check *s, const struct check_chunk *chunk)
 }
 
 /* Decodes the chunks of the dataset that are parts of one object, of which `first` is the first. */
-static int decode_parts(struct store_check *s, const struct check_chunk *first,
-			const uint64_t *stored)
+static int decode_parts(struct store_check *s, const struct check_chunk *first)
 {
-	const struct dataset *ds = &tree_object(s->dc->tree, first->dataset)->o.dataset;
-	const struct grid *g = &ds->grid;
-	const uint64_t elem_size = codec_chunk_size(ds->chain).exact / g->chunk_elems;
-	uint64_t begin[DSPACE_MAX_RANK], at[DSPACE_MAX_RANK];
-	uint32_t i = 0;
-	int rc = 0;
-	grid_coords(g, first->number, begin);
-	memcpy(at, begin, g->rank * sizeof(*at));
-	while (!rc && i < g->rank) {
-		struct check_chunk part = {
-			.dataset = first->dataset, .number = grid_number(g, at), .size = elem_size};
-		for (i = 0; i < g->rank; i++)
-			part.size *=
-				min_u64(g->chunk[i], stored[i] - at[i] * g->chunk[i] % stored[i]);
+	const struct object *o = &tree_object(s->dc->tree, first->dataset)->o;
+	struct check_chunk part = *first;
+	int rc;
+	do {
+		struct chunk_place place = {0};
+		s->schema->chunk_part(o, part.number, &place);
+		part.size = place.length;
 		rc = decode(s, &part);
-		/* The next part: the axes count like digits. */
-		for (i = 0; i < g->rank; i++) {
-			const uint64_t end = begin[i] + div_up_u64(stored[i], g->chunk[i]);
-			if (++at[i] < min_u64(end, g->count[i]))
-				break;
-			at[i] = begin[i];
-		}
-	}
+	} while (!rc && s->schema->next_part(o, &part.number));
 	return rc;
-}
-
-/* Returns the bytes that a stored chunk must have, or CODEC_UNKNOWN. */
-static uint64_t exact_size(const struct dataset *ds, const uint64_t *stored)
-{
-	uint64_t exact = codec_chunk_size(ds->chain).exact;
-	if (!stored || exact == CODEC_UNKNOWN)
-		return exact;
-	exact /= ds->grid.chunk_elems;
-	for (uint32_t i = 0; i < ds->grid.rank; i++)
-		exact *= stored[i]; /* the schema has checked the product */
-	return exact;
 }
 
 static int take_chunk(struct store_check *s, const struct check_chunk *chunk, const char *key)
@@ -154,8 +127,10 @@ static int take_chunk(struct store_check *s, const struct check_chunk *chunk, co
 	struct domain_check *dc = s->dc;
 	const struct object *o = &tree_object(dc->tree, chunk->dataset)->o;
 	const struct chunk_list *known = domain_chunks(dc->d, chunk->dataset);
-	const uint64_t *stored = s->schema->stored_chunk(o);
-	const uint64_t exact = exact_size(&o->dataset, stored);
+	struct chunk_place place = {0};
+	const bool is_part = s->schema->chunk_part(o, chunk->number, &place);
+	const uint64_t exact =
+		is_part ? place.object_size : codec_chunk_size(o->dataset.chain).exact;
 	dc->c->result.chunks++;
 	dc->c->result.bytes += chunk->size;
 	if (known->listed && chunk_list_find(known, chunk->number) == known->n) {
@@ -171,7 +146,7 @@ static int take_chunk(struct store_check *s, const struct check_chunk *chunk, co
 				     "the chunk is empty");
 	if (!dc->c->all)
 		return 0;
-	return stored ? decode_parts(s, chunk, stored) : decode(s, chunk);
+	return is_part ? decode_parts(s, chunk) : decode(s, chunk);
 }
 
 /* ---- keys ---- */
@@ -216,7 +191,7 @@ static int check_listed(struct store_check *s)
 {
 	struct err why = ERR_INIT;
 	int refused = 0;
-	int rc = find_places(s);
+	int rc = find_dirs(s);
 	expect_all(s);
 	if (!rc)
 		rc = check_list(s->dc->c, s->dc->e, s->prefix, take_key, s, &refused, &why);
@@ -241,7 +216,7 @@ int check_store(struct domain_check *dc)
 	snprintf(s->prefix, sizeof(s->prefix), "%s%s", path, path[0] ? "/" : "");
 	const int rc = check_listed(s);
 	arena_free(s->arena);
-	free(s->places);
+	free(s->dirs);
 	free(s);
 	return rc;
 }

@@ -88,6 +88,36 @@ static void find_part(const struct zarr_locator *l, const struct grid *grid, uin
 	place->ends_early = elems < grid->chunk_elems;
 }
 
+bool zarr_chunk_part(const struct object *o, uint64_t number, struct chunk_place *place)
+{
+	const struct zarr_locator *l = o->dataset.locator;
+	uint64_t coords[DSPACE_MAX_RANK];
+	if (!l->stored_chunk)
+		return false;
+	grid_coords(&o->dataset.grid, number, coords);
+	find_part(l, &o->dataset.grid, coords, place);
+	return true;
+}
+
+/* The axes count like digits. */
+bool zarr_next_part(const struct object *o, uint64_t *number)
+{
+	const struct zarr_locator *l = o->dataset.locator;
+	const struct grid *g = &o->dataset.grid;
+	uint64_t coords[DSPACE_MAX_RANK];
+	grid_coords(g, *number, coords);
+	for (uint32_t i = 0; i < g->rank; i++) {
+		const uint64_t stored = l->stored_chunk[i];
+		const uint64_t first = coords[i] * g->chunk[i] / stored * stored / g->chunk[i];
+		if (++coords[i] < min_u64(first + div_up_u64(stored, g->chunk[i]), g->count[i])) {
+			*number = grid_number(g, coords);
+			return true;
+		}
+		coords[i] = first;
+	}
+	return false;
+}
+
 int zarr_locate(const struct object *o, const struct object *table, uint64_t number,
 		unsigned int *step, const struct schema_answer *answer, struct chunk_place *place,
 		struct err *err)

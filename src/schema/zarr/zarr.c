@@ -118,12 +118,6 @@ static const char *codecs(const struct object *o)
 	return l ? l->codecs : NULL;
 }
 
-static const uint64_t *stored_chunk(const struct object *o)
-{
-	const struct zarr_locator *l = o->dataset.locator;
-	return l->stored_chunk;
-}
-
 /* The documents of netCDF-C 4.8 have names of their own. */
 static bool is_domain_document(const char *key)
 {
@@ -147,8 +141,8 @@ static const char *const marks2[] = {".zmetadata", ".zgroup", ".zarray", NULL};
 	.round = zarr_round, .request = zarr_request, .answer = zarr_answer,                       \
 	.loader_free = zarr_loader_free, .object_key = object_key, .object_text = object_text,     \
 	.resolve = resolve, .locate = zarr_locate, .chunk_prefix = zarr_chunk_prefix,              \
-	.chunk_of_key = zarr_chunk_of_key, .stored_chunk = stored_chunk,                           \
-	.is_domain_document = is_domain_document, .codecs = codecs
+	.chunk_of_key = zarr_chunk_of_key, .chunk_part = zarr_chunk_part,                          \
+	.next_part = zarr_next_part, .is_domain_document = is_domain_document, .codecs = codecs
 
 const struct schema_ops zarr3_ops = {
 	.name = "zarr3", .marks = marks3, .classify = classify, READING};

@@ -47,6 +47,8 @@ int zarr_locate(const struct object *o, const struct object *table, uint64_t num
 		struct err *err);
 int zarr_chunk_prefix(const struct object *o, char *prefix, size_t room);
 bool zarr_chunk_of_key(const struct object *o, const char *key, uint64_t *number);
+bool zarr_chunk_part(const struct object *o, uint64_t number, struct chunk_place *place);
+bool zarr_next_part(const struct object *o, uint64_t *number);
 
 /* ---- store_load.c ---- */
 

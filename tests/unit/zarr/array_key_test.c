@@ -73,13 +73,14 @@ static void a_chunk_that_is_cut_is_read_in_parts(void **state)
 		const char *key;
 		uint64_t offset, length, first;
 		bool ends_early;
+		uint64_t last; /* chunk of the object */
 	} rows[] = {
-		{stored, 0, "s/a/0.0", 0, 40, 0, false},
-		{stored, 2, "s/a/0.0", 80, 40, 0, false},
-		{stored, 3, "s/a/1.0", 0, 40, 3, false},
-		{stored, 14, "s/a/4.0", 80, 40, 12, false},
-		{tall, 14, "s/a/0.0", 560, 40, 0, false},
-		{odd, 14, "s/a/0.0", 560, 20, 0, true},
+		{stored, 0, "s/a/0.0", 0, 40, 0, false, 2},
+		{stored, 2, "s/a/0.0", 80, 40, 0, false, 2},
+		{stored, 3, "s/a/1.0", 0, 40, 3, false, 5},
+		{stored, 14, "s/a/4.0", 80, 40, 12, false, 14},
+		{tall, 14, "s/a/0.0", 560, 40, 0, false, 14},
+		{odd, 14, "s/a/0.0", 560, 20, 0, true, 14},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct zarr_locator l = {.store = "s",
@@ -104,6 +105,17 @@ static void a_chunk_that_is_cut_is_read_in_parts(void **state)
 		assert_int_equal(place.ends_early, rows[i].ends_early);
 		assert_true(zarr_chunk_of_key(&o, key, &number));
 		assert_int_equal(number, rows[i].first);
+		/* The parts follow each other in the object. */
+		struct chunk_place part = {0};
+		uint64_t end = 0;
+		do {
+			assert_true(zarr_chunk_part(&o, number, &part));
+			assert_int_equal(part.first, rows[i].first);
+			assert_int_equal(part.offset, end);
+			end += part.length;
+		} while (zarr_next_part(&o, &number));
+		assert_int_equal(end, part.object_size);
+		assert_int_equal(number, rows[i].last);
 		assert_false(zarr_chunk_of_key(&o, "s/a/5.0", &number));
 		assert_int_equal(zarr_chunk_prefix(&o, prefix, sizeof(prefix)), -EOPNOTSUPP);
 	}

@@ -534,11 +534,14 @@ struct schema_ops {
 	/* Recognises the key of a chunk in a listing. Returns false if it is not that of a chunk of
 	 * this dataset. If the object has several chunks, *number is that of the first. */
 	bool (*chunk_of_key)(const struct object *o, const char *key, uint64_t *number);
-	/* Returns the shape of the elements of one object if objects have several chunks of this
-	 * dataset, and otherwise NULL. Such chunks have no codec of bytes, and the product of the
-	 * shape and the size of an element fits 64 bits. This member and the next one are not NULL
-	 * if the schema has marks. */
-	const uint64_t *(*stored_chunk)(const struct object *o);
+	/* If objects have several chunks of this dataset, sets the members of a zeroed *place that
+	 * say which part of its object a chunk is, from `offset` on. Otherwise returns false. Such
+	 * chunks have no codec of bytes. This member and the next two are not NULL if the schema
+	 * has marks. */
+	bool (*chunk_part)(const struct object *o, uint64_t number, struct chunk_place *place);
+	/* For such a dataset: replaces the number of a chunk by that of the next chunk that is a
+	 * part of the same object. Returns false if it was the last one. */
+	bool (*next_part)(const struct object *o, uint64_t *number);
 	/* Returns whether a key in such a domain is that of a document. */
 	bool (*is_domain_document)(const char *key);
 
