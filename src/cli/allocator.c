@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache allocates and frees chunks of a megabyte all the time. By default glibc maps and unmaps
- * each of them: 256 page faults and zeroed pages per chunk, a third of the CPU time of a sequential
- * read. With these settings glibc keeps the pages and reuses them for the next chunk.
+ * The cache allocates and frees chunks of several megabytes all the time. By default glibc maps and
+ * unmaps each of them: 256 page faults and zeroed pages for each megabyte, a third of the CPU time
+ * of a sequential read. With these settings glibc keeps the pages and reuses them for the next
+ * chunk. Chunks of 8 MiB are common, and glibc adds a header to a block.
  */
 #include "allocator.h"
 
 #include <malloc.h>
 
 enum {
-	ARENAS = 2, /* each keeps its own free memory */
-	MAP_ABOVE =
-		4 << 20, /* bytes; larger blocks would leave larger gaps, so they are unmapped */
+	ARENAS = 2,    /* each keeps its own free memory */
+	HEADER = 4096, /* bytes; more than glibc and the alignment of a block take */
+	/* Larger blocks would leave larger gaps, so they are unmapped. */
+	MAP_ABOVE = (8 << 20) + HEADER,
 	KEEP_AT_THE_TOP = 16 << 20, /* bytes of free memory that an arena keeps */
 };
 
