@@ -46,7 +46,10 @@ enum {
 	 * bytes. Pages that are not touched cost nothing. */
 	INFLATE_WHOLE = 1 << 28,
 	INFLATE_FIRST = 16 << 20,
-	MEASURE_BYTES = 64 << 10, /* inflated at once from a stream whose bytes are not kept */
+	/* If the bytes of a stream are not kept, so many of them are inflated at a time, or all if
+	 * there are no more than MEASURE_WHOLE. */
+	MEASURE_BYTES = 64 << 10,
+	MEASURE_WHOLE = 4 << 20,
 	GZIP_WINDOW_BITS = 16 + MAX_WBITS,
 	GZIP_FLAGS_AT = 3,
 	GZIP_HEADER_CRC = 0x02,
@@ -213,7 +216,14 @@ int zstream_measure(const uint8_t *in, size_t n, uint64_t limit, uint64_t *size,
 		    struct err *err)
 {
 	uint8_t window[MEASURE_BYTES];
+	struct bytes whole auto_bytes = {0};
+	struct inflating i = {&zlib_stream, in, n, 0, limit, &whole};
 	z_stream stream = {0};
+	if (limit <= MEASURE_WHOLE && inflate_at_once(&i)) {
+		*size = whole.len;
+		*left = n - i.used;
+		return 0;
+	}
 	if (inflateInit(&stream) != Z_OK)
 		return err_errno(err, -ENOMEM, "zlib");
 	z_stream *z __attribute__((cleanup(inflate_cleanup))) = &stream;

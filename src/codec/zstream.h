@@ -26,8 +26,8 @@ int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *o
  * member, or if anything else is behind the last one. */
 int zstream_gunzip(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, struct err *err);
 
-/* Does the same as zstream_inflate() without keeping the output. *size becomes its length in
- * bytes. */
+/* Does the same as zstream_inflate() without keeping the output. *size becomes its length in bytes.
+ * Takes at most 4 MiB of memory. */
 int zstream_measure(const uint8_t *in, size_t n, uint64_t limit, uint64_t *size, size_t *left,
 		    struct err *err);
 

@@ -105,6 +105,34 @@ static void expect_damage(const struct bytes *b, size_t at, uint8_t value, const
 	expect_error(zstream_inflate(bad.data, bad.len, N, &out, &left, &err), &err, words);
 }
 
+/* What is measured is not kept, also if it is too large to be inflated at once. */
+static void measured(void **state)
+{
+	enum { LARGE = 5 << 20 };
+	uint8_t *x = test_calloc(1, LARGE);
+	struct err err = ERR_INIT;
+	uint64_t size = 0;
+	size_t left = 0;
+	(void)state;
+	fill(x, N);
+	struct bytes b auto_bytes = deflated(x, N, 0, NULL);
+	struct bytes large auto_bytes = deflated(x, LARGE, 0, NULL);
+	assert_int_equal(bytes_append(&b, "xyz", 3), 0);
+	for (uint64_t limit = N; limit < UINT64_MAX / 2; limit = 2 * limit + 1) {
+		assert_int_equal(zstream_measure(b.data, b.len, limit, &size, &left, &err), 0);
+		assert_int_equal(size, N);
+		assert_int_equal(left, 3);
+	}
+	assert_int_equal(zstream_measure(large.data, large.len, LARGE, &size, &left, &err), 0);
+	assert_int_equal(size, LARGE);
+	assert_int_equal(left, 0);
+	expect_error(zstream_measure(b.data, b.len, N - 1, &size, &left, &err), &err,
+		     "zlib stream inflates to more than 99999 bytes");
+	expect_error(zstream_measure(b.data, 100, N, &size, &left, &err), &err,
+		     "zlib stream of 100 bytes is truncated");
+	test_free(x);
+}
+
 static void truncated_and_damaged(void **state)
 {
 	static uint8_t x[N];
@@ -214,13 +242,10 @@ static void nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits),
-		cmocka_unit_test(no_limit),
-		cmocka_unit_test(truncated_and_damaged),
-		cmocka_unit_test(a_dictionary),
-		cmocka_unit_test(gzip_members),
-		cmocka_unit_test(levels),
-		cmocka_unit_test(nothing),
+		cmocka_unit_test(limits),	cmocka_unit_test(no_limit),
+		cmocka_unit_test(measured),	cmocka_unit_test(truncated_and_damaged),
+		cmocka_unit_test(a_dictionary), cmocka_unit_test(gzip_members),
+		cmocka_unit_test(levels),	cmocka_unit_test(nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
