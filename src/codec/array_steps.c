@@ -158,11 +158,10 @@ int array_plan(struct codec_step *steps, const struct codec_array_step *array, u
 
 /* ---- codecs ---- */
 
-static int undo_zlib(const struct codec_step *step, const uint8_t *in, size_t n, struct bytes *out,
-		     struct err *err)
+static int undo_zlib(const struct codec_step *step, struct step_bytes *b, struct err *err)
 {
 	size_t left = 0;
-	const int rc = zstream_inflate(in, n, step->largest, out, &left, err);
+	const int rc = zstream_undo(b, step->largest, &left, err);
 	if (rc == 0 && left > 0)
 		return err_set(err, -EIO, "%zu bytes after the zlib stream", left);
 	return rc;
@@ -234,9 +233,6 @@ static int decompress(const struct codec_step *step, struct step_bytes *b, struc
 	const uint64_t limit = step->largest;
 	int rc;
 	switch (step->array.codec) {
-	case CODEC_ZLIB:
-		rc = undo_zlib(step, b->data, b->n, &plain, err);
-		break;
 	case CODEC_GZIP:
 		rc = zstream_gunzip(b->data, b->n, limit, &plain, err);
 		break;
@@ -297,6 +293,8 @@ static int rearrange(const struct codec_step *step, struct step_bytes *b, struct
 int array_undo(const struct codec_step *step, struct step_bytes *b, struct err *err)
 {
 	switch (step->array.codec) {
+	case CODEC_ZLIB:
+		return undo_zlib(step, b, err);
 	case CODEC_CRC32C:
 		return check_crc32c(step, b, err);
 	case CODEC_SHUFFLE:

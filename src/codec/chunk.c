@@ -46,6 +46,7 @@ struct decoding {
 	const struct codec_chain *chain;
 	const struct codec_step *step; /* STEP_SERVICE */
 	uint64_t limit;		       /* most bytes that undoing a filter may yield */
+	struct elems_coding *coding;   /* NULL if elements may not stay shuffled */
 	struct err *err;
 };
 
@@ -55,6 +56,7 @@ static struct decoding decoding_of(const struct codec_chunk *c, const struct cod
 	return (struct decoding){.chain = c->chain,
 				 .step = step,
 				 .limit = c->chain->elem_size ? step->largest : c->max_bytes,
+				 .coding = c->accepts_shuffled ? c->coding : NULL,
 				 .err = err};
 }
 
@@ -70,41 +72,51 @@ static bool is_whole(const struct decoding *d, const uint8_t *data, size_t n)
 				       : elements_fit(d->chain->type, d->chain->nelems, data, n);
 }
 
-static int unshuffle(struct decoding *d, struct bytes *b)
+static int unshuffle(struct decoding *d, struct step_bytes *b)
 {
 	struct bytes plain auto_bytes = {0};
-	if (b->len == 0)
+	if (d->coding && elements_are_packed(d->chain->type)) {
+		d->coding->shuffled = true;
 		return 0;
-	int rc = bytes_reserve(&plain, b->len);
+	}
+	if (b->n == 0)
+		return 0;
+	int rc = bytes_reserve(&plain, b->n);
 	if (rc)
 		return err_errno(d->err, rc, "shuffle");
-	unshuffle_bytes(plain.data, b->data, b->len, (size_t)d->chain->elem_size);
-	plain.len = b->len;
-	bytes_release(b);
-	*b = plain;
-	plain = (struct bytes){0};
+	unshuffle_bytes(plain.data, b->data, b->n, (size_t)d->chain->elem_size);
+	plain.len = b->n;
+	step_bytes_take(b, &plain);
 	return 0;
 }
 
-static int undo_zlib(struct decoding *d, const uint8_t *in, size_t n, struct bytes *out)
+static int undo_zlib(struct decoding *d, struct step_bytes *b)
 {
 	size_t left = 0;
-	int rc = zstream_inflate(in, n, d->limit, out, &left, d->err);
+	int rc = zstream_undo(b, d->limit, &left, d->err);
 	if (rc)
 		return rc;
 	if (left != 0 && left != UNLISTED_CHECKSUM)
 		return err_set(d->err, -EIO, "%zu bytes after the zlib stream", left);
-	return d->step->shuffled && plain_fits(d, out->len) ? unshuffle(d, out) : 0;
+	return d->step->shuffled && plain_fits(d, b->n) ? unshuffle(d, b) : 0;
 }
 
-/* Inflates an object that begins like a zlib stream. *out stays empty if the object is plain. */
-static int undo_stream(struct decoding *d, const uint8_t *in, size_t n, struct bytes *out)
+/* Inflates an object that begins like a zlib stream. Its bytes stay as they are if it is plain.
+ * *is_stream says which it is. */
+static int undo_stream(struct decoding *d, struct step_bytes *b, bool *is_stream)
 {
-	const bool may_be_plain = is_whole(d, in, n);
-	int rc = undo_zlib(d, in, n, out);
-	if (rc == -ENOMEM || !may_be_plain || (rc == 0 && is_whole(d, out->data, out->len)))
+	struct step_bytes inflated = {.data = b->data, .n = b->n};
+	const bool may_be_plain = is_whole(d, b->data, b->n);
+	const int rc = undo_zlib(d, &inflated);
+	*is_stream = rc == 0 && (!may_be_plain || is_whole(d, inflated.data, inflated.n));
+	if (*is_stream) {
+		bytes_release(&b->own);
+		*b = inflated;
+		return 0;
+	}
+	bytes_release(&inflated.own);
+	if (rc == -ENOMEM || !may_be_plain)
 		return rc;
-	bytes_release(out);
 	if (d->err)
 		err_clear(d->err);
 	return 0;
@@ -141,15 +153,12 @@ static int undo_service(struct decoding *d, struct step_bytes *b)
 	bool inflated = false;
 	if (is_frame(d, b, &frame)) {
 		rc = blosc_frame_decode(&frame, b->data, b->n, d->limit, &plain, d->err);
+		if (rc == 0)
+			step_bytes_take(b, &plain);
 	} else if (d->step->stream && zstream_looks_like(b->data, b->n)) {
-		rc = undo_stream(d, b->data, b->n, &plain);
-		inflated = plain.data != NULL;
+		rc = undo_stream(d, b, &inflated);
 	}
-	if (rc)
-		return rc;
-	if (plain.data)
-		step_bytes_take(b, &plain);
-	return inflated ? 0 : undo_bitshuffle(d, b);
+	return rc || inflated ? rc : undo_bitshuffle(d, b);
 }
 
 static int too_large(const struct codec_chain *c, struct err *err)
@@ -196,6 +205,22 @@ static int undo_step(const struct codec_chunk *c, const struct codec_step *step,
 	return rc;
 }
 
+/* Returns whether the elements can be given as they are before the last step, because it only
+ * unshuffles them. */
+static bool stays_shuffled(const struct codec_chunk *c, const struct codec_step *step,
+			   const struct step_bytes *b)
+{
+	const struct dtype *t = c->chain->type;
+	size_t size = 0;
+	if (!c->accepts_shuffled || b->n != c->chain->nelems * t->size)
+		return false;
+	if (step->kind == STEP_FILTER && !(c->filter_mask & (1u << step->bit)))
+		size = hdf5_unshuffles(step);
+	else if (step->kind == STEP_ARRAY && step->array.codec == CODEC_SHUFFLE)
+		size = step->array.elem_size;
+	return size == t->size;
+}
+
 /* Moves the elements of a chunk that are stored as they are in memory to *out. If no step has made
  * new bytes, they are those of *stored. */
 static int give(const struct codec_chunk *c, struct step_bytes *b, struct bytes *stored,
@@ -208,6 +233,10 @@ static int give(const struct codec_chunk *c, struct step_bytes *b, struct bytes 
 	if (b->n < least || b->n > most)
 		return wrong_length(chain, b->n, whole, err);
 	b->n = (size_t)min_u64(b->n, whole);
+	if (c->coding && b->summed > 0 && b->summed == b->n && b->n == whole) {
+		c->coding->has_adler = true;
+		c->coding->adler32 = b->adler32;
+	}
 	if (!step_bytes_give(b, out)) {
 		*out = *stored;
 		out->len = b->n;
@@ -228,7 +257,12 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
 	*out = (struct elems){0};
 	if (chain->elem_size > 0 && chain->plain == CODEC_UNKNOWN)
 		return too_large(chain, err);
-	for (uint32_t i = 0; i < chain->n - has_elements && rc == 0; i++) {
+	const uint32_t n = chain->n - has_elements;
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		if (i + 1 == n && stays_shuffled(c, &chain->steps[i], &b)) {
+			c->coding->shuffled = true;
+			break;
+		}
 		rc = undo_step(c, &chain->steps[i], &b, err);
 		if (rc == 0 && !c->filter_mask && chain->steps[i].exact != CODEC_UNKNOWN &&
 		    chain->steps[i].exact != b.n)
@@ -253,10 +287,8 @@ int codec_decoded_size(const struct codec_chunk *c, const uint8_t *head, size_t 
 		return chain->plain == CODEC_UNKNOWN ? too_large(chain, err) : 0;
 	}
 	struct decoding d = decoding_of(c, &chain->steps[0], err);
-	struct bytes plain auto_bytes = {0};
 	struct blosc_frame frame;
 	uint64_t size = object_size;
-	int rc = 0;
 	if (n < min_u64(BLOSC_FRAME_HEADER, object_size))
 		return err_set(err, -EAGAIN, "%zu bytes do not show the decoded size", n);
 	if (blosc_frame_parse(head, n, object_size, &frame)) {
@@ -265,8 +297,11 @@ int codec_decoded_size(const struct codec_chunk *c, const uint8_t *head, size_t 
 		if (n < object_size)
 			return err_set(err, -EAGAIN,
 				       "a zlib stream does not state its decoded size");
-		rc = undo_stream(&d, head, n, &plain);
-		*decoded = plain.data ? plain.len : n;
+		struct step_bytes b = {.data = head, .n = n};
+		bool is_stream;
+		const int rc = undo_stream(&d, &b, &is_stream);
+		*decoded = b.n;
+		bytes_release(&b.own);
 		return rc;
 	}
 	if (size > c->max_bytes)

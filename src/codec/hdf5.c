@@ -20,13 +20,6 @@
 #include "undo.h"
 #include "zstream.h"
 
-static int undo_deflate(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
-			struct err *err)
-{
-	size_t left = 0; /* libhdf5 ignores bytes after the stream, too */
-	return zstream_inflate(in, n, u->limit, out, &left, err);
-}
-
 static int undo_shuffle(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
 			struct err *err)
 {
@@ -43,12 +36,12 @@ static int undo_shuffle(const struct undo *u, const uint8_t *in, size_t n, struc
 	return 0;
 }
 
-/* The filters with a decoder. fletcher32 has no function, because undoing it changes no byte. */
+/* The filters with a decoder. hdf5_undo() undoes those that have no function. */
 static const struct {
 	uint32_t id;
 	undo_fn *undo;
 } decoders[] = {
-	{FILTER_DEFLATE, undo_deflate},
+	{FILTER_DEFLATE, NULL},
 	{FILTER_SHUFFLE, undo_shuffle},
 	{FILTER_FLETCHER32, NULL},
 	{FILTER_SZIP, undo_szip},
@@ -137,12 +130,21 @@ int hdf5_undo(const struct codec_step *step, struct step_bytes *b, struct err *e
 	const size_t i = find_decoder(u.f->id);
 	if (i == DECODERS)
 		return not_built_in(u.f, err);
-	if (!decoders[i].undo)
+	size_t left; /* libhdf5 ignores bytes after the stream, too */
+	if (u.f->id == FILTER_DEFLATE)
+		return zstream_undo(b, u.limit, &left, err);
+	if (u.f->id == FILTER_FLETCHER32) /* changes no byte */
 		return fletcher32_check(b->data, b->n, &b->n, err);
 	const int rc = decoders[i].undo(&u, b->data, b->n, &plain, err);
 	if (rc == 0)
 		step_bytes_take(b, &plain);
 	return rc;
+}
+
+size_t hdf5_unshuffles(const struct codec_step *step)
+{
+	const struct undo u = {.f = step->filter};
+	return u.f->id == FILTER_SHUFFLE ? undo_param(&u, 0, step->elem_size) : 0;
 }
 
 uint64_t codec_hdf5_limit(uint64_t n)

@@ -18,5 +18,7 @@ void hdf5_plan(struct codec_step *steps, const struct filter *filters, uint32_t 
 /* Runs a step. Fails with -EIO if the bytes are damaged or too many, with -EOPNOTSUPP if there is
  * no decoder for the filter or for this variant of it, and with -ENOMEM. */
 int hdf5_undo(const struct codec_step *step, struct step_bytes *b, struct err *err);
+/* Returns the size of the elements that the step unshuffles, or 0 if it does something else. */
+size_t hdf5_unshuffles(const struct codec_step *step);
 
 #endif

@@ -4,12 +4,18 @@
 #ifndef CODEC_STEP_BYTES_H
 #define CODEC_STEP_BYTES_H
 
+#include <stdint.h>
+
 #include <base/mem.h>
 
 struct step_bytes {
 	const uint8_t *data;
 	size_t n;
 	struct bytes own;
+	/* If a zlib stream had the first `summed` bytes, adler32 is their checksum. Otherwise
+	 * `summed` is 0. */
+	size_t summed;
+	uint32_t adler32;
 };
 
 /* Moves the output of a step to s, and frees the bytes that s owned. */
@@ -20,6 +26,7 @@ static inline void step_bytes_take(struct step_bytes *s, struct bytes *b)
 	*b = (struct bytes){0};
 	s->data = s->own.data;
 	s->n = s->own.len;
+	s->summed = 0;
 }
 
 /* Ends the steps: moves the bytes to *out, which is empty. Returns false and moves nothing if the

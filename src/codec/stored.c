@@ -83,17 +83,26 @@ static void apply_fletcher32(uint8_t *end, const uint8_t *src, size_t n)
 int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
 			size_t n, uint8_t *out, size_t out_n, struct err *err)
 {
+	static const struct elems_coding none;
+	return codec_stored_encode_coded(p, elem_size, plain, n, &none, out, out_n, err);
+}
+
+int codec_stored_encode_coded(const struct pipeline *p, uint32_t elem_size, const uint8_t *bytes,
+			      size_t n, const struct elems_coding *coding, uint8_t *out,
+			      size_t out_n, struct err *err)
+{
 	if (codec_stored_size(p, n) != out_n)
 		return err_set(err, -EINVAL, "%zu bytes are not encoded to %zu bytes", n, out_n);
 	uint8_t *end = out + out_n;
-	const uint8_t *src = plain;
-	for (uint32_t i = 0; i < p->n; i++) {
+	const uint8_t *src = bytes;
+	for (uint32_t i = coding->shuffled ? 1 : 0; i < p->n; i++) {
 		const struct filter *f = &p->f[i];
 		int rc = 0;
 		if (f->id == FILTER_SHUFFLE)
 			rc = apply_shuffle(end, src, n, elem_size, err);
 		else if (f->id == FILTER_DEFLATE)
-			zstream_store(end, src, n);
+			zstream_store(end, src, n,
+				      src == bytes && coding->has_adler ? &coding->adler32 : NULL);
 		else if (f->id == FILTER_FLETCHER32)
 			apply_fletcher32(end, src, n);
 		else
@@ -103,7 +112,7 @@ int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint
 		n = (size_t)filtered_size(f, n);
 		src = end - n;
 	}
-	if (src == plain && n > 0)
-		memcpy(out, plain, n);
+	if (src == bytes && n > 0)
+		memcpy(out, bytes, n);
 	return 0;
 }

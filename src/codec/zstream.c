@@ -200,6 +200,22 @@ int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *o
 	return rc;
 }
 
+int zstream_undo(struct step_bytes *b, uint64_t limit, size_t *left, struct err *err)
+{
+	struct bytes plain auto_bytes = {0};
+	const int rc = zstream_inflate(b->data, b->n, limit, &plain, left, err);
+	if (rc)
+		return rc;
+	const uint8_t *trailer = b->data + b->n - *left - STREAM_TRAILER;
+	uint32_t adler = 0;
+	for (size_t i = 0; i < STREAM_TRAILER; i++)
+		adler = adler << 8 | trailer[i];
+	step_bytes_take(b, &plain);
+	b->summed = b->n;
+	b->adler32 = adler;
+	return 0;
+}
+
 int zstream_gunzip(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, struct err *err)
 {
 	struct inflating i = {&gzip_member, in, n, 0, limit, out};
@@ -286,19 +302,20 @@ uint64_t zstream_stored_size(uint64_t n)
 	return add_u64(size, n, &size) ? size : UINT64_MAX;
 }
 
-uint8_t *zstream_store(uint8_t *end, const uint8_t *src, size_t n)
+uint8_t *zstream_store(uint8_t *end, const uint8_t *src, size_t n, const uint32_t *adler)
 {
 	size_t size = (size_t)zstream_stored_size(n);
 	uint8_t *out = end - size;
 	struct emit e = emit_to(out, size);
 	emit_u8(&e, 0x78);
 	emit_u8(&e, 0x01);
-	uint32_t adler = libdeflate_adler32(0, NULL, 0);
+	uint32_t sum = adler ? *adler : libdeflate_adler32(0, NULL, 0);
 	do {
 		/* If src is the n bytes before end, each block moves towards the front by at least
 		 * 4 bytes. So its header never overwrites bytes that have not been moved yet. */
 		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
-		adler = libdeflate_adler32(adler, src, len);
+		if (!adler)
+			sum = libdeflate_adler32(sum, src, len);
 		emit_u8(&e, n == len);
 		emit_u16(&e, (uint16_t)len);
 		emit_u16(&e, (uint16_t)~len);
@@ -308,6 +325,6 @@ uint8_t *zstream_store(uint8_t *end, const uint8_t *src, size_t n)
 		n -= len;
 	} while (n > 0);
 	for (int shift = 24; shift >= 0; shift -= 8)
-		emit_u8(&e, (uint8_t)(adler >> shift));
+		emit_u8(&e, (uint8_t)(sum >> shift));
 	return out;
 }

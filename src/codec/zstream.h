@@ -11,6 +11,8 @@
 #include <hsmount/err.h>
 #include <base/mem.h>
 
+#include "step_bytes.h"
+
 /* Returns true if the first two bytes are a zlib header without a preset dictionary (RFC 1950,
  * 2.2). */
 bool zstream_looks_like(const uint8_t *in, size_t n);
@@ -20,6 +22,8 @@ bool zstream_looks_like(const uint8_t *in, size_t n);
  * the limit, and with -ENOMEM. */
 int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, size_t *left,
 		    struct err *err);
+/* Does the same with b: its bytes become those of the stream, with their checksum. */
+int zstream_undo(struct step_bytes *b, uint64_t limit, size_t *left, struct err *err);
 
 /* Inflates gzip members (RFC 1952), one after the other, into out, under the same rules. Zeros
  * behind a member are ignored, as gzip and Python ignore them. Fails with -EIO also if there is no
@@ -38,7 +42,8 @@ int zstream_deflate(const uint8_t *in, size_t n, int level, struct bytes *out, s
 /* Returns the size of a stream of stored blocks that holds n bytes, or UINT64_MAX on overflow. */
 uint64_t zstream_stored_size(uint64_t n);
 /* Writes n bytes as a stream of stored blocks that ends at `end` (exclusive). src must not overlap
- * the stream, except that it may be the n bytes before end. Returns the start of the stream. */
-uint8_t *zstream_store(uint8_t *end, const uint8_t *src, size_t n);
+ * the stream, except that it may be the n bytes before end. `adler` is the checksum of the bytes,
+ * or NULL if it is not known. Returns the start of the stream. */
+uint8_t *zstream_store(uint8_t *end, const uint8_t *src, size_t n, const uint32_t *adler);
 
 #endif

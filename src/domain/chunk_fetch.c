@@ -43,6 +43,7 @@ struct fetch {
 	uint64_t number;
 	chunk_done done;
 	void *arg;
+	bool accepts_shuffled;
 	bool is_table;	/* a chunk of a chunk table: see fetch_table_chunk() */
 	uint64_t began; /* result of domain_versions_begin() */
 	bool located;	/* the key of the request is the chunk's */
@@ -178,6 +179,8 @@ static int run_chain(const struct fetch *f, const struct codec_chain *chain, uin
 		.covered = grid_covered(&object_of(f)->dataset.grid, f->number),
 		.max_bytes = measured(f->d, f->dataset, f->number),
 		.resolver = &f->d->resolver,
+		.accepts_shuffled = f->accepts_shuffled,
+		.coding = &chunk->coding,
 	};
 	chunk->fetched = stored->len;
 	chunk->code = codec_chunk_decode(&spec, stored, &chunk->elems, &chunk->err);
@@ -508,6 +511,7 @@ static void fetch_chunk(struct domain *d, const struct chunk_request *request, b
 		.number = request->number,
 		.done = done,
 		.arg = arg,
+		.accepts_shuffled = request->accepts_shuffled,
 		.is_table = is_table,
 		.began = domain_versions_begin(d),
 	};

@@ -104,6 +104,7 @@ struct image_dataset {
 	bool unknown;	  /* the chunks are not known, so every read fails */
 	bool fill_hidden; /* the fill value is too large for a header, so all chunks have slots */
 	bool filtered;	  /* chunks have filters; see dataset_filters() */
+	bool shuffled;	  /* the first filter is a shuffle, and the type is plain */
 	uint64_t nslots;
 	uint64_t chunk_bytes; /* of a chunk before the filters */
 	uint64_t slot_bytes;  /* of a chunk after the filters */

@@ -20,8 +20,8 @@ struct load {
 	struct cache_fill *fill;
 };
 
-static int encode_slot(const struct image_dataset *d, struct bytes *plain, struct bytes *slot,
-		       struct err *err)
+static int encode_slot(const struct image_dataset *d, struct bytes *plain,
+		       const struct elems_coding *coding, struct bytes *slot, struct err *err)
 {
 	struct pipeline filters;
 	if (!d->filtered) {
@@ -35,14 +35,15 @@ static int encode_slot(const struct image_dataset *d, struct bytes *plain, struc
 			       (unsigned long long)d->slot_bytes);
 	slot->len = d->slot_bytes;
 	dataset_filters(d, &filters);
-	return codec_stored_encode(&filters, d->ds->type->size, plain->data, plain->len, slot->data,
-				   slot->len, err);
+	return codec_stored_encode_coded(&filters, d->ds->type->size, plain->data, plain->len,
+					 coding, slot->data, slot->len, err);
 }
 
 /* Makes the slot of a chunk that is not stored. Only a filtered slot needs bytes; image_read.c
  * computes the fill values of an unfiltered one. */
 static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, struct err *err)
 {
+	static const struct elems_coding none;
 	auto_bytes struct bytes plain = {0};
 	if (!d->filtered) {
 		out->absent = true;
@@ -54,7 +55,7 @@ static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, str
 			       (unsigned long long)d->chunk_bytes);
 	plain.len = d->chunk_bytes;
 	fill_bytes(d, 0, plain.data, plain.len);
-	return encode_slot(d, &plain, &out->slot, err);
+	return encode_slot(d, &plain, &none, &out->slot, err);
 }
 
 /* Makes a chunk of fill values. Each element has heap objects of its own. */
@@ -116,7 +117,8 @@ static void loaded(void *arg, struct chunk_result *chunk)
 	} else if (!rc) {
 		rc = relocate_chunk(l, chunk->absent, &chunk->elems, &out.heap, &chunk->err);
 		if (!rc)
-			rc = encode_slot(l->d, &chunk->elems.fixed, &out.slot, &chunk->err);
+			rc = encode_slot(l->d, &chunk->elems.fixed, &chunk->coding, &out.slot,
+					 &chunk->err);
 		if (rc)
 			err_wrap(&chunk->err, rc, "object %s",
 				 tree_object(l->d->image->tree, l->d->number)->o.id);
@@ -146,6 +148,7 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 	const struct chunk_request request = {
 		.dataset = d->number,
 		.number = dataset_chunk(d, slot),
+		.accepts_shuffled = d->shuffled,
 		.prefetch = cache_fill_ahead(fill),
 		.cancelled = cache_fill_cancel(fill),
 		.batch = cache_fill_batch(fill),

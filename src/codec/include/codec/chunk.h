@@ -31,6 +31,11 @@ struct codec_chunk {
 	uint64_t covered;
 	uint64_t max_bytes; /* limit of a decoded chunk of variable length */
 	const struct object_resolver *resolver;
+	/* If `coding` is not NULL, it is zero before the call, and then says how the elements are
+	 * given. If accepts_shuffled is true, too, bytes that are shuffled as elements of the type
+	 * are not unshuffled. */
+	bool accepts_shuffled;
+	struct elems_coding *coding;
 };
 
 /* Returns the size of one element of t in a chunk object, in bytes. It is t->size, except that
@@ -78,6 +83,11 @@ uint64_t codec_stored_size(const struct pipeline *p, uint64_t n);
  * wrong, with -EOPNOTSUPP if there is another filter, and with -ENOMEM. */
 int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
 			size_t n, uint8_t *out, size_t out_n, struct err *err);
+/* Does the same with bytes in a coding. If they are shuffled, they are the output of the first
+ * filter, which is a shuffle. */
+int codec_stored_encode_coded(const struct pipeline *p, uint32_t elem_size, const uint8_t *bytes,
+			      size_t n, const struct elems_coding *coding, uint8_t *out,
+			      size_t out_n, struct err *err);
 /* Returns whether a decoder of the filter is built in. */
 bool codec_filter_known(uint32_t id);
 /* Decodes bytes that libhdf5 or a registered plug-in encoded with these filters, to at most max

@@ -45,15 +45,17 @@ struct chunk_result {
 	bool absent;	    /* the chunk is not stored; all elements are the fill value */
 	bool denied;	    /* its HDF5 file has the chunk; the chunk table says that it does not */
 	struct elems elems; /* of the whole chunk, empty if absent; owned by the callback */
-	uint64_t fetched;   /* bytes that came from the store */
-	struct err err;	    /* names the key */
+	struct elems_coding coding;
+	uint64_t fetched; /* bytes that came from the store */
+	struct err err;	  /* names the key */
 };
 typedef void (*chunk_done)(void *arg, struct chunk_result *chunk);
 
 struct chunk_request {
-	uint32_t dataset; /* object number in the tree */
-	uint64_t number;  /* of the chunk in the grid, in row-major order */
-	bool prefetch;	  /* no reader waits for the chunk; requests of readers have priority */
+	uint32_t dataset;      /* object number in the tree */
+	uint64_t number;       /* of the chunk in the grid, in row-major order */
+	bool accepts_shuffled; /* the elements may come shuffled, if they are stored so */
+	bool prefetch; /* no reader waits for the chunk; requests of readers have priority */
 	/* Becomes true when the chunk is no longer needed; get may then fail with -ECANCELED. It is
 	 * borrowed until done is called. It may be NULL if the request cannot be cancelled. */
 	const atomic_bool *cancelled;
