@@ -309,11 +309,14 @@ void http_submit(struct http_io *io, struct http_call *call)
 	pthread_mutex_lock(&io->lock);
 	const int rc = start_thread_locked(io);
 	if (rc == 0) {
+		const bool is_first = !io->inbox.head;
 		call->submitted_ns = io->env->now(io->env);
 		push(&io->inbox, call);
-		/* This is under the lock, because the call may be done and io freed as soon as the
-		 * thread has the call. */
-		http_poll_wake(&io->poll);
+		/* If there are other calls in the inbox, the thread was woken for them and has not
+		 * taken them yet. This is under the lock, because the call may be done and io freed
+		 * as soon as the thread has the call. */
+		if (is_first)
+			http_poll_wake(&io->poll);
 	}
 	pthread_mutex_unlock(&io->lock);
 	if (rc)

@@ -2,10 +2,13 @@
 /*
  * How a store request becomes a series of HTTP requests. The thread that starts a request builds
  * and signs it, the I/O thread transfers it, and a worker of the pool checks the answer, so that
- * neither a checksum nor a callback delays other transfers. An operation that runs in a thread of
- * its own waits for its answers instead.
+ * neither a checksum nor a callback delays other transfers. Only the small answer of a request
+ * whose callback is brief (store_request.is_brief) is checked by the I/O thread itself. An
+ * operation that runs in a thread of its own waits for its answers instead.
  */
 #include "s3_internal.h"
+
+enum { BRIEF_MAX = 16 << 10 /* bytes; an MD5 of as many takes 25 us */ };
 
 static void run_next(void *arg)
 {
@@ -14,10 +17,24 @@ static void run_next(void *arg)
 	op->next(op);
 }
 
+/* Returns true if the answer is that of a get, small, and needs no further request. To check it
+ * costs less than to wake a worker. */
+static bool is_brief(const struct s3_operation *op)
+{
+	const struct http_call *http = &op->call.http;
+	return op->req->is_brief && op->gets_object && http->end == HTTP_ANSWERED &&
+	       (http->status == 200 || http->status == 304) && !op->call.answer.is_xml &&
+	       http->answer.len <= BRIEF_MAX;
+}
+
 /* Runs in the I/O thread. */
 static void after_answer(struct http_call *http)
 {
 	struct s3_operation *op = http->arg;
+	if (is_brief(op)) {
+		op->next(op);
+		return;
+	}
 	store_work(&op->s->base, op->req, run_next);
 }
 
@@ -47,6 +64,7 @@ void s3_send(struct s3_operation *op, const struct s3_spec *spec,
 {
 	end_call(op);
 	op->has_call = true;
+	op->gets_object = op->req->op == STORE_GET && spec->key;
 	op->next = next;
 	const int rc = s3_request_init(&op->call, op->s, spec, &op->req->answer.err);
 	op->call.failed = rc;

@@ -236,6 +236,7 @@ struct s3_operation {
 	struct store_request *req;
 	struct s3_request call; /* the current one, or the last */
 	bool has_call;
+	bool gets_object; /* the current request is a GET of the object of req */
 	void (*next)(struct s3_operation *op);
 
 	bool head;		  /* get.c; the current request is a HEAD */

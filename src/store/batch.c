@@ -9,12 +9,17 @@
  * requests are in a ring of `window` entries. The i-th request uses entry i modulo the window. That
  * entry is free as soon as the answer of request i - window has been consumed.
  *
+ * The caller takes answers and submits requests in batches: it sleeps until the next answer and a
+ * few more are there, and fills the ring when a few entries are free. Otherwise a long sequence of
+ * small objects would cost a wake-up of the caller and one of the store's thread for each object.
+ *
  * Threads: `done` is called in any thread. The ring's lock guards the `done` flags of its entries.
  * `done` does not touch the ring after it has released that lock, because the calling thread frees
  * the ring as soon as all submitted requests are done.
  */
 #include <store/implement.h>
 
+#include <base/mem.h>
 #include <base/wait.h>
 
 #include <errno.h>
@@ -32,6 +37,7 @@ void store_run_all(struct store *s, struct store_request *const *reqs, size_t n)
 	wait_init(&waiter, n);
 	for (size_t i = 0; i < n; i++) {
 		reqs[i]->done = wake;
+		reqs[i]->is_brief = true;
 		reqs[i]->arg = &waiter;
 		store_submit(s, reqs[i]);
 	}
@@ -65,6 +71,8 @@ void store_requests_free(struct store_request **reqs, size_t n)
 
 /* ---- sequences ---- */
 
+enum { BATCHES = 16, BATCH_MAX = 64 };
+
 struct entry {
 	struct ring *ring;
 	bool done;
@@ -73,21 +81,42 @@ struct entry {
 
 struct ring {
 	pthread_mutex_t lock;
-	pthread_cond_t done; /* the entry `next` is done */
+	pthread_cond_t enough;
+	/* The caller waits until this entry and `wanted` entries are done; NULL if it does not. */
 	const struct entry *next;
+	size_t done, wanted; /* `done` counts entries that are not consumed */
 	size_t window;
 	struct entry *entries;
+	size_t ready; /* of the caller alone: entries that are known to be done */
 };
 
-static void mark_done(struct store_request *req)
+static bool has_enough_locked(const struct ring *ring)
 {
-	struct entry *entry = req->arg;
+	return ring->next->done && ring->done >= ring->wanted;
+}
+
+static void note_done(struct entry *entry)
+{
 	struct ring *ring = entry->ring;
 	pthread_mutex_lock(&ring->lock);
 	entry->done = true;
-	if (ring->next == entry)
-		pthread_cond_signal(&ring->done);
+	ring->done++;
+	if (ring->next && has_enough_locked(ring)) {
+		ring->next = NULL;
+		pthread_cond_signal(&ring->enough);
+	}
 	pthread_mutex_unlock(&ring->lock);
+}
+
+static void mark_done(struct store_request *req)
+{
+	note_done(req->arg);
+}
+
+/* Returns how many of n requests make a batch. */
+static size_t batch_of(size_t n)
+{
+	return n < BATCHES ? 1 : min_u64(n / BATCHES, BATCH_MAX);
 }
 
 static void submit(struct store *s, const struct store_sequence *seq, struct ring *ring, size_t i)
@@ -97,24 +126,34 @@ static void submit(struct store *s, const struct store_sequence *seq, struct rin
 	entry->ring = ring;
 	entry->done = false;
 	if (!seq->request(seq->arg, i, entry->req)) {
-		entry->done = true;
+		note_done(entry);
 		return;
 	}
 	entry->req->done = mark_done;
 	entry->req->arg = entry;
+	entry->req->is_brief = true;
 	store_submit(s, entry->req);
 }
 
-/* Blocks until the i-th request is done. */
-static struct store_request *wait_for(struct ring *ring, size_t i)
+/* Blocks until the i-th request is done. `submitted` is the number of all requests so far. */
+static struct store_request *wait_for(struct ring *ring, size_t i, size_t submitted)
 {
 	struct entry *entry = &ring->entries[i % ring->window];
-	pthread_mutex_lock(&ring->lock);
-	ring->next = entry;
-	while (!entry->done)
-		pthread_cond_wait(&ring->done, &ring->lock);
-	ring->next = NULL;
-	pthread_mutex_unlock(&ring->lock);
+	if (ring->ready == 0) {
+		pthread_mutex_lock(&ring->lock);
+		ring->next = entry;
+		ring->wanted = batch_of(submitted - i);
+		if (has_enough_locked(ring))
+			ring->next = NULL;
+		while (ring->next)
+			pthread_cond_wait(&ring->enough, &ring->lock);
+		while (i + ring->ready < submitted &&
+		       ring->entries[(i + ring->ready) % ring->window].done)
+			ring->ready++;
+		ring->done -= ring->ready;
+		pthread_mutex_unlock(&ring->lock);
+	}
+	ring->ready--;
 	return entry->req;
 }
 
@@ -123,7 +162,7 @@ static void ring_release(struct ring *ring)
 	for (size_t i = 0; ring->entries && i < ring->window; i++)
 		store_request_free(ring->entries[i].req);
 	free(ring->entries);
-	pthread_cond_destroy(&ring->done);
+	pthread_cond_destroy(&ring->enough);
 	pthread_mutex_destroy(&ring->lock);
 }
 
@@ -132,7 +171,7 @@ static int ring_init(struct ring *ring, struct store *s, size_t window)
 {
 	*ring = (struct ring){.window = window, .entries = calloc(window, sizeof(*ring->entries))};
 	pthread_mutex_init(&ring->lock, NULL);
-	pthread_cond_init(&ring->done, NULL);
+	pthread_cond_init(&ring->enough, NULL);
 	for (size_t i = 0; ring->entries && i < window; i++) {
 		ring->entries[i].req = store_request_new(s, STORE_GET);
 		if (!ring->entries[i].req)
@@ -150,9 +189,10 @@ int store_run_sequence(struct store *s, const struct store_sequence *seq)
 		return 0;
 	int rc = ring_init(&ring, s, window);
 	for (size_t i = 0; i < (rc ? submitted : seq->n); i++) {
-		while (!rc && submitted < seq->n && submitted - i < window)
-			submit(s, seq, &ring, submitted++);
-		struct store_request *req = wait_for(&ring, i);
+		if (i == submitted || submitted - i <= window - batch_of(window))
+			while (!rc && submitted < seq->n && submitted - i < window)
+				submit(s, seq, &ring, submitted++);
+		struct store_request *req = wait_for(&ring, i, submitted);
 		if (!rc)
 			rc = seq->take(seq->arg, i, req);
 		store_request_release(req);

@@ -2,6 +2,10 @@
 /* Sequences of requests: order, window, requests that are skipped, and errors. */
 #include "store_fixture.h"
 
+#include <store/implement.h>
+
+#include <pthread.h>
+
 enum { N = 200 };
 
 struct expected {
@@ -118,6 +122,63 @@ static void an_empty_sequence_succeeds(void **state)
 	fixture_free(f);
 }
 
+/* A wrapper that passes requests on in a worker, the last one first, HOLD of them at a time or the
+ * rest. */
+enum { HOLD = 40 };
+
+struct last_first {
+	struct store base;
+	pthread_mutex_t lock;
+	struct store_request *held[N];
+	size_t n, submitted;
+};
+
+static void pass_held(void *arg)
+{
+	struct last_first *l = arg;
+	struct store_request *reqs[N];
+	pthread_mutex_lock(&l->lock);
+	const size_t n = l->n;
+	memcpy(reqs, l->held, n * sizeof(reqs[0]));
+	l->n = 0;
+	pthread_mutex_unlock(&l->lock);
+	for (size_t i = n; i-- > 0;)
+		store_pass(&l->base, reqs[i]);
+}
+
+static void submit_last_first(struct store *s, struct store_request *req)
+{
+	struct last_first *l = (struct last_first *)s;
+	assert_true(req->is_brief);
+	pthread_mutex_lock(&l->lock);
+	l->held[l->n++] = req;
+	const bool passes = ++l->submitted == N || l->n == HOLD;
+	pthread_mutex_unlock(&l->lock);
+	if (passes)
+		assert_int_equal(pool_submit(s->env->pool, pass_held, l), 0);
+}
+
+/* The caller takes the answers in batches. It must neither miss the last ones nor wait for more
+ * than there are. */
+static void answers_may_come_in_any_order(void **state)
+{
+	static const struct store_ops ops = {.name = "last first",
+					     .submit = submit_last_first,
+					     .completed = store_complete,
+					     .free = store_wrapper_free};
+	struct fixture *f = filled(2);
+	struct last_first *l = calloc(1, sizeof(*l));
+	struct expected x = {.fail_at = SIZE_MAX};
+	assert_non_null(l);
+	pthread_mutex_init(&l->lock, NULL);
+	store_wrap(&l->base, &ops, f->s, 0, 0);
+	f->s = &l->base;
+	const struct store_sequence seq = {N, N, request, take, &x};
+	assert_int_equal(store_run_sequence(f->s, &seq), 0);
+	assert_int_equal(x.taken, N);
+	fixture_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +186,7 @@ int main(void)
 		cmocka_unit_test(no_more_than_the_window_is_under_way),
 		cmocka_unit_test(an_error_of_take_ends_the_sequence),
 		cmocka_unit_test(an_empty_sequence_succeeds),
+		cmocka_unit_test(answers_may_come_in_any_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,6 +267,9 @@ struct store_request {
 	struct cancelled cancelled;
 	store_done done;
 	void *arg;
+	/* `done` only notes that the request is done. So a store need not wake a worker for a small
+	 * answer: it may call `done` in the thread that serves all its requests. */
+	bool is_brief;
 
 	struct store_answer answer;
 
