@@ -217,10 +217,15 @@ static bool continue_listing(struct store *s, struct store_request *req)
 void store_complete(struct store *s, struct store_request *req)
 {
 	check_answer(req);
-	if (s != req->top)
+	if (s != req->top) {
 		s->outer->ops->completed(s->outer, req);
-	else if (req->op != STORE_LIST || !req->list.whole || !continue_listing(s, req))
-		req->done(req);
+		return;
+	}
+	if (req->op == STORE_LIST && req->list.whole && continue_listing(s, req))
+		return;
+	if (req->op == STORE_LIST && req->list.until)
+		end_listing(&req->answer.page, req->list.until);
+	req->done(req);
 }
 
 /* ---- answers ---- */

@@ -111,17 +111,23 @@ static struct schema_listed describe(const struct schema_answer *answer)
 	return out;
 }
 
-int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
+int hsds2_take_keys(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
 {
 	struct schema_item item;
 	struct schema_id id;
-	const bool is_all = l->nfound == 0 && !answer->next;
 	int rc = l->nfound ? 0 : add_root(l, err);
 	for (size_t i = 0; !rc && i < answer->nitems; i++) {
 		answer->item(answer->items, i, &item);
 		if (is_object(&item, &id))
 			rc = add_or_root(l, &id, item.etag, err);
 	}
+	return rc;
+}
+
+int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
+{
+	const bool is_all = l->nfound == 0 && !answer->next;
+	const int rc = hsds2_take_keys(l, answer, err);
 	l->hsds.space->base.listed_whole = is_all && answer->nitems <= l->hsds.base.load.list_limit;
 	if (rc || !l->hsds.space->base.listed_whole)
 		return rc;
@@ -157,12 +163,36 @@ int hsds2_take_expected(struct hsds2_loader *l, struct err *err)
 	return rc;
 }
 
+/* The key of the root group precedes all others. */
+static int by_key(const void *a, const void *b)
+{
+	static const int order[] = {
+		[OBJECT_DATASET] = 0, [OBJECT_GROUP] = 1, [OBJECT_DATATYPE] = 2};
+	const struct schema_id *x = &((const struct hsds_entry *)a)->id;
+	const struct schema_id *y = &((const struct hsds_entry *)b)->id;
+	const int kinds = order[x->kind] - order[y->kind];
+	return kinds ? kinds : memcmp(x->b, y->b, sizeof(x->b));
+}
+
+/* Sorts the objects, except for the root group. Drops duplicates. */
+static void sort_found(struct hsds2_loader *l)
+{
+	uint32_t n = min_u64(l->nfound, 1);
+	if (l->nfound > 2)
+		qsort(l->found + 1, l->nfound - 1, sizeof(*l->found), by_key);
+	for (uint32_t i = 1; i < l->nfound; i++)
+		if (n == 1 || by_key(&l->found[n - 1], &l->found[i]))
+			l->found[n++] = l->found[i];
+	l->nfound = n;
+}
+
 int hsds2_number_found(struct hsds2_loader *l, struct err *err)
 {
 	struct hsds_space *s = l->hsds.space;
 	struct tree *tree = l->hsds.base.load.tree;
 	uint32_t number;
 	int rc = 0;
+	sort_found(l);
 	if (hsds_space_reserve(s, tree_arena(tree), l->nfound))
 		return err_set(err, -ENOMEM, "out of memory: %u objects", l->nfound);
 	for (uint32_t i = 0; !rc && i < l->nfound; i++) {

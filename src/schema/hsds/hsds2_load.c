@@ -4,8 +4,9 @@
  * prefix of all keys of the domain. A load has two rounds:
  *
  *   LIST     lists all keys below the prefix, up to a limit. If there are not more keys, this
- *            also shows which chunks are stored. At the same time, three listings with a delimiter
- *            show the objects;
+ *            also shows which chunks are stored. At the same time, a page of each of three listings
+ *            with a delimiter shows the objects. If there are more objects than these pages have,
+ *            they are listed in ranges side by side (WALK, hsds2_walk.c);
  *   READ     reads the documents of all objects.
  *
  * If documents name objects that the listings do not show, another round (MISSING) asks the store
@@ -41,6 +42,7 @@
 #include <stdlib.h>
 
 enum {
+	MANY_OBJECTS = 256,
 	FEW_OBJECTS = 256,   /* with fewer objects, HEADs are as fast as a few pages of a listing */
 	KEYS_PER_OBJECT = 4, /* with more keys, HEADs are cheaper than the listing */
 };
@@ -82,7 +84,7 @@ static enum hsds2_stage first_stage(struct hsds2_loader *l)
 {
 	const struct hsds_space *old = l->hsds.previous;
 	if (!old)
-		return HSDS2_LIST;
+		return hsds2_walk_by_pages(l) ? HSDS2_WALK : HSDS2_LIST;
 	if (is_compared_whole(old) || objects_of(old) >= FEW_OBJECTS)
 		return HSDS2_COMPARE;
 	hsds_compare_all(&l->hsds);
@@ -102,7 +104,11 @@ static enum hsds2_stage next_stage(struct hsds2_loader *l)
 	case HSDS2_START:
 		return first_stage(l);
 	case HSDS2_LIST:
-		return HSDS2_READ;
+		return l->walk.needed ? HSDS2_WALK : HSDS2_READ;
+	case HSDS2_WALK:
+		if (hsds2_walk_goes_on(l))
+			return HSDS2_WALK;
+		return hsds2_walk_is_void(l) ? HSDS2_LIST : HSDS2_READ;
 	case HSDS2_READ:
 		return l->hsds.fresh && l->missing.n ? HSDS2_MISSING : HSDS2_END;
 	case HSDS2_MISSING:
@@ -127,11 +133,31 @@ static enum hsds2_stage next_stage(struct hsds2_loader *l)
 	return HSDS2_END;
 }
 
+static int go_on_without_listing(const struct schema_load *load, struct err *err)
+{
+	if (load->whole_only)
+		return err_set(err, -E2BIG, "not all keys of the domain can be listed");
+	return load->listed ? load->listed(load->ctx, NULL) : 0;
+}
+
+/* Called when the objects are known from the ranges of a listing. */
+static int end_walk(struct hsds2_loader *l, struct err *err)
+{
+	l->hsds.base.has_pages = !l->walk.delimited;
+	if (!l->walk.by_pages)
+		return 0; /* LIST has noticed that there are too many keys */
+	l->hsds.space->listing_code = -E2BIG;
+	return go_on_without_listing(&l->hsds.base.load, err);
+}
+
 int hsds2_round(struct schema_loader *base, uint32_t *n, struct err *err)
 {
 	struct hsds2_loader *l = self(base);
 	int rc = 0;
+	const bool walked = l->stage == HSDS2_WALK;
 	l->stage = next_stage(l);
+	if (walked && l->stage == HSDS2_READ)
+		rc = end_walk(l, err);
 	switch (l->stage) {
 	case HSDS2_COMPARE:
 		*n = 1;
@@ -145,12 +171,16 @@ int hsds2_round(struct schema_loader *base, uint32_t *n, struct err *err)
 	case HSDS2_LIST:
 		*n = 1 + (l->hsds.base.load.whole_only ? 0 : HSDS2_OBJECT_PREFIXES);
 		break;
+	case HSDS2_WALK:
+		rc = hsds2_walk_round(l, n, err);
+		break;
 	case HSDS2_READ:
-		if (is_as_expected(l))
+		if (!rc && is_as_expected(l))
 			rc = hsds2_take_expected(l, err);
 		if (!rc)
 			rc = hsds2_number_found(l, err);
 		*n = l->hsds.space->n;
+		l->hsds.base.has_many = *n >= MANY_OBJECTS;
 		break;
 	case HSDS2_MISSING:
 		hsds2_sort_missing(l);
@@ -251,6 +281,7 @@ static bool request_listing(const struct hsds2_loader *l, uint32_t i, struct sch
 		return request_whole(l, l->hsds.base.load.list_limit, req);
 	req->op = SCHEMA_LIST;
 	req->delimit = true;
+	req->is_page = true;
 	req->limit = TREE_MAX_OBJECTS;
 	return hsds2_object_prefix(&l->hsds.space->root, i - 1, req->key, req->room) >= 0;
 }
@@ -261,13 +292,6 @@ static bool request_listing(const struct hsds2_loader *l, uint32_t i, struct sch
 static bool is_listing_optional(int code)
 {
 	return code == -E2BIG || code == -ELOOP || code == -EACCES || code == -ENOLINK;
-}
-
-static int go_on_without_listing(const struct schema_load *load, struct err *err)
-{
-	if (load->whole_only)
-		return err_set(err, -E2BIG, "not all keys of the domain can be listed");
-	return load->listed ? load->listed(load->ctx, NULL) : 0;
 }
 
 static int answer_listing(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
@@ -285,7 +309,10 @@ static int answer_listing(struct hsds2_loader *l, uint32_t i, const struct schem
 		err_copy(err, answer->err);
 		return err_wrap(err, answer->code, "listing %s", l->hsds.key);
 	}
-	return i ? hsds2_take_prefixes(l, answer, err) : hsds2_take_whole(l, answer, err);
+	if (i == 0)
+		return hsds2_take_whole(l, answer, err);
+	hsds2_walk_note(l, i - 1, answer);
+	return hsds2_take_prefixes(l, answer, err);
 }
 
 /* ---- ops ---- */
@@ -302,6 +329,8 @@ bool hsds2_request(struct schema_loader *base, uint32_t i, struct schema_request
 		return hsds_request_head(&l->hsds, i, req);
 	case HSDS2_LIST:
 		return request_listing(l, i, req);
+	case HSDS2_WALK:
+		return hsds2_walk_request(l, i, req);
 	case HSDS2_READ:
 		return hsds_request_document(&l->hsds, i, req);
 	case HSDS2_MISSING:
@@ -328,6 +357,8 @@ int hsds2_answer(struct schema_loader *base, uint32_t i, const struct schema_ans
 		return hsds_answer_head(&l->hsds, i, answer, err);
 	case HSDS2_LIST:
 		return answer_listing(l, i, answer, err);
+	case HSDS2_WALK:
+		return hsds2_walk_answer(l, i, answer, err);
 	case HSDS2_READ:
 		return hsds_answer_document(&l->hsds, i, answer, err);
 	case HSDS2_MISSING:
@@ -373,6 +404,7 @@ void hsds2_loader_free(struct schema_loader *base)
 	free(l->suspects);
 	free(l->seen);
 	free(l->missing.ids);
+	hsds2_walk_release(&l->walk);
 	arena_free(l->ranges.arena);
 	arena_free(l->expected);
 	free(l);

@@ -13,6 +13,7 @@ enum hsds2_stage {
 	HSDS2_REST,    /* the rest of this listing, in ranges */
 	HSDS2_HEADS,   /* HEADs of documents, for the same purpose */
 	HSDS2_LIST,    /* listings that show the objects */
+	HSDS2_WALK,    /* the same in ranges, if there are many objects; see hsds2_walk.c */
 	HSDS2_READ,    /* the documents of the objects */
 	HSDS2_MISSING, /* a HEAD for each missing object, see struct hsds2_missing */
 	HSDS2_END
@@ -28,6 +29,27 @@ struct hsds2_ranges {
 	uint32_t n;	   /* number of ranges */
 	const char *after; /* all keys of the ranges come after this one */
 	const char **ends; /* the last key of each range but the last one */
+};
+
+/* A range of the keys of a domain that is still to be listed. */
+struct hsds2_part {
+	uint32_t kind; /* of its objects */
+	bool delimit;
+	const char *after, *until; /* only keys after the first, up to the second; or NULL */
+};
+
+struct hsds2_walk {
+	/* What the first page of each kind of objects has shown. */
+	bool needed; /* a kind has more objects */
+	size_t has[HSDS2_OBJECT_PREFIXES];
+	uint32_t parts[HSDS2_OBJECT_PREFIXES]; /* ranges of the first round; 0 if all are known */
+	/* The ranges of this round, and those that remain for the next one. */
+	struct arena *arena; /* of their texts */
+	struct hsds2_part *now, *later;
+	uint32_t nnow, nlater, now_room, room;
+	uint64_t nkeys; /* listed so far */
+	bool delimited; /* a range was listed with a delimiter, or has to be */
+	bool by_pages;	/* the first round is that of schema_load.pages */
 };
 
 /* Objects that documents name and that no listing has shown. After hsds2_sort_missing(), each
@@ -51,6 +73,7 @@ struct hsds2_loader {
 	struct arena *expected; /* NULL, or the memory of hsds.previous, see hsds2_expect() */
 	bool only_expected;	/* no listing has shown the objects */
 	struct hsds2_missing missing;
+	struct hsds2_walk walk;
 };
 
 /* Returns whether an id is one of this domain: the ids of all objects of a domain begin with the
@@ -64,15 +87,17 @@ static inline bool hsds2_is_of_domain(const struct hsds2_loader *l, const struct
  * of the earlier load. The new hsds.previous has no tree and no listing. Fails with -ENOMEM. */
 int hsds2_expect(struct hsds2_loader *l, struct err *err);
 
-/* hsds2_list.c. Add objects to l->found: the first function those of a listing of all keys, the
- * second one those of the listing of one prefix. The second one is used for each prefix if there is
- * no listing of all keys. */
+/* hsds2_list.c. Add objects to l->found: those of a listing of all keys, of a part of such a
+ * listing, and of a listing of one kind of objects with a delimiter. The first function also finds
+ * out whether the domain counts as listed whole. */
 int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err);
+int hsds2_take_keys(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err);
 int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answer,
 			struct err *err);
 /* Adds the objects of hsds.previous that are compared. The store has confirmed their versions. */
 int hsds2_take_expected(struct hsds2_loader *l, struct err *err);
-/* Gives each object that was found a number in the tree. */
+/* Gives each object that was found a number in the tree. They are in the order of their keys, and
+ * the root group is the first one. */
 int hsds2_number_found(struct hsds2_loader *l, struct err *err);
 /* Compares a listing, or the next part of it, with `previous`. After the last part (is_last), sets
  * hsds.changed, or sets hsds.heads to the objects that must be compared by HEAD. */
@@ -90,5 +115,22 @@ int hsds2_answer_missing(struct hsds2_loader *l, const struct schema_answer *ans
 /* Divides the keys that come after the key `after`, the last one of a page, into ranges. Each range
  * has about a page of known keys. Fails with -ENOMEM. */
 int hsds2_divide(struct hsds2_loader *l, const char *after, struct err *err);
+
+/* hsds2_walk.c. Notes what the first page of a listing of one kind of objects has shown. */
+void hsds2_walk_note(struct hsds2_loader *l, uint32_t kind, const struct schema_answer *answer);
+/* Begins the next round, and makes its requests. hsds2_walk_answer() adds objects to l->found. It
+ * fails with -EIO, -ENOMEM and errors of the store. */
+bool hsds2_walk_goes_on(const struct hsds2_loader *l);
+int hsds2_walk_round(struct hsds2_loader *l, uint32_t *n, struct err *err);
+bool hsds2_walk_request(const struct hsds2_loader *l, uint32_t i, struct schema_request *req);
+int hsds2_walk_answer(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
+		      struct err *err);
+/* Returns whether the load begins with the pages of an earlier listing, and makes their ranges. It
+ * then needs no LIST, unless hsds2_walk_is_void() returns true after the last round. */
+bool hsds2_walk_by_pages(struct hsds2_loader *l);
+/* Returns whether the ranges of the pages are of no use: the domain may have so few keys that it
+ * can be listed whole, or has too many. Then drops all that was listed. */
+bool hsds2_walk_is_void(struct hsds2_loader *l);
+void hsds2_walk_release(struct hsds2_walk *w);
 
 #endif

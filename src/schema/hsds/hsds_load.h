@@ -76,7 +76,9 @@ struct hsds_loader {
 	struct hsds_space *space;
 	struct schema_types types;
 	bool changed; /* the domain has changed since `previous` */
-	bool fresh;   /* a document was read that `previous` does not have in this version */
+	/* A document had the version that was listed, or another one. */
+	bool saw_listed, saw_other;
+	bool fresh; /* a document was read that `previous` does not have in this version */
 	/* Numbers of the objects of `previous` to compare by HEAD. */
 	const uint32_t *heads;
 	uint32_t nheads;

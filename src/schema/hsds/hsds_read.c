@@ -202,7 +202,8 @@ static bool document_of(const struct hsds_loader *l, uint32_t i, const struct sc
 }
 
 /* Compares the version of a document that was read with the listing and with the earlier load. Some
- * services write ETags differently in listings; then the earlier load has the same version. */
+ * services write ETags differently in listings; then the earlier load has the same version. If not
+ * one of many documents has the version that was listed, the service is such a one. */
 static void note_version(struct hsds_loader *l, uint32_t i, const struct schema_answer *answer)
 {
 	const char *listed = l->space->entries[i].etag;
@@ -213,9 +214,13 @@ static void note_version(struct hsds_loader *l, uint32_t i, const struct schema_
 	if (answer->absent) {
 		l->base.is_torn |= listed[0] != '\0';
 	} else if (!answer->unchanged && !known) {
+		const bool differs = strcmp(answer->etag, listed) != 0;
 		l->fresh = true;
-		l->base.is_torn |=
-			listed[0] && answer->etag[0] && strcmp(answer->etag, listed) != 0;
+		if (!listed[0] || !answer->etag[0])
+			return;
+		l->saw_listed |= !differs;
+		l->saw_other |= differs;
+		l->base.is_torn |= l->saw_other && (l->saw_listed || !l->base.has_many);
 	}
 }
 

@@ -263,6 +263,10 @@ struct schema_load {
 	uint64_t keep_limit; /* most bytes of document texts to keep */
 	/* Load the domain only if all its keys can be listed, and fail with -E2BIG otherwise. */
 	bool whole_only;
+	/* Keys that may divide a listing of the domain into pages, or into other parts. They are
+	 * those of an earlier listing, and need not be valid. */
+	const char *const *pages;
+	uint32_t npages;
 	/* Called with each object after it was parsed. If it fails, the object is left out. */
 	int (*accept)(void *ctx, struct object *o, struct err *err);
 	/* May be NULL. Called when all keys have been listed for the first time, or, with NULL,
@@ -271,10 +275,16 @@ struct schema_load {
 	void *ctx;
 };
 
-/* Each schema has its own loader, which begins with this struct. The last four members are
+/* Each schema has its own loader, which begins with this struct. The members after has_many are
  * valid after the last round. */
 struct schema_loader {
 	struct schema_load load;
+	/* The requests of this round are those of the documents of many objects, in the order of
+	 * their keys. */
+	bool has_many;
+	/* All keys were listed, in listings without a delimiter and, in each round, without an
+	 * overlap, although the domain does not count as listed whole. */
+	bool has_pages;
 	const struct schema_space *space; /* of the tree */
 	bool same; /* nothing has changed since `previous`; the tree is empty */
 	/* A document names an object that neither `previous` nor `puts` has. The domain must be

@@ -203,8 +203,7 @@ struct store_list {
 	 * more than `limit` items, it fails with -E2BIG and the rest is not requested; a directory
 	 * store stops as soon as it has counted more than `limit`. */
 	bool whole;
-	/* If it is not NULL, a whole listing has only items up to this key. Borrowed until
-	 * `done`. */
+	/* If it is not NULL, a listing has only items up to this key. Borrowed until `done`. */
 	const char *until;
 	uint32_t limit; /* of a whole listing. Of a single page: see submit() in implement.h */
 	/* Items of a page, at least 1. A page may have fewer: S3 and mem return at most
