@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which conditions of writes the service supports. Services differ: AWS requires the ETag of an
- * If-Match in quotes, some versions of Ceph require it without. Older servers ignore conditions or
- * refuse requests that have one. Ceph 16 answers 412 to a current ETag if the bucket has versions.
+ * Which conditions of writes the service supports, and whether it compares CRCs. Services differ:
+ * AWS requires the ETag of an If-Match in quotes, some versions of Ceph require it without. Older
+ * servers ignore conditions or refuse requests that have one. Ceph 16 answers 412 to a current ETag
+ * if the bucket has versions.
  *
  * The store does not guess from the answers to the caller's own requests: a 412 may be the conflict
  * that the condition is for. So the first put with a condition waits for a probe
@@ -29,6 +30,7 @@ static const char *const feature_names[S3_FEATURES] = {
 	[S3_PUT_ABSENT] = "put_if_none_match", [S3_PUT_MATCH] = "put_if_match",
 	[S3_DELETE_MATCH] = "delete_if_match", [S3_PARTS_ABSENT] = "parts_if_none_match",
 	[S3_PARTS_MATCH] = "parts_if_match",   [S3_MARKS] = "marks",
+	[S3_PUT_CRC] = "put_crc32c",
 };
 
 static const char *const support_names[] = {
@@ -110,6 +112,12 @@ static void report(const struct s3_store *s, enum s3_probe probe,
 {
 	const bool single = probe == S3_PROBE_SINGLE;
 	auto_str struct str faults = {0};
+	if (probe == S3_PROBE_CRC) {
+		log_info(s->base.env->log, "%s %s the CRC-32C of what is written",
+			 str_text(&s->endpoint.host),
+			 support[S3_PUT_CRC] == S3_WORKS ? "compares" : "does not compare");
+		return;
+	}
 	add_fault(&faults, "If-None-Match", support[single ? S3_PUT_ABSENT : S3_PARTS_ABSENT]);
 	add_fault(&faults, "If-Match", support[single ? S3_PUT_MATCH : S3_PARTS_MATCH]);
 	warn(s, single ? "writes" : "uploads in parts", &faults);
@@ -121,7 +129,8 @@ static void report(const struct s3_store *s, enum s3_probe probe,
 void s3_set_missing(struct s3_store *s, enum s3_feature feature)
 {
 	auto_str struct str faults = {0};
-	if (atomic_exchange(&s->conditions.support[feature], S3_MISSING) == S3_MISSING)
+	if (atomic_exchange(&s->conditions.support[feature], S3_MISSING) == S3_MISSING ||
+	    feature == S3_PUT_CRC)
 		return;
 	add_fault(&faults, feature == S3_PUT_MATCH ? "If-Match" : "If-None-Match", S3_MISSING);
 	warn(s, "writes", &faults);
@@ -131,8 +140,15 @@ void s3_set_missing(struct s3_store *s, enum s3_feature feature)
 
 static bool is_of(enum s3_feature feature, enum s3_probe probe)
 {
-	const bool parts = feature == S3_PARTS_ABSENT || feature == S3_PARTS_MATCH;
-	return parts == (probe == S3_PROBE_PARTS);
+	switch (feature) {
+	case S3_PARTS_ABSENT:
+	case S3_PARTS_MATCH:
+		return probe == S3_PROBE_PARTS;
+	case S3_PUT_CRC:
+		return probe == S3_PROBE_CRC;
+	default:
+		return probe == S3_PROBE_SINGLE;
+	}
 }
 
 static void go_on(void *arg)
@@ -194,9 +210,19 @@ static void run_parts(void *arg)
 	run_probe(arg, S3_PROBE_PARTS);
 }
 
+static void run_crc(void *arg)
+{
+	run_probe(arg, S3_PROBE_CRC);
+}
+
 void s3_await_probe(struct s3_operation *op, enum s3_probe probe,
 		    void (*then)(struct s3_operation *op))
 {
+	static void (*const runs[S3_PROBES])(void *arg) = {
+		[S3_PROBE_SINGLE] = run_single,
+		[S3_PROBE_PARTS] = run_parts,
+		[S3_PROBE_CRC] = run_crc,
+	};
 	struct s3_store *s = op->s;
 	struct s3_conditions *c = &s->conditions;
 	op->then = then;
@@ -211,8 +237,7 @@ void s3_await_probe(struct s3_operation *op, enum s3_probe probe,
 	if (done)
 		then(op);
 	else if (starts)
-		store_work_apart(&s->base, op->req,
-				 probe == S3_PROBE_PARTS ? run_parts : run_single);
+		store_work_apart(&s->base, op->req, runs[probe]);
 }
 
 /* ---- headers ---- */

@@ -20,6 +20,12 @@
  * Uploads in parts: PUT of an object, then uploads of one part each, which end with a condition, in
  * the same way.
  *
+ * CRCs of bodies, with signatures that do not contain the SHA-256:
+ *
+ *   PUT, wrong CRC                      400: go on; 200: ignored; others: missing
+ *   PUT, right CRC                      200, and the answer repeats the CRC: works; else broken
+ *   DELETE
+ *
  * A request that fails temporarily is repeated a few times, unless the answer to the next attempt
  * could differ because the first one has succeeded. Then nothing is known, and a later probe begins
  * again with another name.
@@ -59,7 +65,9 @@ struct probe {
 	char mark[2 * RANDOM_BYTES + 1];
 	char etag[STORE_ETAG_MAX];     /* of the object; "" if unknown */
 	char seen[STORE_MARK_MAX + 1]; /* its mark, after a HEAD */
-	struct bytes body;	       /* of the last answer */
+	long status;		       /* of the last answer, as is what follows */
+	struct s3_crc crc;
+	struct bytes body;
 };
 
 /* ---- requests ---- */
@@ -73,18 +81,28 @@ static enum outcome outcome_of(int rc, long status)
 	return status == 412 || status == 404 ? FAILED : REFUSED;
 }
 
+/* Returns whether the service says that the body has another CRC. */
+static bool is_mismatch(const struct s3_spec *spec, const struct s3_error *why)
+{
+	return spec->crc && (strcmp(why->code, "BadDigest") == 0 ||
+			     strcmp(why->code, "XAmzContentChecksumMismatch") == 0);
+}
+
 static enum outcome send_once(struct probe *p, const struct s3_spec *spec)
 {
 	auto_s3_request struct s3_request call = {0};
+	struct s3_error why;
 	err_clear(p->err);
-	const int rc = s3_request_run(&call, p->s, spec, NULL, p->err);
+	const int rc = s3_request_run(&call, p->s, spec, &why, p->err);
 	if (rc == 0 && call.answer.has_etag)
 		strcpy(p->etag, call.answer.meta.etag);
 	strcpy(p->seen, call.answer.mark);
+	p->status = call.http.status;
+	p->crc = call.answer.crc;
 	bytes_release(&p->body);
 	p->body = call.http.answer;
 	call.http.answer = (struct bytes){0};
-	return outcome_of(rc, call.http.status);
+	return is_mismatch(spec, &why) ? REFUSED : outcome_of(rc, call.http.status);
 }
 
 static enum outcome send(struct probe *p, const struct s3_spec *spec, bool again)
@@ -309,7 +327,34 @@ static enum outcome probe_parts(struct probe *p, enum s3_support support[S3_FEAT
 	return what == LATER ? LATER : probe_match(p, upload, &support[S3_PARTS_MATCH]);
 }
 
-/* ---- both ---- */
+/* ---- CRCs of bodies ---- */
+
+static enum outcome put_crc(struct probe *p, uint32_t crc)
+{
+	const struct piece piece = {content, sizeof(content) - 1};
+	const struct s3_spec spec = {.method = "PUT",
+				     .key = str_text(&p->key),
+				     .pieces = &piece,
+				     .n_pieces = 1,
+				     .crc = &crc,
+				     .body_max = HTTP_ERROR_BODY_MAX};
+	return send(p, &spec, true);
+}
+
+static enum outcome probe_crc(struct probe *p, enum s3_support *support)
+{
+	const uint32_t crc = s3_crc32c_of(&(struct piece){content, sizeof(content) - 1}, 1);
+	enum outcome what = put_crc(p, crc ^ 1);
+	*support = what == DONE ? S3_IGNORED : S3_MISSING;
+	if (what != REFUSED || p->status != 400)
+		return what;
+	what = put_crc(p, crc);
+	*support = what == DONE && p->crc.kind == S3_CRC32C && p->crc.value == crc ? S3_WORKS
+										   : S3_BROKEN;
+	return what;
+}
+
+/* ---- all ---- */
 
 static int name_object(struct probe *p)
 {
@@ -330,13 +375,17 @@ static void set_untested(struct probe *p, enum s3_support support[S3_FEATURES])
 	log_info(p->s->base.env->log, "the conditions of writes cannot be tested: %s", p->err->msg);
 }
 
-/* The object exists. */
+/* The object exists, unless the probe is that of CRCs. */
 static enum outcome probe_object(struct probe *p, enum s3_probe probe,
 				 enum s3_support support[S3_FEATURES])
 {
 	const bool single = probe == S3_PROBE_SINGLE;
 	struct err unused = ERR_INIT, *err = p->err;
-	const enum outcome what = single ? probe_single(p, support) : probe_parts(p, support);
+	const enum outcome what = single		  ? probe_single(p, support)
+				  : probe == S3_PROBE_CRC ? probe_crc(p, &support[S3_PUT_CRC])
+							  : probe_parts(p, support);
+	if (what == REFUSED && !p->etag[0]) /* there is no object */
+		return what;
 	if (single && what == DONE)
 		return what;
 	p->err = &unused;
@@ -352,7 +401,7 @@ int s3_probe_run(struct s3_store *s, enum s3_probe probe, enum s3_support suppor
 {
 	struct probe p = {.s = s, .err = err};
 	int rc = name_object(&p);
-	enum outcome what = rc ? LATER : put(&p, NULL, false);
+	enum outcome what = rc ? LATER : probe == S3_PROBE_CRC ? DONE : put(&p, NULL, false);
 	if (what == DONE)
 		what = probe_object(&p, probe, support);
 	else if (what != LATER)

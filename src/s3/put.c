@@ -7,6 +7,11 @@
  *
  * A 404 to the first HEAD is confirmed by a listing. Another writer may come between two requests.
  *
+ * Over TLS, a large body is sent with its CRC-32C and without its SHA-256, if the service compares
+ * the CRC (probe_conditions.c). Its answer must repeat the CRC. TLS protects the body on its way.
+ * Over plain HTTP, nothing but the signature protects it, and the signature does not contain the
+ * body without the SHA-256.
+ *
  * If the condition fails, a HEAD shows whose object it is. If it has the mark of this put, an
  * earlier attempt has put it, and the condition counts as met. If the service drops marks, and an
  * earlier attempt may have succeeded (cond->retried), an ETag that is the MD5 of the caller's bytes
@@ -23,6 +28,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { CRC_MIN = 64 << 10 /* bytes of a body whose SHA-256 takes time */ };
+
 static enum s3_feature feature_of(const struct store_request *req)
 {
 	return req->cond.if_none_match ? S3_PUT_ABSENT : S3_PUT_MATCH;
@@ -31,6 +38,11 @@ static enum s3_feature feature_of(const struct store_request *req)
 static bool has_cond(const struct store_request *req)
 {
 	return req->cond.if_none_match || req->cond.if_match;
+}
+
+static bool takes_crc(const struct s3_operation *op)
+{
+	return op->s->creds && op->s->endpoint.tls && store_body_size(op->req) >= CRC_MIN;
 }
 
 static void send_put(struct s3_operation *op, bool conditional,
@@ -44,6 +56,9 @@ static void send_put(struct s3_operation *op, bool conditional,
 		n = s3_cond_header(op->s, feature_of(req), req->cond.if_match, value, header);
 	n += s3_note_header(req->note, note, &header[n]);
 	n += s3_mark_header(req->mark, &header[n]);
+	op->has_crc = takes_crc(op) && s3_support(op->s, S3_PUT_CRC) == S3_WORKS;
+	if (op->has_crc)
+		op->crc = s3_crc32c_of(op->pieces, op->n_pieces);
 	const struct s3_spec spec = {
 		.method = "PUT",
 		.key = req->key,
@@ -51,6 +66,7 @@ static void send_put(struct s3_operation *op, bool conditional,
 		.n_header = n,
 		.pieces = op->pieces,
 		.n_pieces = op->n_pieces,
+		.crc = op->has_crc ? &op->crc : NULL,
 		.body_max = HTTP_ERROR_BODY_MAX,
 	};
 	s3_send(op, &spec, next);
@@ -118,6 +134,17 @@ static void refuse(struct s3_operation *op, int rc)
 		finish(op, rc);
 }
 
+/* Checks that the service has compared the CRC. If it has not, it gets the SHA-256 from now on. */
+static int check_crc(struct s3_operation *op)
+{
+	const struct s3_crc *seen = &op->call.answer.crc;
+	if (seen->kind == S3_CRC32C && seen->value == op->crc)
+		return 0;
+	s3_set_missing(op->s, S3_PUT_CRC);
+	return err_set(err_of(op), -EAGAIN, "PUT %s: the server has not confirmed the CRC",
+		       op->req->key);
+}
+
 /* Returns the result of a PUT, which is 0 with the meta of the new version, or a negative errno. */
 static int put_result(struct s3_operation *op)
 {
@@ -128,6 +155,8 @@ static int put_result(struct s3_operation *op)
 	int rc = s3_request_judge(&op->call, NULL, err_of(op));
 	if (rc)
 		return rc == S3_UNPROVEN ? -ENOENT : rc;
+	if (op->has_crc && check_crc(op))
+		return -EAGAIN;
 	*meta = a->meta;
 	meta->size = store_body_size(req);
 	if (s3_put_verifies(op->s) && s3_request_has_md5(&op->call) &&
@@ -306,18 +335,28 @@ static void start(struct s3_operation *op)
 		put_whole(op);
 }
 
+static void start_single(struct s3_operation *op)
+{
+	if (takes_crc(op))
+		s3_await_probe(op, S3_PROBE_CRC, start);
+	else
+		start(op);
+}
+
 static void after_probe(struct s3_operation *op)
 {
 	if (has_parts(op->req))
 		s3_await_probe(op, S3_PROBE_PARTS, start);
 	else
-		start(op);
+		start_single(op);
 }
 
 void s3_put(struct s3_operation *op)
 {
 	if (has_cond(op->req))
 		s3_await_probe(op, S3_PROBE_SINGLE, after_probe);
-	else
+	else if (has_parts(op->req))
 		start(op);
+	else
+		start_single(op);
 }

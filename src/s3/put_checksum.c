@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRCs by sixteen tables ("slicing by 16"). All three are reflected, begin with all bits set and
- * end with all bits inverted; a CRC of 32 bits is computed in the low half of 64. Pure.
+ * CRC-32C is that of base/checksum.h. The other CRCs are computed by sixteen tables ("slicing by
+ * 16"). All three are reflected, begin with all bits set and end with all bits inverted; a CRC of
+ * 32 bits is computed in the low half of 64. Pure.
  */
 #include "put_checksum.h"
 
@@ -10,6 +11,10 @@
 #include <strings.h>
 
 #include <stdbool.h>
+
+#include <base/checksum.h>
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static const struct {
 	const char *name;
@@ -62,6 +67,8 @@ uint64_t s3_crc_of(const struct s3_crc_tables *tables, enum s3_crc_kind kind, co
 	const uint64_t(*t)[256] = tables->t[kind];
 	const uint8_t *p = bytes;
 	uint64_t crc = all_bits(kind);
+	if (kind == S3_CRC32C)
+		return checksum_crc32c(bytes, n, 0);
 	for (; n >= 16; p += 16, n -= 16)
 		crc = of_word(t + 8, read_word(p) ^ crc) ^ of_word(t, read_word(p + 8));
 	for (; n; p++, n--)
@@ -73,8 +80,6 @@ uint64_t s3_crc_of(const struct s3_crc_tables *tables, enum s3_crc_kind kind, co
  * form. */
 static bool read_number(const char *text, unsigned int bits, uint64_t *out)
 {
-	static const char alphabet[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	uint64_t number = 0;
 	unsigned int left = bits;
 	for (; left; text++) {
@@ -97,4 +102,19 @@ void s3_crc_read(const char *name, const char *value, struct s3_crc *out)
 		if (strcasecmp(name, kinds[kind].name) == 0 &&
 		    read_number(value, kinds[kind].bits, &out->value))
 			out->kind = (enum s3_crc_kind)kind;
+}
+
+void s3_crc32c_write(uint32_t crc, char value[S3_CRC32C_VALUE])
+{
+	for (unsigned int i = 0; i < 6; i++)
+		value[i] = alphabet[((uint64_t)crc << 4) >> (30 - 6 * i) & 63];
+	strcpy(value + 6, "==");
+}
+
+uint32_t s3_crc32c_of(const struct piece *pieces, size_t n)
+{
+	uint32_t crc = 0;
+	for (size_t i = 0; i < n; i++)
+		crc = checksum_crc32c(pieces[i].data, pieces[i].n, crc);
+	return crc;
 }

@@ -90,7 +90,8 @@ enum s3_feature {
 	S3_DELETE_MATCH, /* If-Match of a DELETE */
 	S3_PARTS_ABSENT, /* the same conditions of CompleteMultipartUpload */
 	S3_PARTS_MATCH,
-	S3_MARKS, /* a HEAD returns the mark of an object */
+	S3_MARKS,   /* a HEAD returns the mark of an object */
+	S3_PUT_CRC, /* the CRC-32C of a body without a signature is compared */
 	S3_FEATURES,
 };
 
@@ -104,8 +105,8 @@ enum s3_support {
 	S3_MISSING,  /* the service refuses requests that have it */
 };
 
-/* There are two probes: of single requests, and of uploads in parts. */
-enum s3_probe { S3_PROBE_SINGLE, S3_PROBE_PARTS, S3_PROBES };
+/* There are three probes: of single requests, of uploads in parts, and of the CRCs of bodies. */
+enum s3_probe { S3_PROBE_SINGLE, S3_PROBE_PARTS, S3_PROBE_CRC, S3_PROBES };
 
 struct s3_operation;
 
@@ -159,7 +160,8 @@ struct s3_spec {
 	size_t n_query, n_header;
 	const struct piece *pieces; /* the body */
 	size_t n_pieces;
-	uint64_t body_max;	    /* of the answer */
+	const uint32_t *crc; /* the body's CRC-32C, which is sent instead of its SHA-256, or NULL */
+	uint64_t body_max;   /* of the answer */
 	unsigned int first_byte_ms; /* 0 for the store's */
 	bool ranged;		    /* has a range; skip and keep as in struct http_call */
 	uint64_t skip, keep;
@@ -253,7 +255,9 @@ struct s3_operation {
 	struct s3_body *loaded;	  /* put_body.c; NULL if there is none */
 	struct s3_upload *upload; /* multipart.c; NULL if the put has no parts */
 	void (*free_upload)(struct s3_upload *u);
-	bool apart; /* all of it runs in a thread of its own */
+	bool apart;   /* all of it runs in a thread of its own */
+	bool has_crc; /* put.c; the body is sent with a CRC, which is: */
+	uint32_t crc;
 };
 
 /* Signs and sends a request. `next` runs in a worker when the answer has arrived; or in this thread
@@ -307,8 +311,8 @@ void s3_conditions_release(struct s3_conditions *c);
 void s3_await_probe(struct s3_operation *op, enum s3_probe probe,
 		    void (*then)(struct s3_operation *op));
 enum s3_support s3_support(const struct s3_store *s, enum s3_feature feature);
-/* Records that the service has refused the caller's own request with a condition. From now on the
- * store compares itself. */
+/* Records that the service has refused the caller's own request with a condition, or has not
+ * confirmed a CRC. From now on the store compares itself, or sends the SHA-256. */
 void s3_set_missing(struct s3_store *s, enum s3_feature feature);
 
 /* Makes the header for a condition, if the service checks it. Returns the number of headers: 0 or

@@ -90,7 +90,7 @@ static void on_header(struct http_call *http, const char *name, const char *valu
 struct draft {
 	struct sigv4_pair header[SIGV4_PAIRS_MAX];
 	size_t n;
-	char date[SIGV4_DATE_SIZE], hash[SHA256_HEX];
+	char date[SIGV4_DATE_SIZE], hash[SHA256_HEX], crc[S3_CRC32C_VALUE];
 	struct str path;
 	struct cred cred;
 };
@@ -101,11 +101,19 @@ static void add(struct draft *d, const char *name, const char *value)
 		d->header[d->n++] = (struct sigv4_pair){name, value};
 }
 
+/* Says what the signature contains of the body. */
+static int draft_digest(struct draft *d, const struct s3_spec *req)
+{
+	if (!req->crc)
+		return digest_sha256(req->pieces, req->n_pieces, d->hash);
+	strcpy(d->hash, "UNSIGNED-PAYLOAD");
+	s3_crc32c_write(*req->crc, d->crc);
+	add(d, S3_CRC32C_HEADER, d->crc);
+	return 0;
+}
+
 static int draft_header(struct draft *d, struct s3_store *s, const struct s3_spec *req, int64_t now)
 {
-	int rc = digest_sha256(req->pieces, req->n_pieces, d->hash);
-	if (rc)
-		return rc;
 	add(d, "host", str_text(&s->endpoint.host));
 	for (size_t i = 0; i < req->n_header; i++)
 		add(d, req->header[i].name, req->header[i].value);
@@ -115,6 +123,9 @@ static int draft_header(struct draft *d, struct s3_store *s, const struct s3_spe
 		add(d, "x-amz-expected-bucket-owner", s->owner);
 	if (!s->creds)
 		return 0;
+	const int rc = draft_digest(d, req);
+	if (rc)
+		return rc;
 	sigv4_date(now, d->date);
 	add(d, "x-amz-content-sha256", d->hash);
 	add(d, "x-amz-date", d->date);
@@ -263,9 +274,9 @@ bool s3_verifies(const struct s3_store *s)
 	       (s->verify == STORE_S3_VERIFY_AUTO && !s->endpoint.tls);
 }
 
-/* The signature of a request contains the SHA-256 of its body, and the server compares the two
- * before it stores the object. A second digest would cost more than everything else that the store
- * does for a large body. */
+/* The signature of a request contains the SHA-256 of its body, or its CRC-32C over TLS. The server
+ * compares the two before it stores the object. A second digest would cost more than everything
+ * else that the store does for a large body. */
 bool s3_put_verifies(const struct s3_store *s)
 {
 	return s->creds ? s->verify == STORE_S3_VERIFY_ALWAYS : s3_verifies(s);

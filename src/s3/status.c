@@ -21,6 +21,7 @@ static const struct {
 	{"ConditionalRequestConflict", EAGAIN},
 	{"BadDigest", EAGAIN}, /* the body was damaged in transit */
 	{"XAmzContentSHA256Mismatch", EAGAIN},
+	{"XAmzContentChecksumMismatch", EAGAIN},
 	{"NoSuchKey", ENOENT},
 	/* This code says nothing about the object, so it is not ENOENT. */
 	{"NoSuchBucket", EIO},

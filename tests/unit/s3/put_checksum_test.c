@@ -82,12 +82,30 @@ static void test_headers(void **state)
 	assert_int_equal(upper.kind, S3_CRC32C);
 }
 
+/* What is written is what is read. The pieces of a body make up one CRC. */
+static void test_write(void **state)
+{
+	static const uint32_t crcs[] = {0, 1, 0x80000000, 0xe3069283, UINT32_MAX};
+	const struct piece pieces[] = {{"1234", 4}, {"", 0}, {"56789", 5}};
+	char value[S3_CRC32C_VALUE];
+	for (size_t i = 0; i < sizeof(crcs) / sizeof(crcs[0]); i++) {
+		struct s3_crc crc = {0};
+		s3_crc32c_write(crcs[i], value);
+		s3_crc_read("crc32c", value, &crc);
+		assert_int_equal(crc.kind, S3_CRC32C);
+		assert_int_equal(crc.value, crcs[i]);
+	}
+	assert_int_equal(s3_crc32c_of(pieces, 3), 0xe3069283);
+	assert_int_equal(s3_crc32c_of(NULL, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_check_values),
 		cmocka_unit_test(test_all_lengths),
 		cmocka_unit_test(test_headers),
+		cmocka_unit_test(test_write),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,7 @@ static void test_rows(void **state)
 		{409, "ConditionalRequestConflict", -EAGAIN},
 		{400, "BadDigest", -EAGAIN},
 		{400, "XAmzContentSHA256Mismatch", -EAGAIN},
+		{400, "XAmzContentChecksumMismatch", -EAGAIN},
 		{404, "NoSuchKey", -ENOENT},
 		{404, "NoSuchBucket", -EIO},
 		{403, "AccessDenied", -EACCES},

@@ -21,7 +21,7 @@ struct sigv4_request {
 	const struct sigv4_pair *query;	 /* not encoded, in any order */
 	const struct sigv4_pair *header; /* to be signed, with host; names in any case and order */
 	size_t n_query, n_header;	 /* at most SIGV4_PAIRS_MAX each */
-	const char *payload;		 /* SHA-256 of the body in hexadecimal */
+	const char *payload; /* SHA-256 of the body in hexadecimal, or "UNSIGNED-PAYLOAD" */
 };
 
 struct sigv4_key {

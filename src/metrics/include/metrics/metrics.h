@@ -17,7 +17,7 @@ enum {
 	METRICS_STATUSES = 600,
 	METRICS_CALLS = 5,
 	METRICS_RESULTS = 21,
-	METRICS_FEATURES = 6
+	METRICS_FEATURES = 7
 };
 
 /* Requests to a server. */

@@ -19,8 +19,8 @@ enum store_s3_style {
 
 /* Says whether the bodies of whole objects are compared with a CRC that the service sends, or else
  * with the MD5 in their ETag. The body of a put is compared with the MD5 in the ETag of the answer,
- * with AUTO only if requests are not signed: otherwise the service compares it with the SHA-256 in
- * the signature. */
+ * with AUTO only if requests are not signed: otherwise the service compares it with the SHA-256 or
+ * the CRC-32C in the signature. */
 enum store_s3_verify {
 	STORE_S3_VERIFY_AUTO, /* only over plain HTTP, because TLS detects damage itself */
 	STORE_S3_VERIFY_ALWAYS,
@@ -72,10 +72,11 @@ void store_s3_stop_thread(struct store *s);
  * that is about to send many requests. From the first call on, the store opens a few connections
  * itself when it is used again after a pause. No process may fork afterwards. */
 void store_s3_connect(struct store *s, unsigned int n);
-/* What the service supports of what the store needs to write safely: conditions of requests, and
- * the marks of objects. The store finds out before its first put with a condition; before the first
- * such put in parts what concerns uploads in parts. The words are constant. */
-enum { STORE_S3_FEATURES = 6 };
+/* What the service supports of what the store needs to write safely: conditions of requests, the
+ * marks of objects, and CRCs of bodies. The store finds out before its first put with a condition;
+ * before the first such put in parts what concerns uploads in parts; and before its first put of a
+ * large body over TLS what concerns CRCs. The words are constant. */
+enum { STORE_S3_FEATURES = 7 };
 struct store_s3_feature {
 	const char *name;    /* "put_if_none_match" … */
 	const char *support; /* "unknown", "works" … */
