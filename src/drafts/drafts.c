@@ -175,6 +175,14 @@ int drafts_check_new(struct drafts *t, const char *path, struct err *err)
 	return rc ? rc : check_dir(t, path, err);
 }
 
+static int check_create(struct drafts *t, const char *path, struct err *err)
+{
+	const int rc = drafts_check_new(t, path, err);
+	if (!rc)
+		names_will_create(t->bucket->names, path);
+	return rc;
+}
+
 struct unfinished {
 	const char *path; /* in the bucket */
 	char id[JOURNAL_ID];
@@ -221,7 +229,7 @@ static int check_open(struct drafts *t, const char *path, unsigned int flags,
 {
 	if (!n)
 		return flags & ENGINE_CREATE
-			       ? drafts_check_new(t, path, err)
+			       ? check_create(t, path, err)
 			       : err_set(err, -ENOENT, "%s: no such file or directory", path);
 	if (n->kind == NAMES_DIR)
 		return err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");

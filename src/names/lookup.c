@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "children.h"
+#include "complete_dirs.h"
 #include "domain_doc.h"
 #include "name_cache.h"
 #include "node.h"
@@ -437,13 +438,25 @@ static int resolve_known(struct names *ns, const char *path, struct names_node *
 	return rc;
 }
 
-static int request_node(struct names *ns, const char *path, struct names_node **out,
-			struct err *err)
+/* Returns whether this mount has seen what has the name. It may be newer than a listing. */
+static bool is_known(struct names *ns, const char *path)
 {
+	auto_names_node struct names_node *node = names_cache_recall(ns->cache, path);
+	return node;
+}
+
+/* *is_proved: nothing has the name, and no request was necessary to find that out. */
+static int request_node(struct names *ns, const char *path, struct names_node **out,
+			bool *is_proved, struct err *err)
+{
+	*is_proved = false;
 	if (path[0] == '\0')
 		return resolve_root(ns, out, err);
 	if (!store_key_ok(path) || names_is_hidden(ns->schemas, path) ||
 	    !names_is_below_roots(ns, path))
+		return no_such(path, err);
+	*is_proved = !is_known(ns, path) && names_complete_lacks(ns, path);
+	if (*is_proved)
 		return no_such(path, err);
 	int rc = resolve_known(ns, path, out, err);
 	if (rc)
@@ -459,15 +472,16 @@ static int resolve(struct names *ns, const char *path, struct names_node **out, 
 	const uint64_t began_ns = names_now(ns), second = UINT64_C(1000000000);
 	const uint64_t changes = atomic_load(&ns->changes);
 	struct err own = ERR_INIT;
+	bool is_proved;
 	err = err ? err : &own;
 	int rc = names_cache_get_failure(ns->cache, path, began_ns);
 	if (rc)
 		return err_set(err, rc, "%s: the same request has just failed", path);
-	rc = request_node(ns, path, out, err);
+	rc = request_node(ns, path, out, &is_proved, err);
 	/* A document that cannot be read now may be readable soon, so it is not cached. */
 	if (rc == 0 && (*out)->doc.kind != NAMES_DOC_BROKEN && !names_has_changed(ns, changes))
 		names_cache_put(ns->cache, *out, names_now(ns), names_valid_until(ns, *out));
-	if (rc == -ENOENT) {
+	if (rc == -ENOENT && !is_proved) {
 		names_cache_drop(ns->cache, path);
 		if (!names_has_changed(ns, changes))
 			names_cache_put_absent(ns->cache, path,

@@ -8,6 +8,7 @@
 
 #include <base/utf8.h>
 
+#include "complete_dirs.h"
 #include "name_cache.h"
 #include "root_list.h"
 #include "rules.h"
@@ -26,11 +27,12 @@ struct names *names_new(const struct names_options *opt)
 		.prefixes_have_objects = opt->prefixes_have_objects,
 		.roots = opt->roots,
 		.cache = names_cache_new(opt->env->budget),
+		.complete = names_complete_new(),
 	};
 	atomic_init(&ns->has_marks, opt->has_marks);
-	if (ns->cache)
+	if (ns->cache && ns->complete)
 		return ns;
-	free(ns);
+	names_free(ns);
 	return NULL;
 }
 
@@ -38,6 +40,7 @@ void names_free(struct names *ns)
 {
 	if (!ns)
 		return;
+	names_complete_free(ns->complete);
 	names_cache_free(ns->cache);
 	free(ns);
 }
@@ -90,6 +93,7 @@ void names_changed(struct names *ns, const char *path)
 	const size_t n = names_parent_len(path);
 	auto_free char *dir = n && schema_is_mark(ns->schemas, path) ? strndup(path, n) : NULL;
 	atomic_fetch_add(&ns->changes, 1);
+	names_complete_add(ns, path);
 	drop_name(ns, path);
 	/* The directory may have become a domain, or may be none any more. */
 	if (dir) {

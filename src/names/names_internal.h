@@ -6,8 +6,9 @@
 #include <names/names.h>
 
 struct names_cache;
+struct names_complete;
 
-/* Constant, except for the counter; the cache guards itself. */
+/* Constant, except for the atomic members; the cache and the listings guard themselves. */
 struct names {
 	const struct env *env;
 	struct store *store;
@@ -16,6 +17,7 @@ struct names {
 	bool prefixes_have_objects;
 	const char *const *roots; /* as in the options */
 	struct names_cache *cache;
+	struct names_complete *complete;
 	atomic_uint_fast64_t changes; /* calls of names_changed() */
 	atomic_bool left_out;	      /* a listing has left something out */
 	atomic_bool has_marks;	      /* a listing has shown a mark: see the options */

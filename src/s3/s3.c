@@ -51,10 +51,23 @@ static enum store_marks keeps_marks(struct store *store)
 	}
 }
 
+static enum store_absence_check checks_absence(struct store *store)
+{
+	switch (s3_support(s3_store_of(store), S3_PUT_ABSENT)) {
+	case S3_WORKS:
+		return STORE_ABSENCE_CHECKED;
+	case S3_UNKNOWN:
+		return STORE_ABSENCE_UNKNOWN;
+	default:
+		return STORE_ABSENCE_IGNORED;
+	}
+}
+
 static const struct store_ops s3_ops = {
 	.name = "s3",
 	.submit = submit,
 	.keeps_marks = keeps_marks,
+	.checks_absence = checks_absence,
 	.free = free_store,
 };
 

@@ -323,6 +323,13 @@ enum store_marks store_keeps_marks(struct store *s)
 	return s->ops->keeps_marks ? s->ops->keeps_marks(s) : STORE_MARKS_DROPPED;
 }
 
+enum store_absence_check store_checks_absence(struct store *s)
+{
+	while (s->inner && !s->ops->checks_absence)
+		s = s->inner;
+	return s->ops->checks_absence ? s->ops->checks_absence(s) : STORE_ABSENCE_IGNORED;
+}
+
 bool store_moves(const struct store *s)
 {
 	while (s->inner)

@@ -134,6 +134,9 @@ int names_resolve_for_open(struct names *ns, const char *path, struct names_node
  * absent a moment ago counts as absent, and the result is -ENOENT without a request. */
 int names_resolve_for_change(struct names *ns, const char *path, struct names_node **out,
 			     struct err *err);
+/* Called when a program makes a file that the bucket does not have. The directory is listed in the
+ * background, if that may spare requests for the next new names in it: see complete_dirs.h. */
+void names_will_create(struct names *ns, const char *path);
 /* Returns whether its document alone decides that a node is shown under its name. This is true of a
  * domain with an extension, which hides anything else of this name. */
 bool names_is_certain(const struct names_node *n);

@@ -64,13 +64,15 @@ struct store_ops {
 	 * called in the thread in which the store below completed the request, and must not block
 	 * either. */
 	void (*completed)(struct store *s, struct store_request *req);
-	/* Optional: see store_space(), store_sync(), store_life(), store_keeps_marks() and
-	 * store_move(). A wrapper without them has those of the store below. The keys of a move
-	 * have passed store_key_ok() and differ; cond and meta are not NULL. */
+	/* Optional: see store_space(), store_sync(), store_life(), store_keeps_marks(),
+	 * store_checks_absence() and store_move(). A wrapper without them has those of the store
+	 * below. The keys of a move have passed store_key_ok() and differ; cond and meta are not
+	 * NULL. */
 	int (*space)(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
 	int (*sync)(struct store *s, struct err *err);
 	const char *(*life)(struct store *s);
 	enum store_marks (*keeps_marks)(struct store *s);
+	enum store_absence_check (*checks_absence)(struct store *s);
 	int (*move)(struct store *s, const char *from, const char *from_version, const char *to,
 		    const struct store_cond *cond, struct store_meta *meta, struct err *err);
 	/* It is called when no request is in progress. */

@@ -341,6 +341,11 @@ const char *store_life(struct store *s);
  * some stores know it only after the first PUT with a mark. */
 enum store_marks { STORE_MARKS_UNKNOWN, STORE_MARKS_KEPT, STORE_MARKS_DROPPED };
 enum store_marks store_keeps_marks(struct store *s);
+/* Says whether the service itself refuses a PUT with if_none_match if the object exists, in one
+ * step with the PUT. Otherwise the store compares before and after. Also IGNORED for a store
+ * without a service, which answers so fast that nobody needs to know. */
+enum store_absence_check { STORE_ABSENCE_UNKNOWN, STORE_ABSENCE_CHECKED, STORE_ABSENCE_IGNORED };
+enum store_absence_check store_checks_absence(struct store *s);
 /* Gives an object another key, in one step that is durable on return. Blocks. The object keeps its
  * content, its note and its mark, and has a new version, which *meta describes. meta may be NULL.
  * from_version is "", or the version that the object must have; it is compared just before the
