@@ -102,6 +102,7 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 	const struct names_options names = {
 		.env = &e->bucket.env,
 		.store = e->bucket.store,
+		.disk = e->bucket.stack.disk,
 		.schemas = schema_all(),
 		.ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9),
 		.list_ttl_ns = e->bucket.open_ttl_ns,

@@ -86,6 +86,9 @@ bool names_doc_prepare(struct names *ns, const char *path, const struct schema_l
 		names_node_unref(doc->known);
 		doc->known = NULL;
 	}
+	/* A cache on disk may have the version that the listing shows. */
+	const struct store_item *item = listing ? store_page_find(listing->keys, req->key) : NULL;
+	req->known_etag = item ? item->meta.etag : NULL;
 	req->max = NAMES_DOC_MAX;
 	req->cond.if_none_match = doc->known ? doc->known->doc.document->etag : NULL;
 	return true;

@@ -18,8 +18,9 @@ struct names_doc_request {
 	struct names_node *known; /* has the cached document, or NULL */
 	struct schema_classify classify;
 };
-/* Makes req the first request. listing is a listing of the path, or NULL. Returns false if the path
- * has no document; the caller then has nothing to release. */
+/* Makes req the first request. listing is a listing of the path, or NULL; it is borrowed until the
+ * answer arrives. Returns false if the path has no document; the caller then has nothing to
+ * release. */
 bool names_doc_prepare(struct names *ns, const char *path, const struct schema_listing *listing,
 		       struct names_doc_request *doc, struct store_request *req);
 /* Returns what a page shows, whose keys are in order. The page is borrowed. */

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See flat_list.h. The name cache keeps the number of keys with the node of the directory. */
+/*
+ * See flat_list.h. The name cache keeps the number of keys with the node of the directory.
+ *
+ * The record of a directory in the cache on disk:
+ *
+ *   +0 4  number of entries, little-endian; 0 if the directory is not listed in this way
+ *
+ * A wrong number costs a few pages of a listing at most.
+ */
 #include "flat_list.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <base/cursor.h>
+#include <base/emit.h>
+#include <diskcache/diskcache.h>
 #include <store/page.h>
 
 #include "name_cache.h"
@@ -18,17 +29,57 @@ enum {
 	MANY_KEYS = UINT32_MAX, /* flat_keys of a directory that has many */
 };
 
+/* ---- records ---- */
+
+enum { RECORD = 4, NAME_MAX_BYTES = STORE_KEY_MAX + 16 };
+static const char record_version[] = "1";
+
+static void name_record(const char *dir, char name[NAME_MAX_BYTES])
+{
+	snprintf(name, NAME_MAX_BYTES, "flat\n%s", dir);
+}
+
+static uint32_t recall(struct names *ns, const char *dir)
+{
+	char name[NAME_MAX_BYTES];
+	auto_bytes struct bytes record = {0};
+	name_record(dir, name);
+	if (!ns->disk || store_diskcache_recall(ns->disk, name, record_version, RECORD, &record))
+		return 0;
+	struct cursor c = cursor_of(record.data, record.len);
+	const uint32_t entries = cur_u32(&c);
+	return cur_ok(&c) && cur_left(&c) == 0 && entries <= ENTRIES_MAX ? entries : 0;
+}
+
+static void remember(struct names *ns, const char *dir, uint32_t entries)
+{
+	char name[NAME_MAX_BYTES];
+	uint8_t record[RECORD];
+	struct emit e = emit_to(record, sizeof(record));
+	emit_u32(&e, entries);
+	name_record(dir, name);
+	if (ns->disk)
+		store_diskcache_remember(ns->disk, name, record_version, 0, record, sizeof(record));
+}
+
+/* ---- listings ---- */
+
 void names_flat_note(struct names *ns, const char *dir, size_t entries, bool is_flat)
 {
-	if (names_cache_get_flat(ns->cache, dir) == MANY_KEYS)
+	const uint32_t known = names_cache_get_flat(ns->cache, dir);
+	if (known == MANY_KEYS)
 		return;
-	is_flat &= entries <= ENTRIES_MAX;
-	names_cache_put_flat(ns->cache, dir, is_flat ? (uint32_t)entries : 0);
+	const uint32_t keys = is_flat && entries <= ENTRIES_MAX ? (uint32_t)entries : 0;
+	names_cache_put_flat(ns->cache, dir, keys);
+	if (keys != known)
+		remember(ns, dir, keys);
 }
 
 uint32_t names_flat_limit(struct names *ns, const char *dir)
 {
-	const uint32_t keys = names_cache_get_flat(ns->cache, dir);
+	uint32_t keys = names_cache_get_flat(ns->cache, dir);
+	if (keys == 0 && (keys = recall(ns, dir)))
+		names_cache_put_flat(ns->cache, dir, keys);
 	return keys == 0 || keys == MANY_KEYS ? 0 : KEYS_PER_ENTRY * keys + KEYS_MORE;
 }
 
@@ -42,8 +93,10 @@ int names_flat_list(struct names *ns, const char *dir, struct store_page *out)
 	req->list.limit = names_flat_limit(ns, dir);
 	store_run(ns->store, req);
 	const int rc = store_failure(&req->answer, NULL);
-	if (rc == -E2BIG)
+	if (rc == -E2BIG) {
 		names_cache_put_flat(ns->cache, dir, MANY_KEYS);
+		remember(ns, dir, 0);
+	}
 	if (rc)
 		return rc;
 	*out = req->answer.page;

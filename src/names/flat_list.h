@@ -2,7 +2,8 @@
 /*
  * A flat listing: the keys of all levels below a directory. It shows the versions of all domain
  * documents in it. It is made only if the directory probably has few keys; if it turns out to have
- * many, that is noted, and the directory is not listed in this way again. Any thread.
+ * many, that is noted, and the directory is not listed in this way again. A record in the cache on
+ * disk says to later mounts that the directory has few keys. Any thread.
  */
 #ifndef NAMES_FLAT_LIST_H
 #define NAMES_FLAT_LIST_H

@@ -21,6 +21,7 @@ struct names *names_new(const struct names_options *opt)
 	*ns = (struct names){
 		.env = opt->env,
 		.store = opt->store,
+		.disk = opt->disk,
 		.schemas = opt->schemas,
 		.ttl_ns = opt->ttl_ns,
 		.list_ttl_ns = opt->list_ttl_ns,

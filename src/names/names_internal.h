@@ -11,7 +11,7 @@ struct names_complete;
 /* Constant, except for the atomic members; the cache and the listings guard themselves. */
 struct names {
 	const struct env *env;
-	struct store *store;
+	struct store *store, *disk;
 	const struct schema_ops *const *schemas;
 	uint64_t ttl_ns, list_ttl_ns;
 	bool prefixes_have_objects;

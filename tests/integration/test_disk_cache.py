@@ -279,6 +279,57 @@ def test_other_objects_of_the_same_names(bucket, cache, tmp_path, mount, monkeyp
             m.stop()
 
 
+class Listed:
+    """Lists a folder in a new mount, with the cache: the output, and what was requested for it."""
+
+    def __init__(self, server, cache, mount):
+        server.requests.clear()
+        m = mount("s3://bucket", "debug_count", f"cache_dir={cache}", "stat=estimate",
+                  env=server.environment())
+        self.text = run("ls", "-l", m.file("folder"), check=True).stdout
+        self.documents = [r.key for r in server.requests if r.key.endswith(".h5/.domain.json")]
+        self.listings = [r.query for r in server.requests
+                         if r.query.get("prefix") == "folder/" and r.query["max-keys"] == "1000"]
+        self.flat = sum("delimiter" not in q for q in self.listings)
+        m.stop()
+
+
+def test_a_directory(tmp_path, cache, mount):
+    """The next mount requests the documents of a directory that have changed."""
+    domains = 40
+    made = mkbucket.Maker(tmp_path / "names")
+    for i in range(domains):
+        made.domain(f"folder/{i:02}.h5")
+    made.write()
+    with s3liar.Liar(made.root) as server:
+        first = Listed(server, cache, mount)
+        assert len(first.documents) == domains and first.flat == 0
+        second = Listed(server, cache, mount)
+        assert second.text == first.text
+        assert (second.documents, len(second.listings), second.flat) == ([], 1, 1)
+        made.domain("folder/03.h5", acls={"maker": mkbucket.full_acl()["maker"]})
+        made.domain("folder/new.h5")
+        made.write()
+        shutil.rmtree(tmp_path / "names/folder/07.h5")
+        third = Listed(server, cache, mount)
+        assert sorted(third.documents) == ["folder/03.h5/.domain.json",
+                                           "folder/new.h5/.domain.json"]
+        assert third.text.count(".h5") == domains
+        assert "07.h5" not in third.text and "new.h5" in third.text
+        lines = [next(x for x in listed.text.splitlines() if x.endswith("03.h5"))
+                 for listed in (first, third)]
+        assert lines[0].split()[0] != lines[1].split()[0]       # the mode
+        assert Listed(server, cache, mount).documents == []
+        # Too many keys: the listing of all of them stops, and no later mount makes it.
+        for i in range(1100):
+            made.put(f"folder/00.h5/more/{i}", b"")
+        fourth = Listed(server, cache, mount)
+        assert fourth.flat == 1 and len(fourth.listings) == 2
+        assert fourth.text == third.text and len(fourth.documents) == domains
+        fifth = Listed(server, cache, mount)
+        assert fifth.flat == 0 and fifth.text == third.text
+
+
 @needs_gateway[0]
 @needs_gateway[1]
 def test_s3(environment, gateway, client, bucket, cache, mount):

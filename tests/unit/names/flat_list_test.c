@@ -8,9 +8,12 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <diskcache/diskcache.h>
 #include <store/page.h>
 #include <store/store.h>
 #include <bucket/schemas.h>
@@ -27,6 +30,7 @@ struct fixture {
 	struct env env;
 	struct store *store;
 	struct names names;
+	char base[64], dir[96]; /* of the cache on disk */
 };
 
 static void begin(struct fixture *f)
@@ -48,6 +52,50 @@ static void end(struct fixture *f)
 	names_cache_free(f->names.cache);
 	store_free(f->store);
 	pool_free(f->pool);
+}
+
+/* ---- with a cache on disk ---- */
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static void open_disk(struct fixture *f)
+{
+	const struct store_diskcache_options opt = {
+		.dir = f->dir, .scope = "bucket", .max_bytes = 1 << 30, .max_object = 1 << 20};
+	struct err err = ERR_INIT;
+	f->store = f->names.store = f->names.disk = store_diskcache_new(f->store, &opt, &err);
+	if (!f->store)
+		fail_msg("%s", err.msg);
+}
+
+static void begin_on_disk(struct fixture *f)
+{
+	char base[] = "/tmp/hsmount-flat-XXXXXX";
+	begin(f);
+	assert_non_null(mkdtemp(base));
+	snprintf(f->base, sizeof(f->base), "%s", base);
+	snprintf(f->dir, sizeof(f->dir), "%s/cache", base);
+	open_disk(f);
+}
+
+/* Another mount of the bucket, which is empty. */
+static void begin_again(struct fixture *f)
+{
+	const struct fixture old = *f;
+	end(f);
+	begin(f);
+	strcpy(f->base, old.base);
+	strcpy(f->dir, old.dir);
+	open_disk(f);
+}
+
+static void end_on_disk(struct fixture *f)
+{
+	end(f);
+	nftw(f->base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static void put(struct fixture *f, const char *key)
@@ -119,11 +167,59 @@ static void a_directory_with_many_keys(void **state)
 	end(&f);
 }
 
+/* A later mount knows from the cache on disk that a directory has few keys. */
+static void a_later_mount(void **state)
+{
+	struct store_page page = {0};
+	struct fixture f;
+	char key[32];
+	begin_on_disk(&f);
+	names_flat_note(&f.names, "d", 20, true);
+	names_flat_note(&f.names, "e", 30, true);
+	begin_again(&f);
+	assert_int_equal(names_flat_limit(&f.names, "d"), 1040);
+	names_flat_note(&f.names, "d", 0, false);
+	begin_again(&f);
+	assert_int_equal(names_flat_limit(&f.names, "d"), 0);
+	names_flat_note(&f.names, "d", (1 << 18) + 1, true);
+	begin_again(&f);
+	assert_int_equal(names_flat_limit(&f.names, "d"), 0);
+	names_flat_note(&f.names, "d", 20, true);
+	for (uint32_t i = 0; i <= 1040; i++) {
+		snprintf(key, sizeof(key), "d/x/%u", i);
+		put(&f, key);
+	}
+	assert_int_equal(names_flat_list(&f.names, "d", &page), -E2BIG);
+	begin_again(&f);
+	assert_int_equal(names_flat_limit(&f.names, "d"), 0);
+	end_on_disk(&f);
+}
+
+/* A record that another program has written is not used. */
+static void records_that_are_no_numbers(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+	} records[] = {{"", 0}, {"\1\0\0", 3}, {"\1\0\0\0\0", 5}, {"\1\0\4\0", 4}};
+	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
+		struct fixture f;
+		begin_on_disk(&f);
+		assert_true(store_diskcache_remember(f.names.disk, "flat\nd", "1", 0,
+						     records[i].bytes, records[i].n));
+		begin_again(&f);
+		assert_int_equal(names_flat_limit(&f.names, "d"), 0);
+		end_on_disk(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_of_one_prefix_are_one_entry),
 		cmocka_unit_test(a_directory_with_many_keys),
+		cmocka_unit_test(a_later_mount),
+		cmocka_unit_test(records_that_are_no_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,7 @@ static inline void cleanup_names_node(struct names_node **node)
 struct names_options {
 	const struct env *env; /* its clock and its log */
 	struct store *store;
+	struct store *disk; /* the cache on disk in the stack of the store, or NULL */
 	const struct schema_ops *const *schemas; /* ends with NULL */
 	uint64_t ttl_ns;			 /* how long a node is valid */
 	uint64_t list_ttl_ns; /* how long a listing is valid; if 0, each listing sends requests */
