@@ -29,16 +29,17 @@ IDLE_S = 1.5
 
 
 class Store:
-    """memory_store with a bucket that `fill` has put."""
+    """memory_store with a bucket that `fill` has put. certificate: with its key, for TLS."""
     keys = "access", "secret"
 
-    def __init__(self, fill, directory):
+    def __init__(self, fill, directory, certificate=()):
         path = os.path.join(directory, "objects")
         with Pack(path) as pack:
             fill(pack)
-        self.process = subprocess.Popen([os.path.join(PROGRAMS, "memory_store"), path],
-                                        stdout=subprocess.PIPE, text=True)
-        self.endpoint = "http://127.0.0.1:" + self.process.stdout.readline().split("=")[1].strip()
+        self.process = subprocess.Popen([os.path.join(PROGRAMS, "memory_store"), path,
+                                         *certificate], stdout=subprocess.PIPE, text=True)
+        self.endpoint = (f"http{'s' if certificate else ''}://127.0.0.1:" +
+                         self.process.stdout.readline().split("=")[1].strip())
 
     def __enter__(self):
         return self
