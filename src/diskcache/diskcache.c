@@ -190,21 +190,21 @@ static void enqueue(struct diskcache *d, struct writing *w)
 		drain(d);
 }
 
-static bool is_settled(const struct diskcache *d, const struct store_meta *meta)
+static bool is_settled(const struct diskcache *d, int64_t mtime_ns)
 {
 	struct timespec now;
 	if (d->opt.settle_ns == 0)
 		return true;
 	clock_gettime(CLOCK_REALTIME, &now);
 	const int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-	return meta->mtime_ns <= now_ns && (uint64_t)(now_ns - meta->mtime_ns) >= d->opt.settle_ns;
+	return mtime_ns <= now_ns && (uint64_t)(now_ns - mtime_ns) >= d->opt.settle_ns;
 }
 
 /* An object that takes more than half of the limit is not stored. */
 static bool is_storable(const struct diskcache *d, const struct store_meta *meta)
 {
 	return meta->etag[0] && meta->size <= min_u64(d->opt.max_object, d->opt.max_bytes / 2) &&
-	       is_settled(d, meta);
+	       is_settled(d, meta->mtime_ns);
 }
 
 static struct writing *copy_of(const struct disk_id *id, const struct store_meta *meta,
@@ -273,6 +273,23 @@ int store_diskcache_recall(struct store *s, const char *name, const char *versio
 		disk_failed(d, rc, "reading");
 	}
 	return rc && rc != -ENOMEM ? -ENOENT : rc;
+}
+
+bool store_diskcache_is_settled(struct store *s, int64_t mtime_ns)
+{
+	return is_settled(diskcache_of(s), mtime_ns);
+}
+
+void store_diskcache_note_hit(struct store *s, size_t n)
+{
+	struct diskcache *d = diskcache_of(s);
+	atomic_fetch_add(&d->hits, 1);
+	atomic_fetch_add(&d->hit_bytes, n);
+}
+
+void store_diskcache_note_miss(struct store *s)
+{
+	atomic_fetch_add(&diskcache_of(s)->misses, 1);
 }
 
 /* ---- answering ---- */
@@ -356,7 +373,7 @@ static void look_up(void *arg)
 
 static bool may_answer(const struct store_request *req)
 {
-	return req->op == STORE_GET && !req->cond.if_none_match &&
+	return req->op == STORE_GET && !req->is_kept && !req->cond.if_none_match &&
 	       (version_of(req) || is_whole(req));
 }
 
@@ -364,7 +381,7 @@ static void submit(struct store *s, struct store_request *req)
 {
 	struct diskcache *d = diskcache_of(s);
 	struct pass *pass = store_private(s, req);
-	*pass = (struct pass){.whole = is_whole(req)};
+	*pass = (struct pass){.whole = is_whole(req) && !req->is_kept};
 	if (!atomic_exchange(&d->used, true))
 		enqueue(d, NULL);
 	if (may_answer(req))

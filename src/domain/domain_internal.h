@@ -35,6 +35,7 @@ struct domain {
 	atomic_uint refs;
 	const struct env *env;
 	struct store *store;
+	struct store *disk;		      /* may be NULL */
 	const struct domain_changes *changes; /* may be NULL */
 	const struct schema_ops *schema;      /* of the document */
 	char *path;

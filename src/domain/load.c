@@ -17,6 +17,7 @@
 
 #include <domain/puts.h>
 
+#include "document_record.h"
 #include "domain_internal.h"
 
 enum {
@@ -34,7 +35,8 @@ struct loading {
 	const struct domain_puts *puts; /* may be NULL */
 	struct domain_plan *plan;	/* may be NULL */
 	struct schema_loader *loader;
-	bool confirm; /* the document is the first request of the round */
+	struct document_record *record; /* NULL without a disk cache */
+	bool confirm;			/* the document is the first request of the round */
 	struct schema_classify classify;
 	struct err *err;
 };
@@ -214,6 +216,12 @@ static int take_document(struct loading *l, struct store_request *req)
 
 /* ---- rounds ---- */
 
+/* Returns whether the answer to this request belongs in the record. */
+static bool is_recorded(const struct loading *l, const struct store_request *req)
+{
+	return l->record && l->loader->has_many && req->op == STORE_GET;
+}
+
 static bool request(void *arg, size_t i, struct store_request *req)
 {
 	struct loading *l = arg;
@@ -227,7 +235,7 @@ static bool request(void *arg, size_t i, struct store_request *req)
 		req->priority = STORE_PREFETCH;
 	if (l->plan)
 		req->cancelled = cancelled_by(l->plan->cancelled);
-	return true;
+	return !is_recorded(l, req) || !document_record_answer(l->record, i, needed.listed, req);
 }
 
 void domain_note_failure(struct domain_plan *plan, int code)
@@ -268,13 +276,38 @@ static int take_answer(struct loading *l, size_t i, struct store_request *req, b
 	return rc ? rc : keep_listing(l, req);
 }
 
+/* Makes a request for a document again, which the record has no more. */
+static void read_again(struct domain *d, struct store_request *req)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	snprintf(key, sizeof(key), "%s", req->key);
+	store_request_reset(req, STORE_GET);
+	store_request_key(req, key);
+	req->max = DOCUMENT_USUAL;
+	store_run(d->store, req);
+}
+
+static void use_record(struct loading *l, struct store_request *req)
+{
+	struct document_record *r = l->record;
+	if (is_recorded(l, req) && req->done && !document_record_take(r, req))
+		read_again(l->d, req);
+	read_large(l->d, req);
+	if (req->answer.state != STORE_PRESENT)
+		return;
+	if (is_recorded(l, req) && !req->answer.unchanged)
+		document_record_add(r, req);
+	else if (r && req->op == STORE_LIST && !req->list.delimit)
+		document_record_add_keys(r, &req->answer.page);
+}
+
 static int take(void *arg, size_t i, struct store_request *req)
 {
 	struct loading *l = arg;
 	if (l->confirm && i-- == 0)
 		return take_document(l, req);
-	const bool is_answered = req->done;
-	read_large(l->d, req);
+	const bool is_answered = req->done || req->answer.state == STORE_PRESENT;
+	use_record(l, req);
 	if (is_answered)
 		domain_note_failure(l->plan, store_failure(&req->answer, NULL));
 	return take_answer(l, i, req, is_answered);
@@ -345,6 +378,15 @@ static int listed(void *ctx, const struct schema_listed *keys)
 	return d->plan->listed(d->plan->ctx, keys);
 }
 
+/* Opens the record, and gives its pages to the loader. */
+static void open_record(struct loading *l, struct schema_load *what)
+{
+	document_record_free(l->record);
+	l->record = l->d->disk ? document_record_new(l->d->disk, l->d->document->info.root) : NULL;
+	if (l->record)
+		what->pages = document_record_pages(l->record, &what->npages);
+}
+
 static int load(struct loading *l, bool *same)
 {
 	struct domain *d = l->d;
@@ -352,7 +394,7 @@ static int load(struct loading *l, bool *same)
 	const bool has_space = l->previous && l->previous->schema == schema;
 	uint32_t nputs = 0;
 	auto_free struct schema_put *puts = l->puts ? domain_puts_list(l->puts, &nputs) : NULL;
-	const struct schema_load what = {
+	struct schema_load what = {
 		.document = d->document,
 		.path = d->path,
 		.tree = d->tree,
@@ -369,9 +411,13 @@ static int load(struct loading *l, bool *same)
 		.accept = domain_accept,
 		.ctx = d,
 	};
+	open_record(l, &what);
 	int rc = schema->loader_new(&what, &l->loader, l->err);
 	if (!rc)
 		rc = run_loader(l, same);
+	/* Documents that an earlier snapshot has are not read, so they are not added. */
+	if (!rc && !l->previous && l->record && l->loader->has_many)
+		document_record_finish(l->record, l->loader->has_pages);
 	schema->loader_free(l->loader);
 	l->loader = NULL;
 	return rc;
@@ -405,6 +451,7 @@ int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 		d->listed_prefix = NULL;
 		rc = load(&l, same);
 	}
+	document_record_free(l.record);
 	if (rc && err)
 		err_copy(err, &own);
 	return rc;

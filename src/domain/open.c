@@ -31,6 +31,7 @@ static struct domain *new_domain(const struct domain_bucket *bucket, const char 
 	atomic_init(&d->refs, 1);
 	d->env = bucket->env;
 	d->store = bucket->store;
+	d->disk = bucket->disk;
 	d->changes = bucket->changes;
 	d->missing_chunks_fail = bucket->missing_chunks_fail;
 	d->forbidden_chunks_absent = bucket->forbidden_chunks_absent;

@@ -231,6 +231,7 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 	e->bucket.domains = (struct domain_bucket){
 		.env = &e->bucket.env,
 		.store = e->bucket.store,
+		.disk = e->bucket.stack.disk,
 		.schemas = schema_all(),
 		.files = files_interface(e->files),
 		.changes = &e->bucket.changes,

@@ -69,6 +69,14 @@ bool store_diskcache_remember(struct store *s, const char *name, const char *ver
 int store_diskcache_recall(struct store *s, const char *name, const char *version, uint64_t max,
 			   struct bytes *out);
 
+/* Returns whether an object that was modified at this time may be kept in a record: see
+ * settle_ns. */
+bool store_diskcache_is_settled(struct store *s, int64_t mtime_ns);
+/* Counts an object of n bytes that the caller has taken from a record instead of a get, and one
+ * that the record does not have. */
+void store_diskcache_note_hit(struct store *s, size_t n);
+void store_diskcache_note_miss(struct store *s);
+
 struct store_diskcache_stats {
 	uint64_t hits, hit_bytes; /* gets answered from disk without a request */
 	uint64_t revalidated; /* gets answered from disk after the bucket confirmed the version */

@@ -64,6 +64,7 @@ static inline void domain_change_end(struct domain_changes *c)
 struct domain_bucket {
 	const struct env *env;
 	struct store *store;
+	struct store *disk; /* the disk cache in `store` (diskcache/diskcache.h), or NULL */
 	const struct schema_ops *const *schemas; /* of the bucket; ends with NULL */
 	/* Finds the HDF5 files that domains refer to. If it is NULL, reads of their data fail. */
 	const struct file_finder *files;

@@ -231,6 +231,9 @@ struct store_request {
 	 * not a condition: a cache in the stack may answer with that version without a request to
 	 * the service. All other stores ignore it. */
 	const char *known_etag;
+	/* GET: the caller keeps the object itself, so a cache in the stack does neither look it up
+	 * nor store it. */
+	bool is_kept;
 	struct store_list list;	    /* LIST */
 	const struct piece *pieces; /* PUT: the body; borrowed until `done` */
 	size_t n_pieces;
