@@ -137,6 +137,35 @@ static void a_change_after_the_listing_is_seen(void **state)
 	domain_unref(d);
 }
 
+/* The ETags in listings have another form than those of gets. */
+static void list_oddly(struct store *s, struct store_request *req)
+{
+	struct store_page *page = &req->answer.page;
+	for (size_t i = 0; req->op == STORE_LIST && i < page->n; i++)
+		strncat(page->items[i].meta.etag, "-odd", 5);
+	store_complete(s, req);
+}
+
+/* If no document has the version that is listed, the service writes versions differently: the
+ * domain has not changed, and is not loaded again. */
+static void odd_versions_in_listings_are_no_change(void **state)
+{
+	static const struct store_ops ops = {.name = "odd",
+					     .submit = store_pass,
+					     .completed = list_oddly,
+					     .free = store_wrapper_free};
+	enum { N = 1500 };
+	struct fixture *f = *state;
+	put_spread(f, N);
+	const unsigned int lists = lists_of(f, N);
+	struct store *s = calloc(1, sizeof(*s));
+	assert_non_null(s);
+	store_wrap(s, &ops, f->store, 0, 0);
+	f->store = s;
+	assert_int_equal(lists_of(f, N), lists);
+	assert_int_equal(atomic_load(&gate_of(f->store)->ops[STORE_GET]), 2 + N + 5);
+}
+
 static void a_range_that_fails_fails_the_open(void **state)
 {
 	enum { N = 1500 };
@@ -164,6 +193,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pages_may_be_short, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_chunks_are_not_listed, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_change_after_the_listing_is_seen, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(odd_versions_in_listings_are_no_change, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_range_that_fails_fails_the_open, setup, teardown),
 	};
