@@ -42,6 +42,8 @@ void store_run_all(struct store *s, struct store_request *const *reqs, size_t n)
 		store_submit(s, reqs[i]);
 	}
 	wait_all(&waiter);
+	for (size_t i = 0; i < n; i++)
+		reqs[i]->is_brief = false; /* of this use only */
 }
 
 void store_run(struct store *s, struct store_request *req)
