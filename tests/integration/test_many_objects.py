@@ -4,9 +4,11 @@ same disk cache."""
 import hashlib
 import os
 
+import h5py
 import pytest
 
 import mkbucket
+from gateway import needs_gateway
 from mounts import difference
 from test_memory_store import Objects, serving
 
@@ -25,11 +27,15 @@ def address(tmp_path_factory):
         yield at
 
 
-def opened(mount, address, *options):
+@pytest.fixture
+def env(address):
+    return dict(os.environ, AWS_ACCESS_KEY_ID="access", AWS_SECRET_ACCESS_KEY="secret",
+                AWS_ENDPOINT_URL=f"http://{address}", AWS_REGION="us-east-1")
+
+
+def opened(mount, env, *options, bucket="bucket"):
     """What one open costs in a new mount, and a digest of the beginning of the file."""
-    env = dict(os.environ, AWS_ACCESS_KEY_ID="access", AWS_SECRET_ACCESS_KEY="secret",
-               AWS_ENDPOINT_URL=f"http://{address}", AWS_REGION="us-east-1")
-    m = mount("s3://bucket", "debug_count", *options, env=env)
+    m = mount(f"s3://{bucket}", "debug_count", *options, env=env)
     before = m.counts()
     with open(m.file("x.h5"), "rb") as f:
         counts = difference(before, m.counts())
@@ -38,17 +44,17 @@ def opened(mount, address, *options):
     return counts, digest
 
 
-def test_a_later_mount_requests_listings_only(address, tmp_path, mount):
+def test_a_later_mount_requests_listings_only(env, tmp_path, mount):
     cache = tmp_path / "cache"
-    plain, expected = opened(mount, address)
+    plain, expected = opened(mount, env)
     assert OBJECTS + 1 <= plain["gets"] <= OBJECTS + 10
     # The first pages of the names and the domain; ranges, of which a few are not full.
     assert plain["lists"] <= 5 + PAGES + 3
-    first, digest = opened(mount, address, f"cache_dir={cache}")
+    first, digest = opened(mount, env, f"cache_dir={cache}")
     assert digest == expected
     assert first["gets"] <= OBJECTS + 10 and first["lists"] <= 5 + PAGES + 3
     assert len(os.listdir(cache)) <= 2 * PAGES      # no file for each document
-    later, digest = opened(mount, address, f"cache_dir={cache}")
+    later, digest = opened(mount, env, f"cache_dir={cache}")
     assert digest == expected
     assert later["disk_hits"] >= OBJECTS and later["disk_errors"] == 0
     assert later["gets"] + later["heads"] + later["lists"] <= PAGES + 10
@@ -57,6 +63,34 @@ def test_a_later_mount_requests_listings_only(address, tmp_path, mount):
     with open(part, "r+b") as f:
         f.seek(5000)
         f.write(b"\xff")
-    again, digest = opened(mount, address, f"cache_dir={cache}")
+    again, digest = opened(mount, env, f"cache_dir={cache}")
     assert digest == expected and again["disk_dropped"] == 1
     assert 500 <= again["gets"] <= 1020
+
+
+class Uploaded(mkbucket.Maker):
+    def __init__(self, client, name):
+        self.client, self.name, self.domains = client, name, []
+        client.make_bucket(name)
+
+    def put(self, key, body):
+        self.client.put(self.name, key, body)
+
+
+@pytest.mark.parametrize("name", [pytest.param("many-objects", marks=needs_gateway)])
+def test_a_service_lists_ranges(client, environment, tmp_path, mount, name):
+    """Every object is found, although no listing begins at the beginning and ends at the end."""
+    with Uploaded(client, name) as bucket:
+        d = bucket.domain("x.h5")
+        for i in range(1300):
+            d.dataset(d.root, f"d{i:05}", mkbucket.INT8, [1], [1])
+    cache = tmp_path / "cache"
+    plain, expected = opened(mount, environment, bucket=name)
+    assert 1301 <= plain["gets"] <= 1310 and 4 + 2 <= plain["lists"] <= 12
+    first, digest = opened(mount, environment, f"cache_dir={cache}", bucket=name)
+    assert digest == expected and first["gets"] <= 1310
+    later, digest = opened(mount, environment, f"cache_dir={cache}", bucket=name)
+    assert digest == expected and later["disk_hits"] >= 1301 and later["gets"] <= 10
+    m = mount(f"s3://{name}", env=environment)
+    with h5py.File(m.file("x.h5"), "r") as f:
+        assert sorted(f) == [f"d{i:05}" for i in range(1300)]

@@ -55,9 +55,9 @@ struct store_diskcache_options {
 struct store *store_diskcache_new(struct store *inner, const struct store_diskcache_options *opt,
 				  struct err *err);
 
-/* Records: short texts of the caller about the objects of the bucket, such as the size of the file
- * that shows a domain. They are entries like objects: checked before they are used, limited, and
- * evicted. A record has a name, and the version of what it says.
+/* Records: texts of the caller about the objects of the bucket, such as the size of the file that
+ * shows a domain, or its documents. They are entries like objects: checked before they are used,
+ * limited, and evicted. A record has a name, and the version of what it says.
  *
  * Keeps a copy of n bytes for later mounts, which is written later. version is not empty and has
  * less than STORE_ETAG_MAX bytes. For mtime_ns see settle_ns. Returns false if the record is not
