@@ -66,11 +66,29 @@ int hsds2_domain_key(const char *path, char *key, size_t cap)
 	return print_at(key, cap, 0, "%s%s" DOMAIN_FILE, path, path[0] ? "/" : "");
 }
 
+static char *put_hex(char *p, const uint8_t *b, unsigned int n)
+{
+	static const char digits[] = "0123456789abcdef";
+	for (unsigned int i = 0; i < n; i++) {
+		*p++ = digits[b[i] >> 4];
+		*p++ = digits[b[i] & 15];
+	}
+	return p;
+}
+
+/* The keys of all documents of a domain are written at each open, so these two functions do not use
+ * printf(). */
 int hsds2_storage_prefix(const struct schema_id *root, char *prefix, size_t cap)
 {
-	const uint8_t *b = root->b;
-	return print_at(prefix, cap, 0, "db/%02x%02x%02x%02x-%02x%02x%02x%02x/", b[0], b[1], b[2],
-			b[3], b[4], b[5], b[6], b[7]);
+	enum { LEN = sizeof("db/00000000-00000000/") - 1 };
+	char *p = prefix;
+	if (cap <= LEN)
+		return -ENAMETOOLONG;
+	p = put_hex(stpcpy(p, "db/"), root->b, 4);
+	*p++ = '-';
+	p = put_hex(p, root->b + 4, 4);
+	stpcpy(p, "/");
+	return LEN;
 }
 
 int hsds2_object_prefix(const struct schema_id *root, unsigned int i, char *prefix, size_t cap)
@@ -84,12 +102,21 @@ int hsds2_object_prefix(const struct schema_id *root, unsigned int i, char *pref
 /* "db/8-8/d/4-6-6/" */
 static int object_folder(const struct schema_id *id, char *key, size_t cap)
 {
+	enum { LEN = sizeof("d/0000-000000-000000/") - 1 };
 	const uint8_t *b = id->b + 8;
-	int n = hsds2_storage_prefix(id, key, cap);
-	return n < 0 ? n
-		     : print_at(key, cap, (size_t)n, "%c/%02x%02x-%02x%02x%02x-%02x%02x%02x/",
-				kinds[id->kind].letter, b[0], b[1], b[2], b[3], b[4], b[5], b[6],
-				b[7]);
+	const int n = hsds2_storage_prefix(id, key, cap);
+	if (n < 0 || cap - (size_t)n <= LEN)
+		return -ENAMETOOLONG;
+	char *p = key + n;
+	*p++ = kinds[id->kind].letter;
+	*p++ = '/';
+	p = put_hex(p, b, 2);
+	*p++ = '-';
+	p = put_hex(p, b + 2, 3);
+	*p++ = '-';
+	p = put_hex(p, b + 5, 3);
+	stpcpy(p, "/");
+	return n + LEN;
 }
 
 int hsds2_object_key(const struct schema_id *id, char *key, size_t cap)
