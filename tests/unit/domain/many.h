@@ -46,10 +46,30 @@ static inline void put_spread_root(struct fixture *f, unsigned int n)
 	free(root);
 }
 
+struct spread {
+	unsigned int i;
+	char id[32];
+};
+
+static inline int compare_spread(const void *a, const void *b)
+{
+	return strcmp(((const struct spread *)a)->id, ((const struct spread *)b)->id);
+}
+
+/* Puts the groups in the order of their keys, because the store in memory moves all keys that come
+ * after a new one. */
 static inline void put_spread(struct fixture *f, unsigned int n)
 {
+	struct spread *all = calloc(n, sizeof(*all));
+	assert_non_null(all);
+	for (unsigned int i = 0; i < n; i++) {
+		all[i].i = i;
+		spread_id(i, all[i].id);
+	}
+	qsort(all, n, sizeof(*all), compare_spread);
 	for (unsigned int i = 0; i < n; i++)
-		put_spread_group(f, i, 1);
+		put_spread_group(f, all[i].i, 1);
+	free(all);
 	put_spread_root(f, n);
 }
 
