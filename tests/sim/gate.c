@@ -419,6 +419,12 @@ static enum store_marks keeps_marks(struct store *store)
 	return store_keeps_marks(((struct gate *)store)->line->scheduler->bucket);
 }
 
+/* As a service of S3 does, so that listings prove which new names are absent. */
+static enum store_absence_check checks_absence(struct store *store)
+{
+	return STORE_ABSENCE_CHECKED;
+}
+
 static void free_gate(struct store *store)
 {
 	free(store);
@@ -429,6 +435,7 @@ struct store *gate_new(struct line *line, const struct env *env, struct err *err
 	static const struct store_ops ops = {.name = "gate",
 					     .submit = submit,
 					     .keeps_marks = keeps_marks,
+					     .checks_absence = checks_absence,
 					     .move = move,
 					     .free = free_gate};
 	struct gate *g = calloc(1, sizeof(*g));
