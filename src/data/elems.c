@@ -23,9 +23,12 @@ static const uint64_t max_heap = UINT64_C(1) << 32;
 
 void elems_release(struct elems *e)
 {
+	if (e->is_borrowed)
+		e->fixed = (struct bytes){0};
 	bytes_release(&e->fixed);
 	bytes_release(&e->heap);
 	e->repeated = 0;
+	e->is_borrowed = false;
 }
 
 void elems_repeat(uint8_t *out, size_t period, size_t n)

@@ -66,9 +66,12 @@ static int make_fill(struct zarr_build *b, const struct zarr_array *a, const cha
 		tree_note(b->tree, TREE_DAMAGE, "%s: fill_value %s", path, why.msg);
 	else if (rc)
 		return err_set(err, rc, "%s", why.msg);
-	if (ds->fill_defined && bytes_append(&ds->fill.fixed, fill, ds->type->size))
-		return err_errno(err, -ENOMEM, "fill_value");
-	return 0;
+	if (!ds->fill_defined)
+		return 0;
+	ds->fill.fixed.data = (uint8_t *)(uintptr_t)zarr_share(b, fill, ds->type->size);
+	ds->fill.fixed.len = ds->type->size;
+	ds->fill.is_borrowed = true;
+	return ds->fill.fixed.data ? 0 : err_errno(err, -ENOMEM, "fill_value");
 }
 
 static int make_filters(struct zarr_build *b, const struct zarr_array *a, struct dataset *ds,

@@ -372,6 +372,18 @@ static void values_are_read_by_range(void **state)
 	}
 }
 
+static void borrowed_bytes_are_not_freed(void **state)
+{
+	uint8_t bytes[4] = {1, 2, 3, 4}, out[6];
+	struct elems e = {.fixed = {.data = bytes, .len = sizeof(bytes)}, .is_borrowed = true};
+	elems_read(&e, 1, out, sizeof(out));
+	assert_memory_equal(out, "\2\3\4\0\0\0", sizeof(out));
+	elems_release(&e);
+	assert_null(e.fixed.data);
+	assert_int_equal(elems_end(&e), 0);
+	assert_false(e.is_borrowed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +400,7 @@ int main(void)
 		cmocka_unit_test(nested_items_cannot_be_shared),
 		cmocka_unit_test(callbacks_may_be_missing),
 		cmocka_unit_test(values_are_read_by_range),
+		cmocka_unit_test(borrowed_bytes_are_not_freed),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

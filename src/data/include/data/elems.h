@@ -37,6 +37,9 @@
 struct elems {
 	struct bytes fixed;
 	uint32_t period;
+	/* `fixed` is in an arena, and others may share it; there is no heap. elems_release() frees
+	 * nothing. */
+	bool is_borrowed;
 	uint64_t repeated;
 	struct bytes heap; /* items of vlens, selections */
 };
