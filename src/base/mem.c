@@ -75,6 +75,17 @@ void bytes_release(struct bytes *b)
 void mem_return_freed(void)
 {
 #ifdef __GLIBC__
+	enum {
+		ENOUGH = 128 << 10 /* free() looks at the end of an arena only after such a block */
+	};
 	malloc_trim(0);
+	/* malloc_trim() does not return the end of an arena that is not the first one. A smaller
+	 * threshold makes free() do it. Threads that free memory meanwhile return more, too. */
+	volatile char *block = malloc(ENOUGH);
+	mallopt(M_TRIM_THRESHOLD, 0);
+	if (block)
+		*block = 0; /* or the compiler leaves the block out */
+	free((void *)(uintptr_t)block);
+	mallopt(M_TRIM_THRESHOLD, MEM_KEPT);
 #endif
 }

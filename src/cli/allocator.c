@@ -9,12 +9,13 @@
 
 #include <malloc.h>
 
+#include <base/mem.h>
+
 enum {
 	ARENAS = 2,    /* each keeps its own free memory */
 	HEADER = 4096, /* bytes; more than glibc and the alignment of a block take */
 	/* Larger blocks would leave larger gaps, so they are unmapped. */
 	MAP_ABOVE = (8 << 20) + HEADER,
-	KEEP_AT_THE_TOP = 16 << 20, /* bytes of free memory that an arena keeps */
 };
 
 void allocator_setup(void)
@@ -22,6 +23,6 @@ void allocator_setup(void)
 #ifdef __GLIBC__
 	mallopt(M_ARENA_MAX, ARENAS);
 	mallopt(M_MMAP_THRESHOLD, MAP_ABOVE);
-	mallopt(M_TRIM_THRESHOLD, KEEP_AT_THE_TOP);
+	mallopt(M_TRIM_THRESHOLD, MEM_KEPT);
 #endif
 }

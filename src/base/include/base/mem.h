@@ -72,8 +72,9 @@ void bytes_trim(struct bytes *b);
 void bytes_release(struct bytes *b);
 #define auto_bytes __attribute__((cleanup(bytes_release)))
 
-/* Returns freed memory that lies between blocks in use to the system. Takes time for all of the
- * memory of the process. */
+enum { MEM_KEPT = 16 << 20 /* bytes of free memory that glibc keeps at the end of an arena */ };
+/* Returns freed memory to the system, also if it lies between blocks in use. Takes time for all of
+ * the memory of the process. */
 void mem_return_freed(void);
 
 /* An arena: its allocations are freed together. Not thread-safe, but any number of threads may read
