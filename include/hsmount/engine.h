@@ -94,7 +94,8 @@ struct engine_options {
 	/* engine_open_write(), engine_mkdir(), engine_rename() and so on may change the bucket. An
 	 * empty directory becomes a bucket. */
 	bool write;
-	const char *user; /* the owner of new folders and domains; required if write is set */
+	bool keep_attributes; /* keeps attributes in memory, which engine_info() describes */
+	const char *user;     /* the owner of new folders and domains; required if write is set */
 	/* The directory that keeps what programs write until the bucket has it (doc/JOURNAL.md). It
 	 * is required if write is set. Its parent must exist. */
 	const char *journal_dir;
@@ -302,9 +303,9 @@ struct engine_info_sink {
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;
 };
-/* Describes a domain for a person: one line for each fact, each dataset and each problem. If verify
- * is true, the function reads the whole file, and fails with -EIO if a part of it cannot be read.
- */
+/* Describes a domain for a person: one line for each fact, each dataset and each problem. Without
+ * engine_options.keep_attributes, the domain seems to have no attributes. If verify is true, the
+ * function reads the whole file, and fails with -EIO if a part of it cannot be read. */
 int engine_info(struct engine *e, const char *path, bool verify,
 		const struct engine_info_sink *sink, struct err *err);
 

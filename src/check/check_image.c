@@ -365,7 +365,7 @@ void check_image_close(struct check_image *ci)
 	if (!ci)
 		return;
 	h5file_close(ci->file);
-	image_free(ci->image);
+	image_unref(ci->image);
 	free(ci->map);
 	free(ci->layouts);
 	free(ci);

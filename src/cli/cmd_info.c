@@ -27,6 +27,7 @@ int command_info(struct command *c)
 		.progress = show_progress,
 		.arg = c,
 	};
+	c->options.engine.keep_attributes = true;
 	int status = command_open(c);
 	if (status)
 		return status;

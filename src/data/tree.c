@@ -20,7 +20,7 @@ struct problem {
 };
 
 struct tree {
-	struct arena *arena;
+	struct arena *arena, *attributes;
 	uint32_t numbers, capacity;
 	struct tree_object *objects; /* by number */
 	uint32_t *order;
@@ -36,8 +36,9 @@ struct tree *tree_new(size_t limit)
 		return NULL;
 	t->problems_end = &t->problems;
 	t->arena = arena_new(limit);
-	if (!t->arena) {
-		free(t);
+	t->attributes = arena_new(limit);
+	if (!t->arena || !t->attributes) {
+		tree_free(t);
 		return NULL;
 	}
 	return t;
@@ -52,12 +53,18 @@ void tree_free(struct tree *t)
 	free(t->objects);
 	free(t->order);
 	arena_free(t->arena);
+	arena_free(t->attributes);
 	free(t);
 }
 
 struct arena *tree_arena(struct tree *t)
 {
 	return t->arena;
+}
+
+struct arena *tree_attributes_arena(struct tree *t)
+{
+	return t->attributes;
 }
 
 int tree_add(struct tree *t, uint32_t *number, struct err *err)
@@ -244,6 +251,17 @@ int tree_finish(struct tree *t, struct err *err)
 	return 0;
 }
 
+void tree_drop_attributes(struct tree *t, void (*take)(void *ctx, uint32_t i, struct object *o),
+			  void *ctx)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		take(ctx, i, &t->objects[t->order[i]].o);
+	for (uint32_t i = 0; i < t->numbers; i++)
+		object_drop_attributes(&t->objects[i].o);
+	arena_free(t->attributes);
+	t->attributes = NULL;
+}
+
 uint32_t tree_numbers(const struct tree *t)
 {
 	return t->numbers;
@@ -314,6 +332,6 @@ uint32_t tree_problems_of(const struct tree *t, enum tree_problem_kind kind)
 
 uint64_t tree_memory(const struct tree *t)
 {
-	return sizeof(*t) + arena_used(t->arena) + (uint64_t)t->capacity * sizeof(*t->objects) +
-	       t->count * sizeof(*t->order);
+	return sizeof(*t) + arena_used(t->arena) + (t->attributes ? arena_used(t->attributes) : 0) +
+	       (uint64_t)t->capacity * sizeof(*t->objects) + t->count * sizeof(*t->order);
 }

@@ -27,19 +27,6 @@ static int check_size(const struct domain *d, const struct object *o, struct err
 	return 0;
 }
 
-static uint64_t value_memory(const struct elems *value)
-{
-	return value->fixed.cap + value->heap.cap;
-}
-
-static void count_values(struct domain *d, const struct object *o)
-{
-	if (o->kind == OBJECT_DATASET)
-		d->values += value_memory(&o->dataset.fill);
-	for (uint32_t i = 0; i < o->nattrs; i++)
-		d->values += value_memory(&o->attrs[i].value);
-}
-
 int domain_accept(void *ctx, struct object *o, struct err *err)
 {
 	struct domain *d = ctx;
@@ -47,6 +34,6 @@ int domain_accept(void *ctx, struct object *o, struct err *err)
 	if (o->kind == OBJECT_DATASET && o->dataset.reference)
 		d->ranges.has_references = true;
 	if (!rc)
-		count_values(d, o);
+		d->values += domain_value_memory(o);
 	return rc;
 }

@@ -73,6 +73,16 @@ int domain_charge(struct domain *d, struct err *err)
 	return rc ? err_wrap(err, rc, "at least %" PRIu64 " bytes of metadata", bytes) : 0;
 }
 
+void domain_drop_attributes(struct domain *d, void (*take)(void *ctx, uint32_t i, struct object *o),
+			    void *ctx)
+{
+	tree_drop_attributes(d->tree, take, ctx);
+	d->values = 0;
+	for (uint32_t i = 0; i < tree_numbers(d->tree); i++)
+		d->values += domain_value_memory(&tree_object(d->tree, i)->o);
+	budget_set(&d->charge, domain_memory(d), NULL);
+}
+
 const struct domain_info *domain_info(const struct domain *d)
 {
 	return &d->document->info;

@@ -66,6 +66,16 @@ struct domain {
 
 /* Returns true if all chunks of the dataset together have more than DATASET_DENSE_MAX bytes. */
 bool domain_is_vast(const struct dataset *ds);
+/* Returns the bytes of memory of the attribute values and the fill value of an object. */
+static inline uint64_t domain_value_memory(const struct object *o)
+{
+	uint64_t sum = 0;
+	if (o->kind == OBJECT_DATASET)
+		sum += o->dataset.fill.fixed.cap + o->dataset.fill.heap.cap;
+	for (uint32_t i = 0; i < o->nattrs; i++)
+		sum += o->attrs[i].value.fixed.cap + o->attrs[i].value.heap.cap;
+	return sum;
+}
 /* Charges the domain's current memory to the budget. Fails with -ENOMEM if the budget does not have
  * as much. */
 int domain_charge(struct domain *d, struct err *err);

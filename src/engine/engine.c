@@ -185,6 +185,7 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 	e->bucket.log = opt->log;
 	e->bucket.no_filters = opt->no_filters;
 	e->bucket.writes = opt->write;
+	e->bucket.keeps_attributes = opt->keep_attributes;
 	e->debug_count = opt->debug_count;
 	e->bucket.connections = opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
 	e->bucket.open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);

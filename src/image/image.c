@@ -10,8 +10,9 @@
 static void free_dataset(struct image_dataset *d)
 {
 	free(d->windows);
-	if (!d->fill_borrowed)
-		elems_release(&d->fill);
+	if (d->own_fill)
+		elems_release(d->own_fill);
+	free(d->own_fill);
 }
 
 static void free_object(struct image_object *o)
@@ -22,9 +23,15 @@ static void free_object(struct image_object *o)
 	o->values = NULL;
 }
 
-void image_free(struct image *img)
+struct image *image_ref(struct image *img)
 {
-	if (!img)
+	atomic_fetch_add_explicit(&img->refs, 1, memory_order_relaxed);
+	return img;
+}
+
+void image_unref(struct image *img)
+{
+	if (!img || atomic_fetch_sub_explicit(&img->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	if (img->owner)
 		cache_owner_free(img->owner);
@@ -60,6 +67,7 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	*out = NULL;
 	if (!img)
 		return err_set(err, -ENOMEM, "out of memory");
+	atomic_init(&img->refs, 1);
 	img->env = env;
 	img->tree = tree;
 	img->chunks = *chunks;
@@ -80,7 +88,7 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 		rc = img->owner ? 0 : -ENOMEM;
 	}
 	if (rc) {
-		image_free(img);
+		image_unref(img);
 		return rc;
 	}
 	*out = img;

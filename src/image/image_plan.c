@@ -300,11 +300,13 @@ static int relocate_fill_value(struct image_dataset *d, struct h5_gheap_writer *
 	const struct dataset *ds = d->ds;
 	if (dtype_is_plain(ds->type) &&
 	    (ds->fill.fixed.len == ds->type->size || ds->type->size > IMAGE_FILL_MAX)) {
-		d->fill = ds->fill;
-		d->fill_borrowed = true;
+		d->fill = &ds->fill;
 		return 0;
 	}
-	return relocate_copy(d->image, ds->type, 1, &ds->fill, heap, &d->fill.fixed, err);
+	d->fill = d->own_fill = calloc(1, sizeof(*d->own_fill));
+	if (!d->fill)
+		return err_set(err, -ENOMEM, "out of memory: a fill value");
+	return relocate_copy(d->image, ds->type, 1, &ds->fill, heap, &d->own_fill->fixed, err);
 }
 
 /* Notes which collections have got items since the heap was as in `before`. */

@@ -117,19 +117,20 @@ struct image_dataset {
 	uint64_t fill_window; /* bytes of the window of a chunk that is not stored */
 
 	uint64_t index_addr, raw_addr, heap_addr; /* H5_UNDEF if there is none */
-	struct elems fill;			  /* one element in file form; empty for zeros */
-	bool fill_borrowed;			  /* its memory belongs to the tree */
+	/* One element in file form: own_fill, or that of the tree. NULL: zeros. */
+	const struct elems *fill;
+	struct elems *own_fill;
 	uint64_t cost, load_cost; /* bytes of memory of a chunk, and while it is loaded */
 	uint64_t joined;	  /* as in struct cache_dataset */
 };
 
 /* A large attribute. Its message is a huge object of the fractal heap and has a region of its own.
- * The value stays in the tree, and its unset part takes no memory. */
+ * The value stays in the tree until the image takes it over. Its unset part takes no memory. */
 struct image_value {
 	uint32_t attr;	   /* index in the attributes of its object */
 	struct bytes head; /* the attribute message up to the value */
 	const struct elems *elems;
-	struct elems own; /* the value in file form, if it has slots */
+	struct elems own; /* the value in file form, if it has slots; or that of the tree */
 	uint64_t addr, size;
 };
 
@@ -143,13 +144,14 @@ struct image_object {
 	/* The first and the last global heap collection with items of its attributes and of its
 	 * fill value. They are 0 if there are none. */
 	uint64_t first_items, last_items;
-	/* For each attribute the value in file form; empty if the bytes in the tree are in file
-	 * form, and for large attributes. */
+	/* Until the headers are encoded: for each attribute the value in file form. It is empty if
+	 * the bytes in the tree are in file form, and for large attributes. */
 	struct bytes *values;
 	uint32_t first_large, nlarge; /* its large attributes in image->values, in order */
 };
 
 struct image {
+	atomic_uint refs;
 	const struct env *env;
 	const struct tree *tree;	/* borrowed */
 	const struct user_block *block; /* of the tree; NULL if there is none */
@@ -161,7 +163,7 @@ struct image {
 	const char *suffix;
 
 	uint32_t nobjects;
-	struct image_object *objects; /* in the order of the tree */
+	struct image_object *objects; /* in the order of the tree; NULL after image_shrink() */
 	uint64_t *header_addr;	      /* by object number; H5_UNDEF if not in the file */
 	uint32_t ndatasets;
 	struct image_dataset *datasets;

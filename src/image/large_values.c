@@ -88,6 +88,21 @@ int value_relocate(struct image *img, const struct attribute *a, struct image_va
 			     &v->own.fixed, err);
 }
 
+void image_take_values(void *image, uint32_t i, struct object *o)
+{
+	struct image *img = image;
+	const struct image_object *at = &img->objects[i];
+	for (uint32_t k = at->first_large; k < at->first_large + at->nlarge; k++) {
+		struct image_value *v = &img->values[k];
+		struct elems *value = &o->attrs[v->attr].value;
+		if (v->elems != value)
+			continue;
+		v->own = *value;
+		v->elems = &v->own;
+		*value = (struct elems){0};
+	}
+}
+
 static int encode_head(struct image *img, const struct image_object *o, struct image_value *v,
 		       struct err *err)
 {
@@ -138,7 +153,8 @@ uint64_t values_memory(const struct image *img)
 {
 	uint64_t sum = (uint64_t)img->nvalues * sizeof(*img->values);
 	for (uint32_t i = 0; i < img->nvalues; i++)
-		sum += img->values[i].head.cap + img->values[i].own.fixed.cap;
+		sum += img->values[i].head.cap + img->values[i].own.fixed.cap +
+		       img->values[i].own.heap.cap;
 	return sum;
 }
 

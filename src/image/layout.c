@@ -2,6 +2,8 @@
 /* Where the chunks of a dataset are, for those who compare a file with its image: see image.h. */
 #include <image/image.h>
 
+#include <assert.h>
+
 #include "image_plan.h"
 
 static uint64_t index_end(const struct image_dataset *d)
@@ -109,6 +111,7 @@ static struct byte_range large_values(const struct image *img, const struct imag
 bool image_parts_at(const struct image *img, uint64_t addr, struct image_parts *out)
 {
 	const uint32_t i = place_of(img, addr);
+	assert(img->objects);
 	if (i == img->nobjects || img->header_addr[tree_nth(img->tree, i)] != addr)
 		return false;
 	const struct image_object *o = &img->objects[i];

@@ -9,7 +9,7 @@
 uint64_t image_memory(const struct image *img)
 {
 	uint64_t sum = sizeof(*img) + img->meta_size;
-	sum += (uint64_t)img->nobjects * sizeof(*img->objects);
+	sum += img->objects ? (uint64_t)img->nobjects * sizeof(*img->objects) : 0;
 	sum += (uint64_t)tree_numbers(img->tree) *
 	       (sizeof(*img->header_addr) + sizeof(*img->dataset_of));
 	sum += (uint64_t)img->ndatasets * sizeof(*img->datasets);
@@ -19,9 +19,16 @@ uint64_t image_memory(const struct image *img)
 		if (img->datasets[i].windows)
 			sum += (img->datasets[i].known->n + 1) * sizeof(uint64_t);
 	for (uint32_t i = 0; i < img->ndatasets; i++)
-		if (!img->datasets[i].fill_borrowed)
-			sum += img->datasets[i].fill.fixed.cap;
+		if (img->datasets[i].own_fill)
+			sum += sizeof(struct elems) + img->datasets[i].own_fill->fixed.cap;
 	return sum + values_memory(img);
+}
+
+void image_shrink(struct image *img)
+{
+	free(img->objects);
+	img->objects = NULL;
+	budget_set(&img->charge, image_memory(img), NULL);
 }
 
 /* Returns a lower limit of the bytes that values with slots will add to the metadata. */

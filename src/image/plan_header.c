@@ -88,7 +88,7 @@ static void add_dataset(struct builder *b, const struct image_dataset *d)
 		.fill_time = shown_fill_time(d),
 		.defined = true,
 		.size = ds->fill_defined && !d->fill_hidden ? ds->type->size : 0,
-		.value = d->fill.fixed.data,
+		.value = d->fill ? d->fill->fixed.data : NULL,
 	};
 	struct h5_layout layout = {
 		.cls = d->chunked ? LAYOUT_CHUNKED : LAYOUT_CONTIGUOUS,

@@ -14,9 +14,9 @@
 
 static bool reads_as_zeros(const struct image_dataset *d)
 {
-	const struct bytes *fill = &d->fill.fixed; /* the repeated part repeats its last bytes */
-	for (size_t i = 0; i < fill->len; i++)
-		if (fill->data[i] != 0)
+	/* The repeated part repeats the last bytes. */
+	for (size_t i = 0; d->fill && i < d->fill->fixed.len; i++)
+		if (d->fill->fixed.data[i] != 0)
 			return false;
 	return true;
 }

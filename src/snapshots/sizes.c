@@ -213,7 +213,7 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 	if (!rc && p->keep && !p->how.torn)
 		snapshots_keep(bucket->snapshots, p->node->path, &began, domain, image);
 	else
-		image_free(image);
+		image_unref(image);
 	domain_unref(domain);
 	return rc;
 }

@@ -21,6 +21,24 @@ enum {
 	LARGE = 16 << 20,
 };
 
+/* A domain that a listing shows can only be read. */
+static bool can_change(const struct bucket *bucket, const struct domain *domain)
+{
+	return bucket->writes && !domain_schema(domain)->marks;
+}
+
+/* Frees what is not needed to read the file, and returns memory to the system. */
+static void shrink(const struct bucket *bucket, struct domain *domain, struct image *image)
+{
+	const bool is_large = image_memory(image) + domain_memory(domain) >= LARGE;
+	if (!can_change(bucket, domain) && !bucket->keeps_attributes) {
+		domain_drop_attributes(domain, image_take_values, image);
+		image_shrink(image);
+	}
+	if (is_large)
+		mem_return_freed();
+}
+
 int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mount_dir,
 		   struct image **out, struct err *err)
 {
@@ -35,6 +53,8 @@ int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mou
 			   err);
 	if (rc == -ENOMEM)
 		err_wrap(err, rc, "objects of %" PRIu64 " bytes", domain_memory(domain));
+	if (!rc)
+		shrink(bucket, domain, *out);
 	return rc ? err_wrap(err, rc, "domain /%s", domain_path(domain)) : 0;
 }
 
@@ -57,12 +77,10 @@ struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, stru
 {
 	struct snapshot *s = calloc(1, sizeof(*s));
 	if (!s) {
-		image_free(image);
+		image_unref(image);
 		return NULL;
 	}
 	const struct schema_listed *listed = domain_listed_keys(domain);
-	/* A domain that a listing shows can only be read. */
-	const bool is_writable = bucket->writes && !domain_schema(domain)->marks;
 	s->image = image;
 	s->domain = domain_ref(domain);
 	s->refs = 1;
@@ -75,7 +93,7 @@ struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, stru
 		.size = image_size(s->image),
 		.size_exact = true,
 		.blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK),
-		.mode = names_mode(domain_info(domain), false, is_writable),
+		.mode = names_mode(domain_info(domain), false, can_change(bucket, domain)),
 		.version = version,
 	};
 	set_times(bucket, s, NULL);
@@ -139,14 +157,15 @@ int snapshot_refresh(struct bucket *bucket, const struct snapshot_domain *of, ui
 		*out = old;
 	} else { /* a new version, or one whose time is known now */
 		struct image *image;
-		rc = snapshot_image(bucket, domain, of->mount_dir, &image, err);
+		if (domain == previous)
+			image = image_ref(old->image);
+		else
+			rc = snapshot_image(bucket, domain, of->mount_dir, &image, err);
 		new_version = domain == previous ? old->version : new_version;
 		*out = rc ? NULL : snapshot_new(bucket, domain, image, new_version);
 		if (!rc && !*out)
 			rc = err_set(err, -ENOMEM, "out of memory");
 		*may_pass = rc == -ENOMEM;
-		if (!rc && (*out)->memory >= LARGE)
-			mem_return_freed();
 	}
 	if (rc == 0 && *out != old) {
 		(*out)->is_torn = o.plan.torn;

@@ -7,8 +7,9 @@
 
 struct bucket;
 
-/* Plans the file of a domain. `mount_dir` is as in struct snapshot_domain. The caller frees the
- * image before the domain. */
+/* Plans the file of a domain that no other thread uses. `mount_dir` is as in struct
+ * snapshot_domain. Unless programs may change the file, the attributes of the domain are in the
+ * image only. The caller frees the image before the domain. */
 int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mount_dir,
 		   struct image **out, struct err *err);
 

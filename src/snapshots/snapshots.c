@@ -76,7 +76,7 @@ static void free_snapshots(struct snapshot *list)
 	struct snapshot *s, *next;
 	LL_FOREACH_SAFE(list, s, next)
 	{
-		image_free(s->image);
+		image_unref(s->image);
 		domain_unref(s->domain);
 		free(s);
 	}

@@ -183,7 +183,7 @@ static struct snapshot take_snapshot(struct world *w, struct domain *previous, s
 
 static void snapshot_release(struct snapshot *s)
 {
-	image_free(s->image);
+	image_unref(s->image);
 	domain_unref(s->domain);
 }
 

@@ -194,11 +194,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = ERR_INIT;
 	if (!arena)
 		return 0;
-	int rc = schema_object_parse(arena, &id, &root, data, size, &numbers, NULL, skip, NULL,
-				     &one, &err);
+	int rc = schema_object_parse(arena, arena, &id, &root, data, size, &numbers, NULL, skip,
+				     NULL, &one, &err);
 	require(rc == err.code && (rc == 0) == (err.msg[0] == '\0'));
-	require(schema_object_parse(arena, &id, &root, data, size, &numbers, &types, NULL, NULL,
-				    &two, NULL) == rc);
+	require(schema_object_parse(arena, arena, &id, &root, data, size, &numbers, &types, NULL,
+				    NULL, &two, NULL) == rc);
 	if (rc == 0) {
 		check_attributes(&one);
 		require(!one.comment || one.comment[0]);

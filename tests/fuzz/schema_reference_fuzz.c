@@ -40,8 +40,8 @@ static int parse(struct arena *arena, const char *id_text, const uint8_t *text, 
 {
 	const struct schema_numbers numbers = {.number = number};
 	const struct schema_id id = id_of(id_text), root = id_of(root_id);
-	const int rc = schema_object_parse(arena, &id, &root, text, n, &numbers, NULL, NULL, NULL,
-					   out, NULL);
+	const int rc = schema_object_parse(arena, arena, &id, &root, text, n, &numbers, NULL, NULL,
+					   NULL, out, NULL);
 	return rc ? rc : out->kind == OBJECT_DATASET ? 0 : -EIO;
 }
 

@@ -138,7 +138,7 @@ static void render(const struct tree *t)
 		fprintf(stderr, "%s\n", err.msg);
 	require(!rc || rc == -ENOMEM || rc == -EFBIG || rc == -E2BIG);
 	if (!rc)
-		image_free(img);
+		image_unref(img);
 	cache_free(cache);
 	budget_free(env.budget);
 }

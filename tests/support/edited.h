@@ -120,8 +120,8 @@ static inline int edited_tree(struct edited *e, const void *text, size_t n, stru
 	*out = t;
 	edited_number(t, &e->root);
 	e->number = edited_number(t, &e->id);
-	int rc = schema_object_parse(tree_arena(t), &e->id, &e->root, text, n, &numbers, NULL, NULL,
-				     NULL, &o, err);
+	int rc = schema_object_parse(tree_arena(t), tree_arena(t), &e->id, &e->root, text, n,
+				     &numbers, NULL, NULL, NULL, &o, err);
 	if (rc)
 		return rc;
 	*tree_edit(t, e->number) = o;
@@ -537,8 +537,8 @@ static inline const char *edited_differs(struct edited *e, const struct bytes *o
 	const struct schema_numbers numbers = {.number = edited_number, .ctx = e->trees[1]};
 	const uint32_t n = tree_numbers(e->trees[1]);
 	struct object now;
-	int rc = schema_object_parse(a, &e->id, &e->root, out->data, out->len, &numbers, NULL, NULL,
-				     NULL, &now, NULL);
+	int rc = schema_object_parse(a, a, &e->id, &e->root, out->data, out->len, &numbers, NULL,
+				     NULL, NULL, &now, NULL);
 	const struct object *want = edited_after(e);
 	const char *why = rc ? "it cannot be parsed" : edited_same_attrs(e, &now, want);
 	if (!why && now.kind == OBJECT_GROUP)

@@ -129,7 +129,7 @@ static int check_domain(struct test_bucket *b, const char *path, struct counts *
 	rc = image_new(&b->env, b->cache, domain_tree(d), &chunks, &opt, &img, err);
 	if (!rc)
 		rc = check(img, domain_tree(d), &chunks, n, err);
-	image_free(img);
+	image_unref(img);
 	domain_unref(d);
 	return rc;
 }

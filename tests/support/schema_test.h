@@ -75,8 +75,8 @@ static inline struct parsed parse_bytes(const char *id_text, const void *text, s
 	p.arena = arena_new(64 << 20);
 	assert_non_null(p.arena);
 	/* skip_ctx outlives the call only here. */
-	p.rc = schema_object_parse(p.arena, &id, &root, exact, n, &numbers, NULL, test_skip, &p,
-				   &p.o, &p.err);
+	p.rc = schema_object_parse(p.arena, p.arena, &id, &root, exact, n, &numbers, NULL,
+				   test_skip, &p, &p.o, &p.err);
 	free(exact);
 	return p;
 }

@@ -41,8 +41,8 @@ static void count_left_out(void *ctx, const char *what, const struct err *why)
 static int read_document(struct edit *e, struct edit_document *d)
 {
 	const struct schema_numbers numbers = {.number = number, .ctx = e};
-	int rc = schema_object_parse(e->arena, &e->id, &e->root, d->text, d->n, &numbers, NULL,
-				     count_left_out, d, &d->o, e->err);
+	int rc = schema_object_parse(e->arena, e->arena, &e->id, &e->root, d->text, d->n, &numbers,
+				     NULL, count_left_out, d, &d->o, e->err);
 	if (!rc)
 		rc = json_text_load(d->text, d->n, &d->json, e->err);
 	return !rc && e->out_of_memory ? edit_out_of_memory(e) : rc;

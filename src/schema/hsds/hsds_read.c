@@ -102,8 +102,9 @@ static int parse(struct hsds_loader *l, uint32_t i, const struct document *doc, 
 	const struct schema_load *load = &l->base.load;
 	const struct schema_numbers numbers = {.number = l->number, .ctx = l};
 	const struct schema_id id = l->space->entries[i].id;
-	int rc = schema_object_parse(tree_arena(load->tree), &id, &l->space->root, doc->text,
-				     doc->len, &numbers, &l->types, note_skipped, l, o, why);
+	int rc = schema_object_parse(tree_arena(load->tree), tree_attributes_arena(load->tree), &id,
+				     &l->space->root, doc->text, doc->len, &numbers, &l->types,
+				     note_skipped, l, o, why);
 	if (!rc) {
 		rc = load->accept(load->ctx, o, why);
 		if (rc)

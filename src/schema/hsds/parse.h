@@ -31,6 +31,7 @@ struct schema_types; /* parse_object.h */
 
 struct schema_ctx {
 	struct arena *arena;
+	struct arena *attributes; /* for what only attributes point to, but types may be shared */
 	const struct schema_numbers *numbers;
 	struct schema_types *types; /* NULL if types are not shared */
 	enum schema_id_form form;   /* of the domain's ids */

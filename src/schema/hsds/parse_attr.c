@@ -8,6 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int parse_name(struct schema_ctx *ctx, const char *key, const char **name, struct err *err)
+{
+	struct arena *objects = ctx->arena;
+	ctx->arena = ctx->attributes;
+	const int rc = schema_ctx_name(ctx, key, strlen(key), name, NULL, err);
+	ctx->arena = objects;
+	return rc;
+}
+
 static int parse_attribute(struct schema_ctx *ctx, const json_t *v, struct attribute *a,
 			   struct err *err)
 {
@@ -16,7 +25,7 @@ static int parse_attribute(struct schema_ctx *ctx, const json_t *v, struct attri
 	int rc = schema_type(ctx, json_object_get(v, "type"), &a->type, &a->committed, err);
 	if (rc)
 		return err_wrap(err, rc, "type");
-	rc = schema_space(ctx->arena, json_object_get(v, "shape"), &a->space, err);
+	rc = schema_space(ctx->attributes, json_object_get(v, "shape"), &a->space, err);
 	if (rc)
 		return err_wrap(err, rc, "shape");
 	a->created_ns = schema_time_ns(json_object_get(v, "created"));
@@ -46,7 +55,7 @@ int schema_attributes(struct schema_ctx *ctx, const json_t *doc, struct object *
 	if (!json_is_object(all))
 		return err_set(err, -EIO, "attributes: not an object");
 	size_t n = json_object_size(all);
-	o->attrs = arena_array(ctx->arena, n ? n : 1, sizeof(*o->attrs));
+	o->attrs = arena_array(ctx->attributes, n ? n : 1, sizeof(*o->attrs));
 	if (n > UINT32_MAX || !o->attrs)
 		return err_errno(err, -ENOMEM, "attributes");
 	json_object_foreach(all, key, v)
@@ -54,7 +63,7 @@ int schema_attributes(struct schema_ctx *ctx, const json_t *doc, struct object *
 		struct attribute *a = &o->attrs[o->nattrs];
 		struct err why = ERR_INIT;
 		*a = (struct attribute){0};
-		int rc = schema_ctx_name(ctx, key, strlen(key), &a->name, NULL, &why);
+		int rc = parse_name(ctx, key, &a->name, &why);
 		if (!rc && a->name[0] == '\0')
 			rc = err_set(&why, -EIO, "the name is empty");
 		if (!rc)

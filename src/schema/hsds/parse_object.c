@@ -78,15 +78,16 @@ static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
 	return rc ? rc : schema_dimension_scale(ctx, doc, o, err);
 }
 
-int schema_object_parse(struct arena *a, const struct schema_id *id, const struct schema_id *root,
-			const void *json, size_t n, const struct schema_numbers *numbers,
-			struct schema_types *types,
+int schema_object_parse(struct arena *a, struct arena *attributes, const struct schema_id *id,
+			const struct schema_id *root, const void *json, size_t n,
+			const struct schema_numbers *numbers, struct schema_types *types,
 			void (*skip)(void *ctx, const char *what, const struct err *why),
 			void *skip_ctx, struct object *out, struct err *err)
 {
 	struct err why = ERR_INIT;
 	struct schema_ctx ctx = {
 		.arena = a,
+		.attributes = attributes,
 		.numbers = numbers,
 		.types = types,
 		.form = root->form,

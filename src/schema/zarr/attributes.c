@@ -340,8 +340,9 @@ int zarr_keep_attributes(struct zarr_build *b, struct err *err)
 	int rc = 0;
 	for (uint32_t i = 0; i < tree_numbers(b->tree); i++) {
 		struct object *o = tree_edit(b->tree, i);
-		struct attribute *attrs =
-			o->nattrs ? arena_array(b->arena, o->nattrs, sizeof(*attrs)) : NULL;
+		struct attribute *attrs = o->nattrs ? arena_array(tree_attributes_arena(b->tree),
+								  o->nattrs, sizeof(*attrs))
+						    : NULL;
 		if (attrs) {
 			memcpy(attrs, o->attrs, o->nattrs * sizeof(*attrs));
 		} else if (o->nattrs) {

@@ -181,8 +181,8 @@ static int check_document(const char *path, const struct stat *st, int flag, str
 	assert_true(schema_id_parse(own, strlen(own), &id));
 	assert_true(schema_id_parse(top, strlen(top), &root));
 	struct arena *arena = arena_new(64 << 20);
-	if (schema_object_parse(arena, &id, &root, text.data, text.len, &numbers, NULL, no_skip,
-				NULL, &o, &err) == 0 &&
+	if (schema_object_parse(arena, arena, &id, &root, text.data, text.len, &numbers, NULL,
+				no_skip, NULL, &o, &err) == 0 &&
 	    !o.dataset.reference)
 		check_chunks(&o.dataset, path, own + 2);
 	object_release(&o);

@@ -194,6 +194,46 @@ static void many_objects(void **state)
 	assert_true(tree_memory(t) > before + MANY * sizeof(struct object));
 }
 
+static void take_first(void *ctx, uint32_t i, struct object *o)
+{
+	struct elems *taken = ctx;
+	assert_int_equal(i, 1);
+	assert_string_equal(o->id, "d");
+	taken[0] = o->attrs[0].value;
+	o->attrs[0].value = (struct elems){0};
+}
+
+static void skip_root(void *ctx, uint32_t i, struct object *o)
+{
+	if (i)
+		take_first(ctx, i, o);
+}
+
+static void attributes_are_dropped(void **state)
+{
+	struct tree *t = *state;
+	struct elems taken = {0};
+	add(t, OBJECT_GROUP, "root", 1)->group.links[0] = hard("d", 1);
+	for (uint32_t i = 1; i <= 2; i++) { /* nothing leads to the second one */
+		struct object *o = add(t, OBJECT_DATATYPE, i == 1 ? "d" : "lost", 0);
+		o->nattrs = 2;
+		o->attrs = arena_array(tree_attributes_arena(t), 2, sizeof(*o->attrs));
+		for (uint32_t k = 0; k < 2; k++) {
+			o->attrs[k].name = "a";
+			o->attrs[k].committed = OBJECT_NONE;
+			assert_int_equal(bytes_append(&o->attrs[k].value.fixed, "xyz", 3), 0);
+		}
+	}
+	assert_int_equal(tree_finish(t, NULL), 0);
+	const uint64_t before = tree_memory(t);
+	tree_drop_attributes(t, skip_root, &taken);
+	for (uint32_t i = 0; i <= 2; i++)
+		assert_int_equal(tree_object(t, i)->o.nattrs, 0);
+	assert_int_equal(tree_memory(t), before - 4 * sizeof(struct attribute));
+	assert_memory_equal(taken.fixed.data, "xyz", 3);
+	elems_release(&taken);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +245,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_root_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(problems, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_objects, setup, teardown),
+		cmocka_unit_test_setup_teardown(attributes_are_dropped, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,16 @@ static void take_progress(void *arg, uint64_t done, uint64_t total)
 	l->total = total;
 }
 
+static void open_to_describe(struct test_bucket *b)
+{
+	struct engine_options opt;
+	engine_options_init(&opt);
+	opt.workers = 0;
+	opt.metadata_ttl = 1000;
+	opt.keep_attributes = true;
+	bucket_open_as(b, opt);
+}
+
 static int describe(struct test_bucket *b, bool verify, struct lines *l, struct err *err)
 {
 	const struct engine_info_sink sink = {
@@ -67,7 +77,7 @@ static void a_domain_is_described(void **state)
 	unsigned long long size = 0;
 	int revision = 0;
 	put_domain(b, "fedcba9876543210");
-	bucket_open(b, 1000, 0);
+	open_to_describe(b);
 	assert_int_equal(describe(b, true, &l, NULL), 0);
 	/* The schema chooses the words of the problem. */
 	const char *found = strstr(l.text, "problem: db/00000001-00000000/.group.json: ");
@@ -113,7 +123,7 @@ static void a_line_that_is_refused_ends_the_description(void **state)
 	struct test_bucket *b = *state;
 	struct lines l = {0};
 	put_domain(b, "short");
-	bucket_open(b, 1000, 0);
+	open_to_describe(b);
 	assert_int_equal(describe(b, true, &l, NULL), -EIO);
 	const unsigned int n = l.n;
 	assert_in_range(n, 15, 20);
@@ -130,7 +140,7 @@ static void a_damaged_chunk_is_reported_once(void **state)
 	struct lines l = {0};
 	struct err err = ERR_INIT;
 	put_domain(b, "short");
-	bucket_open(b, 1000, 0);
+	open_to_describe(b);
 	assert_int_equal(describe(b, true, &l, &err), -EIO);
 	assert_string_equal(err.msg, "parts of the file that cannot be read: 1");
 	assert_non_null(strstr(l.text, "32 bytes of data stored in 21 bytes (1.5:1)\n"));
@@ -157,7 +167,7 @@ static void only_domains_are_described(void **state)
 	const struct engine_info_sink sink = {.line = collect, .arg = &l};
 	bucket_domain(b, 1, "x.h5");
 	bucket_put(b, "plain", "");
-	bucket_open(b, 1000, 0);
+	open_to_describe(b);
 	assert_int_equal(engine_info(b->engine, "", false, &sink, &err), -EISDIR);
 	assert_int_equal(engine_info(b->engine, "plain", false, &sink, &err), -EINVAL);
 	assert_string_equal(err.msg, "plain: not a domain");

@@ -48,8 +48,8 @@ static struct object *dataset_of(struct parsed *p, const char *id_text, const ch
 		 "\"layout\":%s,\"attributes\":{}}",
 		 id_text, dims, layout);
 	p->arena = arena_new(1 << 20);
-	p->rc = schema_object_parse(p->arena, &id, &root, text, strlen(text), NULL, NULL, NULL,
-				    NULL, &p->o, &p->err);
+	p->rc = schema_object_parse(p->arena, p->arena, &id, &root, text, strlen(text), NULL, NULL,
+				    NULL, NULL, &p->o, &p->err);
 	assert_string_equal(p->err.msg, "");
 	return &p->o;
 }

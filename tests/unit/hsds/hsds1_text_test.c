@@ -33,8 +33,8 @@ static void setup_dataset(struct dataset_test *t, const char *type, const char *
 		 "{\"id\":\"" DATASET "\",\"root\":\"" ROOT "\",\"type\":%s,\"shape\":"
 		 "{\"class\":\"H5S_SIMPLE\",\"dims\":%s},\"layout\":{\"dims\":%s}}",
 		 type, dims, dims);
-	if (schema_object_parse(t->arena, &id, &root, text, strlen(text), NULL, NULL, NULL, NULL,
-				&t->o, &err))
+	if (schema_object_parse(t->arena, t->arena, &id, &root, text, strlen(text), NULL, NULL,
+				NULL, NULL, &t->o, &err))
 		fail_msg("%s", err.msg);
 }
 

@@ -122,8 +122,8 @@ static void out_of_memory_is_an_error(void **state)
 	for (size_t limit = 64; limit < 8192; limit += 64) {
 		struct parsed p = {.arena = arena_new(limit), .err = ERR_INIT};
 		assert_non_null(p.arena);
-		p.rc = schema_object_parse(p.arena, &id, &root, text, sizeof(text) - 1, NULL, NULL,
-					   test_skip, &p, &p.o, &p.err);
+		p.rc = schema_object_parse(p.arena, p.arena, &id, &root, text, sizeof(text) - 1,
+					   NULL, NULL, test_skip, &p, &p.o, &p.err);
 		assert_true(p.rc == 0 || p.rc == -ENOMEM);
 		assert_int_equal(p.rc, p.err.code);
 		assert_int_equal(p.skips, 0);
@@ -148,7 +148,7 @@ static void simple_types_are_shared(void **state)
 	size_t used[3];
 	for (int i = 0; i < 3; i++) {
 		const size_t before = arena_used(a);
-		assert_int_equal(schema_object_parse(a, &id, &root, text, sizeof(text) - 1, NULL,
+		assert_int_equal(schema_object_parse(a, a, &id, &root, text, sizeof(text) - 1, NULL,
 						     i < 2 ? &types : NULL, NULL, NULL, &o[i],
 						     NULL),
 				 0);

@@ -240,7 +240,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct hand *h = *state;
-	image_free(h->img);
+	image_unref(h->img);
 	tree_free(h->tree);
 	cache_free(h->cache);
 	budget_free(h->env.budget);

@@ -50,7 +50,7 @@ static inline int rendered_setup(void **state)
 static inline int rendered_teardown(void **state)
 {
 	struct rendered *r = *state;
-	image_free(r->img);
+	image_unref(r->img);
 	domain_unref(r->domain);
 	cache_free(r->cache);
 	budget_free(r->env.budget);
@@ -72,7 +72,7 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 		"d.h5", NULL, &domain, err);
 	if (rc)
 		return rc;
-	image_free(r->img);
+	image_unref(r->img);
 	r->img = NULL;
 	domain_unref(r->domain);
 	r->domain = domain;

@@ -42,7 +42,7 @@ static inline void small_get(void *ctx, const struct chunk_request *request, chu
 
 static inline void small_release_tree(struct small_tree *t)
 {
-	image_free(t->img);
+	image_unref(t->img);
 	tree_free(t->tree);
 	t->img = NULL;
 }

@@ -215,7 +215,7 @@ static inline void world_close(struct world *w)
 	w->snapshot = NULL;
 	assert_int_equal(draft_drop(w->draft, NULL), 0);
 	update_base_free(w->base);
-	image_free(w->image);
+	image_unref(w->image);
 	domain_unref(w->domain);
 	gc_objects_close(w->result.removed);
 	domain_puts_free(w->result.documents);
@@ -404,7 +404,7 @@ static inline void opened_begin(struct world *w, struct opened *o)
 static inline void opened_end(struct opened *o)
 {
 	h5file_close(o->file);
-	image_free(o->image);
+	image_unref(o->image);
 	domain_unref(o->domain);
 }
 

@@ -40,6 +40,7 @@ struct bucket {
 	enum engine_stat_mode stat_mode;
 	uint64_t open_ttl_ns; /* engine_options.open_ttl */
 	bool no_filters;
+	bool keeps_attributes; /* engine_options.keep_attributes */
 	struct size_cache *size_cache;
 	struct snapshots *snapshots;
 	bool writes; /* engine_options.write; otherwise the rest is NULL */

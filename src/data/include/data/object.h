@@ -144,6 +144,8 @@ struct object {
 	};
 };
 
+/* Frees the values of the attributes. The object has none afterwards. */
+void object_drop_attributes(struct object *o);
 /* Frees the elems of an object. The object itself belongs to the arena. */
 void object_release(struct object *o);
 

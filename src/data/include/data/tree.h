@@ -42,6 +42,8 @@ void tree_free(struct tree *t);
 
 /* The arena has everything that objects point to, and other data with the lifetime of the tree. */
 struct arena *tree_arena(struct tree *t);
+/* The arena for what only attributes point to. tree_drop_attributes() frees it. */
+struct arena *tree_attributes_arena(struct tree *t);
 /* Adds an object. The first one is the root group. Returns -E2BIG if there are TREE_MAX_OBJECTS, or
  * -ENOMEM. */
 int tree_add(struct tree *t, uint32_t *number, struct err *err);
@@ -69,6 +71,11 @@ void tree_note(struct tree *t, enum tree_problem_kind kind, const char *fmt, ...
  * shared only if the committed type is in the tree and equal. May be called again after objects
  * were broken or links were removed. Returns -EIO if the root object is not a group, or -ENOMEM. */
 int tree_finish(struct tree *t, struct err *err);
+/* Frees the attributes of all objects. No other thread may use the tree meanwhile. Before that,
+ * take() is called with each reachable object, the i-th in the order of the tree. It may take over
+ * values of the object's attributes, and leaves empty ones. */
+void tree_drop_attributes(struct tree *t, void (*take)(void *ctx, uint32_t i, struct object *o),
+			  void *ctx);
 
 /* ---- reading ---- */
 

@@ -145,6 +145,11 @@ void domain_forget_chunks(struct domain *d);
  */
 uint64_t domain_memory(const struct domain *d);
 
+/* Frees the attributes of the objects, see tree_drop_attributes(). Only for a domain that no other
+ * thread uses. An image that is made of it afterwards has no attributes. */
+void domain_drop_attributes(struct domain *d, void (*take)(void *ctx, uint32_t i, struct object *o),
+			    void *ctx);
+
 const struct domain_info *domain_info(const struct domain *d);
 const char *domain_path(const struct domain *d);
 int64_t domain_modified_ns(const struct domain *d); /* of the newest document */

@@ -4,7 +4,7 @@
  * is; image_read() computes the bytes of any range. Every address depends only on the tree and on
  * the lists of its chunks, so the same domain always gives the same bytes.
  *
- * An image is constant after image_new(); any thread may read it.
+ * An image is constant after image_new() and image_shrink(); any thread may read it.
  */
 #ifndef IMAGE_IMAGE_H
 #define IMAGE_IMAGE_H
@@ -46,15 +46,22 @@ struct image_options {
 	const char *suffix;
 };
 
-/* Plans the file of a tree and renders its metadata. The tree and the source's context are borrowed
- * until image_free(). Fails with -EIO if a value is damaged, or a length does not fit its field;
- * with -E2BIG if a header message or a dense storage would be too large; with -EFBIG if the file
- * would be larger than 2^62 bytes; and with -ENOMEM. If one HDF5 object is the cause, err names
- * it. */
+/* Plans the file of a tree and renders its metadata. *out is the caller's reference. The tree and
+ * the source's context are borrowed until the last image_unref(). Fails with -EIO if a value is
+ * damaged, or a length does not fit its field; with -E2BIG if a header message or a dense storage
+ * would be too large; with -EFBIG if the file would be larger than 2^62 bytes; and with -ENOMEM. If
+ * one HDF5 object is the cause, err names it. */
 int image_new(const struct env *env, struct cache *cache, const struct tree *tree,
 	      const struct chunk_source *chunks, const struct image_options *opt,
 	      struct image **out, struct err *err);
-void image_free(struct image *img);
+struct image *image_ref(struct image *img);
+void image_unref(struct image *img); /* img may be NULL */
+/* For tree_drop_attributes(), whose context is the image: takes over the values that are rendered
+ * when they are read. The rest of the attributes is rendered already. */
+void image_take_values(void *image, uint32_t i, struct object *o);
+/* For a file that no program can change: frees what only image_parts_at() needs, which must not be
+ * called any more. Requires that no other thread uses the image. */
+void image_shrink(struct image *img);
 /* Drops the chunks of the file from the cache. Requires that no stream of the image is open. */
 void image_forget_chunks(struct image *img);
 
