@@ -46,6 +46,7 @@ void image_unref(struct image *img)
 	free(img->dataset_of);
 	free(img->extents);
 	free(img->meta);
+	packed_bytes_free(img->packed);
 	free(img->dir);
 	budget_set(&img->charge, 0, NULL);
 	free(img);

@@ -35,6 +35,7 @@
 #include <stdbool.h>
 
 #include <base/mem.h>
+#include <codec/packed_bytes.h>
 #include <h5/btree1.h>
 #include <h5/gheap.h>
 #include <image/image.h>
@@ -72,7 +73,10 @@ enum {
 	IMAGE_UNSET_MAX = 4096,			/* unset bytes of an attribute value in metadata */
 	IMAGE_MESSAGE_MAX = 65535,		/* bytes of the body of a header message */
 	IMAGE_FILL_MAX = IMAGE_MESSAGE_MAX - 8, /* bytes of a fill value in a header */
-	IMAGE_FILE_NAME_MAX = 4096,		/* of an external link's file, with its NUL */
+	/* Metadata of this size or more are compressed, if no program can change the file. Those of
+	 * a smaller file take less memory than its other parts. */
+	IMAGE_PACKED = 256 << 10,
+	IMAGE_FILE_NAME_MAX = 4096, /* of an external link's file, with its NUL */
 };
 #define IMAGE_FILE_MAX (UINT64_C(1) << 62)
 
@@ -172,7 +176,8 @@ struct image {
 	uint32_t nvalues;
 	struct image_value *values;
 
-	uint8_t *meta;
+	uint8_t *meta; /* NULL if it is packed */
+	struct packed_bytes *packed;
 	uint64_t meta_size, dense_end;
 	struct extent *extents;
 	uint32_t nextents;

@@ -90,14 +90,23 @@ static ssize_t read_value(const struct image *img, const struct extent *x, uint8
 	return (ssize_t)n;
 }
 
+static ssize_t read_meta(const struct image *img, uint8_t *buf, size_t n, uint64_t offset,
+			 struct err *err)
+{
+	n = min_u64(n, img->meta_size - offset);
+	if (img->packed) {
+		const int rc = packed_bytes_read(img->packed, offset, buf, n, err);
+		return rc ? rc : (ssize_t)n;
+	}
+	memcpy(buf, img->meta + offset, n);
+	return (ssize_t)n;
+}
+
 static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *buf, size_t n,
 			  uint64_t offset, struct err *err)
 {
-	if (offset < img->meta_size) {
-		n = min_u64(n, img->meta_size - offset);
-		memcpy(buf, img->meta + offset, n);
-		return (ssize_t)n;
-	}
+	if (offset < img->meta_size)
+		return read_meta(img, buf, n, offset, err);
 	uint32_t i = extent_find(img, offset);
 	if (i == img->nextents || offset < img->extents[i].start) {
 		uint64_t end = i == img->nextents ? img->size : img->extents[i].start;

@@ -8,7 +8,8 @@
 
 uint64_t image_memory(const struct image *img)
 {
-	uint64_t sum = sizeof(*img) + img->meta_size;
+	uint64_t sum = sizeof(*img);
+	sum += img->packed ? packed_bytes_memory(img->packed) : img->meta_size;
 	sum += img->objects ? (uint64_t)img->nobjects * sizeof(*img->objects) : 0;
 	sum += (uint64_t)tree_numbers(img->tree) *
 	       (sizeof(*img->header_addr) + sizeof(*img->dataset_of));
@@ -28,6 +29,10 @@ void image_shrink(struct image *img)
 {
 	free(img->objects);
 	img->objects = NULL;
+	/* If memory is short, they stay as they are. */
+	if (img->meta_size >= IMAGE_PACKED &&
+	    !packed_bytes_new(img->meta, img->meta_size, &img->packed))
+		img->meta = NULL;
 	budget_set(&img->charge, image_memory(img), NULL);
 }
 

@@ -115,7 +115,8 @@ def test_large_attributes_are_read_correctly(tmp_path, mount):
 
 
 def large(bucket, name, n):
-    """A domain with a short document whose metadata takes slightly more than 2 n bytes."""
+    """A domain with a short document whose metadata takes slightly more than 2 n bytes, if programs
+    can change it."""
     items = mb.vlen({"class": "H5T_ARRAY", "dims": [n], "base": mb.INT8})
     bucket.domain(name).root.attribute("a", items, [], [None])
 
@@ -129,7 +130,7 @@ def test_metadata_has_a_limit(tmp_path, mount):
         large(bucket, "image.h5", 20 * MIB)     # its objects fit, its image does not
         ds = bucket.domain("small.h5")
         ds.dataset(ds.root, "x", mb.INT32, [10]).chunk((0,), np.arange(10, dtype="<i4"))
-    m = mount(tmp_path / "bucket", "cache_size=1M")
+    m = mount(tmp_path / "bucket", "cache_size=1M", "rw", f"journal_dir={tmp_path}/journal")
     files = []
     for i in range(3):
         files.append(open(m.file(f"{i}.h5"), "rb"))
@@ -166,7 +167,7 @@ def test_metadata_of_closed_domains_is_evicted_when_needed(tmp_path, mount):
     with mb.Maker(tmp_path / "bucket") as bucket:
         for i in range(4):
             large(bucket, f"{i}.h5", 80 * MIB)
-    m = mount(tmp_path / "bucket", "cache_size=1000M")
+    m = mount(tmp_path / "bucket", "cache_size=1000M", "rw", f"journal_dir={tmp_path}/journal")
     open(m.file("0.h5"), "rb").close()
     files = [open(m.file(f"{i}.h5"), "rb") for i in (1, 2)]
     # The closed domain stays in memory until another one needs its room.

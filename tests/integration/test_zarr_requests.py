@@ -230,4 +230,4 @@ def test_memory_of_a_large_consolidated_document(version, tmp_path, mount):
     with h5py.File(m.file("x.zarr.nc"), "r") as f:
         assert len(f) > arrays
         assert m.memory_peak() - before <= 12 * size
-        assert m.memory() - before <= 3 * 1024 * arrays
+        assert m.memory() - before <= 1.25 * 1024 * arrays

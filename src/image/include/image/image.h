@@ -59,8 +59,9 @@ void image_unref(struct image *img); /* img may be NULL */
 /* For tree_drop_attributes(), whose context is the image: takes over the values that are rendered
  * when they are read. The rest of the attributes is rendered already. */
 void image_take_values(void *image, uint32_t i, struct object *o);
-/* For a file that no program can change: frees what only image_parts_at() needs, which must not be
- * called any more. Requires that no other thread uses the image. */
+/* For a file that no program can change: compresses its metadata, and frees what only
+ * image_parts_at() needs, which must not be called any more. Requires that no other thread uses the
+ * image. */
 void image_shrink(struct image *img);
 /* Drops the chunks of the file from the cache. Requires that no stream of the image is open. */
 void image_forget_chunks(struct image *img);
