@@ -63,15 +63,18 @@ static inline __attribute__((always_inline)) size_t shuffle_groups(uint8_t *to, 
 	return done;
 }
 
+/* `from` is the first byte of the first element, and `stride` the number of elements in each row.
+ */
 static inline __attribute__((always_inline)) size_t
-unshuffle_groups(uint8_t *to, const uint8_t *from, size_t count, size_t size, unsigned int rounds)
+unshuffle_groups(uint8_t *to, const uint8_t *from, size_t stride, size_t count, size_t size,
+		 unsigned int rounds)
 {
 	size_t done = 0;
 	for (; count - done >= LANES; done += LANES) {
 		vec v[8];
 #pragma GCC unroll 8
 		for (size_t k = 0; k < size; k++)
-			memcpy(&v[k], from + k * count + done, LANES);
+			memcpy(&v[k], from + k * stride + done, LANES);
 		rotate(v, size, rounds);
 		memcpy(to + done * size, v, LANES * size);
 	}
@@ -98,22 +101,49 @@ void shuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size)
 	memcpy(to + count * elem_size, from + count * elem_size, n % elem_size);
 }
 
-void unshuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size)
+/* Unshuffles whole elements. */
+static void unshuffle_elems(uint8_t *to, const uint8_t *from, size_t stride, size_t count,
+			    size_t elem_size)
 {
-	if (elem_size <= 1 || n < elem_size) {
-		memcpy(to, from, n);
-		return;
-	}
-	size_t count = n / elem_size;
 	size_t done = 0;
 	if (elem_size == 2)
-		done = unshuffle_groups(to, from, count, 2, 1);
+		done = unshuffle_groups(to, from, stride, count, 2, 1);
 	else if (elem_size == 4)
-		done = unshuffle_groups(to, from, count, 4, 2);
+		done = unshuffle_groups(to, from, stride, count, 4, 2);
 	else if (elem_size == 8)
-		done = unshuffle_groups(to, from, count, 8, 3);
+		done = unshuffle_groups(to, from, stride, count, 8, 3);
 	for (size_t k = 0; k < elem_size; k++)
 		for (size_t i = done; i < count; i++)
-			to[i * elem_size + k] = from[k * count + i];
-	memcpy(to + count * elem_size, from + count * elem_size, n % elem_size);
+			to[i * elem_size + k] = from[k * stride + i];
+}
+
+/* Returns byte `at` of the unshuffled bytes. */
+static uint8_t unshuffled_byte(const uint8_t *from, size_t count, size_t elem_size, size_t at)
+{
+	return at < count * elem_size ? from[at % elem_size * count + at / elem_size] : from[at];
+}
+
+void unshuffle_range(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size, size_t at,
+		     size_t len)
+{
+	if (elem_size <= 1 || n < elem_size) {
+		memcpy(to, from + at, len);
+		return;
+	}
+	const size_t count = n / elem_size, end = at + len;
+	for (; at < end && at % elem_size != 0; at++)
+		*to++ = unshuffled_byte(from, count, elem_size, at);
+	const size_t first = at / elem_size, whole = end / elem_size;
+	if (first < whole) {
+		unshuffle_elems(to, from + first, count, whole - first, elem_size);
+		to += (whole - first) * elem_size;
+		at = whole * elem_size;
+	}
+	for (; at < end; at++)
+		*to++ = unshuffled_byte(from, count, elem_size, at);
+}
+
+void unshuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size)
+{
+	unshuffle_range(to, from, n, elem_size, 0, n);
 }

@@ -10,5 +10,8 @@
 /* `to` has n bytes that do not overlap `from`. If elem_size is 0 or 1, the bytes are copied. */
 void shuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size);
 void unshuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size);
+/* Writes only the `len` bytes from `at` on, of the n bytes that unshuffle_bytes() would write. */
+void unshuffle_range(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size, size_t at,
+		     size_t len);
 
 #endif

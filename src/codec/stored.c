@@ -80,29 +80,20 @@ static void apply_fletcher32(uint8_t *end, const uint8_t *src, size_t n)
 	emit_u32(&e, sum);
 }
 
-int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
-			size_t n, uint8_t *out, size_t out_n, struct err *err)
+/* Encodes bytes with the filters from `first` on. The checksum is that of the bytes, or NULL. */
+static int encode(const struct pipeline *p, uint32_t first, uint32_t elem_size,
+		  const uint8_t *plain, size_t n, const uint32_t *adler, uint8_t *out, size_t out_n,
+		  struct err *err)
 {
-	static const struct elems_coding none;
-	return codec_stored_encode_coded(p, elem_size, plain, n, &none, out, out_n, err);
-}
-
-int codec_stored_encode_coded(const struct pipeline *p, uint32_t elem_size, const uint8_t *bytes,
-			      size_t n, const struct elems_coding *coding, uint8_t *out,
-			      size_t out_n, struct err *err)
-{
-	if (codec_stored_size(p, n) != out_n)
-		return err_set(err, -EINVAL, "%zu bytes are not encoded to %zu bytes", n, out_n);
 	uint8_t *end = out + out_n;
-	const uint8_t *src = bytes;
-	for (uint32_t i = coding->shuffled ? 1 : 0; i < p->n; i++) {
+	const uint8_t *src = plain;
+	for (uint32_t i = first; i < p->n; i++) {
 		const struct filter *f = &p->f[i];
 		int rc = 0;
 		if (f->id == FILTER_SHUFFLE)
 			rc = apply_shuffle(end, src, n, elem_size, err);
 		else if (f->id == FILTER_DEFLATE)
-			zstream_store(end, src, n,
-				      src == bytes && coding->has_adler ? &coding->adler32 : NULL);
+			zstream_store(end, src, n, i == first ? adler : NULL);
 		else if (f->id == FILTER_FLETCHER32)
 			apply_fletcher32(end, src, n);
 		else
@@ -112,7 +103,62 @@ int codec_stored_encode_coded(const struct pipeline *p, uint32_t elem_size, cons
 		n = (size_t)filtered_size(f, n);
 		src = end - n;
 	}
-	if (src == bytes && n > 0)
-		memcpy(out, bytes, n);
+	if (src == plain && n > 0)
+		memcpy(out, plain, n);
 	return 0;
+}
+
+int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
+			size_t n, uint8_t *out, size_t out_n, struct err *err)
+{
+	if (codec_stored_size(p, n) != out_n)
+		return err_set(err, -EINVAL, "%zu bytes are not encoded to %zu bytes", n, out_n);
+	return encode(p, 0, elem_size, plain, n, NULL, out, out_n, err);
+}
+
+bool codec_slot_is_deflated(const struct pipeline *p)
+{
+	return p->n > 0 && p->f[p->n - 1].id == FILTER_DEFLATE;
+}
+
+int codec_slot_make(const struct pipeline *p, uint32_t elem_size, struct bytes *bytes,
+		    struct elems_coding *coding, struct err *err)
+{
+	const bool deflated = codec_slot_is_deflated(p);
+	const uint32_t first = coding->shuffled && p->n > 0 ? 1 : 0;
+	struct pipeline now = *p;
+	now.n -= deflated;
+	if (now.n > first) {
+		struct bytes made auto_bytes = {0};
+		const size_t size = (size_t)codec_stored_size(&now, bytes->len);
+		int rc = bytes_reserve(&made, size);
+		if (rc)
+			return err_set(err, rc, "out of memory: a chunk of %zu bytes", size);
+		rc = encode(&now, first, elem_size, bytes->data, bytes->len,
+			    coding->has_adler ? &coding->adler32 : NULL, made.data, size, err);
+		if (rc)
+			return rc;
+		made.len = size;
+		bytes_release(bytes);
+		*bytes = made;
+		made = (struct bytes){0};
+		*coding = (struct elems_coding){0};
+	}
+	if (deflated && !coding->has_adler) {
+		coding->adler32 = zstream_adler32(bytes->data, bytes->len);
+		coding->has_adler = true;
+	}
+	coding->shuffled = coding->shuffled && p->n == 0;
+	return 0;
+}
+
+void codec_slot_read(bool deflated, uint32_t elem_size, const struct bytes *bytes,
+		     const struct elems_coding *coding, uint64_t at, uint8_t *out, size_t len)
+{
+	if (deflated)
+		zstream_stored_read(bytes->data, bytes->len, coding->adler32, at, out, len);
+	else if (coding->shuffled)
+		unshuffle_range(out, bytes->data, bytes->len, elem_size, (size_t)at, len);
+	else
+		memcpy(out, bytes->data + at, len);
 }

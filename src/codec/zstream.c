@@ -302,29 +302,94 @@ uint64_t zstream_stored_size(uint64_t n)
 	return add_u64(size, n, &size) ? size : UINT64_MAX;
 }
 
+static void emit_header(struct emit *e)
+{
+	emit_u8(e, 0x78);
+	emit_u8(e, 0x01);
+}
+
+static void emit_block_header(struct emit *e, size_t len, bool is_last)
+{
+	emit_u8(e, is_last);
+	emit_u16(e, (uint16_t)len);
+	emit_u16(e, (uint16_t)~len);
+}
+
+static void emit_trailer(struct emit *e, uint32_t adler)
+{
+	for (int shift = 24; shift >= 0; shift -= 8)
+		emit_u8(e, (uint8_t)(adler >> shift));
+}
+
 uint8_t *zstream_store(uint8_t *end, const uint8_t *src, size_t n, const uint32_t *adler)
 {
+	const uint32_t sum = adler ? *adler : zstream_adler32(src, n);
 	size_t size = (size_t)zstream_stored_size(n);
 	uint8_t *out = end - size;
 	struct emit e = emit_to(out, size);
-	emit_u8(&e, 0x78);
-	emit_u8(&e, 0x01);
-	uint32_t sum = adler ? *adler : libdeflate_adler32(0, NULL, 0);
+	emit_header(&e);
 	do {
 		/* If src is the n bytes before end, each block moves towards the front by at least
 		 * 4 bytes. So its header never overwrites bytes that have not been moved yet. */
 		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
-		if (!adler)
-			sum = libdeflate_adler32(sum, src, len);
-		emit_u8(&e, n == len);
-		emit_u16(&e, (uint16_t)len);
-		emit_u16(&e, (uint16_t)~len);
-		memmove(out + e.pos, src, len);
+		emit_block_header(&e, len, n == len);
+		if (len) /* otherwise src may be NULL */
+			memmove(out + e.pos, src, len);
 		e.pos += len;
 		src += len;
 		n -= len;
 	} while (n > 0);
-	for (int shift = 24; shift >= 0; shift -= 8)
-		emit_u8(&e, (uint8_t)(sum >> shift));
+	emit_trailer(&e, sum);
 	return out;
+}
+
+/* Copies bytes of a stored stream from `at` on, at most `len` and not beyond the header, the block
+ * header, the block or the trailer in which `at` is. Returns how many. */
+static size_t read_stored_part(const uint8_t *src, size_t n, uint32_t adler, uint64_t at,
+			       uint8_t *out, size_t len)
+{
+	uint8_t bytes[BLOCK_HEADER];
+	struct emit e = emit_to(bytes, sizeof(bytes));
+	const uint64_t trailer = zstream_stored_size(n) - STREAM_TRAILER;
+	const uint8_t *from = bytes;
+	uint64_t skip = at, have = STREAM_HEADER;
+	if (at < STREAM_HEADER) {
+		emit_header(&e);
+	} else if (at >= trailer) {
+		emit_trailer(&e, adler);
+		skip = at - trailer;
+		have = STREAM_TRAILER;
+	} else {
+		const uint64_t block = (at - STREAM_HEADER) / (BLOCK_HEADER + BLOCK_MAX);
+		const size_t start = (size_t)block * BLOCK_MAX;
+		const size_t size = (size_t)min_u64(n - start, BLOCK_MAX);
+		skip = (at - STREAM_HEADER) % (BLOCK_HEADER + BLOCK_MAX);
+		have = BLOCK_HEADER;
+		if (skip < BLOCK_HEADER) {
+			emit_block_header(&e, size, start + size == n);
+		} else {
+			from = src + start;
+			skip -= BLOCK_HEADER;
+			have = size;
+		}
+	}
+	len = (size_t)min_u64(len, have - skip);
+	memcpy(out, from + skip, len);
+	return len;
+}
+
+void zstream_stored_read(const uint8_t *src, size_t n, uint32_t adler, uint64_t at, uint8_t *out,
+			 size_t len)
+{
+	while (len > 0) {
+		const size_t got = read_stored_part(src, n, adler, at, out, len);
+		at += got;
+		out += got;
+		len -= got;
+	}
+}
+
+uint32_t zstream_adler32(const uint8_t *bytes, size_t n)
+{
+	return libdeflate_adler32(libdeflate_adler32(0, NULL, 0), bytes, n);
 }

@@ -45,5 +45,11 @@ uint64_t zstream_stored_size(uint64_t n);
  * the stream, except that it may be the n bytes before end. `adler` is the checksum of the bytes,
  * or NULL if it is not known. Returns the start of the stream. */
 uint8_t *zstream_store(uint8_t *end, const uint8_t *src, size_t n, const uint32_t *adler);
+/* Writes the `len` bytes from `at` on of such a stream of the n bytes at src, whose checksum is
+ * `adler`. */
+void zstream_stored_read(const uint8_t *src, size_t n, uint32_t adler, uint64_t at, uint8_t *out,
+			 size_t len);
+/* Returns the adler32 (RFC 1950, 8.2) of n bytes. */
+uint32_t zstream_adler32(const uint8_t *bytes, size_t n);
 
 #endif

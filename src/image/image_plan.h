@@ -108,7 +108,10 @@ struct image_dataset {
 	bool unknown;	  /* the chunks are not known, so every read fails */
 	bool fill_hidden; /* the fill value is too large for a header, so all chunks have slots */
 	bool filtered;	  /* chunks have filters; see dataset_filters() */
-	bool shuffled;	  /* the first filter is a shuffle, and the type is plain */
+	bool deflated;	  /* the last filter is deflate */
+	/* Chunks may be loaded shuffled: the type is plain, and the first filter is a shuffle, or
+	 * there is none. */
+	bool accepts_shuffled;
 	uint64_t nslots;
 	uint64_t chunk_bytes; /* of a chunk before the filters */
 	uint64_t slot_bytes;  /* of a chunk after the filters */

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <codec/chunk.h>
+
 #include "image_plan.h"
 #include "file_stream.h"
 
@@ -52,8 +54,11 @@ static ssize_t read_raw(struct image *img, const struct reader *r, const struct 
 		return rc;
 	if (chunk->absent)
 		fill_bytes(d, in, buf, n);
-	else
+	else if (!d->filtered && !chunk->coding.shuffled)
 		copy_padded(buf, &chunk->slot, in, n);
+	else
+		codec_slot_read(d->deflated, d->ds->type->size, &chunk->slot, &chunk->coding, in,
+				buf, n);
 	cache_put(img->owner, chunk, in + n >= d->slot_bytes || offset + n == x->end);
 	return (ssize_t)n;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loading a slot: the source delivers the chunk, its values are converted to file form, and the
- * filters of the dataset encode it. Conversion and encoding run in the thread that calls loaded(),
- * usually a worker of the environment.
+ * filters of the dataset encode it, as far as that is not left to the read. Conversion and encoding
+ * run in the thread that calls loaded(), usually a worker of the environment.
  */
 #include "image_plan.h"
 
@@ -20,23 +20,23 @@ struct load {
 	struct cache_fill *fill;
 };
 
-static int encode_slot(const struct image_dataset *d, struct bytes *plain,
-		       const struct elems_coding *coding, struct bytes *slot, struct err *err)
+/* Makes the slot of elements in file form. */
+static int make_slot(const struct image_dataset *d, struct bytes *elems,
+		     const struct elems_coding *coding, struct cache_chunk *out, struct err *err)
 {
 	struct pipeline filters;
-	if (!d->filtered) {
-		*slot = *plain;
-		*plain = (struct bytes){0};
-		return 0;
-	}
-	int rc = bytes_reserve(slot, d->slot_bytes);
-	if (rc)
-		return err_set(err, rc, "out of memory: a chunk of %llu bytes",
-			       (unsigned long long)d->slot_bytes);
-	slot->len = d->slot_bytes;
 	dataset_filters(d, &filters);
-	return codec_stored_encode_coded(&filters, d->ds->type->size, plain->data, plain->len,
-					 coding, slot->data, slot->len, err);
+	if (d->filtered && codec_stored_size(&filters, elems->len) != d->slot_bytes)
+		return err_set(err, -EINVAL, "%zu bytes are not encoded to %llu bytes", elems->len,
+			       (unsigned long long)d->slot_bytes);
+	out->coding = *coding;
+	const int rc = codec_slot_make(&filters, d->ds->type->size, elems, &out->coding, err);
+	if (rc)
+		return rc;
+	bytes_trim(elems); /* a decoder may have reserved more */
+	out->slot = *elems;
+	*elems = (struct bytes){0};
+	return 0;
 }
 
 /* Makes the slot of a chunk that is not stored. Only a filtered slot needs bytes; image_read.c
@@ -55,7 +55,7 @@ static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, str
 			       (unsigned long long)d->chunk_bytes);
 	plain.len = d->chunk_bytes;
 	fill_bytes(d, 0, plain.data, plain.len);
-	return encode_slot(d, &plain, &none, &out->slot, err);
+	return make_slot(d, &plain, &none, out, err);
 }
 
 /* Makes a chunk of fill values. Each element has heap objects of its own. */
@@ -117,8 +117,8 @@ static void loaded(void *arg, struct chunk_result *chunk)
 	} else if (!rc) {
 		rc = relocate_chunk(l, chunk->absent, &chunk->elems, &out.heap, &chunk->err);
 		if (!rc)
-			rc = encode_slot(l->d, &chunk->elems.fixed, &chunk->coding, &out.slot,
-					 &chunk->err);
+			rc = make_slot(l->d, &chunk->elems.fixed, &chunk->coding, &out,
+				       &chunk->err);
 		if (rc)
 			err_wrap(&chunk->err, rc, "object %s",
 				 tree_object(l->d->image->tree, l->d->number)->o.id);
@@ -148,7 +148,7 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 	const struct chunk_request request = {
 		.dataset = d->number,
 		.number = dataset_chunk(d, slot),
-		.accepts_shuffled = d->shuffled,
+		.accepts_shuffled = d->accepts_shuffled,
 		.prefetch = cache_fill_ahead(fill),
 		.cancelled = cache_fill_cancel(fill),
 		.batch = cache_fill_batch(fill),

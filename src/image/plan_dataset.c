@@ -215,7 +215,9 @@ int dataset_plan(struct image_dataset *d, struct err *err)
 	shown_filters(d, &filters);
 	d->chunked = is_chunked(ds, &filters);
 	d->filtered = d->chunked && filters.n > 0;
-	d->shuffled = d->filtered && filters.f[0].id == FILTER_SHUFFLE && dtype_is_plain(ds->type);
+	d->deflated = d->filtered && codec_slot_is_deflated(&filters);
+	d->accepts_shuffled =
+		dtype_is_plain(ds->type) && (!d->filtered || filters.f[0].id == FILTER_SHUFFLE);
 	if (ds->space.nelems == 0)
 		return 0;
 	/* no overflow: less than 2^32 elements of at most 2^30 bytes */

@@ -31,7 +31,7 @@ static int setup(void **state)
 					 {"b", 3, dtype_integer(arena, 1, true, false, NULL)}};
 	gaps = dtype_compound(arena, 2, m, SIZE, NULL);
 	for (size_t i = 0; i < sizeof(plain); i++)
-		plain[i] = (uint8_t)(i % SIZE ? 0 : i / 11 * 7);
+		plain[i] = (uint8_t)(i % SIZE ? i / 5000 : i / 11 * 7);
 	return gaps ? 0 : -1;
 }
 
@@ -53,7 +53,7 @@ static const struct pipeline gz = {1, {{.id = FILTER_DEFLATE}}},
 			     halves = {2,
 				       {{.id = FILTER_SHUFFLE, .nparams = 1, .params = &sizes[0]},
 					{.id = FILTER_DEFLATE}}},
-			     shuffled = {1, {{.id = FILTER_SHUFFLE}}};
+			     shuffled = {1, {{.id = FILTER_SHUFFLE}}}, no_filter = {0};
 
 /* The bytes of a chunk: a shuffle of elements of so many bytes, or none if that is 0; then
  * deflate. */
@@ -72,29 +72,52 @@ static struct bytes stored_as(size_t shuffle, size_t n, bool deflate)
 	return b;
 }
 
-static struct bytes slot_of(const struct pipeline *p, const struct bytes *elems,
-			    const struct elems_coding *coding)
+static size_t any_below(size_t n)
 {
-	struct bytes b = {0};
-	const size_t size = (size_t)codec_stored_size(p, BYTES);
-	assert_int_equal(elems->len, BYTES);
-	assert_int_equal(bytes_append_zero(&b, size), 0);
-	assert_int_equal(
-		codec_stored_encode_coded(p, SIZE, elems->data, BYTES, coding, b.data, size, NULL),
-		0);
-	return b;
+	static uint32_t r = 1;
+	r = r * 1664525 + 1013904223;
+	return (size_t)((uint64_t)r * n >> 32);
+}
+
+/* Reads the slot whole, and in pieces that begin and end anywhere. */
+static void expect_bytes(const struct pipeline *p, const struct bytes *made,
+			 const struct elems_coding *coding, const struct bytes *want)
+{
+	enum { PIECES = 60, ENDS = 12 };
+	uint8_t *got = test_malloc(want->len + 1);
+	const bool deflated = codec_slot_is_deflated(p);
+	codec_slot_read(deflated, SIZE, made, coding, 0, got, want->len);
+	assert_memory_equal(got, want->data, want->len);
+	for (size_t i = 0; i < PIECES; i++) {
+		const size_t block = i % 4 * 65540;
+		const size_t at = i < PIECES / 2 ? any_below(want->len) : block + any_below(ENDS);
+		const size_t len = any_below(i % 3 ? ENDS : want->len - at) + 1;
+		const size_t n = len < want->len - at ? len : want->len - at;
+		got[n] = 0x5a;
+		codec_slot_read(deflated, SIZE, made, coding, at, got, n);
+		assert_memory_equal(got, want->data + at, n);
+		assert_int_equal(got[n], 0x5a);
+	}
+	for (size_t at = want->len - ENDS; at < want->len; at++) {
+		codec_slot_read(deflated, SIZE, made, coding, at, got, want->len - at);
+		assert_memory_equal(got, want->data + at, want->len - at);
+	}
+	test_free(got);
 }
 
 static void expect_slot(const struct pipeline *p, const struct bytes *elems,
-			const struct elems_coding *coding)
+			const struct elems_coding *given)
 {
-	static const struct elems_coding none;
-	struct bytes x auto_bytes = {0};
-	assert_int_equal(bytes_append(&x, plain, BYTES), 0);
-	struct bytes want auto_bytes = slot_of(p, &x, &none);
-	struct bytes got auto_bytes = slot_of(p, elems, coding);
-	assert_int_equal(got.len, want.len);
-	assert_memory_equal(got.data, want.data, want.len);
+	struct elems_coding coding = *given;
+	struct bytes made auto_bytes = {0}, want auto_bytes = {0};
+	const size_t size = (size_t)codec_stored_size(p, BYTES);
+	assert_int_equal(elems->len, BYTES);
+	assert_int_equal(bytes_append(&made, elems->data, BYTES), 0);
+	assert_int_equal(bytes_append_zero(&want, size), 0);
+	assert_int_equal(codec_stored_encode(p, SIZE, plain, BYTES, want.data, size, NULL), 0);
+	assert_int_equal(codec_slot_make(p, SIZE, &made, &coding, NULL), 0);
+	assert_true(made.len == (codec_slot_is_deflated(p) ? BYTES : size) || p == &sum_first);
+	expect_bytes(p, &made, &coding, &want);
 }
 
 /* Decodes the chunk with and without permission to leave it shuffled. */
@@ -120,6 +143,7 @@ static void expect(const struct codec_chain *chain, uint32_t mask, const struct 
 		expect_slot(&shuffled_gz, &out.fixed, &coding);
 		expect_slot(&summed, &out.fixed, &coding);
 		expect_slot(&shuffled, &out.fixed, &coding);
+		expect_slot(&no_filter, &out.fixed, &coding);
 		if (!coding.shuffled) {
 			expect_slot(&gz, &out.fixed, &coding);
 			expect_slot(&sum_first, &out.fixed, &coding);
@@ -228,12 +252,44 @@ static void elements_with_gaps(void **state)
 	elems_release(&out);
 }
 
+/* Parts of shuffled elements of every size, with bytes behind the last whole element. */
+static void unshuffled_ranges(void **state)
+{
+	enum { LENGTH = 997, PIECES = 200, LARGEST = 17 };
+	(void)state;
+	for (size_t size = 0; size <= LARGEST; size++) {
+		uint8_t x[LENGTH], got[LENGTH];
+		shuffle_bytes(x, plain, LENGTH, size);
+		for (size_t i = 0; i < PIECES; i++) {
+			const size_t at = any_below(LENGTH), n = any_below(LENGTH - at + 1);
+			memset(got, 0x5a, LENGTH);
+			unshuffle_range(got, x, LENGTH, size, at, n);
+			assert_memory_equal(got, plain + at, n);
+			assert_true(n == LENGTH || got[n] == 0x5a);
+		}
+	}
+}
+
+/* A slot of no bytes still has a block. */
+static void an_empty_slot(void **state)
+{
+	struct bytes b auto_bytes = {0};
+	struct elems_coding coding = {0};
+	uint8_t got[11], want[11];
+	(void)state;
+	assert_int_equal(codec_stored_encode(&gz, 1, NULL, 0, want, sizeof(want), NULL), 0);
+	assert_int_equal(codec_slot_make(&gz, 1, &b, &coding, NULL), 0);
+	codec_slot_read(true, 1, &b, &coding, 0, got, sizeof(got));
+	assert_memory_equal(got, want, sizeof(got));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chunk_objects),      cmocka_unit_test(chunks_of_files),
 		cmocka_unit_test(other_lengths),      cmocka_unit_test(arrays),
-		cmocka_unit_test(elements_with_gaps),
+		cmocka_unit_test(elements_with_gaps), cmocka_unit_test(unshuffled_ranges),
+		cmocka_unit_test(an_empty_slot),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

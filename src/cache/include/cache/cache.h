@@ -33,6 +33,7 @@
 #include <base/env.h>
 #include <base/histogram.h>
 #include <base/mem.h>
+#include <data/elems.h>
 
 struct cache;
 struct cache_owner;
@@ -41,9 +42,10 @@ struct cache_fill; /* one requested load */
 
 /* One loaded chunk; constant while it is held. */
 struct cache_chunk {
-	bool absent;	   /* not stored; the reader returns the fill value */
-	struct bytes slot; /* bytes of the chunk's slot */
-	struct bytes heap; /* bytes of its heap region (variable length) */
+	bool absent;		    /* not stored; the reader returns the fill value */
+	struct bytes slot;	    /* what the source makes the bytes of the chunk's slot of */
+	struct elems_coding coding; /* how these are given; only the source uses it */
+	struct bytes heap;	    /* bytes of its heap region (variable length) */
 };
 
 /* hits counts reads of cached chunks or failures, misses loads that readers started (or found

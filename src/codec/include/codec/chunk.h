@@ -83,11 +83,22 @@ uint64_t codec_stored_size(const struct pipeline *p, uint64_t n);
  * wrong, with -EOPNOTSUPP if there is another filter, and with -ENOMEM. */
 int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
 			size_t n, uint8_t *out, size_t out_n, struct err *err);
-/* Does the same with bytes in a coding. If they are shuffled, they are the output of the first
- * filter, which is a shuffle. */
-int codec_stored_encode_coded(const struct pipeline *p, uint32_t elem_size, const uint8_t *bytes,
-			      size_t n, const struct elems_coding *coding, uint8_t *out,
-			      size_t out_n, struct err *err);
+
+/* A slot is an encoded chunk of which parts are made when they are read: the blocks of a deflate
+ * that is the last filter, and elements that are still shuffled although there is no filter. */
+
+/* Makes a slot of elements in a coding. *bytes has them before the call, and what the slot is made
+ * of after it. *coding is theirs. If they are shuffled, the first filter is a shuffle, or there is
+ * none. elem_size is the size of an element. Fails with -EOPNOTSUPP as codec_stored_encode(), and
+ * with -ENOMEM. */
+int codec_slot_make(const struct pipeline *p, uint32_t elem_size, struct bytes *bytes,
+		    struct elems_coding *coding, struct err *err);
+/* Writes the `len` bytes from `at` on of the codec_stored_size() bytes of a slot. */
+void codec_slot_read(bool deflated, uint32_t elem_size, const struct bytes *bytes,
+		     const struct elems_coding *coding, uint64_t at, uint8_t *out, size_t len);
+/* Returns whether the last filter is a deflate, as codec_slot_read() needs to know. */
+bool codec_slot_is_deflated(const struct pipeline *p);
+
 /* Returns whether a decoder of the filter is built in. */
 bool codec_filter_known(uint32_t id);
 /* Decodes bytes that libhdf5 or a registered plug-in encoded with these filters, to at most max
