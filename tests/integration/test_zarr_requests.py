@@ -69,6 +69,7 @@ def test_listing_a_hundred_arrays(hundred, mount, program):
     documents = 0 if hundred.consolidated else len(hundred.documents)
     assert cost["gets"] + cost["heads"] <= 12 + documents and cost["lists"] <= 8, cost
     assert cost["cache_loads"] == 0
+    open_close(path)    # the name is valid for a second, which a busy machine may have exceeded
     again = spent(m, lambda: open_close(path))
     assert again["gets"] <= 1 and again["lists"] <= 1 and not again["heads"], again
     assert again["bytes_in"] == 0
