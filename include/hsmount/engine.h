@@ -185,6 +185,9 @@ void engine_file_stat(struct engine_file *f, struct engine_stat *st);
 /* Returns whether equal versions mean equal bytes, so that the kernel may keep its pages for later
  * opens. */
 bool engine_file_cacheable(struct engine_file *f);
+/* Returns how many bytes the kernel should read ahead for a program that reads in order, or 0 for
+ * as many as possible. */
+uint64_t engine_file_read_ahead(struct engine_file *f);
 /* Works like pread(2). If cancel, which may be NULL, is triggered, the call fails with -EINTR. If a
  * chunk cannot be read, the call fails with -EACCES or -ESTALE if that is the reason, otherwise
  * with -EIO. */

@@ -371,14 +371,15 @@ uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t da
 	return i;
 }
 
-uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cost, uint64_t joined)
+uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, const struct cache_dataset *d)
 {
 	struct cache *c = s->owner->cache;
 	pthread_mutex_lock(&c->lock);
 	const struct prefetch_step step = {
 		.slots = slots,
-		.cost = cost,
-		.joined = joined,
+		.cost = d->cost,
+		.joined = d->joined,
+		.read_ahead = d->read_ahead,
 		.now_ns = c->env->now(c->env),
 		.waited_ns = s->waited_ns,
 		.latency_ns = latency_shortest(&s->owner->latency),

@@ -167,6 +167,11 @@ bool engine_file_cacheable(struct engine_file *f)
 	return f->snapshot ? f->snapshot->sees_chunks : f->st.version != 0;
 }
 
+uint64_t engine_file_read_ahead(struct engine_file *f)
+{
+	return f->snapshot ? image_read_ahead(f->snapshot->image) : 0;
+}
+
 static ssize_t read_object(struct engine_file *f, void *buf, size_t n, uint64_t offset,
 			   struct cancel *cancel, struct err *err)
 {

@@ -17,7 +17,6 @@
 
 #include "draft_view.h"
 #include "handle.h"
-#include "read_ahead.h"
 #include "reopen.h"
 #include "reply.h"
 #include "kernel_request.h"
@@ -123,6 +122,13 @@ static int make_handle(fuse_req_t req, struct engine_file *file, const struct op
 	return rc;
 }
 
+static void set_read_ahead(struct session *s, struct engine_file *file)
+{
+	const uint64_t bytes = engine_file_read_ahead(file);
+	read_ahead_set(&s->read_ahead, s->opt->mountpoint,
+		       bytes ? (unsigned int)(bytes / 1024) : READ_AHEAD_KB);
+}
+
 /* A draft gets no pages of an earlier open, and each close of a file that is written sends FLUSH.
  */
 static void reply_open(fuse_req_t req, struct fuse_file_info *fi, struct handle *h, bool renewed)
@@ -132,6 +138,7 @@ static void reply_open(fuse_req_t req, struct fuse_file_info *fi, struct handle 
 	fi->fh = (uintptr_t)h;
 	fi->keep_cache = !st.draft && !renewed && engine_file_cacheable(h->file);
 	fi->noflush = !h->writes;
+	set_read_ahead(session_of(req), h->file);
 	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel has dropped the request */
 		handle_unref(session_of(req), h);
 }
@@ -157,8 +164,6 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	if (!reply_get_inode(req, ino, &view))
 		return;
-	if (!atomic_flag_test_and_set(&s->tuned))
-		read_ahead_tune(s->opt->mountpoint);
 	bool renewed = false;
 	int rc;
 	if (!ops_open_current(req, &view, &mode, &file, &rc, &err))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See read_ahead.h. The setting is an attribute of the mount's backing device in sysfs. Its default
- * is 128 KiB; 2 MiB make a sequential reader up to 50 % faster. The daemon itself calls this code,
- * so an access to a file of the mount could block forever.
+ * is 128 KiB; 2 MiB make a sequential reader of large chunks up to 50 % faster. The daemon itself
+ * calls this code, so an access to a file of the mount could block forever.
  */
 #include "read_ahead.h"
 
@@ -52,17 +52,32 @@ static bool find_device(const char *mountpoint, unsigned int *major, unsigned in
 	return found;
 }
 
-void read_ahead_tune(const char *mountpoint)
+static void find_setting(struct read_ahead *r, const char *mountpoint)
 {
 	unsigned int major, minor;
-	char path[128];
-	if (!find_device(mountpoint, &major, &minor))
-		return;
-	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major, minor);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	/* If the kernel refuses the value, the old one stays in effect. */
-	dprintf(fd, "%d", READ_AHEAD_KB);
-	close(fd);
+	r->is_known = true;
+	if (find_device(mountpoint, &major, &minor))
+		snprintf(r->path, sizeof(r->path), "/sys/class/bdi/%u:%u/read_ahead_kb", major,
+			 minor);
+}
+
+/* If the kernel refuses the value, the old one stays in effect, and no other one is tried. */
+static void set_locked(struct read_ahead *r, unsigned int kb)
+{
+	const int fd = open(r->path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || dprintf(fd, "%u", kb) < 0)
+		r->path[0] = '\0';
+	if (fd >= 0)
+		close(fd);
+	r->kb = kb;
+}
+
+void read_ahead_set(struct read_ahead *r, const char *mountpoint, unsigned int kb)
+{
+	pthread_mutex_lock(&r->lock);
+	if (!r->is_known)
+		find_setting(r, mountpoint);
+	if (r->path[0] && r->kb != kb)
+		set_locked(r, kb);
+	pthread_mutex_unlock(&r->lock);
 }

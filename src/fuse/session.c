@@ -18,6 +18,7 @@ void session_free(struct session *s)
 	reopen_free(s->reopen);
 	writers_free(s->writers);
 	pthread_mutex_destroy(&s->handles_lock);
+	pthread_mutex_destroy(&s->read_ahead.lock);
 	free(s);
 }
 
@@ -30,7 +31,7 @@ struct session *session_new(const struct fuse_front_options *opt, struct engine 
 	s->engine = engine;
 	s->log = log;
 	s->opt = opt;
-	atomic_flag_clear(&s->tuned);
+	pthread_mutex_init(&s->read_ahead.lock, NULL);
 	pthread_mutex_init(&s->handles_lock, NULL);
 	s->inodes = inodes_new();
 	s->reopen = reopen_new(clock_ns);

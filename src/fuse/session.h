@@ -7,13 +7,13 @@
 #define FUSE_SESSION_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include <fuse_front/fuse_front.h>
 #include <hsmount/engine.h>
 
 #include "fuse_api.h"
 #include "inodes.h"
+#include "read_ahead.h"
 
 /* A request that waits for the bucket occupies a thread. The kernel has at most SESSION_BACKGROUND
  * requests of its read-ahead in flight, so read-ahead cannot occupy all threads. The others are for
@@ -45,7 +45,7 @@ struct session {
 	struct writers *writers;
 	struct engine_stat root; /* attributes of the root, read once after mounting */
 	pthread_key_t buffer;	 /* each thread's buffer for reads */
-	atomic_flag tuned;	 /* read_ahead_tune() was called */
+	struct read_ahead read_ahead;
 	pthread_mutex_t handles_lock;
 	/* Files and directories that are open; closed at the end of the mount. */
 	struct handle *handles; /* handle.c */

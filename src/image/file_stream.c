@@ -149,12 +149,14 @@ static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps
 {
 	struct image *img = s->image;
 	const struct image_dataset *d = dataset_at(img, read);
-	const uint64_t joined = d ? d->joined : 1;
-	const uint32_t depth = cache_stream_depth(s->cache, steps, d ? d->cost : 0, joined);
+	const struct cache_dataset next = {.cost = d ? d->cost : 0,
+					   .joined = d ? d->joined : 1,
+					   .read_ahead = img->read_ahead};
+	const uint32_t depth = cache_stream_depth(s->cache, steps, &next);
 	pthread_mutex_lock(&s->lock);
 	const uint64_t first = max_u64(s->prefetched, read);
 	uint64_t last = max_u64(min_u64(read + depth, img->nslots), first);
-	if (last - first < prefetch_refill(joined, depth) && last < img->nslots)
+	if (last - first < prefetch_refill(next.joined, depth) && last < img->nslots)
 		last = first;
 	s->prefetched = last;
 	pthread_mutex_unlock(&s->lock);

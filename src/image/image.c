@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <prefetch/kernel.h>
+
 #include "image_plan.h"
 
 static void free_dataset(struct image_dataset *d)
@@ -60,6 +62,21 @@ static void release_values(struct image *img)
 		free_object(&img->objects[i]);
 }
 
+/* Returns the bytes of the largest slots, which most of the file consists of. A dataset of one
+ * slot, such as a coordinate, counts only if there is no other. */
+static uint64_t largest_slot(const struct image *img)
+{
+	uint64_t single = 0, largest = 0;
+	for (uint32_t i = 0; i < img->ndatasets; i++) {
+		const struct image_dataset *d = &img->datasets[i];
+		if (d->nslots == 1)
+			single = max_u64(single, d->stride);
+		else if (d->nslots > 1)
+			largest = max_u64(largest, d->stride);
+	}
+	return largest ? largest : single;
+}
+
 int image_new(const struct env *env, struct cache *cache, const struct tree *tree,
 	      const struct chunk_source *chunks, const struct image_options *opt,
 	      struct image **out, struct err *err)
@@ -85,6 +102,8 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 		release_values(img);
 		for (uint32_t i = 0; i < img->ndatasets; i++)
 			dataset_costs(&img->datasets[i]);
+		img->read_ahead = opt->flags & IMAGE_DISTANT ? kernel_read_ahead(largest_slot(img))
+							     : KERNEL_READ_AHEAD;
 		img->owner = cache_owner_new(cache, &source, err);
 		rc = img->owner ? 0 : -ENOMEM;
 	}
@@ -114,6 +133,11 @@ uint64_t image_base(const struct image *img)
 uint64_t image_allocated(const struct image *img)
 {
 	return img->base + img->allocated;
+}
+
+uint64_t image_read_ahead(const struct image *img)
+{
+	return img->read_ahead;
 }
 
 void image_get_stats(const struct image *img, struct cache_owner_stats *out)

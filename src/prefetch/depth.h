@@ -14,6 +14,14 @@
  * not needed, and of a sequence DEPTH_SPARE more. A long run loses little: the chunks that were
  * read triple with each round of loads.
  *
+ * A series is the first that a program reads of a dataset, if it begins with chunks 0 and 1 or with
+ * DEPTH_SERIES consecutive ones. If the store is distant, the first batch of a series is larger. It
+ * has as many chunks as arrive in the time of a request, at most so many that DEPTH_FIRST chunks of
+ * the series have been requested. If they have, nothing else is prefetched before the program, or
+ * the kernel for it, has read past all of them. So 20 chunks take few rounds of requests, and few
+ * are requested in vain. One chunk shows no series, and two in the middle of a dataset may be read
+ * by a program that reads at random places.
+ *
  * Pure; the caller's lock guards it.
  */
 #ifndef PREFETCH_DEPTH_H
@@ -32,6 +40,9 @@ enum {
 	DEPTH_MAX = 64,	 /* requests; if loads are joined, a request has several chunks */
 	DEPTH_CHUNKS_MAX = 1024, /* chunks; a load takes a few kB besides its chunk */
 	DEPTH_UNSURE = 1 << 20,	 /* bytes, while the kernel's read-ahead may be the only reader */
+	DEPTH_SERIES = 5,
+	DEPTH_FIRST = 27,	      /* chunks; 20, and 7 that the kernel then has read ahead */
+	DEPTH_FIRST_RATE = 128 << 10, /* bytes that arrive in 1 ms; about 1 Gbit/s */
 };
 
 struct depth {
@@ -39,6 +50,7 @@ struct depth {
 	uint64_t stepped_ns;
 	uint64_t waited_ns; /* of the last step */
 	uint64_t run;	    /* chunks that were read in this run */
+	uint64_t batch;	    /* number of the last chunk of the first batch; 0 if there is none */
 	uint64_t think_ns;  /* the program's processing time per chunk, smoothed; 0 if unknown */
 };
 
@@ -50,8 +62,13 @@ struct depth_step {
 	uint64_t latency_ns; /* of loads; 0 if unknown */
 	uint64_t cost;	     /* bytes of a chunk */
 	uint64_t joined; /* loads that take one request; 0 and 1 mean that they are not joined */
+	/* Bytes that the kernel reads ahead in the file, if the chunks to prefetch are neighbours
+	 * in it, otherwise KERNEL_READ_AHEAD. */
+	uint64_t read_ahead;
 	bool late;	 /* the program waits for a chunk */
 	bool sequential; /* the program may be reading in file order */
+	uint64_t begun;	 /* chunks of a series before this one; 0 if no series begins here */
+	uint64_t newest; /* number of the chunk of the track that was read */
 };
 
 /* Starts a run with DEPTH_MIN chunks, or more if the store is distant. */

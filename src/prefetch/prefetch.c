@@ -72,10 +72,39 @@ static uint64_t joined_by(const struct track *t, const struct prefetch_dataset *
 	return distance <= JOINED_DISTANCE ? d->joined : 1;
 }
 
+/* Returns true if no other chunk of the dataset was read than those of a track. */
+static bool is_alone(const struct pattern *p, const struct track *track)
+{
+	for (uint32_t i = 0; i < p->nunmatched; i++)
+		if (p->unmatched[i].dataset == track->dataset)
+			return false;
+	for (const struct track *t = p->tracks; t < p->tracks + PATTERN_TRACKS; t++)
+		if (t != track && t->used && t->dataset == track->dataset)
+			return false;
+	return true;
+}
+
+/* Returns how many chunks the program has read before the current one if it has begun to read a
+ * dataset in order: either with chunks 0 and 1, or with DEPTH_SERIES others. Otherwise returns 0.
+ * Requests of the kernel's read-ahead arrive out of order, so the track may have skipped the last
+ * of these. */
+static uint64_t begun(const struct prefetch *p, const struct track *t, bool in_order,
+		      bool sequential)
+{
+	const struct loop_level *level = &t->nest.levels[0];
+	const uint64_t n = level->k + 1;
+	const bool begins = n == 2 ? in_order && t->nest.origin == 0
+				   : n >= DEPTH_SERIES && n < DEPTH_SERIES + LOOP_NEST_AHEAD &&
+					     sequential && t->nest.origin != 0;
+	return begins && t->nest.n == 1 && level->stride == 1 && is_alone(&p->pattern, t) ? level->k
+											  : 0;
+}
+
 static uint32_t follow(struct prefetch *p, struct track *t, const struct prefetch_dataset *d,
-		       const struct prefetch_read *read)
+		       const struct prefetch_read *read, bool in_order)
 {
 	struct depth *depth = &p->depths[t - p->pattern.tracks];
+	const bool sequential = is_sequential(p, t, d);
 	const struct depth_step step = {
 		.now_ns = read->now_ns,
 		.waited_ns = read->waited_ns,
@@ -85,13 +114,18 @@ static uint32_t follow(struct prefetch *p, struct track *t, const struct prefetc
 		.cost = d->cost,
 		.joined = joined_by(t, d),
 		.late = read->late,
-		.sequential = is_sequential(p, t, d),
+		.sequential = sequential,
+		.read_ahead = sequential ? d->read_ahead : KERNEL_READ_AHEAD,
+		.begun = begun(p, t, in_order, sequential),
+		/* A series ends with the row of the grid. */
+		.newest = t->nest.n == 1 ? t->nest.newest : UINT64_MAX,
 	};
 	if (t->depth == 0)
 		depth_begin(depth, &step);
 	else
 		depth_follow(depth, &step);
-	return t->depth = depth->chunks;
+	t->depth = (uint32_t)max_u64(depth->chunks, 1);
+	return depth->chunks;
 }
 
 uint32_t prefetch_refill(uint64_t joined, uint32_t depth)
@@ -150,6 +184,7 @@ struct prefetch_advice prefetch_read(struct prefetch *p, const struct prefetch_d
 	const struct chunk_grid grid = grid_of(d);
 	struct prefetch_advice a = {.action = PREFETCH_NOTHING};
 	struct track *t = NULL;
+	const bool in_order = p->has_read && p->dataset == d->dataset && p->slot + 1 == read->slot;
 	if (is_same(p, d->dataset, read->slot))
 		return a;
 	const enum pattern_event event =
@@ -162,7 +197,7 @@ struct prefetch_advice prefetch_read(struct prefetch *p, const struct prefetch_d
 		a.action = PREFETCH_CANCEL;
 		return a;
 	}
-	advise(&a, t, d, follow(p, t, d, read));
+	advise(&a, t, d, follow(p, t, d, read, in_order));
 	return a;
 }
 
@@ -197,6 +232,7 @@ uint32_t prefetch_in_file_order(struct prefetch *p, const struct prefetch_step *
 		.latency_ns = step->latency_ns,
 		.cost = step->cost,
 		.joined = step->joined,
+		.read_ahead = step->read_ahead,
 		.late = step->waited_ns > depth->waited_ns,
 	};
 	if (depth->stepped_ns == 0)

@@ -43,7 +43,8 @@ int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mou
 		   struct image **out, struct err *err)
 {
 	struct image_options opt = {
-		.flags = bucket->no_filters ? IMAGE_NO_FILTERS : 0,
+		.flags = (bucket->no_filters ? (unsigned int)IMAGE_NO_FILTERS : 0) |
+			 (bucket->stack.s3 ? (unsigned int)IMAGE_DISTANT : 0),
 		.domain_dir = mount_dir,
 		.file_name = names_of_domain,
 		.suffix = domain_schema(domain)->suffix,

@@ -10,6 +10,7 @@
  */
 #include <stdio.h>
 
+#include <prefetch/kernel.h>
 #include <prefetch/prefetch.h>
 
 #include "orders.h"
@@ -63,6 +64,7 @@ static void prefetch(struct sim *s, struct prefetch *p, const struct trace *t, u
 	const struct prefetch_dataset d = {.rank = t->grid.rank,
 					   .counts = t->grid.counts,
 					   .cost = (uint64_t)s->cost,
+					   .read_ahead = kernel_read_ahead((uint64_t)s->cost),
 					   .slot = slot_of,
 					   .is_known = is_known,
 					   .ctx = s};
@@ -192,6 +194,21 @@ static void run_random(struct sim *s, uint64_t length, const char *kind)
 	print_sum(s, kind);
 }
 
+/* A program that reads `length` chunks in order and stops. `at` is the place of the first one, in
+ * thousandths of the dataset. */
+static void run_series(struct sim *s, uint64_t at, uint64_t length, const char *kind)
+{
+	static const uint64_t sizes[] = {20, 192, 1000, 1000000};
+	for (size_t i = 0; i < N_OF(sizes); i++) {
+		trace_init(&s->trace, 1, &sizes[i]);
+		const uint64_t first = sizes[i] * at / 1000;
+		for (uint64_t n = 0; n < length && first + n < sizes[i]; n++)
+			trace_add(&s->trace, first + n);
+		run(s, kind, &s->trace);
+	}
+	print_sum(s, kind);
+}
+
 int main(int argc, char **argv)
 {
 	struct sim *s = calloc(1, sizeof(*s));
@@ -217,6 +234,10 @@ int main(int argc, char **argv)
 	run_side_by_side(s);
 	run_random(s, 1, "random");
 	run_random(s, 4, "random places, runs of 4");
+	run_series(s, 0, 20, "the first 20 chunks of 4 datasets");
+	run_series(s, 400, 20, "20 chunks from within");
+	run_series(s, 0, 2, "the first 2 chunks");
+	run_series(s, 400, 4, "4 chunks from within");
 	free(s);
 	return 0;
 }

@@ -308,10 +308,12 @@ class Bench:
                 results = self.measure(
                     f"20 chunks of {length} of {side * side * 4 >> 10} KiB", servers,
                     first_twenty, another_twenty)
-                for (times, counts), where in zip(results, ("in a new mount", "others later")):
-                    self.goal(f"20 of {length} chunks of {side * side * 4 >> 10} KiB, {where}: "
-                              "≤ 32 GETs", f"{statistics.median(times):.2f} s, {counts}",
-                              counts.gets + counts.heads <= 32)
+                what = f"20 of {length} chunks of {side * side * 4 >> 10} KiB"
+                for (times, counts), where, rounds in zip(
+                        results, ("in a new mount: ≤ 32 GETs, ≤ 3 rounds with the open",
+                                  "others later: ≤ 32 GETs"), (3, 99)):
+                    self.goal(f"{what}, {where}", f"{statistics.median(times):.2f} s, {counts}",
+                              counts.gets + counts.heads <= 32 and counts.rounds <= rounds)
                 if zarr_python and side == 256 and length == 1000:
                     self.peer(zarr_reads_series, servers[1],
                               f"{servers[1].endpoint}/bucket/{STORE}")

@@ -162,6 +162,30 @@ def test_never_past_a_dataset(two, mount, name, chunks):
         assert stats(m)["prefetch"]["useful"] > len(chunks) / 2
 
 
+@pytest.mark.parametrize("name, first, others, fetched", [
+    ("a", [0, 1], 18, 27), ("b", [30, 31, 32, 33, 34], 15, 27),
+    # no series: random reads, and runs that are too short
+    ("a", [40, 7, 60], 0, 3), ("a", [40, 0, 1], 0, 7), ("b", [30, 31, 32], 0, 9),
+], ids=["from the first", "from the middle", "random", "not the first reads", "three"])
+def test_a_series_begins_with_one_batch(two, mount, name, first, others, fetched):
+    """Twenty chunks of a series wait for the bucket only at the beginning, and little is loaded in
+    vain. Other reads cost no more than by the usual rules."""
+    m = mount(two, *FAR)
+    with Raw(m.file("two.h5"), "a", "b") as raw:
+        def begin():
+            for i in first:
+                raw.read(name, i)
+        _, spent = timed(m, begin)
+        assert spent["cache_loads"] == fetched
+
+        def read_on():
+            next_one = first[-1] + 1
+            for i in range(next_one, next_one + others):
+                assert raw.read(name, i) == pattern(i + 64 * (name == "b"), 128 << 10)
+        _, spent = timed(m, read_on)
+        assert spent["cache_loads"] == 0
+
+
 def test_closing_a_file_cancels_its_prefetches(two, mount):
     """Queued prefetches are dropped and counted as cancelled; unread chunks are counted as
     wasted."""

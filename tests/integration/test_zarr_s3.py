@@ -61,8 +61,38 @@ def test_a_single_store(stores, env, tmp_path):
     assert "domain: /v2_groups.zarr\n" in text and "format: zarr2\n" in text
 
 
+def read_ahead(m):
+    """The file with the read-ahead of a mount, in KiB, and its value."""
+    device = os.stat(m.path).st_dev
+    path = f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb"
+    with open(path, encoding="ascii") as f:
+        return path, int(f.read())
+
+
+def test_the_kernel_reads_few_chunks_ahead(client, env, tmp_path):
+    """Each file has the read-ahead for its chunks when it is opened."""
+    bucket = "zarr-read-ahead"
+    for name, n in ("small", 4096), ("medium", 65536), ("large", 1 << 20):
+        with Store(tmp_path / name, 3) as store:
+            store.array("data", np.arange(2 * n, dtype="<i4"), chunks=(n,))
+            store.array("x", np.arange(2.), names=["x"])
+    client.make_bucket(bucket)
+    for name in "small", "medium", "large":
+        client.upload(bucket, tmp_path / name, f"{name}.zarr/")
+    with Mount(f"s3://{bucket}", tmp_path, env=env) as m:
+        if not os.access(read_ahead(m)[0], os.W_OK):
+            pytest.skip("only root may change the read-ahead")
+        for name, kb in ("small", 64), ("large", 2048), ("medium", 1024), ("small", 64):
+            with open(m.file(f"{name}.zarr.nc"), "rb"):
+                assert read_ahead(m)[1] == kb, name
+        with open(m.file("small.zarr/zarr.json"), "rb"):
+            assert read_ahead(m)[1] == 2048
+
+
 def test_a_chunk_that_changes_under_an_open_file(client, env, tmp_path):
-    bucket, numbers = "zarr-fresh", np.arange(4096, dtype="<i4")
+    """The chunk is far from the metadata, so that the kernel does not read it ahead."""
+    last = 63
+    bucket, numbers = "zarr-fresh", np.arange(2048 * (last + 1), dtype="<i4")
     with Store(tmp_path / "x.zarr", 3) as store:
         data = store.array("data", numbers, chunks=(2048,))
     client.make_bucket(bucket)
@@ -70,16 +100,16 @@ def test_a_chunk_that_changes_under_an_open_file(client, env, tmp_path):
     with Mount(f"s3://{bucket}", tmp_path, env=env) as m:
         path = m.file("x.zarr.nc")
         with h5py.File(path, "r") as f:
-            at = [f["data"].id.get_chunk_info(i).byte_offset for i in range(2)]
+            at = [f["data"].id.get_chunk_info(i).byte_offset for i in (0, last)]
         fd = os.open(path, os.O_RDONLY)
-        client.put(bucket, "x.zarr/data/c.1", data.encoded((0,)))
+        client.put(bucket, f"x.zarr/data/c.{last}", data.encoded((0,)))
         with pytest.raises(OSError) as raised:
             os.pread(fd, 8192, at[1])
         assert raised.value.errno == errno.ESTALE
         assert os.pread(fd, 8192, at[0]) == numbers[:2048].tobytes()
         os.close(fd)
         with h5py.File(path, "r") as f:
-            assert f["data"][2048:].tolist() == numbers[:2048].tolist()
+            assert f["data"][-2048:].tolist() == numbers[:2048].tolist()
 
 
 def test_a_store_that_is_copied_into_a_mount(client, env, tmp_path):

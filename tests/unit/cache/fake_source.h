@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <cache/cache.h>
+#include <prefetch/kernel.h>
 
 #include "cache/entry.h"
 
@@ -139,6 +140,7 @@ static inline void fake_describe(void *ctx, uint32_t dataset, struct cache_datas
 	*out = (struct cache_dataset){.cost = f->size,
 				      .load_cost = f->load_size ? f->load_size : f->size,
 				      .joined = f->joined,
+				      .read_ahead = KERNEL_READ_AHEAD,
 				      .nslots = div_up_u64(f->nchunks, fake_step(f)),
 				      .rank = f->rank,
 				      .counts = f->counts};

@@ -129,7 +129,8 @@ static void a_slow_reader_prefetches_little(void **state)
 		while (f.nloads && fake_stats(&f).loading && f.due[f.nloads - 1] <= f.clock)
 			fake_complete_next(&f);
 		struct cache_stats st = fake_stats(&f);
-		assert_true(st.loads <= i + 1 + 10);
+		/* Its speed is not known when the first batch begins. */
+		assert_true(st.loads <= max_u64(i + 1 + 10, DEPTH_FIRST));
 	}
 	assert_true(rounds(&f) <= 300 + 5);
 	finish(&f, s);

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 
+#include <prefetch/kernel.h>
+
 #include "rendered.h"
 
 static uint8_t *whole(struct rendered *r, size_t *n)
@@ -170,6 +172,28 @@ static void a_damaged_chunk_fails_alone(void **state)
 	assert_int_equal(image_read(r->img, NULL, &byte, 1, 0, NULL, NULL), 1);
 }
 
+static unsigned int one_is_large(unsigned int i)
+{
+	return i == 1 ? 48 << 10 : 100;
+}
+
+/* Four of the largest chunks, at least KERNEL_READ_AHEAD_MIN. */
+static void few_chunks_of_a_distant_store_are_read_ahead(void **state)
+{
+	static const struct image_options distant = {.domain_dir = "", .flags = IMAGE_DISTANT};
+	struct rendered *r = *state;
+	assert_int_equal(rendered_make(r, NULL, NULL), 0);
+	assert_int_equal(image_read_ahead(r->img), KERNEL_READ_AHEAD);
+	assert_int_equal(rendered_make(r, &distant, NULL), 0);
+	assert_int_equal(image_read_ahead(r->img), KERNEL_READ_AHEAD_MIN);
+	rendered_put_datasets(r, 3, one_is_large);
+	assert_int_equal(rendered_make(r, &distant, NULL), 0);
+	assert_int_equal(image_read_ahead(r->img), 256 << 10);
+	assert_int_equal(kernel_read_ahead(1 << 18), 1 << 20);
+	assert_int_equal(kernel_read_ahead((1 << 18) + 1), 2 << 20);
+	assert_int_equal(kernel_read_ahead(UINT64_MAX), KERNEL_READ_AHEAD);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +213,8 @@ int main(void)
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_chunk_fails_alone, rendered_setup,
 						rendered_teardown),
+		cmocka_unit_test_setup_teardown(few_chunks_of_a_distant_store_are_read_ahead,
+						rendered_setup, rendered_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,11 @@ static const struct {
 
 static struct depth_step step_of(uint64_t now, uint64_t latency, uint64_t cost)
 {
-	return (struct depth_step){.now_ns = now, .latency_ns = latency, .steps = 1, .cost = cost};
+	return (struct depth_step){.now_ns = now,
+				   .latency_ns = latency,
+				   .steps = 1,
+				   .cost = cost,
+				   .read_ahead = KERNEL_READ_AHEAD};
 }
 
 /* A run that is long enough for any depth. */
@@ -144,6 +148,120 @@ static void a_short_sequence_is_not_sure(void **state)
 	}
 }
 
+/* The kernel reads fewer chunks ahead if they are small, so more of them show a sequence. */
+static void a_short_sequence_of_small_chunks_is_surer(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 18);
+	s.sequential = true;
+	s.read_ahead = kernel_read_ahead(s.cost);
+	assert_int_equal(s.read_ahead, 1 << 20);
+	depth_begin(&p, &s);
+	for (uint64_t run = 2; run < 30; run++)
+		depth_follow(&p, &s);
+	assert_int_equal(29 + p.chunks, 3 * (29 - 7) + 4);
+}
+
+static struct depth_step series_of(uint64_t latency, uint64_t cost)
+{
+	struct depth_step s = step_of(1000 * MS, latency, cost);
+	s.sequential = true;
+	s.read_ahead = kernel_read_ahead(cost);
+	s.steps = 2;
+	s.begun = s.newest = 1;
+	return s;
+}
+
+/* Continues a series of which `last` is the last chunk of the first batch. */
+static void read_series(struct depth *p, struct depth_step *s, uint64_t last)
+{
+	s->begun = 0;
+	s->steps = 1;
+	while (++s->newest <= last) {
+		s->late = s->newest % 3 == 0;
+		depth_follow(p, s);
+		assert_int_equal(s->newest + p->chunks, last);
+	}
+	depth_follow(p, s);
+	assert_true(p->chunks >= 20);
+}
+
+static void a_series_begins_with_a_batch(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = series_of(51 * MS, 1 << 18);
+	depth_begin(&p, &s);
+	assert_int_equal(2 + p.chunks, DEPTH_FIRST);
+	read_series(&p, &s, DEPTH_FIRST - 1);
+}
+
+/* Five chunks in the middle of a dataset are a series, too. */
+static void a_series_begins_in_the_middle(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = series_of(51 * MS, 1 << 14);
+	s.begun = 0;
+	s.steps = 3;
+	s.newest = 502;
+	depth_begin(&p, &s);
+	assert_true(p.chunks <= 6);
+	s.begun = DEPTH_SERIES - 1;
+	s.steps = 2;
+	s.newest = 504;
+	depth_follow(&p, &s);
+	assert_int_equal(p.chunks, DEPTH_FIRST - DEPTH_SERIES);
+	read_series(&p, &s, 500 + DEPTH_FIRST - 1);
+}
+
+/* A batch of large chunks has as many as arrive in the time of a request. The usual rules hold for
+ * the next ones. */
+static void a_batch_of_large_chunks_is_small(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = series_of(48 * MS, 1 << 20);
+	depth_begin(&p, &s);
+	assert_int_equal(p.chunks, 6);
+	s.begun = 0;
+	s.newest++;
+	depth_follow(&p, &s);
+	assert_in_range(p.chunks, 1, 4);
+}
+
+static void some_series_need_no_batch(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = series_of(MS, 1 << 14);
+	print_message("a near store\n");
+	depth_begin(&p, &s);
+	assert_int_equal(p.chunks, DEPTH_MIN);
+	print_message("joined loads\n");
+	s = series_of(50 * MS, 1 << 14);
+	s.joined = 64;
+	depth_begin(&p, &s);
+	assert_int_equal(p.chunks, 4);
+	s.begun = 0;
+	for (int i = 0; i < 16; i++) {
+		s.newest++;
+		depth_follow(&p, &s);
+	}
+	assert_true(p.chunks > DEPTH_FIRST);
+}
+
+/* What the kernel does not read ahead, because chunks are small, is prefetched. */
+static void the_depth_makes_up_for_less_read_ahead(void **state)
+{
+	for (int less = 0; less <= 1; less++) {
+		struct depth p = {0};
+		struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 18);
+		if (less)
+			s.read_ahead = kernel_read_ahead(s.cost);
+		begin_long(&p, &s);
+		s.now_ns += MS / 10;
+		depth_follow(&p, &s);
+		assert_int_equal(p.chunks, DEPTH_MAX + less * 2 * 4);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +271,12 @@ int main(void)
 		cmocka_unit_test(the_depth_is_at_most_twice_the_run),
 		cmocka_unit_test(breaks_and_waste_halve_the_depth),
 		cmocka_unit_test(a_short_sequence_is_not_sure),
+		cmocka_unit_test(a_short_sequence_of_small_chunks_is_surer),
+		cmocka_unit_test(a_series_begins_with_a_batch),
+		cmocka_unit_test(a_series_begins_in_the_middle),
+		cmocka_unit_test(a_batch_of_large_chunks_is_small),
+		cmocka_unit_test(some_series_need_no_batch),
+		cmocka_unit_test(the_depth_makes_up_for_less_read_ahead),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <prefetch/kernel.h>
 #include <prefetch/prefetch.h>
 
 #include "prefetch/depth.h"
@@ -16,6 +17,7 @@
 struct reader {
 	struct prefetch *p;
 	uint64_t chunks, sparse, now;
+	uint64_t known; /* a slot that is loaded or requested; 0 if none */
 	struct prefetch_dataset dataset;
 };
 
@@ -27,9 +29,10 @@ static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot
 	return number % r->sparse == 0;
 }
 
-static bool is_unknown(void *ctx, uint32_t dataset, uint64_t slot)
+static bool is_known(void *ctx, uint32_t dataset, uint64_t slot)
 {
-	return false;
+	const struct reader *r = ctx;
+	return r->known && slot == r->known;
 }
 
 static void begin(struct reader *r, uint64_t chunks, uint64_t sparse)
@@ -42,8 +45,9 @@ static void begin(struct reader *r, uint64_t chunks, uint64_t sparse)
 		.rank = 1,
 		.counts = &r->chunks,
 		.cost = 1 << 20,
+		.read_ahead = KERNEL_READ_AHEAD,
 		.slot = slot_of,
-		.is_known = is_unknown,
+		.is_known = is_known,
 		.ctx = r,
 	};
 }
@@ -146,12 +150,55 @@ static void a_track_begins_with_twice_its_chunks(void **state)
 	assert_int_equal(advised(&r, 50, 3), 2 * 3);
 }
 
+/* Reads of small chunks, ended by END, and the last slot that is advised after them, or 0. */
+enum { END = 1000 };
+static const struct {
+	const char *name;
+	uint64_t slots[10];
+	uint64_t last;
+} series[] = {
+	{"the first two", {0, 1, END}, DEPTH_FIRST - 1},
+	{"and on", {0, 1, 2, 3, 4, 5, END}, DEPTH_FIRST - 1},
+	{"five in the middle", {50, 51, 52, 53, 54, END}, 50 + DEPTH_FIRST - 1},
+	{"in the order of two requests", {50, 51, 52, 53, 57, END}, 50 + DEPTH_FIRST - 1},
+	{"four in the middle", {50, 51, 52, 53, END}, 57},
+	{"another one before", {70, 0, 1, END}, 5},
+	{"another one in between", {0, 70, 1, END}, 5},
+	{"not in order", {1, 0, END}, 5},
+	{"every third", {50, 53, 56, 59, 62, END}, 62 + 3 * 10},
+	{"a second series", {20, 21, 22, 90, 60, 61, 62, 63, 64, END}, 68},
+};
+
+static void a_series_is_prefetched_in_one_batch(void **state)
+{
+	for (size_t i = 0; i < sizeof(series) / sizeof(series[0]); i++) {
+		struct reader r;
+		struct prefetch_advice a = {0};
+		uint64_t last = 0;
+		print_message("%s\n", series[i].name);
+		begin(&r, 1000, 1);
+		r.dataset.cost = 1 << 18;
+		r.dataset.read_ahead = kernel_read_ahead(r.dataset.cost);
+		for (size_t k = 0; series[i].slots[k] != END; k++) {
+			r.known = series[i].slots[k];
+			a = read_slot(&r, series[i].slots[k]);
+		}
+		while (prefetch_next(&a, &r.dataset, &last))
+			;
+		assert_int_equal(last, series[i].last);
+		prefetch_free(r.p);
+	}
+}
+
 /* Each chunk that is evicted unread halves the depth. */
 static void waste_reduces_the_depth(void **state)
 {
 	struct prefetch *p = prefetch_new();
-	struct prefetch_step step = {
-		.slots = 1, .cost = 1 << 20, .now_ns = 1000 * MS, .latency_ns = 50 * MS};
+	struct prefetch_step step = {.slots = 1,
+				     .cost = 1 << 20,
+				     .read_ahead = KERNEL_READ_AHEAD,
+				     .now_ns = 1000 * MS,
+				     .latency_ns = 50 * MS};
 	uint32_t depth = prefetch_in_file_order(p, &step);
 	assert_int_equal(depth, 2); /* before the first measurement */
 	step.now_ns += MS;
@@ -177,6 +224,7 @@ int main(void)
 		cmocka_unit_test(a_second_read_of_a_chunk_gives_no_advice),
 		cmocka_unit_test(a_broken_pattern_is_cancelled),
 		cmocka_unit_test(a_track_begins_with_twice_its_chunks),
+		cmocka_unit_test(a_series_is_prefetched_in_one_batch),
 		cmocka_unit_test(waste_reduces_the_depth),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

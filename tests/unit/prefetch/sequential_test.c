@@ -14,6 +14,7 @@
 #define MIB UINT64_C(1048576)
 
 /* The kernel's read-ahead is no pattern. */
+_Static_assert((int)KERNEL_READ_AHEAD == (int)READ_AHEAD_KB * 1024, "one value");
 _Static_assert((int)KERNEL_AHEAD > 2 * (int)READ_AHEAD_KB * 1024, "more than two windows");
 
 /* 10 MiB of metadata, then a dataset of 20 MiB, then other datasets. */

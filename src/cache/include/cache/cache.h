@@ -87,6 +87,7 @@ struct cache_dataset {
 	/* So many loads of neighbouring chunks that begin together take about one request, because
 	 * the source joins them (at most CACHE_JOINED_MAX). 0 and 1 mean that it does not. */
 	uint64_t joined;
+	uint64_t read_ahead; /* bytes that the kernel reads ahead in the file */
 	uint64_t nslots;
 	uint32_t rank;
 	const uint64_t *counts; /* chunks in each dimension; borrowed from the source */
@@ -158,8 +159,8 @@ void cache_put(struct cache_owner *o, const struct cache_chunk *chunk, bool done
 uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t dataset,
 		      uint64_t first, uint64_t n);
 /* For a program that reads in file order, across datasets. slots is the number of slots that it has
- * read since the last call; each takes `cost` bytes. joined is as in struct cache_dataset. Returns
- * how many slots to prefetch. */
-uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cost, uint64_t joined);
+ * read since the last call. cost, joined and read_ahead of the dataset are used. Returns how many
+ * slots to prefetch. */
+uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, const struct cache_dataset *d);
 
 #endif

@@ -26,6 +26,7 @@ enum { IMAGE_REVISION = 3 };
 
 enum image_flags {
 	IMAGE_NO_FILTERS = 1 << 0, /* chunks are shown without filters */
+	IMAGE_DISTANT = 1 << 1,	   /* each request to the store takes time */
 };
 
 struct image;
@@ -74,6 +75,8 @@ uint64_t image_base(const struct image *img);
 /* Returns the bytes of the file that are not in holes: metadata, and the chunks that are not known
  * to be absent. */
 uint64_t image_allocated(const struct image *img);
+/* Returns how many bytes the kernel should read ahead for a program that reads in order. */
+uint64_t image_read_ahead(const struct image *img);
 /* Returns the bytes of memory that the image charges to the budget of its environment. The tree is
  * not included. */
 uint64_t image_memory(const struct image *img);

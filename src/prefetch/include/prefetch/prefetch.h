@@ -37,7 +37,8 @@ struct prefetch_dataset {
 	 * that they do not. If they do, there is advice only if as many can begin, or half of
 	 * all. */
 	uint64_t joined;
-	uint64_t most; /* chunks that have room, if loads are joined */
+	uint64_t most;	     /* chunks that have room, if loads are joined */
+	uint64_t read_ahead; /* bytes that the kernel reads ahead in the file */
 	/* Returns false if the chunk is not stored. */
 	bool (*slot)(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot);
 	/* Returns true if the slot is loaded or requested. */
@@ -84,7 +85,7 @@ void prefetch_wasted(struct prefetch *p, uint8_t group);
  * memory. */
 struct prefetch_step {
 	uint64_t slots, cost;
-	uint64_t joined;			/* as in struct prefetch_dataset */
+	uint64_t joined, read_ahead;		/* as in struct prefetch_dataset */
 	uint64_t now_ns, waited_ns, latency_ns; /* as in struct prefetch_read */
 };
 
