@@ -3,7 +3,7 @@
  * The cache allocates and frees chunks of several megabytes all the time. By default glibc maps and
  * unmaps each of them: 256 page faults and zeroed pages for each megabyte, a third of the CPU time
  * of a sequential read. With these settings glibc keeps the pages and reuses them for the next
- * chunk. Chunks of 8 MiB are common, and glibc adds a header to a block.
+ * chunk. Chunks of 4 MiB are common, and glibc adds a header to a block.
  */
 #include "allocator.h"
 
@@ -15,7 +15,7 @@ enum {
 	ARENAS = 2,    /* each keeps its own free memory */
 	HEADER = 4096, /* bytes; more than glibc and the alignment of a block take */
 	/* Larger blocks would leave larger gaps, so they are unmapped. */
-	MAP_ABOVE = (8 << 20) + HEADER,
+	MAP_ABOVE = (4 << 20) + HEADER,
 };
 
 void allocator_setup(void)
