@@ -22,6 +22,16 @@ static uint64_t stream_share(const struct cache_stream *s)
 	return load_queue_prefetch_share(c) / (others + 1);
 }
 
+/* Returns the bytes that the first batches of series may still take. A program may read two chunks
+ * of each of many datasets and leave the batches unread. They do not take the room of what it reads
+ * later. */
+static uint64_t first_room(const struct cache_stream *s)
+{
+	enum { FIRST_SHARE = 4 };
+	const uint64_t all = stream_share(s) / FIRST_SHARE;
+	return all > s->prefetch_bytes ? all - s->prefetch_bytes : 0;
+}
+
 /* Another thread may have read for the stream after this thread read the clock, so read_ns may be
  * later than now. */
 static bool has_stopped(const struct cache_stream *s, uint64_t now)
@@ -141,6 +151,7 @@ void stream_read_locked(struct cache_stream *s, uint32_t dataset, uint64_t slot,
 		.cost = d.cost,
 		.joined = d.joined,
 		.most = stream_share(s) / d.load_cost,
+		.room = first_room(s) / d.load_cost,
 		.read_ahead = d.read_ahead,
 		.slot = slot_of,
 		.is_known = is_known,

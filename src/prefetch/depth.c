@@ -50,11 +50,11 @@ static uint64_t longest(const struct depth *p, const struct depth_step *s)
  * anyway. */
 static void begin_series(struct depth *p, const struct depth_step *s)
 {
-	if (!s->begun || s->joined > 1 || s->latency_ns <= FAR_NS)
+	if (!s->begun || p->batch > 0 || s->joined > 1 || s->latency_ns <= FAR_NS)
 		return;
 	const uint64_t most = DEPTH_FIRST - 1 - s->begun;
 	const uint64_t bytes = s->latency_ns / 1000 * DEPTH_FIRST_RATE / 1000;
-	const uint64_t n = min_u64(bytes / max_u64(s->cost, 1), most);
+	const uint64_t n = min_u64(min_u64(bytes / max_u64(s->cost, 1), most), s->room);
 	p->batch = n == most ? s->newest + n : 0;
 	p->chunks = (uint32_t)max_u64(p->chunks, n);
 }

@@ -16,11 +16,11 @@
  *
  * A series is the first that a program reads of a dataset, if it begins with chunks 0 and 1 or with
  * DEPTH_SERIES consecutive ones. If the store is distant, the first batch of a series is larger. It
- * has as many chunks as arrive in the time of a request, at most so many that DEPTH_FIRST chunks of
- * the series have been requested. If they have, nothing else is prefetched before the program, or
- * the kernel for it, has read past all of them. So 20 chunks take few rounds of requests, and few
- * are requested in vain. One chunk shows no series, and two in the middle of a dataset may be read
- * by a program that reads at random places.
+ * has as many chunks as arrive in the time of a request, if there is room, at most so many that
+ * DEPTH_FIRST chunks of the series have been requested. If they have, nothing else is prefetched
+ * before the program, or the kernel for it, has read past all of them. So 20 chunks take few rounds
+ * of requests, and few are requested in vain. One chunk shows no series, and two in the middle of a
+ * dataset may be read by a program that reads at random places.
  *
  * Pure; the caller's lock guards it.
  */
@@ -68,6 +68,7 @@ struct depth_step {
 	bool late;	 /* the program waits for a chunk */
 	bool sequential; /* the program may be reading in file order */
 	uint64_t begun;	 /* chunks of a series before this one; 0 if no series begins here */
+	uint64_t room;	 /* chunks for which there is room in the first batch of a series */
 	uint64_t newest; /* number of the chunk of the track that was read */
 };
 

@@ -117,6 +117,7 @@ static uint32_t follow(struct prefetch *p, struct track *t, const struct prefetc
 		.sequential = sequential,
 		.read_ahead = sequential ? d->read_ahead : KERNEL_READ_AHEAD,
 		.begun = begun(p, t, in_order, sequential),
+		.room = d->room,
 		/* A series ends with the row of the grid. */
 		.newest = t->nest.n == 1 ? t->nest.newest : UINT64_MAX,
 	};

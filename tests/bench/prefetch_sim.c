@@ -65,6 +65,7 @@ static void prefetch(struct sim *s, struct prefetch *p, const struct trace *t, u
 					   .counts = t->grid.counts,
 					   .cost = (uint64_t)s->cost,
 					   .read_ahead = kernel_read_ahead((uint64_t)s->cost),
+					   .room = UINT64_MAX,
 					   .slot = slot_of,
 					   .is_known = is_known,
 					   .ctx = s};

@@ -186,6 +186,27 @@ def test_a_series_begins_with_one_batch(two, mount, name, first, others, fetched
         assert spent["cache_loads"] == 0
 
 
+def test_series_that_end_early_leave_room(tmp_path, mount):
+    """A program reads two chunks of each of many datasets. What was prefetched for them in vain
+    does not keep a later walk from prefetching."""
+    names, chunks = [f"d{k}" for k in range(8)], 40
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("many.h5")
+        for name in names:
+            ds = d.dataset(d.root, name, mkbucket.INT16, [chunks, 65536], [1, 65536])
+            for i in range(chunks):
+                ds.chunk((i, 0), pattern(i, 128 << 10))
+    m = mount(tmp_path / "bucket", *FAR, "cache_size=16M")
+    with Raw(m.file("many.h5"), *names) as raw:
+        for name in names:
+            raw.read(name, 0)
+            raw.read(name, 1)
+        time.sleep(0.3)
+        seconds, _ = timed(m, lambda: [raw.read(names[-1], i) for i in range(2, chunks)])
+        print(f"{seconds:.2f} s")
+        assert seconds < chunks * DELAY / 3
+
+
 def test_closing_a_file_cancels_its_prefetches(two, mount):
     """Queued prefetches are dropped and counted as cancelled; unread chunks are counted as
     wasted."""

@@ -169,6 +169,7 @@ static struct depth_step series_of(uint64_t latency, uint64_t cost)
 	s.read_ahead = kernel_read_ahead(cost);
 	s.steps = 2;
 	s.begun = s.newest = 1;
+	s.room = DEPTH_FIRST;
 	return s;
 }
 
@@ -227,6 +228,38 @@ static void a_batch_of_large_chunks_is_small(void **state)
 	assert_in_range(p.chunks, 1, 4);
 }
 
+/* A batch that is smaller for want of room is no limit for what the program then reads. */
+static void a_batch_takes_only_its_room(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = series_of(51 * MS, 1 << 18);
+	s.room = 10;
+	depth_begin(&p, &s);
+	assert_int_equal(p.chunks, 10);
+	assert_int_equal(p.batch, 0);
+	s.room = 0;
+	depth_begin(&p, &s);
+	assert_in_range(p.chunks, 1, 4);
+}
+
+/* The batch takes room itself. */
+static void a_batch_stays_when_its_room_is_used(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = series_of(51 * MS, 1 << 14);
+	s.begun = DEPTH_SERIES - 1;
+	s.steps = DEPTH_SERIES;
+	s.newest = 504;
+	depth_begin(&p, &s);
+	assert_int_equal(p.batch, 500 + DEPTH_FIRST - 1);
+	s.begun = DEPTH_SERIES;
+	s.steps = 1;
+	s.newest = 505;
+	s.room = 0;
+	depth_follow(&p, &s);
+	assert_int_equal(s.newest + p.chunks, 500 + DEPTH_FIRST - 1);
+}
+
 static void some_series_need_no_batch(void **state)
 {
 	struct depth p = {0};
@@ -275,6 +308,8 @@ int main(void)
 		cmocka_unit_test(a_series_begins_with_a_batch),
 		cmocka_unit_test(a_series_begins_in_the_middle),
 		cmocka_unit_test(a_batch_of_large_chunks_is_small),
+		cmocka_unit_test(a_batch_takes_only_its_room),
+		cmocka_unit_test(a_batch_stays_when_its_room_is_used),
 		cmocka_unit_test(some_series_need_no_batch),
 		cmocka_unit_test(the_depth_makes_up_for_less_read_ahead),
 	};

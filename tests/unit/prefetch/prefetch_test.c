@@ -46,6 +46,7 @@ static void begin(struct reader *r, uint64_t chunks, uint64_t sparse)
 		.counts = &r->chunks,
 		.cost = 1 << 20,
 		.read_ahead = KERNEL_READ_AHEAD,
+		.room = UINT64_MAX,
 		.slot = slot_of,
 		.is_known = is_known,
 		.ctx = r,

@@ -38,6 +38,7 @@ struct prefetch_dataset {
 	 * all. */
 	uint64_t joined;
 	uint64_t most;	     /* chunks that have room, if loads are joined */
+	uint64_t room;	     /* chunks that have room in the first batch of a series */
 	uint64_t read_ahead; /* bytes that the kernel reads ahead in the file */
 	/* Returns false if the chunk is not stored. */
 	bool (*slot)(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot);
