@@ -53,6 +53,8 @@ struct names_node *names_recall(struct names *ns, const char *path)
 
 void names_forget(struct names *ns, const char *path)
 {
+	/* What had the name may be newer than a listing. */
+	names_complete_add(ns, path);
 	names_cache_drop(ns->cache, path);
 }
 

@@ -145,6 +145,18 @@ def test_another_mount(tmp_path, source):
         assert m.stats()["drafts"]["left"] == 0
 
 
+def test_seen_since_the_listing(tmp_path, source):
+    """A file of another mount that this mount has read can be renamed, although no listing has it."""
+    with writable(tmp_path, "metadata_ttl=60") as m, other_mount(m, tmp_path) as other:
+        copy(m, source, "0.h5")
+        shutil.copyfile(source, other.file("d/1.h5"))
+        other.released()
+        assert "1.h5" in os.listdir(m.file("d"))
+        assert value_of(m.file("d/1.h5")) == 7
+        os.rename(m.file("d/1.h5"), m.file("d/2.h5"))
+        assert value_of(m.file("d/2.h5")) == 7
+
+
 def test_listing_becomes_stale(tmp_path, source):
     with writable(tmp_path, "metadata_ttl=0.5") as m, other_mount(m, tmp_path) as other:
         copy(m, source, "0.h5")
