@@ -8,8 +8,8 @@
  * another mount may have made one since the listing. Then the put of the new file fails as if the
  * other mount had come between a look-up and the put.
  *
- * Names that this mount changes are added to the names that exist, and stay there, so a look-up
- * asks the bucket about them. Any thread.
+ * Names that this mount changes or finds are added to the names that exist, and stay there, so a
+ * look-up asks the bucket about them. Any thread.
  */
 #ifndef NAMES_COMPLETE_DIRS_H
 #define NAMES_COMPLETE_DIRS_H

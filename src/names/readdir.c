@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "children.h"
+#include "complete_dirs.h"
 #include "domain_doc.h"
 #include "flat_list.h"
 #include "name_cache.h"
@@ -554,8 +555,11 @@ static int report(struct listing *l, names_list_fn fn, void *arg)
 		cache_list(l);
 		note_flat(l);
 	}
-	for (size_t i = 0; !rc && i < l->n; i++)
-		rc = fn(arg, names_last(l->entries[i].node->name), l->entries[i].node->kind);
+	for (size_t i = 0; !rc && i < l->n; i++) {
+		const struct names_node *node = l->entries[i].node;
+		names_complete_add(l->ns, node->name); /* the complete listing may be older */
+		rc = fn(arg, names_last(node->name), node->kind);
+	}
 	return rc;
 }
 

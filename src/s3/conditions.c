@@ -190,7 +190,14 @@ static void run_probe(struct store_request *req, enum s3_probe probe)
 	struct s3_store *s = op->s;
 	enum s3_support support[S3_FEATURES] = {S3_UNKNOWN};
 	struct err err = ERR_INIT;
-	if (s3_probe_run(s, probe, support, &err) == 0) {
+	int rc = s3_probe_run(s, probe, support, &err);
+	/* No write has to wait for an answer about CRCs, which only save processor time. */
+	if (rc && rc != -ECANCELED && probe == S3_PROBE_CRC) {
+		log_info(s->base.env->log, "bodies are sent with their SHA-256: %s", err.msg);
+		support[S3_PUT_CRC] = S3_UNTESTED;
+		rc = 0;
+	}
+	if (rc == 0) {
 		report(s, probe, support);
 		for (int i = 0; i < S3_FEATURES; i++)
 			if (is_of((enum s3_feature)i, probe))

@@ -72,7 +72,7 @@ def test_damaged(tmp_path):
 
 
 @pytest.mark.parametrize("crc, support", [("ignored", "ignored"), (403, "missing"),
-                                          (501, "missing")])
+                                          (501, "missing"), (500, "untested")])
 def test_not_compared(tmp_path, crc, support):
     with uploaded(tmp_path, crc) as (service, found):
         assert found == support
