@@ -146,7 +146,8 @@ def test_another_mount(tmp_path, source):
 
 
 def test_seen_since_the_listing(tmp_path, source):
-    """A file of another mount that this mount has read can be renamed, although no listing has it."""
+    """A file of another mount that this mount has read can be renamed, although it is newer than
+    the complete listing."""
     with writable(tmp_path, "metadata_ttl=60") as m, other_mount(m, tmp_path) as other:
         copy(m, source, "0.h5")
         shutil.copyfile(source, other.file("d/1.h5"))
