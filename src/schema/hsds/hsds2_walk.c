@@ -24,11 +24,12 @@
 #include <base/mem.h>
 
 enum {
-	PAGE = 1000,		/* keys, in S3 */
-	FIRST_PARTS = 16,	/* ranges of one kind in the first round */
-	PARTS_MAX = 16,		/* ranges into which one is divided */
-	ROUND_MAX = 512,	/* with more ranges in a round, none is divided */
-	KEYS_PER_OBJECT = 4,	/* with more keys, a delimiter is used */
+	PAGE = 1000,	     /* keys, in S3 */
+	FIRST_PARTS = 16,    /* ranges of one kind in the first round */
+	PARTS_MAX = 16,	     /* ranges into which one is divided */
+	ROUND_MAX = 512,     /* with more ranges in a round, none is divided */
+	KEYS_PER_OBJECT = 4, /* with more keys, a delimiter is used */
+	KEYS_MAX = 2 * KEYS_PER_OBJECT * TREE_MAX_OBJECTS, /* of a listing that goes on */
 	ALL_KINDS = UINT32_MAX, /* kind of the range that precedes all objects */
 };
 
@@ -127,7 +128,7 @@ static int add_rest(struct hsds2_loader *l, const struct hsds2_part *part,
 		return add_part(l, &rest, err);
 	/* A little less than the page has shown, so that few ranges have more than a page. */
 	const uint64_t page = max_u64((at - from) / 10 * 9, 1);
-	const uint64_t parts = min_u64((end - at) / page + 1, PARTS_MAX);
+	const uint64_t parts = min_u64(min_u64((end - at) / page + 1, PARTS_MAX), end - at);
 	return add_divided(l, rest, kind, (uint32_t)parts, at, min_u64((end - at) / parts, page),
 			   err);
 }
@@ -232,6 +233,9 @@ int hsds2_walk_answer(struct hsds2_loader *l, uint32_t i, const struct schema_an
 	l->walk.nkeys += answer->nitems;
 	if (rc || !answer->next)
 		return rc;
+	if (l->walk.nkeys > KEYS_MAX)
+		return err_set(err, -E2BIG, "the domain has more than %d keys for its objects",
+			       KEYS_MAX);
 	if (answer->nitems == 0 || (part->after && strcmp(answer->next, part->after) <= 0))
 		return err_set(err, -EIO, "a listing of the domain does not advance");
 	const bool delimit = part->delimit || has_too_many_keys(answer, l->nfound - before);
