@@ -154,41 +154,44 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 		       probe_new_storages());
 }
 
+/* Probes the nearest directory of a path that exists: the end of the path may not exist yet. *dir
+ * is on the heap. `whole` may be NULL, if out of memory. */
+static int probe_existing(const char *whole, char **dir, struct schema_survey *seen)
+{
+	char *d = *dir = whole ? strdup(whole) : NULL;
+	int rc = d ? -ENOENT : -ENOMEM;
+	size_t n = d ? strlen(d) : 0;
+	while (n > 0 && (rc = probe_dir(d, seen)) == -ENOENT) {
+		n = names_parent_len(d);
+		d[n] = '\0';
+	}
+	return rc;
+}
+
 int engine_split_absent(const char *arg, char **bucket, char **path, struct err *err)
 {
 	auto_free char *whole = absolute(local(arg));
-	auto_free char *dir = whole ? strdup(whole) : NULL;
 	struct schema_survey seen;
-	int rc = dir ? -ENOENT : -ENOMEM;
-	size_t n = dir ? strlen(dir) : 0;
-	while (n > 0 && (rc = probe_dir(dir, &seen)) == -ENOENT) {
-		n = names_parent_len(dir);
-		dir[n] = '\0';
-	}
+	auto_free char *dir = NULL;
+	int rc = probe_existing(whole, &dir, &seen);
 	if (!rc && !seen.marks)
 		rc = probe_dir_marks(dir, false, &seen);
 	if (rc == -ENOMEM)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (rc || !seen.marks)
 		return err_set(err, -ENOENT, "%s is not in a directory of stores", arg);
-	return split_at(whole, n, bucket, path, err);
+	return split_at(whole, strlen(dir), bucket, path, err);
 }
 
 int engine_split_new(const char *arg, char **bucket, char **path, struct err *err)
 {
 	auto_free char *whole = absolute(local(arg));
-	auto_free char *dir = whole ? strdup(whole) : NULL;
 	struct schema_survey seen;
-	int rc = dir ? -ENOENT : -ENOMEM;
-	size_t n = dir ? strlen(dir) : 0;
-	/* The end of the path does not exist yet. */
-	while (n > 0 && (rc = probe_dir(dir, &seen)) == -ENOENT) {
-		n = names_parent_len(dir);
-		dir[n] = '\0';
-	}
+	auto_free char *dir = NULL;
+	int rc = probe_existing(whole, &dir, &seen);
 	if (rc == -ENOMEM)
 		return err_set(err, rc, "out of memory");
 	if (rc || schema_recognise(&seen, false) != SCHEMA_PLACE_EMPTY)
 		return err_set(err, -ENOENT, "%s is not in an empty directory", arg);
-	return split_at(whole, n, bucket, path, err);
+	return split_at(whole, strlen(dir), bucket, path, err);
 }
