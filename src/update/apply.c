@@ -355,6 +355,9 @@ static int judge_change(struct work *w, struct store_request *req, struct err *e
 		memcpy(w->found, req->answer.meta.etag, sizeof(w->found));
 		return succeed(w);
 	}
+	/* A request that is forbidden has put nothing, so the commit has not been seen by it. */
+	if (rc == -EACCES)
+		w->is_refused = w->is_noted && !is_sent(w);
 	if (rc != -ESTALE && rc != -EEXIST)
 		return rc;
 	if (w->op->condition == PLAN_ALWAYS) {

@@ -2,6 +2,8 @@
 /* See engine_box.h. */
 #include "engine_box.h"
 
+#include "baton.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -126,12 +128,19 @@ static const char *parent(void)
 	return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
-void world_init(struct world *w, uint64_t seed, unsigned int lacks, struct log *log)
+void world_init(struct world *w, const struct world_plan *plan)
 {
+	const struct baton_plan baton = {.random = rng_derive(plan->seed, 3),
+					 .locks = plan->switches ? plan->switches : 1,
+					 .spurious = plan->spurious};
 	char path[PATH_LEN];
 	struct err err = ERR_INIT;
-	*w = (struct world){.log = log, .pool = pool_new(0)};
-	w->env = env_real(log, w->pool);
+	baton_begin(&baton);
+	*w = (struct world){.log = plan->log,
+			    .pool = pool_new(0),
+			    .workers = plan->workers,
+			    .repeats = plan->repeats};
+	w->env = env_real(plan->log, w->pool);
 	snprintf(w->dir, sizeof(w->dir), "%s/hsmount-sim-XXXXXX", parent());
 	if (!mkdtemp(w->dir))
 		give_up("%s: it cannot be made", w->dir);
@@ -142,8 +151,8 @@ void world_init(struct world *w, uint64_t seed, unsigned int lacks, struct log *
 	w->bucket = store_mem_new(&w->env, &err);
 	if (!w->bucket)
 		give_up("%s", err.msg);
-	scheduler_init(&w->scheduler, w->bucket, rng_derive(seed, 1));
-	store_mem_set_lacks(w->bucket, lacks, scheduler_between, &w->scheduler);
+	scheduler_init(&w->scheduler, w->bucket, rng_derive(plan->seed, 1));
+	store_mem_set_lacks(w->bucket, plan->lacks, scheduler_between, &w->scheduler);
 }
 
 void world_release(struct world *w)
@@ -153,6 +162,7 @@ void world_release(struct world *w)
 	pool_free(w->pool);
 	each_entry(w->dir, remove_entry, NULL);
 	rmdir(w->dir);
+	baton_end();
 }
 
 /* ---- the surroundings of an engine ---- */
@@ -171,17 +181,17 @@ static struct store *bucket_of(void *ctx, const struct env *env, struct err *err
 
 static uint64_t now(const struct env *env)
 {
-	const struct box *b = env->ctx;
-	return b->world->scheduler.now_ns;
+	return baton_now();
 }
 
 static int64_t wall(const struct env *env)
 {
-	return INT64_C(1700000000000000000) + (int64_t)now(env);
+	return (int64_t)(BATON_EPOCH + baton_now());
 }
 
-static void no_sleep(const struct env *env, uint64_t ns)
+static void sleep_ns(const struct env *env, uint64_t ns)
 {
+	baton_sleep(ns);
 }
 
 static void numbers(const struct env *env, void *bytes, size_t n)
@@ -214,7 +224,7 @@ static void settings_init(struct settings *s, struct box *b)
 	s->world = (struct engine_world){.store = bucket_of,
 					 .now = now,
 					 .wall = wall,
-					 .sleep = no_sleep,
+					 .sleep = sleep_ns,
 					 .random = numbers,
 					 .ctx = b};
 	engine_options_init(opt);
@@ -223,7 +233,7 @@ static void settings_init(struct settings *s, struct box *b)
 	opt->world = &s->world;
 	opt->bucket = s->bucket;
 	opt->log = b->world->log;
-	opt->workers = 0;
+	opt->workers = b->world->workers;
 	opt->cache_size = CACHE_SIZE;
 	opt->stat = ENGINE_STAT_ESTIMATE;
 	opt->user = "ann";
@@ -275,7 +285,7 @@ void box_recover(struct box *b)
 
 void box_collect(struct box *b)
 {
-	garbage_collect(b->engine->bucket.garbage, b->world->scheduler.now_ns);
+	garbage_collect(b->engine->bucket.garbage, baton_now());
 }
 
 void box_restart(struct box *b)

@@ -22,11 +22,23 @@ struct world {
 	struct store *bucket;
 	struct scheduler scheduler;
 	struct log *log;
-	bool repeats; /* requests that fail for a moment are repeated, as for S3 */
+	unsigned int workers; /* of each engine */
+	bool repeats;	      /* requests that fail for a moment are repeated, as for S3 */
 };
 
-/* lacks: enum store_mem_lacks. Failures of the simulation itself end the program. */
-void world_init(struct world *w, uint64_t seed, unsigned int lacks, struct log *log);
+struct world_plan {
+	uint64_t seed;
+	unsigned int lacks;    /* enum store_mem_lacks */
+	unsigned int switches; /* locks of struct baton_plan; 0: as 1 */
+	unsigned int spurious; /* of struct baton_plan */
+	unsigned int workers;  /* of each engine */
+	bool repeats;
+	struct log *log;
+};
+
+/* Begins the simulation: the caller has the baton, see baton.h. Failures of the simulation itself
+ * end the program. */
+void world_init(struct world *w, const struct world_plan *plan);
 void world_release(struct world *w);
 
 struct box {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See gate.h. A gate is the bottom of its engine's stack. It repeats each request at the bucket,
- * which has no workers and answers at once, and takes the answer over. A request that is late is
- * kept with copies of all that it refers to.
+ * See gate.h. A gate is the bottom of its engine's stack. Each of its threads takes one of the
+ * submitted requests, repeats it at the bucket, which has no workers, and takes the answer over. A
+ * request that is late is kept with copies of all that it refers to.
  */
 #include "gate.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,117 +16,51 @@
 #include <base/source.h>
 #include <store/implement.h>
 
-enum { LATE_ARRIVES = 8 /* a late request arrives once in this many steps */ };
+#include "baton.h"
 
-/* ---- the turn ---- */
+enum {
+	LATE_ARRIVES = 8, /* a late request arrives once in this many steps */
+	CARRIERS = 3,	  /* threads of a gate */
+	ROOM = 256,	  /* submitted requests */
+};
+
+/* ---- steps ---- */
 
 void scheduler_init(struct scheduler *s, struct store *bucket, struct rng random)
 {
 	*s = (struct scheduler){
-		.turn = -1,
 		.random = random,
 		.bucket = bucket,
-		.now_ns = UINT64_C(1000000000000),
 		.hash = UINT64_C(0xcbf29ce484222325),
 	};
-	pthread_mutex_init(&s->lock, NULL);
-	for (unsigned int i = 0; i < ENGINES_MAX; i++)
-		pthread_cond_init(&s->changed[i], NULL);
 }
 
 void scheduler_release(struct scheduler *s)
 {
 	scheduler_deliver(s);
 	str_release(&s->trace);
-	for (unsigned int i = 0; i < ENGINES_MAX; i++)
-		pthread_cond_destroy(&s->changed[i]);
-	pthread_mutex_destroy(&s->lock);
-}
-
-/* Who runs next. -1: nobody is left. */
-static int choose_locked(struct scheduler *s)
-{
-	unsigned int n = 0;
-	for (unsigned int i = 0; i < ENGINES_MAX; i++)
-		n += s->runs[i];
-	if (!n)
-		return -1;
-	unsigned int k = rng_below(&s->random, n);
-	for (int i = 0; i < ENGINES_MAX; i++)
-		if (s->runs[i] && k-- == 0)
-			return i;
-	return -1;
-}
-
-static void pass_locked(struct scheduler *s, int to)
-{
-	s->turn = to;
-	if (to >= 0)
-		pthread_cond_broadcast(&s->changed[to]);
-}
-
-static void wait_locked(struct scheduler *s, unsigned int engine)
-{
-	while (s->turn != (int)engine)
-		pthread_cond_wait(&s->changed[engine], &s->lock);
-}
-
-void scheduler_begin(struct scheduler *s, unsigned int n, unsigned int switches)
-{
-	pthread_mutex_lock(&s->lock);
-	s->switches = switches;
-	for (unsigned int i = 0; i < n; i++)
-		s->runs[i] = true;
-	pass_locked(s, choose_locked(s));
-	pthread_mutex_unlock(&s->lock);
-}
-
-void scheduler_enter(struct scheduler *s, unsigned int engine)
-{
-	pthread_mutex_lock(&s->lock);
-	wait_locked(s, engine);
-	pthread_mutex_unlock(&s->lock);
-}
-
-void scheduler_leave(struct scheduler *s, unsigned int engine)
-{
-	pthread_mutex_lock(&s->lock);
-	s->runs[engine] = false;
-	pass_locked(s, choose_locked(s));
-	pthread_mutex_unlock(&s->lock);
 }
 
 static void deliver_one(struct scheduler *s);
 
-void scheduler_step(struct scheduler *s, unsigned int engine)
+void scheduler_step(struct scheduler *s)
 {
-	pthread_mutex_lock(&s->lock);
-	if (s->turn < 0) {
-		pthread_mutex_unlock(&s->lock);
-		return;
-	}
 	s->steps++;
-	if (s->late && rng_once_in(&s->random, LATE_ARRIVES))
+	if (s->late && !s->delivers && rng_once_in(&s->random, LATE_ARRIVES))
 		deliver_one(s);
-	if (rng_once_in(&s->random, s->switches))
-		pass_locked(s, choose_locked(s));
-	wait_locked(s, engine);
-	pthread_mutex_unlock(&s->lock);
+	baton_pass();
 }
 
 void scheduler_between(void *scheduler, const char *key)
 {
 	struct scheduler *s = scheduler;
-	if (!s->delivers && s->turn >= 0)
-		scheduler_step(s, (unsigned int)s->turn);
+	if (!s->delivers)
+		scheduler_step(s);
 }
 
 uint64_t scheduler_moment(struct scheduler *s)
 {
-	pthread_mutex_lock(&s->lock);
-	const uint64_t moment = ++s->steps;
-	pthread_mutex_unlock(&s->lock);
-	return moment;
+	return ++s->steps;
 }
 
 /* ---- the trace ---- */
@@ -248,6 +183,12 @@ void scheduler_deliver(struct scheduler *s)
 struct gate {
 	struct store base;
 	struct line *line;
+	pthread_t carriers[CARRIERS];
+	pthread_mutex_t lock; /* guards all members below */
+	pthread_cond_t changed;
+	struct store_request *waiting[ROOM];
+	unsigned int n;
+	bool ends;
 };
 
 const char *fault_name(enum fault fault)
@@ -321,21 +262,13 @@ static void kill_engine(struct line *l)
 	l->kill(l->ctx);
 }
 
-/* Carries the request out, and takes the answer over. repeats: as store/retry does if an answer is
- * lost. Its thread would work beside the actor, and the order would not follow from the seed. */
-static void carry_out(struct line *l, struct store_request *req, bool repeats)
+/* Carries the request out, and takes the answer over. */
+static void carry_out(struct line *l, struct store_request *req)
 {
 	struct scheduler *s = l->scheduler;
 	struct store_request *own = store_request_new(s->bucket, req->op);
 	copy_request(own, req);
 	store_run(s->bucket, own);
-	if (repeats) {
-		store_request_reset(own, req->op);
-		copy_request(own, req);
-		own->cond.retried = true;
-		store_run(s->bucket, own);
-		own->answer.repeated = true;
-	}
 	if (own->answer.state == STORE_UNKNOWN && (req->op == STORE_PUT || req->op == STORE_DELETE))
 		scheduler_note(s, "engine %u:       answer: %s", l->engine, own->answer.err.msg);
 	req->answer = own->answer;
@@ -349,17 +282,17 @@ static bool is_carried_out(enum fault fault)
 	       fault == FAULT_KILL_AFTER;
 }
 
+/* -EAGAIN: the engine sends the request again. */
 static int code_of(enum fault fault)
 {
-	return fault == FAULT_REFUSED ? -EACCES : -EIO;
+	return fault == FAULT_REFUSED ? -EACCES : fault == FAULT_REPEATED ? -EAGAIN : -EIO;
 }
 
-static void submit(struct store *store, struct store_request *req)
+static void serve(struct store *store, struct store_request *req)
 {
 	struct line *l = ((struct gate *)store)->line;
 	struct scheduler *s = l->scheduler;
-	if (!l->dead)
-		scheduler_step(s, l->engine);
+	scheduler_step(s);
 	if (l->dead) {
 		store_fail(store, req, -EIO, "%s: the engine was killed", req->key);
 		return;
@@ -370,16 +303,53 @@ static void submit(struct store *store, struct store_request *req)
 	if (fault == FAULT_LATE || fault == FAULT_KILL_LATE)
 		add_late(s, l->engine, req);
 	if (is_carried_out(fault))
-		carry_out(l, req, fault == FAULT_REPEATED);
+		carry_out(l, req);
+	l->repeated += fault == FAULT_REPEATED;
 	if (fault >= FAULT_KILL)
 		kill_engine(l);
-	if (fault && fault != FAULT_REPEATED)
+	if (fault)
 		store_fail(store, req, code_of(fault), "%s: %s by the simulation", req->key,
 			   fault_name(fault));
 	else if (req->answer.state == STORE_UNKNOWN)
 		store_fail(store, req, req->answer.err.code, NULL);
 	else
 		store_complete(store, req);
+}
+
+/* Takes any of the requests. NULL: the gate ends. */
+static struct store_request *take(struct gate *g)
+{
+	struct store_request *req = NULL;
+	pthread_mutex_lock(&g->lock);
+	while (!g->n && !g->ends)
+		pthread_cond_wait(&g->changed, &g->lock);
+	if (g->n) {
+		const unsigned int i = rng_below(&g->line->scheduler->random, g->n);
+		req = g->waiting[i];
+		g->waiting[i] = g->waiting[--g->n];
+	}
+	pthread_mutex_unlock(&g->lock);
+	return req;
+}
+
+static void *carry(void *arg)
+{
+	struct gate *g = arg;
+	struct store_request *req;
+	while ((req = take(g)))
+		serve(&g->base, req);
+	return NULL;
+}
+
+static void submit(struct store *store, struct store_request *req)
+{
+	struct gate *g = (struct gate *)store;
+	pthread_mutex_lock(&g->lock);
+	if (g->n == ROOM)
+		abort();
+	g->waiting[g->n++] = req;
+	pthread_cond_signal(&g->changed);
+	pthread_mutex_unlock(&g->lock);
 }
 
 /* A move has no answer that could be late, and is not repeated. */
@@ -397,8 +367,7 @@ static int move(struct store *store, const char *from, const char *from_version,
 	struct line *l = ((struct gate *)store)->line;
 	struct scheduler *s = l->scheduler;
 	int rc = 0;
-	if (!l->dead)
-		scheduler_step(s, l->engine);
+	scheduler_step(s);
 	if (l->dead)
 		return err_set(err, -EIO, "%s: the engine was killed", from);
 	const enum fault fault = fault_of_move(l, from, to);
@@ -427,7 +396,16 @@ static enum store_absence_check checks_absence(struct store *store)
 
 static void free_gate(struct store *store)
 {
-	free(store);
+	struct gate *g = (struct gate *)store;
+	pthread_mutex_lock(&g->lock);
+	g->ends = true;
+	pthread_cond_broadcast(&g->changed);
+	pthread_mutex_unlock(&g->lock);
+	for (unsigned int i = 0; i < CARRIERS; i++)
+		pthread_join(g->carriers[i], NULL);
+	pthread_cond_destroy(&g->changed);
+	pthread_mutex_destroy(&g->lock);
+	free(g);
 }
 
 struct store *gate_new(struct line *line, const struct env *env, struct err *err)
@@ -445,5 +423,10 @@ struct store *gate_new(struct line *line, const struct env *env, struct err *err
 	}
 	store_init(&g->base, &ops, env, 0);
 	g->line = line;
+	pthread_mutex_init(&g->lock, NULL);
+	pthread_cond_init(&g->changed, NULL);
+	for (unsigned int i = 0; i < CARRIERS; i++)
+		if (pthread_create(&g->carriers[i], NULL, carry, g))
+			abort();
 	return &g->base;
 }

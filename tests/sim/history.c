@@ -2,7 +2,10 @@
 /* See history.h: runs a history. Each actor uses only its own engine and its own operations. */
 #include "history.h"
 
+#include "baton.h"
+
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 enum {
 	STATUS = 20, /* offset of the status in the superblock: 1 while a library has it open */
 	FILE_MAX = 1 << 20,
+	SPURIOUS = 500,
 	SETTLE_ROUNDS = 2,
 	SETTLE_SECONDS = 4000, /* more than an hour */
 	DEAD_STEPS = 60,       /* of other engines until a killed one is there again */
@@ -150,7 +154,7 @@ static int write_status(struct engine_file *f, uint8_t status, struct err *err)
 static void take_steps(struct actor *a, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
-		scheduler_step(&a->h->world.scheduler, a->engine);
+		scheduler_step(&a->h->world.scheduler);
 }
 
 /* ---- operations ---- */
@@ -285,7 +289,7 @@ static int make_dir(struct actor *a, const struct op *op, struct err *err)
 
 static void wait_seconds(struct actor *a, unsigned int seconds)
 {
-	a->h->world.scheduler.now_ns += seconds * SECOND;
+	baton_sleep(seconds * SECOND);
 	box_collect(&a->h->boxes[a->engine]);
 }
 
@@ -401,11 +405,13 @@ static void run_op(struct actor *a, struct op *op)
 	struct err err = ERR_INIT;
 	note_op(a, op, "begins", &err);
 	op->begin = moment(a);
+	op->begin_ns = baton_now();
 	op->uid = op->kind == OP_CREATE ? history_tag((unsigned int)(op - a->h->ops)) : 0;
 	line_arm(&b->line, op->fault, op->at, op->on, op->all);
 	op->rc = carry_out(a, op, &err);
 	op->hit = b->line.hit;
 	op->end = moment(a);
+	op->end_ns = baton_now();
 	/* A killed engine has answered nobody. */
 	if (b->line.dead && op->kind < OP_READ && !op->rc)
 		op->rc = -EIO;
@@ -423,17 +429,15 @@ static void *act(void *arg)
 {
 	struct actor *a = arg;
 	struct history *h = a->h;
-	scheduler_enter(&h->world.scheduler, a->engine);
 	for (unsigned int i = 0; i < h->nops; i++) {
 		if (h->ops[i].engine != a->engine || h->ops[i].inside)
 			continue;
 		const unsigned int follows = h->ops[i].follows;
 		while (follows && !h->ops[follows - 1].end)
-			scheduler_step(&h->world.scheduler, a->engine);
+			scheduler_step(&h->world.scheduler);
 		run_op(a, &h->ops[i]);
-		scheduler_step(&h->world.scheduler, a->engine);
+		scheduler_step(&h->world.scheduler);
 	}
-	scheduler_leave(&h->world.scheduler, a->engine);
 	return NULL;
 }
 
@@ -460,7 +464,7 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 			abort();
 		}
 	}
-	h->world.scheduler.now_ns += 10 * SECOND;
+	baton_sleep(10 * SECOND);
 }
 
 static void run_actors(struct history *h, const uint8_t *file, size_t n)
@@ -472,7 +476,6 @@ static void run_actors(struct history *h, const uint8_t *file, size_t n)
 		if (pthread_create(&threads[i], NULL, act, &actors[i]))
 			abort();
 	}
-	scheduler_begin(&h->world.scheduler, h->engines, h->switches);
 	for (unsigned int i = 0; i < h->engines; i++)
 		pthread_join(threads[i], NULL);
 }
@@ -488,7 +491,7 @@ static void settle(struct history *h)
 				box_revive(&h->boxes[i]);
 			else
 				box_restart(&h->boxes[i]);
-			s->now_ns += SETTLE_SECONDS * SECOND;
+			baton_sleep(SETTLE_SECONDS * SECOND);
 			box_collect(&h->boxes[i]);
 		}
 		scheduler_deliver(s);
@@ -499,8 +502,14 @@ static void settle(struct history *h)
 
 void history_run(struct history *h, const uint8_t *file, size_t n, struct log *log, bool trace)
 {
-	world_init(&h->world, h->order, h->lacks, log);
-	h->world.repeats = h->repeats;
+	const struct world_plan plan = {.seed = h->order,
+					.lacks = h->lacks,
+					.switches = h->switches,
+					.spurious = h->seed % 4 ? 0 : SPURIOUS,
+					.workers = h->workers,
+					.repeats = h->repeats,
+					.log = log};
+	world_init(&h->world, &plan);
 	h->world.scheduler.quiet = !trace;
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_init(&h->boxes[i], &h->world, i, h->seed, false);
@@ -597,11 +606,12 @@ void history_service(struct history *h, struct rng *r)
 
 void history_make(struct history *h, uint64_t seed)
 {
-	static const unsigned int switches[] = {1, 2, 2, 4, 12};
+	static const unsigned int switches[] = {1, 4, 8, 32, 200};
 	struct rng r = rng_derive(seed, 2);
 	*h = (struct history){.seed = seed, .order = seed, .name = "random"};
 	h->engines = 2 + rng_below(&r, 2);
 	h->switches = switches[rng_below(&r, 5)];
+	h->workers = 1 + rng_below(&r, 4);
 	h->present = 1 + rng_below(&r, 15);
 	h->quiet = rng_once_in(&r, 3);
 	history_service(h, &r);

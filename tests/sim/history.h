@@ -75,7 +75,8 @@ struct op {
 	/* Moments: the operation begins, the file is open, it begins to close, the operation ends.
 	 */
 	uint64_t begin, opened, closes, end;
-	uint64_t uid; /* of the file that it creates or changes */
+	uint64_t begin_ns, end_ns; /* by the clock */
+	uint64_t uid;		   /* of the file that it creates or changes */
 	struct content before, after;
 };
 
@@ -84,7 +85,8 @@ struct history {
 	uint64_t order;	  /* the seed of the order of requests */
 	const char *name; /* of a named history, or "random" */
 	unsigned int engines;
-	unsigned int switches; /* see struct scheduler */
+	unsigned int switches; /* locks of struct baton_plan */
+	unsigned int workers;  /* of each engine */
 	unsigned int present;  /* bit i: the name i exists at first */
 	bool quiet;	       /* without faults */
 	/* The service: enum store_mem_lacks; and whether its requests are repeated, as those to S3.

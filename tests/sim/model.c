@@ -291,8 +291,24 @@ static bool is_zero(const uint64_t *v)
 	return true;
 }
 
+/* Whether a grower that was not acknowledged has put these elements. Until it has withdrawn them,
+ * or its journal is recovered, they are visible if another grower's shape has them: see "Growth" in
+ * doc/DETAILS.md. */
+static bool is_of_loser(const struct history *h, const uint64_t *v)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		const uint64_t old = op->before.nrows;
+		if (op->kind == OP_CHANGE && op->status != OP_DONE && old < op->after.nrows &&
+		    memcmp(v, op->after.rows + old, CONTENT_CHUNK * sizeof(*v)) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* What a change makes of a state. False: its program has not read this state. */
-static bool change_rows(const struct op *op, const struct content *state, struct content *out)
+static bool change_rows(const struct history *h, const struct op *op, const struct content *state,
+			struct content *out)
 {
 	*out = op->after;
 	if (op->before.nrows != state->nrows)
@@ -301,7 +317,7 @@ static bool change_rows(const struct op *op, const struct content *state, struct
 		const uint64_t *seen = op->before.rows + i, *is = state->rows + i;
 		if (memcmp(seen, is, CONTENT_CHUNK * sizeof(*is)) == 0)
 			continue;
-		if (!is_zero(seen))
+		if (!is_zero(seen) && !is_of_loser(h, seen))
 			return false;
 		if (i < out->nrows)
 			memcpy(out->rows + i, is, CONTENT_CHUNK * sizeof(*is));
@@ -323,7 +339,7 @@ static bool follow_rows(struct rows *r, const struct content *state)
 		const struct op *op = &r->h->ops[i];
 		struct content next;
 		if (r->used[i] || !is_change_of(r->h, op, r->end->uid) ||
-		    op->before.nrows == op->after.nrows || !change_rows(op, state, &next))
+		    op->before.nrows == op->after.nrows || !change_rows(r->h, op, state, &next))
 			continue;
 		r->used[i] = true;
 		if (follow_rows(r, &next))

@@ -31,6 +31,7 @@ enum step_kind {
 struct step {
 	enum step_kind kind;
 	uint64_t from, until; /* moments */
+	uint64_t absent_from; /* from then on, if the name leads to nothing */
 	bool may;	      /* it may be left out, and all that follow */
 	bool skip;	      /* it alone may be left out */
 };
@@ -77,8 +78,32 @@ static void add(struct plan *p, enum step_kind kind, uint64_t from, uint64_t unt
 	unsigned int i = 0;
 	while (p->steps[i].kind)
 		i++;
-	p->steps[i] =
-		(struct step){.kind = kind, .from = from, .until = may ? NEVER : until, .may = may};
+	p->steps[i] = (struct step){.kind = kind,
+				    .from = from,
+				    .until = may ? NEVER : until,
+				    .absent_from = from,
+				    .may = may};
+}
+
+/* A listing of the folder proves for a second that a name is absent (metadata_ttl; see
+ * doc/decisions/016-new-names-need-no-look-up.md). So a create may see what was so when an earlier
+ * operation ran. */
+static uint64_t oldest_listing(const struct history *h, const struct op *op)
+{
+	const uint64_t ttl_ns = 1000000000;
+	uint64_t oldest = op->begin;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *o = &h->ops[i];
+		if (o->end && o->end_ns + ttl_ns >= op->begin_ns && o->begin < oldest)
+			oldest = o->begin;
+	}
+	return oldest;
+}
+
+static void add_see(struct search *s, struct plan *p, const struct op *op)
+{
+	add(p, STEP_SEE, op->begin, op->opened, false);
+	p->steps[0].absent_from = oldest_listing(s->m->h, op);
 }
 
 /* Whether the name may have lost its file while the operation ran. */
@@ -99,11 +124,11 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 	 * (JOURNAL.md, "Conflicts"). Otherwise the next mount repeats the commit. */
 	if (op->kind == OP_CREATE && op->status == OP_REFUSED && op->was_open &&
 	    was_vacated(s->m->h, op)) {
-		add(p, STEP_SEE, op->begin, op->opened, false);
+		add_see(s, p, op);
 		add(p, STEP_REPLACE, op->end, NEVER, true);
 	}
 	if (op->kind == OP_CREATE && op->was_open && op->status != OP_REFUSED) {
-		add(p, STEP_SEE, op->begin, op->opened, false);
+		add_see(s, p, op);
 		add(p, STEP_REPLACE, op->closes, op->end, op->status != OP_DONE);
 	} else if (op->kind == OP_CHANGE && op->status == OP_DONE) {
 		add(p, STEP_ALIVE, op->closes, op->end, false);
@@ -276,7 +301,8 @@ static bool search_from(struct search *s, const struct state *state)
 	for (unsigned int i = 0; i < s->n; i++) {
 		const struct step *step = step_of(s, state, i);
 		struct state next = *state;
-		if (!step->kind || step->from > until)
+		const bool is_absent = !state->names[s->plans[i].name];
+		if (!step->kind || (is_absent ? step->absent_from : step->from) > until)
 			continue;
 		next.done[i]++;
 		if (step->skip && search_from(s, &next))

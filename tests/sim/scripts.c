@@ -126,12 +126,13 @@ const char *scripts_name(unsigned int i)
 
 void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 {
-	static const unsigned int switches[] = {1, 2, 3, 6};
+	static const unsigned int switches[] = {1, 4, 16, 64};
 	struct rng r = rng_derive(seed, 3);
 	const struct script *s = &scripts[i];
 	*h = (struct history){
 		.seed = seed, .name = s->name, .engines = s->engines, .present = s->present};
 	h->switches = switches[rng_below(&r, 4)];
+	h->workers = 1 + rng_below(&r, 4);
 	history_service(h, &r);
 	const bool one_by_one = s->has_order && !rng_once_in(&r, 3);
 	for (; s->ops[h->nops].kind != OP_KINDS; h->nops++) {

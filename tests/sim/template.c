@@ -79,7 +79,7 @@ uint8_t *content_template(size_t *n)
 	struct engine_file *f;
 	struct engine_stat st;
 	struct err err = ERR_INIT;
-	world_init(&w, 0, 0, NULL);
+	world_init(&w, &(struct world_plan){.seed = 0});
 	put_all(w.bucket);
 	box_init(&b, &w, 0, 0, true);
 	if (engine_file_open(b.engine, "t.h5", &f, &err))
