@@ -253,7 +253,7 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 	if (opt->write) {
 		const struct garbage_ops ops = change_garbage_ops(e);
 		e->bucket.renames = renames_new(&e->bucket.env);
-		e->bucket.garbage = garbage_new(&e->bucket.env, &ops, !opt->world);
+		e->bucket.garbage = garbage_new(&e->bucket.env, &ops, true);
 		e->bucket.user = strdup(opt->user);
 		if (!e->bucket.garbage || !e->bucket.renames || !e->bucket.user)
 			goto fail;

@@ -15,11 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 
 enum {
 	TASKS_MAX = 256,
-	PASS_NS = 50000, /* at most, of virtual time */
+	PASS_NS = 50000,  /* at most, of virtual time */
+	LOOK_NS = 100000, /* until the lock of a file is tried again */
 };
 #define SECOND	UINT64_C(1000000000)
 #define LIFE_NS (30 * 86400 * SECOND) /* longer than any history */
@@ -434,6 +436,19 @@ WRAP(int, nanosleep, const struct timespec *t, struct timespec *left)
 {
 	return self ? __wrap_clock_nanosleep(CLOCK_MONOTONIC, 0, t, left)
 		    : __real_nanosleep(t, left);
+}
+
+/* ---- locks of files ---- */
+
+/* The lock may end with a descriptor that is closed, so this one looks again and again. */
+WRAP(int, flock, int fd, int operation)
+{
+	int rc = __real_flock(fd, self ? operation | LOCK_NB : operation);
+	while (self && rc && errno == EWOULDBLOCK && !(operation & LOCK_NB)) {
+		baton_sleep(LOOK_NS);
+		rc = __real_flock(fd, operation | LOCK_NB);
+	}
+	return rc;
 }
 
 /* ---- a simulation ---- */

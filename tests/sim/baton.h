@@ -7,6 +7,7 @@
  *   pthread_mutex_lock, pthread_rwlock_*lock   now and then; always if another thread has the lock
  *   pthread_cond_wait, pthread_cond_timedwait  …_signal wakes one of the waiting threads
  *   clock_nanosleep, nanosleep
+ *   flock                                      if another descriptor has the lock
  *
  * Numbers from the seed decide who has it next, whom a signal wakes, and whether a wait returns
  * without one, which POSIX permits. So a seed is one order of everything that the threads do, and

@@ -271,28 +271,55 @@ void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed
 				.repeats = w->repeats,
 				.kill = killed,
 				.ctx = b};
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->changed, NULL);
 	open_engine(b, read_only);
 }
 
-void box_recover(struct box *b)
+void box_start(struct box *b)
 {
-	const atomic_bool never = false;
-	atomic_uint_fast64_t left = 0;
-	struct engine *e = b->engine;
-	garbage_notes_take(e);
-	drafts_recover(&e->bucket, e->drafts, drafts_journal(e->drafts), &never, &left);
+	engine_start(b->engine);
 }
 
-void box_collect(struct box *b)
+void box_enter(struct box *b)
 {
-	garbage_collect(b->engine->bucket.garbage, baton_now());
+	pthread_mutex_lock(&b->lock);
+	while (b->is_alone || b->line.dead)
+		pthread_cond_wait(&b->changed, &b->lock);
+	b->users++;
+	pthread_mutex_unlock(&b->lock);
+}
+
+void box_leave(struct box *b)
+{
+	pthread_mutex_lock(&b->lock);
+	b->users--;
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->lock);
+}
+
+void box_enter_alone(struct box *b)
+{
+	pthread_mutex_lock(&b->lock);
+	while (b->is_alone || b->users)
+		pthread_cond_wait(&b->changed, &b->lock);
+	b->is_alone = true;
+	pthread_mutex_unlock(&b->lock);
+}
+
+void box_leave_alone(struct box *b)
+{
+	pthread_mutex_lock(&b->lock);
+	b->is_alone = false;
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->lock);
 }
 
 void box_restart(struct box *b)
 {
 	engine_close(b->engine);
 	open_engine(b, false);
-	box_recover(b);
+	box_start(b);
 }
 
 struct drop {
@@ -354,20 +381,22 @@ void box_drop(struct box *b)
 		engine_drafts_close(d.drafts);
 	}
 	open_engine(b, false);
-	box_recover(b);
+	box_start(b);
 }
 
 void box_revive(struct box *b)
 {
 	bury(b);
 	open_engine(b, false);
-	box_recover(b);
+	box_start(b);
 }
 
 void box_release(struct box *b)
 {
 	engine_close(b->engine);
 	b->engine = NULL;
+	pthread_cond_destroy(&b->changed);
+	pthread_mutex_destroy(&b->lock);
 }
 
 bool box_journal_has(const struct box *b, uint64_t tag)

@@ -11,6 +11,8 @@
 #ifndef SIM_ENGINE_BOX_H
 #define SIM_ENGINE_BOX_H
 
+#include <pthread.h>
+
 #include <bucket/bucket.h>
 
 #include "gate.h"
@@ -41,6 +43,7 @@ struct world_plan {
 void world_init(struct world *w, const struct world_plan *plan);
 void world_release(struct world *w);
 
+/* Actors use an engine together, or one of them alone: for a restart, or to go on after a kill. */
 struct box {
 	struct world *world;
 	unsigned int number;
@@ -49,21 +52,30 @@ struct box {
 	unsigned int generation; /* of the journal */
 	struct rng random;
 	unsigned int kills;
+	pthread_mutex_t lock; /* guards the members below */
+	pthread_cond_t changed;
+	unsigned int users;
+	bool is_alone;
 };
 
 /* Opens the engine. read_only: without a journal. */
 void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed, bool read_only);
-/* Finishes what earlier engines have left, as engine_start() does in a thread. */
-void box_recover(struct box *b);
-/* Deletes the garbage that is due. */
-void box_collect(struct box *b);
+/* Waits while the engine is killed, or somebody has it alone. */
+void box_enter(struct box *b);
+void box_leave(struct box *b);
+/* Waits until nobody else uses it. */
+void box_enter_alone(struct box *b);
+void box_leave_alone(struct box *b);
+/* What follows, but for box_kill(), is for who has the box alone. */
+/* Begins what a mount does in the background. */
+void box_start(struct box *b);
 /* As an unmount, and the next mount. */
 void box_restart(struct box *b);
 /* As kill -9, `hsimage recover drop` of all drafts, and the next mount. */
 void box_drop(struct box *b);
 /* As kill -9. */
 void box_kill(struct box *b);
-/* After a kill: opens the next engine, and recovers. */
+/* After a kill: the next mount. */
 void box_revive(struct box *b);
 void box_release(struct box *b);
 /* Whether one of the files in the journal has these 8 bytes. */

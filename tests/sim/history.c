@@ -27,7 +27,7 @@ const char *const history_names[NAMES_MAX] = {"f1/a.h5", "f1/b.h5", "f2/a.h5",
 
 struct actor {
 	struct history *h;
-	unsigned int engine;
+	unsigned int number, engine;
 	const uint8_t *file;
 	size_t n;
 };
@@ -224,6 +224,24 @@ static bool has_inside(const struct history *h, const struct op *op)
 	return next < h->ops + h->nops && next->inside;
 }
 
+/* One operation of an engine has a fault at a time; the requests of the others count, too. */
+static void arm(struct box *b, struct op *op)
+{
+	if (!op->fault || (b->line.fault && !op->armed))
+		return;
+	op->armed = true;
+	line_arm(&b->line, op->fault, op->at, op->on, op->all);
+}
+
+static void disarm(struct box *b, struct op *op)
+{
+	if (!op->armed)
+		return;
+	op->hit = b->line.hit;
+	op->armed = false;
+	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
+}
+
 static int change_file(struct actor *a, struct op *op, struct engine_file *f, uint64_t tag,
 		       struct err *err)
 {
@@ -245,7 +263,7 @@ static int change_file(struct actor *a, struct op *op, struct engine_file *f, ui
 	take_steps(a, op->waits);
 	if (has_inside(a->h, op))
 		run_op(a, op + 1);
-	line_arm(&a->h->boxes[a->engine].line, op->fault, op->at, op->on, op->all);
+	arm(&a->h->boxes[a->engine], op);
 	op->closes = moment(a);
 	return engine_flush(f, err);
 }
@@ -290,7 +308,6 @@ static int make_dir(struct actor *a, const struct op *op, struct err *err)
 static void wait_seconds(struct actor *a, unsigned int seconds)
 {
 	baton_sleep(seconds * SECOND);
-	box_collect(&a->h->boxes[a->engine]);
 }
 
 static int carry_out(struct actor *a, struct op *op, struct err *err)
@@ -351,7 +368,7 @@ static enum op_status status_of(const struct op *op)
 		return OP_NONE;
 	/* If the removal of the old name was repeated, nobody knows whether its first attempt has
 	 * removed it, or another program: see "Renames" in doc/DETAILS.md. */
-	if (op->rc == 0 && op->kind == OP_RENAME && op->fault == FAULT_REPEATED)
+	if (op->rc == 0 && op->kind == OP_RENAME && op->was_repeated)
 		return OP_MAYBE;
 	if (op->rc == 0)
 		return OP_DONE;
@@ -365,12 +382,12 @@ static enum op_status status_of(const struct op *op)
 	return !op->hit && is_refusal(op) ? OP_REFUSED : OP_MAYBE;
 }
 
-/* Whether the next operation of the engine drops what is in the journal. */
+/* Whether the next operation of the actor drops what is in the journal. */
 static bool is_dropped_next(const struct actor *a, const struct op *op)
 {
 	const struct op *end = a->h->ops + a->h->nops;
 	while (++op < end)
-		if (op->engine == a->engine)
+		if (op->actor == a->number)
 			return op->kind == OP_DROP;
 	return false;
 }
@@ -380,23 +397,62 @@ static bool is_dropped_next(const struct actor *a, const struct op *op)
 static void settle_engine(struct actor *a, struct op *op)
 {
 	struct box *b = &a->h->boxes[a->engine];
-	if (is_dropped_next(a, op))
+	const bool has_failed = op->status == OP_MAYBE && has_draft(op);
+	if (is_dropped_next(a, op) || !(b->line.dead || has_failed))
 		return;
-	if (b->line.dead) {
-		b->line.fault = FAULT_NONE;
+	if (b->line.dead)
 		take_steps(a, rng_below(&b->random, DEAD_STEPS));
+	box_enter_alone(b);
+	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
+	if (b->line.dead)
 		box_revive(b);
-	} else if (op->status == OP_MAYBE && has_draft(op)) {
-		b->line.fault = FAULT_NONE;
+	else if (has_failed)
 		box_restart(b);
-	}
+	box_leave_alone(b);
 }
 
 static void note_op(struct actor *a, const struct op *op, const char *when, const struct err *err)
 {
 	char text[256];
 	history_text(op, text, sizeof(text));
-	scheduler_note(&a->h->world.scheduler, "%s %s %s", text, when, err->msg);
+	scheduler_note(&a->h->world.scheduler, "actor %u of %s %s %s", a->number, text, when,
+		       err->msg);
+}
+
+/* ---- names that an engine uses ---- */
+
+static unsigned int names_of(const struct actor *a, const struct op *op)
+{
+	unsigned int names = op->kind <= OP_READ && op->kind != OP_MKDIR ? 1u << op->name : 0;
+	if (op->kind == OP_RENAME)
+		names |= 1u << op->to;
+	return has_inside(a->h, op) ? names | names_of(a, op + 1) : names;
+}
+
+static void lock_names(struct actor *a, unsigned int names)
+{
+	struct history *h = a->h;
+	pthread_mutex_lock(&h->lock);
+	while (h->used[a->engine] & names)
+		pthread_cond_wait(&h->changed, &h->lock);
+	h->used[a->engine] |= names;
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void unlock_names(struct actor *a, unsigned int names)
+{
+	struct history *h = a->h;
+	pthread_mutex_lock(&h->lock);
+	h->used[a->engine] &= ~names;
+	pthread_cond_broadcast(&h->changed);
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* ---- one operation ---- */
+
+static bool needs_all(const struct op *op)
+{
+	return op->kind == OP_RESTART || op->kind == OP_DROP;
 }
 
 static void run_op(struct actor *a, struct op *op)
@@ -407,9 +463,11 @@ static void run_op(struct actor *a, struct op *op)
 	op->begin = moment(a);
 	op->begin_ns = baton_now();
 	op->uid = op->kind == OP_CREATE ? history_tag((unsigned int)(op - a->h->ops)) : 0;
-	line_arm(&b->line, op->fault, op->at, op->on, op->all);
+	const unsigned int repeated = b->line.repeated;
+	arm(b, op);
 	op->rc = carry_out(a, op, &err);
-	op->hit = b->line.hit;
+	disarm(b, op);
+	op->was_repeated = b->line.repeated != repeated;
 	op->end = moment(a);
 	op->end_ns = baton_now();
 	/* A killed engine has answered nobody. */
@@ -417,12 +475,24 @@ static void run_op(struct actor *a, struct op *op)
 		op->rc = -EIO;
 	op->status = status_of(op);
 	note_op(a, op, "ends", &err);
-	if (op->inside)
-		return;
+}
+
+static void begin_op(struct actor *a, struct op *op)
+{
+	struct box *b = &a->h->boxes[a->engine];
+	const unsigned int names = names_of(a, op);
+	lock_names(a, names);
+	if (needs_all(op))
+		box_enter_alone(b);
+	else
+		box_enter(b);
+	run_op(a, op);
+	if (needs_all(op))
+		box_leave_alone(b);
+	else
+		box_leave(b);
 	settle_engine(a, op);
-	if (!b->line.dead)
-		box_collect(b);
-	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
+	unlock_names(a, names);
 }
 
 static void *act(void *arg)
@@ -430,12 +500,12 @@ static void *act(void *arg)
 	struct actor *a = arg;
 	struct history *h = a->h;
 	for (unsigned int i = 0; i < h->nops; i++) {
-		if (h->ops[i].engine != a->engine || h->ops[i].inside)
+		if (h->ops[i].actor != a->number || h->ops[i].inside)
 			continue;
 		const unsigned int follows = h->ops[i].follows;
 		while (follows && !h->ops[follows - 1].end)
 			scheduler_step(&h->world.scheduler);
-		run_op(a, &h->ops[i]);
+		begin_op(a, &h->ops[i]);
 		scheduler_step(&h->world.scheduler);
 	}
 	return NULL;
@@ -469,14 +539,15 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 
 static void run_actors(struct history *h, const uint8_t *file, size_t n)
 {
-	struct actor actors[ENGINES_MAX];
-	pthread_t threads[ENGINES_MAX];
-	for (unsigned int i = 0; i < h->engines; i++) {
-		actors[i] = (struct actor){.h = h, .engine = i, .file = file, .n = n};
+	struct actor actors[ACTORS_MAX];
+	pthread_t threads[ACTORS_MAX];
+	for (unsigned int i = 0; i < h->actors; i++) {
+		actors[i] = (struct actor){
+			.h = h, .number = i, .engine = i % h->engines, .file = file, .n = n};
 		if (pthread_create(&threads[i], NULL, act, &actors[i]))
 			abort();
 	}
-	for (unsigned int i = 0; i < h->engines; i++)
+	for (unsigned int i = 0; i < h->actors; i++)
 		pthread_join(threads[i], NULL);
 }
 
@@ -492,7 +563,6 @@ static void settle(struct history *h)
 			else
 				box_restart(&h->boxes[i]);
 			baton_sleep(SETTLE_SECONDS * SECOND);
-			box_collect(&h->boxes[i]);
 		}
 		scheduler_deliver(s);
 	}
@@ -510,6 +580,8 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 					.repeats = h->repeats,
 					.log = log};
 	world_init(&h->world, &plan);
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_cond_init(&h->changed, NULL);
 	h->world.scheduler.quiet = !trace;
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_init(&h->boxes[i], &h->world, i, h->seed, false);
@@ -552,11 +624,12 @@ static void make_op(struct history *h, struct op *op, struct rng *r)
 	const unsigned int names = 2 + (unsigned int)(h->seed % 3);
 	*op = (struct op){
 		.kind = kind_from(r),
-		.engine = rng_below(r, h->engines),
+		.actor = rng_below(r, h->actors),
 		.name = rng_below(r, names),
 		.change = (enum change_kind)rng_below(r, CHANGE_KINDS),
 		.waits = rng_once_in(r, 2) ? 0 : 1 + rng_below(r, 12),
 	};
+	op->engine = op->actor % h->engines;
 	do {
 		op->to = rng_below(r, names);
 	} while (op->to == op->name);
@@ -577,13 +650,14 @@ static void make_op(struct history *h, struct op *op, struct rng *r)
 static void make_inside(struct history *h, struct rng *r)
 {
 	struct op *op = &h->ops[h->nops];
-	const unsigned int engine = op[-1].engine, name = op[-1].name;
+	const unsigned int actor = op[-1].actor, name = op[-1].name;
 	if (op[-1].kind != OP_CHANGE || op[-1].inside || op[-1].fault || !rng_once_in(r, 6))
 		return;
 	make_op(h, op, r);
 	op->to = op->to == name ? op->name : op->to;
 	op->kind = OP_RENAME;
-	op->engine = engine;
+	op->actor = actor;
+	op->engine = actor % h->engines;
 	op->name = name;
 	op->fault = FAULT_NONE;
 	op->inside = true;
@@ -609,7 +683,10 @@ void history_make(struct history *h, uint64_t seed)
 	static const unsigned int switches[] = {1, 4, 8, 32, 200};
 	struct rng r = rng_derive(seed, 2);
 	*h = (struct history){.seed = seed, .order = seed, .name = "random"};
-	h->engines = 2 + rng_below(&r, 2);
+	h->engines = 1 + rng_below(&r, 3);
+	h->actors = min_u64(h->engines + rng_below(&r, 4), ACTORS_MAX);
+	if (h->actors == 1)
+		h->actors = 2;
 	h->switches = switches[rng_below(&r, 5)];
 	h->workers = 1 + rng_below(&r, 4);
 	h->present = 1 + rng_below(&r, 15);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A history: what a few engines do with a few names, and what came of it. Each engine has an actor,
- * a thread that carries out its operations one by one. Operations are made from a seed, or are
+ * A history: what a few engines do with a few names, and what came of it. Actors are threads. Each
+ * uses one engine, and carries out its operations one by one. Actors of one engine do not use one
+ * name at a time, because HDF5 locks files. Operations are made from a seed, or are
  * those of a named history (scripts.c); then the seed decides only their interleaving.
  */
 #ifndef SIM_HISTORY_H
@@ -10,7 +11,7 @@
 #include "content.h"
 #include "engine_box.h"
 
-enum { NAMES_MAX = 6, OPS_MAX = 20 };
+enum { NAMES_MAX = 6, OPS_MAX = 20, ACTORS_MAX = 6 };
 
 /* Names are numbers in histories, from 0. */
 extern const char *const history_names[NAMES_MAX];
@@ -55,7 +56,7 @@ enum op_status {
 
 struct op {
 	enum op_kind kind;
-	unsigned int engine;
+	unsigned int actor, engine;
 	unsigned int name, to; /* to: of OP_RENAME */
 	enum change_kind change;
 	enum fault fault;
@@ -69,8 +70,10 @@ struct op {
 	unsigned int follows; /* 0, or: it begins when operation follows - 1 has ended */
 	/* Filled in. */
 	enum op_status status;
-	bool was_open; /* the file was opened */
-	bool hit;      /* the fault has happened */
+	bool was_open;	   /* the file was opened */
+	bool hit;	   /* the fault has happened */
+	bool was_repeated; /* a request of the engine was sent again meanwhile */
+	bool armed;	   /* its fault is that of the line now */
 	int rc;
 	/* Moments: the operation begins, the file is open, it begins to close, the operation ends.
 	 */
@@ -84,7 +87,7 @@ struct history {
 	uint64_t seed;
 	uint64_t order;	  /* the seed of the order of requests */
 	const char *name; /* of a named history, or "random" */
-	unsigned int engines;
+	unsigned int engines, actors;
 	unsigned int switches; /* locks of struct baton_plan */
 	unsigned int workers;  /* of each engine */
 	unsigned int present;  /* bit i: the name i exists at first */
@@ -98,6 +101,10 @@ struct history {
 	/* Filled in. */
 	struct world world;
 	struct box boxes[ENGINES_MAX];
+	/* Bit i: an actor of the engine uses the name i. */
+	unsigned int used[ENGINES_MAX];
+	pthread_mutex_t lock; /* guards used */
+	pthread_cond_t changed;
 	uint64_t first[NAMES_MAX]; /* uids of the files that exist at first; 0: none */
 };
 

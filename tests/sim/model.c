@@ -497,11 +497,11 @@ static bool is_name_of_later(const struct history *h, unsigned int i)
 		const struct op *o = &h->ops[k];
 		const bool same =
 			o->name == op->name || (o->kind == OP_RENAME && o->to == op->name);
-		if (o->begin > op->begin && o->engine == op->engine && same &&
+		if (o->end > op->begin && o != op && o->engine == op->engine && same &&
 		    (o->kind == OP_CREATE || o->kind == OP_CHANGE || o->kind == OP_REMOVE ||
 		     o->kind == OP_RENAME))
 			return true;
-		if (o->begin > op->begin && o->engine == op->engine && o->kind == OP_DROP)
+		if (o->end > op->begin && o->engine == op->engine && o->kind == OP_DROP)
 			return true;
 	}
 	return false;

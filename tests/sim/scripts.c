@@ -131,6 +131,7 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 	const struct script *s = &scripts[i];
 	*h = (struct history){
 		.seed = seed, .name = s->name, .engines = s->engines, .present = s->present};
+	h->actors = h->engines;
 	h->switches = switches[rng_below(&r, 4)];
 	h->workers = 1 + rng_below(&r, 4);
 	history_service(h, &r);
@@ -138,6 +139,7 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 	for (; s->ops[h->nops].kind != OP_KINDS; h->nops++) {
 		struct op *op = &h->ops[h->nops];
 		*op = s->ops[h->nops];
+		op->actor = op->engine;
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
 		op->follows = one_by_one ? h->nops : 0;
