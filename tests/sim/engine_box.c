@@ -186,7 +186,8 @@ static uint64_t now(const struct env *env)
 
 static int64_t wall(const struct env *env)
 {
-	return (int64_t)(BATON_EPOCH + baton_now());
+	const struct box *b = env->ctx;
+	return (int64_t)(BATON_EPOCH + baton_now()) + b->wall_ns;
 }
 
 static void sleep_ns(const struct env *env, uint64_t ns)
@@ -342,6 +343,12 @@ static void note_line(void *arg, const char *line)
 {
 	struct drop *d = arg;
 	scheduler_note(d->scheduler, "drop: %s", line);
+}
+
+void box_set_clock(struct box *b)
+{
+	const int64_t day_s = 86400;
+	b->wall_ns = ((int64_t)(rng_next(&b->random) % (2 * (uint64_t)day_s)) - day_s) * 1000000000;
 }
 
 void box_kill(struct box *b)

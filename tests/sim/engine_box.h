@@ -52,6 +52,7 @@ struct box {
 	unsigned int generation; /* of the journal */
 	struct rng random;
 	unsigned int kills;
+	int64_t wall_ns;      /* how far its machine's clock is ahead */
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
 	unsigned int users;
@@ -73,6 +74,8 @@ void box_start(struct box *b);
 void box_restart(struct box *b);
 /* As kill -9, `hsimage recover drop` of all drafts, and the next mount. */
 void box_drop(struct box *b);
+/* Sets the clock of the machine, by at most a day. */
+void box_set_clock(struct box *b);
 /* As kill -9. */
 void box_kill(struct box *b);
 /* After a kill: the next mount. */

@@ -19,9 +19,11 @@
 #include "baton.h"
 
 enum {
-	LATE_ARRIVES = 8, /* a late request arrives once in this many steps */
-	CARRIERS = 3,	  /* threads of a gate */
-	ROOM = 256,	  /* submitted requests */
+	LATE_ARRIVES = 8,     /* a late request arrives once in this many steps */
+	CARRIERS = 3,	      /* threads of a gate */
+	ROOM = 256,	      /* submitted requests */
+	TRAVEL_NS = 50000000, /* at most, of a request */
+	SLOW_S = 200,	      /* likewise */
 };
 
 /* ---- steps ---- */
@@ -198,6 +200,7 @@ const char *fault_name(enum fault fault)
 					    [FAULT_FAILED] = "failed",
 					    [FAULT_LOST] = "lost",
 					    [FAULT_REPEATED] = "repeated",
+					    [FAULT_SLOW] = "slow",
 					    [FAULT_LATE] = "late",
 					    [FAULT_KILL] = "kill before",
 					    [FAULT_KILL_AFTER] = "kill after",
@@ -278,8 +281,8 @@ static void carry_out(struct line *l, struct store_request *req)
 
 static bool is_carried_out(enum fault fault)
 {
-	return fault == FAULT_NONE || fault == FAULT_LOST || fault == FAULT_REPEATED ||
-	       fault == FAULT_KILL_AFTER;
+	return fault == FAULT_NONE || fault == FAULT_SLOW || fault == FAULT_LOST ||
+	       fault == FAULT_REPEATED || fault == FAULT_KILL_AFTER;
 }
 
 /* -EAGAIN: the engine sends the request again. */
@@ -293,6 +296,8 @@ static void serve(struct store *store, struct store_request *req)
 	struct line *l = ((struct gate *)store)->line;
 	struct scheduler *s = l->scheduler;
 	scheduler_step(s);
+	if (rng_once_in(&s->random, 4))
+		baton_sleep(rng_below(&s->random, TRAVEL_NS));
 	if (l->dead) {
 		store_fail(store, req, -EIO, "%s: the engine was killed", req->key);
 		return;
@@ -302,12 +307,14 @@ static void serve(struct store *store, struct store_request *req)
 	note_request(l, req, fault);
 	if (fault == FAULT_LATE || fault == FAULT_KILL_LATE)
 		add_late(s, l->engine, req);
+	if (fault == FAULT_SLOW)
+		baton_sleep(rng_below(&s->random, SLOW_S) * UINT64_C(1000000000));
 	if (is_carried_out(fault))
 		carry_out(l, req);
 	l->repeated += fault == FAULT_REPEATED;
 	if (fault >= FAULT_KILL)
 		kill_engine(l);
-	if (fault)
+	if (fault && fault != FAULT_SLOW)
 		store_fail(store, req, code_of(fault), "%s: %s by the simulation", req->key,
 			   fault_name(fault));
 	else if (req->answer.state == STORE_UNKNOWN)
@@ -378,9 +385,10 @@ static int move(struct store *store, const char *from, const char *from_version,
 			       fault ? fault_name(fault) : "");
 	if (fault >= FAULT_KILL)
 		kill_engine(l);
-	return fault ? err_set(err, code_of(fault), "%s: %s by the simulation", from,
-			       fault_name(fault))
-		     : rc;
+	return fault && fault != FAULT_SLOW
+		       ? err_set(err, code_of(fault), "%s: %s by the simulation", from,
+				 fault_name(fault))
+		       : rc;
 }
 
 static enum store_marks keeps_marks(struct store *store)

@@ -59,6 +59,7 @@ enum fault {
 	FAULT_FAILED,	  /* it fails with -EIO and has no effect */
 	FAULT_LOST,	  /* it is carried out, and fails with -EIO */
 	FAULT_REPEATED,	  /* it is carried out, its answer is lost, and it is sent again */
+	FAULT_SLOW,	  /* it is carried out, after minutes */
 	FAULT_LATE,	  /* it fails with -EIO, and is carried out later */
 	FAULT_KILL,	  /* the engine is killed before it is carried out */
 	FAULT_KILL_AFTER, /* … afterwards, before the answer arrives */

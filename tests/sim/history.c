@@ -43,8 +43,9 @@ uint64_t history_tag(unsigned int op)
 
 void history_text(const struct op *op, char *text, size_t size)
 {
-	static const char *const kinds[] = {"create", "change", "remove",  "rename", "mkdir",
-					    "read",   "wait",	"restart", "drop",   "kill"};
+	static const char *const kinds[] = {"create",  "change", "remove", "rename",
+					    "mkdir",   "read",	 "wait",   "clock",
+					    "restart", "drop",	 "kill"};
 	static const char *const changes[] = {
 		"count",      "tag",	"cell", "x0",	 "x1",		 "grow", "grow equal",
 		"grow empty", "shrink", "link", "spare", "unlink spare", "two"};
@@ -279,17 +280,30 @@ static int change(struct actor *a, struct op *op, struct err *err)
 	return rc;
 }
 
+/* All of the file, in a buffer of FILE_MAX bytes. */
+static ssize_t read_all(struct engine_file *f, uint8_t *bytes, struct err *err)
+{
+	return engine_pread(f, bytes, FILE_MAX, 0, NULL, err);
+}
+
+/* Reads the file twice. An open shows one version, whatever others change meanwhile. */
 static int read_file(struct actor *a, struct op *op, struct err *err)
 {
 	struct engine_file *f;
-	uint8_t *bytes = malloc(FILE_MAX);
+	uint8_t *bytes = malloc(FILE_MAX), *again = malloc(FILE_MAX);
 	int rc = engine_file_open(engine_of(a), history_names[op->name], &f, err);
 	if (!rc) {
-		const ssize_t n = engine_pread(f, bytes, FILE_MAX, 0, NULL, err);
+		const ssize_t n = read_all(f, bytes, err);
 		rc = n < 0 ? (int)n : content_read(bytes, (size_t)n, &op->before, err);
+		op->uid = op->before.uid;
+		take_steps(a, op->waits);
+		const ssize_t k = rc ? rc : read_all(f, again, err);
+		rc = k < 0 ? (int)k : 0;
+		op->has_changed = !rc && (k != n || memcmp(bytes, again, (size_t)n) != 0);
 		engine_file_close(f);
 	}
 	free(bytes);
+	free(again);
 	return rc;
 }
 
@@ -330,6 +344,9 @@ static int carry_out(struct actor *a, struct op *op, struct err *err)
 		return read_file(a, op, err);
 	case OP_WAIT:
 		wait_seconds(a, op->waits);
+		return 0;
+	case OP_CLOCK:
+		box_set_clock(b);
 		return 0;
 	case OP_RESTART:
 		box_restart(b);
@@ -609,9 +626,10 @@ static enum op_kind kind_from(struct rng *r)
 	static const struct {
 		enum op_kind kind;
 		unsigned int weight;
-	} table[] = {{OP_CREATE, 5}, {OP_CHANGE, 9}, {OP_REMOVE, 4},  {OP_RENAME, 7}, {OP_MKDIR, 1},
-		     {OP_READ, 1},   {OP_WAIT, 2},   {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1}};
-	unsigned int at = rng_below(r, 32);
+	} table[] = {{OP_CREATE, 5},  {OP_CHANGE, 9}, {OP_REMOVE, 4}, {OP_RENAME, 7},
+		     {OP_MKDIR, 1},   {OP_READ, 4},   {OP_WAIT, 2},   {OP_CLOCK, 1},
+		     {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1}};
+	unsigned int at = rng_below(r, 36);
 	for (unsigned int i = 0;; i++) {
 		if (at < table[i].weight)
 			return table[i].kind;
@@ -678,7 +696,7 @@ void history_service(struct history *h, struct rng *r)
 		h->lacks |= STORE_MEM_NO_IF_MATCH | STORE_MEM_NO_IF_NONE_MATCH;
 }
 
-void history_make(struct history *h, uint64_t seed)
+void history_make(struct history *h, uint64_t seed, unsigned int nops)
 {
 	static const unsigned int switches[] = {1, 4, 8, 32, 200};
 	struct rng r = rng_derive(seed, 2);
@@ -692,8 +710,8 @@ void history_make(struct history *h, uint64_t seed)
 	h->present = 1 + rng_below(&r, 15);
 	h->quiet = rng_once_in(&r, 3);
 	history_service(h, &r);
-	const unsigned int nops = 4 + rng_below(&r, 9);
-	while (h->nops < nops) {
+	const unsigned int some = 4 + rng_below(&r, 9);
+	while (h->nops < (nops ? nops : some)) {
 		make_op(h, &h->ops[h->nops++], &r);
 		make_inside(h, &r);
 	}

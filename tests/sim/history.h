@@ -11,7 +11,7 @@
 #include "content.h"
 #include "engine_box.h"
 
-enum { NAMES_MAX = 6, OPS_MAX = 20, ACTORS_MAX = 6 };
+enum { NAMES_MAX = 6, OPS_MAX = 48, ACTORS_MAX = 6 };
 
 /* Names are numbers in histories, from 0. */
 extern const char *const history_names[NAMES_MAX];
@@ -24,6 +24,7 @@ enum op_kind {
 	OP_MKDIR, /* of a folder of its own */
 	OP_READ,
 	OP_WAIT,    /* time passes, and garbage that is due is deleted */
+	OP_CLOCK,   /* somebody sets the clock of the machine */
 	OP_RESTART, /* unmount and mount */
 	OP_DROP,    /* a kill; what waits in the journal is dropped before the next mount */
 	OP_KILL,    /* while nothing is done */
@@ -66,11 +67,13 @@ struct op {
 	/* It happens while the operation before, a change by the same engine, has the file open: a
 	 * rename of this file. */
 	bool inside;
-	unsigned int waits;   /* steps between the open and the close; OP_WAIT: seconds */
+	/* Steps between the open and the close, or between two reads; OP_WAIT: seconds. */
+	unsigned int waits;
 	unsigned int follows; /* 0, or: it begins when operation follows - 1 has ended */
 	/* Filled in. */
 	enum op_status status;
 	bool was_open;	   /* the file was opened */
+	bool has_changed;  /* OP_READ: the second read has other bytes than the first */
 	bool hit;	   /* the fault has happened */
 	bool was_repeated; /* a request of the engine was sent again meanwhile */
 	bool armed;	   /* its fault is that of the line now */
@@ -117,8 +120,8 @@ void history_text(const struct op *op, char *text, size_t size);
 
 /* Chooses the service. */
 void history_service(struct history *h, struct rng *r);
-/* Makes a history from its seed. */
-void history_make(struct history *h, uint64_t seed);
+/* Makes a history of this many operations, at most OPS_MAX, from its seed. 0: the seed decides. */
+void history_make(struct history *h, uint64_t seed, unsigned int nops);
 /* ---- scripts.c ---- */
 
 unsigned int scripts_count(void);

@@ -2,12 +2,13 @@
 /*
  * Runs histories, and checks each with the oracle.
  *
- *   sim [--seed N] [--histories N] [--history NAME]
+ *   sim [--seed N] [--histories N] [--steps M] [--history NAME]
  *
  * The i-th history, from 0, has the seed N + i. With an even seed it is random; otherwise it is one
  * of the named histories in turn. A history that fails is printed with its seed and its trace.
  * `--histories 1 --seed N` replays it.
  *
+ *   --steps M       operations of a random history, at most 46; by default 4 to 12
  *   --history NAME  only this named history, or `random`
  *   --brief         prints only the seeds of histories that fail
  *   --trace         prints each history, and the log of its engines
@@ -25,7 +26,7 @@
 
 struct options {
 	uint64_t seed;
-	unsigned int histories;
+	unsigned int histories, steps;
 	const char *only; /* of the names */
 	bool trace, list, again, brief, smallest;
 };
@@ -37,8 +38,9 @@ struct totals {
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: sim [--seed N] [--histories N] [--history NAME] [--brief] "
-			"[--trace] [--minimise] [--again] [--list]\n");
+	fprintf(stderr,
+		"usage: sim [--seed N] [--histories N] [--steps M] [--history NAME] [--brief] "
+		"[--trace] [--minimise] [--again] [--list]\n");
 	exit(2);
 }
 
@@ -46,6 +48,7 @@ static struct options parse(int argc, char **argv)
 {
 	static const struct option table[] = {{"seed", required_argument, NULL, 's'},
 					      {"histories", required_argument, NULL, 'n'},
+					      {"steps", required_argument, NULL, 'o'},
 					      {"history", required_argument, NULL, 'h'},
 					      {"trace", no_argument, NULL, 't'},
 					      {"list", no_argument, NULL, 'l'},
@@ -59,6 +62,8 @@ static struct options parse(int argc, char **argv)
 			o.seed = strtoull(optarg, NULL, 0);
 		else if (c == 'n')
 			o.histories = (unsigned int)strtoul(optarg, NULL, 0);
+		else if (c == 'o')
+			o.steps = (unsigned int)strtoul(optarg, NULL, 0);
 		else if (c == 'h')
 			o.only = optarg;
 		else if (c == 't')
@@ -74,6 +79,8 @@ static struct options parse(int argc, char **argv)
 		else
 			usage();
 	}
+	if (o.steps > OPS_MAX - 2)
+		usage();
 	return o;
 }
 
@@ -83,7 +90,7 @@ static bool make(struct history *h, const struct options *o, uint64_t seed)
 	const bool is_random = seed % 2 == 0;
 	const unsigned int script = (unsigned int)(seed / 2 % scripts_count());
 	if (!o->only && is_random) {
-		history_make(h, seed);
+		history_make(h, seed, o->steps);
 		return true;
 	}
 	if (!o->only) {
@@ -97,7 +104,7 @@ static bool make(struct history *h, const struct options *o, uint64_t seed)
 		}
 	if (strcmp(o->only, "random") != 0)
 		return false;
-	history_make(h, seed);
+	history_make(h, seed, o->steps);
 	return true;
 }
 

@@ -471,6 +471,24 @@ static bool had_value(const struct history *h, const struct content *c, enum con
 	return found;
 }
 
+/* The count only increases. What was acknowledged, or what anybody has read, before an open began
+ * is there when it reads. */
+static uint64_t least_count(const struct history *h, const struct op *read)
+{
+	uint64_t least = 0;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if (op->status != OP_DONE || op->uid != read->uid || op->end > read->begin)
+			continue;
+		const uint64_t count = op->kind == OP_READ     ? op->before.count
+				       : op->kind == OP_CHANGE ? op->after.count
+							       : 0;
+		if (count > least)
+			least = count;
+	}
+	return least;
+}
+
 static void check_reads(struct found *f)
 {
 	const struct history *h = f->h;
@@ -478,6 +496,13 @@ static void check_reads(struct found *f)
 		const struct op *op = &h->ops[i];
 		if (op->kind != OP_READ || op->status != OP_DONE)
 			continue;
+		if (op->has_changed)
+			model_fault(f->result, "operation %u has read two versions in one open", i);
+		if (op->before.count < least_count(h, op))
+			model_fault(f->result,
+				    "operation %u has read an older count than was acknowledged or "
+				    "read before it began",
+				    i);
 		if (!is_known(h, op->before.uid))
 			model_fault(f->result, "operation %u has read a file that nobody has made",
 				    i);
