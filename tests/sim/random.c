@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random histories. */
+#include "history.h"
+
+#include <base/mem.h>
+
+static enum fault fault_from(struct rng *r)
+{
+	return (enum fault)(1 + rng_below(r, FAULTS - 1));
+}
+
+static enum op_kind kind_from(struct rng *r)
+{
+	static const struct {
+		enum op_kind kind;
+		unsigned int weight;
+	} table[] = {{OP_CREATE, 5},  {OP_CHANGE, 9}, {OP_REMOVE, 4}, {OP_RENAME, 7},
+		     {OP_MKDIR, 1},   {OP_READ, 4},   {OP_WAIT, 2},   {OP_CLOCK, 1},
+		     {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1}};
+	unsigned int at = rng_below(r, 36);
+	for (unsigned int i = 0;; i++) {
+		if (at < table[i].weight)
+			return table[i].kind;
+		at -= table[i].weight;
+	}
+}
+
+static void make_op(struct history *h, struct op *op, struct rng *r)
+{
+	const unsigned int names = 2 + (unsigned int)(h->seed % 3);
+	*op = (struct op){
+		.kind = kind_from(r),
+		.actor = rng_below(r, h->actors),
+		.name = rng_below(r, names),
+		.change = (enum change_kind)rng_below(r, CHANGE_KINDS),
+		.waits = rng_once_in(r, 2) ? 0 : 1 + rng_below(r, 12),
+	};
+	op->engine = op->actor % h->engines;
+	do {
+		op->to = rng_below(r, names);
+	} while (op->to == op->name);
+	if (op->kind == OP_WAIT)
+		op->waits = rng_once_in(r, 2) ? 2 : 35;
+	if (h->quiet) {
+		op->kind = op->kind == OP_KILL ? OP_RESTART : op->kind;
+	} else if (op->kind != OP_KILL && rng_once_in(r, 4)) {
+		op->fault = fault_from(r);
+		op->all = rng_once_in(r, 4);
+		op->at = 1 + rng_below(r, op->all || (op->kind == OP_CREATE && rng_once_in(r, 2))
+						  ? 16
+						  : 4);
+	}
+}
+
+/* Some changes are followed by a rename of the open file. */
+static void make_inside(struct history *h, struct rng *r)
+{
+	struct op *op = &h->ops[h->nops];
+	const unsigned int actor = op[-1].actor, name = op[-1].name;
+	if (op[-1].kind != OP_CHANGE || op[-1].inside || op[-1].fault || !rng_once_in(r, 6))
+		return;
+	make_op(h, op, r);
+	op->to = op->to == name ? op->name : op->to;
+	op->kind = OP_RENAME;
+	op->actor = actor;
+	op->engine = actor % h->engines;
+	op->name = name;
+	op->fault = FAULT_NONE;
+	op->inside = true;
+	if (op->to != op->name)
+		h->nops++;
+}
+
+/* Most are like S3; some can move objects, as a directory can. */
+void history_service(struct history *h, struct rng *r)
+{
+	h->repeats = !rng_once_in(r, 4);
+	h->lacks = h->repeats ? STORE_MEM_NO_MOVE : 0;
+	if (rng_once_in(r, 8))
+		h->lacks |= STORE_MEM_NO_DELETE_IF;
+	if (rng_once_in(r, 16))
+		h->lacks |= STORE_MEM_NO_MARKS;
+	if (rng_once_in(r, 24))
+		h->lacks |= STORE_MEM_NO_IF_MATCH | STORE_MEM_NO_IF_NONE_MATCH;
+}
+
+void history_make(struct history *h, uint64_t seed, unsigned int nops)
+{
+	static const unsigned int switches[] = {1, 4, 8, 32, 200};
+	struct rng r = rng_derive(seed, 2);
+	*h = (struct history){.seed = seed, .order = seed, .name = "random"};
+	h->engines = 1 + rng_below(&r, 3);
+	h->actors = min_u64(h->engines + rng_below(&r, 4), ACTORS_MAX);
+	if (h->actors == 1)
+		h->actors = 2;
+	h->switches = switches[rng_below(&r, 5)];
+	h->workers = 1 + rng_below(&r, 4);
+	h->present = 1 + rng_below(&r, 15);
+	h->quiet = rng_once_in(&r, 3);
+	history_service(h, &r);
+	const unsigned int some = 4 + rng_below(&r, 9);
+	while (h->nops < (nops ? nops : some)) {
+		make_op(h, &h->ops[h->nops++], &r);
+		make_inside(h, &r);
+	}
+}
