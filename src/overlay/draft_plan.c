@@ -4,8 +4,9 @@
  *
  * Invariants:
  *  1. A plan is durable as a whole, and only after the draft: what it needs is there.
- *  2. A record of `done` names the plan, so it means nothing for another one. If a record is lost,
- *     the operation is done twice.
+ *  2. A record of `done` names the plan, so it means nothing for another one. If a record "done" is
+ *     lost, the operation is done twice. What a lost record could make a later process delete is
+ *     durable before the bucket depends on it: draft_sync_notes().
  *  3. The file `bodies` is durable before a plan that names it, and the plan is gone, also after a
  *     crash of the machine, before the file is removed.
  */
@@ -141,6 +142,7 @@ static int put_held(struct draft *d, const struct plan_operation *operations, ui
 	if (rc)
 		return err_errno(err, rc, "cannot write the plan");
 	unlinkat(d->dir.fd, "done", 0); /* of an older plan */
+	d->done_is_named = false;
 	d->planned = d->snapshot->layers.top;
 	d->planned_size = plan.size;
 	d->planned_changes = d->snapshot->changes;
@@ -162,6 +164,23 @@ int draft_put_plan(struct draft *d, const struct plan_operation *operations, uin
 	return rc;
 }
 
+/* fd: of the file `done`. */
+static int sync_notes(struct draft *d, int fd)
+{
+	int rc = sync_file(fd);
+	if (rc == 0 && !d->done_is_named)
+		rc = sync_file(d->dir.fd);
+	d->done_is_named |= rc == 0;
+	return rc;
+}
+
+int draft_sync_notes(struct draft *d, struct err *err)
+{
+	auto_close int fd = file_open(d->dir.fd, "done", O_WRONLY);
+	const int rc = fd < 0 ? fd : sync_notes(d, fd);
+	return rc ? err_errno(err, rc, "cannot sync what is done") : 0;
+}
+
 int draft_note_operation(struct draft *d, uint32_t operation, enum plan_note note, struct err *err)
 {
 	const struct plan plan = {.number = d->plan_number};
@@ -178,7 +197,7 @@ int draft_note_operation(struct draft *d, uint32_t operation, enum plan_note not
 	if (rc == 0 && write(fd, record, sizeof(record)) != (ssize_t)sizeof(record))
 		rc = -errno;
 	if (rc == 0 && note == PLAN_VOID)
-		rc = sync_file(fd);
+		rc = sync_notes(d, fd);
 	return rc ? err_errno(err, rc, "cannot note what is done") : 0;
 }
 
@@ -240,6 +259,7 @@ static int remove_held(struct draft *d, struct err *err)
 	d->keeps = false;
 	d->planned = NULL;
 	unlinkat(dir, "done", 0);
+	d->done_is_named = false;
 	unlinkat(dir, "removed", 0);
 	if (!bodies_exist(dir) || sync_file(dir) == 0)
 		bodies_remove(&d->bodies, dir, &d->dir.j->room, NULL);

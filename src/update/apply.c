@@ -440,9 +440,11 @@ static int start(struct run *r, uint32_t i, struct err *err)
 	w->is_noted = op->action == PLAN_PUT && op->condition != PLAN_ALWAYS &&
 		      (r->a->notes_sent || !keeps_marks(r));
 	/* What may be withdrawn depends on this note. Otherwise it only helps a later run. */
-	const int noted = w->is_noted && r->a->notes_sent
-				  ? draft_note_operation(r->a->draft, i, PLAN_SENT, err)
-				  : 0;
+	int noted = w->is_noted && r->a->notes_sent
+			    ? draft_note_operation(r->a->draft, i, PLAN_SENT, err)
+			    : 0;
+	if (!noted && w->is_noted && op->shows)
+		noted = draft_sync_notes(r->a->draft, err);
 	if (noted) {
 		free(w);
 		return noted;

@@ -47,25 +47,25 @@ static bool has_own_mark(const struct complete *c, const struct store_answer *a)
 
 /* ---- which dataset a chunk belongs to ---- */
 
-/* Writes the key of the document of the dataset that has a chunk. Returns false if the plan does
- * not say which one that is. */
-static bool find_document(const struct complete *c, const char *chunk, char *key, size_t room)
+/* Writes the key of the document of the dataset that has a chunk. Returns how many bytes of it all
+ * keys of the dataset begin with; 0 if the plan does not say which dataset that is. */
+static size_t find_document(const struct complete *c, const char *chunk, char *key, size_t room)
 {
 	const struct plan_subject *s = &c->plan->subject;
 	size_t folder;
 	for (uint32_t i = 0; s->root && c->schema->editor && i < s->count; i++)
 		if (c->schema->editor->key_of_id(s->root, s->objects[i], key, room, &folder) >= 0 &&
 		    folder && strncmp(chunk, key, folder) == 0)
-			return true;
-	return false;
+			return folder;
+	return 0;
 }
 
 /* Returns the last put of a document, or NULL if there is none. */
-static const struct plan_operation *last_put(const struct plan *plan, const char *key)
+static struct plan_operation *last_put(const struct plan *plan, const char *key)
 {
-	const struct plan_operation *last = NULL;
+	struct plan_operation *last = NULL;
 	for (uint32_t i = 0; i < plan->count; i++) {
-		const struct plan_operation *op = &plan->operations[i];
+		struct plan_operation *op = &plan->operations[i];
 		if (op->action == PLAN_PUT && strcmp(op->key, key) == 0 &&
 		    (!last || op->phase > last->phase))
 			last = op;
@@ -132,12 +132,25 @@ static int settle_cut(const struct complete *c, uint32_t i, struct err *err)
 
 /* ---- running ---- */
 
-static bool has_growth(const struct plan *plan)
+/* Returns whether the plan lets a dataset grow, and finds the operations that show it. A crash of
+ * the machine must not forget that the request for a shape may have arrived: the chunks would be
+ * withdrawn, although the commit has been acknowledged (see is_outside()). */
+static bool find_growth(const struct complete *c)
 {
-	for (uint32_t i = 0; i < plan->count; i++)
-		if (is_growth(&plan->operations[i]))
-			return true;
-	return false;
+	bool grows = false;
+	char key[SCHEMA_KEY_MAX + 1];
+	size_t folder = 0; /* of the dataset whose document has the key */
+	for (uint32_t i = 0; i < c->plan->count; i++) {
+		const struct plan_operation *op = &c->plan->operations[i];
+		if (!is_growth(op) || (folder && strncmp(op->key, key, folder) == 0))
+			continue;
+		grows = true;
+		folder = find_document(c, op->key, key, sizeof(key));
+		struct plan_operation *shape = folder ? last_put(c->plan, key) : NULL;
+		if (shape)
+			shape->shows = true;
+	}
+	return grows;
 }
 
 /* Reads again which operations are done, because the run goes on with them. */
@@ -171,7 +184,7 @@ int complete_run(const struct complete *c, struct apply_result *out, struct err 
 	struct apply_result part;
 	int rc;
 	*out = (struct apply_result){0};
-	apply.notes_sent = has_growth(c->plan);
+	apply.notes_sent = find_growth(c);
 	while (true) {
 		struct err why = ERR_INIT;
 		rc = apply_run(&apply, &part, &why);

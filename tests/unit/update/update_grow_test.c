@@ -3,6 +3,7 @@
  * Datasets that grow over objects that other commits have left at the new places, and commits that
  * fail while they let a dataset grow.
  */
+#include "disk_calls.h"
 #include "update_edits.h"
 
 #include <update/complete.h>
@@ -210,6 +211,29 @@ static void a_later_process_takes_it_back(void **state)
 	world_end(w);
 }
 
+static unsigned int looks;
+
+static void must_be_durable(struct store *bucket)
+{
+	looks++;
+	disk_assert_durable("the request for the shape is noted");
+}
+
+/* The machine loses its power after the commit was acknowledged. The plan may come back, because
+ * its removal is not synchronised. If the note about the shape were lost, the chunks would be
+ * withdrawn when another program has changed the dataset since. */
+static void the_note_about_a_shape_survives_the_machine(void **state)
+{
+	struct world *w = begin_short();
+	disk_watch(NULL);
+	w->gate->other = must_be_durable;
+	w->gate->other_at = 4; /* the document */
+	assert_int_equal(world_update(w), 0);
+	disk_unwatch();
+	assert_int_equal(looks, 1);
+	world_end(w);
+}
+
 /* Without marks, nobody knows who has put an object. */
 static void without_marks_nothing_is_removed(void **state)
 {
@@ -297,6 +321,7 @@ int main(void)
 		cmocka_unit_test(a_loser_takes_back_what_it_has_put),
 		cmocka_unit_test(what_others_have_put_stays),
 		cmocka_unit_test(a_later_process_takes_it_back),
+		cmocka_unit_test(the_note_about_a_shape_survives_the_machine),
 		cmocka_unit_test(without_marks_nothing_is_removed),
 		cmocka_unit_test(what_is_left_of_a_removed_domain_goes),
 		cmocka_unit_test(a_cut_is_looked_at_again),

@@ -54,6 +54,9 @@ struct plan_operation {
 	/* Set by draft_get_plan(): the request may have reached the bucket, and it is not known
 	 * whether the bucket has refused it. */
 	bool sent;
+	/* Set by complete_run(): it puts the shape of a dataset that grows, with which new chunks
+	 * become visible. */
+	bool shows;
 };
 
 enum plan_note {

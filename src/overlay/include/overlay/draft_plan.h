@@ -39,9 +39,12 @@ int draft_read_body(struct draft *d, uint64_t offset, void *buf, size_t n, struc
  * is too large; and with -EROFS as for draft_add_body(). */
 int draft_put_plan(struct draft *d, const struct plan_operation *operations, uint32_t count,
 		   const struct plan_subject *subject, struct err *err);
-/* Notes something about an operation of the plan. PLAN_DONE and PLAN_SENT need not survive a crash
- * of the machine. */
+/* Notes something about an operation of the plan. PLAN_DONE and PLAN_SENT survive a crash of the
+ * machine only after draft_sync_notes(). */
 int draft_note_operation(struct draft *d, uint32_t operation, enum plan_note note, struct err *err);
+/* Makes all that was noted about the plan durable; something was. One thread at a time notes and
+ * synchronises. */
+int draft_sync_notes(struct draft *d, struct err *err);
 /* Reads the plan. Fails with -ENOENT if there is none, with -EBADMSG if it is damaged, with
  * -ENOTSUP if a later version of the program has written it, and with -ENOMEM. */
 int draft_get_plan(struct draft *d, struct plan *plan, struct err *err);
