@@ -178,13 +178,36 @@ static int confirm(const struct complete *c, struct err *err)
 	return c->confirm ? c->confirm(c->ctx, err) : confirm_plan(&subject, c->plan, err);
 }
 
+/* Fails with -ESTALE if another program has put one of the shapes. It may have found the new places
+ * empty, so a chunk that is put there now would be one of its own dataset until it is withdrawn. */
+static int look_at_shapes(const struct complete *c, uint32_t *conflict, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(c->apply->store, STORE_HEAD);
+	int rc = req ? 0 : err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; !rc && i < c->plan->count; i++) {
+		const struct plan_operation *op = &c->plan->operations[i];
+		const struct store_answer *a = &req->answer;
+		if (!op->shows || op->done)
+			continue;
+		rc = head(c, op->key, req, err);
+		if (rc || store_absence(a) || !a->has_mark || !a->mark[0] ||
+		    plan_has_mark(c->plan, a->mark) || strcmp(a->meta.etag, op->version) == 0)
+			continue;
+		*conflict = i;
+		rc = err_set(err, -ESTALE, "object %s: another program has changed it", op->key);
+	}
+	return rc;
+}
+
 int complete_run(const struct complete *c, struct apply_result *out, struct err *err)
 {
 	struct apply apply = *c->apply;
 	struct apply_result part;
-	int rc;
-	*out = (struct apply_result){0};
+	*out = (struct apply_result){.conflict = APPLY_NO_CONFLICT};
 	apply.notes_sent = find_growth(c);
+	int rc = apply.notes_sent && apply.is_repeated ? look_at_shapes(c, &out->conflict, err) : 0;
+	if (rc)
+		return rc;
 	while (true) {
 		struct err why = ERR_INIT;
 		rc = apply_run(&apply, &part, &why);

@@ -111,6 +111,9 @@ static const struct script scripts[] = {
 	{"a grower is killed before the shape, then another mount grows", 2, 1, true, {
 		CHANGE_FAULT(0, F1_A, CHANGE_GROW, FAULT_KILL),
 		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_SHRINK), END}},
+	{"a grower is killed before its chunk, then another mount grows", 2, 1, true, {
+		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_GROW, .fault = FAULT_KILL, .at = 1},
+		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_SHRINK), END}},
 };
 /* clang-format on */
 

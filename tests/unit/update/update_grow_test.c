@@ -211,6 +211,39 @@ static void a_later_process_takes_it_back(void **state)
 	world_end(w);
 }
 
+/* As the commit of another mount. */
+static void commit_document(struct store *bucket)
+{
+	struct call_result res;
+	assert_int_equal(call_get(bucket, doc_key, 0, STORE_TO_END, 0, NULL, &res, NULL), 0);
+	struct store_request *req = store_request_new(bucket, STORE_PUT);
+	store_request_key(req, doc_key);
+	req->mark = "0123456789abcdef-0";
+	const struct piece body = {res.body.data, res.body.len};
+	req->pieces = &body;
+	req->n_pieces = 1;
+	store_run(bucket, req);
+	assert_int_equal(store_failure(&req->answer, NULL), 0);
+	store_request_free(req);
+	bytes_release(&res.body);
+}
+
+/* The daemon is killed before it puts a chunk, and another mount lets the dataset grow, which finds
+ * the new places empty. No chunk is put there after that. */
+static void a_later_process_puts_no_chunk_in_vain(void **state)
+{
+	struct world *w = begin_short();
+	world_key(w, "line", doc_key);
+	gate_fail(w->gate, 2, -EHOSTUNREACH);
+	w->gate->later = true;
+	assert_int_equal(world_update(w), -EHOSTUNREACH);
+	commit_document(w->gate->base.inner);
+	gate_open(w->gate);
+	check_taken_back(w, world_resume(w), false);
+	assert_int_equal(w->gate->ops[STORE_PUT], 0);
+	world_end(w);
+}
+
 static unsigned int looks;
 
 static void must_be_durable(struct store *bucket)
@@ -321,6 +354,7 @@ int main(void)
 		cmocka_unit_test(a_loser_takes_back_what_it_has_put),
 		cmocka_unit_test(what_others_have_put_stays),
 		cmocka_unit_test(a_later_process_takes_it_back),
+		cmocka_unit_test(a_later_process_puts_no_chunk_in_vain),
 		cmocka_unit_test(the_note_about_a_shape_survives_the_machine),
 		cmocka_unit_test(without_marks_nothing_is_removed),
 		cmocka_unit_test(what_is_left_of_a_removed_domain_goes),
