@@ -54,42 +54,6 @@ static bool each_entry(const char *path, bool (*fn)(void *ctx, const char *dir, 
 	return ended;
 }
 
-static void copy_file(const char *from, const char *to)
-{
-	uint8_t buf[16384];
-	const int in = open(from, O_RDONLY | O_CLOEXEC);
-	const int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	struct stat st;
-	if (in < 0 || out < 0 || fstat(in, &st) || ftruncate(out, st.st_size))
-		give_up("%s cannot be copied", from);
-	off_t at = 0;
-	while ((at = lseek(in, at, SEEK_DATA)) >= 0) {
-		const ssize_t n = pread(in, buf, sizeof(buf), at);
-		if (n <= 0)
-			break;
-		if (pwrite(out, buf, (size_t)n, at) != n)
-			give_up("%s cannot be written", to);
-		at += n;
-	}
-	close(in);
-	close(out);
-}
-
-static bool copy_entry(void *ctx, const char *dir, const char *name)
-{
-	char from[PATH_LEN], to[PATH_LEN];
-	struct stat st;
-	path_in(from, dir, name);
-	path_in(to, ctx, name);
-	if (lstat(from, &st) == 0 && S_ISDIR(st.st_mode)) {
-		mkdir(to, 0700);
-		each_entry(from, copy_entry, to);
-	} else {
-		copy_file(from, to);
-	}
-	return false;
-}
-
 static bool remove_entry(void *ctx, const char *dir, const char *name)
 {
 	char path[PATH_LEN];
@@ -240,6 +204,7 @@ static void settings_init(struct settings *s, struct box *b)
 	opt->user = "ann";
 	opt->journal_dir = s->journal;
 	opt->spool_size = SPOOL_SIZE;
+	disk_use(b->disk);
 }
 
 static void open_engine(struct box *b, bool read_only)
@@ -252,20 +217,21 @@ static void open_engine(struct box *b, bool read_only)
 		give_up("an engine cannot be opened: %s", err.msg);
 }
 
-/* The process ends here: this is what the disk has. */
+/* The process ends here, or its machine loses its power: this is what the disk has. */
 static void killed(void *ctx)
 {
 	struct box *b = ctx;
-	char from[PATH_LEN], to[PATH_LEN];
-	journal_of(b, b->generation, from);
+	char to[PATH_LEN];
 	journal_of(b, b->generation + 1, to);
 	mkdir(to, 0700);
-	each_entry(from, copy_entry, to);
+	disk_crash(b->disk, to, &b->crashes,
+		   rng_once_in(&b->crashes, 2) ? DISK_POWER : DISK_PROCESS);
 	b->kills++;
 }
 
 void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed, bool read_only)
 {
+	char journal[PATH_LEN];
 	*b = (struct box){.world = w, .number = number, .random = rng_derive(seed, 100 + number)};
 	b->line = (struct line){.scheduler = &w->scheduler,
 				.engine = number,
@@ -274,6 +240,12 @@ void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed
 				.ctx = b};
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->changed, NULL);
+	if (!read_only) {
+		journal_of(b, 0, journal);
+		mkdir(journal, 0700);
+		b->disk = disk_new(journal);
+		b->crashes = rng_derive(seed, 200 + number);
+	}
 	open_engine(b, read_only);
 }
 
@@ -404,6 +376,8 @@ void box_release(struct box *b)
 	b->engine = NULL;
 	pthread_cond_destroy(&b->changed);
 	pthread_mutex_destroy(&b->lock);
+	disk_free(b->disk);
+	b->disk = NULL;
 }
 
 bool box_journal_has(const struct box *b, uint64_t tag)

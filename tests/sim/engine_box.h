@@ -3,10 +3,10 @@
  * An engine and its life: it is opened over the bucket of a world, closed, killed and opened again
  * with the same journal.
  *
- * A kill copies the journal at that moment, as the disk has it when the process ends. From then on
- * all requests of the engine fail, so the old engine unwinds without an effect on the bucket; what
- * it still writes goes to the old copy, which nobody reads. box_revive() frees it, and opens an
- * engine on the copy.
+ * A kill copies the journal at that moment, as the disk has it when the process ends or its machine
+ * loses its power; the seed decides which. From then on all requests of the engine fail, so the old
+ * engine unwinds without an effect on the bucket; what it still writes goes to the old copy, which
+ * nobody reads. box_revive() frees it, and opens an engine on the copy.
  */
 #ifndef SIM_ENGINE_BOX_H
 #define SIM_ENGINE_BOX_H
@@ -15,6 +15,7 @@
 
 #include <bucket/bucket.h>
 
+#include "disk.h"
 #include "gate.h"
 
 struct world {
@@ -51,6 +52,8 @@ struct box {
 	struct line line;
 	unsigned int generation; /* of the journal */
 	struct rng random;
+	struct disk *disk;  /* of the journal; NULL: none */
+	struct rng crashes; /* what they leave */
 	unsigned int kills;
 	int64_t wall_ns;      /* how far its machine's clock is ahead */
 	pthread_mutex_t lock; /* guards the members below */
