@@ -19,7 +19,13 @@
 
 #include <drafts/drafts.h>
 
-enum { SPOOL_SIZE = 64 << 20, CACHE_SIZE = 8 << 20, PATH_LEN = 512, DROPPED_MAX = 16 };
+enum {
+	SPOOL_SIZE = 64 << 20,
+	CACHE_SIZE = 8 << 20,
+	PATH_LEN = 512,
+	DROPPED_MAX = 16,
+	KILL_ONE_IN = 100 /* calls that change files */
+};
 
 static void __attribute__((noreturn, format(printf, 1, 2))) give_up(const char *fmt, ...)
 {
@@ -229,6 +235,23 @@ static void killed(void *ctx)
 	b->kills++;
 }
 
+/* A line that is going to kill its engine may do so in the middle of the work on the journal. The
+ * call that is going on has an effect on the old files only. */
+static ssize_t at_disk(void *ctx, enum disk_call call, const char *name, size_t n)
+{
+	static const char *const names[DISK_CALLS] = {"create", "write",  "cut",    "allocate",
+						      "sync",	"rename", "unlink", "mkdir"};
+	struct box *b = ctx;
+	struct line *l = &b->line;
+	if (l->fault < FAULT_KILL || l->hit || l->dead || !rng_once_in(&b->crashes, KILL_ONE_IN))
+		return 0;
+	scheduler_note(l->scheduler, "engine %u:     %s %s; fault: kill", b->number, names[call],
+		       name);
+	l->hit = true;
+	box_kill(b);
+	return 0;
+}
+
 void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed, bool read_only)
 {
 	char journal[PATH_LEN];
@@ -244,6 +267,7 @@ void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed
 		journal_of(b, 0, journal);
 		mkdir(journal, 0700);
 		b->disk = disk_new(journal);
+		disk_set_hook(b->disk, at_disk, b);
 		b->crashes = rng_derive(seed, 200 + number);
 	}
 	open_engine(b, read_only);
