@@ -17,7 +17,8 @@ enum { STATES_MAX = 1 << 20, STEPS_MAX = 5 };
 enum step_kind {
 	STEP_NONE,
 	STEP_SEE,     /* notes what the name leads to */
-	STEP_REPLACE, /* the name leads to a new file, if it still leads to what was seen */
+	STEP_REPLACE, /* the name leads to a new file, if it still leads to what was seen, or
+			 nothing */
 	STEP_ALIVE,   /* a name leads to the file */
 	STEP_REMOVE,  /* the name vanishes; it must exist */
 	STEP_DROP,    /* the name vanishes, if it still leads to what was seen */
@@ -205,7 +206,9 @@ static bool take(const struct search *search, unsigned int op, enum step_kind ki
 		s->seen[op] = *name;
 		return true;
 	case STEP_REPLACE:
-		if (*name != s->seen[op])
+		/* The open may use an absence that is up to a second old, and the commit requires
+		 * it again: nothing is lost. */
+		if (*name && *name != s->seen[op])
 			return false;
 		*name = p->uid;
 		return true;
