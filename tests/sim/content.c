@@ -427,8 +427,14 @@ static void link_text(unsigned int i, char name[NAME_MAX_LEN])
 
 const char *content_part_name(enum content_part part)
 {
-	static const char *const names[] = {"attributes and links of /", "chunk 0 of /x",
-					    "chunk 1 of /x", "/rows", "/g/spare"};
+	static const char *const names[] = {"attributes and links of /",
+					    "chunk 0 of /x",
+					    "chunk 1 of /x",
+					    "/rows",
+					    "/note",
+					    "/words",
+					    "/g/e0 and /g/e1",
+					    "/g/spare"};
 	return names[part];
 }
 
@@ -456,9 +462,25 @@ uint64_t content_value(const struct content *c, enum content_part part)
 		return mix_all(3, c->x + CONTENT_CHUNK, CONTENT_CHUNK);
 	case PART_ROWS:
 		return mix_all(mix(4, c->nrows), c->rows, c->nrows);
+	case PART_NOTE:
+		return c->note;
+	case PART_WORDS:
+		return mix_all(6, c->words, CONTENT_WORDS);
+	case PART_EXTRAS:
+		return mix_all(7, c->extras, CONTENT_EXTRAS);
 	default:
 		return c->has_spare ? mix_all(5, c->spare, CONTENT_CELLS) : 0;
 	}
+}
+
+bool content_agrees(const struct content *bytes, const struct content *library)
+{
+	static const enum content_part parts[] = {PART_ROOT, PART_X0, PART_X1, PART_ROWS,
+						  PART_SPARE};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (content_value(bytes, parts[i]) != content_value(library, parts[i]))
+			return false;
+	return bytes->uid == library->uid;
 }
 
 void content_init(struct content *c, uint64_t uid)

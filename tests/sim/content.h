@@ -3,9 +3,17 @@
  * The content of the HDF5 files of the simulation, and how it is read from and written into the
  * bytes of a file, without an HDF5 library. All files have the same objects:
  *
- *   /            attributes "uid" (never changes), "count" and "tag"; groups "n0" to "n3" come and
- * go /x           8 numbers in two chunks /rows        4 numbers and more, in chunks of 4 /g/spare
- * 8 numbers in two chunks; it can be removed /g/empty     an empty group
+ *   - /: attributes "uid" (never changes), "count" and "tag"; groups "n0" to "n3" come and go
+ *   - /x: 8 numbers in two chunks
+ *   - /rows: 4 numbers and more, in chunks of 4
+ *   - /g/spare: 8 numbers in two chunks; it can be removed
+ *   - /g/empty: an empty group
+ *
+ * Only a library (session.h) reads and changes these; here they stay as they are:
+ *
+ *   - /: attribute "note", a text that comes and goes
+ *   - /words: 4 texts in a chunk
+ *   - /g/e0, /g/e1: datasets that come and go, and take the name of each other
  *
  * A change of a content touches as few bytes of the file as the change of a library would.
  */
@@ -18,7 +26,14 @@
 
 #include <hsmount/err.h>
 
-enum { CONTENT_CELLS = 8, CONTENT_CHUNK = 4, CONTENT_ROWS = 40, CONTENT_LINKS = 4 };
+enum {
+	CONTENT_CELLS = 8,
+	CONTENT_CHUNK = 4,
+	CONTENT_ROWS = 40,
+	CONTENT_LINKS = 4,
+	CONTENT_WORDS = 4,
+	CONTENT_EXTRAS = 2
+};
 
 struct content {
 	uint64_t uid, count, tag;
@@ -27,6 +42,8 @@ struct content {
 	uint64_t nrows, rows[CONTENT_ROWS];
 	bool has_spare;
 	uint64_t spare[CONTENT_CELLS];
+	/* Of a library. 0: there is none, or an empty text; otherwise a text or an element. */
+	uint64_t note, words[CONTENT_WORDS], extras[CONTENT_EXTRAS];
 };
 
 /* Parts of a content that are stored in one object each, or change as if they were. */
@@ -35,6 +52,9 @@ enum content_part {
 	PART_X0,   /* the first chunk of x */
 	PART_X1,
 	PART_ROWS,
+	PART_NOTE,
+	PART_WORDS,
+	PART_EXTRAS,
 	PART_SPARE,
 	CONTENT_PARTS
 };
@@ -44,6 +64,9 @@ uint64_t content_value(const struct content *c, enum content_part part);
 
 /* The first content of a file. */
 void content_init(struct content *c, uint64_t uid);
+/* Whether two readers of one file agree, if the first one is content_read(). */
+bool content_agrees(const struct content *bytes, const struct content *library);
+
 /* Returns 0, or -EIO: the bytes are not such a file. */
 int content_read(const uint8_t *bytes, size_t n, struct content *out, struct err *err);
 /* Changes the bytes of a file from one content to another. The buffer has room for CONTENT_GROWTH

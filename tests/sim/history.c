@@ -12,9 +12,10 @@
 
 #include <hsmount/engine.h>
 
+#include "program.h"
+#include "session.h"
+
 enum {
-	STATUS = 20, /* offset of the status in the superblock: 1 while a library has it open */
-	FILE_MAX = 1 << 20,
 	SPURIOUS = 500,
 	SETTLE_ROUNDS = 2,
 	SETTLE_SECONDS = 4000, /* more than an hour */
@@ -47,8 +48,10 @@ void history_text(const struct op *op, char *text, size_t size)
 					    "mkdir",   "read",	 "wait",   "clock",
 					    "restart", "drop",	 "kill"};
 	static const char *const changes[] = {
-		"count",      "tag",	"cell", "x0",	 "x1",		 "grow", "grow equal",
-		"grow empty", "shrink", "link", "spare", "unlink spare", "two"};
+		"count",      "tag",	"cell",	 "x0",	       "x1",	       "grow", "grow equal",
+		"grow empty", "shrink", "link",	 "spare",      "unlink spare", "two",  "note",
+		"unnote",     "word",	"extra", "move extra", "unlink extra"};
+	static const char *const programs[PROGRAMS] = {"", " by libhdf5", " by libhdf5, latest"};
 	static const char *const results[] = {"no effect", "done", "refused", "maybe"};
 	char what[96] = "", fault[48] = "";
 	if (op->kind == OP_RENAME)
@@ -61,95 +64,8 @@ void history_text(const struct op *op, char *text, size_t size)
 	if (op->hit)
 		snprintf(fault, sizeof(fault), " fault \"%s\" at request %u,",
 			 fault_name(op->fault), op->at);
-	snprintf(text, size, "engine %u: %s %s:%s %s (%d)", op->engine, kinds[op->kind], what,
-		 fault, results[op->status], op->rc);
-}
-
-/* ---- files ---- */
-
-static void bytes_set(struct op *op, uint64_t *v, unsigned int n, uint64_t to)
-{
-	for (unsigned int i = 0; i < n; i++)
-		v[i] = to;
-}
-
-/* Returns false if the change is not possible. */
-static bool decide(struct op *op, uint64_t tag)
-{
-	struct content *c = &op->after;
-	const uint64_t rows = op->before.nrows;
-	*c = op->before;
-	switch (op->change) {
-	case CHANGE_COUNT:
-		c->count++;
-		return true;
-	case CHANGE_TWO:
-		bytes_set(op, c->x + CONTENT_CHUNK, CONTENT_CHUNK, tag);
-		c->tag = tag;
-		return true;
-	case CHANGE_TAG:
-		c->tag = tag;
-		return true;
-	case CHANGE_CELL:
-		c->x[0]++;
-		return true;
-	case CHANGE_X0:
-		bytes_set(op, c->x + 1, CONTENT_CHUNK - 1, tag);
-		return true;
-	case CHANGE_X1:
-		bytes_set(op, c->x + CONTENT_CHUNK, CONTENT_CHUNK, tag);
-		return true;
-	case CHANGE_LINK:
-		c->links ^= 1u << (tag % CONTENT_LINKS);
-		return true;
-	case CHANGE_SPARE:
-		bytes_set(op, c->spare, CONTENT_CHUNK, tag);
-		return c->has_spare;
-	case CHANGE_UNLINK:
-		op->after.has_spare = false;
-		return op->before.has_spare;
-	case CHANGE_SHRINK:
-		c->nrows -= CONTENT_CHUNK;
-		return rows > CONTENT_CHUNK;
-	default:
-		break;
-	}
-	if (rows + CONTENT_CHUNK > CONTENT_ROWS)
-		return false;
-	c->nrows += CONTENT_CHUNK;
-	bytes_set(op, c->rows + rows, CONTENT_CHUNK,
-		  op->change == CHANGE_GROW	    ? tag
-		  : op->change == CHANGE_GROW_EQUAL ? rows
-						    : 0);
-	return true;
-}
-
-static int write_at(struct engine_file *f, uint64_t at, const uint8_t *bytes, size_t n,
-		    struct err *err)
-{
-	const ssize_t done = engine_pwrite(f, bytes, n, at, err);
-	return done < 0 ? (int)done : 0;
-}
-
-/* Writes the bytes that differ. */
-static int write_changes(struct engine_file *f, const uint8_t *old, size_t nold, const uint8_t *new,
-			 size_t n, struct err *err)
-{
-	int rc = 0;
-	for (size_t at = 0; !rc && at < n;) {
-		size_t end = at;
-		while (end < n && (end >= nold || old[end] != new[end]))
-			end++;
-		if (end > at)
-			rc = write_at(f, at, new + at, end - at, err);
-		at = end + 1;
-	}
-	return rc;
-}
-
-static int write_status(struct engine_file *f, uint8_t status, struct err *err)
-{
-	return write_at(f, STATUS, &status, 1, err);
+	snprintf(text, size, "engine %u: %s %s%s:%s %s (%d)", op->engine, kinds[op->kind], what,
+		 programs[op->program], fault, results[op->status], op->rc);
 }
 
 static void take_steps(struct actor *a, unsigned int n)
@@ -170,51 +86,35 @@ static uint64_t moment(struct actor *a)
 	return scheduler_moment(&a->h->world.scheduler);
 }
 
-static int create(struct actor *a, struct op *op, struct err *err)
+static void wait_a_step(void *ctx)
 {
-	struct engine_file *f;
-	struct content template;
-	size_t n = a->n;
-	content_init(&op->after, op->uid);
-	uint8_t *bytes = malloc(n + CONTENT_GROWTH);
-	memcpy(bytes, a->file, n);
-	int rc = content_read(bytes, n, &template, err);
-	if (!rc)
-		rc = content_change(bytes, &n, &template, &op->after, err);
-	if (rc)
-		abort();
-	rc = engine_open_write(engine_of(a), history_names[op->name],
-			       ENGINE_CREATE | ENGINE_TRUNCATE, &f, err);
-	op->opened = moment(a);
-	op->was_open = !rc;
-	if (!rc) {
-		rc = engine_resize(f, 0, err);
-		if (!rc)
-			rc = write_at(f, 0, bytes, n, err);
-		take_steps(a, op->waits);
-		op->closes = moment(a);
-		if (!rc)
-			rc = engine_flush(f, err);
-		engine_file_close(f);
-	}
-	free(bytes);
-	return rc;
+	take_steps(ctx, 1);
 }
 
-/* Reads the file, and changes it in memory: old and new are buffers of FILE_MAX bytes. */
-static int prepare(struct engine_file *f, struct op *op, uint64_t tag, uint8_t *old, size_t *nold,
-		   uint8_t *new, size_t *n, struct err *err)
+static struct program program_of(struct actor *a)
 {
-	const ssize_t got = engine_pread(f, old, FILE_MAX - CONTENT_GROWTH, 0, NULL, err);
-	if (got < 0)
-		return (int)got;
-	*nold = *n = (size_t)got;
-	memcpy(new, old, *nold);
-	int rc = content_read(old, *nold, &op->before, err);
-	op->uid = op->before.uid;
-	if (!rc && !decide(op, tag))
-		rc = err_set(err, -ENODATA, "the file has not what is to be changed");
-	return rc ? rc : content_change(new, n, &op->before, &op->after, err);
+	return (struct program){.file = a->file, .n = a->n, .wait = wait_a_step, .ctx = a};
+}
+
+static int create(struct actor *a, struct op *op, struct err *err)
+{
+	const struct program p = program_of(a);
+	struct engine_file *f;
+	content_init(&op->after, op->uid);
+	int rc = engine_open_write(engine_of(a), history_names[op->name],
+				   ENGINE_CREATE | ENGINE_TRUNCATE, &f, err);
+	op->opened = moment(a);
+	op->was_open = !rc;
+	if (rc)
+		return rc;
+	rc = program_create(&p, op, f, err);
+	if (!rc) {
+		take_steps(a, op->waits);
+		op->closes = moment(a);
+		rc = engine_flush(f, err);
+	}
+	engine_file_close(f);
+	return rc;
 }
 
 static void run_op(struct actor *a, struct op *op);
@@ -246,19 +146,9 @@ static void disarm(struct box *b, struct op *op)
 static int change_file(struct actor *a, struct op *op, struct engine_file *f, uint64_t tag,
 		       struct err *err)
 {
-	uint8_t *old = malloc(FILE_MAX), *new = malloc(FILE_MAX);
-	size_t nold = 0, n = 0;
-	int rc = prepare(f, op, tag, old, &nold, new, &n, err);
-	op->was_open = !rc;
+	const struct program p = program_of(a);
+	int rc = program_change(&p, op, f, tag, err);
 	op->opened = moment(a);
-	if (!rc)
-		rc = write_status(f, 1, err);
-	if (!rc)
-		rc = write_changes(f, old, nold, new, n, err);
-	if (!rc)
-		rc = write_status(f, 0, err);
-	free(old);
-	free(new);
 	if (rc)
 		return rc;
 	take_steps(a, op->waits);
@@ -280,30 +170,15 @@ static int change(struct actor *a, struct op *op, struct err *err)
 	return rc;
 }
 
-/* All of the file, in a buffer of FILE_MAX bytes. */
-static ssize_t read_all(struct engine_file *f, uint8_t *bytes, struct err *err)
-{
-	return engine_pread(f, bytes, FILE_MAX, 0, NULL, err);
-}
-
-/* Reads the file twice. An open shows one version, whatever others change meanwhile. */
 static int read_file(struct actor *a, struct op *op, struct err *err)
 {
+	const struct program p = program_of(a);
 	struct engine_file *f;
-	uint8_t *bytes = malloc(FILE_MAX), *again = malloc(FILE_MAX);
 	int rc = engine_file_open(engine_of(a), history_names[op->name], &f, err);
-	if (!rc) {
-		const ssize_t n = read_all(f, bytes, err);
-		rc = n < 0 ? (int)n : content_read(bytes, (size_t)n, &op->before, err);
-		op->uid = op->before.uid;
-		take_steps(a, op->waits);
-		const ssize_t k = rc ? rc : read_all(f, again, err);
-		rc = k < 0 ? (int)k : 0;
-		op->has_changed = !rc && (k != n || memcmp(bytes, again, (size_t)n) != 0);
-		engine_file_close(f);
-	}
-	free(bytes);
-	free(again);
+	if (rc)
+		return rc;
+	rc = program_read(&p, op, f, err);
+	engine_file_close(f);
 	return rc;
 }
 
@@ -395,6 +270,10 @@ static enum op_status status_of(const struct op *op)
 	/* A file that meets a rename which is being finished is stored later, by the same mount or
 	 * the next one. */
 	if (writes && op->rc == -EBUSY)
+		return OP_MAYBE;
+	/* What the program had written when it failed is not a whole file, and stays in the draft.
+	 */
+	if (writes && !op->closes)
 		return OP_MAYBE;
 	return !op->hit && is_refusal(op) ? OP_REFUSED : OP_MAYBE;
 }
@@ -607,6 +486,10 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 	if (h->seed % 2)
 		scheduler_deliver(&h->world.scheduler);
 	settle(h);
+	if (session_count()) {
+		fprintf(stderr, "libhdf5 has objects of closed files\n");
+		abort();
+	}
 }
 
 void history_release(struct history *h)

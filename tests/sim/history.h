@@ -45,7 +45,22 @@ enum change_kind {
 	CHANGE_SPARE,  /* a chunk of a dataset that others may remove */
 	CHANGE_UNLINK, /* this dataset is removed */
 	CHANGE_TWO,    /* a chunk and an attribute */
+	/* Those from here on need a library. */
+	CHANGE_NOTE,	/* an attribute of variable length comes, or gets another text */
+	CHANGE_UNNOTE,	/* it is removed */
+	CHANGE_WORD,	/* an element of variable length */
+	CHANGE_EXTRA,	/* a dataset comes */
+	CHANGE_MOVE,	/* its link is renamed */
+	CHANGE_UNEXTRA, /* it is removed */
 	CHANGE_KINDS
+};
+
+/* How a program reads and writes files. */
+enum op_program {
+	PROGRAM_BYTES,	/* without a library; each file that it makes has the same structures */
+	PROGRAM_OLDEST, /* with libhdf5 and the structures of its oldest format */
+	PROGRAM_LATEST,
+	PROGRAMS
 };
 
 enum op_status {
@@ -60,6 +75,8 @@ struct op {
 	unsigned int actor, engine;
 	unsigned int name, to; /* to: of OP_RENAME */
 	enum change_kind change;
+	enum op_program program;
+	unsigned int dies; /* 0, or: the program is killed after so many writes by libhdf5 */
 	enum fault fault;
 	unsigned int at; /* which request has the fault */
 	const char *on;	 /* see line_arm() */
@@ -73,7 +90,7 @@ struct op {
 	/* Filled in. */
 	enum op_status status;
 	bool was_open;	   /* the file was opened */
-	bool has_changed;  /* OP_READ: the second read has other bytes than the first */
+	bool mixed;	   /* two reads of one open file disagree */
 	bool hit;	   /* the fault has happened */
 	bool was_repeated; /* a request of the engine was sent again meanwhile */
 	bool armed;	   /* its fault is that of the line now */
@@ -120,6 +137,8 @@ void history_text(const struct op *op, char *text, size_t size);
 
 /* Chooses the service. */
 void history_service(struct history *h, struct rng *r);
+/* Chooses the programs. */
+void history_programs(struct history *h);
 /* Makes a history of this many operations, at most OPS_MAX, from its seed. 0: the seed decides. */
 void history_make(struct history *h, uint64_t seed, unsigned int nops);
 /* ---- scripts.c ---- */

@@ -196,6 +196,8 @@ int main(int argc, char **argv)
 			printf("%s\n", scripts_name(i));
 		return 0;
 	}
+	/* Without it, libhdf5 does not mark files as open. */
+	setenv("HDF5_USE_FILE_LOCKING", "TRUE", 1);
 	uint8_t *file = content_template(&n);
 	const struct trial trial = {file, n};
 	struct log *log = o.trace ? log_new("sim", LOG_LEVEL_INFO) : NULL;

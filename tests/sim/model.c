@@ -11,6 +11,7 @@
 #include <hsmount/check.h>
 
 #include "model_names.h"
+#include "session.h"
 #include "store_calls.h"
 
 enum { FILE_MAX = 1 << 20, STORAGES_MAX = 256, PREFIX_LEN = 20 /* "db/", two numbers, a dash */ };
@@ -81,6 +82,7 @@ static void read_name(struct found *f, unsigned int i)
 {
 	struct engine_file *file;
 	struct err err = ERR_INIT;
+	struct content from_bytes;
 	const char *name = history_names[i];
 	int rc = engine_file_open(f->engine, name, &file, &err);
 	if (rc == -ENOENT && !f->listed[i])
@@ -89,12 +91,16 @@ static void read_name(struct found *f, unsigned int i)
 	if (!rc) {
 		uint8_t *bytes = malloc(FILE_MAX);
 		const ssize_t n = engine_pread(file, bytes, FILE_MAX, 0, NULL, &err);
-		rc = n < 0 ? (int)n : content_read(bytes, (size_t)n, &f->content[i], &err);
+		rc = n < 0 ? (int)n : content_read(bytes, (size_t)n, &from_bytes, &err);
+		if (!rc)
+			rc = session_read(file, &f->content[i], &err);
 		engine_file_close(file);
 		free(bytes);
 	}
 	if (rc)
 		model_fault(f->result, "%s is there and cannot be read: %s", name, err.msg);
+	else if (!content_agrees(&from_bytes, &f->content[i]))
+		model_fault(f->result, "libhdf5 reads another content of %s", name);
 	else if (!f->listed[i])
 		model_fault(f->result, "%s can be read, and is not listed", name);
 }
@@ -496,8 +502,6 @@ static void check_reads(struct found *f)
 		const struct op *op = &h->ops[i];
 		if (op->kind != OP_READ || op->status != OP_DONE)
 			continue;
-		if (op->has_changed)
-			model_fault(f->result, "operation %u has read two versions in one open", i);
 		if (op->before.count < least_count(h, op))
 			model_fault(f->result,
 				    "operation %u has read an older count than was acknowledged or "
@@ -506,6 +510,8 @@ static void check_reads(struct found *f)
 		if (!is_known(h, op->before.uid))
 			model_fault(f->result, "operation %u has read a file that nobody has made",
 				    i);
+		if (op->mixed)
+			model_fault(f->result, "operation %u has read two contents in one open", i);
 		for (enum content_part part = 0; part < CONTENT_PARTS; part++)
 			if (part != PART_ROWS && !had_value(h, &op->before, part))
 				model_fault(f->result, "operation %u has read %s as it never was",
@@ -551,7 +557,8 @@ static void check_refused(struct found *f)
 				     (op->kind == OP_CHANGE &&
 				      (op->change == CHANGE_TAG || op->change == CHANGE_X0 ||
 				       op->change == CHANGE_X1 || op->change == CHANGE_TWO ||
-				       op->change == CHANGE_GROW || op->change == CHANGE_SPARE));
+				       op->change == CHANGE_GROW || op->change == CHANGE_SPARE ||
+				       op->change == CHANGE_EXTRA));
 		const bool stored =
 			op->kind == OP_CREATE ? is_stored(f, op->uid) : was_moved(h, op);
 		if (!has_tag || op->status != OP_REFUSED || is_name_of_later(h, i) || stored)

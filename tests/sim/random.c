@@ -4,6 +4,8 @@
 
 #include <base/mem.h>
 
+enum { WRITES_MAX = 12 /* of a program that is killed */ };
+
 static enum fault fault_from(struct rng *r)
 {
 	return (enum fault)(1 + rng_below(r, FAULTS - 1));
@@ -84,6 +86,22 @@ void history_service(struct history *h, struct rng *r)
 		h->lacks |= STORE_MEM_NO_IF_MATCH | STORE_MEM_NO_IF_NONE_MATCH;
 }
 
+void history_programs(struct history *h)
+{
+	struct rng r = rng_derive(h->seed, 4);
+	for (unsigned int i = 0; i < h->nops; i++) {
+		struct op *op = &h->ops[i];
+		if (op->kind != OP_CREATE && op->kind != OP_CHANGE && op->kind != OP_READ)
+			continue;
+		op->program = (enum op_program)rng_below(&r, PROGRAMS);
+		if (op->kind == OP_CHANGE && op->change >= CHANGE_NOTE && !op->program)
+			op->program = PROGRAM_OLDEST;
+		/* A new file whose program is killed would become a plain object. */
+		if (op->kind == OP_CHANGE && op->program && !h->quiet && rng_once_in(&r, 12))
+			op->dies = 1 + rng_below(&r, WRITES_MAX);
+	}
+}
+
 void history_make(struct history *h, uint64_t seed, unsigned int nops)
 {
 	static const unsigned int switches[] = {1, 4, 8, 32, 200};
@@ -103,4 +121,5 @@ void history_make(struct history *h, uint64_t seed, unsigned int nops)
 		make_op(h, &h->ops[h->nops++], &r);
 		make_inside(h, &r);
 	}
+	history_programs(h);
 }

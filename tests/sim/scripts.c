@@ -102,6 +102,13 @@ static const struct script scripts[] = {
 		CHANGE(1, F2_C, CHANGE_TAG), END}},
 	{"a dataset is removed while another mount changes it", 2, 1, false, {
 		SLOW(0, F1_A, CHANGE_SPARE), CHANGE(1, F1_A, CHANGE_UNLINK), WAIT(1, 40), END}},
+	{"two mounts change texts of one chunk", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_WORD), SLOW(1, F1_A, CHANGE_WORD),
+		CHANGE(0, F1_A, CHANGE_WORD), CHANGE(1, F1_A, CHANGE_WORD), END}},
+	{"two mounts add and rename objects of one group", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_EXTRA), SLOW(1, F1_A, CHANGE_EXTRA),
+		CHANGE(0, F1_A, CHANGE_MOVE), CHANGE(1, F1_A, CHANGE_UNEXTRA),
+		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE(1, F1_A, CHANGE_MOVE), END}},
 	{"a grower fails before the shape, then another mount grows", 2, 1, true, {
 		CHANGE_FAULT(0, F1_A, CHANGE_GROW, FAULT_REFUSED),
 		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_GROW), END}},
@@ -147,4 +154,5 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
 		op->follows = one_by_one ? h->nops : 0;
 	}
+	history_programs(h);
 }

@@ -20,9 +20,11 @@
 #define NUMBER	    "'type':{'class':'H5T_INTEGER','base':'H5T_STD_U64LE'}"
 #define ATTRIBUTE   "{" NUMBER ",'shape':{'class':'H5S_SCALAR'},'value':0,'created':1}"
 #define CHUNKS	    "'layout':{'class':'H5D_CHUNKED','dims':[4]}"
+#define TEXT	    "'type':{'class':'H5T_STRING','charSet':'H5T_CSET_UTF8'," \
+		    "'strPad':'H5T_STR_NULLTERM','length':'H5T_VARIABLE'}"
 #define SHAPE(dims) "'shape':{'class':'H5S_SIMPLE'," dims "}"
-#define DATASET(id, dims) \
-	HEAD(id) "," NUMBER "," SHAPE(dims) ",'attributes':{}," \
+#define DATASET(id, type, dims) \
+	HEAD(id) "," type "," SHAPE(dims) ",'attributes':{}," \
 	"'creationProperties':{" CHUNKS "}," CHUNKS "}"
 
 static const struct {
@@ -32,7 +34,7 @@ static const struct {
 	{PREFIX "/.group.json",
 	 HEAD(ROOT) ","
 	 "'links':{'x':" HARD(ID("d", "1")) ",'rows':" HARD(ID("d", "2")) ","
-	 "'g':" HARD(ID("g", "3")) "},"
+	 "'g':" HARD(ID("g", "3")) ",'words':" HARD(ID("d", "6")) "},"
 	 "'attributes':{'uid':" ATTRIBUTE ",'count':" ATTRIBUTE ",'tag':" ATTRIBUTE "}}"},
 	{PREFIX "/g/0001-000000-000003/.group.json",
 	 HEAD(ID("g", "3")) ","
@@ -40,10 +42,11 @@ static const struct {
 	 "'attributes':{}}"},
 	{PREFIX "/g/0001-000000-000005/.group.json",
 	 HEAD(ID("g", "5")) ",'links':{},'attributes':{}}"},
-	{PREFIX "/d/0001-000000-000001/.dataset.json", DATASET(ID("d", "1"), "'dims':[8]")},
+	{PREFIX "/d/0001-000000-000001/.dataset.json", DATASET(ID("d", "1"), NUMBER, "'dims':[8]")},
 	{PREFIX "/d/0001-000000-000002/.dataset.json",
-	 DATASET(ID("d", "2"), "'dims':[4],'maxdims':[0]")},
-	{PREFIX "/d/0001-000000-000004/.dataset.json", DATASET(ID("d", "4"), "'dims':[8]")},
+	 DATASET(ID("d", "2"), NUMBER, "'dims':[4],'maxdims':[0]")},
+	{PREFIX "/d/0001-000000-000004/.dataset.json", DATASET(ID("d", "4"), NUMBER, "'dims':[8]")},
+	{PREFIX "/d/0001-000000-000006/.dataset.json", DATASET(ID("d", "6"), TEXT, "'dims':[4]")},
 };
 /* clang-format on */
 

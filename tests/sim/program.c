@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See program.h. No state. */
+#include "program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session.h"
+
+enum {
+	STATUS = 20, /* offset of the status in the superblock: 1 while a library has it open */
+	FILE_MAX = 1 << 20,
+};
+
+/* ---- what a change is ---- */
+
+static void bytes_set(struct op *op, uint64_t *v, unsigned int n, uint64_t to)
+{
+	for (unsigned int i = 0; i < n; i++)
+		v[i] = to;
+}
+
+/* Returns false if the change is not possible. */
+static bool decide(struct op *op, uint64_t tag)
+{
+	struct content *c = &op->after;
+	const uint64_t rows = op->before.nrows;
+	*c = op->before;
+	switch (op->change) {
+	case CHANGE_COUNT:
+		c->count++;
+		return true;
+	case CHANGE_TWO:
+		bytes_set(op, c->x + CONTENT_CHUNK, CONTENT_CHUNK, tag);
+		c->tag = tag;
+		return true;
+	case CHANGE_TAG:
+		c->tag = tag;
+		return true;
+	case CHANGE_CELL:
+		c->x[0]++;
+		return true;
+	case CHANGE_X0:
+		bytes_set(op, c->x + 1, CONTENT_CHUNK - 1, tag);
+		return true;
+	case CHANGE_X1:
+		bytes_set(op, c->x + CONTENT_CHUNK, CONTENT_CHUNK, tag);
+		return true;
+	case CHANGE_LINK:
+		c->links ^= 1u << (tag % CONTENT_LINKS);
+		return true;
+	case CHANGE_SPARE:
+		bytes_set(op, c->spare, CONTENT_CHUNK, tag);
+		return c->has_spare;
+	case CHANGE_UNLINK:
+		op->after.has_spare = false;
+		return op->before.has_spare;
+	case CHANGE_SHRINK:
+		c->nrows -= CONTENT_CHUNK;
+		return rows > CONTENT_CHUNK;
+	case CHANGE_NOTE:
+		c->note = tag;
+		return true;
+	case CHANGE_UNNOTE:
+		c->note = 0;
+		return op->before.note;
+	case CHANGE_WORD:
+		c->words[tag % CONTENT_WORDS] = tag;
+		return true;
+	case CHANGE_EXTRA:
+		c->extras[c->extras[0] != 0] = tag;
+		return !op->before.extras[0] || !op->before.extras[1];
+	case CHANGE_MOVE:
+		c->extras[0] = op->before.extras[1];
+		c->extras[1] = op->before.extras[0];
+		return !c->extras[0] != !c->extras[1];
+	case CHANGE_UNEXTRA:
+		c->extras[c->extras[0] == 0] = 0;
+		return op->before.extras[0] || op->before.extras[1];
+	default:
+		break;
+	}
+	if (rows + CONTENT_CHUNK > CONTENT_ROWS)
+		return false;
+	c->nrows += CONTENT_CHUNK;
+	bytes_set(op, c->rows + rows, CONTENT_CHUNK,
+		  op->change == CHANGE_GROW	    ? tag
+		  : op->change == CHANGE_GROW_EQUAL ? rows
+						    : 0);
+	return true;
+}
+
+/* Decides what a program makes of what it has read. */
+static int plan(struct op *op, uint64_t tag, struct err *err)
+{
+	op->uid = op->before.uid;
+	return decide(op, tag) ? 0
+			       : err_set(err, -ENODATA, "the file has not what is to be changed");
+}
+
+/* ---- without a library ---- */
+
+static int write_at(struct engine_file *f, uint64_t at, const uint8_t *bytes, size_t n,
+		    struct err *err)
+{
+	const ssize_t done = engine_pwrite(f, bytes, n, at, err);
+	return done < 0 ? (int)done : 0;
+}
+
+/* Writes the bytes that differ. */
+static int write_changes(struct engine_file *f, const uint8_t *old, size_t nold, const uint8_t *new,
+			 size_t n, struct err *err)
+{
+	int rc = 0;
+	for (size_t at = 0; !rc && at < n;) {
+		size_t end = at;
+		while (end < n && (end >= nold || old[end] != new[end]))
+			end++;
+		if (end > at)
+			rc = write_at(f, at, new + at, end - at, err);
+		at = end + 1;
+	}
+	return rc;
+}
+
+static int write_status(struct engine_file *f, uint8_t status, struct err *err)
+{
+	return write_at(f, STATUS, &status, 1, err);
+}
+
+static int create_bytes(const struct program *p, const struct op *op, struct engine_file *f,
+			struct err *err)
+{
+	struct content template;
+	size_t n = p->n;
+	uint8_t *bytes = malloc(n + CONTENT_GROWTH);
+	memcpy(bytes, p->file, n);
+	if (content_read(bytes, n, &template, err) ||
+	    content_change(bytes, &n, &template, &op->after, err))
+		abort();
+	int rc = engine_resize(f, 0, err);
+	if (!rc)
+		rc = write_at(f, 0, bytes, n, err);
+	free(bytes);
+	return rc;
+}
+
+/* Reads the file, and changes it in memory: old and new are buffers of FILE_MAX bytes. */
+static int prepare(struct engine_file *f, struct op *op, uint64_t tag, uint8_t *old, size_t *nold,
+		   uint8_t *new, size_t *n, struct err *err)
+{
+	const ssize_t got = engine_pread(f, old, FILE_MAX - CONTENT_GROWTH, 0, NULL, err);
+	if (got < 0)
+		return (int)got;
+	*nold = *n = (size_t)got;
+	memcpy(new, old, *nold);
+	int rc = content_read(old, *nold, &op->before, err);
+	if (!rc)
+		rc = plan(op, tag, err);
+	return rc ? rc : content_change(new, n, &op->before, &op->after, err);
+}
+
+static int change_bytes(struct op *op, struct engine_file *f, uint64_t tag, struct err *err)
+{
+	uint8_t *old = malloc(FILE_MAX), *new = malloc(FILE_MAX);
+	size_t nold = 0, n = 0;
+	int rc = prepare(f, op, tag, old, &nold, new, &n, err);
+	op->was_open = !rc;
+	if (!rc)
+		rc = write_status(f, 1, err);
+	if (!rc)
+		rc = write_changes(f, old, nold, new, n, err);
+	if (!rc)
+		rc = write_status(f, 0, err);
+	free(old);
+	free(new);
+	return rc;
+}
+
+/* All of the file, in a buffer of FILE_MAX bytes. */
+static ssize_t read_all(struct engine_file *f, uint8_t *bytes, struct err *err)
+{
+	return engine_pread(f, bytes, FILE_MAX, 0, NULL, err);
+}
+
+/* Reads the file twice. An open shows one version, whatever others change meanwhile. */
+static int read_bytes(const struct program *p, struct op *op, struct engine_file *f,
+		      struct err *err)
+{
+	uint8_t *bytes = malloc(FILE_MAX), *again = malloc(FILE_MAX);
+	const ssize_t n = read_all(f, bytes, err);
+	int rc = n < 0 ? (int)n : content_read(bytes, (size_t)n, &op->before, err);
+	for (unsigned int i = 0; i < op->waits; i++)
+		p->wait(p->ctx);
+	const ssize_t k = rc ? rc : read_all(f, again, err);
+	rc = k < 0 ? (int)k : 0;
+	op->mixed = !rc && (k != n || memcmp(bytes, again, (size_t)n) != 0);
+	op->uid = op->before.uid;
+	free(bytes);
+	free(again);
+	return rc;
+}
+
+/* ---- with libhdf5 ---- */
+
+static struct session_options session_of(const struct program *p, const struct op *op)
+{
+	return (struct session_options){.latest = op->program == PROGRAM_LATEST,
+					.writes = op->dies,
+					.wait = p->wait,
+					.ctx = p->ctx};
+}
+
+static int create_session(const struct program *p, const struct op *op, struct engine_file *f,
+			  struct err *err)
+{
+	const struct session_options opt = session_of(p, op);
+	struct session *s;
+	int rc = session_open(&s, f, SESSION_CREATE, &opt, err);
+	if (rc)
+		return rc;
+	session_fill(s, &op->after, err);
+	return session_close(s, err);
+}
+
+static int change_session(const struct program *p, struct op *op, struct engine_file *f,
+			  uint64_t tag, struct err *err)
+{
+	const struct session_options opt = session_of(p, op);
+	struct session *s;
+	int rc = session_open(&s, f, SESSION_CHANGE, &opt, err);
+	if (rc)
+		return rc;
+	rc = session_get(s, &op->before, err);
+	if (!rc)
+		rc = plan(op, tag, err);
+	op->was_open = !rc;
+	if (!rc)
+		session_set(s, &op->before, &op->after, err);
+	const int closed = session_close(s, err);
+	return rc ? rc : closed;
+}
+
+static int read_session(const struct program *p, struct op *op, struct engine_file *f,
+			struct err *err)
+{
+	const struct session_options opt = session_of(p, op);
+	struct session *s;
+	int rc = session_open(&s, f, SESSION_READ, &opt, err);
+	if (rc)
+		return rc;
+	session_get(s, &op->before, err);
+	return session_close(s, err);
+}
+
+/* ---- both ---- */
+
+int program_create(const struct program *p, const struct op *op, struct engine_file *f,
+		   struct err *err)
+{
+	return op->program ? create_session(p, op, f, err) : create_bytes(p, op, f, err);
+}
+
+int program_change(const struct program *p, struct op *op, struct engine_file *f, uint64_t tag,
+		   struct err *err)
+{
+	return op->program ? change_session(p, op, f, tag, err) : change_bytes(op, f, tag, err);
+}
+
+int program_read(const struct program *p, struct op *op, struct engine_file *f, struct err *err)
+{
+	int rc = read_bytes(p, op, f, err);
+	const struct content bytes = op->before;
+	if (rc || !op->program)
+		return rc;
+	rc = read_session(p, op, f, err);
+	op->mixed |= !rc && !content_agrees(&bytes, &op->before);
+	return rc;
+}
