@@ -13,7 +13,6 @@
 #include <hsmount/engine.h>
 
 #include "program.h"
-#include "session.h"
 
 enum {
 	SPURIOUS = 500,

@@ -10,6 +10,7 @@
 
 #include "content.h"
 #include "engine_box.h"
+#include "session.h"
 
 enum { NAMES_MAX = 6, OPS_MAX = 48, ACTORS_MAX = 6 };
 
@@ -47,11 +48,11 @@ enum change_kind {
 	CHANGE_TWO,    /* a chunk and an attribute */
 	/* Those from here on need a library. */
 	CHANGE_NOTE,	/* an attribute of variable length comes, or gets another text */
-	CHANGE_UNNOTE,	/* it is removed */
+	CHANGE_UNNOTE,	/* it is removed; or comes, if there is none */
 	CHANGE_WORD,	/* an element of variable length */
 	CHANGE_EXTRA,	/* a dataset comes */
-	CHANGE_MOVE,	/* its link is renamed */
-	CHANGE_UNEXTRA, /* it is removed */
+	CHANGE_MOVE,	/* its link is renamed; or it comes */
+	CHANGE_UNEXTRA, /* it is removed; or comes */
 	CHANGE_KINDS
 };
 
@@ -76,7 +77,8 @@ struct op {
 	unsigned int name, to; /* to: of OP_RENAME */
 	enum change_kind change;
 	enum op_program program;
-	unsigned int dies; /* 0, or: the program is killed after so many writes by libhdf5 */
+	enum session_flush flush; /* before the end of a session */
+	unsigned int dies;	  /* 0, or: the program is killed after so many writes by libhdf5 */
 	enum fault fault;
 	unsigned int at; /* which request has the fault */
 	const char *on;	 /* see line_arm() */

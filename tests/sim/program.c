@@ -63,8 +63,8 @@ static bool decide(struct op *op, uint64_t tag)
 		c->note = tag;
 		return true;
 	case CHANGE_UNNOTE:
-		c->note = 0;
-		return op->before.note;
+		c->note = op->before.note ? 0 : tag;
+		return true;
 	case CHANGE_WORD:
 		c->words[tag % CONTENT_WORDS] = tag;
 		return true;
@@ -74,10 +74,15 @@ static bool decide(struct op *op, uint64_t tag)
 	case CHANGE_MOVE:
 		c->extras[0] = op->before.extras[1];
 		c->extras[1] = op->before.extras[0];
+		if (!c->extras[0] && !c->extras[1])
+			c->extras[0] = tag;
 		return !c->extras[0] != !c->extras[1];
 	case CHANGE_UNEXTRA:
-		c->extras[c->extras[0] == 0] = 0;
-		return op->before.extras[0] || op->before.extras[1];
+		if (c->extras[0] || !c->extras[1])
+			c->extras[0] = c->extras[0] ? 0 : tag;
+		else
+			c->extras[1] = 0;
+		return true;
 	default:
 		break;
 	}
@@ -220,7 +225,8 @@ static int create_session(const struct program *p, const struct op *op, struct e
 	int rc = session_open(&s, f, SESSION_CREATE, &opt, err);
 	if (rc)
 		return rc;
-	session_fill(s, &op->after, err);
+	session_fill(s, &op->after, NULL);
+	session_flush(s, op->flush, NULL);
 	return session_close(s, err);
 }
 
@@ -236,8 +242,10 @@ static int change_session(const struct program *p, struct op *op, struct engine_
 	if (!rc)
 		rc = plan(op, tag, err);
 	op->was_open = !rc;
-	if (!rc)
-		session_set(s, &op->before, &op->after, err);
+	if (!rc) {
+		session_set(s, &op->before, &op->after, NULL);
+		session_flush(s, op->flush, NULL);
+	}
 	const int closed = session_close(s, err);
 	return rc ? rc : closed;
 }

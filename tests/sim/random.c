@@ -96,6 +96,8 @@ void history_programs(struct history *h)
 		op->program = (enum op_program)rng_below(&r, PROGRAMS);
 		if (op->kind == OP_CHANGE && op->change >= CHANGE_NOTE && !op->program)
 			op->program = PROGRAM_OLDEST;
+		if (rng_once_in(&r, 4))
+			op->flush = (enum session_flush)rng_below(&r, SESSION_FLUSHES);
 		/* A new file whose program is killed would become a plain object. */
 		if (op->kind == OP_CHANGE && op->program && !h->quiet && rng_once_in(&r, 12))
 			op->dies = 1 + rng_below(&r, WRITES_MAX);

@@ -3,12 +3,12 @@
 #include "session.h"
 
 #include <errno.h>
-#include <hdf5.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
+
+#include "h5_driver.h"
 
 enum {
 	WORD_DIGITS = 16,
@@ -18,21 +18,10 @@ enum {
 };
 
 struct session {
-	struct engine_file *file;
+	struct driven f; /* after its first failure all calls do nothing */
 	struct session_options opt;
 	hid_t h5;
-	int rc; /* the first failure; later calls do nothing */
-	struct err err;
-	unsigned int writes; /* how many there were */
 };
-
-/* The clock of the library, which puts the time of each change into the headers of objects. With
- * this one, the bytes of a file follow from the seed. */
-int gettimeofday(struct timeval *restrict now, void *restrict zone)
-{
-	*now = (struct timeval){.tv_sec = 1700000100};
-	return 0;
-}
 
 /* ---- the lock of the library ---- */
 
@@ -58,15 +47,15 @@ static herr_t note_reason(unsigned int n, const H5E_error2_t *e, void *arg)
 static void fail(struct session *s, const char *what)
 {
 	const char *reason = "";
-	if (s->rc)
+	if (s->f.rc)
 		return;
 	H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, note_reason, &reason);
-	s->rc = err_set(&s->err, -EIO, "libhdf5: %s: %s", what, reason ? reason : "");
+	s->f.rc = err_set(&s->f.err, -EIO, "libhdf5: %s: %s", what, reason ? reason : "");
 }
 
 static bool enter(struct session *s)
 {
-	if (s->rc)
+	if (s->f.rc)
 		return false;
 	lock(s);
 	return true;
@@ -92,150 +81,6 @@ static void end(struct session *s, hid_t id, herr_t (*release)(hid_t id))
 	leave(s, release(id), "a release");
 }
 
-/* ---- the driver ---- */
-
-struct driver {
-	H5FD_t base;
-	struct session *s;
-	haddr_t eoa, eof;
-};
-
-/* What an access list has of the driver. */
-struct ticket {
-	struct session *s;
-};
-
-static H5FD_t *driver_open(const char *name, unsigned int flags, hid_t access, haddr_t max)
-{
-	const struct ticket *t = H5Pget_driver_info(access);
-	struct driver *d = calloc(1, sizeof(*d));
-	struct engine_stat st;
-	if (!d)
-		abort();
-	d->s = t->s;
-	if (flags & H5F_ACC_TRUNC)
-		d->s->rc = engine_resize(d->s->file, 0, &d->s->err);
-	engine_file_stat(d->s->file, &st);
-	d->eof = st.size;
-	if (!d->s->rc)
-		return &d->base;
-	free(d);
-	return NULL;
-}
-
-static herr_t driver_close(H5FD_t *file)
-{
-	free(file);
-	return 0;
-}
-
-static int driver_compare(const H5FD_t *a, const H5FD_t *b)
-{
-	const uintptr_t x = (uintptr_t)((const struct driver *)a)->s->file;
-	const uintptr_t y = (uintptr_t)((const struct driver *)b)->s->file;
-	return (x > y) - (x < y);
-}
-
-/* Those of the driver for files on a disk. */
-static herr_t driver_query(const H5FD_t *file, unsigned long *flags)
-{
-	*flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
-		 H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_SUPPORTS_SWMR_IO;
-	return 0;
-}
-
-static haddr_t driver_eoa(const H5FD_t *file, H5FD_mem_t type)
-{
-	return ((const struct driver *)file)->eoa;
-}
-
-static herr_t driver_set_eoa(H5FD_t *file, H5FD_mem_t type, haddr_t eoa)
-{
-	((struct driver *)file)->eoa = eoa;
-	return 0;
-}
-
-static haddr_t driver_eof(const H5FD_t *file, H5FD_mem_t type)
-{
-	return ((const struct driver *)file)->eof;
-}
-
-static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t n,
-			  void *bytes)
-{
-	struct session *s = ((struct driver *)file)->s;
-	if (s->rc)
-		return -1;
-	const ssize_t got = engine_pread(s->file, bytes, n, at, NULL, &s->err);
-	if (got < 0) {
-		s->rc = (int)got;
-		return -1;
-	}
-	memset((uint8_t *)bytes + got, 0, n - (size_t)got);
-	return 0;
-}
-
-/* After a failure the library writes what it has when it closes the file; nobody gets that. */
-static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t n,
-			   const void *bytes)
-{
-	struct driver *d = (struct driver *)file;
-	struct session *s = d->s;
-	if (!s->rc && s->opt.writes && s->writes++ == s->opt.writes)
-		s->rc = err_set(&s->err, -EINTR, "the program is killed");
-	if (s->rc)
-		return 0;
-	const ssize_t done = engine_pwrite(s->file, bytes, n, at, &s->err);
-	if (done < 0) {
-		s->rc = (int)done;
-		return -1;
-	}
-	if (d->eof < at + n)
-		d->eof = at + n;
-	return 0;
-}
-
-static herr_t driver_truncate(H5FD_t *file, hid_t transfer, hbool_t closing)
-{
-	struct driver *d = (struct driver *)file;
-	if (d->s->rc || d->eof == d->eoa)
-		return 0;
-	d->s->rc = engine_resize(d->s->file, d->eoa, &d->s->err);
-	d->eof = d->eoa;
-	return d->s->rc ? -1 : 0;
-}
-
-/* Nobody else has the file. The library marks a file as open only if its driver has locks. */
-static herr_t driver_lock(H5FD_t *file, hbool_t exclusive)
-{
-	return 0;
-}
-
-static herr_t driver_unlock(H5FD_t *file)
-{
-	return 0;
-}
-
-static const H5FD_class_t driver_class = {
-	.name = "engine",
-	.maxaddr = INT64_MAX,
-	.fc_degree = H5F_CLOSE_STRONG,
-	.fapl_size = sizeof(struct ticket),
-	.open = driver_open,
-	.close = driver_close,
-	.cmp = driver_compare,
-	.query = driver_query,
-	.get_eoa = driver_eoa,
-	.set_eoa = driver_set_eoa,
-	.get_eof = driver_eof,
-	.read = driver_read,
-	.write = driver_write,
-	.truncate = driver_truncate,
-	.lock = driver_lock,
-	.unlock = driver_unlock,
-	.fl_map = H5FD_FLMAP_DICHOTOMY,
-};
-
 /* ---- values ---- */
 
 /* The text that stands for a number. Two texts differ in their length, too. */
@@ -255,8 +100,8 @@ static uint64_t take_text(struct session *s, char *text)
 	snprintf(first, sizeof(first), "%s", text);
 	const uint64_t v = strtoull(first, NULL, 16);
 	word_of(v, whole);
-	if (strcmp(text, whole) != 0 && !s->rc)
-		s->rc = err_set(&s->err, -EIO, "a text is \"%.100s\"", text);
+	if (strcmp(text, whole) != 0 && !s->f.rc)
+		s->f.rc = err_set(&s->f.err, -EIO, "a text is \"%.100s\"", text);
 	lock(s);
 	H5free_memory(text);
 	pthread_mutex_unlock(&library);
@@ -359,8 +204,8 @@ static uint64_t get_numbers(struct session *s, const char *path, uint64_t *out, 
 {
 	const hid_t d = open_dataset(s, path);
 	const hsize_t n = size_of(s, d);
-	if (n > max && !s->rc)
-		s->rc = err_set(&s->err, -EIO, "%s has %zu elements", path, (size_t)n);
+	if (n > max && !s->f.rc)
+		s->f.rc = err_set(&s->f.err, -EIO, "%s has %zu elements", path, (size_t)n);
 	CALL(s, H5Dread(d, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, out));
 	end(s, d, H5Dclose);
 	return n;
@@ -424,8 +269,8 @@ static void get_words(struct session *s, uint64_t out[CONTENT_WORDS])
 	char *texts[CONTENT_WORDS] = {NULL};
 	const hid_t d = open_dataset(s, "words"), type = text_type(s);
 	const hsize_t n = size_of(s, d);
-	if (n != CONTENT_WORDS && !s->rc)
-		s->rc = err_set(&s->err, -EIO, "/words has %zu elements", (size_t)n);
+	if (n != CONTENT_WORDS && !s->f.rc)
+		s->f.rc = err_set(&s->f.err, -EIO, "/words has %zu elements", (size_t)n);
 	CALL(s, H5Dread(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, texts));
 	for (unsigned int i = 0; i < CONTENT_WORDS; i++)
 		out[i] = take_text(s, texts[i]);
@@ -450,12 +295,18 @@ static void set_words(struct session *s, const uint64_t from[CONTENT_WORDS],
 	end(s, d, H5Dclose);
 }
 
-static hid_t add_dataset(struct session *s, const char *path, hid_t type, hsize_t n, hsize_t max)
+enum layout { LAYOUT_CHUNKS, LAYOUT_DEFLATE, LAYOUT_CONTIGUOUS, LAYOUTS };
+
+static hid_t add_dataset(struct session *s, const char *path, hid_t type, hsize_t n, hsize_t max,
+			 enum layout layout)
 {
 	const hsize_t chunk = CONTENT_CHUNK;
 	const hid_t space = CALL(s, H5Screate_simple(1, &n, &max));
 	const hid_t create = CALL(s, H5Pcreate(H5P_DATASET_CREATE));
-	CALL(s, H5Pset_chunk(create, 1, &chunk));
+	if (layout != LAYOUT_CONTIGUOUS)
+		CALL(s, H5Pset_chunk(create, 1, &chunk));
+	if (layout == LAYOUT_DEFLATE)
+		CALL(s, H5Pset_deflate(create, 1));
 	const hid_t d =
 		CALL(s, H5Dcreate2(s->h5, path, type, space, H5P_DEFAULT, create, H5P_DEFAULT));
 	end(s, create, H5Pclose);
@@ -464,10 +315,10 @@ static hid_t add_dataset(struct session *s, const char *path, hid_t type, hsize_
 }
 
 static void add_numbers(struct session *s, const char *path, const uint64_t *v, hsize_t n,
-			hsize_t max)
+			hsize_t max, enum layout layout)
 {
 	hid_t type = CALL(s, H5Tcopy(H5T_STD_U64LE));
-	const hid_t d = add_dataset(s, path, type, n, max);
+	const hid_t d = add_dataset(s, path, type, n, max, layout);
 	write_elements(s, d, type, 0, n, v);
 	end(s, d, H5Dclose);
 	end(s, type, H5Tclose);
@@ -521,7 +372,8 @@ static void change_extras(struct session *s, const uint64_t from[CONTENT_EXTRAS]
 		if (from[i])
 			remove_link(s, extra_paths[i]);
 		else if (!from[other] || to[other])
-			add_numbers(s, extra_paths[i], v, CONTENT_CHUNK, CONTENT_CHUNK);
+			add_numbers(s, extra_paths[i], v, CONTENT_CHUNK, CONTENT_CHUNK,
+				    (enum layout)(to[i] % LAYOUTS));
 	}
 }
 
@@ -531,10 +383,10 @@ static uint64_t get_extra(struct session *s, const char *path)
 	if (!has_link(s, path))
 		return 0;
 	get_numbers(s, path, v, CONTENT_CHUNK);
-	for (unsigned int i = 0; i < CONTENT_CHUNK && !s->rc; i++)
+	for (unsigned int i = 0; i < CONTENT_CHUNK && !s->f.rc; i++)
 		if (!v[i] || v[i] != v[0])
-			s->rc = err_set(&s->err, -EIO, "%s has numbers that nobody has written",
-					path);
+			s->f.rc = err_set(&s->f.err, -EIO, "%s has numbers that nobody has written",
+					  path);
 	return v[0];
 }
 
@@ -542,21 +394,18 @@ static uint64_t get_extra(struct session *s, const char *path)
 
 static int result(const struct session *s, struct err *err)
 {
-	if (s->rc && err)
-		err_copy(err, &s->err);
-	return s->rc;
+	if (s->f.rc && err)
+		err_copy(err, &s->f.err);
+	return s->f.rc;
 }
 
 static hid_t access_list(struct session *s)
 {
-	const struct ticket ticket = {s};
 	const hid_t list = CALL(s, H5Pcreate(H5P_FILE_ACCESS));
-	const hid_t driver = CALL(s, H5FDregister(&driver_class));
-	CALL(s, H5Pset_driver(list, driver, &ticket));
+	CALL(s, h5_driver_use(list, &s->f) ? 0 : -1);
 	CALL(s, H5Pset_fclose_degree(list, H5F_CLOSE_STRONG));
 	CALL(s, H5Pset_libver_bounds(list, s->opt.latest ? H5F_LIBVER_LATEST : H5F_LIBVER_EARLIEST,
 				     H5F_LIBVER_LATEST));
-	end(s, driver, H5FDunregister);
 	return list;
 }
 
@@ -566,7 +415,8 @@ int session_open(struct session **out, struct engine_file *f, enum session_mode 
 	struct session *s = calloc(1, sizeof(*s));
 	if (!s)
 		abort();
-	s->file = f;
+	s->f.file = f;
+	s->f.max_writes = opt->writes;
 	s->opt = *opt;
 	const hid_t list = access_list(s);
 	s->h5 = mode == SESSION_CREATE
@@ -575,7 +425,7 @@ int session_open(struct session **out, struct engine_file *f, enum session_mode 
 			       H5Fopen("file", mode == SESSION_READ ? H5F_ACC_RDONLY : H5F_ACC_RDWR,
 				       list));
 	end(s, list, H5Pclose);
-	if (s->rc)
+	if (s->f.rc)
 		return session_close(s, err);
 	*out = s;
 	return 0;
@@ -596,15 +446,16 @@ int session_fill(struct session *s, const struct content *c, struct err *err)
 	add_number(s, "uid", c->uid);
 	add_number(s, "count", c->count);
 	add_number(s, "tag", c->tag);
-	add_numbers(s, "x", c->x, CONTENT_CELLS, CONTENT_CELLS);
-	add_numbers(s, "rows", c->rows, c->nrows, H5S_UNLIMITED);
+	add_numbers(s, "x", c->x, CONTENT_CELLS, CONTENT_CELLS, LAYOUT_CHUNKS);
+	add_numbers(s, "rows", c->rows, c->nrows, H5S_UNLIMITED, LAYOUT_CHUNKS);
 	const hid_t type = text_type(s);
-	end(s, add_dataset(s, "words", type, CONTENT_WORDS, CONTENT_WORDS), H5Dclose);
+	end(s, add_dataset(s, "words", type, CONTENT_WORDS, CONTENT_WORDS, LAYOUT_CHUNKS),
+	    H5Dclose);
 	end(s, type, H5Tclose);
 	add_group(s, "g");
 	add_group(s, "g/empty");
 	if (c->has_spare)
-		add_numbers(s, "g/spare", c->spare, CONTENT_CELLS, CONTENT_CELLS);
+		add_numbers(s, "g/spare", c->spare, CONTENT_CELLS, CONTENT_CELLS, LAYOUT_CHUNKS);
 	change_groups(s, 0, c->links);
 	set_note(s, 0, c->note);
 	set_words(s, no_words, c->words);
@@ -651,6 +502,17 @@ int session_set(struct session *s, const struct content *from, const struct cont
 	else if (from->has_spare)
 		change_numbers(s, "g/spare", from->spare, to->spare, CONTENT_CELLS);
 	change_extras(s, from->extras, to->extras);
+	return result(s, err);
+}
+
+int session_flush(struct session *s, enum session_flush flush, struct err *err)
+{
+	if (flush)
+		CALL(s, H5Fflush(s->h5, H5F_SCOPE_LOCAL));
+	if (!s->f.rc && flush == SESSION_FLUSH)
+		s->f.rc = engine_flush(s->f.file, &s->f.err);
+	if (!s->f.rc && flush == SESSION_SYNC)
+		s->f.rc = engine_sync(s->f.file, &s->f.err);
 	return result(s, err);
 }
 

@@ -40,6 +40,10 @@ int session_get(struct session *s, struct content *out, struct err *err);
 /* from: what session_get() returned. Writes only what differs. */
 int session_set(struct session *s, const struct content *from, const struct content *to,
 		struct err *err);
+/* What the library has goes to the engine: as when a child of the program closes a descriptor that
+ * it has inherited; or the program calls fsync(2), too. Neither is the end of the session. */
+enum session_flush { SESSION_NO_FLUSH, SESSION_FLUSH, SESSION_SYNC, SESSION_FLUSHES };
+int session_flush(struct session *s, enum session_flush flush, struct err *err);
 /* Closes the file, also after a failure, and frees the session. Returns the first failure. */
 int session_close(struct session *s, struct err *err);
 
