@@ -433,7 +433,8 @@ const char *content_part_name(enum content_part part)
 					    "/rows",
 					    "/note",
 					    "/words",
-					    "/g/e0 and /g/e1",
+					    "/g/e0",
+					    "/e1",
 					    "/g/spare"};
 	return names[part];
 }
@@ -466,8 +467,10 @@ uint64_t content_value(const struct content *c, enum content_part part)
 		return c->note;
 	case PART_WORDS:
 		return mix_all(6, c->words, CONTENT_WORDS);
-	case PART_EXTRAS:
-		return mix_all(7, c->extras, CONTENT_EXTRAS);
+	case PART_E0:
+		return c->extras[0];
+	case PART_E1:
+		return c->extras[1];
 	default:
 		return c->has_spare ? mix_all(5, c->spare, CONTENT_CELLS) : 0;
 	}

@@ -13,7 +13,7 @@
  *
  *   - /: attribute "note", a text that comes and goes
  *   - /words: 4 texts in a chunk
- *   - /g/e0, /g/e1: datasets that come and go, and take the name of each other
+ *   - /g/e0, /e1: datasets of 4 equal numbers that come and go, and take the name of each other
  *
  * A change of a content touches as few bytes of the file as the change of a library would.
  */
@@ -54,7 +54,8 @@ enum content_part {
 	PART_ROWS,
 	PART_NOTE,
 	PART_WORDS,
-	PART_EXTRAS,
+	PART_E0,
+	PART_E1,
 	PART_SPARE,
 	CONTENT_PARTS
 };

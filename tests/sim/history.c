@@ -47,9 +47,10 @@ void history_text(const struct op *op, char *text, size_t size)
 					    "mkdir",   "read",	 "wait",   "clock",
 					    "restart", "drop",	 "kill"};
 	static const char *const changes[] = {
-		"count",      "tag",	"cell",	 "x0",	       "x1",	       "grow", "grow equal",
-		"grow empty", "shrink", "link",	 "spare",      "unlink spare", "two",  "note",
-		"unnote",     "word",	"extra", "move extra", "unlink extra"};
+		"count",	 "tag",		"cell",	  "x0",	  "x1",	   "grow",
+		"grow equal",	 "grow empty",	"shrink", "link", "spare", "unlink spare",
+		"two",		 "note",	"unnote", "word", "extra", "move extra",
+		"replace extra", "unlink extra"};
 	static const char *const programs[PROGRAMS] = {"", " by libhdf5", " by libhdf5, latest"};
 	static const char *const results[] = {"no effect", "done", "refused", "maybe"};
 	char what[96] = "", fault[48] = "";

@@ -51,7 +51,8 @@ enum change_kind {
 	CHANGE_UNNOTE,	/* it is removed; or comes, if there is none */
 	CHANGE_WORD,	/* an element of variable length */
 	CHANGE_EXTRA,	/* a dataset comes */
-	CHANGE_MOVE,	/* its link is renamed; or it comes */
+	CHANGE_MOVE,	/* its link moves to another group; or it comes */
+	CHANGE_REPLACE, /* another one takes its link; or it comes */
 	CHANGE_UNEXTRA, /* it is removed; or comes */
 	CHANGE_KINDS
 };

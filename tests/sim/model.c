@@ -252,12 +252,14 @@ static bool was_moved(const struct history *h, const struct op *op)
 	return false;
 }
 
-/* A change of two objects that is refused at the second one has stored the first one, the chunk
- * (DETAILS.md, "Other programs"). */
+/* A change of two objects that is refused at the second one has stored the first one, which is the
+ * chunk, or the group that gets a link (DETAILS.md, "Other programs"). */
 static bool is_half_stored(const struct op *op, uint64_t uid, enum content_part part)
 {
+	const bool is_first = (op->change == CHANGE_TWO && part == PART_X1) ||
+			      (op->change == CHANGE_MOVE && content_value(&op->after, part));
 	return op->kind == OP_CHANGE && op->uid == uid && op->status == OP_REFUSED &&
-	       op->rc == -ESTALE && op->change == CHANGE_TWO && part == PART_X1;
+	       op->rc == -ESTALE && is_first;
 }
 
 static bool is_change_of(const struct history *h, const struct op *op, uint64_t uid)
@@ -557,8 +559,7 @@ static void check_refused(struct found *f)
 				     (op->kind == OP_CHANGE &&
 				      (op->change == CHANGE_TAG || op->change == CHANGE_X0 ||
 				       op->change == CHANGE_X1 || op->change == CHANGE_TWO ||
-				       op->change == CHANGE_GROW || op->change == CHANGE_SPARE ||
-				       op->change == CHANGE_EXTRA));
+				       op->change == CHANGE_GROW || op->change == CHANGE_SPARE));
 		const bool stored =
 			op->kind == OP_CREATE ? is_stored(f, op->uid) : was_moved(h, op);
 		if (!has_tag || op->status != OP_REFUSED || is_name_of_later(h, i) || stored)

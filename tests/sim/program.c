@@ -77,6 +77,9 @@ static bool decide(struct op *op, uint64_t tag)
 		if (!c->extras[0] && !c->extras[1])
 			c->extras[0] = tag;
 		return !c->extras[0] != !c->extras[1];
+	case CHANGE_REPLACE:
+		c->extras[!c->extras[0] && c->extras[1]] = tag;
+		return true;
 	case CHANGE_UNEXTRA:
 		if (c->extras[0] || !c->extras[1])
 			c->extras[0] = c->extras[0] ? 0 : tag;

@@ -105,10 +105,13 @@ static const struct script scripts[] = {
 	{"two mounts change texts of one chunk", 2, 1, false, {
 		SLOW(0, F1_A, CHANGE_WORD), SLOW(1, F1_A, CHANGE_WORD),
 		CHANGE(0, F1_A, CHANGE_WORD), CHANGE(1, F1_A, CHANGE_WORD), END}},
-	{"two mounts add and rename objects of one group", 2, 1, false, {
+	{"two mounts add, move and replace objects", 2, 1, false, {
 		SLOW(0, F1_A, CHANGE_EXTRA), SLOW(1, F1_A, CHANGE_EXTRA),
 		CHANGE(0, F1_A, CHANGE_MOVE), CHANGE(1, F1_A, CHANGE_UNEXTRA),
-		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE(1, F1_A, CHANGE_MOVE), END}},
+		CHANGE(0, F1_A, CHANGE_REPLACE), CHANGE(1, F1_A, CHANGE_MOVE), END}},
+	{"a move between groups fails, then the object moves back", 2, 1, true, {
+		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE_FAULT(0, F1_A, CHANGE_MOVE, FAULT_KILL),
+		CHANGE(1, F1_A, CHANGE_MOVE), CHANGE(1, F1_A, CHANGE_REPLACE), END}},
 	{"a grower fails before the shape, then another mount grows", 2, 1, true, {
 		CHANGE_FAULT(0, F1_A, CHANGE_GROW, FAULT_REFUSED),
 		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_GROW), END}},

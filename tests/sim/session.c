@@ -354,7 +354,7 @@ static void change_groups(struct session *s, unsigned int from, unsigned int to)
 	}
 }
 
-static const char *const extra_paths[CONTENT_EXTRAS] = {"g/e0", "g/e1"};
+static const char *const extra_paths[CONTENT_EXTRAS] = {"g/e0", "e1"};
 
 static void change_extras(struct session *s, const uint64_t from[CONTENT_EXTRAS],
 			  const uint64_t to[CONTENT_EXTRAS])
@@ -371,7 +371,7 @@ static void change_extras(struct session *s, const uint64_t from[CONTENT_EXTRAS]
 			continue;
 		if (from[i])
 			remove_link(s, extra_paths[i]);
-		else if (!from[other] || to[other])
+		if (to[i] && to[i] != from[other])
 			add_numbers(s, extra_paths[i], v, CONTENT_CHUNK, CONTENT_CHUNK,
 				    (enum layout)(to[i] % LAYOUTS));
 	}
