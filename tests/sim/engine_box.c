@@ -243,6 +243,7 @@ static ssize_t at_disk(void *ctx, enum disk_call call, const char *name, size_t 
 						      "sync",	"rename", "unlink", "mkdir"};
 	struct box *b = ctx;
 	struct line *l = &b->line;
+	baton_pass();
 	if (l->fault < FAULT_KILL || l->hit || l->dead || !rng_once_in(&b->crashes, KILL_ONE_IN))
 		return 0;
 	scheduler_note(l->scheduler, "engine %u:     %s %s; fault: kill", b->number, names[call],
