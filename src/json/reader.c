@@ -251,20 +251,26 @@ static size_t rewritten_pos(const struct pass *p)
 	return p->out.len + p->pos - p->kept;
 }
 
-/* Called after a name was read. Escapes may spell the same name. If a name of the path occurs
- * again, the object that was found before stays in the document. */
-static void pass_name(struct pass *p, size_t from)
+/* Returns true if text[0, n), a string in quotes, is the name. Escapes may spell it, too. */
+static bool is_name(const char *text, size_t n, const char *name)
 {
-	const char *text = p->text + from;
-	const size_t n = p->pos - from;
-	if (p->levels == 0 || p->depth != 1u + p->in_parent || !is_key(p, p->pos))
-		return;
+	if (!memchr(text, '\\', n))
+		return n == strlen(name) + 2 && memcmp(text + 1, name, n - 2) == 0;
 	struct json_text_mark mark;
 	json_text_area_mark(&mark);
-	const json_t *name = json_loadb(text, n, JSON_DECODE_ANY, NULL);
-	p->at_member =
-		json_is_string(name) && strcmp(json_string_value(name), p->path[p->in_parent]) == 0;
+	const json_t *decoded = json_loadb(text, n, JSON_DECODE_ANY, NULL);
+	const bool same = json_is_string(decoded) && strcmp(json_string_value(decoded), name) == 0;
 	json_text_area_rewind(&mark);
+	return same;
+}
+
+/* Called after a name was read. If a name of the path occurs again, the object that was found
+ * before stays in the document. */
+static void pass_name(struct pass *p, size_t from)
+{
+	if (p->levels == 0 || p->depth != 1u + p->in_parent || !is_key(p, p->pos))
+		return;
+	p->at_member = is_name(p->text + from, p->pos - from, p->path[p->in_parent]);
 	if (p->at_member) {
 		p->cost += (p->apart.to - p->apart.from) * COST_CONTAINER;
 		p->apart = (struct apart){0};

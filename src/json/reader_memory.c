@@ -11,7 +11,7 @@
 
 #include <base/mem.h>
 
-enum { BLOCK_MIN = 16 << 10, BLOCK_MAX = 64 << 20, ALIGNMENT = 16 };
+enum { BLOCK_MAX = 64 << 20, ALIGNMENT = 16 };
 
 static _Thread_local struct json_text_area *active;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -19,7 +19,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* Returns false if out of memory. */
 static bool add_block(struct json_text_area *area, size_t least)
 {
-	const size_t before = area->n ? area->lengths[area->n - 1] : BLOCK_MIN / 2;
+	const size_t before = area->lengths[area->n - 1];
 	size_t length = before < BLOCK_MAX ? 2 * before : before;
 	if (length < least)
 		length = least;
@@ -40,7 +40,7 @@ static void *take(size_t n)
 	if (n > PTRDIFF_MAX)
 		return NULL;
 	n = (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-	const bool has_room = area->n && n <= area->lengths[area->n - 1] - area->used;
+	const bool has_room = n <= area->lengths[area->n - 1] - area->used;
 	if (!has_room && !add_block(area, n))
 		return NULL;
 	void *p = area->blocks[area->n - 1] + area->used;
@@ -71,7 +71,10 @@ void json_text_area_begin(struct json_text_area *area)
 {
 	pthread_once(&once, install);
 	assert(!active);
-	area->n = area->used = 0;
+	area->blocks[0] = area->first;
+	area->lengths[0] = sizeof(area->first);
+	area->n = 1;
+	area->used = 0;
 	active = area;
 }
 
@@ -92,6 +95,6 @@ void json_text_area_rewind(const struct json_text_mark *mark)
 void json_text_area_end(struct json_text_area *area)
 {
 	assert(active == area);
-	json_text_area_rewind(&(struct json_text_mark){0});
+	json_text_area_rewind(&(struct json_text_mark){.n = 1});
 	active = NULL;
 }

@@ -4,6 +4,7 @@
  * itself: five million blocks for a group of a million links. Freeing them one by one takes as long
  * as parsing, and the gaps that they leave among longer-lived blocks are not given back. So while
  * an area is active, all that Jansson allocates in this thread is taken from a few large blocks.
+ * The first of them is part of the area, so a small document takes no other memory.
  * json_text_area_end() frees them all: json_decref() is not necessary before, and not allowed
  * afterwards.
  */
@@ -12,9 +13,13 @@
 
 #include <stddef.h>
 
-enum { JSON_TEXT_BLOCKS = 64 }; /* each is twice as long as the one before, up to a limit */
+enum {
+	JSON_TEXT_BLOCKS = 64,	    /* each is twice as long as the one before, up to a limit */
+	JSON_TEXT_FIRST = 16 << 10, /* bytes of the first block */
+};
 
 struct json_text_area {
+	_Alignas(16) char first[JSON_TEXT_FIRST];
 	char *blocks[JSON_TEXT_BLOCKS];
 	size_t lengths[JSON_TEXT_BLOCKS];
 	size_t n, used; /* of the last block */
