@@ -141,7 +141,10 @@ static int sign(const struct aws_environment *w, const struct cred *base, struct
 	if (*token)
 		str_addf(&call->token, "x-amz-security-token: %s", token);
 	str_add(&call->authorization, "Authorization: ");
-	return sigv4_authorization(&req, &key, now, &call->authorization);
+	struct sigv4_signer *signer = sigv4_signer_new();
+	rc = signer ? sigv4_authorization(signer, &req, &key, now, &call->authorization) : -ENOMEM;
+	sigv4_signer_free(signer);
+	return rc;
 }
 
 static int send(const struct aws_environment *w, const struct call *call, struct cred *out,

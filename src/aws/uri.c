@@ -16,13 +16,14 @@ static bool is_unreserved(char c)
 void uri_encode(struct str *out, const char *bytes, size_t n, bool keep_slash)
 {
 	static const char hex[] = "0123456789ABCDEF";
-	for (size_t i = 0; i < n; i++) {
-		const unsigned char c = (unsigned char)bytes[i];
-		if (is_unreserved(bytes[i]) || (keep_slash && c == '/')) {
-			str_addn(out, &bytes[i], 1);
-		} else {
-			const char code[3] = {'%', hex[c >> 4], hex[c & 15]};
-			str_addn(out, code, sizeof(code));
+	for (size_t i = 0, plain; i < n; i = plain + 1) {
+		for (plain = i; plain < n; plain++)
+			if (!is_unreserved(bytes[plain]) && !(keep_slash && bytes[plain] == '/'))
+				break;
+		str_addn(out, &bytes[i], plain - i);
+		if (plain < n) {
+			const unsigned char c = (unsigned char)bytes[plain];
+			str_addn(out, (const char[]){'%', hex[c >> 4], hex[c & 15]}, 3);
 		}
 	}
 }

@@ -16,14 +16,21 @@ static void spoil(struct str *s)
 	s->bad = true;
 }
 
-void str_addn(struct str *s, const char *text, size_t n)
+void str_reserve(struct str *s, size_t n)
 {
 	if (s->bad)
 		return;
-	if (bytes_reserve(&s->b, n + 1)) {
+	if (bytes_reserve(&s->b, n + 1))
 		spoil(s);
+	else
+		s->b.data[s->b.len] = '\0';
+}
+
+void str_addn(struct str *s, const char *text, size_t n)
+{
+	str_reserve(s, n);
+	if (s->bad)
 		return;
-	}
 	if (n)
 		memcpy(s->b.data + s->b.len, text, n);
 	s->b.len += n;
@@ -37,13 +44,17 @@ void str_add(struct str *s, const char *text)
 
 void str_addv(struct str *s, const char *fmt, va_list ap)
 {
+	const size_t room = s->b.cap - s->b.len;
 	va_list again;
+	if (s->bad)
+		return;
 	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, fmt, ap);
-	if (n < 0 || s->bad || bytes_reserve(&s->b, (size_t)n + 1)) {
+	const int n = vsnprintf(room ? (char *)s->b.data + s->b.len : NULL, room, fmt, ap);
+	if (n < 0 || ((size_t)n >= room && bytes_reserve(&s->b, (size_t)n + 1))) {
 		spoil(s);
 	} else {
-		vsnprintf((char *)s->b.data + s->b.len, (size_t)n + 1, fmt, again);
+		if ((size_t)n >= room)
+			vsnprintf((char *)s->b.data + s->b.len, (size_t)n + 1, fmt, again);
 		s->b.len += (size_t)n;
 	}
 	va_end(again);

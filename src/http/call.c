@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
@@ -315,20 +316,31 @@ bool http_call_was_multiplexed(const struct http_call *call)
 	return version == CURL_HTTP_VERSION_2_0;
 }
 
-int http_call_add_header(struct http_call *call, const char *line)
+/* The list and its texts are one block, because this happens for each request. */
+int http_call_set_header(struct http_call *call, const struct http_header *header, size_t n)
 {
-	struct curl_slist *longer = curl_slist_append(call->header, line);
-	if (!longer)
-		return -ENOMEM;
-	call->header = longer;
+	size_t size = n * sizeof(*call->header);
+	for (size_t i = 0; i < n; i++)
+		size += strlen(header[i].name) + strlen(header[i].value) + sizeof(": ");
+	struct curl_slist *lines = n ? malloc(size) : NULL;
+	if (!lines)
+		return n ? -ENOMEM : 0;
+	char *text = (char *)&lines[n];
+	for (size_t i = 0; i < n; i++) {
+		lines[i] = (struct curl_slist){text, i + 1 < n ? &lines[i + 1] : NULL};
+		text = stpcpy(stpcpy(text, header[i].name), ": ");
+		text = stpcpy(text, header[i].value) + 1;
+	}
+	call->header = lines;
+	call->header_size = size;
 	return 0;
 }
 
 void http_call_release(struct http_call *call)
 {
-	for (struct curl_slist *line = call->header; line; line = line->next)
-		explicit_bzero(line->data, strlen(line->data));
-	curl_slist_free_all(call->header);
+	if (call->header)
+		explicit_bzero(call->header, call->header_size);
+	free(call->header);
 	call->header = NULL;
 	bytes_release(&call->answer);
 	call->status = 0;

@@ -258,6 +258,8 @@ int s3_endpoint_init(struct s3_endpoint *endpoint, const struct aws_environment 
 
 void s3_endpoint_path(const struct s3_endpoint *endpoint, const char *key, struct str *out)
 {
+	str_reserve(out,
+		    endpoint->root.b.len + endpoint->bucket.b.len + (key ? strlen(key) : 0) + 2);
 	str_add(out, str_text(&endpoint->root));
 	if (endpoint->path_style)
 		str_addf(out, "/%s", str_text(&endpoint->bucket));

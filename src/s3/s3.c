@@ -31,6 +31,7 @@ static void free_store(struct store *store)
 	if (s->io)
 		http_io_free(s->io);
 	credentials_free(s->creds);
+	sigv4_signer_free(s->signer);
 	s3_endpoint_release(&s->endpoint);
 	free(s->owner);
 	s3_bodies_release(&s->bodies);
@@ -111,6 +112,10 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	auto_free char *directory = getcwd(NULL, 0);
 	environment.ca_bundle = http.ca_bundle;
 	environment.directory = directory;
+	s->signer = sigv4_signer_new();
+	if (!s->signer)
+		return err_set(err, -ENOMEM,
+			       "signatures: out of memory, or OpenSSL has no SHA-256");
 	s->creds = credentials_new(&environment, err);
 	return s->creds ? 0 : -EACCES;
 }

@@ -26,8 +26,8 @@
  * A put whose body is a source, and a put in parts, begin in a thread of their own. In the second
  * case all of the operation runs there: s3_send() waits for the answer and calls `next` itself.
  *
- * Threads: a store does not change after the constructor, except for atomic members, and `bodies`,
- * which has a lock. One thread at a time uses an operation.
+ * Threads: a store does not change after the constructor, except for atomic members, and for
+ * `bodies` and `signer`, which have locks. One thread at a time uses an operation.
  */
 #ifndef S3_S3_INTERNAL_H
 #define S3_S3_INTERNAL_H
@@ -130,7 +130,8 @@ struct s3_bodies {
 struct s3_store {
 	struct store base;
 	struct http_io *io;
-	struct credentials *creds; /* NULL if requests are not signed */
+	struct credentials *creds; /* NULL if requests are not signed; likewise: */
+	struct sigv4_signer *signer;
 	struct s3_endpoint endpoint;
 	char *owner; /* expected bucket owner; may be NULL */
 	bool requester_pays;

@@ -136,32 +136,26 @@ static int draft_header(struct draft *d, struct s3_store *s, const struct s3_spe
 
 /* Passes the headers to libcurl. Removes headers that libcurl adds by itself: they are not signed,
  * and Expect costs a round trip. */
-static int set_lines(struct s3_request *call, const struct draft *d,
-		     const struct str *authorization)
+static int set_header(struct s3_request *call, const struct draft *d,
+		      const struct str *authorization)
 {
-	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < d->n; i++) {
-		auto_secret struct str line = {0};
-		str_addf(&line, "%s: %s", d->header[i].name, d->header[i].value);
-		rc = str_ok(&line) ? http_call_add_header(&call->http, str_text(&line)) : -ENOMEM;
-	}
-	if (rc == 0 && authorization->b.len) {
-		auto_secret struct str line = {0};
-		str_addf(&line, "Authorization: %s", str_text(authorization));
-		rc = str_ok(&line) ? http_call_add_header(&call->http, str_text(&line)) : -ENOMEM;
-	}
-	if (rc == 0)
-		rc = http_call_add_header(&call->http, "Expect:");
-	if (rc == 0)
-		rc = http_call_add_header(&call->http, "Content-Type:");
-	if (rc == 0)
-		rc = http_call_add_header(&call->http, "User-Agent: hsmount");
-	return rc;
+	static const struct http_header constant[] = {
+		{"Expect", ""}, {"Content-Type", ""}, {"User-Agent", "hsmount"}};
+	enum { CONSTANT = sizeof(constant) / sizeof(constant[0]) };
+	struct http_header header[SIGV4_PAIRS_MAX + 1 + CONSTANT];
+	size_t n = 0;
+	for (; n < d->n; n++)
+		header[n] = (struct http_header){d->header[n].name, d->header[n].value};
+	if (authorization->b.len)
+		header[n++] = (struct http_header){"Authorization", str_text(authorization)};
+	memcpy(&header[n], constant, sizeof(constant));
+	return http_call_set_header(&call->http, header, n + CONSTANT);
 }
 
 static int set_url(struct s3_request *call, const struct s3_spec *req, const struct draft *d)
 {
 	const struct s3_endpoint *endpoint = &call->s->endpoint;
+	str_reserve(&call->url, sizeof("https://") + endpoint->host.b.len + d->path.b.len);
 	str_addf(&call->url, "%s://%s%s", endpoint->tls ? "https" : "http",
 		 str_text(&endpoint->host), str_text(&d->path));
 	if (req->n_query) {
@@ -197,7 +191,7 @@ static int sign(struct s3_request *call, const struct s3_spec *req, const struct
 		return 0;
 	str_add(&call->access_key, key.access_key);
 	call->of_session = str_text(&d->cred.token)[0] != '\0';
-	return sigv4_authorization(&canonical, &key, now, authorization);
+	return sigv4_authorization(s->signer, &canonical, &key, now, authorization);
 }
 
 static int build(struct s3_request *call, const struct s3_spec *req, struct draft *d)
@@ -209,7 +203,7 @@ static int build(struct s3_request *call, const struct s3_spec *req, struct draf
 	if (rc == 0)
 		rc = sign(call, req, d, now, &authorization);
 	if (rc == 0)
-		rc = set_lines(call, d, &authorization);
+		rc = set_header(call, d, &authorization);
 	return rc ? rc : set_url(call, req, d);
 }
 

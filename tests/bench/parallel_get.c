@@ -35,6 +35,7 @@ enum { CONNECTIONS_MAX = 512, BUFFER = 256 << 10, BODY_MAX = 16 << 20 };
 struct work {
 	unsigned int port;
 	int file;	      /* -1: objects are fetched */
+	struct sigv4_signer *signer;
 	struct sigv4_key key; /* access_key NULL: requests are signed already */
 	char **targets;
 	size_t n;
@@ -87,7 +88,7 @@ static int sign(const struct work *w, const char *path, const void *body, size_t
 	if (digest_sha256(&(struct piece){body, size}, 1, hash))
 		return -1;
 	str_addf(out, "x-amz-content-sha256: %s\r\nx-amz-date: %s\r\nAuthorization: ", hash, date);
-	if (sigv4_authorization(&request, &w->key, when, out))
+	if (sigv4_authorization(w->signer, &request, &w->key, when, out))
 		return -1;
 	str_add(out, "\r\n");
 	return str_ok(out) ? 0 : -1;
@@ -197,6 +198,8 @@ int main(int argc, char **argv)
 					   .service = "s3"};
 	if (argc == 5 && (!w.key.access_key || !w.key.secret_key))
 		return 2;
+	if (argc == 5 && !(w.signer = sigv4_signer_new()))
+		return 1;
 	if (argc >= 4 && (w.file = open(argv[3], O_RDONLY)) < 0)
 		return 1;
 	if (read_targets(&w))
@@ -206,6 +209,7 @@ int main(int argc, char **argv)
 		n++;
 	for (size_t i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
+	sigv4_signer_free(w.signer);
 	printf("%.6f %zu %llu\n", now() - start, w.n, atomic_load(&w.bytes));
 	return n < wanted || atomic_load(&w.failed);
 }

@@ -4,6 +4,7 @@
 
 #include <aws/sigv4.h>
 #include <aws/uri.h>
+#include <base/hex.h>
 
 static const char empty_hash[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /* 2013-05-24T00:00:00Z, the time of the S3 examples; 2015-08-30T12:36:00Z, that of the others. */
@@ -13,7 +14,14 @@ static void check_signature(const struct sigv4_request *req, const struct sigv4_
 			    int64_t when, const char *want)
 {
 	auto_str struct str out = {0};
-	assert_int_equal(sigv4_authorization(req, key, when, &out), 0);
+	struct sigv4_signer *signer = sigv4_signer_new();
+	assert_non_null(signer);
+	/* The second signature is made with the key that the signer has kept. */
+	for (int again = 0; again < 2; again++) {
+		str_release(&out);
+		assert_int_equal(sigv4_authorization(signer, req, key, when, &out), 0);
+	}
+	sigv4_signer_free(signer);
 	const char *at = strstr(str_text(&out), "Signature=");
 	assert_non_null(at);
 	assert_string_equal(at + strlen("Signature="), want);
@@ -76,6 +84,95 @@ static void test_suite_example(void **state)
 			"5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31");
 }
 
+static void sign_with(struct sigv4_signer *signer, const struct sigv4_key *key, int64_t when,
+		      char hex[SHA256_HEX])
+{
+	static const struct sigv4_pair header[] = {{"Host", "example.amazonaws.com"},
+						   {"X-Amz-Date", "20150830T123600Z"}};
+	const struct sigv4_request req = {"GET", "/", NULL, header, 0, 2, empty_hash};
+	auto_str struct str out = {0};
+	assert_int_equal(sigv4_authorization(signer, &req, key, when, &out), 0);
+	const char *at = strstr(str_text(&out), "Signature=");
+	assert_non_null(at);
+	assert_int_equal(strlen(at), strlen("Signature=") + SHA256_HEX - 1);
+	strcpy(hex, at + strlen("Signature="));
+}
+
+/* A signer keeps a signing key. It uses it only for the day, secret, region and service that it was
+ * derived from. */
+static void test_kept_key(void **state)
+{
+	enum { DAY = 86400, CASES = 6 };
+	const int64_t midnight = suite_time / DAY * DAY;
+	static const char suite_secret[] = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+	const struct {
+		struct sigv4_key key;
+		int64_t when;
+	} cases[CASES] = {
+		{{"AKIDEXAMPLE", suite_secret, "us-east-1", "service"}, suite_time},
+		{{"AKIDEXAMPLE", suite_secret, "us-east-1", "service"}, midnight + DAY},
+		{{"AKIDEXAMPLE", suite_secret, "us-east-1", "service"}, midnight - 1},
+		{{"AKIDEXAMPLE", suite_secret, "us-east-2", "service"}, suite_time},
+		{{"AKIDEXAMPLE", suite_secret, "us-east-1", "s3"}, suite_time},
+		{{"AKIDEXAMPLE", "another secret", "us-east-1", "service"}, suite_time},
+	};
+	char want[CASES][SHA256_HEX], got[SHA256_HEX];
+	for (size_t i = 0; i < CASES; i++) {
+		struct sigv4_signer *fresh = sigv4_signer_new();
+		sign_with(fresh, &cases[i].key, cases[i].when, want[i]);
+		sigv4_signer_free(fresh);
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(want[i], want[j]);
+	}
+	assert_string_equal(want[0],
+			    "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31");
+	struct sigv4_signer *signer = sigv4_signer_new();
+	for (size_t i = 0; i < CASES; i++)
+		for (size_t j = 0; j < CASES; j++) {
+			sign_with(signer, &cases[i].key, cases[i].when, got);
+			assert_string_equal(got, want[i]);
+			sign_with(signer, &cases[j].key, cases[j].when, got);
+			assert_string_equal(got, want[j]);
+		}
+	sigv4_signer_free(signer);
+}
+
+/* RFC 4231, test cases 1, 2 and 6: the last key is longer than a block. */
+static void test_hmac(void **state)
+{
+	uint8_t bytes[131], mac[SHA256_SIZE];
+	char hex[SHA256_HEX];
+	static const char hi[] = "Hi There", jefe[] = "what do ya want for nothing?",
+			  larger[] = "Test Using Larger Than Block-Size Key - Hash Key First";
+	const struct {
+		struct piece key, text;
+		uint8_t fill;
+		const char *want;
+	} cases[] = {
+		{{bytes, 20},
+		 {hi, sizeof(hi) - 1},
+		 0x0b,
+		 "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+		{{"Jefe", 4},
+		 {jefe, sizeof(jefe) - 1},
+		 0,
+		 "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+		{{bytes, sizeof(bytes)},
+		 {larger, sizeof(larger) - 1},
+		 0xaa,
+		 "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+	};
+	struct sha256 *sha = sha256_new();
+	assert_non_null(sha);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memset(bytes, cases[i].fill, sizeof(bytes));
+		assert_int_equal(sha256_hmac(sha, cases[i].key, cases[i].text, mac), 0);
+		hex_encode(mac, sizeof(mac), hex);
+		assert_string_equal(hex, cases[i].want);
+	}
+	sha256_free(sha);
+}
+
 static void test_date(void **state)
 {
 	char date[SIGV4_DATE_SIZE];
@@ -126,6 +223,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_s3_examples), cmocka_unit_test(test_suite_example),
+		cmocka_unit_test(test_kept_key),    cmocka_unit_test(test_hmac),
 		cmocka_unit_test(test_date),	    cmocka_unit_test(test_query_order),
 		cmocka_unit_test(test_uri),
 	};

@@ -36,6 +36,25 @@ static void text_is_appended(void **state)
 	assert_string_equal(str_text(&s) + 3003, "999");
 }
 
+static void text_fits_into_the_room_or_not(void **state)
+{
+	enum { ROOM = 100 };
+	char text[ROOM + 2];
+	for (size_t n = ROOM - 2; n < sizeof(text); n++) {
+		auto_str struct str s = {0};
+		memset(text, 'x', n);
+		text[n] = '\0';
+		str_reserve(&s, ROOM);
+		const void *before = s.b.data;
+		assert_string_equal(str_text(&s), "");
+		str_addf(&s, "%s", text);
+		assert_string_equal(str_text(&s), text);
+		assert_int_equal(s.b.len, n);
+		if (n <= ROOM)
+			assert_ptr_equal(s.b.data, before);
+	}
+}
+
 static void what_is_taken_is_gone(void **state)
 {
 	auto_str struct str s = {0};
@@ -124,6 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_text_is_a_string),
 		cmocka_unit_test(text_is_appended),
+		cmocka_unit_test(text_fits_into_the_room_or_not),
 		cmocka_unit_test(what_is_taken_is_gone),
 		cmocka_unit_test(json_strings_are_escaped),
 		cmocka_unit_test(foreign_text_is_made_printable),

@@ -23,6 +23,8 @@ struct str {
 	bool bad;	/* an allocation has failed */
 };
 
+/* Makes room for n bytes, which are then added without another allocation. */
+void str_reserve(struct str *s, size_t n);
 void str_add(struct str *s, const char *text);
 void str_addn(struct str *s, const char *text, size_t n);
 void str_addf(struct str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -61,7 +61,7 @@ struct http_call {
 	/* set by the caller, constant until `done` is called */
 	const char *method;
 	const char *url;
-	struct curl_slist *header;  /* http_call_add_header() */
+	struct curl_slist *header;  /* http_call_set_header() */
 	const struct piece *pieces; /* the body of the request */
 	size_t n_pieces;
 	uint64_t body_len; /* of all pieces */
@@ -96,6 +96,8 @@ struct http_call {
 	/* libcurl has sent the body once more over a new connection: the server may have received
 	 * the request twice. */
 	bool resent;
+
+	size_t header_size; /* bytes */
 
 	/* for the I/O thread */
 	struct http_call *next;
@@ -139,9 +141,12 @@ void http_io_stop_thread(struct http_io *io);
  * arrived for HTTP_IDLE_S seconds, because servers close idle connections; UINT_MAX with HTTP/2,
  * where calls need no further connections. Any thread may call it. */
 unsigned int http_io_connections(struct http_io *io);
-/* Adds a copy of a line "Name: value"; "Name:" removes a header that libcurl adds by itself. Fails
- * with -ENOMEM. */
-int http_call_add_header(struct http_call *call, const char *line);
+struct http_header {
+	const char *name, *value;
+};
+/* Sets the header of the request, which is copied. An empty value removes a header that libcurl
+ * adds by itself. To be called once. Fails with -ENOMEM. */
+int http_call_set_header(struct http_call *call, const struct http_header *header, size_t n);
 /* Releases the answer and the header of the request; overwrites the header first, because it may
  * contain a signature or a token. The call may then be submitted again. */
 void http_call_release(struct http_call *call);
