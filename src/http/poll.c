@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epoll is level-triggered: it reports a socket as long as it is ready. So a ready socket may be
- * left for a later pass. */
+/*
+ * epoll is level-triggered: it reports a socket as long as it is ready. So a ready socket may be
+ * left for a later pass.
+ *
+ * libcurl stops to watch a socket after each answer, and watches it again with the next request.
+ * epoll goes on to watch it meanwhile, which saves three system calls for each request. If an idle
+ * socket becomes ready, because the server closes the connection, epoll stops to watch it. The
+ * kernel does so when the socket is closed.
+ */
 #include "poll.h"
 
 #include <base/mem.h>
@@ -28,18 +35,27 @@ struct ready {
 static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
 	const struct http_poll *p = arg;
+	struct http_socket *s = http_socket_used(p->sockets, fd);
 	struct epoll_event event = {.data.fd = fd};
+	if (s)
+		s->idle = what == CURL_POLL_REMOVE;
 	if (what == CURL_POLL_REMOVE) {
-		epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL);
+		if (!s || !s->events)
+			epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL);
 		return 0;
 	}
 	if (what & CURL_POLL_IN)
 		event.events |= EPOLLIN;
 	if (what & CURL_POLL_OUT)
 		event.events |= EPOLLOUT;
+	if (s && event.events && s->events == event.events)
+		return 0;
 	/* If this fails, http_poll_nudge() still serves the socket. */
-	if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &event) && errno == ENOENT)
-		epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event);
+	int rc = epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &event);
+	if (rc && errno == ENOENT)
+		rc = epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event);
+	if (s)
+		s->events = rc ? 0 : event.events;
 	return 0;
 }
 
@@ -103,6 +119,25 @@ static int select_bits(uint32_t events)
 	       (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
 }
 
+/* Called when a socket is ready. Returns true if libcurl does not wait for it. */
+static bool drop_idle(const struct http_poll *p, int fd)
+{
+	struct http_socket *s = http_socket_used(p->sockets, fd);
+	if (!s || !s->idle)
+		return false;
+	epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL);
+	s->events = 0;
+	return true;
+}
+
+/* An answer that is complete is acknowledged by the next request. */
+static void acknowledge(const struct http_poll *p, int fd)
+{
+	const struct http_socket *s = http_socket_used(p->sockets, fd);
+	if (!s || !s->idle)
+		http_socket_acknowledge(p->sockets, fd);
+}
+
 /* Fills ready with the ready sockets, those of the oldest calls first. Returns their number. */
 static size_t wait_ready(struct http_poll *p, struct ready *ready, int timeout_ms)
 {
@@ -116,6 +151,8 @@ static size_t wait_ready(struct http_poll *p, struct ready *ready, int timeout_m
 			eventfd_read(fd, &ignored);
 			continue;
 		}
+		if (drop_idle(p, fd))
+			continue;
 		ready[n++] = (struct ready){
 			.fd = fd,
 			.events = select_bits(events[i].events),
@@ -152,7 +189,7 @@ bool http_poll_serve(struct http_poll *p, unsigned int most_ms)
 		if (http_socket_id(p->sockets, ready[i].fd) != ready[i].id)
 			continue;
 		curl_multi_socket_action(p->multi, ready[i].fd, ready[i].events, &running);
-		http_socket_acknowledge(p->sockets, ready[i].fd);
+		acknowledge(p, ready[i].fd);
 	}
 	return n == all && all < READY_MAX - 1;
 }

@@ -161,6 +161,12 @@ uint64_t http_socket_id(const struct http_sockets *sockets, int fd)
 	return s ? s->id : 0;
 }
 
+struct http_socket *http_socket_used(const struct http_sockets *sockets, int fd)
+{
+	struct http_socket *s = find(sockets, fd);
+	return s && s->used ? s : NULL;
+}
+
 void http_socket_note_received(struct http_sockets *sockets, int fd)
 {
 	struct http_socket *s = find(sockets, fd);

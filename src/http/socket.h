@@ -4,8 +4,8 @@
  * without TCP_NODELAY sends the header of an answer, then waits for an acknowledgement before it
  * sends the last short segment, and Linux delays acknowledgements by 40 ms unless TCP_QUICKACK is
  * set. The kernel resets this option when data is sent, so it is set after each request and after
- * each part of an answer. libcurl passes the addresses of both ends of a connection to its
- * callbacks, but not the socket. The table finds the socket.
+ * each part of an answer but the last. libcurl passes the addresses of both ends of a connection to
+ * its callbacks, but not the socket. The table finds the socket.
  *
  * Used by the I/O thread. Init and release run while there is no such thread.
  */
@@ -33,6 +33,9 @@ struct http_sockets {
 		uint64_t age;	      /* serial of the latest call that uses it */
 		uint64_t id;	      /* unique, unlike fd */
 		bool used;	      /* a request was sent over it */
+		/* poll.c; once the socket is used */
+		uint32_t events; /* epoll watches it for these; 0 if it does not, or unknown */
+		bool idle;	 /* libcurl does not wait for it */
 	} * v;
 	unsigned int n, cap;
 	/* For each descriptor below fd_index_len, its index in v plus one, or 0. It makes the
@@ -58,6 +61,9 @@ int http_socket_between(struct http_sockets *sockets, int port, const char *peer
 uint64_t http_socket_age(const struct http_sockets *sockets, int fd);
 /* Returns the socket's unique id, or 0 if the descriptor is not in the table. */
 uint64_t http_socket_id(const struct http_sockets *sockets, int fd);
+/* Returns the socket if a request was sent over it, otherwise NULL. libcurl closes only these by
+ * the table in any case. */
+struct http_socket *http_socket_used(const struct http_sockets *sockets, int fd);
 /* Sets TCP_QUICKACK. This and the next function ignore descriptors that are not in the table. */
 void http_socket_acknowledge(const struct http_sockets *sockets, int fd);
 /* Records that data was received now. */

@@ -144,6 +144,55 @@ static void test_a_descriptor_is_not_an_identity(void **state)
 	answer(s);
 }
 
+static int on_connection(void *arg, char *remote, char *local, int remote_port, int local_port)
+{
+	http_socket_between(arg, local_port, remote, remote_port, 1);
+	return CURL_PREREQFUNC_OK;
+}
+
+static void serve_until_done(struct scene *s)
+{
+	for (int i = 0; !is_done(s); i++) {
+		assert_true(i < TURNS);
+		http_poll_serve(&s->poll, TURN_MS);
+	}
+	curl_multi_remove_handle(s->multi, s->easy);
+}
+
+/* epoll watches a socket between two requests, too, until the server closes the connection. */
+static void test_an_idle_socket_is_watched(void **state)
+{
+	struct scene *s = *state;
+	char head[4096];
+	curl_easy_setopt(s->easy, CURLOPT_PREREQFUNCTION, on_connection);
+	curl_easy_setopt(s->easy, CURLOPT_PREREQDATA, &s->sockets);
+	submit_and_accept(s);
+	for (int again = 0; again < 3; again++) {
+		const struct http_socket *v = s->sockets.v;
+		assert_int_equal(s->sockets.n, 1);
+		assert_int_equal(v->events, EPOLLIN);
+		assert_false(v->idle);
+		answer(s);
+		serve_until_done(s);
+		assert_int_equal(v->events, EPOLLIN);
+		assert_true(v->idle);
+		curl_multi_add_handle(s->multi, s->easy);
+		for (int i = 0; recv(s->peer, head, sizeof(head), 0) <= 0; i++) {
+			assert_true(i < TURNS);
+			http_poll_serve(&s->poll, TURN_MS);
+		}
+	}
+	answer(s);
+	serve_until_done(s);
+	shutdown(s->peer, SHUT_RDWR);
+	for (int i = 0; s->sockets.v[0].events; i++) {
+		assert_true(i < TURNS);
+		http_poll_serve(&s->poll, TURN_MS);
+	}
+	struct epoll_event event;
+	assert_int_equal(epoll_wait(s->poll.epoll, &event, 1, TURN_MS), 0);
+}
+
 static int listen_at(uint32_t host, uint16_t port)
 {
 	const struct sockaddr_in at = {
@@ -207,6 +256,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_silent_socket_is_served, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_descriptor_is_not_an_identity, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_an_idle_socket_is_watched, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_port_is_not_an_identity, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
