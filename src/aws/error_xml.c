@@ -78,7 +78,12 @@ static bool make_valid(const char *from, size_t n, struct bytes *out)
 
 bool s3_error_parse(const void *bytes, size_t n, struct s3_error *out)
 {
+	static const char name[] = "Error";
 	auto_bytes struct bytes valid = {0};
+	memset(out, 0, sizeof(*out));
+	/* Most documents are long listings, which have no element of this name. */
+	if (!memmem(bytes, n, name, sizeof(name) - 1))
+		return false;
 	const int rc = walk(bytes, n, out);
 	if (rc != -EBADMSG || n == 0)
 		return rc == 0;
