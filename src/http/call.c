@@ -184,6 +184,7 @@ static int on_connection(void *arg, char *remote, char *local, int remote_port, 
 	call->fd =
 		http_socket_between(call->sockets, local_port, remote, remote_port, call->serial);
 	call->acknowledged = false;
+	call->attempts++;
 	return CURL_PREREQFUNC_OK;
 }
 
@@ -215,7 +216,8 @@ static long receive_size(const struct http_call *call)
 	return call->body_max > SMALL_BODY ? LARGE : SMALL;
 }
 
-static void prepare_limits(CURL *easy, const struct http_options *opt)
+/* Sets the options that are the same for all calls. */
+static void set_constants(CURL *easy, struct http_sockets *sockets, const struct http_options *opt)
 {
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)opt->connect_ms);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -224,36 +226,65 @@ static void prepare_limits(CURL *easy, const struct http_options *opt)
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
 	if (opt->ca_bundle)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, opt->ca_bundle);
+	http_sockets_attach(sockets, easy);
+	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+	/* The answer of a proxy to CONNECT is not the server's. */
+	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connection);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+}
+
+CURL *http_handle_new(struct http_sockets *sockets, const struct http_options *opt)
+{
+	CURL *easy = curl_easy_init();
+	if (easy)
+		set_constants(easy, sockets, opt);
+	return easy;
+}
+
+/* Returns true if the next call may use the handle as it is, which saves the time to set all its
+ * options. The options that http_call_prepare() sets for a GET are set for each call, so the next
+ * one replaces them. A handle counts the repeated attempts of all its calls, which libcurl limits,
+ * until it is reset. */
+static bool leaves_nothing(const struct http_call *call)
+{
+	return call->end == HTTP_ANSWERED && strcmp(call->method, "GET") == 0 &&
+	       call->attempts == 1;
+}
+
+void http_handle_renew(CURL *easy, const struct http_call *call, const struct http_options *opt)
+{
+	if (leaves_nothing(call)) {
+		curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
+		curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, NULL);
+		return;
+	}
+	curl_easy_reset(easy);
+	set_constants(easy, call->sockets, opt);
 }
 
 int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *sockets,
-		      const struct http_options *opt, bool multiplexes)
+		      bool multiplexes)
 {
 	call->easy = easy;
 	call->sockets = sockets;
 	call->fd = -1;
+	call->attempts = 0;
 	call->content_length = -1;
 	call->reason[0] = '\0';
-	prepare_limits(easy, opt);
-	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, receive_size(call));
 	prepare_method(call, easy);
-	http_sockets_attach(sockets, easy);
-	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connection);
+	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, receive_size(call));
 	curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->header);
 	/* With HTTP/2, a call waits for the connection that all calls share instead of opening one.
 	 * With HTTP/1.1 this would cost the time of a handshake. */
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, multiplexes ? 1L : 0L);
 	curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, call->opens_connection ? 1L : 0L);
-	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-	/* The answer of a proxy to CONNECT is not the server's. */
-	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->reason);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
-	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
-	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
 	return curl_easy_setopt(easy, CURLOPT_URL, call->url) == CURLE_OK ? 0 : -ENOMEM;
 }

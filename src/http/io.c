@@ -109,12 +109,13 @@ static void start_call(struct http_io *io, struct http_call *call)
 		end_early(call, HTTP_CANCELLED, "all calls share one connection");
 		return;
 	}
-	CURL *easy = io->n_spare ? io->spare[--io->n_spare] : curl_easy_init();
+	CURL *easy =
+		io->n_spare ? io->spare[--io->n_spare] : http_handle_new(&io->sockets, &io->opt);
 	if (!easy) {
 		fail_early(call);
 		return;
 	}
-	if (http_call_prepare(call, easy, &io->sockets, &io->opt, io->multiplexes) ||
+	if (http_call_prepare(call, easy, &io->sockets, io->multiplexes) ||
 	    curl_multi_add_handle(io->multi, easy) != CURLM_OK) {
 		curl_easy_cleanup(easy);
 		fail_early(call);
@@ -138,7 +139,7 @@ static void end_call(struct http_io *io, struct http_call *call, CURLcode result
 	http_stats_request(io->opt.meter, call->metered, answered ? call->status : 0,
 			   io->env->now(io->env) - call->started_ns, call->received, call->sent);
 	curl_multi_remove_handle(io->multi, easy);
-	curl_easy_reset(easy);
+	http_handle_renew(easy, call, &io->opt);
 	if (answered)
 		atomic_store(&io->used_ns, io->env->now(io->env));
 	atomic_store(&io->connections, io->multiplexes ? UINT_MAX : io->sockets.n);

@@ -104,7 +104,8 @@ struct http_call {
 	struct http_io *io;
 	void *easy; /* libcurl's handle */
 	struct http_sockets *sockets;
-	int fd; /* -1 if unknown */
+	int fd;		       /* -1 if unknown */
+	unsigned int attempts; /* of libcurl to send the request */
 	struct http_timeouts timeouts;
 	uint64_t cancelled_ns; /* when the cancellation was detected, or 0 */
 	uint64_t serial;       /* older calls have lower serials */
