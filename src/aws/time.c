@@ -6,49 +6,92 @@
 #include <aws/time.h>
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Callers store nanoseconds in an int64_t, which ends in 2262. */
 enum { YEAR_MAX = 2261 };
 
+/* Returns the days since 1970 of a date of the Gregorian calendar. The year of this count begins
+ * with March, so that the leap day is its last one. */
+static int64_t days(int year, int month, int day)
+{
+	const int y = month > 2 ? year : year - 1, m = month > 2 ? month - 3 : month + 9;
+	return (int64_t)365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719468;
+}
+
 static int64_t seconds(int year, int month, int day, int hour, int minute, int second)
 {
-	struct tm tm = {.tm_year = year - 1900,
-			.tm_mon = month - 1,
-			.tm_mday = day,
-			.tm_hour = hour,
-			.tm_min = minute,
-			.tm_sec = second};
 	const bool sane = year >= 1970 && year <= YEAR_MAX && month >= 1 && month <= 12 &&
 			  day >= 1 && day <= 31 && hour >= 0 && hour <= 23 && minute >= 0 &&
 			  minute <= 59 && second >= 0 && second <= 60;
-	return sane ? (int64_t)timegm(&tm) : 0;
+	return sane ? ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second : 0;
+}
+
+/* Reads a number of at most n digits. sscanf(3) and timegm(3) are slow, and each object of a
+ * listing has a time. */
+static bool number(const char **at, int n, int *out)
+{
+	const char *from = *at;
+	for (*out = 0; n > 0 && **at >= '0' && **at <= '9'; n--)
+		*out = *out * 10 + *(*at)++ - '0';
+	return *at > from;
+}
+
+static bool byte(const char **at, char c)
+{
+	const bool is_here = **at == c;
+	*at += is_here;
+	return is_here;
+}
+
+static bool spaces(const char **at)
+{
+	const char *from = *at;
+	*at += strspn(*at, " ");
+	return *at > from;
+}
+
+static bool time_of_day(const char **at, int *hour, int *minute, int *second)
+{
+	return number(at, 2, hour) && byte(at, ':') && number(at, 2, minute) && byte(at, ':') &&
+	       number(at, 2, second);
 }
 
 int64_t s3_time_iso(const char *text)
 {
 	int year, month, day, hour, minute, second;
-	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", &year, &month, &day, &hour, &minute, &second) !=
-	    6)
+	if (!number(&text, 4, &year) || !byte(&text, '-') || !number(&text, 2, &month) ||
+	    !byte(&text, '-') || !number(&text, 2, &day) || !byte(&text, 'T') ||
+	    !time_of_day(&text, &hour, &minute, &second))
 		return 0;
 	return seconds(year, month, day, hour, minute, second);
 }
 
-int64_t s3_time_http(const char *text)
+/* Returns 1 to 12, or 0. */
+static int month_of(const char **at)
 {
 	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-	int year, day, hour, minute, second;
-	char month[4];
-	if (sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d", &day, month, &year, &hour, &minute,
-		   &second) != 6)
+	for (int i = 0; months[3 * i]; i++)
+		if (strncmp(*at, &months[3 * i], 3) == 0) {
+			*at += 3;
+			return i + 1;
+		}
+	return 0;
+}
+
+int64_t s3_time_http(const char *text)
+{
+	enum { WEEKDAY = 3 };
+	int year, month, day, hour, minute, second;
+	if (strnlen(text, WEEKDAY) < WEEKDAY)
 		return 0;
-	const char *at = strlen(month) == 3 ? strstr(months, month) : NULL;
-	if (!at || (at - months) % 3 != 0)
+	text += WEEKDAY;
+	if (!byte(&text, ',') || !spaces(&text) || !number(&text, 2, &day) || !spaces(&text) ||
+	    !(month = month_of(&text)) || !spaces(&text) || !number(&text, 4, &year) ||
+	    !spaces(&text) || !time_of_day(&text, &hour, &minute, &second))
 		return 0;
-	return seconds(year, (int)(at - months) / 3 + 1, day, hour, minute, second);
+	return seconds(year, month, day, hour, minute, second);
 }
 
 unsigned int s3_time_after(const char *text, int64_t now, unsigned int max_ms)

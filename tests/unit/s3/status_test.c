@@ -2,6 +2,8 @@
 /* The errno of each status and code; times and ETags in AWS's formats. */
 #include "store_fixture.h"
 
+#include <time.h>
+
 #include "s3/etag.h"
 #include "s3/status.h"
 #include <aws/time.h>
@@ -82,12 +84,33 @@ static void test_times(void **state)
 		{"Mon, 12 Oct 0009 17:50:30 GMT", 0, 0},
 		{"2262-01-01T00:00:00Z", 0, 0},
 		{"2261-12-31T23:59:59Z", 9214646399, 0},
+		{"Mon, 2 Feb 2009 7:50:30 GMT", 0, 1233561030},
+		{"Mon 12 Oct 2009 17:50:30 GMT", 0, 0},
+		{"Mon, 12 Oct 2009 17:50", 0, 0},
+		{"Mo", 0, 0},
+		{"2009-10-12T17:50:", 0, 0},
+		{"2009-1x-12T17:50:30", 0, 0},
 		{"soon", 0, 0},
 		{"", 0, 0},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(s3_time_iso(cases[i].text), cases[i].iso);
 		assert_int_equal(s3_time_http(cases[i].text), cases[i].http);
+	}
+}
+
+/* Each day from 1970 to 2261, at another time of day. */
+static void test_all_days(void **state)
+{
+	enum { DAY = 86400, DAYS = 106651, STEP = DAY + 4711 };
+	for (time_t t = 0; t < (time_t)DAYS * DAY; t += STEP) {
+		char iso[64], http[64];
+		struct tm tm;
+		assert_non_null(gmtime_r(&t, &tm));
+		assert_true(strftime(iso, sizeof(iso), "%Y-%m-%dT%H:%M:%S.123Z", &tm));
+		assert_true(strftime(http, sizeof(http), "%a, %d %b %Y %H:%M:%S GMT", &tm));
+		assert_int_equal(s3_time_iso(iso), t);
+		assert_int_equal(s3_time_http(http), t);
 	}
 }
 
@@ -152,9 +175,8 @@ static void test_retry_after(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_times),
-		cmocka_unit_test(test_etags),
+		cmocka_unit_test(test_rows),	    cmocka_unit_test(test_times),
+		cmocka_unit_test(test_all_days),    cmocka_unit_test(test_etags),
 		cmocka_unit_test(test_retry_after),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
