@@ -134,22 +134,25 @@ static int draft_header(struct draft *d, struct s3_store *s, const struct s3_spe
 	return 0;
 }
 
-/* Passes the headers to libcurl. Removes headers that libcurl adds by itself: they are not signed,
- * and Expect costs a round trip. */
+/* Passes the headers to libcurl. Removes headers that libcurl adds by itself to a request with a
+ * body: they are not signed, and Expect costs a round trip. */
 static int set_header(struct s3_request *call, const struct draft *d,
 		      const struct str *authorization)
 {
-	static const struct http_header constant[] = {
-		{"Expect", ""}, {"Content-Type", ""}, {"User-Agent", "hsmount"}};
-	enum { CONSTANT = sizeof(constant) / sizeof(constant[0]) };
-	struct http_header header[SIGV4_PAIRS_MAX + 1 + CONSTANT];
+	static const struct http_header unwanted[] = {{"Expect", ""}, {"Content-Type", ""}};
+	enum { UNWANTED = sizeof(unwanted) / sizeof(unwanted[0]) };
+	struct http_header header[SIGV4_PAIRS_MAX + 2 + UNWANTED];
 	size_t n = 0;
 	for (; n < d->n; n++)
 		header[n] = (struct http_header){d->header[n].name, d->header[n].value};
 	if (authorization->b.len)
 		header[n++] = (struct http_header){"Authorization", str_text(authorization)};
-	memcpy(&header[n], constant, sizeof(constant));
-	return http_call_set_header(&call->http, header, n + CONSTANT);
+	header[n++] = (struct http_header){"User-Agent", "hsmount"};
+	if (call->method[0] == 'P') { /* PUT, POST */
+		memcpy(&header[n], unwanted, sizeof(unwanted));
+		n += UNWANTED;
+	}
+	return http_call_set_header(&call->http, header, n);
 }
 
 static int set_url(struct s3_request *call, const struct s3_spec *req, const struct draft *d)
