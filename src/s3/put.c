@@ -16,6 +16,10 @@
  * earlier attempt has put it, and the condition counts as met. If the service drops marks, and an
  * earlier attempt may have succeeded (cond->retried), an ETag that is the MD5 of the caller's bytes
  * shows the same.
+ *
+ * A service may store a body without comparing its CRC, although it has compared that of the probe.
+ * Its answer does not repeat the CRC then, and the put is repeated. The mark does not show that the
+ * bytes of the earlier attempt are right, so its object is replaced.
  */
 #include "s3_internal.h"
 
@@ -30,9 +34,9 @@
 
 enum { CRC_MIN = 64 << 10 /* bytes of a body whose SHA-256 takes time */ };
 
-static enum s3_feature feature_of(const struct store_request *req)
+static enum s3_feature feature_of(const struct store_cond *cond)
 {
-	return req->cond.if_none_match ? S3_PUT_ABSENT : S3_PUT_MATCH;
+	return cond->if_none_match ? S3_PUT_ABSENT : S3_PUT_MATCH;
 }
 
 static bool has_cond(const struct store_request *req)
@@ -45,15 +49,16 @@ static bool takes_crc(const struct s3_operation *op)
 	return op->s->creds && op->s->endpoint.tls && store_body_size(op->req) >= CRC_MIN;
 }
 
-static void send_put(struct s3_operation *op, bool conditional,
+/* cond: NULL if the request has no condition. */
+static void send_put(struct s3_operation *op, const struct store_cond *cond,
 		     void (*next)(struct s3_operation *op))
 {
 	const struct store_request *req = op->req;
 	char note[S3_NOTE_VALUE], value[S3_QUOTED_MAX];
 	struct sigv4_pair header[3];
 	size_t n = 0;
-	if (conditional)
-		n = s3_cond_header(op->s, feature_of(req), req->cond.if_match, value, header);
+	if (cond)
+		n = s3_cond_header(op->s, feature_of(cond), cond->if_match, value, header);
 	n += s3_note_header(req->note, note, &header[n]);
 	n += s3_mark_header(req->mark, &header[n]);
 	op->has_crc = takes_crc(op) && s3_support(op->s, S3_PUT_CRC) == S3_WORKS;
@@ -106,34 +111,6 @@ static void present(struct s3_operation *op, const struct store_meta *now)
 	finish(op, 0);
 }
 
-static void after_refusal(struct s3_operation *op)
-{
-	struct err refusal = *err_of(op);
-	struct store_meta now;
-	const int rc = s3_head_result(op, &now);
-	if (rc == 0 && is_own(op, &now)) {
-		present(op, &now);
-		return;
-	}
-	/* Nobody knows yet whose object it is. */
-	if (rc == -EAGAIN) {
-		finish(op, rc);
-		return;
-	}
-	*err_of(op) = refusal;
-	finish(op, refusal.code);
-}
-
-/* The service says that the condition fails. */
-static void refuse(struct s3_operation *op, int rc)
-{
-	err_of(op)->code = rc;
-	if (op->req->mark || op->req->cond.retried)
-		s3_send_head(op, after_refusal);
-	else
-		finish(op, rc);
-}
-
 /* Checks that the service has compared the CRC. If it has not, it gets the SHA-256 from now on. */
 static int check_crc(struct s3_operation *op)
 {
@@ -141,6 +118,7 @@ static int check_crc(struct s3_operation *op)
 	if (seen->kind == S3_CRC32C && seen->value == op->crc)
 		return 0;
 	s3_set_missing(op->s, S3_PUT_CRC);
+	atomic_store(&op->s->crc_unconfirmed, true);
 	return err_set(err_of(op), -EAGAIN, "PUT %s: the server has not confirmed the CRC",
 		       op->req->key);
 }
@@ -172,8 +150,6 @@ static void after_plain(struct s3_operation *op)
 	finish(op, put_result(op));
 }
 
-/* ---- conditions that the service does not check ---- */
-
 static int lost(struct s3_operation *op)
 {
 	op->req->answer.repeated = true; /* somebody may have seen the object */
@@ -181,6 +157,8 @@ static int lost(struct s3_operation *op)
 		       "PUT %s: another writer has replaced the object at the same time",
 		       op->req->key);
 }
+
+/* ---- objects that this put has put ---- */
 
 /* Called after the PUT, whose version is in the answer. */
 static void after_second_look(struct s3_operation *op)
@@ -208,6 +186,63 @@ static void after_blind_put(struct s3_operation *op)
 		s3_send_head(op, after_second_look);
 }
 
+/* Returns whether an earlier attempt may have put bytes whose CRC the service has not compared. */
+static bool may_be_damaged(const struct s3_operation *op)
+{
+	return op->req->cond.retried && takes_crc(op) && atomic_load(&op->s->crc_unconfirmed) &&
+	       !s3_drops_marks(op->s); /* otherwise is_own() has compared the MD5 */
+}
+
+static void after_replacement(struct s3_operation *op)
+{
+	const int rc = put_result(op);
+	finish(op, rc == -ESTALE || rc == -ENOENT ? lost(op) : rc);
+}
+
+/* Called after a HEAD that shows an object of this put. */
+static void accept_own(struct s3_operation *op, const struct store_meta *now)
+{
+	const struct store_cond cond = {.if_match = now->etag};
+	struct sigv4_pair header;
+	char value[S3_QUOTED_MAX];
+	if (!may_be_damaged(op))
+		present(op, now);
+	else if (now->etag[0] && s3_cond_header(op->s, S3_PUT_MATCH, now->etag, value, &header))
+		send_put(op, &cond, after_replacement);
+	else
+		send_put(op, NULL, after_blind_put);
+}
+
+static void after_refusal(struct s3_operation *op)
+{
+	struct err refusal = *err_of(op);
+	struct store_meta now;
+	const int rc = s3_head_result(op, &now);
+	if (rc == 0 && is_own(op, &now)) {
+		accept_own(op, &now);
+		return;
+	}
+	/* Nobody knows yet whose object it is. */
+	if (rc == -EAGAIN) {
+		finish(op, rc);
+		return;
+	}
+	*err_of(op) = refusal;
+	finish(op, refusal.code);
+}
+
+/* The service says that the condition fails. */
+static void refuse(struct s3_operation *op, int rc)
+{
+	err_of(op)->code = rc;
+	if (op->req->mark || op->req->cond.retried)
+		s3_send_head(op, after_refusal);
+	else
+		finish(op, rc);
+}
+
+/* ---- conditions that the service does not check ---- */
+
 static int exists(struct s3_operation *op)
 {
 	return err_set(err_of(op), -EEXIST, "PUT %s: the object exists", op->req->key);
@@ -219,7 +254,7 @@ static void after_absent_listing(struct s3_operation *op)
 	if (rc)
 		finish(op, rc == -EEXIST ? exists(op) : rc);
 	else
-		send_put(op, false, after_blind_put);
+		send_put(op, NULL, after_blind_put);
 }
 
 static int compare_version(struct s3_operation *op, int rc, const struct store_meta *now)
@@ -246,13 +281,13 @@ static void after_first_look(struct s3_operation *op)
 	else if (seen == 0)
 		rc = exists(op);
 	if (seen == 0 && rc && is_own(op, &now))
-		present(op, &now);
+		accept_own(op, &now);
 	else if (rc == -ENOENT)
 		s3_send_absence(op, after_absent_listing);
 	else if (rc)
 		finish(op, rc);
 	else
-		send_put(op, false, after_blind_put);
+		send_put(op, NULL, after_blind_put);
 }
 
 /* ---- conditions that it checks ---- */
@@ -262,7 +297,7 @@ static void after_checked_put(struct s3_operation *op)
 	const bool if_absent = op->req->cond.if_none_match;
 	const int rc = put_result(op);
 	if (rc == -ENOSYS) {
-		s3_set_missing(op->s, feature_of(op->req));
+		s3_set_missing(op->s, feature_of(&op->req->cond));
 		s3_send_head(op, after_first_look);
 	} else if (rc == -ESTALE && if_absent) {
 		refuse(op, exists(op));
@@ -281,9 +316,9 @@ static void put_whole(struct s3_operation *op)
 	struct sigv4_pair header;
 	char value[S3_QUOTED_MAX];
 	if (!has_cond(req))
-		send_put(op, false, after_plain);
-	else if (s3_cond_header(op->s, feature_of(req), req->cond.if_match, value, &header))
-		send_put(op, true, after_checked_put);
+		send_put(op, NULL, after_plain);
+	else if (s3_cond_header(op->s, feature_of(&req->cond), req->cond.if_match, value, &header))
+		send_put(op, &req->cond, after_checked_put);
 	else
 		s3_send_head(op, after_first_look);
 }

@@ -143,6 +143,7 @@ struct s3_store {
 	atomic_uint opening;		   /* connections that connect.c is opening */
 	atomic_uint_fast64_t connected_ns; /* when it last began to, or 0 */
 	atomic_bool closing;
+	atomic_bool crc_unconfirmed; /* put.c; it has not compared the CRC of a body */
 };
 
 static inline struct s3_store *s3_store_of(struct store *s)

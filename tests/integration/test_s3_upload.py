@@ -79,11 +79,16 @@ def test_not_compared(tmp_path, crc, support):
         assert not any(is_unsigned(r) or CRC in r.headers for r in puts(service))
 
 
-def test_not_confirmed(tmp_path):
-    """The first large body is sent again with its SHA-256, and all later ones have it at once."""
-    with uploaded(tmp_path, "forgotten") as (service, support):
+@pytest.mark.parametrize("damage", [0, 1])
+def test_not_confirmed(tmp_path, damage):
+    """The first large body is sent again with its SHA-256, and all later ones have it at once. The
+    object exists then, with the mark of the put; it is replaced, because its bytes may be wrong."""
+    with uploaded(tmp_path, "forgotten", damage=damage) as (service, support):
         assert support == "missing"
-        assert [is_unsigned(r) for r in puts(service)] == [True] + 5 * [False]
+        sent = puts(service)
+        assert [is_unsigned(r) for r in sent] == [True] + 6 * [False]
+        assert [r.key for r in sent[:4]] == 3 * ["d/f0"] + ["d/f1"]
+        assert ["if-match" in r.headers for r in sent[:4]] == [False, False, True, False]
 
 
 def test_plain_http(tmp_path):

@@ -10,8 +10,7 @@ requests that have it are refused: put_absent, put_match, delete_match. Uploads 
 supported.
 
 `crc` says what the service does with the CRC-32C of a body: "checked", "ignored", "forgotten" (it
-is checked, but only the answers for test objects say so), or the status with which requests that
-have one are refused."""
+is checked for test objects only), or the status with which requests that have one are refused."""
 import base64
 import hashlib
 import os
@@ -83,13 +82,14 @@ class Service(Liar):
         sent, signed = request.headers.get(CRC), request.headers.get("x-amz-content-sha256")
         if signed != "UNSIGNED-PAYLOAD" and signed != hashlib.sha256(request.body).hexdigest():
             return error(400, "XAmzContentSHA256Mismatch"), {}
-        if sent is None or self.crc == "ignored":
+        forgotten = self.crc == "forgotten" and PROBE not in request.key
+        if sent is None or self.crc == "ignored" or forgotten:
             return None, {}
         if isinstance(self.crc, int):
             return error(self.crc, "NotImplemented"), {}
         if sent != crc32c(request.body):
             return error(400, "BadDigest"), {}
-        return None, {CRC: sent} if self.crc == "checked" or PROBE in request.key else {}
+        return None, {CRC: sent}
 
     def put(self, request):
         wrong, digest = self.digest(request)
