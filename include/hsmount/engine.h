@@ -188,6 +188,8 @@ bool engine_file_cacheable(struct engine_file *f);
 /* Returns how many bytes the kernel should read ahead for a program that reads in order, or 0 for
  * as many as possible. */
 uint64_t engine_file_read_ahead(struct engine_file *f);
+/* Says how many bytes the kernel does read ahead, which may differ. Prefetching depends on it. */
+void engine_file_set_read_ahead(struct engine_file *f, uint64_t bytes);
 /* Works like pread(2). If cancel, which may be NULL, is triggered, the call fails with -EINTR. If a
  * chunk cannot be read, the call fails with -EACCES or -ESTALE if that is the reason, otherwise
  * with -EIO. */

@@ -172,6 +172,12 @@ uint64_t engine_file_read_ahead(struct engine_file *f)
 	return f->snapshot ? image_read_ahead(f->snapshot->image) : 0;
 }
 
+void engine_file_set_read_ahead(struct engine_file *f, uint64_t bytes)
+{
+	if (f->snapshot)
+		image_set_read_ahead(f->snapshot->image, bytes);
+}
+
 static ssize_t read_object(struct engine_file *f, void *buf, size_t n, uint64_t offset,
 			   struct cancel *cancel, struct err *err)
 {

@@ -125,8 +125,10 @@ static int make_handle(fuse_req_t req, struct engine_file *file, const struct op
 static void set_read_ahead(struct session *s, struct engine_file *file)
 {
 	const uint64_t bytes = engine_file_read_ahead(file);
-	read_ahead_set(&s->read_ahead, s->opt->mountpoint,
-		       bytes ? (unsigned int)(bytes / 1024) : READ_AHEAD_KB);
+	const unsigned int kb =
+		read_ahead_set(&s->read_ahead, s->opt->mountpoint,
+			       bytes ? (unsigned int)(bytes / 1024) : READ_AHEAD_KB);
+	engine_file_set_read_ahead(file, (uint64_t)kb * 1024);
 }
 
 /* A draft gets no pages of an earlier open, and each close of a file that is written sends FLUSH.

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { DEFAULT_KB = 128 /* of the kernel */ };
+
 /* Decodes \ooo, which mountinfo writes for space, tab, newline and backslash. */
 static void unescape(char *s)
 {
@@ -52,13 +54,20 @@ static bool find_device(const char *mountpoint, unsigned int *major, unsigned in
 	return found;
 }
 
+/* Everybody may read the setting. */
 static void find_setting(struct read_ahead *r, const char *mountpoint)
 {
 	unsigned int major, minor;
 	r->is_known = true;
+	r->kb = DEFAULT_KB;
 	if (find_device(mountpoint, &major, &minor))
 		snprintf(r->path, sizeof(r->path), "/sys/class/bdi/%u:%u/read_ahead_kb", major,
 			 minor);
+	FILE *f = r->path[0] ? fopen(r->path, "re") : NULL;
+	if (f && fscanf(f, "%u", &r->kb) != 1)
+		r->kb = DEFAULT_KB;
+	if (f)
+		fclose(f);
 }
 
 /* If the kernel refuses the value, the old one stays in effect, and no other one is tried. */
@@ -67,17 +76,20 @@ static void set_locked(struct read_ahead *r, unsigned int kb)
 	const int fd = open(r->path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || dprintf(fd, "%u", kb) < 0)
 		r->path[0] = '\0';
+	else
+		r->kb = kb;
 	if (fd >= 0)
 		close(fd);
-	r->kb = kb;
 }
 
-void read_ahead_set(struct read_ahead *r, const char *mountpoint, unsigned int kb)
+unsigned int read_ahead_set(struct read_ahead *r, const char *mountpoint, unsigned int kb)
 {
 	pthread_mutex_lock(&r->lock);
 	if (!r->is_known)
 		find_setting(r, mountpoint);
 	if (r->path[0] && r->kb != kb)
 		set_locked(r, kb);
+	kb = r->kb;
 	pthread_mutex_unlock(&r->lock);
+	return kb;
 }

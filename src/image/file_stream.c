@@ -151,7 +151,7 @@ static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps
 	const struct image_dataset *d = dataset_at(img, read);
 	const struct cache_dataset next = {.cost = d ? d->cost : 0,
 					   .joined = d ? d->joined : 1,
-					   .read_ahead = img->read_ahead};
+					   .read_ahead = atomic_load(&img->kernel_ahead)};
 	const uint32_t depth = cache_stream_depth(s->cache, steps, &next);
 	pthread_mutex_lock(&s->lock);
 	const uint64_t first = max_u64(s->prefetched, read);

@@ -104,6 +104,7 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 			dataset_costs(&img->datasets[i]);
 		img->read_ahead = opt->flags & IMAGE_DISTANT ? kernel_read_ahead(largest_slot(img))
 							     : KERNEL_READ_AHEAD;
+		image_set_read_ahead(img, img->read_ahead);
 		img->owner = cache_owner_new(cache, &source, err);
 		rc = img->owner ? 0 : -ENOMEM;
 	}
@@ -138,6 +139,11 @@ uint64_t image_allocated(const struct image *img)
 uint64_t image_read_ahead(const struct image *img)
 {
 	return img->read_ahead;
+}
+
+void image_set_read_ahead(struct image *img, uint64_t bytes)
+{
+	atomic_store(&img->kernel_ahead, min_u64(bytes, KERNEL_READ_AHEAD));
 }
 
 void image_get_stats(const struct image *img, struct cache_owner_stats *out)

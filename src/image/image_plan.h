@@ -187,7 +187,8 @@ struct image {
 	uint64_t nslots;	       /* of all extents */
 	uint64_t data_start, data_end; /* first extent with slots */
 	uint64_t size, allocated;
-	uint64_t read_ahead; /* bytes that the kernel should read ahead */
+	uint64_t read_ahead;		   /* bytes that the kernel should read ahead */
+	atomic_uint_fast64_t kernel_ahead; /* those that it reads ahead */
 
 	struct cache_owner *owner;
 	struct budget_charge charge;

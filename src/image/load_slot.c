@@ -176,7 +176,7 @@ static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
 	*out = (struct cache_dataset){.cost = d->cost,
 				      .load_cost = d->load_cost,
 				      .joined = d->joined,
-				      .read_ahead = img->read_ahead,
+				      .read_ahead = atomic_load(&img->kernel_ahead),
 				      .nslots = d->nslots,
 				      .rank = d->ds->grid.rank,
 				      .counts = d->ds->grid.count};

@@ -11,6 +11,8 @@
 
 #include <prefetch/kernel.h>
 
+#include "image/image_plan.h"
+
 #include "rendered.h"
 
 static uint8_t *whole(struct rendered *r, size_t *n)
@@ -194,6 +196,26 @@ static void few_chunks_of_a_distant_store_are_read_ahead(void **state)
 	assert_int_equal(kernel_read_ahead(UINT64_MAX), KERNEL_READ_AHEAD);
 }
 
+/* Prefetching uses the read-ahead that is in effect; the next open asks for the same as before. */
+static void the_kernel_may_read_ahead_less(void **state)
+{
+	static const struct {
+		uint64_t in_effect, used;
+	} cases[] = {{128 << 10, 128 << 10}, {0, 0}, {8 << 20, KERNEL_READ_AHEAD}};
+	struct rendered *r = *state;
+	struct cache_dataset d;
+	assert_int_equal(rendered_make(r, NULL, NULL), 0);
+	const struct cache_source source = image_source(r->img);
+	source.describe(r->img, 0, &d);
+	assert_int_equal(d.read_ahead, KERNEL_READ_AHEAD);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		image_set_read_ahead(r->img, cases[i].in_effect);
+		source.describe(r->img, 0, &d);
+		assert_int_equal(d.read_ahead, cases[i].used);
+		assert_int_equal(image_read_ahead(r->img), KERNEL_READ_AHEAD);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +234,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(contiguous_only_where_it_is_exact, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_chunk_fails_alone, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(the_kernel_may_read_ahead_less, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(few_chunks_of_a_distant_store_are_read_ahead,
 						rendered_setup, rendered_teardown),

@@ -77,6 +77,9 @@ uint64_t image_base(const struct image *img);
 uint64_t image_allocated(const struct image *img);
 /* Returns how many bytes the kernel should read ahead for a program that reads in order. */
 uint64_t image_read_ahead(const struct image *img);
+/* Says how many bytes the kernel does read ahead, for prefetching. The default is
+ * image_read_ahead(). Any thread may call it. */
+void image_set_read_ahead(struct image *img, uint64_t bytes);
 /* Returns the bytes of memory that the image charges to the budget of its environment. The tree is
  * not included. */
 uint64_t image_memory(const struct image *img);
