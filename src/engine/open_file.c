@@ -178,16 +178,6 @@ void engine_file_set_read_ahead(struct engine_file *f, uint64_t bytes)
 		image_set_read_ahead(f->snapshot->image, bytes);
 }
 
-static ssize_t read_object(struct engine_file *f, void *buf, size_t n, uint64_t offset,
-			   struct cancel *cancel, struct err *err)
-{
-	ssize_t got = raw_object_read(f->object, buf, n, offset, cancel, err);
-	/* The next open looks the path up in the bucket. */
-	if (got == -ESTALE || got == -ENOENT)
-		names_forget(f->e->bucket.names, raw_object_path(f->object));
-	return got;
-}
-
 /* Returns the error code of a read. Codes of the store and the codecs describe an object of the
  * bucket (-EFBIG, -EOPNOTSUPP) and would be wrong for the file; they become -EIO. The message is
  * unchanged. */
@@ -202,6 +192,16 @@ static int read_failure(int code)
 	default:
 		return -EIO;
 	}
+}
+
+static ssize_t read_object(struct engine_file *f, void *buf, size_t n, uint64_t offset,
+			   struct cancel *cancel, struct err *err)
+{
+	ssize_t got = raw_object_read(f->object, buf, n, offset, cancel, err);
+	/* The next open looks the path up in the bucket. */
+	if (got == -ESTALE)
+		names_forget(f->e->bucket.names, raw_object_path(f->object));
+	return got < 0 ? read_failure((int)got) : got;
 }
 
 static ssize_t read_draft(struct engine_file *f, void *buf, size_t n, uint64_t offset,

@@ -35,7 +35,7 @@ static void block_done(struct store_request *req)
 	int rc = store_failure(a, NULL);
 	a->body = (struct bytes){0};
 	if (store_absence(a))
-		rc = err_set(&a->err, -ENOENT, "it was deleted");
+		rc = err_set(&a->err, -ESTALE, "it was deleted");
 	else if (rc == 0 && chunk.slot.len != b->n)
 		rc = err_set(&a->err, -EIO, "%zu bytes were requested, %zu received", b->n,
 			     chunk.slot.len);

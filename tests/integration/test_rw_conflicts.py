@@ -130,6 +130,26 @@ def test_two_mounts(world, tmp_path, replaced):
     check_winner(world, theirs)
 
 
+def test_a_plain_object_beneath_a_change_is_removed(world):
+    """Bytes that the program has not written are gone. The draft does not keep the name."""
+    with world.mount("slow") as slow, world.mount("fast") as fast:
+        for letter in b"a", b"b":
+            with open(fast.file("home/plain"), "wb") as f:
+                f.write(letter * (3 << 20))
+            with open(slow.file("home/plain"), "rb") as reader:
+                fd = os.open(slow.file("home/plain"), os.O_RDWR)
+                os.pwrite(fd, b"changed", 0)
+                os.unlink(fast.file("home/plain"))
+                for descriptor in fd, reader.fileno():
+                    with pytest.raises(OSError) as caught:
+                        os.pread(descriptor, 1, 2 << 20)
+                    assert caught.value.errno == errno.ESTALE
+                close_late(fd)
+            assert not os.path.exists(slow.file("home/plain"))
+        assert wait_for(lambda: slow.stats()["drafts"]["open"] == 0)
+    assert [item["state"] for item in world.waiting("slow")] == ["waiting"] * 2
+
+
 def test_a_mount_that_is_killed(world, tmp_path):
     """After the refusal, but before the storage is deleted."""
     mine, theirs = make(tmp_path / "mine.h5", 1), make(tmp_path / "theirs.h5", 2)

@@ -411,6 +411,26 @@ static void an_object_of_unknown_version_is_not_opened(void **state)
 	assert_int_equal(open_code(b, "plain", 0), 0);
 }
 
+/* A read fails with an error of reads, not with that of a request. */
+static void a_request_for_an_object_that_fails(void **state)
+{
+	struct test_bucket *b = *state;
+	struct engine_options opt;
+	struct err err = ERR_INIT;
+	char buf[16];
+	bucket_put(b, "plain", "one");
+	engine_options_init(&opt);
+	opt.workers = 0;
+	opt.metadata_ttl = 0;
+	opt.debug_fault = "fail:3:EFBIG@plain"; /* after the look-up and the open */
+	bucket_open_as(b, opt);
+	struct engine_file *f = open_ok(b, "plain");
+	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, &err), -EIO);
+	assert_non_null(strstr(err.msg, strerror(EFBIG)));
+	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), 3);
+	engine_file_close(f);
+}
+
 static void a_directory_is_no_file(void **state)
 {
 	struct test_bucket *b = *state;
@@ -443,6 +463,7 @@ int main(void)
 		TEST(directories_have_times),
 		TEST(plain_objects_are_read_through),
 		TEST(a_replaced_plain_object_is_another_version),
+		TEST(a_request_for_an_object_that_fails),
 		TEST(a_directory_is_no_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,6 +178,18 @@ static void a_replaced_object_is_stale(void **state)
 	assert_int_equal(raw_object_read(r->plain, buf, 16, MB, NULL, NULL), -ESTALE);
 }
 
+static void a_deleted_object_is_stale(void **state)
+{
+	struct rig *r = rig_of(state);
+	uint8_t buf[16];
+	put(r, 2 * MB, 6);
+	open_with(r, "");
+	check_read(r, 16, 0);
+	assert_int_equal(call_delete(r->store, "o", NULL, NULL), 0);
+	assert_int_equal(raw_object_read(r->plain, buf, 16, MB, NULL, NULL), -ESTALE);
+	check_read(r, 16, 0); /* a block that the cache has */
+}
+
 static void a_body_of_another_length_is_an_error(void **state)
 {
 	struct rig *r = rig_of(state);
@@ -215,6 +227,7 @@ int main(void)
 		TEST(blocks_are_prefetched_for_a_sequential_reader),
 		TEST(a_read_of_several_blocks_loads_them_together),
 		TEST(a_replaced_object_is_stale),
+		TEST(a_deleted_object_is_stale),
 		TEST(a_body_of_another_length_is_an_error),
 		TEST(a_read_ends_before_a_block_that_fails),
 	};

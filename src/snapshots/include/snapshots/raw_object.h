@@ -29,8 +29,8 @@ void raw_object_close(struct raw_object *p); /* waits for running requests; p ma
 const char *raw_object_path(const struct raw_object *p);
 
 /* Reads as pread(2) does. `cancel` may be NULL. Fails with -ESTALE if the object has another
- * version now, with -ENOENT if it was deleted, with -EINTR if `cancel` was triggered, and with
- * errors of the store. */
+ * version now or was deleted, with -EINTR if `cancel` was triggered, and with errors of the
+ * store. */
 ssize_t raw_object_read(struct raw_object *p, void *buf, size_t n, uint64_t offset,
 			struct cancel *cancel, struct err *err);
 
