@@ -3,6 +3,7 @@
 #include <base/utf8.h>
 
 #include <stdint.h>
+#include <string.h>
 
 size_t utf8_length(const char *text, size_t left)
 {
@@ -45,6 +46,18 @@ bool utf8_valid(const char *s, size_t n)
 			return false;
 		s += len;
 		n -= len;
+	}
+	return true;
+}
+
+bool utf8_in_xml(const char *s)
+{
+	for (; *s; s++) {
+		const uint8_t c = (uint8_t)*s;
+		if (c < 0x20 && c != '\t' && c != '\n' && c != '\r')
+			return false;
+		if (strncmp(s, "\xef\xbf\xbe", 3) == 0 || strncmp(s, "\xef\xbf\xbf", 3) == 0)
+			return false;
 	}
 	return true;
 }

@@ -126,6 +126,9 @@ int names_check_new(struct names *ns, const char *path, struct err *err)
 		return rc;
 	if (!utf8_valid(path, strlen(path)))
 		return err_set(err, -EINVAL, "%s: the path is not UTF-8", path);
+	/* Not every service can list them. */
+	if (!utf8_in_xml(path))
+		return err_set(err, -EINVAL, "%s: the path has a control character", path);
 	if (!store_key_ok(path))
 		return err_set(err, -EINVAL, "%s: not a valid path", path);
 	if (names_is_hidden(ns->schemas, path))

@@ -68,9 +68,10 @@ int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
 	if (rc == 0)
 		rc = s3_list_parse(op->call.http.answer.data, op->call.http.answer.len, query,
 				   result, err);
-	/* The document is damaged, although its length is right. */
+	/* The document is damaged, although its length is right. Or the service repeats a prefix in
+	 * it that XML cannot express, without the encoding that the request asks for. */
 	if (rc == -EBADMSG)
-		rc = -EAGAIN;
+		rc = utf8_in_xml(query->prefix) ? -EAGAIN : -EIO;
 	if (rc == -ENOENT) /* the bucket, from a server without the code NoSuchBucket */
 		rc = -EIO;
 	if (rc) {

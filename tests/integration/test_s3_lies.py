@@ -285,6 +285,26 @@ def test_listing_that_is_damaged_once(liar, tmp_path):
     assert damaged
 
 
+def test_listing_with_a_prefix_that_xml_lacks(liar, mount):
+    """Some services repeat the prefix without the encoding that was asked for. Asking again would
+    not help, so the call fails at once."""
+    def lie(request, honest):
+        if not request.is_list or "\x01" not in request.query.get("prefix", ""):
+            return None
+        listings.append(request.query["prefix"])
+        return with_body(honest, honest.body.replace(
+            b"<IsTruncated>", b"<Prefix>a/&#1;/</Prefix><IsTruncated>"))
+
+    listings = []
+    liar.lie = lie
+    m = mount("s3://bucket", env=liar.environment())
+    with pytest.raises(OSError) as caught:
+        os.stat(m.file("a/\x01"))
+    assert caught.value.errno == errno.EIO
+    assert len(listings) == len(set(listings)) > 0
+    assert os.path.exists(m.file("a/x.h5"))
+
+
 def test_listing_of_too_many(liar, tmp_path):
     liar.lie = lambda request, honest: is_listing(request) and listing(
         [(f"{request.query.get('prefix', '')}{i:08}", "e", 1) for i in range(20000)]) or None

@@ -57,11 +57,35 @@ static void texts(void **state)
 	assert_false(utf8_valid("ends in \xc3", 9));
 }
 
+static void characters_of_xml(void **state)
+{
+	static const struct {
+		const char *s;
+		bool has;
+	} rows[] = {
+		{"", true},
+		{" a\t\n\r~\x7f", true},
+		{"\x08", false},
+		{"a\x0b", false},
+		{"a\x1f/b", false},
+		{"\xc2\x80", true},
+		{"\xee\xbf\xbe\xee\xbf\xbf", true},
+		{"\xef\xbf\xbd", true},
+		{"x\xef\xbf\xbe", false},
+		{"x\xef\xbf\xbf", false},
+		{"\xf0\x9f\xbf\xbf", true},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (utf8_in_xml(rows[i].s) != rows[i].has)
+			fail_msg("row %zu", i);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lengths),
 		cmocka_unit_test(texts),
+		cmocka_unit_test(characters_of_xml),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,6 +127,8 @@ static void new_names_are_checked(void **state)
 	} rows[] = {
 		{"home/x\xff.h5", -EINVAL},
 		{"home/x\xc3\xa4.h5", 0},
+		{"home/x\x01.h5", -EINVAL},
+		{"home/x\xef\xbf\xbf.h5", -EINVAL},
 		{"home/..", -EINVAL},
 		{"home/./x", -EINVAL},
 		{"home//x", -EINVAL},
