@@ -198,11 +198,32 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_attr(req, &st, timeout);
 }
 
+/* Returns whether execve(2) accepts the modes of files. Modes that follow from access control lists
+ * let nobody execute a file. */
+static bool files_are_executable(const struct fuse_front_options *opt)
+{
+	return opt->file_mode != FUSE_FRONT_ACL_MODE && opt->file_mode & 0111 & ~opt->umask;
+}
+
+static bool is_file(fuse_req_t req, fuse_ino_t ino)
+{
+	auto_inode struct inode_view view = {0};
+	if (stats_files_has(ino))
+		return ino != STATS_DIR_INO;
+	return inodes_get(session_of(req)->inodes, ino, &view) == 0 && view.st.kind != ENGINE_DIR;
+}
+
 /* If default_permissions is set, the kernel checks the mode itself. On a writable mount all files
  * count as writable here: rm asks about others before it removes them. */
 void ops_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
-	fuse_reply_err(req, mask & W_OK && !session_of(req)->opt->write ? EROFS : 0);
+	const struct fuse_front_options *opt = session_of(req)->opt;
+	int code = 0;
+	if (mask & W_OK && !opt->write)
+		code = EROFS;
+	else if (mask & X_OK && !files_are_executable(opt) && is_file(req, ino))
+		code = EACCES;
+	fuse_reply_err(req, code);
 }
 
 void ops_statfs(fuse_req_t req, fuse_ino_t ino)

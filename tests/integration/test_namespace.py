@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import subprocess
 
 import h5py
 import pytest
@@ -137,6 +138,29 @@ def test_owner_and_umask_options(tmp_path, mount):
     m = mount(tmp_path / "bucket", "uid=1234,gid=2345,umask=077")
     s = os.stat(m.file("x.h5"))
     assert (s.st_uid, s.st_gid, s.st_mode & 0o077) == (1234, 2345, 0)
+
+
+@pytest.mark.parametrize("options, code, status", [
+    ((), errno.EACCES, errno.EACCES), (("rw",), errno.EACCES, errno.EACCES),
+    (("file_mode=0755",), 0, 7), (("file_mode=0755", "umask=0111"), errno.EACCES, errno.EACCES)])
+def test_executable_files(tmp_path, mount, options, code, status):
+    """access(2) and execve(2) agree."""
+    def result(call, *arguments):
+        try:
+            return call(*arguments)
+        except OSError as e:
+            return e.errno
+
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        bucket.domain("home/x.h5")
+        bucket.put("home/program", b"#!/bin/sh\nexit 7\n")
+    m = mount(tmp_path / "bucket", *options)
+    assert os.access(m.file("home/program"), os.X_OK) == (code == 0)
+    assert result(subprocess.call, [m.file("home/program")]) == status
+    assert os.access(m.file("home/x.h5"), os.X_OK) == (code == 0)
+    assert not os.access(m.file(".hsmount/stats"), os.X_OK) or code == 0
+    assert os.access(m.file("home"), os.X_OK) and os.access(m.file(".hsmount"), os.X_OK)
+    assert os.access(m.path, os.R_OK | os.X_OK)
 
 
 def test_keys_cannot_lead_out_of_the_bucket(tmp_path, mount):
