@@ -86,15 +86,19 @@ def contract_bucket(client, worker_id):
     return name
 
 
-@pytest.fixture
-def environment(gateway, tmp_path):
+def environment_of(gateway, home):
     """The environment of a program that uses the gateway, without the machine's own AWS
     settings."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
-    env.update(HOME=str(tmp_path), AWS_ACCESS_KEY_ID=gateway["access_key"],
+    env.update(HOME=str(home), AWS_ACCESS_KEY_ID=gateway["access_key"],
                AWS_SECRET_ACCESS_KEY=gateway["secret_key"], AWS_EC2_METADATA_DISABLED="true",
                AWS_ENDPOINT_URL=gateway["endpoint"])
     return env
+
+
+@pytest.fixture
+def environment(gateway, tmp_path):
+    return environment_of(gateway, tmp_path)
 
 
 def hsimage(env, *arguments, code=0):
