@@ -2,25 +2,30 @@
 /*
  * Runs histories, and checks each with the oracle.
  *
- *   sim [--seed N] [--histories N] [--steps M] [--history NAME]
+ *   hssim [--seed N] [--histories N] [--steps M] [--history NAME]
  *
  * The i-th history, from 0, has the seed N + i. With an even seed it is random; otherwise it is one
  * of the named histories in turn. A history that fails is printed with its seed and its trace.
- * `--histories 1 --seed N` replays it.
+ * `--histories 1 --seed N` replays it. If the product crashes, or all its threads wait for each
+ * other, the program ends and says which seed it was.
  *
  *   --steps M       operations of a random history, at most 46; by default 4 to 12
  *   --history NAME  only this named history, or `random`
  *   --brief         prints only the seeds of histories that fail
  *   --trace         prints each history, and the log of its engines
  *   --minimise      prints a smaller history that fails, too
- *   --again         runs each history twice, and fails unless both traces are equal
+ *   --again         runs each history twice, and prints the first step that differs, if one does
+ *   --seeds FILE    runs the histories of a file, of which each line is a seed, a number of steps
+ *                   (0: as by default) and what the seed has found
  *   --list          prints the names of the named histories
  */
 #include <getopt.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "minimise.h"
 
@@ -28,19 +33,20 @@ struct options {
 	uint64_t seed;
 	unsigned int histories, steps;
 	const char *only; /* of the names */
+	const char *seeds;
 	bool trace, list, again, brief, smallest;
 };
 
 struct totals {
-	unsigned int histories, failed, unnamed, undecided, kills, hits;
+	unsigned int histories, failed, unnamed, undecided, kills, hits, differ;
 	unsigned int statuses[4];
 };
 
 static void usage(void)
 {
 	fprintf(stderr,
-		"usage: sim [--seed N] [--histories N] [--steps M] [--history NAME] [--brief] "
-		"[--trace] [--minimise] [--again] [--list]\n");
+		"usage: hssim [--seed N] [--histories N] [--steps M] [--history NAME] [--brief] "
+		"[--trace] [--minimise] [--again] [--seeds FILE] [--list]\n");
 	exit(2);
 }
 
@@ -49,6 +55,7 @@ static struct options parse(int argc, char **argv)
 	static const struct option table[] = {{"seed", required_argument, NULL, 's'},
 					      {"histories", required_argument, NULL, 'n'},
 					      {"steps", required_argument, NULL, 'o'},
+					      {"seeds", required_argument, NULL, 'f'},
 					      {"history", required_argument, NULL, 'h'},
 					      {"trace", no_argument, NULL, 't'},
 					      {"list", no_argument, NULL, 'l'},
@@ -64,6 +71,8 @@ static struct options parse(int argc, char **argv)
 			o.histories = (unsigned int)strtoul(optarg, NULL, 0);
 		else if (c == 'o')
 			o.steps = (unsigned int)strtoul(optarg, NULL, 0);
+		else if (c == 'f')
+			o.seeds = optarg;
 		else if (c == 'h')
 			o.only = optarg;
 		else if (c == 't')
@@ -149,7 +158,36 @@ static void run_again(const struct options *o, const struct trial *t, struct his
 	history_release(h);
 }
 
-/* Returns the hash of the trace. */
+/* ---- crashes ---- */
+
+static volatile uint64_t running; /* the seed of the history */
+
+static void say_seed(int signal)
+{
+	char text[64], digits[24];
+	size_t n = 0, k = 0;
+	for (uint64_t seed = running; k == 0 || seed; seed /= 10)
+		digits[k++] = (char)('0' + seed % 10);
+	memcpy(text, "history ", 8);
+	n = 8;
+	while (k)
+		text[n++] = digits[--k];
+	memcpy(text + n, " crashes\n", 9);
+	if (write(STDERR_FILENO, text, n + 9) < 0)
+		_exit(3);
+}
+
+static void watch_crashes(void)
+{
+	static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+	/* The second signal ends the program as usual. */
+	struct sigaction action = {.sa_handler = say_seed, .sa_flags = (int)SA_RESETHAND};
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &action, NULL);
+}
+
+/* ---- one history ---- */
+
 static uint64_t run(const struct options *o, uint64_t seed, const struct trial *trial,
 		    struct log *log, struct totals *t)
 {
@@ -160,6 +198,7 @@ static uint64_t run(const struct options *o, uint64_t seed, const struct trial *
 	if (!make(h, o, seed))
 		usage();
 	*made = *h;
+	running = seed;
 	trial_run(trial, h, NULL, false, &r);
 	const uint64_t hash = h->world.scheduler.hash;
 	count(t, h, &r);
@@ -173,6 +212,66 @@ static uint64_t run(const struct options *o, uint64_t seed, const struct trial *
 	free(h);
 	free(made);
 	return hash;
+}
+
+/* The trace of a history. The caller frees it. */
+static char *trace_of(const struct options *o, uint64_t seed, const struct trial *trial)
+{
+	struct history *h = calloc(1, sizeof(*h));
+	struct model_result r;
+	if (!h || !make(h, o, seed))
+		abort();
+	trial_run(trial, h, NULL, true, &r);
+	char *text = strdup(str_text(&h->world.scheduler.trace));
+	model_release(&r);
+	history_release(h);
+	free(h);
+	return text;
+}
+
+static void print_difference(const struct options *o, uint64_t seed, const struct trial *trial)
+{
+	char *a = trace_of(o, seed, trial), *b = trace_of(o, seed, trial);
+	size_t line = 0;
+	for (size_t i = 0; a[i] && a[i] == b[i]; i++)
+		if (a[i] == '\n')
+			line = i + 1;
+	printf("history %llu differs when it is repeated:\n%.*s\n%.*s\n", (unsigned long long)seed,
+	       (int)strcspn(a + line, "\n"), a + line, (int)strcspn(b + line, "\n"), b + line);
+	free(a);
+	free(b);
+}
+
+static void run_seed(const struct options *o, uint64_t seed, const struct trial *trial,
+		     struct log *log, struct totals *t)
+{
+	const uint64_t hash = run(o, seed, trial, log, t);
+	struct totals ignored = {0};
+	if (!o->again || hash == run(o, seed, trial, log, &ignored))
+		return;
+	t->differ++;
+	print_difference(o, seed, trial);
+}
+
+/* Lines that begin with # are comments. */
+static void run_file(const struct options *o, const struct trial *trial, struct log *log,
+		     struct totals *t)
+{
+	FILE *f = fopen(o->seeds, "r");
+	char line[512];
+	if (!f) {
+		perror(o->seeds);
+		exit(2);
+	}
+	while (fgets(line, sizeof(line), f)) {
+		struct options one = *o;
+		char *end;
+		const uint64_t seed = strtoull(line, &end, 10);
+		one.steps = (unsigned int)strtoul(end, NULL, 10);
+		if (line[0] != '#')
+			run_seed(&one, seed, trial, log, t);
+	}
+	fclose(f);
 }
 
 /* Only one thread runs at a time, so a second processor only makes it slower to wake the next. */
@@ -190,7 +289,6 @@ int main(int argc, char **argv)
 	stay_here();
 	struct totals t = {0};
 	size_t n;
-	unsigned int differ = 0;
 	if (o.list) {
 		for (unsigned int i = 0; i < scripts_count(); i++)
 			printf("%s\n", scripts_name(i));
@@ -201,19 +299,16 @@ int main(int argc, char **argv)
 	uint8_t *file = content_template(&n);
 	const struct trial trial = {file, n};
 	struct log *log = o.trace ? log_new("sim", LOG_LEVEL_INFO) : NULL;
-	for (unsigned int i = 0; i < o.histories; i++) {
-		const uint64_t hash = run(&o, o.seed + i, &trial, log, &t);
-		struct totals ignored = {0};
-		if (o.again)
-			differ += hash != run(&o, o.seed + i, &trial, log, &ignored);
-	}
+	watch_crashes();
+	if (o.seeds)
+		run_file(&o, &trial, log, &t);
+	for (unsigned int i = 0; !o.seeds && i < o.histories; i++)
+		run_seed(&o, o.seed + i, &trial, log, &t);
 	printf("%u histories, %u failed; operations: %u acknowledged, %u refused, %u uncertain, "
 	       "%u without effect; %u faults, %u kills; %u storages without a name; %u undecided\n",
 	       t.histories, t.failed, t.statuses[OP_DONE], t.statuses[OP_REFUSED],
 	       t.statuses[OP_MAYBE], t.statuses[OP_NONE], t.hits, t.kills, t.unnamed, t.undecided);
-	if (o.again)
-		printf("%u histories had another trace when they were repeated\n", differ);
 	log_free(log);
 	free(file);
-	return t.failed || differ || t.undecided ? 1 : 0;
+	return t.failed || t.differ || t.undecided ? 1 : 0;
 }
