@@ -35,6 +35,11 @@ static int digest(const EVP_MD *md, const struct piece *pieces, size_t n, char *
 
 int digest_sha256(const struct piece *pieces, size_t n, char hex[SHA256_HEX])
 {
+	/* Of most requests, the body is empty. */
+	if (n == 0) {
+		strcpy(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+		return 0;
+	}
 	return digest(EVP_sha256(), pieces, n, hex);
 }
 

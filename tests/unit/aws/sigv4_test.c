@@ -137,8 +137,9 @@ static void test_kept_key(void **state)
 	sigv4_signer_free(signer);
 }
 
-/* RFC 4231, test cases 1, 2 and 6: the last key is longer than a block. */
-static void test_hmac(void **state)
+/* RFC 4231, test cases 1, 2 and 6: the last key is longer than a block. And the digest of nothing.
+ */
+static void test_digests(void **state)
 {
 	uint8_t bytes[131], mac[SHA256_SIZE];
 	char hex[SHA256_HEX];
@@ -170,6 +171,11 @@ static void test_hmac(void **state)
 		hex_encode(mac, sizeof(mac), hex);
 		assert_string_equal(hex, cases[i].want);
 	}
+	assert_int_equal(digest_sha256(NULL, 0, hex), 0);
+	assert_string_equal(hex, empty_hash);
+	assert_int_equal(sha256_digest(sha, NULL, 0, mac), 0);
+	hex_encode(mac, sizeof(mac), hex);
+	assert_string_equal(hex, empty_hash);
 	sha256_free(sha);
 }
 
@@ -223,7 +229,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_s3_examples), cmocka_unit_test(test_suite_example),
-		cmocka_unit_test(test_kept_key),    cmocka_unit_test(test_hmac),
+		cmocka_unit_test(test_kept_key),    cmocka_unit_test(test_digests),
 		cmocka_unit_test(test_date),	    cmocka_unit_test(test_query_order),
 		cmocka_unit_test(test_uri),
 	};
