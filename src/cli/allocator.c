@@ -4,6 +4,9 @@
  * unmaps each of them: 256 page faults and zeroed pages for each megabyte, a third of the CPU time
  * of a sequential read. With these settings glibc keeps the pages and reuses them for the next
  * chunk. Chunks of 4 MiB are common, and glibc adds a header to a block.
+ *
+ * libcurl allocates and frees a buffer of 32 KiB for each request. By default glibc keeps small
+ * blocks apart when they are freed, and each such buffer makes it merge all of them again.
  */
 #include "allocator.h"
 
@@ -24,5 +27,6 @@ void allocator_setup(void)
 	mallopt(M_ARENA_MAX, ARENAS);
 	mallopt(M_MMAP_THRESHOLD, MAP_ABOVE);
 	mallopt(M_TRIM_THRESHOLD, MEM_KEPT);
+	mallopt(M_MXFAST, 0);
 #endif
 }
