@@ -53,6 +53,11 @@ fail:
 	return NULL;
 }
 
+unsigned int pool_workers(const struct pool *pool)
+{
+	return pool->workers;
+}
+
 /* Returns the next job, or NULL if the pool stops and the queue is empty. */
 static struct pool_job *next_locked(struct pool *pool)
 {

@@ -2,12 +2,14 @@
 /*
  * See put_queue.h. The life of an operation:
  *
- *   FREE -> put_queue_add() -> made in a worker -> READY, if `puts` requests run, else SENT -> FREE
+ *   FREE -> put_queue_add() -> made in a worker -> SENT -> FREE
+ *                                             \-> READY, if enough requests run -> SENT
  *
  * An answer may lead to another request of an operation that is SENT. The thread that completes the
- * last request of an operation sends the oldest operation that is READY. Invariants, under the
- * lock: in_flight <= puts; active = operations that are not free; an operation is READY only while
- * in_flight = puts and the queue has no error.
+ * last request of an operation sends the oldest operation that is READY and may be sent.
+ * Invariants, under the lock: in_flight <= puts; large_in_flight <= large; active = operations that
+ * are not free; an operation is READY only while in_flight = puts or, if its body is large,
+ * large_in_flight = large, and the queue has no error.
  *
  * Locks: `lock` guards everything but an operation's own members, which belong to the thread that
  * works on the operation. No callback and no request is started under the lock. finish() is the
@@ -21,9 +23,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Bodies that are made or wait while `puts` requests run. Enough for all workers of a large
- * machine; more would only take memory. */
-enum { READY_MAX = 16 };
+/* Bodies that are made or wait for a request, or as many as there are workers. More would only take
+ * memory. */
+enum { AHEAD = 16 };
+
+/* A few large bodies use the whole bandwidth. More would only need more connections, each with a
+ * handshake, and more memory. */
+enum { LARGE_BODY = 256 << 10 /* bytes */, LARGE_PUTS = 32 };
 
 struct operation {
 	struct put_queue *queue;
@@ -40,13 +46,14 @@ struct put_queue {
 	const struct env *env;
 	struct store *store;
 	const atomic_bool *cancelled;
-	unsigned int puts;
+	unsigned int puts, large; /* requests at a time: at most, and with large bodies */
+	unsigned int ahead;	  /* operations that are made or READY, at most */
 
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t less;  /* an operation is over, or needs less memory */
 	struct operation *free;
 	struct operation *ready, **ready_end;
-	unsigned int active, in_flight;
+	unsigned int active, in_flight, large_in_flight;
 	struct put_queue_counts counts;
 	struct err err; /* if its code is not 0, the queue has stopped */
 
@@ -58,6 +65,8 @@ struct put_queue {
 
 static bool fits_locked(const struct put_queue *q, uint64_t n)
 {
+	if (q->active - q->in_flight >= q->ahead)
+		return false;
 	return q->active == 0 || !q->env->budget || budget_fits_loads(q->env->budget, n);
 }
 
@@ -133,17 +142,42 @@ static void send(struct operation *op)
 	store_submit(op->queue->store, req);
 }
 
-/* Called when a request is done. Takes the next operation that is ready. */
-static struct operation *next_ready(struct put_queue *q)
+static bool is_large(const struct operation *op)
 {
+	return op->body.len >= LARGE_BODY;
+}
+
+static bool may_be_sent_locked(const struct operation *op)
+{
+	const struct put_queue *q = op->queue;
+	return q->in_flight < q->puts && (!is_large(op) || q->large_in_flight < q->large);
+}
+
+static void enter_locked(const struct operation *op)
+{
+	struct put_queue *q = op->queue;
+	q->in_flight++;
+	q->large_in_flight += is_large(op);
+	if (q->counts.in_flight < q->in_flight)
+		q->counts.in_flight = q->in_flight;
+}
+
+/* Called when the last request of an operation is done. Takes the next one that is ready. */
+static struct operation *next_ready(const struct operation *done)
+{
+	struct put_queue *q = done->queue;
 	pthread_mutex_lock(&q->lock);
-	struct operation *next = q->ready;
+	q->in_flight--;
+	q->large_in_flight -= is_large(done);
+	struct operation **at = &q->ready;
+	while (*at && !may_be_sent_locked(*at))
+		at = &(*at)->next;
+	struct operation *next = *at;
 	if (next) {
-		q->ready = next->next;
-		if (!q->ready)
-			q->ready_end = &q->ready;
-	} else {
-		q->in_flight--;
+		*at = next->next;
+		if (!*at)
+			q->ready_end = at;
+		enter_locked(next);
 	}
 	pthread_mutex_unlock(&q->lock);
 	return next;
@@ -177,7 +211,7 @@ static void sent(struct store_request *req)
 		stop(op, false, &err);
 	else
 		count(op);
-	struct operation *next = next_ready(op->queue);
+	struct operation *next = next_ready(op);
 	if (next)
 		send(next);
 	finish(op);
@@ -188,11 +222,9 @@ static void make_ready(struct operation *op)
 {
 	struct put_queue *q = op->queue;
 	pthread_mutex_lock(&q->lock);
-	const bool stopped = q->err.code != 0, now = !stopped && q->in_flight < q->puts;
+	const bool stopped = q->err.code != 0, now = !stopped && may_be_sent_locked(op);
 	if (now) {
-		q->in_flight++;
-		if (q->counts.in_flight < q->in_flight)
-			q->counts.in_flight = q->in_flight;
+		enter_locked(op);
 	} else if (!stopped) {
 		op->next = NULL;
 		*q->ready_end = op;
@@ -316,7 +348,9 @@ void put_queue_counts(struct put_queue *q, struct put_queue_counts *out)
 struct put_queue *put_queue_new(const struct env *env, struct store *store, unsigned int puts,
 				const atomic_bool *cancelled)
 {
-	const unsigned int n = puts + (puts < READY_MAX ? puts : READY_MAX);
+	const unsigned int ahead = (unsigned int)min_u64(
+		puts, max_u64(AHEAD, env->pool ? pool_workers(env->pool) : 0));
+	const unsigned int n = puts + ahead;
 	struct put_queue *q = calloc(1, sizeof(*q) + n * sizeof(q->operations[0]));
 	if (!q)
 		return NULL;
@@ -324,6 +358,8 @@ struct put_queue *put_queue_new(const struct env *env, struct store *store, unsi
 	q->store = store;
 	q->cancelled = cancelled;
 	q->puts = puts;
+	q->large = (unsigned int)max_u64(puts / 2, min_u64(puts, LARGE_PUTS));
+	q->ahead = ahead;
 	q->ready_end = &q->ready;
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->less, NULL);

@@ -9,35 +9,52 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <store/implement.h>
 
 #include <store/put_queue.h>
 #include "store_calls.h"
 
-enum { BODY = 1000, MANY = 300 };
+enum { BODY = 1000, MANY = 300, LARGE = 256 << 10 };
 
 /* ---- a wrapper that counts the requests that are with the store ---- */
 
 struct watch_store {
 	struct store base;
-	atomic_uint now, most, all;
+	atomic_uint now, most, all, large, most_large;
+	atomic_bool holds;
+	struct store_request *held[MANY];
+	atomic_uint n_held;
 };
+
+static void count_one(atomic_uint *now, atomic_uint *most)
+{
+	const unsigned int n = atomic_fetch_add(now, 1) + 1;
+	unsigned int before = atomic_load(most);
+	while (n > before && !atomic_compare_exchange_weak(most, &before, n))
+		;
+}
 
 static void watch_submit(struct store *s, struct store_request *req)
 {
 	struct watch_store *w = (struct watch_store *)s;
-	const unsigned int now = atomic_fetch_add(&w->now, 1) + 1;
-	unsigned int most = atomic_load(&w->most);
-	while (now > most && !atomic_compare_exchange_weak(&w->most, &most, now))
-		;
+	count_one(&w->now, &w->most);
+	if (store_body_size(req) >= LARGE)
+		count_one(&w->large, &w->most_large);
 	atomic_fetch_add(&w->all, 1);
-	store_pass(s, req);
+	if (atomic_load(&w->holds))
+		w->held[atomic_fetch_add(&w->n_held, 1)] = req;
+	else
+		store_pass(s, req);
 }
 
 static void watch_completed(struct store *s, struct store_request *req)
 {
-	atomic_fetch_sub(&((struct watch_store *)s)->now, 1);
+	struct watch_store *w = (struct watch_store *)s;
+	atomic_fetch_sub(&w->now, 1);
+	if (store_body_size(req) >= LARGE)
+		atomic_fetch_sub(&w->large, 1);
 	store_complete(s, req);
 }
 
@@ -188,6 +205,50 @@ static void test_all_put(void **state)
 	check_all_put(1, 3, 6);
 	check_all_put(4, 3, 6);
 	check_all_put(4, 40, 56);
+}
+
+static int make_large(void *arg, struct bytes *body, struct err *err)
+{
+	return bytes_append_zero(body, LARGE);
+}
+
+static void add_large(struct world *w, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		char key[32];
+		snprintf(key, sizeof(key), "l%04u", i);
+		const struct put put = {.key = key, .make = make_large, .memory = LARGE};
+		assert_int_equal(put_queue_add(w->q, &put, NULL), 0);
+	}
+}
+
+/* Large bodies do not use all requests: small ones are sent nevertheless. */
+static void check_large(unsigned int puts, unsigned int large)
+{
+	enum { SMALL = 4, MORE = 5 };
+	const unsigned int small = puts > large ? SMALL : 0;
+	struct world w;
+	open_world(&w, 4, puts, NULL);
+	atomic_store(&w.watch->holds, true);
+	add_large(&w, large + MORE);
+	for (unsigned int i = 0; i < small; i++)
+		assert_int_equal(add(&w, i, 0, BODY, NULL), 0);
+	while (atomic_load(&w.watch->n_held) < large + small)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	atomic_store(&w.watch->holds, false);
+	for (unsigned int i = 0; i < large + small; i++)
+		store_pass(&w.watch->base, w.watch->held[i]);
+	assert_int_equal(put_queue_flush(w.q, NULL), 0);
+	assert_int_equal(w.watch->most_large, large);
+	assert_int_equal(stored(&w), large + MORE + small);
+	close_world(&w);
+}
+
+static void test_large(void **state)
+{
+	check_large(8, 8);
+	check_large(64, 32);
+	check_large(100, 50);
 }
 
 /* The first error stops the queue. Every job is released, and nothing is put after the caller has
@@ -391,13 +452,10 @@ static void test_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_put),
-		cmocka_unit_test(test_failures),
-		cmocka_unit_test(test_failure_at_the_end),
-		cmocka_unit_test(test_cancelled),
-		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_full_cache),
-		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_all_put),	   cmocka_unit_test(test_large),
+		cmocka_unit_test(test_failures),   cmocka_unit_test(test_failure_at_the_end),
+		cmocka_unit_test(test_cancelled),  cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_full_cache), cmocka_unit_test(test_answers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@ struct pool_job {
 /* workers is the number of threads, which may be 0. Threads are started when jobs are submitted, so
  * a pool may be made before a daemon forks. Returns NULL if out of memory. */
 struct pool *pool_new(unsigned int workers);
+unsigned int pool_workers(const struct pool *pool);
 /* Runs the queued jobs, then ends the threads, for a program that uses the pool before it forks.
  * The next job starts threads again. Meanwhile only jobs may submit jobs. */
 void pool_stop_threads(struct pool *pool);
