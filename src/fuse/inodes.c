@@ -42,6 +42,7 @@ struct inode {
 	uint64_t nlookup;
 	uint64_t looked_up_ns; /* the latest time, by clock.h */
 	struct engine_stat st;
+	uint64_t told; /* the size that the kernel has got */
 	UT_hash_handle by_ino;
 	struct name *name;
 	uint64_t opens; /* inodes_adopt() without inodes_close() */
@@ -236,6 +237,7 @@ uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_
 		i->nlookup++;
 		i->looked_up_ns = clock_ns();
 		i->st = *st; /* the version is the same, but the mode can have changed */
+		i->told = st->size;
 		ino = i->ino;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -373,4 +375,34 @@ void inodes_close(struct inodes *t, uint64_t ino)
 	if (i && i->opens)
 		i->opens--;
 	pthread_mutex_unlock(&t->lock);
+}
+
+void inodes_told(struct inodes *t, uint64_t ino, uint64_t size)
+{
+	pthread_mutex_lock(&t->lock);
+	struct inode *i = find_ino_locked(t, ino);
+	if (i)
+		i->told = size;
+	pthread_mutex_unlock(&t->lock);
+}
+
+bool inodes_has_size(struct inodes *t, uint64_t ino, uint64_t size)
+{
+	pthread_mutex_lock(&t->lock);
+	const struct inode *i = find_ino_locked(t, ino);
+	const bool has = i && i->told == size;
+	pthread_mutex_unlock(&t->lock);
+	return has;
+}
+
+bool inodes_get_dir(struct inodes *t, const char *path, struct engine_stat *st)
+{
+	pthread_mutex_lock(&t->lock);
+	const struct name *n = find_name_locked(t, path);
+	const struct inode *i = n ? find_version(n, 0) : NULL;
+	const bool found = i && i->st.kind == ENGINE_DIR;
+	if (found)
+		*st = i->st;
+	pthread_mutex_unlock(&t->lock);
+	return found;
 }

@@ -77,5 +77,12 @@ enum inodes_adopted {
  * refuse to copy it if its inode has changed. */
 enum inodes_adopted inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st);
 void inodes_close(struct inodes *t, uint64_t ino);
+/* Notes the size that the kernel has got for an inode. A look-up notes it itself. */
+void inodes_told(struct inodes *t, uint64_t ino, uint64_t size);
+/* Returns whether the kernel has this size. */
+bool inodes_has_size(struct inodes *t, uint64_t ino, uint64_t size);
+/* Gets the attributes of a directory as they were looked up. Returns false if the kernel has no
+ * directory of this path. */
+bool inodes_get_dir(struct inodes *t, const char *path, struct engine_stat *st);
 
 #endif

@@ -74,6 +74,10 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 	if (!reply_get_path(req, parent, name, path))
 		return;
+	if (reopen_is_below(s->reopen, thread, path) && inodes_get_dir(s->inodes, path, &st)) {
+		reply_entry(req, path, &st, false);
+		return;
+	}
 	struct request request;
 	int rc = 0;
 	enum draft_view view = DRAFT_SEEN;
@@ -170,6 +174,7 @@ static int stat_inode(struct session *s, const struct inode_view *view, struct s
 	} else {
 		*timeout = reply_attr_timeout(s, &st);
 	}
+	inodes_told(s->inodes, view->ino, st.size);
 	reply_attr(s, view->ino, &st, out);
 	return 0;
 }

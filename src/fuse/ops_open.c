@@ -77,6 +77,21 @@ int ops_open_adopt(struct session *s, pid_t thread, const struct inode_view *vie
 	return err_set(err, -ESTALE, "%s: has changed", view->path);
 }
 
+/* The kernel gets no size when a file is opened. If it has an estimated one, sendfile(2), splice(2)
+ * and copy_file_range(2) end there. So the first request of a call is answered with ESTALE. A
+ * thread without an id gets no second chance. */
+static int check_size(struct session *s, pid_t thread, const struct inode_view *view,
+		      struct engine_file *file, struct err *err)
+{
+	struct engine_stat st;
+	engine_file_stat(file, &st);
+	if (!thread || st.draft || inodes_has_size(s->inodes, view->ino, st.size))
+		return 0;
+	inodes_close(s->inodes, view->ino);
+	reopen_put(s->reopen, thread, view->path, file, false);
+	return err_set(err, -ESTALE, "%s: the kernel has an estimated size", view->path);
+}
+
 /* All reads of one open file get the same text. They bypass the page cache, because the text can be
  * longer than the size that an earlier stat has reported. */
 static void open_stats(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -166,13 +181,17 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	if (!reply_get_inode(req, ino, &view))
 		return;
+	const pid_t thread = fuse_req_ctx(req)->pid;
+	struct engine_stat kept;
+	const bool is_second = reopen_stat(s->reopen, thread, view.path, &kept);
 	bool renewed = false;
 	int rc;
 	if (!ops_open_current(req, &view, &mode, &file, &rc, &err))
 		return;
 	if (!rc)
-		rc = ops_open_adopt(s, fuse_req_ctx(req)->pid, &view, file, mode.writes, &renewed,
-				    &err);
+		rc = ops_open_adopt(s, thread, &view, file, mode.writes, &renewed, &err);
+	if (!rc && !mode.writes && !is_second)
+		rc = check_size(s, thread, &view, file, &err);
 	/* Another program has removed the file since the look-up. ENOENT would be wrong if the
 	 * program wants O_CREAT, which the request does not say. So the kernel looks the name up
 	 * again, and creates the file or fails with ENOENT itself. */

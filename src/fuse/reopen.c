@@ -154,6 +154,22 @@ bool reopen_stat(struct reopen *t, pid_t thread, const char *path, struct engine
 	return k != NULL;
 }
 
+bool reopen_is_below(struct reopen *t, pid_t thread, const char *dir)
+{
+	const size_t n = strlen(dir);
+	const struct kept *k;
+	bool found = false;
+	pthread_mutex_lock(&t->lock);
+	DL_FOREACH(t->list, k)
+	{
+		if (k->thread == thread && !k->expired && strncmp(k->path, dir, n) == 0 &&
+		    k->path[n] == '/')
+			found = true;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return found;
+}
+
 /* Another program can rename the draft between the two requests. */
 static struct kept *find_draft_locked(struct reopen *t, pid_t thread, uint64_t version)
 {

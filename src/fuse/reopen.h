@@ -13,7 +13,8 @@
  * the same thread returned.
  *
  * It is the same with a file that is opened for writing, or truncated by its name: the draft has
- * another inode than the committed file.
+ * another inode than the committed file. And if the kernel has an estimated size of the file, it
+ * gets the right one by the lookup.
  *
  * A file is kept for REOPEN_SECONDS at most. It is closed earlier if the thread's call fails, so
  * that the thread's next call does not get it. A file that is only kept is not truncated yet. The
@@ -54,6 +55,9 @@ void reopen_expire(struct reopen *t, pid_t thread);
 /* Gets the attributes of the file that is kept for the thread under this path. Returns false if no
  * file is kept. */
 bool reopen_stat(struct reopen *t, pid_t thread, const char *path, struct engine_stat *st);
+/* Returns whether a file is kept for the thread below this directory. Then this call of the thread
+ * has looked the directory up already. */
+bool reopen_is_below(struct reopen *t, pid_t thread, const char *dir);
 /* Returns that file, which then belongs to the caller. Returns NULL if no file is kept, or if it
  * had another version or was for another kind of open, and was closed. A file for writing is also
  * found if it was kept under another path: then it was renamed. */

@@ -3,12 +3,12 @@
 see, or must not see. test_posix.py has the results of single calls."""
 import ctypes
 import fcntl
-import json
 import mmap
 import os
 import re
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -160,6 +160,53 @@ def test_a_mapping_that_processes_share(place):
             return theirs, pages[4096:4102]
     assert with_file(path, CREATE, change) == ("b'mine'", b"theirs")
     assert place.seen("mapped") == (b"mine" + bytes(4092) + b"theirs").ljust(8192, b"\0")
+
+
+def test_copies_of_a_domain(place):
+    """By calls that copy in the kernel. The copy becomes a domain."""
+    calls = {"copy_file_range": lambda a, b: os.copy_file_range(a, b, 1 << 24),
+             "sendfile": lambda a, b: os.sendfile(b, a, None, 1 << 24)}
+    source = place.pair.path("old.h5")
+    for name, call in calls.items():
+        target = place.rw(f"{name}.h5")
+
+        def copy(fd):
+            def some(to):
+                while call(fd, to):
+                    pass
+            with_file(target, CREATE, some)
+        with_file(source, READ, copy)
+        done = mounts.run("h5diff", place.pair.ro.file("home/old.h5"), place.ro(f"{name}.h5"))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert os.getxattr(place.ro(f"{name}.h5"), "user.hsds.root")
+
+
+def send_all(source, target):
+    """Copies by sendfile(2), without a look at the size."""
+    def send(fd, to):
+        while os.sendfile(to, fd, None, 1 << 24):
+            pass
+    with_file(source, READ, lambda fd: with_file(target, CREATE, lambda to: send(fd, to)))
+
+
+@pytest.mark.parametrize("options", [(), ("stat=exact",), ("stat=estimate", "metadata_ttl=0")],
+                         ids=str)
+def test_a_file_that_was_not_examined_before_it_was_opened(tmp_path, options):
+    """Copies in the kernel end at the size that the kernel has. An open gives it the right one."""
+    make_bucket(tmp_path / "bucket")
+    with Mount(tmp_path / "bucket", tmp_path, *options) as m:
+        source, targets = m.file("home/old.h5"), [tmp_path / f"copy{i}" for i in range(8)]
+        threads = [threading.Thread(target=send_all, args=(source, t)) for t in targets]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(mounts.PATIENCE)
+        for target in targets:
+            mounts.run("cmp", source, target, check=True)
+    with Mount(tmp_path / "bucket", tmp_path, *options) as m:
+        # The kernel cannot look this name up again.
+        assert with_file(m.file("home/old.h5"), os.O_PATH, lambda fd: content(
+            f"/proc/self/fd/{fd}")) == targets[0].read_bytes()
 
 
 def test_statvfs(place):

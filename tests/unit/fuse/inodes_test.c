@@ -239,6 +239,34 @@ static void a_draft_has_its_own_inode(void **state)
 	assert_int_equal(look_up(*state, "b", 0), unopened);
 }
 
+static void sizes_that_the_kernel_has(void **state)
+{
+	const uint64_t a = look_up(*state, "a", 0);
+	assert_true(inodes_has_size(*state, a, 0));
+	assert_true(adopt(*state, a, 7)); /* the kernel does not get the size of an open file */
+	assert_false(inodes_has_size(*state, a, 7));
+	inodes_told(*state, a, 7);
+	assert_true(inodes_has_size(*state, a, 7));
+	assert_int_equal(look_up(*state, "a", 7), a);
+	assert_true(inodes_has_size(*state, a, 7));
+	inodes_told(*state, a + 1, 7);
+	assert_false(inodes_has_size(*state, a + 1, 7));
+}
+
+static void a_directory_is_found_by_its_path(void **state)
+{
+	const struct engine_stat dir = {.kind = ENGINE_DIR, .mode = 0555};
+	struct engine_stat st;
+	look_up(*state, "a", 0);
+	assert_false(inodes_get_dir(*state, "a", &st));
+	assert_false(inodes_get_dir(*state, "d", &st));
+	inodes_look_up(*state, "d", &dir);
+	assert_true(inodes_get_dir(*state, "d", &st));
+	assert_int_equal(st.mode, 0555);
+	inodes_remove(*state, "d");
+	assert_false(inodes_get_dir(*state, "d", &st));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static uint64_t look_up_plain(struct inodes *t, const char *path, uint64_t version, bool draft)
@@ -321,6 +349,8 @@ int main(void)
 		TEST(versions_of_a_plain_object_show_one_number),
 		TEST(old_numbers_are_forgotten),
 		TEST(a_domain_shows_other_numbers),
+		TEST(sizes_that_the_kernel_has),
+		TEST(a_directory_is_found_by_its_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,6 +228,23 @@ static void no_thread_loses_its_file_to_another(void **state)
 		assert_int_equal(openers[i].lost, 0);
 }
 
+static void a_directory_above_a_file_is_known(void **state)
+{
+	struct reopen *t = *state;
+	struct engine_file f = {.version = 3};
+	reopen_put(t, ME, "a/bc/d", &f, false);
+	assert_true(reopen_is_below(t, ME, "a"));
+	assert_true(reopen_is_below(t, ME, "a/bc"));
+	assert_false(reopen_is_below(t, ME, "a/b"));
+	assert_false(reopen_is_below(t, ME, "a/bc/d"));
+	assert_false(reopen_is_below(t, ME, "bc"));
+	assert_false(reopen_is_below(t, OTHER, "a"));
+	reopen_expire(t, ME);
+	assert_false(reopen_is_below(t, ME, "a"));
+	assert_int_equal(kept_version(t, ME, "a/bc/d"), 0);
+	assert_int_equal(f.closed, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -244,6 +261,7 @@ int main(void)
 		TEST(one_file_too_many_closes_the_oldest),
 		TEST(freeing_the_table_closes_its_files),
 		TEST(no_thread_loses_its_file_to_another),
+		TEST(a_directory_above_a_file_is_known),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
