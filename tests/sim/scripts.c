@@ -28,6 +28,7 @@ struct script {
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
 #define RESTART(e)	    {OP(OP_RESTART, e, 0)}
 #define DROP(e)		    {OP(OP_DROP, e, 0)}
+#define KILL(e)		    {OP(OP_KILL, e, 0)}
 #define END		    {OP(OP_KINDS, 0, 0)}
 /* The request for the document of a name has a fault. */
 #define MOVE_FAULT(e, n, m, f, document) \
@@ -124,6 +125,10 @@ static const struct script scripts[] = {
 	{"a grower is killed before its chunk, then another mount grows", 2, 1, true, {
 		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_GROW, .fault = FAULT_KILL, .at = 1},
 		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_SHRINK), END}},
+	{"two mounts grow, and the first one loses its power", 2, 1, true, {
+		CHANGE(0, F1_A, CHANGE_GROW), CHANGE(1, F1_A, CHANGE_GROW), KILL(0), END}},
+	{"a grower loses its power, and its draft is dropped", 2, 1, true, {
+		CHANGE(0, F1_A, CHANGE_GROW), DROP(0), CHANGE(1, F1_A, CHANGE_GROW), END}},
 };
 /* clang-format on */
 
