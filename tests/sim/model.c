@@ -257,7 +257,7 @@ static bool was_moved(const struct history *h, const struct op *op)
 static bool is_half_stored(const struct op *op, uint64_t uid, enum content_part part)
 {
 	const bool is_first = (op->change == CHANGE_TWO && part == PART_X1) ||
-			      (op->change == CHANGE_MOVE && content_value(&op->after, part));
+			      (op->change == CHANGE_MOVE && part == PART_E0);
 	return op->kind == OP_CHANGE && op->uid == uid && op->status == OP_REFUSED &&
 	       op->rc == -ESTALE && is_first;
 }
@@ -357,35 +357,118 @@ static bool follow_rows(struct rows *r, const struct content *state)
 	return false;
 }
 
+/* ---- datasets that come and go ---- */
+
+/* A dataset that moves is linked in both groups for a while, and always in one of them. */
+struct extras {
+	const struct history *h;
+	const struct content *end;
+	unsigned int done[OPS_MAX]; /* steps of each change */
+};
+
+static unsigned int count_steps(const struct op *op)
+{
+	unsigned int n = 0;
+	for (unsigned int i = 0; i < CONTENT_EXTRAS; i++)
+		n += op->before.extras[i] != op->after.extras[i];
+	return n;
+}
+
+/* Links come before links go. Returns false if the link is not as the program has read it. */
+static bool take_step(const struct op *op, unsigned int step, uint64_t state[CONTENT_EXTRAS])
+{
+	for (unsigned int k = 0; k < 2 * CONTENT_EXTRAS; k++) {
+		const unsigned int i = k % CONTENT_EXTRAS;
+		const uint64_t from = op->before.extras[i], to = op->after.extras[i];
+		if (from == to || (k < CONTENT_EXTRAS) != (to != 0) || step--)
+			continue;
+		if (state[i] != from)
+			return false;
+		state[i] = to;
+		return true;
+	}
+	return false;
+}
+
+/* How many steps of a change may have happened. */
+static unsigned int max_steps(const struct extras *x, const struct op *op)
+{
+	if (is_change_of(x->h, op, x->end->uid))
+		return count_steps(op);
+	return is_half_stored(op, x->end->uid, PART_E0) && count_steps(op) > 1 ? 1 : 0;
+}
+
+static bool follow_extras(struct extras *x, const uint64_t state[CONTENT_EXTRAS])
+{
+	bool all = memcmp(state, x->end->extras, sizeof(x->end->extras)) == 0;
+	for (unsigned int i = 0; i < x->h->nops && all; i++)
+		all = x->h->ops[i].status != OP_DONE || x->done[i] == max_steps(x, &x->h->ops[i]);
+	for (unsigned int i = 0; i < x->h->nops && !all; i++) {
+		uint64_t next[CONTENT_EXTRAS];
+		memcpy(next, state, sizeof(next));
+		if (x->done[i] >= max_steps(x, &x->h->ops[i]) ||
+		    !take_step(&x->h->ops[i], x->done[i], next))
+			continue;
+		x->done[i]++;
+		all = follow_extras(x, next);
+		x->done[i]--;
+	}
+	return all;
+}
+
+static const uint64_t *values_of(const struct content *c, enum content_part part)
+{
+	switch (part) {
+	case PART_X0:
+		return c->x;
+	case PART_X1:
+		return c->x + CONTENT_CHUNK;
+	case PART_WORDS:
+		return c->words;
+	case PART_SPARE:
+		return c->spare;
+	default:
+		return c->extras;
+	}
+}
+
 static void describe_part(char *text, size_t size, const struct content *c, enum content_part part)
 {
+	const uint64_t *v = values_of(c, part);
 	if (part == PART_ROOT)
 		snprintf(text, size, "count %llu, tag %llx, links %x", (unsigned long long)c->count,
 			 (unsigned long long)c->tag, c->links);
 	else if (part == PART_ROWS)
 		snprintf(text, size, "%llu rows, the last is %llx", (unsigned long long)c->nrows,
 			 (unsigned long long)c->rows[c->nrows ? c->nrows - 1 : 0]);
+	else if (part == PART_NOTE)
+		snprintf(text, size, "%llx", (unsigned long long)c->note);
 	else
-		snprintf(text, size, "%llx %llx",
-			 (unsigned long long)(part == PART_X0	? c->x[0]
-					      : part == PART_X1 ? c->x[4]
-								: c->spare[0]),
-			 (unsigned long long)(part == PART_X0 ? c->x[1] : 0));
+		snprintf(text, size, "%llx %llx", (unsigned long long)v[0],
+			 (unsigned long long)v[1]);
+}
+
+/* Whether an order of the changes leads to the end of a part. */
+static bool is_explained(struct found *f, const struct content *end, enum content_part part)
+{
+	struct chain c = {.end = content_value(end, part)};
+	struct rows rows = {.h = f->h, .end = end};
+	struct extras extras = {.h = f->h, .end = end};
+	struct content first;
+	content_init(&first, end->uid);
+	if (part == PART_ROWS)
+		return f->gaps->no_marks || follow_rows(&rows, &first);
+	if (part == PART_E0 || part == PART_E1)
+		return follow_extras(&extras, first.extras);
+	for (unsigned int i = 0; i < f->h->nops; i++)
+		add_edge(f->h, &c, &f->h->ops[i], end->uid, part);
+	return follow(&c, content_value(&first, part));
 }
 
 static void check_part(struct found *f, unsigned int name, enum content_part part)
 {
-	struct chain c = {.n = 0};
-	struct content first;
 	char text[128];
-	const uint64_t uid = f->content[name].uid;
-	content_init(&first, uid);
-	struct rows rows = {.h = f->h, .end = &f->content[name]};
-	c.end = content_value(&f->content[name], part);
-	for (unsigned int i = 0; i < f->h->nops; i++)
-		add_edge(f->h, &c, &f->h->ops[i], uid, part);
-	if (part == PART_ROWS ? f->gaps->no_marks || follow_rows(&rows, &first)
-			      : follow(&c, content_value(&first, part)))
+	if (is_explained(f, &f->content[name], part))
 		return;
 	describe_part(text, sizeof(text), &f->content[name], part);
 	model_fault(f->result,

@@ -66,7 +66,7 @@ static bool decide(struct op *op, uint64_t tag)
 		c->note = op->before.note ? 0 : tag;
 		return true;
 	case CHANGE_WORD:
-		c->words[tag % CONTENT_WORDS] = tag;
+		c->words[tag % 2] = tag;
 		return true;
 	case CHANGE_EXTRA:
 		c->extras[c->extras[0] != 0] = tag;

@@ -83,11 +83,12 @@ static void end(struct session *s, hid_t id, herr_t (*release)(hid_t id))
 
 /* ---- values ---- */
 
-/* The text that stands for a number. Two texts differ in their length, too. */
+/* The text that stands for a number. It is short or long. */
 static void word_of(uint64_t v, char text[WORD_MAX])
 {
 	text[0] = '\0';
-	for (uint64_t i = 0; v && i <= v % WORD_REPEATS; i++)
+	const uint64_t n = !v ? 0 : v / 2 % 2 ? WORD_REPEATS : 1;
+	for (uint64_t i = 0; i < n; i++)
 		snprintf(text + i * WORD_DIGITS, WORD_DIGITS + 1, "%016llx", (unsigned long long)v);
 }
 
