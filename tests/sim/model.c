@@ -11,10 +11,10 @@
 #include <hsmount/check.h>
 
 #include "model_names.h"
+#include "model_storage.h"
 #include "session.h"
-#include "store_calls.h"
 
-enum { FILE_MAX = 1 << 20, STORAGES_MAX = 256, PREFIX_LEN = 20 /* "db/", two numbers, a dash */ };
+enum { FILE_MAX = 1 << 20 };
 
 void model_fault(struct model_result *r, const char *fmt, ...)
 {
@@ -125,86 +125,6 @@ static void run_check(struct found *f)
 		.finding = note_finding, .result = note_result, .arg = f->result};
 	if (engine_check(f->engine, "", true, &sink, &err))
 		model_fault(f->result, "the check fails: %s", err.msg);
-}
-
-/* ---- storage ---- */
-
-struct storages {
-	char prefix[STORAGES_MAX][PREFIX_LEN + 1];
-	bool named[STORAGES_MAX];
-	unsigned int n;
-};
-
-static bool *storage_of(struct storages *s, const char *prefix, bool add)
-{
-	for (unsigned int i = 0; i < s->n; i++)
-		if (strncmp(s->prefix[i], prefix, PREFIX_LEN) == 0)
-			return &s->named[i];
-	if (!add || s->n == STORAGES_MAX)
-		return NULL;
-	memcpy(s->prefix[s->n], prefix, PREFIX_LEN);
-	return &s->named[s->n++];
-}
-
-/* Notes the storage to which a document leads. */
-static void note_document(struct history *h, struct storages *s, const char *key)
-{
-	struct call_result res;
-	char prefix[PREFIX_LEN + 1] = "db/";
-	if (call_get(h->world.bucket, key, 0, STORE_TO_END, 0, NULL, &res, NULL))
-		abort();
-	const char *root = memmem(res.body.data, res.body.len, "\"g-", 3);
-	if (root && (size_t)(root - (const char *)res.body.data) + 3 + 17 <= res.body.len) {
-		memcpy(prefix + 3, root + 3, 17);
-		bool *named = storage_of(s, prefix, false);
-		if (named)
-			*named = true;
-	}
-	bytes_release(&res.body);
-}
-
-static bool is_document(const char *key)
-{
-	static const char end[] = "/.domain.json";
-	const size_t n = strlen(key), k = sizeof(end) - 1;
-	return n > k && strcmp(key + n - k, end) == 0;
-}
-
-/* Counts the storages without a name. */
-static void count_storages(struct history *h, struct model_result *r)
-{
-	auto_page struct store_page page = {0};
-	struct storages *s = calloc(1, sizeof(*s));
-	if (call_list_all(h->world.bucket, "", false, UINT32_MAX, &page, NULL))
-		abort();
-	for (size_t i = 0; i < page.n; i++)
-		if (strncmp(page.items[i].key, "db/", 3) == 0)
-			storage_of(s, page.items[i].key, true);
-	for (size_t i = 0; i < page.n; i++)
-		if (is_document(page.items[i].key))
-			note_document(h, s, page.items[i].key);
-	for (unsigned int i = 0; i < s->n; i++) {
-		r->unnamed += !s->named[i];
-		if (!s->named[i])
-			scheduler_note(&h->world.scheduler, "storage without a name: %s",
-				       s->prefix[i]);
-	}
-	free(s);
-}
-
-/* Storage may stay if something has failed, if an engine was killed, because nobody knows then for
- * an hour whether its last rename had ended, if a change met a removal, or if a file was refused:
- * its draft in the journal can be dropped with the storage. */
-static bool may_leave_storage(const struct history *h)
-{
-	for (unsigned int i = 0; i < h->nops; i++) {
-		const struct op *op = &h->ops[i];
-		if (op->hit || op->kind == OP_KILL || op->kind == OP_DROP ||
-		    op->status == OP_MAYBE ||
-		    ((op->kind == OP_CHANGE || op->kind == OP_CREATE) && op->status == OP_REFUSED))
-			return true;
-	}
-	return false;
 }
 
 /* ---- chains of changes ---- */
@@ -705,7 +625,5 @@ void model_check(struct history *h, const struct model_gaps *gaps, struct model_
 	}
 	check_dirs(&f);
 	box_release(&b);
-	count_storages(h, out);
-	if (out->unnamed && !gaps->plain_delete && !gaps->plain_put && !may_leave_storage(h))
-		model_fault(out, "%u storages have no name", out->unnamed);
+	model_storage_check(h, gaps, out);
 }

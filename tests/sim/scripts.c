@@ -113,6 +113,9 @@ static const struct script scripts[] = {
 	{"a move between groups fails, then the object moves back", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE_FAULT(0, F1_A, CHANGE_MOVE, FAULT_KILL),
 		CHANGE(1, F1_A, CHANGE_MOVE), CHANGE(1, F1_A, CHANGE_REPLACE), END}},
+	{"a move between groups is killed and dropped", 2, 1, true, {
+		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE_FAULT(0, F1_A, CHANGE_MOVE, FAULT_KILL),
+		DROP(0), CHANGE(1, F1_A, CHANGE_TAG), END}},
 	{"a grower fails before the shape, then another mount grows", 2, 1, true, {
 		CHANGE_FAULT(0, F1_A, CHANGE_GROW, FAULT_REFUSED),
 		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_GROW), END}},

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See model_storage.h. */
+#include "model_storage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store_calls.h"
+
+enum {
+	STORAGES_MAX = 256,
+	PREFIX_LEN = 20, /* "db/", two numbers, a dash */
+	ID_LEN = 18,	 /* of an object in its storage: three numbers, two dashes */
+};
+
+/* ---- names ---- */
+
+struct storages {
+	char prefix[STORAGES_MAX][PREFIX_LEN + 1];
+	bool named[STORAGES_MAX];
+	unsigned int n;
+};
+
+static bool *storage_of(struct storages *s, const char *prefix, bool add)
+{
+	for (unsigned int i = 0; i < s->n; i++)
+		if (strncmp(s->prefix[i], prefix, PREFIX_LEN) == 0)
+			return &s->named[i];
+	if (!add || s->n == STORAGES_MAX)
+		return NULL;
+	memcpy(s->prefix[s->n], prefix, PREFIX_LEN);
+	return &s->named[s->n++];
+}
+
+/* Notes the storage to which a document leads. */
+static void note_document(struct history *h, struct storages *s, const char *key)
+{
+	struct call_result res;
+	char prefix[PREFIX_LEN + 1] = "db/";
+	if (call_get(h->world.bucket, key, 0, STORE_TO_END, 0, NULL, &res, NULL))
+		abort();
+	const char *root = memmem(res.body.data, res.body.len, "\"g-", 3);
+	if (root && (size_t)(root - (const char *)res.body.data) + 3 + 17 <= res.body.len) {
+		memcpy(prefix + 3, root + 3, 17);
+		bool *named = storage_of(s, prefix, false);
+		if (named)
+			*named = true;
+	}
+	bytes_release(&res.body);
+}
+
+static bool ends_with(const char *key, const char *end)
+{
+	const size_t n = strlen(key), k = strlen(end);
+	return n > k && strcmp(key + n - k, end) == 0;
+}
+
+/* Counts the storages without a name. */
+static void count_storages(struct history *h, const struct store_page *page, struct storages *s,
+			   struct model_result *r)
+{
+	for (size_t i = 0; i < page->n; i++)
+		if (strncmp(page->items[i].key, "db/", 3) == 0)
+			storage_of(s, page->items[i].key, true);
+	for (size_t i = 0; i < page->n; i++)
+		if (ends_with(page->items[i].key, "/.domain.json"))
+			note_document(h, s, page->items[i].key);
+	for (unsigned int i = 0; i < s->n; i++) {
+		r->unnamed += !s->named[i];
+		if (!s->named[i])
+			scheduler_note(&h->world.scheduler, "storage without a name: %s",
+				       s->prefix[i]);
+	}
+}
+
+/* ---- links ---- */
+
+/* The documents of all groups. */
+static struct bytes read_groups(struct history *h, const struct store_page *page)
+{
+	struct bytes all = {0};
+	for (size_t i = 0; i < page->n; i++) {
+		struct call_result res;
+		if (!ends_with(page->items[i].key, "/.group.json"))
+			continue;
+		if (call_get(h->world.bucket, page->items[i].key, 0, STORE_TO_END, 0, NULL, &res,
+			     NULL) ||
+		    bytes_append(&all, res.body.data, res.body.len))
+			abort();
+		bytes_release(&res.body);
+	}
+	return all;
+}
+
+static unsigned int count_text(const struct bytes *b, const char *text)
+{
+	const size_t k = strlen(text);
+	const uint8_t *at = b->data, *end = at + b->len;
+	unsigned int n = 0;
+	while (at && (at = memmem(at, (size_t)(end - at), text, k))) {
+		n++;
+		at += k;
+	}
+	return n;
+}
+
+/* An object of HDF5 that no link leads to. */
+static bool is_unlinked(const char *key, struct storages *s, const struct bytes *groups)
+{
+	char link[64];
+	const bool *named = storage_of(s, key, false);
+	const char *kind = key + PREFIX_LEN + 1;
+	/* db/P/d/ID/…: the object d-P-ID */
+	if (!named || !*named || strlen(key) < PREFIX_LEN + 3 + ID_LEN || kind[1] != '/')
+		return false;
+	snprintf(link, sizeof(link), "\"%c-%.17s-%.*s\"", *kind, key + 3, ID_LEN, kind + 2);
+	/* The document of a group has its own id, too. */
+	return count_text(groups, link) < (*kind == 'g' ? 2 : 1);
+}
+
+static void check_links(struct history *h, const struct store_page *page, struct storages *s,
+			struct model_result *r)
+{
+	struct bytes groups = read_groups(h, page);
+	for (size_t i = 0; i < page->n; i++)
+		if (strncmp(page->items[i].key, "db/", 3) == 0 &&
+		    is_unlinked(page->items[i].key, s, &groups))
+			model_fault(r, "no link leads to %s", page->items[i].key);
+	bytes_release(&groups);
+}
+
+/* ---- both ---- */
+
+/* Storage may stay if something has failed, if an engine was killed, because nobody knows then for
+ * an hour whether its last rename had ended, if a change met a removal, or if a file was refused:
+ * its draft in the journal can be dropped with the storage. */
+static bool may_leave_storage(const struct history *h)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if (op->hit || op->kind == OP_KILL || op->kind == OP_DROP ||
+		    op->status == OP_MAYBE ||
+		    ((op->kind == OP_CHANGE || op->kind == OP_CREATE) && op->status == OP_REFUSED))
+			return true;
+	}
+	return false;
+}
+
+/* Objects that a change has removed are deleted later, under the name that the file had then. If it
+ * has another one by that time, they stay until the file is removed (DETAILS.md). */
+static bool has_rename(const struct history *h)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].kind == OP_RENAME && h->ops[i].status == OP_DONE)
+			return true;
+	return false;
+}
+
+void model_storage_check(struct history *h, const struct model_gaps *gaps, struct model_result *r)
+{
+	auto_page struct store_page page = {0};
+	struct storages *s = calloc(1, sizeof(*s));
+	if (call_list_all(h->world.bucket, "", false, UINT32_MAX, &page, NULL))
+		abort();
+	count_storages(h, &page, s, r);
+	if (!gaps->plain_delete && !gaps->plain_put && !may_leave_storage(h)) {
+		if (r->unnamed)
+			model_fault(r, "%u storages have no name", r->unnamed);
+		if (!has_rename(h))
+			check_links(h, &page, s, r);
+	}
+	free(s);
+}
