@@ -3,6 +3,7 @@
 #include "history.h"
 
 #include "baton.h"
+#include "turns.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -119,7 +120,7 @@ static int create(struct actor *a, struct op *op, struct err *err)
 
 static void run_op(struct actor *a, struct op *op);
 
-static bool has_inside(const struct history *h, const struct op *op)
+bool history_has_inside(const struct history *h, const struct op *op)
 {
 	const struct op *next = op + 1;
 	return next < h->ops + h->nops && next->inside;
@@ -152,7 +153,7 @@ static int change_file(struct actor *a, struct op *op, struct engine_file *f, ui
 	if (rc)
 		return rc;
 	take_steps(a, op->waits);
-	if (has_inside(a->h, op))
+	if (history_has_inside(a->h, op))
 		run_op(a, op + 1);
 	arm(&a->h->boxes[a->engine], op);
 	op->closes = moment(a);
@@ -177,6 +178,7 @@ static int read_file(struct actor *a, struct op *op, struct err *err)
 	int rc = engine_file_open(engine_of(a), history_names[op->name], &f, err);
 	if (rc)
 		return rc;
+	op->was_open = true;
 	rc = program_read(&p, op, f, err);
 	engine_file_close(f);
 	return rc;
@@ -315,35 +317,6 @@ static void note_op(struct actor *a, const struct op *op, const char *when, cons
 		       err->msg);
 }
 
-/* ---- names that an engine uses ---- */
-
-static unsigned int names_of(const struct actor *a, const struct op *op)
-{
-	unsigned int names = op->kind <= OP_READ && op->kind != OP_MKDIR ? 1u << op->name : 0;
-	if (op->kind == OP_RENAME)
-		names |= 1u << op->to;
-	return has_inside(a->h, op) ? names | names_of(a, op + 1) : names;
-}
-
-static void lock_names(struct actor *a, unsigned int names)
-{
-	struct history *h = a->h;
-	pthread_mutex_lock(&h->lock);
-	while (h->used[a->engine] & names)
-		pthread_cond_wait(&h->changed, &h->lock);
-	h->used[a->engine] |= names;
-	pthread_mutex_unlock(&h->lock);
-}
-
-static void unlock_names(struct actor *a, unsigned int names)
-{
-	struct history *h = a->h;
-	pthread_mutex_lock(&h->lock);
-	h->used[a->engine] &= ~names;
-	pthread_cond_broadcast(&h->changed);
-	pthread_mutex_unlock(&h->lock);
-}
-
 /* ---- one operation ---- */
 
 static bool needs_all(const struct op *op)
@@ -375,9 +348,9 @@ static void run_op(struct actor *a, struct op *op)
 
 static void begin_op(struct actor *a, struct op *op)
 {
-	struct box *b = &a->h->boxes[a->engine];
-	const unsigned int names = names_of(a, op);
-	lock_names(a, names);
+	struct history *h = a->h;
+	struct box *b = &h->boxes[a->engine];
+	turns_take(h, op);
 	if (needs_all(op))
 		box_enter_alone(b);
 	else
@@ -388,7 +361,7 @@ static void begin_op(struct actor *a, struct op *op)
 	else
 		box_leave(b);
 	settle_engine(a, op);
-	unlock_names(a, names);
+	turns_return(h, op);
 }
 
 static void *act(void *arg)
@@ -476,8 +449,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 					.repeats = h->repeats,
 					.log = log};
 	world_init(&h->world, &plan);
-	pthread_mutex_init(&h->lock, NULL);
-	pthread_cond_init(&h->changed, NULL);
+	turns_init(&h->turns);
 	h->world.scheduler.quiet = !trace;
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_init(&h->boxes[i], &h->world, i, h->seed, false);

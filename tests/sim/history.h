@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A history: what a few engines do with a few names, and what came of it. Actors are threads. Each
- * uses one engine, and carries out its operations one by one. Actors of one engine do not use one
- * name at a time, because HDF5 locks files. Operations are made from a seed, or are
+ * uses one engine, and carries out its operations one by one; turns.h has which operations of one
+ * engine use a name at the same time. Operations are made from a seed, or are
  * those of a named history (scripts.c); then the seed decides only their interleaving.
  */
 #ifndef SIM_HISTORY_H
@@ -106,6 +106,18 @@ struct op {
 	struct content before, after;
 };
 
+/* Who uses a name in an engine: see turns.h. */
+struct turn {
+	bool used, written;
+	unsigned int readers;
+};
+
+struct turns {
+	pthread_mutex_t lock; /* guards all of them */
+	pthread_cond_t changed;
+	struct turn of[ENGINES_MAX][NAMES_MAX];
+};
+
 struct history {
 	uint64_t seed;
 	uint64_t order;	  /* the seed of the order of requests */
@@ -124,10 +136,7 @@ struct history {
 	/* Filled in. */
 	struct world world;
 	struct box boxes[ENGINES_MAX];
-	/* Bit i: an actor of the engine uses the name i. */
-	unsigned int used[ENGINES_MAX];
-	pthread_mutex_t lock; /* guards used */
-	pthread_cond_t changed;
+	struct turns turns;
 	uint64_t first[NAMES_MAX]; /* uids of the files that exist at first; 0: none */
 };
 
@@ -136,6 +145,8 @@ uint64_t history_tag(unsigned int op);
 /* The folder that an OP_MKDIR makes. */
 enum { HISTORY_DIR = 32 };
 void history_dir(const struct op *op, char path[static HISTORY_DIR]);
+/* Whether the next operation happens inside of this one. */
+bool history_has_inside(const struct history *h, const struct op *op);
 void history_text(const struct op *op, char *text, size_t size);
 
 /* Chooses the service. */

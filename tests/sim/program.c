@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "baton.h"
 #include "session.h"
 
 enum {
 	STATUS = 20, /* offset of the status in the superblock: 1 while a library has it open */
 	FILE_MAX = 1 << 20,
+	READ_FIRST = 2048, /* bytes that a reader reads first */
 };
+#define READ_NS UINT64_C(8000000000) /* that it has the file open, for each of its steps */
 
 /* ---- what a change is ---- */
 
@@ -186,24 +189,30 @@ static int change_bytes(struct op *op, struct engine_file *f, uint64_t tag, stru
 	return rc;
 }
 
-/* All of the file, in a buffer of FILE_MAX bytes. */
-static ssize_t read_all(struct engine_file *f, uint8_t *bytes, struct err *err)
+/* Reads a part of the file, often nearly nothing of its data, and later all of it. An open shows
+ * one version, whatever others change meanwhile. */
+static int read_twice(const struct program *p, struct op *op, struct engine_file *f, uint8_t *bytes,
+		      uint8_t *again, struct err *err)
 {
-	return engine_pread(f, bytes, FILE_MAX, 0, NULL, err);
+	const size_t part = op->waits % 2 ? FILE_MAX : READ_FIRST;
+	const ssize_t n = engine_pread(f, bytes, part, 0, NULL, err);
+	if (n < 0)
+		return (int)n;
+	for (unsigned int i = 0; i < op->waits; i++)
+		p->wait(p->ctx);
+	baton_sleep(op->waits * READ_NS);
+	const ssize_t k = engine_pread(f, again, FILE_MAX, 0, NULL, err);
+	if (k < 0)
+		return (int)k;
+	op->mixed = k < n || (part == FILE_MAX && k != n) || memcmp(bytes, again, (size_t)n) != 0;
+	return content_read(again, (size_t)k, &op->before, err);
 }
 
-/* Reads the file twice. An open shows one version, whatever others change meanwhile. */
 static int read_bytes(const struct program *p, struct op *op, struct engine_file *f,
 		      struct err *err)
 {
 	uint8_t *bytes = malloc(FILE_MAX), *again = malloc(FILE_MAX);
-	const ssize_t n = read_all(f, bytes, err);
-	int rc = n < 0 ? (int)n : content_read(bytes, (size_t)n, &op->before, err);
-	for (unsigned int i = 0; i < op->waits; i++)
-		p->wait(p->ctx);
-	const ssize_t k = rc ? rc : read_all(f, again, err);
-	rc = k < 0 ? (int)k : 0;
-	op->mixed = !rc && (k != n || memcmp(bytes, again, (size_t)n) != 0);
+	const int rc = read_twice(p, op, f, bytes, again, err);
 	op->uid = op->before.uid;
 	free(bytes);
 	free(again);

@@ -24,6 +24,8 @@ struct script {
 #define CHANGE(e, n, what)  {OP(OP_CHANGE, e, n), .change = what}
 /* The seed decides how long it has the file open. */
 #define SLOW(e, n, what)    {OP(OP_CHANGE, e, n), .change = what, .waits = SLOW_STEPS}
+/* By the k-th actor of the engine. An even number of steps: it reads most of the data at the end. */
+#define READ(e, k, n, s)    {OP(OP_READ, e, n), .actor = k, .waits = s}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
 #define RESTART(e)	    {OP(OP_RESTART, e, 0)}
@@ -116,6 +118,14 @@ static const struct script scripts[] = {
 	{"a move between groups is killed and dropped", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE_FAULT(0, F1_A, CHANGE_MOVE, FAULT_KILL),
 		DROP(0), CHANGE(1, F1_A, CHANGE_TAG), END}},
+	{"programs of one mount read while another one changes the file", 2, 3, false, {
+		READ(0, 0, F1_A, 5), READ(0, 1, F1_A, 2), READ(0, 2, F1_A, 1),
+		CHANGE(1, F1_A, CHANGE_COUNT), MOVE(1, F1_B, F1_A), READ(0, 0, F1_A, 2),
+		READ(0, 1, F1_A, 3), READ(0, 2, F1_A, 2), END}},
+	{"a mount removes a file that its programs read", 1, 3, false, {
+		READ(0, 0, F1_A, 10), READ(0, 1, F1_A, 12),
+		{OP(OP_REMOVE, 0, F1_A), .actor = 2},
+		{OP(OP_RENAME, 0, F1_B), .actor = 2, .to = F1_A}, READ(0, 0, F1_A, 2), END}},
 	{"a grower fails before the shape, then another mount grows", 2, 1, true, {
 		CHANGE_FAULT(0, F1_A, CHANGE_GROW, FAULT_REFUSED),
 		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_GROW), END}},
@@ -160,7 +170,8 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 	for (; s->ops[h->nops].kind != OP_KINDS; h->nops++) {
 		struct op *op = &h->ops[h->nops];
 		*op = s->ops[h->nops];
-		op->actor = op->engine;
+		op->actor = op->engine + op->actor * h->engines;
+		h->actors = op->actor < h->actors ? h->actors : op->actor + 1;
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
 		op->follows = one_by_one ? h->nops : 0;
