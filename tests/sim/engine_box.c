@@ -313,9 +313,16 @@ void box_leave_alone(struct box *b)
 	pthread_mutex_unlock(&b->lock);
 }
 
+static void close_engine(struct box *b)
+{
+	const uint64_t began = baton_now();
+	engine_close(b->engine);
+	b->longest_close_ns = max_u64(b->longest_close_ns, baton_now() - began);
+}
+
 void box_restart(struct box *b)
 {
-	engine_close(b->engine);
+	close_engine(b);
 	open_engine(b, false);
 	box_start(b);
 }
@@ -397,7 +404,7 @@ void box_revive(struct box *b)
 
 void box_release(struct box *b)
 {
-	engine_close(b->engine);
+	close_engine(b);
 	b->engine = NULL;
 	pthread_cond_destroy(&b->changed);
 	pthread_mutex_destroy(&b->lock);

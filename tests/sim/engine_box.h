@@ -55,8 +55,9 @@ struct box {
 	struct disk *disk;  /* of the journal; NULL: none */
 	struct rng crashes; /* what they leave */
 	unsigned int kills;
-	int64_t wall_ns;      /* how far its machine's clock is ahead */
-	pthread_mutex_t lock; /* guards the members below */
+	int64_t wall_ns;	   /* how far its machine's clock is ahead */
+	uint64_t longest_close_ns; /* that an unmount has taken */
+	pthread_mutex_t lock;	   /* guards the members below */
 	pthread_cond_t changed;
 	unsigned int users;
 	bool is_alone;

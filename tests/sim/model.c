@@ -10,6 +10,7 @@
 
 #include <hsmount/check.h>
 
+#include "model_calls.h"
 #include "model_names.h"
 #include "model_storage.h"
 #include "session.h"
@@ -622,6 +623,7 @@ void model_check(struct history *h, const struct model_gaps *gaps, struct model_
 	if (!gaps->plain_put) {
 		check_refused(&f);
 		check_reads(&f);
+		model_calls_check(h, out);
 	}
 	check_dirs(&f);
 	box_release(&b);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See model_calls.h. No state. */
+#include "model_calls.h"
+
+#include <errno.h>
+
+#include "model_names.h"
+
+/* An unmount waits for requests, and gives what fails a few seconds. */
+#define UNMOUNT_NS (UINT64_C(600) * 1000000000)
+
+/* Whether something has failed, or an engine was killed. Then calls may fail with any error. */
+static bool has_failures(const struct history *h)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].hit || h->ops[i].kind == OP_DROP || h->ops[i].kind == OP_KILL)
+			return true;
+	for (unsigned int i = 0; i < h->engines; i++)
+		if (h->boxes[i].kills)
+			return true;
+	return false;
+}
+
+/* Whether an operation of another engine may have removed what this one reads. */
+static bool meets_others(const struct history *h, const struct op *op)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].engine != op->engine && h->ops[i].kind <= OP_RENAME)
+			return true;
+	return false;
+}
+
+/* Whether an error says what other programs have done, and not that something is broken. */
+static bool is_answer(const struct history *h, const struct op *op)
+{
+	switch (op->rc) {
+	case 0:
+	case -ESTALE:
+	case -EBUSY:
+	case -EEXIST:
+		return true;
+	case -ENOENT:
+		return op->kind != OP_CREATE && op->kind != OP_MKDIR && !op->was_open;
+	case -ENODATA: /* of this program */
+		return op->kind == OP_CHANGE;
+	default:
+		return op->kind == OP_READ && op->was_open && meets_others(h, op);
+	}
+}
+
+void model_calls_check(const struct history *h, struct model_result *out)
+{
+	char text[256];
+	if (has_failures(h))
+		return;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		const bool reads_own = op->kind == OP_READ && op->was_open && !meets_others(h, op);
+		history_text(op, text, sizeof(text));
+		if (op->end && (!is_answer(h, op) || (reads_own && op->rc)))
+			model_fault(out, "operation %u fails, and nothing has failed: %s", i, text);
+	}
+	for (unsigned int i = 0; i < h->engines; i++)
+		if (h->boxes[i].longest_close_ns > UNMOUNT_NS)
+			model_fault(
+				out, "an unmount of engine %u has taken %llu s", i,
+				(unsigned long long)(h->boxes[i].longest_close_ns / 1000000000));
+}
