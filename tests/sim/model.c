@@ -575,6 +575,32 @@ static void check_refused(struct found *f)
 	}
 }
 
+/* Whether a rename may stay half done: the bucket has refused to remove the old name, somebody has
+ * changed it, or the new one arrived after the next mount had looked. */
+static bool may_stay_half_done(const struct history *h)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		const bool is_killed =
+			op->hit && (op->fault == FAULT_KILL || op->fault == FAULT_KILL_AFTER);
+		if (op->kind == OP_RENAME && op->rc && !is_killed)
+			return true;
+	}
+	return false;
+}
+
+/* A rename that was interrupted is finished by the next mount, so each file has one name. */
+static void check_twice(struct found *f)
+{
+	if (may_stay_half_done(f->h))
+		return;
+	for (unsigned int i = 0; i < NAMES_MAX; i++)
+		for (unsigned int k = 0; k < i; k++)
+			if (f->has[i] && f->has[k] && f->content[i].uid == f->content[k].uid)
+				model_fault(f->result, "%s and %s are the same file",
+					    history_names[k], history_names[i]);
+}
+
 static void check_dirs(struct found *f)
 {
 	for (unsigned int i = 0; i < f->h->nops; i++) {
@@ -623,6 +649,7 @@ void model_check(struct history *h, const struct model_gaps *gaps, struct model_
 	if (!gaps->plain_put) {
 		check_refused(&f);
 		check_reads(&f);
+		check_twice(&f);
 		model_calls_check(h, out);
 	}
 	check_dirs(&f);
