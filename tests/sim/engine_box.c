@@ -109,7 +109,8 @@ void world_init(struct world *w, const struct world_plan *plan)
 	*w = (struct world){.log = plan->log,
 			    .pool = pool_new(0),
 			    .workers = plan->workers,
-			    .repeats = plan->repeats};
+			    .repeats = plan->repeats,
+			    .is_busy = plan->is_busy};
 	w->env = env_real(plan->log, w->pool);
 	snprintf(w->dir, sizeof(w->dir), "%s/hsmount-sim-XXXXXX", parent());
 	if (!mkdtemp(w->dir))
@@ -260,6 +261,7 @@ void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed
 	b->line = (struct line){.scheduler = &w->scheduler,
 				.engine = number,
 				.repeats = w->repeats,
+				.is_busy = w->is_busy,
 				.kill = killed,
 				.ctx = b};
 	pthread_mutex_init(&b->lock, NULL);

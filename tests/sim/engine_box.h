@@ -27,6 +27,7 @@ struct world {
 	struct log *log;
 	unsigned int workers; /* of each engine */
 	bool repeats;	      /* requests that fail for a moment are repeated, as for S3 */
+	bool is_busy;	      /* many requests fail for a moment */
 };
 
 struct world_plan {
@@ -35,7 +36,7 @@ struct world_plan {
 	unsigned int switches; /* locks of struct baton_plan; 0: as 1 */
 	unsigned int spurious; /* of struct baton_plan */
 	unsigned int workers;  /* of each engine */
-	bool repeats;
+	bool repeats, is_busy;
 	struct log *log;
 };
 

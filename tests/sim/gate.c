@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <base/source.h>
+#include <storage/garbage.h>
 #include <store/implement.h>
 
 #include "baton.h"
@@ -24,6 +25,7 @@ enum {
 	ROOM = 256,	      /* submitted requests */
 	TRAVEL_NS = 50000000, /* at most, of a request */
 	SLOW_S = 200,	      /* likewise */
+	BUSY_REQUESTS = 6,    /* a busy service refuses one in so many for a moment */
 };
 
 /* ---- steps ---- */
@@ -242,6 +244,7 @@ static enum fault fault_of(struct line *l, bool changes, const char *key, const 
 	if (++l->n != l->at)
 		return FAULT_NONE;
 	l->hit = true;
+	l->faults++;
 	if (l->fault == FAULT_REPEATED && !l->repeats)
 		return changes ? FAULT_LOST : FAULT_FAILED;
 	return changes ? l->fault : without_effect(l->fault);
@@ -291,6 +294,28 @@ static int code_of(enum fault fault)
 	return fault == FAULT_REFUSED ? -EACCES : fault == FAULT_REPEATED ? -EAGAIN : -EIO;
 }
 
+/* Often so long that the bucket deletes storage at the same moment. */
+static uint64_t slow_ns(struct scheduler *s)
+{
+	const uint64_t second = UINT64_C(1000000000);
+	return rng_once_in(&s->random, 2)
+		       ? rng_below(&s->random, SLOW_S) * second
+		       : GARBAGE_DELAY_NS - second + rng_below(&s->random, 2000000) * 1000;
+}
+
+/* A busy service does not carry a request out, and the engine sends it again. The service is not
+ * busy twice, so no request fails because of this. */
+static bool is_busy(struct line *l, const struct store_request *req)
+{
+	if (!l->is_busy || !l->repeats || req->cond.retried ||
+	    !rng_once_in(&l->scheduler->random, BUSY_REQUESTS))
+		return false;
+	scheduler_note(l->scheduler, "engine %u:     %s %s: busy", l->engine,
+		       store_op_name(req->op), req->key);
+	l->repeated += req->op == STORE_PUT || req->op == STORE_DELETE;
+	return true;
+}
+
 static void serve(struct store *store, struct store_request *req)
 {
 	struct line *l = ((struct gate *)store)->line;
@@ -302,13 +327,17 @@ static void serve(struct store *store, struct store_request *req)
 		store_fail(store, req, -EIO, "%s: the engine was killed", req->key);
 		return;
 	}
+	if (is_busy(l, req)) {
+		store_fail(store, req, -EAGAIN, "%s: busy", req->key);
+		return;
+	}
 	const bool changes = req->op == STORE_PUT || req->op == STORE_DELETE;
 	const enum fault fault = fault_of(l, changes, req->key, NULL);
 	note_request(l, req, fault);
 	if (fault == FAULT_LATE || fault == FAULT_KILL_LATE)
 		add_late(s, l->engine, req);
 	if (fault == FAULT_SLOW)
-		baton_sleep(rng_below(&s->random, SLOW_S) * UINT64_C(1000000000));
+		baton_sleep(slow_ns(s));
 	if (is_carried_out(fault))
 		carry_out(l, req);
 	l->repeated += fault == FAULT_REPEATED;

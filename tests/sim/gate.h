@@ -79,8 +79,10 @@ struct line {
 	unsigned int n;		 /* requests that counted */
 	bool hit;		 /* the fault has happened */
 	unsigned int repeated;	 /* requests that were sent again */
+	unsigned int faults;	 /* that have happened */
 	bool dead;		 /* all requests fail */
 	bool repeats;		 /* the stack has store/retry */
+	bool is_busy;		 /* the service refuses many requests for a moment */
 	void (*kill)(void *ctx); /* called at the moment of the kill */
 	void *ctx;
 };

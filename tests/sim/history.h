@@ -130,7 +130,7 @@ struct history {
 	/* The service: enum store_mem_lacks; and whether its requests are repeated, as those to S3.
 	 */
 	unsigned int lacks;
-	bool repeats;
+	bool repeats, is_busy;
 	struct op ops[OPS_MAX];
 	unsigned int nops;
 	/* Filled in. */

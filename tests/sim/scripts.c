@@ -42,6 +42,9 @@ static const struct script scripts[] = {
 	{"a rename there and back", 2, 1, false, {
 		MOVE(0, F1_A, F2_C), MOVE(1, F2_C, F1_A), MOVE(0, F1_A, F2_C),
 		MOVE(1, F2_C, F1_A), END}},
+	{"a slow rename while the storage is deleted", 2, 1, false, {
+		{OP(OP_RENAME, 0, F1_A), .to = F2_C, .fault = FAULT_SLOW, .at = 1},
+		REMOVE(1, F1_A), WAIT(1, 80), WAIT(1, 80), END}},
 	{"rm beside a rename", 2, 1, false, {
 		MOVE(0, F1_A, F2_C), REMOVE(1, F1_A), REMOVE(1, F2_C), END}},
 	{"two renames of one file", 3, 1, false, {
