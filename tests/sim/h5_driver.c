@@ -160,9 +160,6 @@ static const H5FD_class_t driver_class = {
 bool h5_driver_use(hid_t list, struct driven *f)
 {
 	const struct ticket ticket = {f};
-	const hid_t driver = H5FDregister(&driver_class);
-	if (driver < 0)
-		return false;
-	const bool used = H5Pset_driver(list, driver, &ticket) >= 0;
-	return H5FDunregister(driver) >= 0 && used;
+	f->driver = H5FDregister(&driver_class);
+	return f->driver >= 0 && H5Pset_driver(list, f->driver, &ticket) >= 0;
 }

@@ -16,9 +16,12 @@ struct driven {
 	unsigned int writes, max_writes; /* 0, or: the program is killed after so many */
 	int rc;				 /* the first failure */
 	struct err err;			 /* its reason */
+	hid_t driver;
 };
 
-/* Files that are opened with this access list are f, which outlives them. */
+/* Files that are opened with this access list are f, which outlives them. So does f->driver, on
+ * which the caller calls H5FDunregister() then: H5Fclose() uses the driver after its last
+ * reference. */
 bool h5_driver_use(hid_t list, struct driven *f);
 
 #endif

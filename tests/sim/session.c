@@ -418,6 +418,7 @@ int session_open(struct session **out, struct engine_file *f, enum session_mode 
 		abort();
 	s->f.file = f;
 	s->f.max_writes = opt->writes;
+	s->f.driver = s->h5 = H5I_INVALID_HID;
 	s->opt = *opt;
 	const hid_t list = access_list(s);
 	s->h5 = mode == SESSION_CREATE
@@ -435,6 +436,7 @@ int session_open(struct session **out, struct engine_file *f, enum session_mode 
 int session_close(struct session *s, struct err *err)
 {
 	end(s, s->h5, H5Fclose);
+	end(s, s->f.driver, H5FDunregister);
 	const int rc = result(s, err);
 	free(s);
 	return rc;
