@@ -284,11 +284,13 @@ static enum op_status status_of(const struct op *op)
 	return !op->hit && is_refusal(op) ? OP_REFUSED : OP_MAYBE;
 }
 
-/* Whether the next operation of the actor drops what is in the journal. */
+/* Whether the next operation of the actor drops what is in the journal, and no other actor can use
+ * the engine before. */
 static bool is_dropped_next(const struct actor *a, const struct op *op)
 {
 	const struct op *end = a->h->ops + a->h->nops;
-	while (++op < end)
+	const bool is_one = a->h->actors <= a->h->engines || a->h->boxes[a->engine].line.dead;
+	while (is_one && ++op < end)
 		if (op->actor == a->number)
 			return op->kind == OP_DROP;
 	return false;

@@ -43,6 +43,8 @@ static bool is_answer(const struct history *h, const struct op *op)
 		return op->kind != OP_CREATE && op->kind != OP_MKDIR && !op->was_open;
 	case -ENODATA: /* of this program */
 		return op->kind == OP_CHANGE;
+	case -EINTR: /* this program was killed */
+		return op->dies;
 	default:
 		return op->kind == OP_READ && op->was_open && meets_others(h, op);
 	}
