@@ -328,6 +328,7 @@ static void serve(struct store *store, struct store_request *req)
 		return;
 	}
 	if (is_busy(l, req)) {
+		l->repeated++;
 		store_fail(store, req, -EAGAIN, "%s: busy", req->key);
 		return;
 	}
