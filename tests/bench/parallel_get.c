@@ -34,7 +34,7 @@ enum { CONNECTIONS_MAX = 512, BUFFER = 256 << 10, BODY_MAX = 16 << 20 };
 
 struct work {
 	unsigned int port;
-	int file;	      /* -1: objects are fetched */
+	int file; /* -1: objects are fetched */
 	struct sigv4_signer *signer;
 	struct sigv4_key key; /* access_key NULL: requests are signed already */
 	char **targets;
