@@ -211,9 +211,19 @@ static int check_put_locked(const struct mem_store *m, struct store_request *req
 	return 0;
 }
 
+/* FNV-1a. */
+static uint64_t digest(const struct bytes *body)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	for (size_t i = 0; i < body->len; i++)
+		h = (h ^ body->data[i]) * UINT64_C(0x100000001b3);
+	return h;
+}
+
 static void set_version_locked(struct mem_store *m, struct object *o)
 {
-	snprintf(o->meta.etag, sizeof(o->meta.etag), "mem-%" PRIx64, ++m->serial);
+	const uint64_t version = m->lacks & STORE_MEM_NO_SERIAL ? digest(&o->body) : ++m->serial;
+	snprintf(o->meta.etag, sizeof(o->meta.etag), "mem-%" PRIx64, version);
 	o->meta.mtime_ns = m->clock ? m->clock() : 0;
 }
 

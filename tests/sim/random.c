@@ -79,6 +79,8 @@ void history_service(struct history *h, struct rng *r)
 	h->repeats = !rng_once_in(r, 4);
 	h->lacks = h->repeats ? STORE_MEM_NO_MOVE : 0;
 	h->is_busy = h->repeats && rng_once_in(r, 4);
+	if (h->repeats && rng_once_in(r, 2))
+		h->lacks |= STORE_MEM_NO_SERIAL;
 	if (rng_once_in(r, 8))
 		h->lacks |= STORE_MEM_NO_DELETE_IF;
 	if (rng_once_in(r, 16))

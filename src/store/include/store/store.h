@@ -428,6 +428,8 @@ enum store_mem_lacks {
 	STORE_MEM_NO_IF_NONE_MATCH = 1 << 2, /* of PUT */
 	STORE_MEM_NO_IF_MATCH = 1 << 3,	     /* of PUT */
 	STORE_MEM_NO_MOVE = 1 << 4,
+	/* A version of an object differs from another one only if the bytes do, as in S3. */
+	STORE_MEM_NO_SERIAL = 1 << 5,
 };
 /* Called while no request is in progress. between, which may be NULL, is called whenever other
  * requests may come between two steps of a request. It gets the request's key, which is borrowed,
