@@ -20,7 +20,6 @@
 #include "baton.h"
 
 enum {
-	LATE_ARRIVES = 8,     /* a late request arrives once in this many steps */
 	CARRIERS = 3,	      /* threads of a gate */
 	ROOM = 256,	      /* submitted requests */
 	TRAVEL_NS = 50000000, /* at most, of a request */
@@ -32,11 +31,13 @@ enum {
 
 void scheduler_init(struct scheduler *s, struct store *bucket, struct rng random)
 {
+	static const unsigned int arrives[] = {8, 30, 120};
 	*s = (struct scheduler){
 		.random = random,
 		.bucket = bucket,
 		.hash = UINT64_C(0xcbf29ce484222325),
 	};
+	s->arrives = arrives[rng_below(&s->random, 3)];
 }
 
 void scheduler_release(struct scheduler *s)
@@ -50,7 +51,7 @@ static void deliver_one(struct scheduler *s);
 void scheduler_step(struct scheduler *s)
 {
 	s->steps++;
-	if (s->late && !s->delivers && rng_once_in(&s->random, LATE_ARRIVES))
+	if (s->late && !s->delivers && rng_once_in(&s->random, s->arrives))
 		deliver_one(s);
 	baton_pass();
 }

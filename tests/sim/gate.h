@@ -32,8 +32,9 @@ struct scheduler {
 	struct rng random;
 	uint64_t steps;
 	struct store *bucket;
-	struct late *late; /* requests that arrive later */
-	bool delivers;	   /* one of them is being carried out */
+	struct late *late;    /* requests that arrive later */
+	bool delivers;	      /* one of them is being carried out */
+	unsigned int arrives; /* one arrives once in this many steps */
 	struct str trace;
 	uint64_t hash; /* of the trace */
 	bool quiet;    /* no trace: the hash only */

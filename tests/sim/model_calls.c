@@ -46,7 +46,10 @@ static bool is_answer(const struct history *h, const struct op *op)
 	case -EINTR: /* this program was killed */
 		return op->dies;
 	default:
-		return op->kind == OP_READ && op->was_open && meets_others(h, op);
+		/* Another mount may have deleted the storage, if a reader has the file open, or a
+		 * slow open has read only its document. */
+		return (op->kind == OP_READ || (op->kind == OP_CHANGE && !op->was_open)) &&
+		       meets_others(h, op);
 	}
 }
 
