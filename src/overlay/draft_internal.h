@@ -48,7 +48,7 @@ struct draft {
 	uint64_t planned_size, planned_changes;
 	struct changes *planned_since;
 	uint64_t plan_number; /* of the plan that draft_note_operation() means */
-	bool done_is_named; /* the name of the file `done` is durable */
+	bool done_is_named;   /* the name of the file `done` is durable */
 	struct bodies bodies;
 
 	struct map_file map;

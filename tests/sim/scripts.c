@@ -24,7 +24,7 @@ struct script {
 #define CHANGE(e, n, what)  {OP(OP_CHANGE, e, n), .change = what}
 /* The seed decides how long it has the file open. */
 #define SLOW(e, n, what)    {OP(OP_CHANGE, e, n), .change = what, .waits = SLOW_STEPS}
-/* By the k-th actor of the engine. An even number of steps: it reads most of the data at the end. */
+/* By the k-th actor of the engine. With an even number of steps it reads most data at the end. */
 #define READ(e, k, n, s)    {OP(OP_READ, e, n), .actor = k, .waits = s}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
