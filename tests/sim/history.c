@@ -6,7 +6,6 @@
 #include "turns.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,11 +195,6 @@ static int make_dir(struct actor *a, const struct op *op, struct err *err)
 	return engine_mkdir(engine_of(a), path, err);
 }
 
-static void wait_seconds(struct actor *a, unsigned int seconds)
-{
-	baton_sleep(seconds * SECOND);
-}
-
 static int carry_out(struct actor *a, struct op *op, struct err *err)
 {
 	struct box *b = &a->h->boxes[a->engine];
@@ -220,7 +214,7 @@ static int carry_out(struct actor *a, struct op *op, struct err *err)
 	case OP_READ:
 		return read_file(a, op, err);
 	case OP_WAIT:
-		wait_seconds(a, op->waits);
+		baton_sleep(op->waits * SECOND);
 		return 0;
 	case OP_CLOCK:
 		box_set_clock(b);

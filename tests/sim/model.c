@@ -583,7 +583,7 @@ static bool may_stay_half_done(const struct history *h)
 		const struct op *op = &h->ops[i];
 		const bool is_killed =
 			op->hit && (op->fault == FAULT_KILL || op->fault == FAULT_KILL_AFTER);
-		if (op->kind == OP_RENAME && op->rc && !is_killed)
+		if (op->kind == OP_RENAME && op->rc && op->rc != -ENOENT && !is_killed)
 			return true;
 	}
 	return false;

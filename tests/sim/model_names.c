@@ -121,10 +121,11 @@ static bool was_vacated(const struct history *h, const struct op *op)
 
 static void plan_change(struct search *s, struct plan *p, const struct op *op)
 {
-	/* The refusal counts for good only if the name has another file when the mount looks again
-	 * (JOURNAL.md, "Conflicts"). Otherwise the next mount repeats the commit. */
+	/* The refusal counts for good only if the name has another file when the mount looks again,
+	 * and no request was sent twice (JOURNAL.md, "Conflicts"). Otherwise the next mount repeats
+	 * the commit. */
 	if (op->kind == OP_CREATE && op->status == OP_REFUSED && op->was_open &&
-	    was_vacated(s->m->h, op)) {
+	    (op->was_repeated || was_vacated(s->m->h, op))) {
 		add_see(s, p, op);
 		add(p, STEP_REPLACE, op->end, NEVER, true);
 	}

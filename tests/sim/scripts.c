@@ -24,7 +24,7 @@ struct script {
 #define CHANGE(e, n, what)  {OP(OP_CHANGE, e, n), .change = what}
 /* The seed decides how long it has the file open. */
 #define SLOW(e, n, what)    {OP(OP_CHANGE, e, n), .change = what, .waits = SLOW_STEPS}
-/* By the k-th actor of the engine. With an even number of steps it reads most data at the end. */
+/* By the k-th actor of the engine. With an even s, it reads most of the data at the end. */
 #define READ(e, k, n, s)    {OP(OP_READ, e, n), .actor = k, .waits = s}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
@@ -126,9 +126,13 @@ static const struct script scripts[] = {
 		CHANGE(1, F1_A, CHANGE_COUNT), MOVE(1, F1_B, F1_A), READ(0, 0, F1_A, 2),
 		READ(0, 1, F1_A, 3), READ(0, 2, F1_A, 2), END}},
 	{"a mount removes a file that its programs read", 1, 3, false, {
-		READ(0, 0, F1_A, 10), READ(0, 1, F1_A, 12),
-		{OP(OP_REMOVE, 0, F1_A), .actor = 2},
-		{OP(OP_RENAME, 0, F1_B), .actor = 2, .to = F1_A}, READ(0, 0, F1_A, 2), END}},
+		READ(0, 0, F1_A, 10), READ(0, 1, F1_A, 12), READ(0, 2, F1_A, 1),
+		READ(0, 3, F1_A, 0), READ(0, 4, F1_A, 0), {OP(OP_REMOVE, 0, F1_A), .actor = 5},
+		{OP(OP_RENAME, 0, F1_B), .actor = 5, .to = F1_A}, READ(0, 0, F1_A, 2),
+		READ(0, 2, F1_A, 0), READ(0, 3, F1_A, 0), READ(0, 4, F1_A, 2), END}},
+	{"a mount ends while it deletes the storage of a file", 1, 7, false, {
+		REMOVE(0, F1_A), WAIT(0, 30), RESTART(0), REMOVE(0, F1_B), RESTART(0),
+		REMOVE(0, F2_A), WAIT(0, 30), RESTART(0), END}},
 	{"a grower fails before the shape, then another mount grows", 2, 1, true, {
 		CHANGE_FAULT(0, F1_A, CHANGE_GROW, FAULT_REFUSED),
 		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_GROW), END}},
