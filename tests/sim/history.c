@@ -248,9 +248,9 @@ static bool is_refusal(const struct op *op)
 static enum op_status status_of(const struct op *op)
 {
 	const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
-	/* If the removal of the old name was repeated, nobody knows whether its first attempt has
-	 * removed it, or another program: see "Renames" in doc/DETAILS.md. */
-	if (op->rc == 0 && op->kind == OP_RENAME && op->was_repeated)
+	/* If a removal was repeated, nobody knows whether its first attempt has removed the name,
+	 * or another program: see "Renames" in doc/DETAILS.md. */
+	if (op->rc == 0 && (op->kind == OP_RENAME || op->kind == OP_REMOVE) && op->was_repeated)
 		return OP_MAYBE;
 	if (op->rc == 0 && !op->hit)
 		return OP_DONE;
