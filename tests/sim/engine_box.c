@@ -231,8 +231,9 @@ static void killed(void *ctx)
 	char to[PATH_LEN];
 	journal_of(b, b->generation + 1, to);
 	mkdir(to, 0700);
-	disk_crash(b->disk, to, &b->crashes,
-		   rng_once_in(&b->crashes, 2) ? DISK_POWER : DISK_PROCESS);
+	const bool power = rng_once_in(&b->crashes, 2);
+	b->lost_power |= power;
+	disk_crash(b->disk, to, &b->crashes, power ? DISK_POWER : DISK_PROCESS);
 	b->kills++;
 }
 

@@ -56,6 +56,7 @@ struct box {
 	struct disk *disk;  /* of the journal; NULL: none */
 	struct rng crashes; /* what they leave */
 	unsigned int kills;
+	bool lost_power;	   /* so the journal may have lost what is not durable */
 	int64_t wall_ns;	   /* how far its machine's clock is ahead */
 	uint64_t longest_close_ns; /* that an unmount has taken */
 	pthread_mutex_t lock;	   /* guards the members below */

@@ -576,9 +576,13 @@ static void check_refused(struct found *f)
 }
 
 /* Whether a rename may stay half done: the bucket has refused to remove the old name, somebody has
- * changed it, or the new one arrived after the next mount had looked. */
+ * changed it, the new one arrived after the next mount had looked, or a machine that lost its power
+ * has lost the note about it. */
 static bool may_stay_half_done(const struct history *h)
 {
+	for (unsigned int i = 0; i < h->engines; i++)
+		if (h->boxes[i].lost_power)
+			return true;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
 		const bool is_killed =
