@@ -132,16 +132,22 @@ static void check_links(struct history *h, const struct store_page *page, struct
 
 /* ---- both ---- */
 
-/* Storage may stay if something has failed, if an engine was killed, because nobody knows then for
- * an hour whether its last rename had ended, if a change met a removal, or if a file was refused:
- * its draft in the journal can be dropped with the storage. */
+/* Storage may stay if a machine has lost its power, because the notes about it are not durable; if
+ * a request may have arrived later; if a draft was dropped, or waits in the journal; and after a
+ * removal of a name that had no answer, because another program may have moved the file
+ * (DETAILS.md). It does not stay because an engine was killed. */
 static bool may_leave_storage(const struct history *h)
 {
+	for (unsigned int i = 0; i < h->engines; i++)
+		if (h->boxes[i].lost_power)
+			return true;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
-		if (op->hit || op->kind == OP_KILL || op->kind == OP_DROP ||
-		    op->status == OP_MAYBE ||
-		    ((op->kind == OP_CHANGE || op->kind == OP_CREATE) && op->status == OP_REFUSED))
+		const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
+		const bool is_late =
+			op->hit && op->fault != FAULT_KILL && op->fault != FAULT_KILL_AFTER;
+		if (is_late || op->kind == OP_DROP || (writes && op->status == OP_REFUSED) ||
+		    ((writes || op->kind == OP_REMOVE) && op->status == OP_MAYBE))
 			return true;
 	}
 	return false;
@@ -152,7 +158,7 @@ static bool may_leave_storage(const struct history *h)
 static bool has_rename(const struct history *h)
 {
 	for (unsigned int i = 0; i < h->nops; i++)
-		if (h->ops[i].kind == OP_RENAME && h->ops[i].status == OP_DONE)
+		if (h->ops[i].kind == OP_RENAME && h->ops[i].status != OP_REFUSED)
 			return true;
 	return false;
 }
