@@ -82,10 +82,10 @@ bool s3_error_parse(const void *bytes, size_t n, struct s3_error *out)
 	auto_bytes struct bytes valid = {0};
 	memset(out, 0, sizeof(*out));
 	/* Most documents are long listings, which have no element of this name. */
-	if (!memmem(bytes, n, name, sizeof(name) - 1))
+	if (n == 0 || !memmem(bytes, n, name, sizeof(name) - 1))
 		return false;
 	const int rc = walk(bytes, n, out);
-	if (rc != -EBADMSG || n == 0)
+	if (rc != -EBADMSG)
 		return rc == 0;
 	return make_valid(bytes, n, &valid) && walk(valid.data, valid.len, out) == 0;
 }
