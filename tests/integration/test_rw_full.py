@@ -130,7 +130,7 @@ def test_a_full_bucket(disk, tmp_path, sources):
             assert "No space left on device; draft" in error
         assert number_of(m.file("home/old.h5")) == 1
         assert content(m.file("home/old.txt")) == OLD
-        assert m.stats()["drafts"]["failed"] == 4
+        assert m.failed() == 4
         # The bucket has nothing under these names, so everybody sees the drafts.
         assert number_of(m.file("home/new.h5")) == 2
         assert content(m.file("home/new.txt")) == NEW

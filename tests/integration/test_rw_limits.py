@@ -95,7 +95,7 @@ def no_room(bucket, tmp_path, *options, journal=None):
         assert done.returncode == 1 and "No space left on device" in done.stderr
         assert "error writing" in done.stderr and "close" not in done.stderr
         # The old file is better than the part that was written, which stays in the journal.
-        assert mounts.wait_for(lambda: m.stats()["drafts"]["failed"] == 1)
+        assert m.failed() == 1
         assert "it lacks a part" in rwmounts.attribute(m.file("home/x.h5"), "user.hsds.error")
         assert number_of(m.file("home/x.h5")) == 1
         run("cp", old, m.file("home/x.h5"), check=True)
@@ -308,7 +308,7 @@ def test_a_bucket_that_refuses(s3_world, tmp_path, what):
             assert rwmounts.attribute(m.file("home/x.h5"), "user.hsds.error")
             assert number_elsewhere(m.file("home/x.h5")) == 1
             assert "x.h5" in m.log()
-            assert m.stats()["drafts"]["failed"] == 1
+            assert m.failed() == 1
         del proxy.faults[:]
     if "puts" in what:
         assert rwmounts.journal_entries(m.journal) == [], "the end of the mount tries again"

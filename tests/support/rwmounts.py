@@ -48,6 +48,12 @@ class RwMount(Mount):
                                             drafts["spool_bytes"] == 0)
         assert mounts.wait_for(idle), self.stats()["drafts"]
 
+    def failed(self):
+        """The number of files that could not be stored. A file counts when the kernel has
+        reported the end of its last open file, which is after close(2) has returned."""
+        self.released()
+        return self.stats()["drafts"]["failed"]
+
     def kill(self):
         """Ends the daemon at once. Programs that use the mount get errors."""
         self.process.send_signal(signal.SIGKILL)
