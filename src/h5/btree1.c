@@ -518,12 +518,6 @@ int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,
 	return walk(f, addr, &w, err);
 }
 
-int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
-		struct err *err)
-{
-	return h5_bt1_walk_range(f, addr, rank, NULL, fn, ctx, err);
-}
-
 int h5_bt1_walk_known(const struct h5_file *f, uint64_t addr, uint32_t rank,
 		      const struct h5_bt1_known *known, h5_bt1_fn fn, void *ctx, struct err *err)
 {

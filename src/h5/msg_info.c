@@ -130,26 +130,6 @@ void h5_ginfo_encode(struct emit *e, const struct h5_ginfo *g)
 	}
 }
 
-int h5_ginfo_decode(struct cursor *c, struct h5_ginfo *g, struct err *err)
-{
-	uint8_t flags;
-	*g = (struct h5_ginfo){.has_phase = false};
-	int rc = decode_head(c, "group info", &flags, err);
-	if (rc)
-		return rc;
-	g->has_phase = flags & FLAG_PHASE;
-	g->has_estimate = flags & FLAG_ESTIMATES;
-	if (g->has_phase) {
-		g->max_compact = cur_u16(c);
-		g->min_dense = cur_u16(c);
-	}
-	if (g->has_estimate) {
-		g->est_links = cur_u16(c);
-		g->est_name_len = cur_u16(c);
-	}
-	return h5_msg_end(c, "group info", err);
-}
-
 void h5_refcount_encode(struct emit *e, uint32_t count)
 {
 	emit_u8(e, 0);
@@ -163,13 +143,6 @@ int h5_refcount_decode(struct cursor *c, uint32_t *count, struct err *err)
 	if (cur_ok(c) && version)
 		return h5_msg_version(version, "reference count", err);
 	return h5_msg_end(c, "reference count", err);
-}
-
-void h5_mtime_encode(struct emit *e, uint32_t seconds)
-{
-	emit_u8(e, 1);
-	emit_zero(e, 3);
-	emit_u32(e, seconds);
 }
 
 int h5_mtime_decode(struct cursor *c, uint32_t *seconds, struct err *err)

@@ -331,9 +331,3 @@ int h5_symtab_find(const struct h5_file *f, const struct h5_symtab *t, const cha
 	arena_free(a);
 	return rc;
 }
-
-int h5_symtab_walk(const struct h5_file *f, const struct h5_symtab *t, h5_symtab_fn fn, void *ctx,
-		   struct err *err)
-{
-	return h5_symtab_find(f, t, NULL, fn, ctx, err);
-}

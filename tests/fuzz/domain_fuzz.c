@@ -34,6 +34,7 @@
 
 #include "domain_headers.h"
 #include "domain_input.h"
+#include "mem_store.h"
 #include "require.h"
 #include "schema/hsds/hsds1.h"
 #include "schema/hsds/hsds2.h"

@@ -66,7 +66,7 @@ static void check(struct chunks *first, size_t window)
 			    window < size - offset ? window : size - offset);
 	struct mem_src m;
 	mem_src_init(&m, image, size);
-	require(!h5_bt1_walk(&m.file, 0, tree.rank, keep, &second, NULL));
+	require(!h5_bt1_walk_range(&m.file, 0, tree.rank, NULL, keep, &second, NULL));
 	require(second.list.len == first->list.len &&
 		(!second.list.len || !memcmp(second.list.data, first->list.data, second.list.len)));
 	bytes_release(&second.list);
@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct chunks first = {.rank = rank};
 	struct mem_src m;
 	mem_src_init(&m, data + PREFIX, size - PREFIX);
-	if (!h5_bt1_walk(&m.file, addr, rank, keep, &first, NULL))
+	if (!h5_bt1_walk_range(&m.file, addr, rank, NULL, keep, &first, NULL))
 		check(&first, 1 + size % 3000);
 	bytes_release(&first.list);
 	return 0;

@@ -28,7 +28,6 @@ union message {
 	struct h5_attr attr;
 	struct h5_link link;
 	struct h5_linfo linfo;
-	struct h5_ginfo ginfo;
 	struct h5_ainfo ainfo;
 	uint32_t number;
 	uint64_t addr;
@@ -59,8 +58,6 @@ static int decode(const struct h5_file *f, uint8_t type, const uint8_t *body, si
 		return h5_link_decode(f, &c, a, &m->link, NULL);
 	case H5_MSG_LINK_INFO:
 		return h5_linfo_decode(f, &c, &m->linfo, NULL);
-	case H5_MSG_GROUP_INFO:
-		return h5_ginfo_decode(&c, &m->ginfo, NULL);
 	case H5_MSG_ATTRIBUTE_INFO:
 		return h5_ainfo_decode(f, &c, &m->ainfo, NULL);
 	case H5_MSG_REFCOUNT:
@@ -110,17 +107,11 @@ static void encode(uint8_t type, struct emit *e, const union message *m)
 	case H5_MSG_LINK_INFO:
 		h5_linfo_encode(e, &m->linfo);
 		break;
-	case H5_MSG_GROUP_INFO:
-		h5_ginfo_encode(e, &m->ginfo);
-		break;
 	case H5_MSG_ATTRIBUTE_INFO:
 		h5_ainfo_encode(e, &m->ainfo);
 		break;
 	case H5_MSG_REFCOUNT:
 		h5_refcount_encode(e, m->number);
-		break;
-	case H5_MSG_MTIME:
-		h5_mtime_encode(e, m->number);
 		break;
 	case H5_MSG_COMMENT:
 		h5_comment_encode(e, m->text);
@@ -151,7 +142,7 @@ static uint8_t *encode_exact(uint8_t type, const union message *m, size_t *n)
 static bool has_encoder(uint8_t type)
 {
 	return type != H5_MSG_EXTERNAL_FILES && type != H5_MSG_SYMBOL_TABLE &&
-	       type != H5_MSG_MTIME_OLD && type != H5_MSG_FILL_OLD;
+	       type != H5_MSG_MTIME && type != H5_MSG_MTIME_OLD && type != H5_MSG_FILL_OLD;
 }
 
 static void check_narrow(uint8_t type, const uint8_t *body, size_t n, struct arena *a)

@@ -44,17 +44,17 @@ static int add(void *ctx, const struct h5_symbol *s, struct err *err)
 static void check(struct h5_file *f, const struct h5_symtab *t)
 {
 	struct links first = {.n = 0}, second = {.n = 0}, third = {.stop_at = 1};
-	int rc = h5_symtab_walk(f, t, add, &first, NULL);
+	int rc = h5_symtab_find(f, t, NULL, add, &first, NULL);
 	require(rc == 0 || rc == -EIO || rc == -EOPNOTSUPP);
 	f->claims = h5_claims_new(NULL);
 	require(f->claims);
-	int again = h5_symtab_walk(f, t, add, &second, NULL);
+	int again = h5_symtab_find(f, t, NULL, add, &second, NULL);
 	require(again == rc || (!rc && again == -EIO));
 	require(first.n == second.n && first.text.len == second.text.len);
 	h5_claims_free(f->claims);
 	f->claims = NULL;
 	if (first.n)
-		require(h5_symtab_walk(f, t, add, &third, NULL) == 42);
+		require(h5_symtab_find(f, t, NULL, add, &third, NULL) == 42);
 	bytes_release(&first.text);
 	bytes_release(&second.text);
 	bytes_release(&third.text);

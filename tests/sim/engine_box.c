@@ -15,6 +15,7 @@
 
 #include <drafts/draft_commit.h>
 #include "engine/engine_internal.h"
+#include "mem_store.h"
 #include <hsmount/recover.h>
 
 #include <drafts/drafts.h>

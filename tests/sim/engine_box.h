@@ -17,6 +17,7 @@
 
 #include "disk.h"
 #include "gate.h"
+#include "mem_store.h"
 
 struct world {
 	char dir[64]; /* journals, and an empty directory that names the bucket */

@@ -10,6 +10,7 @@
 
 #include "content.h"
 #include "engine_box.h"
+#include "mem_store.h"
 #include "session.h"
 
 enum { NAMES_MAX = 6, OPS_MAX = 48, ACTORS_MAX = 6 };

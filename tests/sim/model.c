@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See model.h: what the bucket has, and the checks of files. names.c checks the names. */
+#include "mem_store.h"
 #include "model.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random histories. */
 #include "history.h"
+#include "mem_store.h"
 
 #include <base/mem.h>
 

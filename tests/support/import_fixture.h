@@ -19,6 +19,7 @@
 #include <bucket/schemas.h>
 
 #include "gate.h"
+#include "mem_store.h"
 
 enum {
 	OBJECTS = 15, /* of the file, see tests/data/import.py */

@@ -14,6 +14,7 @@
 #include <base/env.h>
 #include <store/store.h>
 
+#include "mem_store.h"
 #include "store_calls.h"
 
 #define SMALL_PREFIX	     "db/11111111-22222222"

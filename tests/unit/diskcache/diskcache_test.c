@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "diskcache/disk_entry.h"
+#include "mem_store.h"
 
 /* The disk fails once to read at this offset of a file; -1: it reads everything. */
 static off_t unreadable = -1;

@@ -23,6 +23,7 @@
 #include <bucket/schemas.h>
 
 #include "gate.h"
+#include "mem_store.h"
 #include "overlay_fixture.h"
 
 struct world {

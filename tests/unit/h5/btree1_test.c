@@ -117,7 +117,7 @@ static void test_walk_gives_what_was_rendered(void **state)
 		struct mem_src m;
 		struct err err = ERR_INIT;
 		mem_src_init(&m, image, size);
-		if (h5_bt1_walk(&m.file, ADDR, s.rank, expect_chunk, &e, &err))
+		if (h5_bt1_walk_range(&m.file, ADDR, s.rank, NULL, expect_chunk, &e, &err))
 			fail_msg("shape %zu: %s", i, err.msg);
 		assert_int_equal(e.n, chunks_of(&s));
 		free(image);
@@ -306,7 +306,7 @@ static void test_malformed(void **state)
 		struct emit e = emit_to(bad + ADDR + rows[i].at, 8);
 		emit_uint(&e, rows[i].value, (unsigned int)rows[i].n);
 		mem_src_init(&m, bad, size);
-		int rc = h5_bt1_walk(&m.file, ADDR, 1, count_chunk, &seen, &err);
+		int rc = h5_bt1_walk_range(&m.file, ADDR, 1, NULL, count_chunk, &seen, &err);
 		if (rc != -EIO || !err.msg[0])
 			fail_msg("%s: %d", rows[i].defect, rc);
 	}
@@ -322,10 +322,12 @@ static void test_callback_stops(void **state)
 	uint64_t seen = 0;
 	struct mem_src m;
 	mem_src_init(&m, image, size);
-	assert_int_equal(h5_bt1_walk(&m.file, ADDR, 1, count_chunk, &seen, NULL), -ECANCELED);
+	assert_int_equal(h5_bt1_walk_range(&m.file, ADDR, 1, NULL, count_chunk, &seen, NULL),
+			 -ECANCELED);
 	assert_int_equal(seen, 100);
-	assert_int_equal(h5_bt1_walk(&m.file, ADDR, 0, count_chunk, &seen, NULL), -EIO);
-	assert_int_equal(h5_bt1_walk(&m.file, ADDR, 33, count_chunk, &seen, NULL), -EIO);
+	assert_int_equal(h5_bt1_walk_range(&m.file, ADDR, 0, NULL, count_chunk, &seen, NULL), -EIO);
+	assert_int_equal(h5_bt1_walk_range(&m.file, ADDR, 33, NULL, count_chunk, &seen, NULL),
+			 -EIO);
 	free(image);
 }
 
@@ -350,11 +352,11 @@ static void test_deep_tree(void **state)
 	}
 	mem_src_init(&m, image, (size_t)LEVELS * SIZE);
 	m.file.chunk_k = 1;
-	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, count_chunk, &seen, NULL), 0);
+	assert_int_equal(h5_bt1_walk_range(&m.file, 0, 1, NULL, count_chunk, &seen, NULL), 0);
 	assert_int_equal(seen, 1);
 	assert_int_equal(m.reads, LEVELS);
 	image[6] = 3; /* more than 2 K entries */
-	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, count_chunk, &seen, NULL), -EIO);
+	assert_int_equal(h5_bt1_walk_range(&m.file, 0, 1, NULL, count_chunk, &seen, NULL), -EIO);
 	free(image);
 }
 
@@ -396,7 +398,7 @@ static void test_nodes_that_overlap(void **state)
 	}
 	mem_src_init(&m, image, SIZE);
 	m.file.chunk_k = K;
-	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, go_on, &seen, NULL), -EIO);
+	assert_int_equal(h5_bt1_walk_range(&m.file, 0, 1, NULL, go_on, &seen, NULL), -EIO);
 	assert_true(m.source.bytes <= SIZE);
 	free(image);
 }

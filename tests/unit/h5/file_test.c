@@ -148,7 +148,7 @@ static int walk_chunks(struct walk *w, struct err *err)
 		rc = header(w, w->data, H5_MSG_LAYOUT, &c, err);
 	if (!rc)
 		rc = h5_layout_decode(w->f, &c, &layout, err);
-	return rc ? rc : h5_bt1_walk(w->f, layout.addr, layout.rank, add_chunk, w, err);
+	return rc ? rc : h5_bt1_walk_range(w->f, layout.addr, layout.rank, NULL, add_chunk, w, err);
 }
 
 /* An element of a variable-length string: u32 length, address of a collection, u32 index. */
@@ -292,10 +292,10 @@ static void test_file_ends_behind_a_node(void **state)
 	struct mem_src m;
 	mem_src_init(&m, node, sizeof(node));
 	m.file.addr_size = 4;
-	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, check_chunk, &addr, NULL), 0);
+	assert_int_equal(h5_bt1_walk_range(&m.file, 0, 1, NULL, check_chunk, &addr, NULL), 0);
 	mem_src_init(&m, node, sizeof(node) - 1);
 	m.file.addr_size = 4;
-	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, check_chunk, &addr, NULL), -EIO);
+	assert_int_equal(h5_bt1_walk_range(&m.file, 0, 1, NULL, check_chunk, &addr, NULL), -EIO);
 }
 
 /* Addresses that overflow when the base is added, and files that end in the user block. */

@@ -41,7 +41,7 @@ static int add(void *ctx, const struct h5_symbol *s, struct err *err)
 
 static int walk(struct memory_file *f, struct list *l, struct err *err)
 {
-	return h5_symtab_walk(&f->file, &root, add, l, err);
+	return h5_symtab_find(&f->file, &root, NULL, add, l, err);
 }
 
 static void test_message(void **state)
@@ -73,7 +73,8 @@ static void test_library_group(void **state)
 		fail_msg("%s", err.msg);
 	assert_string_equal(l.text, "alpha=1832 beta=800 hard=1832 soft->/beta/gone type=4232 ");
 	l = (struct list){.n = 0};
-	assert_int_equal(h5_symtab_walk(&f.file, &(struct h5_symtab){840, 1384}, add, &l, NULL), 0);
+	assert_int_equal(
+		h5_symtab_find(&f.file, &(struct h5_symtab){840, 1384}, NULL, add, &l, NULL), 0);
 	assert_int_equal(l.n, 0);
 	memory_close(&f);
 }
@@ -248,7 +249,7 @@ static void test_many_links(void **state)
 	const struct h5_symtab t = {.btree = TREES, .heap = 64};
 	struct h5_claims *claims = h5_claims_new(NULL);
 	f.file.claims = claims;
-	if (h5_symtab_walk(&f.file, &t, count, &n, &err) || h5_claims_check(claims, &err))
+	if (h5_symtab_find(&f.file, &t, NULL, count, &n, &err) || h5_claims_check(claims, &err))
 		fail_msg("%s", err.msg);
 	assert_int_equal(n, LINKS);
 	assert_int_equal(f.source.reads, 2 + LEAVES + FANOUT + 1 + 1);
@@ -278,7 +279,7 @@ static void test_names_share_bytes(void **state)
 	put_tree(&f, 0, 0, SYMBOLS, NODE_SIZE);
 	const struct h5_symtab t = {.btree = TREES, .heap = 64};
 	struct list l = {.n = 0};
-	assert_int_equal(h5_symtab_walk(&f.file, &t, add, &l, &err), -EIO);
+	assert_int_equal(h5_symtab_find(&f.file, &t, NULL, add, &l, &err), -EIO);
 	assert_true(l.n > 100);
 	memory_close(&f);
 }

@@ -15,6 +15,7 @@
 #include <store/implement.h>
 
 #include "names/complete_dirs.h"
+#include "mem_store.h"
 #include "store_calls.h"
 
 enum { TTL = 1000, DIRS = 32, LARGEST = 4000, NAMES = 6000 };

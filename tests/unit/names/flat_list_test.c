@@ -23,6 +23,7 @@
 #include "names/name_cache.h"
 #include "names/node.h"
 #include "names/rules.h"
+#include "mem_store.h"
 #include "store_calls.h"
 
 struct fixture {

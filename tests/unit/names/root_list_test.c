@@ -14,6 +14,7 @@
 #include <names/names.h>
 #include <store/store.h>
 
+#include "mem_store.h"
 #include "store_calls.h"
 
 /* A schema whose objects are in the root: "<5 digits>-…". */

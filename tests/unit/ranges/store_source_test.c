@@ -7,6 +7,8 @@
 
 #include <ranges/store_source.h>
 
+#include "mem_store.h"
+
 enum { SIZE = 3 << 20, SECTOR = 64, FETCH_MIN = 512 };
 
 struct world {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <snapshots/raw_object.h>
+#include "mem_store.h"
 #include "store_calls.h"
 
 enum { KB = 1 << 10, MB = 1 << 20, BUDGET = 64 * MB };

@@ -16,6 +16,7 @@
 
 #include "snapshots/shared_listing.h"
 #include "schema/hsds/hsds2.h"
+#include "mem_store.h"
 #include "store_calls.h"
 
 enum { MANY = 8 }; /* domains */

@@ -20,6 +20,8 @@
 #include <diskcache/diskcache.h>
 #include <snapshots/size_cache.h>
 
+#include "mem_store.h"
+
 static const struct size_version one = {SIZE_LISTED, 1}, two = {SIZE_LISTED, 2},
 				 large = {SIZE_LARGE, 1};
 static const struct file_size small = {5000, 10, true}, bigger = {9000, 18, true};

@@ -11,6 +11,8 @@
 #include <storage/storage_names.h>
 #include <bucket/schemas.h>
 
+#include "mem_store.h"
+
 #define FROM	  "home/a.h5"
 #define TO	  "work/b.h5"
 #define HOUR_NS	  (INT64_C(3600) * 1000000000)

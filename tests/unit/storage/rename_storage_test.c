@@ -4,6 +4,8 @@
 #include "rename_fixture.h"
 #include <bucket/schemas.h>
 
+#include "mem_store.h"
+
 static unsigned int pauses;
 
 static void no_sleep(const struct env *env, uint64_t ns)

@@ -6,6 +6,8 @@
 #include "rename_fixture.h"
 #include <bucket/schemas.h>
 
+#include "mem_store.h"
+
 /* The requests of a first rename in S3. */
 enum { CLAIM = 1, PUT, MARKS, DELETE, LAST = DELETE };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences of requests: order, window, requests that are skipped, and errors. */
+#include "mem_store.h"
 #include "store_fixture.h"
 
 #include <store/implement.h>

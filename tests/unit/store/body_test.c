@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies that are read from a source: the thread that reads them, and repeated attempts. The
  * contract of all stores (store_contract.h) tests their bytes and their errors. */
+#include "mem_store.h"
 #include "store_fixture.h"
 
 #include "patterned_source.h"

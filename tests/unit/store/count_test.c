@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The counting wrapper: it changes no answer, and its counters are right. */
+#include "mem_store.h"
 #include "store_contract.h"
 
 #include <store/implement.h>

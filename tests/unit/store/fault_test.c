@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The wrapper that injects failures: which requests it hits, and how. */
+#include "mem_store.h"
 #include "store_contract.h"
 
 static int harmless_mem(void **state)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "import/import_internal.h"
+#include "mem_store.h"
 #include "store_calls.h"
 
 enum { KEYS = 5000 /* several pages, and several sizes of the table */ };

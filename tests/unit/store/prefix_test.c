@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of a bucket below a prefix as a bucket of its own. */
+#include "mem_store.h"
 #include "store_contract.h"
 
 static int below_mem(void **state)

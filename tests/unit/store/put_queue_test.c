@@ -14,6 +14,7 @@
 #include <store/implement.h>
 
 #include <store/put_queue.h>
+#include "mem_store.h"
 #include "store_calls.h"
 
 enum { BODY = 1000, MANY = 300, LARGE = 256 << 10 };

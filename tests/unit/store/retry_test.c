@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The wrapper that repeats requests after temporary failures. Sleeping is faked, so no time passes.
  */
+#include "mem_store.h"
 #include "store_contract.h"
 
 #include <dirent.h>

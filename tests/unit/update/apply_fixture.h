@@ -17,6 +17,7 @@
 #include <store/implement.h>
 #include <overlay/draft_plan.h>
 
+#include "mem_store.h"
 #include "overlay_fixture.h"
 #include "store_calls.h"
 

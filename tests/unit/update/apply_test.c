@@ -6,6 +6,7 @@
 #include "apply_fixture.h"
 #include <overlay/draft_plan.h>
 
+#include "mem_store.h"
 #include "sampling.h"
 
 /* The sanitizers are slow: with them, only some of the requests fail. */

@@ -33,6 +33,7 @@
 #include "data_file.h"
 #include "gate.h"
 #include "header_edit.h"
+#include "mem_store.h"
 #include "overlay_fixture.h"
 
 #define DOMAIN_PATH "home/u/a.h5"

@@ -11,6 +11,7 @@
 #include <bucket/schemas.h>
 
 #include "update/update_internal.h"
+#include "mem_store.h"
 
 enum { LINE_CHUNK = 5 /* elements of a chunk of "line" */ };
 

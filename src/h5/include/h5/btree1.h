@@ -44,17 +44,14 @@ uint64_t h5_bt1_size(uint32_t rank, uint64_t n);
  * for the entries in the range only. */
 void h5_bt1_read(const struct h5_bt1 *t, uint64_t offset, void *buf, size_t n);
 
-/* Calls fn for each chunk of the tree at addr in order. Checks signatures, levels, counts and the
- * order of chunks; so it visits each node at most once. If fn returns non-zero, the walk ends and
- * returns that value. */
 typedef int (*h5_bt1_fn)(void *ctx, const struct h5_bt1_chunk *chunk, struct err *err);
-int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
-		struct err *err);
-/* The same for chunks whose offsets are between these, both included, in row-major order. Reads
- * only nodes that can hold such chunks. If range is NULL, it reads all chunks. */
 struct h5_bt1_range {
 	const uint64_t *first, *last; /* offsets in elements, rank of them */
 };
+/* Calls fn for each chunk of the tree at addr whose offsets are in the range, both ends included,
+ * in row-major order. Reads only nodes that can hold such chunks. If range is NULL, it calls fn for
+ * all chunks. Checks signatures, levels, counts and the order of chunks; so it visits each node at
+ * most once. If fn returns non-zero, the walk ends and returns that value. */
 int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,
 		      const struct h5_bt1_range *range, h5_bt1_fn fn, void *ctx, struct err *err);
 
@@ -70,11 +67,12 @@ struct h5_bt1_known {
 	int (*run)(void *ctx, uint64_t first, uint64_t end, struct err *err);
 	void *ctx;
 };
-/* As h5_bt1_walk(), but a node of the rendered tree is not read if no node of its sub-tree was
- * changed. Instead, run() is called for its chunks, and fn only for chunks of other nodes. So the
- * number of nodes that are read is in proportion to the nodes that have changed. All chunks are in
- * order, and those of such a node are within the keys of its parents; otherwise -EIO. If the file
- * has addresses or nodes of another size than a rendered file, all nodes are read. */
+/* As h5_bt1_walk_range() for all chunks, but a node of the rendered tree is not read if no node of
+ * its sub-tree was changed. Instead, run() is called for its chunks, and fn only for chunks of
+ * other nodes. So the number of nodes that are read is in proportion to the nodes that have
+ * changed. All chunks are in order, and those of such a node are within the keys of its parents;
+ * otherwise -EIO. If the file has addresses or nodes of another size than a rendered file, all
+ * nodes are read. */
 int h5_bt1_walk_known(const struct h5_file *f, uint64_t addr, uint32_t rank,
 		      const struct h5_bt1_known *known, h5_bt1_fn fn, void *ctx, struct err *err);
 

@@ -149,7 +149,6 @@ struct h5_ginfo {
 	uint16_t est_links, est_name_len;
 };
 void h5_ginfo_encode(struct emit *e, const struct h5_ginfo *g);
-int h5_ginfo_decode(struct cursor *c, struct h5_ginfo *g, struct err *err);
 
 struct h5_ainfo {
 	bool tracked, indexed;
@@ -161,7 +160,6 @@ int h5_ainfo_decode(const struct h5_file *f, struct cursor *c, struct h5_ainfo *
 
 void h5_refcount_encode(struct emit *e, uint32_t count);
 int h5_refcount_decode(struct cursor *c, uint32_t *count, struct err *err);
-void h5_mtime_encode(struct emit *e, uint32_t seconds);
 int h5_mtime_decode(struct cursor *c, uint32_t *seconds, struct err *err);
 /* Modification time (old), 0x0e. */
 int h5_mtime_old_decode(struct cursor *c, uint32_t *seconds, struct err *err);

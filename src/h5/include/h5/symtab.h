@@ -21,11 +21,9 @@ struct h5_symbol {
 	const char *path; /* of a soft link */
 };
 typedef int (*h5_symtab_fn)(void *ctx, const struct h5_symbol *s, struct err *err);
-/* Calls fn for each link in the order of the names. Reads each node and the heap once. */
-int h5_symtab_walk(const struct h5_file *f, const struct h5_symtab *t, h5_symtab_fn fn, void *ctx,
-		   struct err *err);
 /* Calls fn for the link with this name, if there is one. Reads the heap, and of the nodes only
- * those that can have the link. */
+ * those that can have the link. If name is NULL, it calls fn for each link in the order of the
+ * names, and reads each node once. */
 int h5_symtab_find(const struct h5_file *f, const struct h5_symtab *t, const char *name,
 		   h5_symtab_fn fn, void *ctx, struct err *err);
 

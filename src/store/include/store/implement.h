@@ -15,7 +15,7 @@
  * An implementation is the bottom of a stack. It embeds struct store as its first member and
  * initialises it with store_init(). Its submit() either answers at once or calls store_work(),
  * whose job answers in a worker. To answer means: fill in req->answer (a page with store/page.h),
- * then call one of store_present(), store_absent() and store_fail() once. src/store/memory_store.c
+ * then call one of store_present(), store_absent() and store_fail() once. tests/support/mem_store.c
  * is the shortest complete implementation.
  *
  * A wrapper is initialised with store_wrap(). Its submit() calls store_pass(). Its completed()

@@ -412,30 +412,6 @@ bool store_mark_ok(const char *text);
  * void as soon as another program writes into the file or copies it. A PUT fails with -EISDIR if
  * its key is a directory, and with -ENOTDIR if a part of its key is an object. */
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err);
-/* Makes a bucket in memory, for tests. Times are unknown (mtime_ns is 0), unless it has a clock.
- * Unlike a directory it can hold both "a" and "a/b". */
-struct store *store_mem_new(const struct env *env, struct err *err);
-/* Sets the clock, which returns nanoseconds since the epoch. Called while no request is in
- * progress. */
-void store_mem_set_clock(struct store *mem, int64_t (*clock)(void));
-/* What the service behind this bucket lacks, for tests. A condition that it lacks is compared
- * before the change, as the other stores do it: other requests may come between the two. After a
- * PUT, the store checks once more whether the object is still the one that was put; if it is not,
- * the PUT fails with -ESTALE. */
-enum store_mem_lacks {
-	STORE_MEM_NO_MARKS = 1 << 0,	     /* marks are dropped */
-	STORE_MEM_NO_DELETE_IF = 1 << 1,     /* if_match of DELETE */
-	STORE_MEM_NO_IF_NONE_MATCH = 1 << 2, /* of PUT */
-	STORE_MEM_NO_IF_MATCH = 1 << 3,	     /* of PUT */
-	STORE_MEM_NO_MOVE = 1 << 4,
-	/* A version of an object differs from another one only if the bytes do, as in S3. */
-	STORE_MEM_NO_SERIAL = 1 << 5,
-};
-/* Called while no request is in progress. between, which may be NULL, is called whenever other
- * requests may come between two steps of a request. It gets the request's key, which is borrowed,
- * and may use the store. */
-void store_mem_set_lacks(struct store *mem, unsigned int lacks,
-			 void (*between)(void *arg, const char *key), void *arg);
 /* s3/s3.h has the bucket of an S3 service, diskcache/diskcache.h a cache on disk. */
 
 /* Repeats a request that failed with -EAGAIN, at growing intervals. When no attempt is left, the

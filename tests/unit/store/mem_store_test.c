@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store in memory: the contract with and without workers, keys that a directory cannot hold,
  * and services without conditions. */
+#include "mem_store.h"
 #include "store_contract.h"
 
 static int mem_inline(void **state)

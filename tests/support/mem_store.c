@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bucket in memory, for tests: an array of objects, sorted by key. Where a directory differs from
+ * A bucket in memory: an array of objects, sorted by key. Where a directory differs from
  * S3, it behaves as S3: "a" and "a/b" can both exist, a prefix without objects does not exist, and
  * a page has at most STORE_PAGE_MAX items.
  *
@@ -11,6 +11,8 @@
  * Threads: one lock guards everything, and bodies of GETs are copied under it. Workers answer the
  * requests. The lock is free between two steps.
  */
+#include "mem_store.h"
+
 #include <store/implement.h>
 #include <store/page.h>
 

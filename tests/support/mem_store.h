@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bucket in memory, for tests. */
+#ifndef MEM_STORE_H
+#define MEM_STORE_H
+
+#include <store/store.h>
+
+/* Makes an empty bucket. Times are unknown (mtime_ns is 0), unless it has a clock.
+ * Unlike a directory it can hold both "a" and "a/b". */
+struct store *store_mem_new(const struct env *env, struct err *err);
+
+/* Sets the clock, which returns nanoseconds since the epoch. Called while no request is in
+ * progress. */
+void store_mem_set_clock(struct store *mem, int64_t (*clock)(void));
+
+/* What the service behind this bucket lacks. A condition that it lacks is compared
+ * before the change, as the other stores do it: other requests may come between the two. After a
+ * PUT, the store checks once more whether the object is still the one that was put; if it is not,
+ * the PUT fails with -ESTALE. */
+enum store_mem_lacks {
+	STORE_MEM_NO_MARKS = 1 << 0,	     /* marks are dropped */
+	STORE_MEM_NO_DELETE_IF = 1 << 1,     /* if_match of DELETE */
+	STORE_MEM_NO_IF_NONE_MATCH = 1 << 2, /* of PUT */
+	STORE_MEM_NO_IF_MATCH = 1 << 3,	     /* of PUT */
+	STORE_MEM_NO_MOVE = 1 << 4,
+	/* A version of an object differs from another one only if the bytes do, as in S3. */
+	STORE_MEM_NO_SERIAL = 1 << 5,
+};
+
+/* Called while no request is in progress. between, which may be NULL, is called whenever other
+ * requests may come between two steps of a request. It gets the request's key, which is borrowed,
+ * and may use the store. */
+void store_mem_set_lacks(struct store *mem, unsigned int lacks,
+			 void (*between)(void *arg, const char *key), void *arg);
+
+#endif
