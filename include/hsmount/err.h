@@ -35,6 +35,9 @@ int err_wrap(struct err *err, int code, const char *fmt, ...) __attribute__((for
 int err_errno(struct err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Sets err to "out of memory", and returns -ENOMEM. */
+int err_no_memory(struct err *err);
+
 /* Resets err, without writing all of it. */
 static inline void err_clear(struct err *err)
 {

@@ -97,7 +97,7 @@ static int load(const struct aws_environment *w, const char *variable, const cha
 	auto_str struct str path = {0};
 	auto_secret struct str text = {0};
 	if (path_of(w, variable, name, &path))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (!path.b.len)
 		return 0;
 	struct err why = ERR_INIT;

@@ -119,13 +119,13 @@ int ini_parse(const char *text, size_t n, struct ini *out, struct err *err)
 		return err_set(err, -EINVAL, "the file contains a NUL byte");
 	out->arena = arena_new(arena_limit);
 	if (!out->arena)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	while (n) {
 		const char *end = memchr(text, '\n', n);
 		const size_t len = end ? (size_t)(end - text) : n;
 		if (read_line(&r, (struct span){text, len})) {
 			ini_release(out);
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		}
 		text += len + (end != NULL);
 		n -= len + (end != NULL);

@@ -52,6 +52,11 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 	return code;
 }
 
+int err_no_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
 int err_wrap(struct err *err, int code, const char *fmt, ...)
 {
 	va_list ap;

@@ -53,7 +53,7 @@ int source_file_open(const char *path, struct source_file **out, struct err *err
 {
 	struct source_file *f = calloc(1, sizeof(*f));
 	if (!f)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	f->source = (struct source){.read_at = read_at, .ctx = f};
 	/* O_NONBLOCK: a FIFO without a writer must not block the open. */
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -120,8 +120,7 @@ static int load(struct source_paged *p, uint64_t number, struct err *err)
 {
 	const size_t n = (size_t)page_size(p, number);
 	uint8_t *data = malloc(n);
-	int rc = data ? fetch(p, number * SOURCE_PAGE, data, n, err)
-		      : err_set(err, -ENOMEM, "out of memory");
+	int rc = data ? fetch(p, number * SOURCE_PAGE, data, n, err) : err_no_memory(err);
 	if (!rc)
 		return insert(p, number, data, err);
 	free(data);
@@ -218,7 +217,7 @@ int source_paged_put(struct source_paged *p, uint64_t offset, const void *bytes,
 		const size_t size = (size_t)page_size(p, number);
 		uint8_t *data = malloc(size);
 		if (!data)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		memcpy(data, from + done, size);
 		rc = insert(p, number, data, err);
 	}

@@ -178,8 +178,7 @@ static int probe_key(struct store *s, const char *key, uint32_t max, struct sche
 		     struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
-	return req ? probe_page(s, key, max, seen, req, err)
-		   : err_set(err, -ENOMEM, "out of memory");
+	return req ? probe_page(s, key, max, seen, req, err) : err_no_memory(err);
 }
 
 /* Looks for documents among the first keys directly below the prefixes on the page, of which at
@@ -202,7 +201,7 @@ int probe_store(struct store *s, struct schema_survey *seen, struct err *err)
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
 	*seen = (struct schema_survey){0};
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = 0;
 	for (const struct schema_ops *const *schema = schema_all(); !rc && *schema; schema++)
 		if ((*schema)->storage && !seen->storage)
@@ -220,7 +219,7 @@ int probe_store_marks(struct store *s, struct schema_survey *seen, struct err *e
 	const char *mark;
 	*seen = (struct schema_survey){0};
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (unsigned int i = 0; (mark = schema_mark_name(schema_all(), i)); i++) {
 		store_request_key(req, mark);
 		store_run(s, req);
@@ -239,7 +238,7 @@ static int find_objects(struct store *s, const char *prefix, bool *found, struct
 	auto_free char *dir = prefix[0] ? names_join(prefix, "") : strdup("");
 	struct schema_survey seen = {0};
 	if (!req || !dir)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = list_page(s, dir, STORE_PAGE_MAX, req, err);
 	for (size_t i = 0; !rc && i < req->answer.page.n; i++)
 		schema_survey_key(schema_all(), &seen, req->answer.page.items[i].key + strlen(dir));
@@ -253,13 +252,13 @@ int probe_has_storage(struct store *s, const char *prefix, bool *found, struct e
 	int rc = 0;
 	*found = false;
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (const struct schema_ops *const *schema = schema_all(); !rc && *schema; schema++) {
 		if (!(*schema)->storage || *found)
 			continue;
 		auto_free char *storages = names_join(prefix, (*schema)->storage->all);
 		if (!storages)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		rc = list_page(s, storages, 1, req, err);
 		*found = !rc && req->answer.page.n;
 		store_request_reset(req, STORE_LIST);
@@ -274,7 +273,7 @@ int probe_document(struct store *s, struct schema_survey *seen, struct err *err)
 	auto_request struct store_request *req = store_request_new(s, STORE_GET);
 	int rc = 0;
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (const struct schema_ops *const *schema = schema_all(); !rc && *schema; schema++) {
 		store_request_reset(req, STORE_GET);
 		if ((*schema)->marks || !schema_document_key(*schema, "", 0, req->key, req->room))

@@ -45,7 +45,7 @@ static int find_above_s3(const char *url, struct store *whole, struct above *out
 		return rc;
 	auto_free char *above = strdup(prefix);
 	if (!above)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (int i = 0; !rc && !found && i < LEVELS_MAX && above[0]; i++) {
 		above[names_parent_len(above)] = '\0';
 		rc = probe_has_storage(whole, above, &found, err);
@@ -55,7 +55,7 @@ static int find_above_s3(const char *url, struct store *whole, struct above *out
 	out->path = strdup(prefix + strlen(above) + (above[0] ? 1 : 0));
 	if (asprintf(&out->bucket, "s3://%s%s%s", bucket, above[0] ? "/" : "", above) < 0)
 		out->bucket = NULL;
-	return out->path && out->bucket ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return out->path && out->bucket ? 0 : err_no_memory(err);
 }
 
 static int refuse_part(const char *name, enum schema_place place, const struct above *above,
@@ -156,7 +156,7 @@ static int use_above(const char *name, struct recognised *place, struct err *err
 			       name);
 	place->above = above ? strndup(whole, above) : strdup("/");
 	place->name = strdup(whole + above + 1);
-	return place->above && place->name ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return place->above && place->name ? 0 : err_no_memory(err);
 }
 
 /* Checks that the place is a bucket, or that *out says what to open or to make of it. */
@@ -226,6 +226,6 @@ int recognise_make(const struct engine_options *opt, struct err *err)
 {
 	auto_free char *path = names_join(store_stack_dir(opt->bucket), probe_new_storages());
 	if (!path)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	return mkdir(path, 0777) && errno != EEXIST ? err_errno(err, -errno, "%s", path) : 0;
 }

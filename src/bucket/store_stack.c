@@ -52,7 +52,7 @@ int store_stack_split_s3(const char *url, char **bucket, char **prefix, struct e
 		return 0;
 	free(*bucket);
 	free(*prefix);
-	return err_set(err, -ENOMEM, "out of memory");
+	return err_no_memory(err);
 }
 
 const char *store_stack_dir(const char *bucket)
@@ -87,7 +87,7 @@ static struct store *new_s3(const struct env *env, const struct engine_s3_option
 	};
 	auto_free char *below = prefix ? names_join(prefix, "") : NULL;
 	if (prefix && !below) {
-		err_set(err, -ENOMEM, "out of memory");
+		err_no_memory(err);
 		return NULL;
 	}
 	const struct store_s3_options s3 = {
@@ -209,7 +209,7 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	if (s3 && store_stack_split_s3(opt->bucket, &bucket, &prefix, err))
 		return NULL;
 	if (s3 && make_marks(prefix, only, marks)) {
-		err_set(err, -ENOMEM, "out of memory");
+		err_no_memory(err);
 		return NULL;
 	}
 	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, (const char *const *)marks, meter, err)

@@ -69,7 +69,7 @@ static int split_s3(const char *arg, char **bucket, char **path, struct err *err
 	if (*path && asprintf(bucket, "s3://%s", name) >= 0)
 		return 0;
 	free(*path);
-	return err_set(err, -ENOMEM, "out of memory");
+	return err_no_memory(err);
 }
 
 /* The directory of an argument without "file://". */
@@ -95,7 +95,7 @@ static int split_at(const char *whole, size_t n, char **bucket, char **path, str
 		return 0;
 	free(*bucket);
 	free(*path);
-	return err_set(err, -ENOMEM, "out of memory");
+	return err_no_memory(err);
 }
 
 /* Returns whether a listing shows that this directory is a domain (struct schema_mark). */
@@ -134,7 +134,7 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 	auto_free char *whole = absolute(arg);
 	auto_free char *dir = whole ? strdup(whole) : NULL;
 	if (!dir)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (size_t n = strlen(whole); n > 0; n = names_parent_len(dir)) {
 		dir[n] = '\0';
 		if (is_bucket(dir, &why))
@@ -177,7 +177,7 @@ int engine_split_absent(const char *arg, char **bucket, char **path, struct err 
 	if (!rc && !seen.marks)
 		rc = probe_dir_marks(dir, false, &seen);
 	if (rc == -ENOMEM)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (rc || !seen.marks)
 		return err_set(err, -ENOENT, "%s is not in a directory of stores", arg);
 	return split_at(whole, strlen(dir), bucket, path, err);

@@ -36,7 +36,7 @@ static int add_path(void *arg, const char *name, enum names_kind kind)
 		return 0;
 	}
 	if (!p) {
-		w->rc = check_no_memory(w->c);
+		w->rc = err_no_memory(w->c->err);
 		return w->rc;
 	}
 	memcpy(p->text, text, n);

@@ -58,7 +58,6 @@ int check_find(struct check *c, enum engine_check_severity severity, const char 
 /* Reports a finding as the only one about a path of the bucket, which gets a result of its own. */
 int check_find_alone(struct check *c, const char *path, enum engine_check_severity severity,
 		     const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-int check_no_memory(struct check *c); /* returns -ENOMEM, with the error set */
 struct domain_check;
 /* Reports a finding about the object of the domain with this number. key may be NULL. */
 int check_find_at(struct domain_check *dc, enum engine_check_severity severity, uint32_t number,

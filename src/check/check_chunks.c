@@ -164,7 +164,7 @@ int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size
 	struct runner *r = calloc(1, sizeof(*r));
 	int rc = 0;
 	if (!r)
-		return check_no_memory(dc->c);
+		return err_no_memory(dc->c->err);
 	r->dc = dc;
 	r->source = domain_chunk_source(dc->d);
 	r->failures = check_failed_requests(dc->e);

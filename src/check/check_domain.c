@@ -118,7 +118,7 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	dc.paths = object_paths_new(dc.tree);
 	c->result.objects = tree_count(dc.tree);
-	int rc = dir && dc.paths ? 0 : check_no_memory(c);
+	int rc = dir && dc.paths ? 0 : err_no_memory(c->err);
 	if (!rc)
 		rc = report_problems(&dc);
 	if (!rc)
@@ -163,7 +163,7 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 	auto_free char *path = NULL;
 	if (asprintf(&path, "/%s", n->name) < 0) {
 		path = NULL;
-		return check_no_memory(c);
+		return err_no_memory(c->err);
 	}
 	struct schema_document *document = names_doc_is_domain(&n->doc) ? n->doc.document : NULL;
 	c->names_unknown |= !document;

@@ -100,7 +100,7 @@ int check_external_links(struct domain_check *dc, const char *dir)
 		return 0;
 	struct external *links = calloc(n, sizeof(*links));
 	if (!links)
-		return check_no_memory(dc->c);
+		return err_no_memory(dc->c->err);
 	collect(dc->tree, links);
 	qsort(links, n, sizeof(*links), compare);
 	for (size_t i = 0, same; !rc && i < n; i += same) {

@@ -68,7 +68,7 @@ static int check_chunk(struct file_check *fc, const struct h5file_chunk *chunk)
 	if (!rc)
 		rc = h5file_chunk_decode(fc->f, fc->number, chunk, &stored, &elems, &why);
 	if (rc == -ENOMEM)
-		return check_no_memory(fc->c);
+		return err_no_memory(fc->c->err);
 	if (!rc)
 		check_decoded(fc->c, chunk->size);
 	if (!rc || (rc == -EOPNOTSUPP && fc->unsupported))
@@ -145,7 +145,7 @@ static int check_chosen(struct file_check *fc)
 {
 	struct check_chunk *chosen = calloc(CHECK_SAMPLE, sizeof(*chosen));
 	if (!chosen)
-		return check_no_memory(fc->c);
+		return err_no_memory(fc->c->err);
 	const uint32_t n = check_sample_take(&fc->sample, chosen);
 	int rc = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -177,7 +177,7 @@ static int check_source(struct check *c, struct source *source, struct err *err)
 	struct file_check *fc = calloc(1, sizeof(*fc));
 	struct err why = ERR_INIT;
 	if (!fc)
-		return check_no_memory(c);
+		return err_no_memory(c->err);
 	fc->c = c;
 	int rc = h5file_open(source, &opt, &fc->f, &why);
 	if (rc == -ENOMEM) {

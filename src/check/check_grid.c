@@ -66,7 +66,7 @@ static int check_sampled(struct grid_check *g)
 {
 	struct check_chunk *chosen = calloc(CHECK_SAMPLE, sizeof(*chosen));
 	if (!chosen)
-		return check_no_memory(g->dc->c);
+		return err_no_memory(g->dc->c->err);
 	const int rc = check_chunks(g->dc, chosen, check_sample_take(&g->sample, chosen));
 	free(chosen);
 	return rc;
@@ -76,7 +76,7 @@ int check_grid(struct domain_check *dc, bool only_files)
 {
 	const struct tree *t = dc->tree;
 	struct grid_check *g = calloc(1, sizeof(*g));
-	int rc = g ? 0 : check_no_memory(dc->c);
+	int rc = g ? 0 : err_no_memory(dc->c->err);
 	if (g)
 		g->dc = dc;
 	for (uint32_t i = 0; !rc && i < tree_count(t); i++) {

@@ -293,7 +293,7 @@ static int make_tables(struct check_image *ci)
 	ci->map = calloc(n, sizeof(*ci->map));
 	ci->layouts = calloc(n, sizeof(*ci->layouts));
 	if (!ci->map || !ci->layouts)
-		return check_no_memory(ci->dc->c);
+		return err_no_memory(ci->dc->c->err);
 	for (uint32_t i = 0; image_layout(ci->image, i, &layout); i++)
 		ci->layouts[layout.number] = layout;
 	return 0;
@@ -335,7 +335,7 @@ int check_image_open(struct domain_check *dc, const char *mount_dir)
 	struct err why = ERR_INIT;
 	struct check_image *ci = calloc(1, sizeof(*ci));
 	if (!ci)
-		return check_no_memory(dc->c);
+		return err_no_memory(dc->c->err);
 	*ci = (struct check_image){.dc = dc, .source = domain_chunk_source(dc->d)};
 	const char *what = "rendered";
 	int rc = make_image(ci, mount_dir, &why);
@@ -524,7 +524,7 @@ static int compare_slot(struct check_image *ci, const struct check_chunk *chunk,
 		return result->absent ? 0 : report_chunk(ci, chunk, "is missing");
 	const size_t len = (size_t)(n * ds->type->size);
 	if (bytes_reserve(&in_file.fixed, len))
-		return check_no_memory(ci->dc->c);
+		return err_no_memory(ci->dc->c->err);
 	in_file.fixed.len = len;
 	if (source_read(&ci->bytes, l->addr + chunk->number * l->stride, in_file.fixed.data, len,
 			&why))

@@ -25,7 +25,7 @@ int check_import(struct domain_check *dc)
 	auto_request struct store_request *req = store_request_new(store, STORE_HEAD);
 	struct err why = ERR_INIT;
 	if (!req)
-		return check_no_memory(dc->c);
+		return err_no_memory(dc->c->err);
 	if (schema->writer->import_key(domain_path(dc->d), req->key, req->room) < 0)
 		return 0;
 	store_run(store, req);
@@ -92,7 +92,7 @@ static int take_record(struct records *r, const char *key)
 	struct arena *arena = arena_new(SIZE_MAX);
 	struct schema_import import;
 	struct err why = ERR_INIT;
-	int rc = req && arena ? 0 : check_no_memory(r->c);
+	int rc = req && arena ? 0 : err_no_memory(r->c->err);
 	if (!rc) {
 		store_request_key(req, key);
 		req->max = RECORD_MAX;
@@ -123,7 +123,7 @@ static int list_records(struct records *r)
 	struct err why = ERR_INIT;
 	int rc = 0;
 	if (!req)
-		return check_no_memory(r->c);
+		return err_no_memory(r->c->err);
 	store_request_key(req, r->schema->writer->import_prefix);
 	req->list.whole = true;
 	store_run(store, req);

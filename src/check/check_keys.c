@@ -75,7 +75,7 @@ static int add_entry(struct inventory *v, uint32_t number)
 	const size_t n = slash ? (size_t)(slash - key) + 1 : 0;
 	const char *prefix = arena_strndup(v->arena, key, n);
 	if (!prefix)
-		return check_no_memory(v->dc->c);
+		return err_no_memory(v->dc->c->err);
 	v->entries[v->n++] = (struct entry){.prefix = prefix, .number = number};
 	return 0;
 }
@@ -94,7 +94,7 @@ static int find_prefixes(struct inventory *v)
 	v->arena = arena_new(SIZE_MAX);
 	v->entries = calloc(tree_numbers(t), sizeof(*v->entries));
 	v->is_table = calloc(tree_numbers(t), sizeof(*v->is_table));
-	int rc = v->arena && v->entries && v->is_table ? 0 : check_no_memory(v->dc->c);
+	int rc = v->arena && v->entries && v->is_table ? 0 : err_no_memory(v->dc->c->err);
 	for (uint32_t i = 0; !rc && i < tree_count(t); i++)
 		mark_table(v, &tree_object(t, tree_nth(t, i))->o);
 	for (uint32_t i = 0; !rc && i < tree_numbers(t); i++)
@@ -300,7 +300,7 @@ int check_list(struct check *c, struct engine *e, const char *prefix,
 	struct store *store = e->bucket.store;
 	auto_request struct store_request *req = store_request_new(store, STORE_LIST);
 	char after[STORE_KEY_MAX + 1] = "";
-	int rc = req ? 0 : check_no_memory(c);
+	int rc = req ? 0 : err_no_memory(c->err);
 	*refused = 0;
 	for (bool more = true; !rc && more;) {
 		store_request_reset(req, STORE_LIST);
@@ -353,7 +353,7 @@ static int read_summary(struct inventory *v, struct schema_info *info, bool *fou
 	struct err why = ERR_INIT;
 	*found = false;
 	if (!req)
-		return check_no_memory(v->dc->c);
+		return err_no_memory(v->dc->c->err);
 	if (!v->summary[0])
 		return 0;
 	store_request_key(req, v->summary);
@@ -415,7 +415,7 @@ static int check_stored(struct inventory *v)
 		return flush_batch(v);
 	struct check_chunk *chosen = calloc(CHECK_SAMPLE, sizeof(*chosen));
 	if (!chosen)
-		return check_no_memory(v->dc->c);
+		return err_no_memory(v->dc->c->err);
 	const uint32_t n = check_sample_take(&v->sample, chosen);
 	for (uint32_t i = 0; i < n; i++)
 		v->dc->c->expected += chosen[i].size;
@@ -447,7 +447,7 @@ int check_keys(struct domain_check *dc)
 	bool found = false;
 	struct inventory *v = calloc(1, sizeof(*v));
 	if (!v)
-		return check_no_memory(dc->c);
+		return err_no_memory(dc->c->err);
 	v->dc = dc;
 	v->schema = domain_schema(dc->d);
 	v->current = OBJECT_NONE;

@@ -146,7 +146,7 @@ int check_links(struct domain_check *dc)
 		return 0;
 	l.entries = calloc(count(dc->tree, false), sizeof(*l.entries));
 	if (!l.entries)
-		return check_no_memory(dc->c);
+		return err_no_memory(dc->c->err);
 	collect(&l);
 	for (size_t i = 0; !rc && i < l.n; i++)
 		if (l.entries[i].link->cls == LINK_SOFT)

@@ -43,11 +43,6 @@ int check_end(struct check *c)
 	return c->sink->result(c->sink->arg, &c->result);
 }
 
-int check_no_memory(struct check *c)
-{
-	return err_set(c->err, -ENOMEM, "out of memory");
-}
-
 static uint64_t reported(const struct engine_check_result *r)
 {
 	uint64_t n = 0;
@@ -65,7 +60,7 @@ int check_find(struct check *c, enum engine_check_severity severity, const char 
 	str_addv(&text, fmt, ap);
 	va_end(ap);
 	if (!str_ok(&text))
-		return check_no_memory(c);
+		return err_no_memory(c->err);
 	const bool omitted = reported(&c->result) == FINDINGS_MAX;
 	c->result.findings[severity]++;
 	c->result.omitted += omitted;
@@ -89,7 +84,7 @@ int check_find_alone(struct check *c, const char *path, enum engine_check_severi
 	str_addv(&text, fmt, ap);
 	va_end(ap);
 	if (!str_ok(&shown) || !str_ok(&text))
-		return check_no_memory(c);
+		return err_no_memory(c->err);
 	check_begin(c, str_text(&shown));
 	int rc = check_find(c, severity, NULL, key, "%s", str_text(&text));
 	return rc ? rc : check_end(c);
@@ -105,7 +100,7 @@ int check_find_at(struct domain_check *dc, enum engine_check_severity severity, 
 	str_addv(&text, fmt, ap);
 	va_end(ap);
 	if (!str_ok(&path) || !str_ok(&text))
-		return check_no_memory(dc->c);
+		return err_no_memory(dc->c->err);
 	return check_find(dc->c, severity, str_text(&path), key, "%s", str_text(&text));
 }
 

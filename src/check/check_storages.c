@@ -18,7 +18,7 @@
 
 int check_note_storage(struct check *c, uint64_t storage)
 {
-	return bytes_append(&c->storages, &storage, sizeof(storage)) ? check_no_memory(c) : 0;
+	return bytes_append(&c->storages, &storage, sizeof(storage)) ? err_no_memory(c->err) : 0;
 }
 
 int check_note_document(struct check *c, const struct schema_document *d)
@@ -60,7 +60,7 @@ static int report_unknown(struct check *c, const struct schema_storage *of,
 	const char **known = NULL;
 	size_t n = 0;
 	struct arena *a = arena_new(SIZE_MAX);
-	int rc = a && !sort_known(c, of, a, &known, &n) ? 0 : check_no_memory(c);
+	int rc = a && !sort_known(c, of, a, &known, &n) ? 0 : err_no_memory(c->err);
 	for (size_t i = 0; !rc && i < page->n; i++) {
 		const char *prefix = page->items[i].key;
 		if (page->items[i].is_prefix &&
@@ -81,7 +81,7 @@ int check_storages(struct check *c, struct engine *e)
 	struct err why = ERR_INIT;
 	const struct schema_storage *of = bucket_new_domains(&e->bucket)->storage;
 	if (!req)
-		return check_no_memory(c);
+		return err_no_memory(c->err);
 	store_request_key(req, of->all);
 	req->list.delimit = true;
 	req->list.whole = true;

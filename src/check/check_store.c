@@ -54,7 +54,7 @@ static int add_dir(struct store_check *s, uint32_t number)
 	const char *slash = strrchr(key, '/');
 	const char *prefix = arena_strndup(s->arena, key, slash ? (size_t)(slash - key) + 1 : 0);
 	if (!prefix)
-		return check_no_memory(s->dc->c);
+		return err_no_memory(s->dc->c->err);
 	s->dirs[s->n++] = (struct object_dir){.prefix = prefix, .number = number};
 	return 0;
 }
@@ -64,7 +64,7 @@ static int find_dirs(struct store_check *s)
 	const uint32_t n = tree_numbers(s->dc->tree);
 	s->arena = arena_new(SIZE_MAX);
 	s->dirs = calloc(n, sizeof(*s->dirs));
-	int rc = s->arena && s->dirs ? 0 : check_no_memory(s->dc->c);
+	int rc = s->arena && s->dirs ? 0 : err_no_memory(s->dc->c->err);
 	for (uint32_t i = 0; !rc && i < n; i++)
 		rc = add_dir(s, i);
 	if (!rc)
@@ -209,7 +209,7 @@ int check_store(struct domain_check *dc)
 {
 	struct store_check *s = calloc(1, sizeof(*s));
 	if (!s)
-		return check_no_memory(dc->c);
+		return err_no_memory(dc->c->err);
 	const char *path = domain_path(dc->d);
 	s->dc = dc;
 	s->schema = domain_schema(dc->d);

@@ -65,7 +65,7 @@ static int open_temporary(struct atomic_file *f, const struct stat *old, struct 
 	char *name = NULL;
 	umask(mask);
 	if (asprintf(&name, "%.*s.%.200s.XXXXXX", (int)(base - f->target), f->target, base) < 0)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	handle_signals();
 	/* Until half_written names the file, the handler could not remove it. */
 	sigfillset(&all);

@@ -82,7 +82,7 @@ static int copy_all(struct copy *c, const char *file, bool force, struct err *er
 		return rc;
 	auto_free void *buf = malloc(PIECE);
 	if (!buf)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	c->buf = buf;
 	rc = c->out.is_stream ? copy_stream(c, st.size, err) : copy_data(c, st.size, err);
 	return rc ? rc : atomic_file_commit(&c->out, err);

@@ -26,7 +26,7 @@ static int find_key(const struct command *c, const char *file, char **key, struc
 	*key = NULL;
 	if (c->as || c->bucket) {
 		*key = trimmed(c->as ? c->as : file);
-		return *key ? 0 : err_set(err, -ENOMEM, "out of memory");
+		return *key ? 0 : err_no_memory(err);
 	}
 	int rc = engine_split(file, &bucket, key, err);
 	if (rc == -ENOENT)

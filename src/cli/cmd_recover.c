@@ -166,7 +166,7 @@ static int copy_all(struct copy *k, const char *file, struct err *err)
 {
 	auto_free void *buf = malloc(PIECE);
 	if (!buf)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	k->buf = buf;
 	int rc = atomic_file_open(&k->out, file, k->c->force, engine_draft_size(k->in), err);
 	if (!rc)
@@ -291,7 +291,7 @@ int command_recover(struct command *c)
 	struct engine_drafts *drafts;
 	struct err err = ERR_INIT;
 	if (!dir)
-		err_set(&err, -ENOMEM, "out of memory");
+		err_no_memory(&err);
 	else
 		engine_drafts_open(dir, &drafts, &err);
 	/* No mount has ever written anything. */

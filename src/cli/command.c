@@ -50,7 +50,7 @@ static int find_bucket(struct command *c, struct err *err)
 	}
 	c->bucket_path = strdup(c->bucket);
 	c->path = trimmed(operand);
-	return c->bucket_path && c->path ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return c->bucket_path && c->path ? 0 : err_no_memory(err);
 }
 
 static int take_name(void *command, const char *name, enum engine_kind kind)
@@ -67,7 +67,7 @@ static int open_store(struct command *c, struct err *err)
 {
 	auto_free char *place = NULL;
 	if (asprintf(&place, "%s/%s", c->bucket_path, c->path) < 0)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	c->options.engine.bucket = place;
 	const int rc = engine_open(&c->options.engine, &c->engine, err);
 	c->options.engine.bucket = c->bucket_path;

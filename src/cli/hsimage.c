@@ -303,7 +303,7 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 	const struct option *longs = options_longs(&c->options, own);
 	int opt, rc = 0;
 	if (!longs)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (argc > 0)
 		argv[0] = program; /* for getopt_long()'s messages */
 	while (!rc && (opt = getopt_long(argc, argv, "-b:hj:lo:Vy", longs, NULL)) != -1)
@@ -435,7 +435,7 @@ int main(int argc, char **argv)
 	/* The operands are fewer than argc; and NULLs behind them. */
 	a.v = calloc((size_t)argc + 3, sizeof(*a.v));
 	if (!a.v)
-		err_set(&err, -ENOMEM, "out of memory");
+		err_no_memory(&err);
 	if (!a.v)
 		status = complain(COMMAND_PROGRAM, &err);
 	else if (parse(&c, &a, argc, argv, &err))

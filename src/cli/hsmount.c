@@ -113,7 +113,7 @@ static int parse(struct settings *s, int argc, char **argv, struct err *err)
 	const struct option *longs = options_longs(&s->options, own);
 	int c;
 	if (!longs)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	while ((c = getopt_long(argc, argv, "fdso:hV", longs, NULL)) != -1) {
 		int rc = parse_one(s, c, err);
 		if (rc || s->shown)
@@ -385,7 +385,7 @@ static int find_journal(const char **path, struct err *err)
 {
 	char *found = *path ? absolute_new(*path, err) : journal_dir_default();
 	if (!found)
-		return err->code ? err->code : err_set(err, -ENOMEM, "out of memory");
+		return err->code ? err->code : err_no_memory(err);
 	free((char *)(uintptr_t)*path);
 	*path = found;
 	return journal_dir_make_parents(found, err);
@@ -398,7 +398,7 @@ static int serve(struct settings *s, struct log *log, struct err *err)
 	struct options *o = &s->options;
 	struct remains remains = {.companions = {.log = log, .options = o}};
 	if (!mountpoint)
-		return err->code ? err->code : err_set(err, -ENOMEM, "out of memory");
+		return err->code ? err->code : err_no_memory(err);
 	/* Otherwise the kernel would not check modes, and other users could read everything. */
 	int rc = o->allow_other && !o->default_permissions
 			 ? options_add(o, "default_permissions", err)

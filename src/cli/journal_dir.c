@@ -46,7 +46,7 @@ int journal_dir_make_parents(const char *path, struct err *err)
 {
 	auto_free char *parent = strdup(path);
 	if (!parent)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	/* The first character of an absolute path is a slash, above which there is nothing. */
 	char *slash = *parent ? strchr(parent + 1, '/') : NULL;
 	for (; slash; slash = strchr(slash + 1, '/')) {

@@ -132,7 +132,7 @@ struct metrics_listener *metrics_listener_new(const struct metrics_address *addr
 {
 	struct metrics_listener *l = calloc(1, sizeof(*l));
 	if (!l) {
-		err_set(err, -ENOMEM, "out of memory");
+		err_no_memory(err);
 		return NULL;
 	}
 	*l = (struct metrics_listener){.engine = engine, .fd = -1};

@@ -191,7 +191,7 @@ static int set_metrics(struct options *o, const char *name, const char *value, s
 static int pass_on(struct options *o, const char *name, const char *value, struct err *err)
 {
 	str_addf(&o->mount, "%s%s", str_text(&o->mount)[0] ? "," : "", name);
-	return str_ok(&o->mount) ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return str_ok(&o->mount) ? 0 : err_no_memory(err);
 }
 
 static int set_allow_other(struct options *o, const char *name, const char *value, struct err *err)
@@ -400,7 +400,7 @@ static int set_text(const char **text, const char *name, const char *value, stru
 		return bad_value(err, name, value, "must not be empty");
 	free((char *)(uintptr_t)*text);
 	*text = strdup(value);
-	return *text ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return *text ? 0 : err_no_memory(err);
 }
 
 static int set_list(const char **list, const char *name, const char *value, struct err *err)
@@ -412,7 +412,7 @@ static int set_list(const char **list, const char *name, const char *value, stru
 	if (!value[0])
 		return bad_value(err, name, value, "must not be empty");
 	if (asprintf(&both, "%s,%s", before, value) < 0)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	free((char *)(uintptr_t)before);
 	*list = both;
 	return 0;
@@ -573,7 +573,7 @@ int options_add(struct options *o, const char *list, struct err *err)
 {
 	auto_free char *word = malloc(strlen(list) + 1);
 	if (!word)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (;;) {
 		size_t n = 0;
 		bool quoted = false;

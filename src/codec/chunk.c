@@ -242,9 +242,7 @@ static int give(const struct codec_chunk *c, struct step_bytes *b, struct bytes 
 		out->len = b->n;
 		*stored = (struct bytes){0};
 	}
-	return bytes_append_zero(out, (size_t)whole - out->len)
-		       ? err_set(err, -ENOMEM, "out of memory")
-		       : 0;
+	return bytes_append_zero(out, (size_t)whole - out->len) ? err_no_memory(err) : 0;
 }
 
 int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct elems *out,

@@ -101,7 +101,7 @@ static int read_part(const struct packed_bytes *p, size_t block, size_t at, uint
 		return unpack(p, block, buf, err);
 	auto_free uint8_t *whole = malloc(PACKED_BLOCK);
 	if (!whole)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const int rc = unpack(p, block, whole, err);
 	if (!rc)
 		memcpy(buf, whole + at, n);

@@ -60,7 +60,7 @@ int dspace_simple(struct arena *a, struct dspace *s, uint32_t rank, const uint64
 		return err_set(err, -E2BIG, "dataspace of more than 2^63 elements");
 	uint64_t *copy = arena_array(a, max ? 2 * rank : rank, sizeof(*copy));
 	if (!copy)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	memcpy(copy, dims, rank * sizeof(*copy));
 	s->dims = s->max = copy;
 	if (max)

@@ -55,7 +55,7 @@ int grid_init(struct arena *a, struct grid *g, uint32_t rank, const uint64_t *di
 	/* One block for dims, count and chunk. */
 	uint64_t *numbers = arena_array(a, rank, 2 * sizeof(uint64_t) + sizeof(uint32_t));
 	if (!numbers)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	uint64_t *count = numbers + rank;
 	uint32_t *shape = (uint32_t *)(count + rank);
 	memcpy(numbers, dims, rank * sizeof(*dims));

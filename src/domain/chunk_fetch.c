@@ -206,9 +206,7 @@ static int complete_edge(const struct fetch *f, struct bytes *stored, struct err
 	const uint64_t whole = codec_chunk_size(object_of(f)->dataset.chain).plain;
 	if (!place->ends_early || stored->len != place->length || stored->len >= whole)
 		return 0;
-	return bytes_append_zero(stored, (size_t)(whole - stored->len))
-		       ? err_set(err, -ENOMEM, "out of memory")
-		       : 0;
+	return bytes_append_zero(stored, (size_t)(whole - stored->len)) ? err_no_memory(err) : 0;
 }
 
 static void give_stored(struct fetch *f)
@@ -335,7 +333,7 @@ static void give_absent_later(struct fetch *f)
 	struct err err = ERR_INIT;
 	f->job = (struct pool_job){.fn = give_unlisted, .arg = f};
 	if (pool_run(f->d->env->pool, &f->job))
-		fail(f, err_set(&err, -ENOMEM, "out of memory"), &err);
+		fail(f, err_no_memory(&err), &err);
 }
 
 /* ---- chunks in HDF5 files ---- */
@@ -501,7 +499,7 @@ static void fetch_chunk(struct domain *d, const struct chunk_request *request, b
 	struct fetch *f = malloc(sizeof(*f) + store_request_size(d->store));
 	if (!f) {
 		struct chunk_result chunk = {.code = -ENOMEM};
-		err_set(&chunk.err, -ENOMEM, "out of memory");
+		err_no_memory(&chunk.err);
 		done(arg, &chunk);
 		return;
 	}

@@ -38,7 +38,7 @@ static int keep_list(struct domain *d, uint32_t number, struct stored_chunk *kno
 	uint64_t bytes = 0;
 	uint64_t *numbers = arena_array(d->arena, n ? n : 1, sizeof(*numbers));
 	if (!numbers)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (n)
 		qsort(known, n, sizeof(*known), by_number);
 	for (size_t i = 0; i < n; i++) {
@@ -60,7 +60,7 @@ static int collect(struct domain *d, uint32_t number, const struct store_page *p
 	struct stored_chunk *known = calloc(to - from + 1, sizeof(*known));
 	size_t n = 0;
 	if (!known)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (size_t i = from; i < to; i++) {
 		const struct store_item *item = &page->items[i];
 		if (d->schema->chunk_of_key(o, item->key, &known[n].number))
@@ -76,7 +76,7 @@ static int measure_compressed(struct domain *d, uint32_t number, const struct st
 {
 	auto_free struct chunk_probe *probes = calloc(n ? n : 1, sizeof(*probes));
 	if (!probes)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (size_t i = 0; i < n; i++)
 		probes[i].number = known[i].number;
 	int rc = domain_measure_chunks(d, number, probes, n, HEAD_BYTES, true, err);
@@ -92,7 +92,7 @@ static int measure(struct domain *d, uint32_t number, const struct stored_chunk 
 	const struct dataset *ds = &tree_object(d->tree, number)->o.dataset;
 	uint64_t *decoded = arena_array(d->arena, n ? n : 1, sizeof(*decoded));
 	if (!decoded)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	d->chunks[number].decoded = decoded;
 	if (codec_chunk_size(ds->chain).is_filtered)
 		return measure_compressed(d, number, known, n, decoded, err);
@@ -132,7 +132,7 @@ static int list_by_request(struct domain *d, uint32_t number, const char *prefix
 {
 	auto_request struct store_request *req = store_request_new(d->store, STORE_LIST);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, prefix);
 	req->list.complete = true;
 	req->list.whole = true;

@@ -116,7 +116,7 @@ static int measure_some(const struct batch *b, uint64_t length, size_t *left, st
 {
 	struct domain *d = b->d;
 	struct store_request **reqs = store_requests_new(d->store, b->n);
-	int rc = reqs ? 0 : err_set(err, -ENOMEM, "out of memory");
+	int rc = reqs ? 0 : err_no_memory(err);
 	for (size_t i = 0; !rc && i < b->n; i++) {
 		struct store_request *req = reqs[i];
 		const int len = domain_chunk_key(d, b->number, b->probes[b->which[i]].number,
@@ -143,7 +143,7 @@ int domain_measure_chunks(struct domain *d, uint32_t number, struct chunk_probe 
 	size_t whole = 0, left = 0;
 	int rc = 0;
 	if (!which)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (size_t first = 0; !rc && first < n; first += AT_ONCE, whole += left) {
 		b.which = which + whole;
 		b.n = (size_t)min_u64(AT_ONCE, n - first);
@@ -173,7 +173,7 @@ int domain_probe_chunks(struct domain *d, uint32_t number, struct err *err)
 	uint64_t *numbers = arena_array(d->arena, n ? n : 1, sizeof(*numbers));
 	uint64_t *decoded = arena_array(d->arena, n ? n : 1, sizeof(*decoded));
 	if (!probes || !numbers || !decoded)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint64_t i = 0; i < n; i++)
 		probes[i].number = i;
 	int rc = domain_measure_chunks(d, number, probes, n, PROBE_BYTES, false, err);

@@ -18,7 +18,7 @@ int document_read(const struct document_place *p, const char *key, struct store_
 	struct store_request *req = store_request_new(p->store, STORE_GET);
 	*out = NULL;
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, key);
 	req->max = DOCUMENT_MAX;
 	req->cancelled = cancelled_by(p->cancelled);
@@ -66,7 +66,7 @@ int document_above(const struct document_place *p, const char *path, struct sche
 		   size_t *len, struct err *err)
 {
 	auto_free char *above = strdup(path);
-	int rc = above ? 0 : err_set(err, -ENOMEM, "out of memory");
+	int rc = above ? 0 : err_no_memory(err);
 	*out = NULL;
 	while (!rc && !*out) {
 		char *slash = strrchr(above, '/');
@@ -99,7 +99,7 @@ int document_exists(const struct document_place *p, const char *key, struct err 
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_HEAD);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, key);
 	req->cancelled = cancelled_by(p->cancelled);
 	store_run(p->store, req);
@@ -115,7 +115,7 @@ int document_write(const struct document_place *p, const char *key, const void *
 	auto_request struct store_request *req = store_request_new(p->store, STORE_PUT);
 	const struct piece piece = {bytes, n};
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, key);
 	req->pieces = &piece;
 	req->n_pieces = n ? 1 : 0;
@@ -158,7 +158,7 @@ int document_delete_key(const struct document_place *p, const char *key, const c
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_DELETE);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, key);
 	req->cond.if_match = version && version[0] ? version : NULL;
 	req->cancelled = cancelled_by(p->cancelled);

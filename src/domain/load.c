@@ -163,7 +163,7 @@ static int find_document(struct loading *l)
 	auto_request struct store_request *req = store_request_new(l->d->store, STORE_GET);
 	struct schema_document *document;
 	if (!req)
-		return err_set(l->err, -ENOMEM, "out of memory");
+		return err_no_memory(l->err);
 	l->classify.without_marks = true; /* names/ finds these domains */
 	int rc = classify(l, req, false, &document);
 	if (rc)
@@ -257,7 +257,7 @@ static int keep_listing(struct loading *l, struct store_request *req)
 		return 0;
 	d->listed_prefix = arena_strndup(d->arena, req->key, strlen(req->key));
 	if (!d->listed_prefix)
-		return err_set(l->err, -ENOMEM, "out of memory");
+		return err_no_memory(l->err);
 	store_page_release(&d->listing);
 	d->listing = *page;
 	*page = (struct store_page){0};
@@ -318,7 +318,7 @@ static int use_keys(struct loading *l)
 {
 	auto_request struct store_request *req = store_request_new(l->d->store, STORE_LIST);
 	if (!req)
-		return err_set(l->err, -ENOMEM, "out of memory");
+		return err_no_memory(l->err);
 	if (!request(l, 0, req))
 		return take_answer(l, 0, req, false);
 	req->answer = (struct store_answer){.state = STORE_PRESENT, .page = *l->plan->keys};

@@ -76,7 +76,7 @@ static int read_all(struct domain *d, const struct schema_ops *const *schemas,
 		return rc;
 	d->chunks = calloc(tree_numbers(d->tree), sizeof(*d->chunks));
 	if (!d->chunks)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	rc = domain_list_chunks(d, err);
 	/* Damage is noted in the tree, so this is an error of the store. */
 	domain_note_failure(hint->plan, rc);

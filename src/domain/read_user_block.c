@@ -47,7 +47,7 @@ static int look_at_root(struct domain *d, struct err *err)
 	auto_request struct store_request *req = store_request_new(d->store, STORE_HEAD);
 	const char *etag;
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (d->schema->object_key(d->space, 0, req->key, req->room, &etag) < 0)
 		return err_set(err, -EIO, "the key of the root group cannot be made");
 	store_run(d->store, req);
@@ -107,7 +107,7 @@ int domain_read_user_block(struct domain *d, const struct domain_hint *hint, str
 		return rc;
 	req = store_request_new(d->store, STORE_GET);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	rc = d->schema->user_block_key(d->tree, req->key, req->room);
 	if (rc < 0)
 		return err_set(err, -EIO, "the key of the user block cannot be made");

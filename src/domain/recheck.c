@@ -127,7 +127,7 @@ static void finish(struct domain_recheck *r, int code, const struct err *err)
 static void fail_without_memory(struct rechecked *e)
 {
 	struct err err = ERR_INIT;
-	const int code = err_set(&err, -ENOMEM, "out of memory");
+	const int code = err_no_memory(&err);
 	pthread_mutex_lock(&e->d->rechecks.lock);
 	struct domain_recheck *r = e->waiting;
 	e->waiting = NULL;
@@ -234,7 +234,7 @@ void domain_recheck(struct domain *d, uint32_t dataset, struct domain_recheck *r
 	pthread_mutex_lock(&d->rechecks.lock);
 	struct rechecked *e = find_or_add_locked(d, dataset);
 	if (!e) {
-		code = err_set(&err, -ENOMEM, "out of memory");
+		code = err_no_memory(&err);
 	} else if (e->stale) {
 		code = set_stale(&err);
 	} else if (!e->valid || !is_recent_locked(e) || now - e->valid_ns >= validity_ns) {

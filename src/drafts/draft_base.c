@@ -30,7 +30,7 @@ static struct draft_base *make(uint64_t size, struct err *err)
 {
 	struct draft_base *b = calloc(1, sizeof(*b));
 	if (!b) {
-		err_set(err, -ENOMEM, "out of memory");
+		err_no_memory(err);
 		return NULL;
 	}
 	b->size = size;
@@ -69,7 +69,7 @@ static int open_object(struct draft_base *b, const char *path, const struct stor
 {
 	struct base_object *o = calloc(1, sizeof(*o));
 	if (!o)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	o->refs = 1;
 	int rc = raw_object_open(b->store, b->cache, path, meta, &o->raw, err);
 	if (rc)

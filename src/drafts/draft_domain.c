@@ -54,7 +54,7 @@ static int open_file(void *ctx, struct source **out, struct err *err)
 	struct source *bytes = &w->p->bytes;
 	w->pages = source_paged_new(bytes->size, PAGES, source_paged_fetch_source, bytes);
 	if (!w->pages)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	w->source = (struct source){.size = bytes->size, .read_at = read_at, .ctx = w};
 	*out = &w->source;
 	return 0;
@@ -77,7 +77,7 @@ static int find_folder(struct draft_put *p, const char *path, struct import_comm
 {
 	auto_free char *dir = strdup(path);
 	if (!dir)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (size_t n; (n = names_parent_len(dir)) > 0;) {
 		struct err why = ERR_INIT;
 		bool is_new;

@@ -88,7 +88,7 @@ static int change_domain(struct commit *c, struct base_reader *beneath, struct c
 	struct draft_change *change =
 		draft_change_new(c->bucket, draft_base_snapshot(beneath->base));
 	if (!change)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = check_file(c->bucket, c->snapshot, err);
 	if (!rc)
 		rc = draft_change_commit(change, c, out, &refused, err);

@@ -309,7 +309,7 @@ static int make_texts(struct texts *x, const char *to, const struct names_node *
 	x->name = strdup(to);
 	x->path = strdup(n ? n->path : to);
 	x->seen = strdup(version);
-	return x->name && x->path && x->seen ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return x->name && x->path && x->seen ? 0 : err_no_memory(err);
 }
 
 /* Renames a draft. Takes the texts over on success. */

@@ -33,7 +33,7 @@ int draft_delete_object(const struct draft_put *p, const char *key, const char *
 {
 	auto_request struct store_request *req = store_request_new(p->bucket->store, STORE_DELETE);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, key);
 	req->cond.if_match = nonempty(etag);
 	store_run(p->bucket->store, req);
@@ -55,7 +55,7 @@ static int put(struct draft_put *p, const char *key, const struct store_cond *co
 	auto_request struct store_request *req = store_request_new(p->bucket->store, STORE_PUT);
 	char mark[STORE_MARK_MAX + 1];
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, key);
 	req->body = &p->bytes;
 	req->in_parts = true;
@@ -103,7 +103,7 @@ static int same_part(struct draft_put *p, uint64_t at, uint64_t end, struct err 
 	auto_free uint8_t *buf = malloc(COMPARED);
 	int same = 1;
 	if (!req || !buf)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (; same == 1 && at < end; at += COMPARED)
 		same = same_range(p, req, buf, at, (size_t)min_u64(end - at, COMPARED), err);
 	return same;
@@ -118,7 +118,7 @@ static int may_be_ours(const struct draft_put *p, struct err *err)
 	const char *id = draft_id(p->c->draft);
 	const struct store_answer *a = req ? &req->answer : NULL;
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, p->about->name);
 	req->wants_mark = true;
 	req->cond.if_match = nonempty(p->present.etag);
@@ -155,7 +155,7 @@ int draft_check_object(const struct draft_put *p, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->bucket->store, STORE_HEAD);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, p->about->path);
 	req->cond.if_match = nonempty(p->present.etag);
 	req->cancelled = cancelled_by(p->c->cancelled);

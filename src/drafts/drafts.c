@@ -28,12 +28,12 @@ int drafts_new(struct bucket *bucket, const struct engine_options *opt, struct d
 	auto_free char *name = store_stack_name(opt->bucket);
 	struct drafts *t = calloc(1, sizeof(*t));
 	if (!t)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	t->bucket = bucket;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->changed, NULL);
 	int rc = name ? store_stack_identity(&bucket->stack, opt->bucket, &identity, err)
-		      : err_set(err, -ENOMEM, "out of memory");
+		      : err_no_memory(err);
 	const struct journal_settings settings = {
 		.path = opt->journal_dir,
 		.bucket = str_text(&identity),
@@ -161,7 +161,7 @@ static int check_dir(struct drafts *t, const char *path, struct err *err)
 	struct engine_stat st;
 	bool alone = false;
 	if (!dir)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const bool is_draft = drafts_stat(t, dir, &st, &alone) && alone;
 	int rc = is_draft ? 0 : names_resolve(t->bucket->names, dir, &n, err);
 	return rc || (!is_draft && n->kind == NAMES_DIR)
@@ -253,7 +253,7 @@ static int set_texts(struct file_draft *d, const char *path, const struct names_
 	d->path = strdup(n ? n->path : path);
 	d->seen = strdup(version);
 	d->alone = !n;
-	return d->name && d->path && d->seen ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return d->name && d->path && d->seen ? 0 : err_no_memory(err);
 }
 
 /* Opens what lies beneath a draft. */
@@ -278,7 +278,7 @@ static int open_domain(struct file_draft *d, struct names_node *n, struct err *e
 		return rc;
 	}
 	d->change = draft_change_new(d->t->bucket, s);
-	return d->change ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return d->change ? 0 : err_no_memory(err);
 }
 
 /* Makes a draft. n is the file that the bucket has, or NULL. If the file is to be truncated, the
@@ -292,7 +292,7 @@ static int make(struct drafts *t, const char *path, unsigned int flags, struct n
 	struct file_draft *d = file_draft_new(t, kind);
 	struct draft *bytes;
 	if (!d)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = set_texts(d, path, n, err);
 	if (!rc && kind == DRAFT_CHANGE)
 		rc = n->kind == NAMES_DOMAIN ? open_domain(d, n, err) : open_object(d, n, err);
@@ -357,7 +357,7 @@ int drafts_open_write(struct drafts *t, const char *path, unsigned int flags,
 {
 	struct draft_file *f = calloc(1, sizeof(*f));
 	if (!f)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	f->writes = true;
 	int rc = get_draft(t, path, flags, &f->d, err);
 	if (rc)

@@ -108,7 +108,7 @@ static int find_dir(struct engine *e, const char *path, struct names_node **out,
 {
 	auto_free char *dir = strndup(path, names_parent_len(path));
 	if (!dir)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const int rc = find(e, dir, out, err);
 	return rc || (*out)->kind == NAMES_DIR
 		       ? rc
@@ -172,8 +172,7 @@ static void keep_dir_late(struct engine *e, const struct change *c, const char *
 {
 	struct err why = ERR_INIT;
 	auto_free char *dir = strndup(path, names_parent_len(path));
-	const int rc =
-		dir ? change_make_folder(c, dir, &why) : err_set(&why, -ENOMEM, "out of memory");
+	const int rc = dir ? change_make_folder(c, dir, &why) : err_no_memory(&why);
 	if (dir)
 		names_changed(e->bucket.names, dir);
 	if (rc && rc != -EEXIST)
@@ -239,7 +238,7 @@ static int delete_object(struct engine *e, const struct names_node *n, struct er
 {
 	auto_request struct store_request *req = store_request_new(e->bucket.store, STORE_DELETE);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, n->path);
 	req->cond.if_match = n->meta.etag[0] ? n->meta.etag : NULL;
 	store_run(e->bucket.store, req);
@@ -300,7 +299,7 @@ static int put_copy(struct engine *e, const struct move *m, const struct bytes *
 	const bool replaces = m->target && m->target->kind == NAMES_OBJECT;
 	const struct piece piece = {body->data, body->len};
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, m->to);
 	req->pieces = &piece;
 	req->n_pieces = body->len ? 1 : 0;
@@ -358,7 +357,7 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 	const char *etag = m->source->meta.etag;
 	char note[STORE_NOTE_MAX + 1];
 	if (!get)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (m->source->meta.size > COPIED_MAX)
 		return err_set(err, -EXDEV, "%s: it is larger than 64 MiB", m->from);
 	store_request_key(get, m->source->path);

@@ -81,7 +81,7 @@ static int parse_roots(struct engine *e, const char *list, struct err *err)
 	e->root_names = strdup(list);
 	e->roots = calloc(strlen(list) + 2, sizeof(*e->roots));
 	if (!e->root_names || !e->roots)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (char *name = strtok_r(e->root_names, ",", &rest); name;
 	     name = strtok_r(NULL, ",", &rest)) {
 		name += strspn(name, "/");
@@ -163,7 +163,7 @@ static int set_root(struct engine *e, const char *name, struct err *err)
 	e->root_names = strdup(name);
 	e->roots = calloc(2, sizeof(*e->roots));
 	if (!e->root_names || !e->roots)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	e->roots[0] = e->root_names;
 	return 0;
 }
@@ -181,7 +181,7 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 		return rc;
 	struct engine *e = calloc(1, sizeof(*e));
 	if (!e)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	e->bucket.log = opt->log;
 	e->bucket.no_filters = opt->no_filters;
 	e->bucket.writes = opt->write;

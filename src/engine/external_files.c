@@ -167,7 +167,7 @@ static int find(struct external_files *x, const char *path, struct file **out, s
 		f->path = strdup(path);
 	if (!f || !f->path) {
 		free(f);
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	}
 	f->all = x;
 	const int fd = open_file(f, &f->version, err);
@@ -188,7 +188,7 @@ static int add(struct external_files *x, struct file *f, struct err *err)
 	if (!tsearch(f, &x->by_path, by_path)) {
 		free(f->path);
 		free(f);
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	}
 	f->next = x->first;
 	x->first = f;
@@ -227,7 +227,7 @@ int external_files_new(const char *dir, struct external_files **out, struct err 
 {
 	struct external_files *x = calloc(1, sizeof(*x));
 	if (!x)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	x->access = (struct h5file_external){.open = open_name, .ctx = x};
 	x->root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int rc = x->root < 0 ? -errno : 0;

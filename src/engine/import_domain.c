@@ -45,7 +45,7 @@ static int look_up(struct engine *e, const char *path, int *kind, char **in_buck
 	if (!rc && n->kind == NAMES_DOMAIN && n->doc.kind == NAMES_DOC_STORE)
 		return names_read_only(e->bucket.names, n, err);
 	*in_bucket = strdup(rc ? path : n->path);
-	return *in_bucket ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return *in_bucket ? 0 : err_no_memory(err);
 }
 
 /* A domain without extension is shown with one. If another entry has that name, a mount would leave
@@ -67,7 +67,7 @@ static int check_above(struct engine *e, const char *path, struct err *err)
 {
 	auto_free char *above = strdup(path);
 	if (!above)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (size_t n; (n = names_parent_len(above)) > 0;) {
 		auto_free char *there = NULL;
 		int kind;
@@ -87,7 +87,7 @@ static int check_store_above(struct engine *e, const char *path, struct err *err
 {
 	auto_free char *above = strdup(path);
 	if (!above)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (size_t n; (n = names_parent_len(above)) > 0;) {
 		auto_names_node struct names_node *node = NULL;
 		struct err why = ERR_INIT;
@@ -112,7 +112,7 @@ static int find_target(struct engine *e, const struct engine_import *opt, char *
 {
 	auto_free char *asked = strdup(opt->path);
 	int kind = NAMES_DIR;
-	int rc = asked ? 0 : err_set(err, -ENOMEM, "out of memory");
+	int rc = asked ? 0 : err_no_memory(err);
 	if (!rc && !opt->in_folder && *opt->path)
 		rc = look_up(e, asked, &kind, path, err);
 	if (!rc && kind == NAMES_DIR) {
@@ -123,7 +123,7 @@ static int find_target(struct engine *e, const struct engine_import *opt, char *
 		*path = NULL;
 		char *below = names_join(asked, last_of(opt->file));
 		if (!below)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		free(asked);
 		asked = below;
 		rc = look_up(e, asked, &kind, path, err);

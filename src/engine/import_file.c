@@ -80,7 +80,7 @@ int import_source_open(struct import_source *s, struct source **out, struct err 
 	s->pages = source_paged_new(s->size, PAGES, source_paged_fetch_source,
 				    source_file_source(s->file));
 	if (!s->pages)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	s->source = (struct source){.size = s->size, .read_at = read_at, .ctx = s};
 	*out = &s->source;
 	return 0;

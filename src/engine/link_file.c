@@ -14,11 +14,6 @@
 #include <schema/schema.h>
 #include <bucket/schemas.h>
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 /* The bucket and the key under which readers of the domain find the file. */
 static int find_bucket(struct link_file *f, struct err *err)
 {
@@ -26,7 +21,7 @@ static int find_bucket(struct link_file *f, struct err *err)
 	f->bucket = strdup(files_bucket_name(files));
 	if (asprintf(&f->bucket_key, "%s%s", files_bucket_prefix(files), f->key) < 0)
 		f->bucket_key = NULL;
-	return f->bucket && f->bucket_key ? 0 : out_of_memory(err);
+	return f->bucket && f->bucket_key ? 0 : err_no_memory(err);
 }
 
 static int check_key(const struct link_file *f, struct err *err)
@@ -43,7 +38,7 @@ static int head(const struct link_file *f, struct store_meta *meta, struct err *
 {
 	auto_request struct store_request *req = store_request_new(f->e->bucket.store, STORE_HEAD);
 	if (!req)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	store_request_key(req, f->key);
 	req->cancelled = cancelled_by(f->cancelled);
 	store_run(f->e->bucket.store, req);
@@ -81,7 +76,7 @@ int link_file_init(struct link_file *f, struct engine *e, const struct engine_im
 		rc = find_bucket(f, err);
 	if (!rc && asprintf(&f->name, "%s/%s", f->bucket, f->bucket_key) < 0) {
 		f->name = NULL;
-		rc = out_of_memory(err);
+		rc = err_no_memory(err);
 	}
 	if (!rc)
 		rc = head(f, &f->meta, err);
@@ -114,7 +109,7 @@ static int open_file(void *ctx, struct source **out, struct err *err)
 								    .etag = f->meta.etag,
 								    .cancelled = f->cancelled});
 	if (!f->source)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	*out = store_source_source(f->source);
 	return 0;
 }

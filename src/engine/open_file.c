@@ -42,7 +42,7 @@ static int head_object(struct store *store, const char *path, struct store_meta 
 {
 	auto_request struct store_request *req = store_request_new(store, STORE_HEAD);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, path);
 	store_run(store, req);
 	if (store_absence(&req->answer))
@@ -93,7 +93,7 @@ static int open_node(struct engine *e, struct names_node *n, const struct snapsh
 {
 	struct engine_file *f = calloc(1, sizeof(*f));
 	if (!f)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	f->e = e;
 	int rc = n->kind == NAMES_OBJECT ? open_object(f, n, err)
 					 : open_domain(f, n, requested, err);
@@ -111,7 +111,7 @@ static int wrap_draft(struct engine *e, struct draft_file *draft, struct engine_
 	struct engine_file *f = calloc(1, sizeof(*f));
 	if (!f) {
 		draft_file_close(draft);
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	}
 	f->e = e;
 	f->draft = draft;

@@ -70,7 +70,7 @@ static int normalize(const char *uri, struct str *out, struct err *err)
 	if (!rest[host] || !store_key_ok(rest + host + 1))
 		return err_set(err, -EINVAL, "%s: not the URI of a file", uri);
 	str_addf(out, "%s%s", file ? file_scheme : s3_scheme, rest);
-	return str_ok(out) ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return str_ok(out) ? 0 : err_no_memory(err);
 }
 
 /* What follows "bucket/" in "s3://bucket/key", if the bucket has this name; otherwise NULL. */
@@ -190,11 +190,11 @@ static int open_allowed(const struct env *env, const struct engine_options *opt,
 		return wrong_prefix(a->uri, err);
 	a->root = s3 ? strndup(a->uri, (size_t)(path - a->uri) + host + 1) : strdup(a->uri);
 	if (!a->root)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	auto_free char *bucket = strndup(a->root, strlen(a->root) - (strlen(a->root) > 8));
 	struct engine_options other = *opt;
 	if (!bucket)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	other.bucket = bucket;
 	a->store = store_stack_new(env, &other, NULL, meter, &a->parts, err);
 	return a->store ? 0
@@ -207,17 +207,17 @@ static int allow(struct files *f, const struct env *env, const struct engine_opt
 	auto_free char *list = strdup(opt->allow_uri ? opt->allow_uri : "");
 	char *rest = list;
 	if (!list)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	while (rest && *rest) {
 		const char *uri = strsep(&rest, ",");
 		struct allowed *more = realloc(f->allowed, (f->n + 1) * sizeof(*more));
 		if (!more)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		f->allowed = more;
 		f->allowed[f->n] = (struct allowed){.uri = strdup(uri)};
 		struct allowed *a = &f->allowed[f->n++];
 		if (!a->uri || add_slash(&a->uri))
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		const int rc = open_allowed(env, opt, meter, a, err);
 		if (rc)
 			return rc;
@@ -233,7 +233,7 @@ static int name_s3(struct files *f, const char *bucket, struct err *err)
 		return rc;
 	f->prefix = prefix ? prefix : strdup("");
 	if (!f->prefix || (prefix && add_slash(&f->prefix)))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	return 0;
 }
 
@@ -246,7 +246,7 @@ static int name_dir(struct files *f, const char *bucket, struct err *err)
 	f->name = strdup(last ? last + 1 : f->dir);
 	f->prefix = strdup("");
 	if (!f->name || !f->prefix || add_slash(&f->dir))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	return 0;
 }
 
@@ -258,7 +258,7 @@ static int set_name(struct files *f, const char *name, struct err *err)
 	free(f->name);
 	f->name = strdup(name);
 	f->prefix[0] = '\0';
-	return f->name ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return f->name ? 0 : err_no_memory(err);
 }
 
 int files_new(const struct env *env, const struct engine_options *opt, struct store *own,
@@ -266,7 +266,7 @@ int files_new(const struct env *env, const struct engine_options *opt, struct st
 {
 	struct files *f = calloc(1, sizeof(*f));
 	if (!f)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	f->base = (struct file_finder){.resolve = resolve, .ctx = f};
 	f->own = own;
 	int rc = store_stack_is_s3(opt->bucket) ? name_s3(f, opt->bucket, err)

@@ -262,5 +262,5 @@ int engine_report(struct engine *e, enum engine_report kind, char **text, size_t
 	free(m);
 	*n = out.b.len;
 	*text = rc ? NULL : str_take(&out);
-	return *text ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return *text ? 0 : err_no_memory(err);
 }

@@ -52,7 +52,7 @@ static int set_acls_of_draft(struct engine *e, const char *path, const struct do
 		return rc;
 	struct schema_document *list = schema_document_new(acls, "");
 	if (!list)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	drafts_set_acls(e->drafts, path, list);
 	return 0;
 }
@@ -106,7 +106,7 @@ int engine_setxattr(struct engine *e, const char *path, const char *name, const 
 		return err_set(err, -EOPNOTSUPP, "%s: the attribute %s cannot be set", path, name);
 	a = arena_new(ACLS_ARENA);
 	if (!a)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	struct draft_hold hold;
 	draft_table_hold(e->drafts, &hold, path, NULL);
 	int rc = schema_acls_parse(value, size, a, &acls, err);

@@ -120,7 +120,7 @@ int verify_image(struct image *img, const struct engine_info_sink *sink, struct 
 		.buf = malloc(PIECE),
 	};
 	uint64_t first, end = 0;
-	int rc = v.buf ? 0 : err_set(err, -ENOMEM, "out of memory");
+	int rc = v.buf ? 0 : err_no_memory(err);
 	v.total = verify_data_bytes(img);
 	if (sink->progress)
 		sink->progress(sink->arg, 0, v.total);

@@ -398,7 +398,7 @@ ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, vo
 	if (rc == -ENODATA)
 		return err_set(err, rc, "%s: no attribute %s", path, name);
 	if (!rc && !str_ok(&value))
-		rc = err_set(err, -ENOMEM, "out of memory");
+		rc = err_no_memory(err);
 	return rc ? rc : copy_out(&value.b, buf, size, name, err);
 }
 

@@ -82,7 +82,7 @@ static int add_stats_files(struct dir *d, struct err *err)
 	const char *name;
 	for (size_t i = 0; (name = stats_files_name(i)); i++)
 		if (add_entry(d, name, S_IFREG))
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 	return 0;
 }
 

@@ -103,7 +103,7 @@ static void open_stats(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	int rc = stats_files_text(s->engine, ino, &text, &len, &err);
 	struct handle *h = rc ? NULL : handle_new(s, NULL);
 	if (!rc && !h)
-		rc = err_set(&err, -ENOMEM, "out of memory");
+		rc = err_no_memory(&err);
 	if (rc) {
 		free(text);
 		reply_fail(req, rc, "open", STATS_DIR_NAME, &err);
@@ -129,7 +129,7 @@ static int make_handle(fuse_req_t req, struct engine_file *file, const struct op
 	if (!rc) {
 		h = mode->writes ? handle_new_writer(s, file, fuse_req_ctx(req)->pid)
 				 : handle_new(s, file);
-		rc = h ? 0 : err_set(err, -ENOMEM, "out of memory");
+		rc = h ? 0 : err_no_memory(err);
 	}
 	if (rc)
 		engine_file_close(file);

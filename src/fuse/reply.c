@@ -94,7 +94,7 @@ int reply_make_entry(struct session *s, const char *path, const struct engine_st
 {
 	*out = (struct fuse_entry_param){.ino = inodes_look_up(s->inodes, path, st)};
 	if (!out->ino)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	out->attr_timeout = reply_attr_timeout(s, st);
 	/* Who sees a draft under the name depends on the process. */
 	out->entry_timeout = st->draft ? 0 : s->opt->metadata_ttl;

@@ -55,7 +55,7 @@ static int serve(struct session *s, struct fuse_session *session, struct err *er
 	} else {
 		struct fuse_loop_config *config = fuse_loop_cfg_create();
 		if (!config)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		fuse_loop_cfg_set_clone_fd(config, 0);
 		fuse_loop_cfg_set_max_threads(config, SESSION_MAX_THREADS);
 		fuse_loop_cfg_set_idle_threads(config, SESSION_IDLE_THREADS);

@@ -131,7 +131,7 @@ struct watchdog *watchdog_start(struct log *log, struct requests *requests,
 	struct watchdog *w = calloc(1, sizeof(*w));
 	sigset_t set;
 	if (!w) {
-		err_set(err, -ENOMEM, "out of memory");
+		err_no_memory(err);
 		return NULL;
 	}
 	w->log = log;

@@ -297,7 +297,7 @@ static int read_node(struct walk *w, uint64_t addr, int level, struct read_node 
 	w->bytes_left -= size;
 	n->raw = malloc(size);
 	if (!n->raw)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = h5_file_read(w->f, addr, n->raw, size, err);
 	if (rc)
 		return err_wrap(err, rc, "B-tree node at %" PRIu64, addr);

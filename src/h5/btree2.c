@@ -383,7 +383,7 @@ static int walk_node(struct walk *w, const struct pointer *p, unsigned int u, st
 	const struct shape *s = &w->shape;
 	auto_free uint8_t *raw = malloc(s->node_size);
 	if (!raw)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	struct cursor c;
 	int rc = read_node(w, p, u, raw, &c, err);
 	if (rc)

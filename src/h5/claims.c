@@ -66,11 +66,6 @@ static int charge(struct h5_claims *c, size_t runs, size_t pending, struct err *
 	return budget_set(&c->charge, bytes, err);
 }
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "claims: out of memory");
-}
-
 static int grow_pending(struct h5_claims *c, struct err *err)
 {
 	size_t cap = c->cap_pending ? 2 * c->cap_pending : FIRST_PENDING;
@@ -79,7 +74,7 @@ static int grow_pending(struct h5_claims *c, struct err *err)
 		return rc;
 	struct pending *bigger = realloc(c->pending, cap * sizeof(*bigger));
 	if (!bigger)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	c->pending = bigger;
 	c->cap_pending = cap;
 	return 0;
@@ -96,7 +91,7 @@ static int grow_runs(struct h5_claims *c, size_t more, struct err *err)
 		return rc;
 	struct run *bigger = realloc(c->runs, cap * sizeof(*bigger));
 	if (!bigger)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	c->runs = bigger;
 	c->cap_runs = cap;
 	return 0;

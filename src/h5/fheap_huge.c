@@ -25,11 +25,6 @@ struct reading {
 	const struct fheap_table *t;
 };
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "fractal heap: out of memory");
-}
-
 /* Decodes the members that ids and records share. */
 static struct fheap_extent decode_extent(const struct fheap_table *t, struct cursor *c)
 {
@@ -58,7 +53,7 @@ static int add_record(void *ctx, const uint8_t *record, uint16_t record_size, st
 		return 0;
 	if (n && known[n - 1].number >= p.number)
 		return err_set(err, -EIO, "the huge objects are not in order");
-	return bytes_append(all, &p, sizeof(p)) ? out_of_memory(err) : 0;
+	return bytes_append(all, &p, sizeof(p)) ? err_no_memory(err) : 0;
 }
 
 static int read_tree(struct fheap_huge_index *h, const struct fheap_table *t, uint64_t tree,
@@ -116,7 +111,7 @@ int fheap_huge_claim(struct fheap_huge_index *h, const struct fheap_table *t,
 		return 0;
 	int rc = addrset_add(&h->claimed, object->addr);
 	if (rc < 0)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	return rc ? h5_claim(t->file.claims, object->addr, object->stored, "huge object", err) : 0;
 }
 

@@ -67,11 +67,6 @@ struct h5_fheap_reader {
 	struct fheap_huge_index huge;
 };
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "fractal heap: out of memory");
-}
-
 /* ---- opening ---- */
 
 /* Counts n bytes of the file for a block. */
@@ -100,7 +95,7 @@ static int add_block(struct h5_fheap_reader *r, uint64_t offset, uint64_t size,
 		r->filtered += size;
 	}
 	if (!rc && bytes_append(&r->blocks, &b, sizeof(b)))
-		rc = out_of_memory(err);
+		rc = err_no_memory(err);
 	return rc;
 }
 
@@ -115,7 +110,7 @@ static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offs
 					   err);
 	if (rc)
 		return err_wrap(err, rc, "block at %" PRIu64, addr);
-	return bytes_append(&r->indirect, &run, sizeof(run)) ? out_of_memory(err) : 0;
+	return bytes_append(&r->indirect, &run, sizeof(run)) ? err_no_memory(err) : 0;
 }
 
 /* Announces the reads of the indirect blocks below one. */
@@ -145,7 +140,7 @@ static int add_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offse
 		return rc;
 	auto_free uint8_t *raw = malloc((size_t)size);
 	if (!raw)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	struct cursor children;
 	rc = read_indirect(r, addr, offset, size, raw, &children, err);
 	if (!rc)
@@ -174,7 +169,7 @@ static int open_filters(struct h5_fheap_reader *r, struct cursor *filters, struc
 		return err_set(err, -EOPNOTSUPP, "fractal heap: filters are not supported");
 	r->arena = arena_new(FILTERS_LIMIT);
 	if (!r->arena)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	return h5_pipeline_decode(filters, r->arena, &r->pipeline, err);
 }
 
@@ -205,7 +200,7 @@ static int read_header(struct h5_fheap_reader *r, struct err *err)
 	r->header_size = size + more;
 	auto_free uint8_t *raw = malloc(r->header_size);
 	if (!raw)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	memcpy(raw, start, size);
 	if (more)
 		rc = h5_file_read(&r->file, r->addr + size, raw + size, more, err);
@@ -253,7 +248,7 @@ int h5_fheap_open(const struct h5_file *f, uint64_t addr, struct h5_fheap_reader
 {
 	struct h5_fheap_reader *r = calloc(1, sizeof(*r));
 	if (!r)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	r->file = *f;
 	r->addr = addr;
 	r->bytes_left = h5_file_size(f);
@@ -306,7 +301,7 @@ static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_ex
 	auto_bytes struct bytes in = {0}, decoded = {0};
 	struct bytes *to = r->table.filtered ? &in : out;
 	if (bytes_reserve(to, (size_t)p->stored))
-		return out_of_memory(err);
+		return err_no_memory(err);
 	int rc = h5_file_read(&r->file, p->addr, to->data + to->len, (size_t)p->stored, err);
 	if (rc)
 		return rc;
@@ -320,7 +315,7 @@ static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_ex
 	if (decoded.len != p->n)
 		return err_set(err, -EIO, "%zu bytes behind the filters instead of %" PRIu64,
 			       decoded.len, p->n);
-	return bytes_append(out, decoded.data, decoded.len) ? out_of_memory(err) : 0;
+	return bytes_append(out, decoded.data, decoded.len) ? err_no_memory(err) : 0;
 }
 
 /* Reads a direct block and checks its prefix and checksum. */
@@ -359,7 +354,7 @@ static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t with
 	if (rc)
 		return rc;
 	if (bytes_append(out, data + within, (size_t)n))
-		return out_of_memory(err);
+		return err_no_memory(err);
 	if (b->data)
 		return 0;
 	if (r->table.filtered || r->kept + b->size <= CACHE_LIMIT) {
@@ -428,7 +423,7 @@ static int get_tiny(const struct h5_fheap_reader *r, uint8_t flags, struct curso
 	const uint8_t *data = cur_bytes(id, len);
 	if (!data || len > max)
 		return err_set(err, -EIO, "invalid tiny object of %zu bytes", len);
-	return bytes_append(out, data, len) ? out_of_memory(err) : 0;
+	return bytes_append(out, data, len) ? err_no_memory(err) : 0;
 }
 
 int h5_fheap_get(struct h5_fheap_reader *r, const uint8_t *id, size_t id_len, size_t max,

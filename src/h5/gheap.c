@@ -251,7 +251,7 @@ int gheap_items_decode(const struct h5_file *f, const uint8_t *raw, size_t n, st
 		sorted = sorted && item.index > last;
 		last = item.index;
 		if (bytes_append(items, &item, sizeof(item)))
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 	}
 	return sort_items(items, sorted, err);
 }

@@ -46,11 +46,6 @@ struct h5_gheap_cache {
 	bool is_spent;	/* more bytes were needed; nothing is read any more */
 };
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 static void collection_free(struct collection *g)
 {
 	if (!g)
@@ -92,7 +87,7 @@ static int append(const struct h5_file *f, uint64_t addr, uint64_t n, struct byt
 		  struct err *err)
 {
 	if (n > SIZE_MAX || bytes_reserve(out, (size_t)n))
-		return out_of_memory(err);
+		return err_no_memory(err);
 	int rc = h5_file_read(f, addr, out->data + out->len, (size_t)n, err);
 	if (!rc)
 		out->len += (size_t)n;
@@ -144,7 +139,7 @@ static int claim(struct h5_gheap_cache *c, const struct collection *g, struct er
 		return 0;
 	int rc = addrset_add(&c->claimed, g->addr);
 	if (rc < 0)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	return rc ? h5_claim(c->file.claims, g->addr, g->data.len, "global heap", err) : 0;
 }
 
@@ -155,7 +150,7 @@ static int keep_damage(struct collection *g, const struct err *why, struct err *
 	bytes_release(&g->items);
 	g->damage = malloc(sizeof(*g->damage));
 	if (!g->damage)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	err_copy(g->damage, why);
 	return 0;
 }
@@ -171,7 +166,7 @@ static int load(struct h5_gheap_cache *c, uint64_t addr, struct collection **out
 	struct err why = ERR_INIT;
 	struct collection *g = calloc(1, sizeof(*g));
 	if (!g)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	g->addr = addr;
 	int rc = c->is_spent ? spent(&why) : read_collection(&c->file, g, &why);
 	if (!rc && g->data.len > c->left) {

@@ -96,7 +96,7 @@ static int read_segment(const struct h5_file *f, const struct header *h, struct 
 			       h->segment);
 	uint8_t *data = arena_alloc(a, h->size ? (size_t)h->size : 1);
 	if (!data)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	out->data = data;
 	out->n = (size_t)h->size;
 	int rc = h->size ? h5_file_read(f, h->segment, data, out->n, err) : 0;

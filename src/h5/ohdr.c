@@ -218,7 +218,7 @@ static int keep_messages(struct ohdr_reader *r)
 		return 0;
 	struct h5_msg *msgs = arena_alloc(r->a, r->msgs.len);
 	if (!msgs)
-		return ohdr_out_of_memory(r);
+		return err_no_memory(r->err);
 	memcpy(msgs, r->msgs.data, r->msgs.len);
 	r->h->msgs = msgs;
 	r->h->n = (uint32_t)(r->msgs.len / sizeof(*msgs));

@@ -17,16 +17,11 @@ void ohdr_reader_release(struct ohdr_reader *r)
 	addrset_release(&r->seen);
 }
 
-int ohdr_out_of_memory(struct ohdr_reader *r)
-{
-	return err_set(r->err, -ENOMEM, "object header: out of memory");
-}
-
 static int remember(struct ohdr_reader *r, struct ohdr_extent x)
 {
 	int rc = addrset_add(&r->seen, x.addr);
 	if (rc < 0 || bytes_append(&r->chunks, &x, sizeof(x)))
-		return ohdr_out_of_memory(r);
+		return err_no_memory(r->err);
 	if (rc == 0)
 		return err_set(r->err, -EIO,
 			       "object header: two continuations lead to the same chunk");
@@ -51,7 +46,7 @@ int ohdr_read_chunk(struct ohdr_reader *r, struct ohdr_extent x, size_t smallest
 			       x.addr);
 	void *buf = arena_alloc(r->a, (size_t)x.len);
 	if (!buf)
-		return ohdr_out_of_memory(r);
+		return err_no_memory(r->err);
 	*c = cursor_of(buf, (size_t)x.len);
 	return h5_file_read(r->f, x.addr, buf, (size_t)x.len, r->err);
 }
@@ -62,7 +57,7 @@ static int add_continuation(struct ohdr_reader *r, struct cursor *body)
 	x.len = h5_cur_len(r->f, body);
 	int rc = h5_msg_end(body, "object header continuation", r->err);
 	if (!rc && bytes_append(&r->todo, &x, sizeof(x)))
-		rc = ohdr_out_of_memory(r);
+		rc = err_no_memory(r->err);
 	return rc;
 }
 
@@ -81,7 +76,7 @@ int ohdr_add_message(struct ohdr_reader *r, const struct h5_msg *m, struct curso
 			       m->type);
 	if (r->msgs.len / sizeof(*m) >= MAX_MESSAGES)
 		return err_set(r->err, -EIO, "object header: more than %d messages", MAX_MESSAGES);
-	return bytes_append(&r->msgs, m, sizeof(*m)) ? ohdr_out_of_memory(r) : 0;
+	return bytes_append(&r->msgs, m, sizeof(*m)) ? err_no_memory(r->err) : 0;
 }
 
 int ohdr_message_cut(struct ohdr_reader *r, unsigned int type, uint32_t len)

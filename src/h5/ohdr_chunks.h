@@ -29,7 +29,6 @@ struct ohdr_reader {
 };
 
 void ohdr_reader_release(struct ohdr_reader *r);
-int ohdr_out_of_memory(struct ohdr_reader *r);
 /* Reads a whole chunk into the arena. A chunk has at least `smallest` bytes. Fails with -EIO if the
  * chunk is too small or too large, or has been read before. */
 int ohdr_read_chunk(struct ohdr_reader *r, struct ohdr_extent x, size_t smallest, struct cursor *c);

@@ -129,7 +129,7 @@ static int read_header(struct h5_shared *s, enum h5_msg_type type, uint64_t addr
 {
 	struct h5_ohdr h;
 	if (!a)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = h5_ohdr_decode(&s->file, addr, a, &h, err);
 	if (rc)
 		return rc;
@@ -140,7 +140,7 @@ static int read_header(struct h5_shared *s, enum h5_msg_type type, uint64_t addr
 	if (m->flags & H5_MSG_SHARED)
 		return err_set(err, -EIO, "the message of the object at %" PRIu64 " is shared, too",
 			       addr);
-	return bytes_append(body, m->body, m->len) ? err_set(err, -ENOMEM, "out of memory") : 0;
+	return bytes_append(body, m->body, m->len) ? err_no_memory(err) : 0;
 }
 
 static int find_in_header(struct h5_shared *s, enum h5_msg_type type, uint64_t addr,

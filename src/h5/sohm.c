@@ -153,7 +153,7 @@ static int check_list(const struct h5_file *f, const struct sohm_index *x, struc
 	auto_free uint8_t *raw = malloc(n); /* at most 2 MiB */
 	struct cursor c;
 	if (!raw)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = h5_file_read(f, x->records, raw, n, err);
 	if (!rc)
 		rc = check_block(raw, n, "SMLI", &c, err);

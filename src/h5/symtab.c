@@ -90,7 +90,7 @@ static int read_node(struct walk *w, uint64_t addr, uint64_t size, const char *w
 	const struct node node = {.addr = addr, .size = min_u64(size, left), .what = what};
 	int rc = addrset_add(&w->seen, addr);
 	if (rc < 0 || bytes_append(&w->nodes, &node, sizeof(node)))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (rc == 0 || node.size > w->bytes_left)
 		return err_set(err, -EIO,
 			       rc == 0 ? "two links lead to the node"
@@ -100,7 +100,7 @@ static int read_node(struct walk *w, uint64_t addr, uint64_t size, const char *w
 		return err_set(err, -EIO, "the node is outside of the file");
 	*raw = malloc((size_t)node.size);
 	if (!*raw)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	*c = cursor_of(*raw, (size_t)node.size);
 	return h5_file_read(w->f, addr, *raw, (size_t)node.size, err);
 }

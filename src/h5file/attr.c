@@ -40,11 +40,6 @@ struct reader {
 	uint64_t indexed; /* records of the index of creation order */
 };
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 /* Reports an error that leaves the other attributes readable; returns others. */
 static int report(struct reader *r, const char *what, int rc, struct err *err)
 {
@@ -68,7 +63,7 @@ static int decode_value(struct reader *r, const struct h5_attr *a, struct elems 
 			       "the value has %" PRIu64 " bytes, less than its elements need",
 			       a->data_len);
 	if (bytes_append(&fixed, a->data, (size_t)n))
-		return out_of_memory(err);
+		return err_no_memory(err);
 	return values_decode(r->f, a->type, &fixed, a->space.nelems, value, err);
 }
 
@@ -87,7 +82,7 @@ static int add(struct reader *r, const struct h5_attr *a, uint32_t corder, struc
 	r->f->value_bytes += x.attr.value.fixed.cap + x.attr.value.heap.cap;
 	if (bytes_append(&r->found, &x, sizeof(x))) {
 		elems_release(&x.attr.value);
-		return out_of_memory(err);
+		return err_no_memory(err);
 	}
 	/* An object may have thousands of attributes. */
 	return r->f->value_bytes - r->f->values_charged > CHARGE_INTERVAL
@@ -250,7 +245,7 @@ static int finish(struct reader *r, struct err *err)
 		return 0;
 	struct attribute *attrs = arena_array(tree_arena(r->f->tree), n, sizeof(*attrs));
 	if (!attrs)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < n; i++) {
 		int rc = all[i].committed == H5_UNDEF
 				 ? 0

@@ -263,7 +263,7 @@ static int undo_filters(const struct dataset_info *d, const struct h5file_chunk 
 			     want);
 	out->len = min_u64(out->len, whole);
 	if (!rc && bytes_append_zero(out, (size_t)(whole - out->len)))
-		rc = err_set(err, -ENOMEM, "out of memory");
+		rc = err_no_memory(err);
 	return rc;
 }
 
@@ -315,7 +315,7 @@ static int copy_plain(const struct dataset_info *d, const struct h5file_chunk *c
 {
 	auto_bytes struct bytes copy = {0};
 	if (bytes_append(&copy, stored->data, stored->len))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	return undo_filters(d, chunk, &copy, plain, err);
 }
 

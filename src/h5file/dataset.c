@@ -51,7 +51,7 @@ static int keep_data(struct reader *r)
 		return 0;
 	l->data =
 		(const uint8_t *)arena_strndup(r->f->arena, (const char *)l->data, (size_t)l->size);
-	return l->data ? 0 : err_set(r->err, -ENOMEM, "out of memory");
+	return l->data ? 0 : err_no_memory(r->err);
 }
 
 static int read_layout(struct reader *r)
@@ -93,7 +93,7 @@ static int keep_pipeline(struct reader *r, const struct pipeline *p)
 	if (!f->pipeline || !same_pipeline(f->pipeline, p)) {
 		struct pipeline *copy = arena_alloc(f->arena, sizeof(*copy));
 		if (!copy)
-			return err_set(r->err, -ENOMEM, "out of memory");
+			return err_no_memory(r->err);
 		*copy = *p;
 		f->pipeline = copy;
 	}
@@ -123,7 +123,7 @@ static int decode_fill(struct reader *r, const struct h5_fill *fill)
 			       "the fill value has %" PRIu32 " bytes instead of %" PRIu32,
 			       fill->size, size);
 	if (bytes_append(&in, fill->value, fill->size))
-		return err_set(r->err, -ENOMEM, "out of memory");
+		return err_no_memory(r->err);
 	int rc = values_decode(r->f, r->ds.type, &in, 1, &r->ds.fill, r->err);
 	r->ds.fill_defined = !rc;
 	r->f->value_bytes += r->ds.fill.fixed.cap + r->ds.fill.heap.cap;
@@ -280,7 +280,7 @@ int dataset_read(struct h5file *f, const struct header *h, struct dataset_info *
 	r.ds.committed = OBJECT_NONE;
 	r.info = arena_alloc(f->arena, sizeof(*r.info));
 	if (!r.info)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = read_all(&r);
 	if (rc) {
 		elems_release(&r.ds.fill);

@@ -82,7 +82,7 @@ static int read_list(struct h5file *f, struct cursor *message, struct arena *a, 
 		return rc;
 	struct h5file_pieces *p = arena_alloc(f->arena, sizeof(*p) + list.n * sizeof(p->v[0]));
 	if (!p)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	p->n = 0;
 	*out = p;
 	return open_pieces(f, &list, &heap, need, p, err);
@@ -92,8 +92,7 @@ int external_open(struct h5file *f, struct cursor *message, uint64_t need,
 		  const struct h5file_pieces **out, struct err *err)
 {
 	struct arena *a = arena_new(HEAP_ARENA);
-	int rc = a ? read_list(f, message, a, need, out, err)
-		   : err_set(err, -ENOMEM, "out of memory");
+	int rc = a ? read_list(f, message, a, need, out, err) : err_no_memory(err);
 	arena_free(a);
 	return rc;
 }

@@ -42,11 +42,6 @@ struct reader {
  */
 enum { HEADER_GUESS = 272 };
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 /* Reports an error that leaves the rest of the group readable; returns others. A search returns
  * all errors. */
 static int report(struct reader *r, const char *what, int rc, struct err *err)
@@ -81,7 +76,7 @@ static int add(struct reader *r, struct found *x, struct err *err)
 	}
 	x->link.utf8 = utf8_valid(x->link.name, n);
 	x->link.target = OBJECT_NONE;
-	return bytes_append(&r->found, x, sizeof(*x)) ? out_of_memory(err) : 0;
+	return bytes_append(&r->found, x, sizeof(*x)) ? err_no_memory(err) : 0;
 }
 
 static int add_symbol(void *ctx, const struct h5_symbol *s, struct err *err)
@@ -95,7 +90,7 @@ static int add_symbol(void *ctx, const struct h5_symbol *s, struct err *err)
 		x.link.path = arena_strndup(a, s->path, strlen(s->path));
 	}
 	if (!x.link.name || (x.link.cls == LINK_SOFT && !x.link.path))
-		return out_of_memory(err);
+		return err_no_memory(err);
 	return add(r, &x, err);
 }
 
@@ -266,7 +261,7 @@ static int finish(struct reader *r, struct err *err)
 	const struct found *all = (const void *)r->found.data;
 	struct link *links = arena_array(tree_arena(f->tree), n, sizeof(*links));
 	if (!links && n)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		links[i] = all[i].link;
 		if (links[i].cls != LINK_HARD)

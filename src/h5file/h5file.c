@@ -122,7 +122,7 @@ int h5file_start(struct h5file *f, struct err *err)
 		return rc;
 	f->shared = h5_shared_new(&f->file);
 	f->heaps = h5_gheap_cache_new(&f->file);
-	return f->shared && f->heaps ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return f->shared && f->heaps ? 0 : err_no_memory(err);
 }
 
 static int claim_superblock(struct h5file *f, struct err *err)
@@ -201,7 +201,7 @@ static int end_claims(struct h5file *f, struct err *err)
 	f->file.claims = NULL;
 	f->file.work = NULL;
 	f->heaps = h5_gheap_cache_new(&f->file);
-	return f->heaps ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return f->heaps ? 0 : err_no_memory(err);
 }
 
 int h5file_open(struct source *source, const struct h5file_options *opt, struct h5file **out,
@@ -209,7 +209,7 @@ int h5file_open(struct source *source, const struct h5file_options *opt, struct 
 {
 	struct err why = ERR_INIT;
 	struct h5file *f = h5file_new(source, opt);
-	int rc = f ? read_all(f, &why) : err_set(&why, -ENOMEM, "out of memory");
+	int rc = f ? read_all(f, &why) : err_no_memory(&why);
 	if (!rc)
 		rc = end_claims(f, &why);
 	if (!rc) {

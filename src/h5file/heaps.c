@@ -32,7 +32,7 @@ static int visit_collection(struct visit *v, uint64_t addr)
 		return 0;
 	int rc = h5_gheap_size(&v->items.f->file, addr, &size, v->err);
 	if (!rc && addr_map_add(&v->seen, addr, 0))
-		rc = err_set(v->err, -ENOMEM, "out of memory");
+		rc = err_no_memory(v->err);
 	v->last = addr;
 	return rc ? rc : v->fn(v->ctx, addr, size);
 }

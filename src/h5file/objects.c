@@ -16,11 +16,6 @@ struct share {
 
 enum { NAME_SHOWN = 255 /* bytes of a name in a shortened path */ };
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 const char *objects_path(struct h5file *f, const char *parent, const char *name)
 {
 	static const char between[] = "/.../";
@@ -46,12 +41,12 @@ int objects_number(struct h5file *f, uint64_t addr, const char *parent, const ch
 	const char *path = name ? objects_path(f, parent, name)
 				: arena_strndup(tree_arena(f->tree), parent, strlen(parent));
 	if (!path)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	int rc = tree_add(f->tree, number, err);
 	const struct object_header header = {.addr = addr};
 	if (!rc && (addr_map_add(&f->numbers, addr, *number) ||
 		    bytes_append(&f->headers, &header, sizeof(header))))
-		rc = out_of_memory(err);
+		rc = err_no_memory(err);
 	if (!rc)
 		tree_edit(f->tree, *number)->id = path;
 	return rc;
@@ -98,7 +93,7 @@ uint32_t h5file_at(const struct h5file *f, uint64_t addr)
 int objects_share(struct h5file *f, uint32_t number, uint32_t attr, uint64_t addr, struct err *err)
 {
 	const struct share s = {.number = number, .attr = attr, .addr = addr};
-	return bytes_append(&f->shares, &s, sizeof(s)) ? out_of_memory(err) : 0;
+	return bytes_append(&f->shares, &s, sizeof(s)) ? err_no_memory(err) : 0;
 }
 
 int objects_add_unlinked(struct h5file *f, uint32_t *added, struct err *err)

@@ -38,17 +38,12 @@ struct way {
 	unsigned int soft, links;
 };
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 static int read_header(struct h5file *f, uint64_t addr, struct header *h, enum object_kind *kind,
 		       struct err *err)
 {
 	h->scratch = arena_new(SCRATCH_LIMIT);
 	if (!h->scratch)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	int rc = h5_ohdr_decode(&f->file, addr, h->scratch, &h->h, err);
 	if (!rc && !h5_ohdr_kind(&h->h, kind))
 		rc = err_set(err, -EIO, "the object header is not that of an object");
@@ -81,7 +76,7 @@ static int enter_soft(struct way *w, const char *path, struct err *err)
 		return err_set(err, -EIO, "%s: the path is too long", w->path);
 	if (bytes_append(&rest, path, strlen(path)) || bytes_append(&rest, "/", 1) ||
 	    bytes_append(&rest, left, strlen(left) + 1))
-		return out_of_memory(err);
+		return err_no_memory(err);
 	const struct bytes before = w->rest;
 	w->rest = rest;
 	rest = before;
@@ -102,7 +97,7 @@ static int enter(struct way *w, const struct group_link *l, struct err *err)
 			       l->link.name);
 	w->path = objects_path(w->f, w->path, l->link.name);
 	w->addr = l->addr;
-	return w->path ? 0 : out_of_memory(err);
+	return w->path ? 0 : err_no_memory(err);
 }
 
 /* Follows the link with this name. */
@@ -128,7 +123,7 @@ static int step(struct way *w, const char *name, struct err *err)
 
 static int follow(struct way *w, const char *path, struct err *err)
 {
-	int rc = bytes_append(&w->rest, path, strlen(path) + 1) ? out_of_memory(err) : 0;
+	int rc = bytes_append(&w->rest, path, strlen(path) + 1) ? err_no_memory(err) : 0;
 	const char *name = NULL;
 	while (!rc && (name = next_name(w)))
 		rc = step(w, name, err);
@@ -146,7 +141,7 @@ static int read_dataset(struct h5file_one *one, const struct way *w, struct err 
 		return rc;
 	f->datasets = calloc(h.number + (size_t)1, sizeof(struct dataset_info *));
 	if (!f->datasets)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	f->ndatasets = h.number + 1;
 	one->number = h.number;
 	rc = read_header(f, w->addr, &h, &kind, err);
@@ -184,7 +179,7 @@ int h5file_one_open(struct source *source, const char *path, struct h5file_one *
 	if (one)
 		one->f = h5file_new(source, NULL);
 	if (!one || !one->f)
-		rc = out_of_memory(&why);
+		rc = err_no_memory(&why);
 	if (!rc) {
 		h5_claims_free(one->f->file.claims);
 		one->f->file.claims = NULL;

@@ -43,7 +43,7 @@ static int read_item(struct values_items *r, uint64_t addr, uint32_t index, stru
 	if (!rc)
 		rc = h5_file_spend(&r->f->file, n, err);
 	if (!rc && bytes_append(out, data, n))
-		rc = err_set(err, -ENOMEM, "out of memory");
+		rc = err_no_memory(err);
 	pthread_mutex_unlock(&r->f->heap_lock);
 	if (!rc)
 		r->left -= n;
@@ -66,7 +66,7 @@ int values_widen(const struct h5file *f, const struct dtype *t, struct bytes *in
 	if (f->file.addr_size == sizeof(uint64_t) || dtype_is_plain(t))
 		return 0;
 	if (!mul_u64(n, t->size, &size) || size > SIZE_MAX || bytes_reserve(&out, (size_t)size))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = h5_dtype_widen(&f->file, t, in->data, n, out.data);
 	bytes_release(in);
 	out.len = (size_t)size;
@@ -143,7 +143,7 @@ static int read_selection(struct convert *c, uint64_t addr, uint32_t index, stru
 			       index, addr);
 	if (bytes_append(out, object, sizeof(object)) ||
 	    bytes_append(out, item.data + cur_pos(&in), cur_left(&in)))
-		return err_set(c->err, -ENOMEM, "out of memory");
+		return err_no_memory(c->err);
 	return 0;
 }
 

@@ -27,11 +27,6 @@ enum {
 
 static const int64_t second_ns = 1000000000;
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 /* Reads the times, which headers of version 2 have; older objects have a message at most. */
 static int read_times(struct h5file *f, const struct header *h, struct object *o, struct err *err)
 {
@@ -80,7 +75,7 @@ static int add_dataset(struct h5file *f, uint32_t number, struct dataset_info *i
 		struct dataset_info **all =
 			reallocarray(f->datasets, n, sizeof(struct dataset_info *));
 		if (!all)
-			return out_of_memory(err);
+			return err_no_memory(err);
 		memset(all + f->ndatasets, 0, (n - f->ndatasets) * sizeof(struct dataset_info *));
 		f->datasets = all;
 		f->ndatasets = n;
@@ -138,7 +133,7 @@ static int read_object(struct h5file *f, struct header *h, struct err *err)
 	if (!rc)
 		rc = attr_read(f, h, err);
 	if (!rc && read_comment(f, h, tree_edit(f->tree, h->number)))
-		rc = out_of_memory(err);
+		rc = err_no_memory(err);
 	if (rc)
 		return err_wrap(err, rc, "object header at %" PRIu64, objects_header(f, h->number));
 	objects_set_header(f, h->number, h->h.version, h->h.has_times ? h->h.btime : 0);
@@ -150,7 +145,7 @@ static int read_number(struct h5file *f, uint32_t number, struct err *err)
 	struct header h = {.number = number, .path = tree_object(f->tree, number)->o.id};
 	h.scratch = arena_new(SCRATCH_LIMIT);
 	if (!h.scratch)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	const int rc = read_object(f, &h, err);
 	arena_free(h.scratch);
 	return rc;
@@ -277,7 +272,7 @@ int h5file_read(struct h5file *f, uint32_t number, struct err *err)
 	if (!tree_object(f->tree, number)->unread)
 		return 0;
 	f->shared = h5_shared_new(&f->file);
-	int rc = f->shared ? read_dataset_later(f, number, err) : out_of_memory(err);
+	int rc = f->shared ? read_dataset_later(f, number, err) : err_no_memory(err);
 	h5_shared_free(f->shared);
 	f->shared = NULL;
 	bytes_release(&f->shares);

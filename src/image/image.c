@@ -84,7 +84,7 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	struct image *img = calloc(1, sizeof(*img));
 	*out = NULL;
 	if (!img)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	atomic_init(&img->refs, 1);
 	img->env = env;
 	img->tree = tree;
@@ -96,7 +96,7 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	img->block = tree_user_block(tree);
 	img->base = img->block ? img->block->size : 0;
 	img->dir = strdup(opt->domain_dir ? opt->domain_dir : "");
-	int rc = img->dir ? image_plan(img, err) : err_set(err, -ENOMEM, "out of memory");
+	int rc = img->dir ? image_plan(img, err) : err_no_memory(err);
 	if (!rc) {
 		const struct cache_source source = image_source(img);
 		release_values(img);

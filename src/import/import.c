@@ -22,7 +22,7 @@ static int import_init(struct import *im, const struct import_options *opt,
 					    .cancelled = opt->cancelled};
 	im->charge = (struct budget_charge){.budget = opt->env->budget, .use = BUDGET_TREES};
 	im->arena = arena_new(RECORD_ARENA);
-	return im->arena ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return im->arena ? 0 : err_no_memory(err);
 }
 
 /* Waits for the requests that run. */
@@ -49,7 +49,7 @@ static int keep_paths(struct import *im, struct err *err)
 	im->paths = calloc(n, sizeof(*im->paths));
 	im->npaths = n;
 	if (!im->paths)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < n; i++)
 		im->paths[i] = tree_object(im->tree, i)->o.id;
 	return 0;
@@ -147,7 +147,7 @@ static int prepare(struct import *im, struct err *err)
 	if (rc)
 		return rc;
 	im->queue = put_queue_new(im->opt->env, im->opt->store, im->opt->puts, im->opt->cancelled);
-	return im->queue ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return im->queue ? 0 : err_no_memory(err);
 }
 
 /* Nothing but the record is stored: removes it, so that nothing is left of this call. */

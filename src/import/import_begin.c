@@ -120,7 +120,7 @@ int import_delete_record(struct import *im, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(im->opt->store, STORE_DELETE);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = record_key(im, req->key, req->room, err);
 	if (rc)
 		return rc;

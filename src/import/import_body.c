@@ -25,7 +25,7 @@ int import_put_body(struct import *im, const char *key, struct bytes *body, uint
 {
 	struct bytes *b = malloc(sizeof(*b));
 	if (!b)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	*b = *body;
 	*body = (struct bytes){0};
 	const struct put put = {

@@ -83,7 +83,7 @@ static int add(void *ctx, const struct schema_refusal *r)
 		const size_t cap = c->cap ? 2 * c->cap : 16;
 		struct refused *v = reallocarray(c->v, cap, sizeof(*v));
 		if (!v)
-			return err_set(c->err, -ENOMEM, "out of memory");
+			return err_no_memory(c->err);
 		c->v = v;
 		c->cap = cap;
 	}

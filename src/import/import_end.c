@@ -34,7 +34,7 @@ static const char *owner_of(const struct import *im)
 static int put_folders(const struct import *im, struct err *err)
 {
 	auto_free char *path = strdup(im->opt->path);
-	int rc = path ? 0 : err_set(err, -ENOMEM, "out of memory");
+	int rc = path ? 0 : err_no_memory(err);
 	if (rc || !im->has_folder)
 		return rc;
 	for (char *end = path + im->folder_len; !rc && (end = strchr(end + 1, '/'));) {

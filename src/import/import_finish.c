@@ -15,7 +15,7 @@ static int make_root(struct import *im, struct err *err)
 	uint32_t number;
 	im->tree = tree_new(TREE);
 	if (!im->tree)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = tree_add(im->tree, &number, err);
 	if (rc)
 		return rc;

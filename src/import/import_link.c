@@ -98,7 +98,7 @@ static int scan_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *e
 	if (++s->n % PROGRESS_EVERY == 0)
 		import_progress(s->im);
 	if (s->n <= LISTED_MAX && bytes_append(&s->listed, &r, sizeof(r)))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	return claim(s, chunk, err);
 }
 
@@ -114,11 +114,6 @@ static int by_number(const void *a, const void *b)
 static bool is_whole(const char *path)
 {
 	return !strstr(path, "/.../");
-}
-
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
 }
 
 /* The URI of the file, "bucket/key". */
@@ -137,7 +132,7 @@ static int list_chunks(struct import *im, struct scan *s, struct reference *r, s
 	struct reference_chunk *chunks =
 		arena_array(tree_arena(im->tree), (size_t)s->n, sizeof(*chunks));
 	if (!chunks)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	memcpy(chunks, s->listed.data, s->listed.len);
 	qsort(chunks, (size_t)s->n, sizeof(*chunks), by_number);
 	r->layout = REFERENCE_CHUNKED;
@@ -213,7 +208,7 @@ static int add_table(struct import *im, uint32_t dataset, const struct scan *s, 
 	if (!rc)
 		rc = fill_table(im, t.table, s, err);
 	if (!rc && bytes_append(&im->tables, &t, sizeof(t)))
-		rc = out_of_memory(err);
+		rc = err_no_memory(err);
 	r->layout = REFERENCE_TABLE;
 	r->table = t.table;
 	if (rc || !may_locate(im, dataset, &r->file))
@@ -252,7 +247,7 @@ static int make_reference(struct import *im, uint32_t number, struct scan *s, st
 {
 	struct reference *r = arena_alloc(tree_arena(im->tree), sizeof(*r));
 	if (!r)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	const struct import_link *link = im->opt->link;
 	const char *path = import_path(im, number);
 	*r = (struct reference){.exact = true, .table = OBJECT_NONE};
@@ -261,7 +256,7 @@ static int make_reference(struct import *im, uint32_t number, struct scan *s, st
 					  .etag = link->etag,
 					  .size = im->opt->file.size};
 	if (!r->file.uri)
-		return out_of_memory(err);
+		return err_no_memory(err);
 	int rc = s->file->layout == LAYOUT_CONTIGUOUS
 			 ? link_contiguous(s, &tree_object(im->tree, number)->o.dataset, r)
 		 : s->n <= LISTED_MAX ? list_chunks(im, s, r, err)
@@ -361,7 +356,7 @@ static int put_table_chunk(struct import *im, const struct import_table *t, cons
 	}
 	find_run(g, number, &rec.first, &n);
 	if (bytes_append_zero(&body, (size_t)size))
-		return out_of_memory(err);
+		return err_no_memory(err);
 	rec.to = body.data;
 	rc = h5file_chunks(im->file, t->dataset, rec.first, rec.first + n, put_record, &rec, err);
 	return rc ? rc : import_put_body(im, key, &body, 0, err);

@@ -77,7 +77,7 @@ static int find_twice(struct scan *s, uint32_t number, uint64_t nchunks, struct 
 		return 0;
 	s->seen = calloc(1, (size_t)bytes);
 	int rc = s->seen ? h5file_chunks(s->im->file, number, 0, nchunks, mark_chunk, s, err)
-			 : err_set(err, -ENOMEM, "out of memory");
+			 : err_no_memory(err);
 	free(s->seen);
 	budget_set(&charge, 0, NULL);
 	return rc;
@@ -138,7 +138,7 @@ static int join(struct import *im, uint32_t number, struct err *err)
 		uint32_t *requested =
 			arena_array(tree_arena(im->tree), grid.rank, sizeof(*requested));
 		if (!requested)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		memcpy(requested, ds->grid.chunk, grid.rank * sizeof(*requested));
 		ds->requested_chunk = requested;
 	}
@@ -162,7 +162,7 @@ int import_plan(struct import *im, struct err *err)
 	int rc = 0;
 	im->datasets = calloc(tree_numbers(im->tree), sizeof(*im->datasets));
 	if (!im->datasets)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint32_t i = 0; !rc && i < tree_count(im->tree); i++) {
 		const uint32_t number = tree_nth(im->tree, i);
 		if (!has_chunks(im, number))

@@ -119,7 +119,7 @@ static int take_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *e
 	if (c->parts && c->parts->number != number)
 		rc = put_chunk(c, err);
 	if (!rc && chunk_add_part(&c->parts, c->context, number, chunk))
-		rc = err_set(err, -ENOMEM, "out of memory");
+		rc = err_no_memory(err);
 	/* Without joining the chunk is complete now. */
 	return rc || c->context->is_joined ? rc : put_chunk(c, err);
 }
@@ -133,7 +133,7 @@ static int put_dataset(struct import *im, uint32_t number, struct err *err)
 					  .is_damaged = &im->is_damaged};
 	struct chunks c = {.im = im, .context = chunk_context_new(&from, number)};
 	if (!c.context)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const struct grid *grid = &c.context->ds->grid, *file = &c.context->file->grid;
 	c.size = codec_chunk_size(c.context->chain).exact;
 	for (uint32_t i = 0; i < grid->rank; i++)
@@ -199,7 +199,7 @@ static int put_document(struct import *im, uint32_t number, struct err *err)
 	char key[SCHEMA_KEY_MAX + 1];
 	struct document *d = malloc(sizeof(*d));
 	if (!d)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	*d = (struct document){.im = im, .number = number};
 	const int rc = im->schema->writer->object_key(im->tree, number, key, sizeof(key));
 	if (rc < 0) {

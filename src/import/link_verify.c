@@ -85,7 +85,7 @@ static int take_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *e
 {
 	struct verify *v = ctx;
 	if (bytes_append(&v->chunks, chunk, sizeof(*chunk)))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	v->announced += chunk->size;
 	return v->announced < ANNOUNCED ? 0 : check_announced(v, err);
 }

@@ -36,7 +36,7 @@ int gc_log_new(struct journal *j, struct gc_log **out, struct err *err)
 {
 	struct gc_log *l = calloc(1, sizeof(*l));
 	if (!l)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	l->j = j;
 	l->fd = -1;
 	l->dir = fcntl(j->dir, F_DUPFD_CLOEXEC, 0);
@@ -109,7 +109,7 @@ static int more_records_locked(struct gc_log *l, struct err *err)
 			       GC_ENTRIES_MAX);
 	uint8_t *used = realloc(l->used, n);
 	if (!used)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	memset(used + l->n, 0, n - l->n);
 	l->used = used;
 	l->n = n;

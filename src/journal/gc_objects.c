@@ -70,7 +70,7 @@ static int read_list(struct gc_objects *r, struct err *err)
 		return err_set(err, -EBADMSG, "the list of removed objects is too long");
 	r->file = malloc((size_t)st.st_size + 1);
 	if (!r->file)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const int rc = file_read(r->fd, 0, r->file, (size_t)st.st_size, &n);
 	return rc ? err_errno(err, rc, "cannot read the list of removed objects")
 		  : gc_objects_decode(r->file, n, &r->list, err);
@@ -83,7 +83,7 @@ static int read_removed(int fd, struct gc_objects **out, struct err *err)
 	*out = NULL;
 	if (!r) {
 		close(fd);
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	}
 	r->fd = fd;
 	const int rc = read_list(r, err);

@@ -75,7 +75,7 @@ int gc_objects_encode(const struct gc_objects_list *list, struct bytes *out, str
 	if (count.bad || count.pos > GC_OBJECTS_MAX)
 		return err_set(err, -E2BIG, "the list of removed objects is too large");
 	if (bytes_reserve(out, count.pos))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	uint8_t *file = out->data + out->len;
 	struct emit e = emit_to(file, count.pos);
 	emit_list(&e, list);
@@ -98,7 +98,7 @@ static int read_objects(struct cursor *c, struct gc_objects_list *out, struct er
 		return damaged(err, "has fewer objects than it says");
 	out->objects = calloc(out->count ? out->count : 1, sizeof(*out->objects));
 	if (!out->objects)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < out->count; i++) {
 		out->objects[i].id = cur_cstr(c, &n);
 		out->objects[i].version = cur_cstr(c, &n);

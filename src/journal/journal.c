@@ -117,7 +117,7 @@ int journal_open(const struct journal_settings *settings, const struct env *env,
 	struct journal *j = calloc(1, sizeof(*j));
 	int rc;
 	if (!j)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	j->env = env;
 	j->root = j->version = j->dir = -1;
 	if (settings->boot) {

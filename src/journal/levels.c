@@ -49,7 +49,7 @@ int level_open_root(const char *path, bool make, struct err *err)
 	auto_free char *trimmed = strdup(path);
 	size_t n = trimmed ? strlen(trimmed) : 0;
 	if (!trimmed)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	/* With a slash behind it, a symbolic link would be followed. */
 	while (n > 1 && trimmed[n - 1] == '/')
 		trimmed[--n] = '\0';

@@ -202,7 +202,7 @@ int plan_encode(const struct plan *plan, struct bytes *out, struct err *err)
 	if (count.bad || count.pos > PLAN_MAX)
 		return err_set(err, -E2BIG, "the plan of the commit is too large");
 	if (bytes_reserve(out, count.pos))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	uint8_t *file = out->data + out->len;
 	struct emit e = emit_to(file, count.pos);
 	emit_plan(&e, plan);
@@ -266,7 +266,7 @@ static int read_operations(struct cursor *c, struct plan *plan, struct err *err)
 		return damaged(err, "has fewer operations than it says");
 	plan->operations = calloc(plan->count ? plan->count : 1, sizeof(*plan->operations));
 	if (!plan->operations)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = 0;
 	for (uint32_t i = 0; rc == 0 && i < plan->count; i++)
 		rc = read_operation(c, i, plan, err);
@@ -331,7 +331,7 @@ static int read_subject(struct cursor *c, struct plan_subject *s, struct err *er
 	s->earlier = calloc(s->nearlier + 1, sizeof(*s->earlier));
 	s->objects = calloc(s->count + 1, sizeof(*s->objects));
 	if (!s->earlier || !s->objects)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	rc = read_records(c, s);
 	return rc ? damaged(err, "has a damaged list of what it changes") : 0;
 }

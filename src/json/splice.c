@@ -106,7 +106,7 @@ static int decode_name(const struct text *t, const struct splice_member *m, stru
 		return rc;
 	const char *name = json_object_iter_key(json_object_iter(doc));
 	*out = name ? arena_strndup(a, name, strlen(name)) : NULL;
-	return *out ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return *out ? 0 : err_no_memory(err);
 }
 
 static int name_member(const struct text *t, struct arena *a, struct splice_member *m,
@@ -117,7 +117,7 @@ static int name_member(const struct text *t, struct arena *a, struct splice_memb
 	if (memchr(name, '\\', n))
 		return decode_name(t, m, a, &m->name, err);
 	m->name = arena_strndup(a, name, n);
-	return m->name ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return m->name ? 0 : err_no_memory(err);
 }
 
 static int malformed(struct err *err)
@@ -160,7 +160,7 @@ int splice_scan(const char *text, size_t n, size_t start, struct arena *a,
 		return rc;
 	struct splice_member *members = arena_array(a, out->n ? out->n : 1, sizeof(*members));
 	if (!members)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	out->members = members;
 	return walk(t, a, members, &out->n, err);
 }
@@ -248,7 +248,7 @@ int splice_apply(struct splice *s, struct bytes *out, struct err *err)
 	size_t pos = 0;
 	int rc = 0;
 	if (s->w.bad)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (n)
 		qsort(edits, n, sizeof(*edits), compare);
 	for (size_t i = 0; !rc && i < n; i++) {

@@ -247,7 +247,7 @@ int names_check_listing(struct names *ns, const char *dir, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(ns->store, STORE_LIST);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	names_children_prepare(dir, req);
 	if (!dir[0])
 		store_request_key(req, "");
@@ -263,7 +263,7 @@ static int find_in(struct names *ns, const char *prefix, const char *path, struc
 	const size_t n = strlen(path);
 	int found = LISTED_NOT;
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, prefix);
 	req->list.delimit = true;
 	req->list.complete = true;
@@ -292,5 +292,5 @@ int names_is_listed(struct names *ns, const char *path, struct err *err)
 	if (rc != -EACCES)
 		return rc;
 	auto_free char *dir = strndup(path, (size_t)(names_last(path) - path));
-	return dir ? find_in(ns, dir, path, err) : err_set(err, -ENOMEM, "out of memory");
+	return dir ? find_in(ns, dir, path, err) : err_no_memory(err);
 }

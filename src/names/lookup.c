@@ -149,7 +149,7 @@ static int make_node(const char *mount_path, enum names_kind kind, const char *p
 		     struct names_doc *doc, struct names_node **out, struct err *err)
 {
 	*out = names_node_new(mount_path, kind, path, doc);
-	return *out ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return *out ? 0 : err_no_memory(err);
 }
 
 static int no_such(const char *path, struct err *err)
@@ -186,7 +186,7 @@ static int make_unlistable(const char *path, const struct probe *p, struct names
 {
 	struct names_doc doc;
 	if (names_doc_fail(&doc, NAMES_DOC_UNLISTABLE, p->below.children, p->below.why))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	return make_node(path, names_unlistable_kind(p->doc.kind, path), path, &doc, out, err);
 }
 
@@ -220,7 +220,7 @@ static int is_dir_marked(struct names *ns, const char *path, bool *marked, struc
 	auto_names_node struct names_node *node = NULL;
 	*marked = false;
 	if (!dir)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const int rc = n ? names_resolve(ns, dir, &node, err) : 0;
 	*marked = node && node->is_marked;
 	return rc == -ENOENT ? 0 : rc;
@@ -284,7 +284,7 @@ static int shows_broken(struct names *ns, const char *bare, struct err *err)
 	const int children = below.children;
 	names_below_release(&below);
 	if (rc)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const struct names_rule rule = names_rule(NAMES_DOC_BROKEN, bare, children);
 	if (!rule.if_listed)
 		return rule.bare;
@@ -388,7 +388,7 @@ static int resolve_new(struct names *ns, const char *path, struct names_node **o
 		rc = names_marked(ns->schemas, path, &found);
 	const char *marked = found && store_key_ok(found) ? found : NULL;
 	if (rc || probe(ns, path, bare, has_marks ? marked : NULL, &p))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	rc = resolve_own(ns, path, &p, out, err);
 	if (rc == -ENOENT && bare)
 		rc = resolve_bare(ns, path, bare, &p, out, err);
@@ -406,7 +406,7 @@ static int resolve_root(struct names *ns, struct names_node **out, struct err *e
 	const char *path = "";
 	struct names_doc doc;
 	if (names_docs_get(ns, &path, 1, NULL, &doc))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	return make_node(path, NAMES_DIR, path, &doc, out, err);
 }
 
@@ -424,7 +424,7 @@ static int resolve_known(struct names *ns, const char *path, struct names_node *
 		return 0;
 	const uint64_t began_ns = names_now(ns);
 	if (names_docs_get(ns, &path, 1, NULL, &doc))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (!names_needs_children(doc.kind, path)) {
 		const struct names_rule rule = names_rule(doc.kind, path, CHILDREN_NONE);
 		int rc = make_node(path, rule.own == SHOWN_DIR ? NAMES_DIR : NAMES_DOMAIN, path,

@@ -52,8 +52,7 @@ int names_note(struct names *ns, struct names_node *node, char note[STORE_NOTE_M
 	}
 	if (reqs)
 		store_run_all(ns->store, reqs, n);
-	int rc = reqs ? take(ns, node, &reqs[0]->answer, note, err)
-		      : err_set(err, -ENOMEM, "out of memory");
+	int rc = reqs ? take(ns, node, &reqs[0]->answer, note, err) : err_no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		if (reqs)
 			remember(nodes[i], &reqs[i]->answer);

@@ -245,7 +245,7 @@ static int list_some(struct listing *l, struct prefix *prefixes, size_t n, enum 
 	auto_free struct names_below *all = calloc(n ? n : 1, sizeof(*all));
 	size_t count = 0;
 	if (!all)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++) {
 		struct prefix *p = &prefixes[i];
@@ -466,7 +466,7 @@ static int build(struct listing *l, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(l->ns->store, STORE_LIST);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = l->dir[0] ? list_below(l, req, err) : list_root(l, err);
 	if (rc)
 		return err_wrap(err, rc, "listing %s", l->dir[0] ? req->key : "the bucket");

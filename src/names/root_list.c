@@ -97,7 +97,7 @@ static int list_head(struct root *r, struct range *all, struct err *err)
 		auto_request struct store_request *req =
 			store_request_new(r->ns->store, STORE_LIST);
 		if (!req)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		prepare(req, all->after);
 		store_run(r->ns->store, req);
 		rc = take(r, all, req, err);
@@ -137,7 +137,7 @@ static int list_round(struct root *r, size_t *n, struct err *err)
 	struct store_request **reqs = store_requests_new(r->ns->store, *n);
 	int rc = 0;
 	if (!reqs)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (size_t i = 0; i < *n; i++) {
 		store_request_reset(reqs[i], STORE_LIST);
 		prepare(reqs[i], open[i]->after);

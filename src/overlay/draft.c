@@ -24,7 +24,7 @@ static int copy_about(struct draft *d, const struct draft_about *about, struct e
 	const size_t version = strlen(about->version) + 1;
 	char *strings = malloc(path + name + version);
 	if (!strings)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	d->about = *about;
 	d->about.path = memcpy(strings, about->path, path);
 	d->about.name = memcpy(strings + path, about->name, name);
@@ -146,7 +146,7 @@ int draft_create(struct journal *j, const struct draft_about *about,
 {
 	struct draft *d = make(j, beneath);
 	if (!d)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = create(d, about, err);
 	if (rc) {
 		release(d, false);
@@ -230,7 +230,7 @@ int draft_open(struct journal *j, const char *id, const struct draft_beneath *be
 	struct err why = ERR_INIT;
 	struct draft *d = make(j, beneath);
 	if (!d)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	d->recovered = true;
 	int rc = draft_dir_open(j, id, &d->dir, bytes, &h, &why);
 	if (rc == 0)

@@ -59,7 +59,7 @@ static int copy_layer(const struct layer *upper, struct err *err)
 	uint64_t end;
 	int rc = 0;
 	if (!buf)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint64_t at = frames_find(&upper->written, 0, true); rc == 0 && at != FRAMES_NONE;
 	     at = frames_find(&upper->written, end, true)) {
 		end = frames_find(&upper->written, at, false);
@@ -135,7 +135,7 @@ static int begin_changes(struct draft *d, struct err *err)
 	if (c)
 		d->layers.changes = c;
 	pthread_mutex_unlock(&d->lock);
-	return c ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return c ? 0 : err_no_memory(err);
 }
 
 static struct draft_snapshot snapshot_of(struct draft *d, struct draft_snapshot *s)
@@ -193,7 +193,7 @@ int draft_seal(struct draft *d, struct draft_snapshot **out, struct err *err)
 {
 	struct draft_snapshot *s = malloc(sizeof(*s));
 	if (!s)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	pthread_rwlock_wrlock(&d->changes);
 	int rc = d->snapshot ? err_set(err, -EBUSY, "the draft has a snapshot already")
 			     : seal_held(d, s, err);

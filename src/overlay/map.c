@@ -66,7 +66,7 @@ static int each_record(struct source *bytes, uint64_t n,
 {
 	auto_free uint8_t *batch = malloc((size_t)min_u64(n, BATCH) * MAP_RECORD + 1);
 	if (!batch)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint64_t first = 0; first < n; first += BATCH) {
 		const size_t count = (size_t)min_u64(n - first, BATCH);
 		int rc = source_read(bytes, first * MAP_RECORD, batch, count * MAP_RECORD, err);

@@ -31,7 +31,7 @@ static int make(int fd, int dir, uint32_t generation, struct budget *budget, str
 	struct spool *s = malloc(sizeof(*s));
 	if (!s) {
 		close(fd);
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	}
 	*s = (struct spool){.fd = fd};
 	atomic_init(&s->refs, 1);

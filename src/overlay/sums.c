@@ -81,7 +81,7 @@ static int grow_table_locked(struct sums *s, size_t n, struct err *err)
 	struct sum **blocks = realloc(s->blocks, more * size);
 	if (!blocks) {
 		budget_set(&s->charge, s->charge.bytes - (more - s->n_blocks) * size, NULL);
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	}
 	memset(blocks + s->n_blocks, 0, (more - s->n_blocks) * size);
 	s->blocks = blocks;
@@ -101,7 +101,7 @@ static int make_block_locked(struct sums *s, size_t b, struct err *err)
 	if (s->blocks[b])
 		return 0;
 	budget_set(&s->charge, s->charge.bytes - BLOCK * sizeof(struct sum), NULL);
-	return err_set(err, -ENOMEM, "out of memory");
+	return err_no_memory(err);
 }
 
 /* Returns NULL if there is none. */

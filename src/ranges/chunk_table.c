@@ -61,7 +61,7 @@ static int copy_items(void *ctx, const struct dtype *t, uint8_t *elem, uint8_t *
 	if (!v.is_set)
 		return 0;
 	if (items_len && elems_heap_add(ctx, items, items_len, &at))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	elems_put_vlen(elem, v.count, at);
 	return 0;
 }
@@ -93,7 +93,7 @@ static int copy_record(const struct dataset *table, const struct elems *from, ui
 	if ((index + 1) * size > from->fixed.len)
 		return err_set(err, -EIO, "its chunk has no such record");
 	if (bytes_append(&out->fixed, from->fixed.data + index * size, size))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	return elems_visit(table->type, out->fixed.data, 1, from->heap.data, from->heap.len, &copy,
 			   err);
 }
@@ -251,7 +251,7 @@ void table_read(struct table_read *r)
 		c->waiting = r;
 		waits = true;
 	} else {
-		r->code = err_set(&err, -ENOMEM, "out of memory");
+		r->code = err_no_memory(&err);
 	}
 	pthread_mutex_unlock(&all->lock);
 	if (first) {

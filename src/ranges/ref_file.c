@@ -174,7 +174,7 @@ static struct ref_file *add_file(struct ranges *all, struct ref_file *f, struct 
 	if (known != f)
 		free_file(f);
 	if (!known)
-		err_set(err, -ENOMEM, "out of memory");
+		err_no_memory(err);
 	return known;
 }
 
@@ -303,7 +303,7 @@ void ref_read(struct ref_read *r)
 	if (!rc)
 		r->req = store_request_new(f->found.store, STORE_GET);
 	if (!rc && !r->req)
-		rc = err_set(&err, -ENOMEM, "out of memory");
+		rc = err_no_memory(&err);
 	if (rc) {
 		finish(r, rc, &err);
 		return;

@@ -141,7 +141,7 @@ static int keep_pipeline(struct ref_file *f, struct ref_dataset *ds, const struc
 		n += p->f[i].nparams;
 	ds->params = calloc(n + 1, sizeof(*ds->params));
 	if (!ds->params)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	ds->pipeline = *p;
 	n = 0;
 	for (uint32_t i = 0; i < p->n; i++) {
@@ -199,7 +199,7 @@ static int make_pages(struct ref_file *f, struct err *err)
 	f->index.pages = source_paged_new(size, PAGES_MAX, no_page, NULL);
 	f->index.source =
 		(struct source){.size = size, .read_at = read_pages, .advise = advise, .ctx = f};
-	return f->index.pages ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return f->index.pages ? 0 : err_no_memory(err);
 }
 
 /* ---- rounds of reads ---- */
@@ -281,7 +281,7 @@ static int prepare_reads(struct ref_file *f, struct err *err)
 	x->reads = calloc(READS_MAX, sizeof(*x->reads));
 	x->nreads = 0;
 	if (!x->reads)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (!x->pages) {
 		x->reads[x->nreads++] = (struct index_read){.file = f, .n = SOURCE_PAGE};
 		return 0;
@@ -383,7 +383,7 @@ static int search(struct ref_search *s, struct ref_place *out, struct err *err)
 	int rc = 0;
 	*out = (struct ref_place){0};
 	if (!ds)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (!f->index.pages)
 		return -EAGAIN;
 	if (!ds->one) {

@@ -60,7 +60,7 @@ static void give_part(struct ref_read *r, uint64_t start, const struct bytes *bo
 			     ref_file_uri(r->file), r->offset, r->offset + r->length - 1,
 			     ref_file_size(r->file));
 	else if (bytes_append(&part, body->data + at, (size_t)r->length))
-		rc = err_set(&err, -ENOMEM, "out of memory");
+		rc = err_no_memory(&err);
 	r->done(r, rc, &part, &err);
 }
 

@@ -137,7 +137,7 @@ static int keep(struct store_source *s, uint64_t offset, const uint8_t *from, si
 		const size_t at = (size_t)(offset % PAGE);
 		const size_t part = (size_t)min_u64(n, PAGE - at);
 		if (!p)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		memcpy(p->data + at, from, part);
 		for (size_t i = at / SECTOR; i * SECTOR < at + part; i++)
 			p->present |= UINT64_C(1) << i;
@@ -251,7 +251,7 @@ static int fetch(struct store_source *s, const struct range *r, size_t n,
 	struct store_request **reqs = store_requests_new(s->opt.store, n);
 	int rc = 0;
 	if (!reqs)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		store_request_key(reqs[i], s->opt.key);
 		reqs[i]->range.first = r[i].first;
@@ -285,7 +285,7 @@ static int load(struct store_source *s, struct range wanted, struct err *err)
 {
 	auto_bytes struct bytes ranges = {0};
 	if (plan(s, wanted, &ranges))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	struct range *r = (void *)ranges.data;
 	return fetch(s, r, merge(r, ranges.len / sizeof(*r)), keep_answer, NULL, err);
 }
@@ -315,7 +315,7 @@ static int read_direct(struct store_source *s, uint64_t offset, void *buf, size_
 	for (uint64_t at = offset; at < offset + n; at += REQUEST_MAX) {
 		const struct range r = {at, min_u64(at + REQUEST_MAX, offset + n)};
 		if (bytes_append(&ranges, &r, sizeof(r)))
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 	}
 	const struct range *r = (const void *)ranges.data;
 	return fetch(s, r, ranges.len / sizeof(*r), copy_answer, &d, err);

@@ -54,7 +54,7 @@ static int has_objects(const struct drop *d, const char *prefix, struct err *err
 {
 	auto_request struct store_request *req = store_request_new(d->e->bucket.store, STORE_LIST);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, prefix);
 	store_run(d->e->bucket.store, req);
 	const int rc = store_failure(&req->answer, err);

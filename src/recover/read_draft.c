@@ -79,7 +79,7 @@ int engine_draft_open(struct engine_drafts *s, const char *id, const struct engi
 	err = err ? err : &own;
 	struct engine_draft *d = calloc(1, sizeof(*d));
 	if (!d)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const struct draft_beneath reader = base_reader_beneath(&d->beneath);
 	int rc = recover_find(s, id, &d->found, err);
 	if (!rc) {

@@ -33,7 +33,7 @@ int engine_drafts_open(const char *journal_dir, struct engine_drafts **out, stru
 		return rc;
 	struct engine_drafts *s = calloc(1, sizeof(*s));
 	if (!s)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	s->env = env_real(NULL, NULL);
 	s->env.budget = budget_new(&(struct budget_limits){
 		.bytes = memory_max, .metadata_min = memory_max, .option = "memory"});
@@ -43,7 +43,7 @@ int engine_drafts_open(const char *journal_dir, struct engine_drafts **out, stru
 		return 0;
 	}
 	engine_drafts_close(s);
-	return err_set(err, -ENOMEM, "out of memory");
+	return err_no_memory(err);
 }
 
 void engine_drafts_close(struct engine_drafts *s)
@@ -290,7 +290,7 @@ int engine_drafts_list(struct engine_drafts *s, const char *bucket,
 	struct list l = {
 		.s = s, .bucket = bucket, .absolute = absolute, .fn = fn, .arg = arg, .err = err};
 	if (bucket && !absolute)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const int rc = journal_buckets(s->path, list_bucket, &l, err);
 	bytes_release(&l.items);
 	return rc;
@@ -320,9 +320,7 @@ static int match(void *ctx, const struct journal_item *item)
 	snprintf(out->digits, sizeof(out->digits), "%s", f->bucket->digits);
 	str_add(&out->name, f->bucket->name);
 	str_add(&out->identity, f->bucket->bucket);
-	return str_ok(&out->name) && str_ok(&out->identity)
-		       ? 0
-		       : err_set(f->err, -ENOMEM, "out of memory");
+	return str_ok(&out->name) && str_ok(&out->identity) ? 0 : err_no_memory(f->err);
 }
 
 static int find_in(void *ctx, const struct journal_bucket *b)

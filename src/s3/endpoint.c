@@ -208,7 +208,7 @@ static int set_ca_bundle(struct s3_endpoint *endpoint, const char *path, struct 
 	if (!whole)
 		return err_errno(err, -errno, "certificates %s", path);
 	str_add(&endpoint->ca_bundle, whole);
-	return str_ok(&endpoint->ca_bundle) ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return str_ok(&endpoint->ca_bundle) ? 0 : err_no_memory(err);
 }
 
 static int init(struct s3_endpoint *endpoint, const struct aws_environment *w,

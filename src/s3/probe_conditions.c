@@ -365,7 +365,7 @@ static int name_object(struct probe *p)
 	hex_encode(random, RANDOM_BYTES, name);
 	hex_encode(random + RANDOM_BYTES, RANDOM_BYTES, p->mark);
 	str_addf(&p->key, "%s.hsmount/probe-%s", p->s->prefix, name);
-	return str_ok(&p->key) ? 0 : err_set(p->err, -ENOMEM, "out of memory");
+	return str_ok(&p->key) ? 0 : err_no_memory(p->err);
 }
 
 static void set_untested(struct probe *p, enum s3_support support[S3_FEATURES])

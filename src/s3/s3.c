@@ -96,11 +96,11 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	};
 	s->prefix = strdup(opt->prefix ? opt->prefix : "");
 	if (!s->prefix)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (opt->expected_bucket_owner) {
 		s->owner = strdup(opt->expected_bucket_owner);
 		if (!s->owner)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 	}
 	s->requester_pays = opt->requester_pays;
 	s->verify = opt->verify;

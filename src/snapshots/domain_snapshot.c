@@ -74,7 +74,7 @@ static int open_snapshot(struct bucket *bucket, struct names_node *n,
 {
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	if (!dir)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	domain->path = n->path;
 	domain->mount_dir = dir;
 	domain->node = n;

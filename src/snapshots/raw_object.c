@@ -53,7 +53,7 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 	struct block *b = malloc(sizeof(*b) + store_request_size(p->store));
 	if (!b) {
 		struct err err = ERR_INIT;
-		cache_complete(fill, err_set(&err, -ENOMEM, "out of memory"), NULL, &err);
+		cache_complete(fill, err_no_memory(&err), NULL, &err);
 		return;
 	}
 	*b = (struct block){
@@ -105,7 +105,7 @@ int raw_object_open(struct store *store, struct cache *cache, const char *path,
 {
 	struct raw_object *p = calloc(1, sizeof(*p) + strlen(path) + 1);
 	if (!p)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	strcpy(p->path, path);
 	p->store = store;
 	p->meta = *meta;

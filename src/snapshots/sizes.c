@@ -202,7 +202,7 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 	struct image *image = NULL;
 	auto_free char *dir = strndup(p->node->name, names_parent_len(p->node->name));
 	int rc = dir ? domain_open(&bucket->domains, p->node->path, &hint, &domain, err)
-		     : err_set(err, -ENOMEM, "out of memory");
+		     : err_no_memory(err);
 	if (rc)
 		return rc;
 	rc = snapshot_image(bucket, domain, dir, &image, err);
@@ -583,7 +583,7 @@ static int wait_for(struct sizes *s, struct names_node *node, struct names_node 
 		if (--j->waiting == 0)
 			free_job(j);
 	} else if (!is_found) {
-		rc = err_set(err, -ENOMEM, "out of memory");
+		rc = err_no_memory(err);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return rc;

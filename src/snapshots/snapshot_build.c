@@ -165,7 +165,7 @@ int snapshot_refresh(struct bucket *bucket, const struct snapshot_domain *of, ui
 		new_version = domain == previous ? old->version : new_version;
 		*out = rc ? NULL : snapshot_new(bucket, domain, image, new_version);
 		if (!rc && !*out)
-			rc = err_set(err, -ENOMEM, "out of memory");
+			rc = err_no_memory(err);
 		*may_pass = rc == -ENOMEM;
 	}
 	if (rc == 0 && *out != old) {

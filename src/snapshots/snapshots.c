@@ -404,7 +404,7 @@ int snapshots_open(struct snapshots *t, const struct snapshot_domain *domain, st
 	free(unused);
 	free(mine);
 	free_snapshots(garbage);
-	return entry ? rc : err_set(err, -ENOMEM, "out of memory");
+	return entry ? rc : err_no_memory(err);
 }
 
 void snapshots_keep(struct snapshots *t, const char *path, const struct snapshot_time *began,

@@ -36,7 +36,7 @@ void summary_begin(struct summary_request *r, struct store *store, const struct 
 
 int summary_end(struct summary_request *r, struct names_summary *out, struct err *err)
 {
-	int rc = r->no_memory ? err_set(err, -ENOMEM, "out of memory") : 0;
+	int rc = r->no_memory ? err_no_memory(err) : 0;
 	*out = (struct names_summary){0};
 	if (r->req) {
 		pthread_mutex_lock(&r->lock);

@@ -37,7 +37,7 @@ static int is_empty(const struct change *c, const char *path, struct err *err)
 	auto_request struct store_request *req = store_request_new(c->store, STORE_LIST);
 	auto_free char *prefix = malloc(strlen(path) + 2);
 	if (!req || !prefix)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = document_key(&place, path, document, sizeof(document), err);
 	if (rc)
 		return rc;

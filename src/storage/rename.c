@@ -352,7 +352,7 @@ static int put_new(struct job *j, struct store_request *beside, char etag[STORE_
 	struct store_request *const both[] = {put, beside};
 	struct domain_info info = j->domain->info;
 	if (!put)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	p->env->random(p->env, &info.nonce, sizeof(info.nonce));
 	int rc = p->schema->documents->emit(&info, &text, err);
 	if (!rc)
@@ -376,7 +376,7 @@ static int check_old_name(struct job *j, struct err *err)
 	const struct document_place *p = &j->place;
 	auto_request struct store_request *req = store_request_new(p->store, STORE_HEAD);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = document_key(p, j->from, req->key, req->room, err);
 	if (rc)
 		return rc;
@@ -411,7 +411,7 @@ static int add_name(struct job *j, struct err *err)
 	struct err ignored = ERR_INIT;
 	char etag[STORE_ETAG_MAX] = "";
 	if (!marks)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = storage_list_marks(p, j->storage, marks, err);
 	if (!rc)
 		rc = put_new(j, marks, etag, err);

@@ -25,7 +25,7 @@ int storage_root_key(const struct document_place *p, uint64_t storage, char key[
 	uint32_t root;
 	struct tree *t = tree_new(TREE);
 	if (!t)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	int rc = tree_add(t, &root, err);
 	if (!rc)
 		tree_edit(t, root)->kind = OBJECT_GROUP;
@@ -60,8 +60,7 @@ static int prefix_names_storage(const struct document_place *p, const char *pref
 				uint64_t storage, struct err *err)
 {
 	auto_free char *path = strndup(prefix, strlen(prefix) - 1);
-	return path ? document_names_storage(p, path, storage, err)
-		    : err_set(err, -ENOMEM, "out of memory");
+	return path ? document_names_storage(p, path, storage, err) : err_no_memory(err);
 }
 
 int storage_is_shared(const struct document_place *p, const char *path, uint64_t storage,
@@ -70,7 +69,7 @@ int storage_is_shared(const struct document_place *p, const char *path, uint64_t
 	auto_request struct store_request *req = store_request_new(p->store, STORE_LIST);
 	const char *slash = strrchr(path, '/');
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, path);
 	req->key[slash ? slash - path + 1 : 0] = '\0';
 	req->list.delimit = true;
@@ -106,7 +105,7 @@ int storage_purge(const struct document_place *p, const char *prefix,
 	auto_put_queue struct put_queue *q = put_queue_new(p->env, p->store, DELETES, p->cancelled);
 	auto_free char *after = NULL;
 	struct put_queue_counts counts;
-	int rc = req && q ? 0 : err_set(err, -ENOMEM, "out of memory");
+	int rc = req && q ? 0 : err_no_memory(err);
 	for (bool more = true; !rc && more;) {
 		store_request_reset(req, STORE_LIST);
 		store_request_key(req, prefix);
@@ -123,7 +122,7 @@ int storage_purge(const struct document_place *p, const char *prefix,
 		free(after);
 		after = more ? strdup(page->next) : NULL;
 		if (more && !after)
-			rc = err_set(err, -ENOMEM, "out of memory");
+			rc = err_no_memory(err);
 	}
 	if (!rc)
 		rc = put_queue_flush(q, err);

@@ -69,7 +69,7 @@ static int put_mark(const struct document_place *p, uint64_t storage, struct mar
 	m->put_ns = env_wall(p->env);
 	int rc = storage_own_key(p, storage, name, m->key, err);
 	if (!rc && emit_mark(m->put_ns, &text))
-		rc = err_set(err, -ENOMEM, "out of memory");
+		rc = err_no_memory(err);
 	if (!rc)
 		rc = document_write(p, m->key, text.data, text.len, &none, &answer, err);
 	if (!rc)
@@ -268,7 +268,7 @@ int storage_is_named(const struct document_place *p, uint64_t storage, struct er
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_LIST);
 	const char *key;
-	int rc = req ? 1 : err_set(err, -ENOMEM, "out of memory");
+	int rc = req ? 1 : err_no_memory(err);
 	for (int i = 0; rc == 1 && i < WAITS; i++) {
 		if (i)
 			p->env->sleep(p->env, PAUSE_NS);

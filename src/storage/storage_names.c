@@ -19,11 +19,6 @@ static const char *copy(struct storage_names *names, const char *text)
 	return arena_strndup(names->arena, text, strlen(text));
 }
 
-static int no_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 static struct storage_name *find(const struct storage_names *names, const char *path)
 {
 	for (size_t i = 0; i < names->n; i++)
@@ -43,7 +38,7 @@ int storage_names_add(struct storage_names *names, const char *path, int64_t now
 		const size_t room = names->room ? 2 * names->room : 8;
 		struct storage_name *v = reallocarray(names->v, room, sizeof(*v));
 		if (!v)
-			return no_memory(err);
+			return err_no_memory(err);
 		names->v = v;
 		names->room = room;
 	}
@@ -51,7 +46,7 @@ int storage_names_add(struct storage_names *names, const char *path, int64_t now
 		name = &names->v[names->n];
 		name->path = copy(names, path);
 		if (!name->path)
-			return no_memory(err);
+			return err_no_memory(err);
 		names->n++;
 	}
 	name->given_ns = now_ns;
@@ -67,13 +62,14 @@ int storage_names_set_rename(struct storage_names *names, const struct rename_re
 	names->rename.version = copy(names, r->version);
 	names->rename.from = copy(names, r->from);
 	names->rename.to = copy(names, r->to);
-	return names->rename.version && names->rename.from && names->rename.to ? 0 : no_memory(err);
+	return names->rename.version && names->rename.from && names->rename.to ? 0
+									       : err_no_memory(err);
 }
 
 int storage_names_init(struct storage_names *names, uint64_t storage, struct err *err)
 {
 	*names = (struct storage_names){.storage = storage, .arena = arena_new(ARENA)};
-	return names->arena ? 0 : no_memory(err);
+	return names->arena ? 0 : err_no_memory(err);
 }
 
 void storage_names_release(struct storage_names *names)

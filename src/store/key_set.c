@@ -93,7 +93,7 @@ static int add_pages(struct key_set *set, struct store *store, const char *prefi
 	auto_request struct store_request *req = store_request_new(store, STORE_LIST);
 	auto_free char *after = NULL;
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (bool more = true, full = false; more && !full;) {
 		store_request_reset(req, STORE_LIST);
 		store_request_key(req, prefix);
@@ -111,7 +111,7 @@ static int add_pages(struct key_set *set, struct store *store, const char *prefi
 		free(after);
 		after = more ? strdup(page->next) : NULL;
 		if (more && !after)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 	}
 	return 0;
 }
@@ -122,7 +122,7 @@ int key_set_list(struct store *store, struct budget *budget, const char *prefix,
 	struct key_set *set = calloc(1, sizeof(*set));
 	*out = NULL;
 	if (!set)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	set->charge = (struct budget_charge){.budget = budget, .use = BUDGET_TREES};
 	int rc = add_pages(set, store, prefix, cancelled, err);
 	if (rc || !set->n) {

@@ -133,7 +133,7 @@ static int order_operations(struct run *r, struct err *err)
 	r->items = calloc(n + 1, sizeof(*r->items));
 	r->order = calloc(n + 1, sizeof(*r->order));
 	if (!sorted || !r->items || !r->order)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < n; i++)
 		sorted[i] =
 			(struct sort_key){plan->operations[i].key, plan->operations[i].phase, i};
@@ -387,7 +387,7 @@ static int make(void *arg, struct bytes *body, struct err *err)
 	const struct apply *a = w->run->a;
 	const size_t n = (size_t)w->op->length;
 	if (n && bytes_reserve(body, n))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const int rc = draft_read_planned(a->draft, a->snapshot, w->op, body->data, err);
 	if (rc)
 		return rc == -ESTALE ? conflict(w, err) : rc;
@@ -431,7 +431,7 @@ static int start(struct run *r, uint32_t i, struct err *err)
 	const uint32_t before = r->items[i].before;
 	struct work *w = calloc(1, sizeof(*w));
 	if (!w)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	w->run = r;
 	w->i = i;
 	w->op = op;
@@ -552,7 +552,7 @@ static int run_all(struct run *r, struct err *err)
 	if (rc || r->count == 0)
 		return rc;
 	r->queue = put_queue_new(a->env, a->store, a->puts, a->cancelled);
-	rc = r->queue ? run_phases(r, err) : err_set(err, -ENOMEM, "out of memory");
+	rc = r->queue ? run_phases(r, err) : err_no_memory(err);
 	put_queue_free(r->queue);
 	/* The conflict counts more than another error of the same phase: it remains. */
 	if (r->conflict != NONE) {

@@ -97,7 +97,7 @@ static int look_at_cut(const struct complete *c, const char *key, struct err *er
 {
 	auto_request struct store_request *req = store_request_new(c->apply->store, STORE_HEAD);
 	char version[STORE_ETAG_MAX];
-	int rc = req ? -ESTALE : err_set(err, -ENOMEM, "out of memory");
+	int rc = req ? -ESTALE : err_no_memory(err);
 	for (unsigned int i = 0; rc == -ESTALE && i < LOOKS; i++) {
 		rc = head(c, key, req, err);
 		if (rc || store_absence(&req->answer))
@@ -183,7 +183,7 @@ static int confirm(const struct complete *c, struct err *err)
 static int look_at_shapes(const struct complete *c, uint32_t *conflict, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(c->apply->store, STORE_HEAD);
-	int rc = req ? 0 : err_set(err, -ENOMEM, "out of memory");
+	int rc = req ? 0 : err_no_memory(err);
 	for (uint32_t i = 0; !rc && i < c->plan->count; i++) {
 		const struct plan_operation *op = &c->plan->operations[i];
 		const struct store_answer *a = &req->answer;
@@ -279,7 +279,7 @@ static int withdraw_object(const struct complete *c, uint32_t i, struct store_re
 static int withdraw(const struct complete *c, uint64_t *removed, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(c->apply->store, STORE_HEAD);
-	int rc = req ? refresh(c, err) : err_set(err, -ENOMEM, "out of memory");
+	int rc = req ? refresh(c, err) : err_no_memory(err);
 	const int gone = rc ? rc : is_gone(c, req, err);
 	rc = gone < 0 ? gone : 0;
 	for (uint32_t i = 0; !rc && i < c->plan->count; i++) {

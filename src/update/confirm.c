@@ -73,7 +73,7 @@ static int find_objects(const struct confirm *c, const struct tree *t, struct er
 	const uint32_t n = tree_count(t);
 	auto_free const char **ids = calloc(n + 1, sizeof(*ids));
 	if (!ids)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < n; i++)
 		ids[i] = tree_object(t, tree_nth(t, i))->o.id;
 	if (n)

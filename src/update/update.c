@@ -24,7 +24,7 @@ static int init(struct update *u, struct update_base *b, const struct update_opt
 	u->schema = domain_schema(b->domain);
 	u->arena = arena_new(UPDATE_ARENA);
 	if (!u->arena)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (!u->schema->editor)
 		return err_set(err, -EOPNOTSUPP, "domains of schema %s cannot be changed in place",
 			       u->schema->name);
@@ -203,7 +203,7 @@ static int run(struct update *u, bool is_repeated, struct err *err)
 	gc_objects_close(u->result->removed); /* the next mount finds it */
 	u->result->removed = NULL;
 	if (u->replans && u->may_replan && update_base_restart(u->base, number))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	return rc;
 }
 
@@ -216,7 +216,7 @@ static int list_subject(const struct update *u, struct plan_subject *out, struct
 	auto_free bool *has = calloc((size_t)numbers + 1, sizeof(*has));
 	out->objects = arena_array(u->arena, (size_t)numbers + 1, sizeof(*out->objects));
 	if (!has || !out->objects)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		const uint32_t owner = all[i].owner;
 		if (owner == OBJECT_NONE || all[i].is_new || has[owner])

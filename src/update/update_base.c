@@ -81,7 +81,7 @@ int update_base_scan(struct update_base *b, const struct env *env, struct err *e
 		rc = adopt(b, tree_nth(t, i), err);
 	b->growth = rc ? NULL : calloc((size_t)tree_numbers(b->scan->tree) + 1, sizeof(*b->growth));
 	if (!rc && !b->growth)
-		rc = err_set(err, -ENOMEM, "out of memory");
+		rc = err_no_memory(err);
 	if (!rc)
 		return 0;
 	scan_free(b->scan);

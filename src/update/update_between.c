@@ -110,7 +110,7 @@ static int make_links(struct links *l, struct err *err)
 	l->changes = arena_array(a, (size_t)more + 1, sizeof(*l->changes));
 	l->removed = arena_array(a, (size_t)more + 1, sizeof(*l->removed));
 	if (!links || !l->changes || !l->removed)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (n)
 		memcpy(links, l->new->group.links, n * sizeof(*links));
 	*l->state = *l->new;
@@ -148,7 +148,7 @@ static int add_link(struct links *l, const struct part_change *link, struct err 
 	more.name = name_between(l, object_of(l->u->now, more.target)->id);
 	more.utf8 = true;
 	if (!more.name)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	l->changes[l->nchanges++] = (struct part_change){CHANGE_NONE, n};
 	l->state->group.links[n] = more;
 	l->state->group.nlinks = n + 1;

@@ -84,7 +84,7 @@ int update_check(struct update *u, struct err *err)
 	struct check c = {.u = u, .err = err};
 	c.changes = calloc(tree_numbers(u->now->tree), sizeof(*c.changes));
 	if (!c.changes)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < u->change.nchanged; i++)
 		c.changes[u->change.changed[i].after] = &u->change.changed[i];
 	const int rc = u->schema->writer->refusals(u->now->tree, refuse, &c);

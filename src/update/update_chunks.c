@@ -80,9 +80,7 @@ static bool slot_in(const struct pair *p, const struct grid *grid, uint64_t slot
 
 static int add(struct update *u, const struct chunk_change *change, struct err *err)
 {
-	return bytes_append(&u->chunks, change, sizeof(*change))
-		       ? err_set(err, -ENOMEM, "out of memory")
-		       : 0;
+	return bytes_append(&u->chunks, change, sizeof(*change)) ? err_no_memory(err) : 0;
 }
 
 /* `number` is in the shape of now. `old` is what was before, or NULL. */
@@ -314,7 +312,7 @@ static int keep_versions(const struct pair *p, struct err *err)
 			continue;
 		version = arena_strndup(p->u->now->arena, version, strlen(version));
 		if (!version || chunk_versions_add(&p->new->versions, number, version))
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 	}
 	chunk_versions_sort(&p->new->versions);
 	return 0;

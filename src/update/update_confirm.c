@@ -40,7 +40,7 @@ static int find_parents(struct documents *d, struct err *err)
 	auto_free uint32_t *queue = calloc(tree_numbers(t) + 1, sizeof(*queue));
 	size_t begin = 0, end = 0;
 	if (!queue)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < tree_numbers(t); i++)
 		d->parent[i] = OBJECT_NONE;
 	queue[end++] = root;
@@ -80,7 +80,7 @@ static const struct update_target *target_of(const struct documents *d, uint32_t
 static int note_id(struct documents *d, uint32_t number, struct err *err)
 {
 	const char *id = object_of(d, number)->id;
-	return bytes_append(&d->ids, &id, sizeof(id)) ? err_set(err, -ENOMEM, "out of memory") : 0;
+	return bytes_append(&d->ids, &id, sizeof(id)) ? err_no_memory(err) : 0;
 }
 
 static int find_needed(struct documents *d, const struct plan *plan, struct err *err)
@@ -113,9 +113,7 @@ static int add(struct documents *d, const char *key, const char *version, struct
 {
 	const struct confirm_document doc = {.key = arena_strndup(d->u->arena, key, strlen(key)),
 					     .version = version};
-	return doc.key && !bytes_append(&d->docs, &doc, sizeof(doc))
-		       ? 0
-		       : err_set(err, -ENOMEM, "out of memory");
+	return doc.key && !bytes_append(&d->docs, &doc, sizeof(doc)) ? 0 : err_no_memory(err);
 }
 
 static int list_documents(struct documents *d, struct err *err)
@@ -161,8 +159,7 @@ int update_confirm(struct update *u, const struct plan *plan, struct err *err)
 	const size_t n = tree_numbers(d.now->tree);
 	auto_free uint32_t *parent = d.parent = calloc(n + 1, sizeof(*parent));
 	auto_free bool *is_needed = d.is_needed = calloc(n + 1, sizeof(*is_needed));
-	int rc = parent && is_needed ? find_parents(&d, err)
-				     : err_set(err, -ENOMEM, "out of memory");
+	int rc = parent && is_needed ? find_parents(&d, err) : err_no_memory(err);
 	if (!rc)
 		rc = find_needed(&d, plan, err);
 	if (!rc)

@@ -222,7 +222,6 @@ int update_plan_documents(struct update *u, struct err *err)
 		return rc;
 	d.first = arena_array(u->arena, change->nchanged, sizeof(*d.first));
 	d.phase = arena_array(u->arena, change->nchanged, sizeof(*d.phase));
-	rc = d.first && d.phase ? update_order(u, d.first, d.phase, err)
-				: err_set(err, -ENOMEM, "out of memory");
+	rc = d.first && d.phase ? update_order(u, d.first, d.phase, err) : err_no_memory(err);
 	return rc ? rc : add_changed(&d);
 }

@@ -51,7 +51,7 @@ int update_note_removed(const struct update *u, struct err *err)
 					     .count = c->nremoved + (block != NULL),
 					     .objects = objects};
 	if (!objects)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < c->nremoved; i++)
 		objects[i] =
 			(struct gc_object){.id = tree_object(u->before->tree, c->removed[i])->o.id,
@@ -101,7 +101,7 @@ static int delete_document(const struct document_place *p, const char *key, cons
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_DELETE);
 	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	store_request_key(req, key);
 	req->cond.if_match = version[0] ? version : NULL;
 	req->cancelled = cancelled_by(p->cancelled);
@@ -142,7 +142,7 @@ static int delete_all(struct collection *c, const struct tree *t, struct err *er
 {
 	size_t n;
 	auto_free const char **ids = list_ids(t, &n);
-	int rc = ids ? 0 : err_set(err, -ENOMEM, "out of memory");
+	int rc = ids ? 0 : err_no_memory(err);
 	for (uint32_t i = 0; !rc && i < c->list->count; i++)
 		if (!bsearch(&c->list->objects[i].id, ids, n, sizeof(*ids), compare))
 			rc = delete_object(c, &c->list->objects[i], err);

@@ -47,11 +47,6 @@ static const struct object *object_of(const struct scan *s, uint32_t number)
 	return &tree_object(s->tree, number)->o;
 }
 
-static int no_memory(const struct growth *g)
-{
-	return err_set(g->err, -ENOMEM, "out of memory");
-}
-
 static bool is_new_place(const struct growth *g, uint64_t number)
 {
 	uint64_t ignored;
@@ -102,7 +97,7 @@ static int find_puts(struct growth *g)
 	const struct update *u = g->u;
 	g->put = arena_array(u->arena, count_operations(u) + 1, sizeof(*g->put));
 	if (!g->put)
-		return no_memory(g);
+		return err_no_memory(g->err);
 	for (size_t i = 0; i < count_operations(u); i++)
 		if (is_at_new_place(u, i, g->c->after) && operation_of(u, i)->action == PLAN_PUT)
 			g->put[g->nput++] = target_of(u, i)->chunk;
@@ -191,14 +186,14 @@ static int ask_heads(struct growth *g, uint64_t n)
 	struct heads h = {.g = g};
 	auto_free uint64_t *places = h.places = calloc(n + 1, sizeof(*places));
 	if (!places)
-		return no_memory(g);
+		return err_no_memory(g->err);
 	list_places(&h);
 	const struct store_sequence heads = {
 		.n = h.n, .window = HEADS, .request = request_head, .take = take_head, .arg = &h};
 	const int rc = store_run_sequence(g->u->opt->store, &heads);
 	if (rc < 0)
 		atomic_store(&g->u->failed, true);
-	return rc == -ENOMEM ? no_memory(g) : rc;
+	return rc == -ENOMEM ? err_no_memory(g->err) : rc;
 }
 
 /* ---- listings ---- */
@@ -218,7 +213,7 @@ static int take_page(struct growth *g, const struct store_page *page)
 			.version =
 				arena_strndup(u->arena, item->meta.etag, strlen(item->meta.etag))};
 		if (!l.key || !l.version || bytes_append(&g->found, &l, sizeof(l)))
-			return no_memory(g);
+			return err_no_memory(g->err);
 	}
 	return 0;
 }
@@ -233,7 +228,7 @@ static int list_found(struct growth *g)
 	int rc = u->schema->chunk_prefix(object_of(u->now, g->c->after), prefix, sizeof(prefix));
 	if (rc < 0 || !req)
 		return req ? err_set(g->err, rc, "the chunks of a dataset cannot be listed")
-			   : no_memory(g);
+			   : err_no_memory(g->err);
 	g->found.len = 0;
 	rc = 0;
 	for (bool more = true; !rc && more;) {
@@ -255,7 +250,7 @@ static int list_found(struct growth *g)
 		free(after);
 		after = more ? strdup(page->next) : NULL;
 		if (more && !after)
-			rc = no_memory(g);
+			rc = err_no_memory(g->err);
 	}
 	return rc;
 }
@@ -290,7 +285,7 @@ static int plan_leftovers(struct growth *g)
 		qsort(all, n, sizeof(*all), compare_leftovers);
 	auto_free bool *is_planned = calloc(n + 1, sizeof(*is_planned));
 	if (!is_planned)
-		return no_memory(g);
+		return err_no_memory(g->err);
 	for (size_t i = 0; i < count_operations(u); i++) {
 		struct plan_operation *op = operation_of(u, i);
 		if (!is_at_new_place(u, i, g->c->after))

@@ -16,14 +16,9 @@ struct list {
 	size_t n;
 };
 
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 static int add_record(struct list *l, const struct chunk_record *r, struct err *err)
 {
-	return bytes_append(&l->records, r, sizeof(*r)) ? out_of_memory(err) : 0;
+	return bytes_append(&l->records, r, sizeof(*r)) ? err_no_memory(err) : 0;
 }
 
 static int finish(struct list *l, struct err *err)

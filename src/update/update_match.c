@@ -123,7 +123,7 @@ int update_match(struct update *u, struct err *err)
 	const uint32_t n = tree_numbers(u->now->tree);
 	u->same = arena_array(u->arena, n, sizeof(*u->same));
 	if (!u->same)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	memset(u->same, 0xff, n * sizeof(*u->same));
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < tree_count(u->now->tree); i++) {
@@ -151,7 +151,7 @@ static int adopt(struct update *u, uint32_t now, struct err *err)
 	u->now->version[now] = version ? arena_strndup(a, version, strlen(version)) : NULL;
 	u->now->opened[now] = u->before->opened[before];
 	if (!o->id || (version && !u->now->version[now]))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (scan_is_unread(u->now, now)) {
 		scan_adopt_unread(u->now, now, &update_opened(u->base, u->now, now)->dataset);
 		return 0;

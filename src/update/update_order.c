@@ -114,7 +114,7 @@ int update_order(const struct update *u, uint32_t *first, uint32_t *phase, struc
 	auto_free uint32_t *now = calloc(tree_numbers(u->before->tree), sizeof(*now));
 	const struct order o = {.u = u, .now = now};
 	if (!now)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < tree_numbers(u->now->tree); i++)
 		if (u->same[i] != OBJECT_NONE)
 			now[u->same[i]] = i + 1;

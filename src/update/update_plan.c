@@ -131,9 +131,7 @@ static int set_condition(struct chunk_plan *p, struct err *err)
 static int take_part(void *ctx, const struct h5file_chunk *chunk, struct err *err)
 {
 	struct chunk_plan *p = ctx;
-	return chunk_add_part(&p->parts, p->context, p->c->number, chunk)
-		       ? err_set(err, -ENOMEM, "out of memory")
-		       : 0;
+	return chunk_add_part(&p->parts, p->context, p->c->number, chunk) ? err_no_memory(err) : 0;
 }
 
 /* Returns whether the body is a range of the snapshot that can be read without the bucket. */
@@ -235,7 +233,7 @@ static int enter_dataset(struct chunk_plan *p, struct err *err)
 	chunk_context_unref(p->context);
 	p->context = chunk_context_new(&from, p->c->dataset);
 	if (!p->context)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (u->now->opened[p->c->dataset] != OBJECT_NONE)
 		chunk_context_serve(p->context);
 	return 0;

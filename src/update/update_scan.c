@@ -53,7 +53,7 @@ static int make_arrays(struct scan *s, struct err *err)
 	s->opened = arena_array(s->arena, n, sizeof(*s->opened));
 	s->chunks = arena_array(s->arena, n, sizeof(*s->chunks));
 	if (!s->paths || !s->version || !s->opened || !s->chunks)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < n; i++) {
 		s->paths[i] = tree_object(s->tree, i)->o.id;
 		s->opened[i] = OBJECT_NONE;
@@ -84,12 +84,11 @@ int scan_open(const struct env *env, struct source *from, bool is_foreign,
 {
 	struct scan *s = calloc(1, sizeof(*s));
 	if (!s)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	s->from = from;
 	s->charge = (struct budget_charge){.budget = env->budget, .use = BUDGET_TREES};
 	s->arena = arena_new(SCAN_ARENA);
-	int rc = s->arena ? read_file(s, env, is_foreign, known, err)
-			  : err_set(err, -ENOMEM, "out of memory");
+	int rc = s->arena ? read_file(s, env, is_foreign, known, err) : err_no_memory(err);
 	if (rc)
 		scan_free(s);
 	else
@@ -188,7 +187,7 @@ static int adopt_chain(struct scan *s, struct dataset *to, const struct dataset 
 	dataset_pipeline(to, &p);
 	codec_plan_object(&plan, to->type, to->grid.chunk_elems, &p, OBJECT_SHUFFLED, served);
 	to->chain = codec_chain_copy(&plan.chain, s->arena);
-	return to->chain ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return to->chain ? 0 : err_no_memory(err);
 }
 
 int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops *schema,
@@ -201,7 +200,7 @@ int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops 
 	to->reference = from->reference;
 	to->locator = schema->editor->copy_locator(from->locator, s->arena);
 	if (!to->locator || copy_filters(s->arena, to, from))
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	const int rc = adopt_grid(s, number, to, from, err);
 	return rc ? err_wrap(err, rc, "dataset %s", s->paths[number])
 		  : adopt_chain(s, to, from, err);

@@ -39,7 +39,7 @@ static int grow(struct scan *s, void **v, size_t n, size_t *room, size_t size, s
 		return rc;
 	void *bigger = reallocarray(*v, *room + more, size);
 	if (!bigger)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	*v = bigger;
 	*room += more;
 	return 0;

@@ -56,7 +56,7 @@ static int parse_users(struct arena *a, json_t *users, struct domain_info *out, 
 	const size_t n = json_object_size(users);
 	out->acls = arena_array(a, n ? n : 1, sizeof(*out->acls));
 	if (!out->acls)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	json_object_foreach(users, user, perms)
 	{
 		struct domain_acl *acl = &out->acls[out->nacls++];
@@ -72,7 +72,7 @@ static int parse_users(struct arena *a, json_t *users, struct domain_info *out, 
 			return rc;
 		acl->user = arena_strndup(a, user, strlen(user));
 		if (!acl->user)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 	}
 	return 0;
 }
@@ -86,7 +86,7 @@ int schema_acls_parse(const void *text, size_t n, struct arena *a, struct domain
 		return err_set(err, -EINVAL, "more than %d bytes", ACLS_MAX);
 	auto_json json_t *users = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
 	if (!users && json_error_code(&why) == json_error_out_of_memory)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (!users)
 		return err_set(err, -EINVAL, "JSON: %s (near byte %d)", why.text, why.position);
 	if (!json_is_object(users))
@@ -159,7 +159,7 @@ int schema_acls_edit(const void *text, size_t n, const struct domain_info *acls,
 	const size_t start = out->len;
 	struct arena *a = arena_new(EDIT_ARENA);
 	splice_init(&s, text, n);
-	const int rc = a ? edit(a, &s, acls, out, err) : err_set(err, -ENOMEM, "out of memory");
+	const int rc = a ? edit(a, &s, acls, out, err) : err_no_memory(err);
 	splice_release(&s);
 	arena_free(a);
 	if (rc)

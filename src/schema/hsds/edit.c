@@ -45,7 +45,7 @@ static int read_document(struct edit *e, struct edit_document *d)
 				     NULL, count_left_out, d, &d->o, e->err);
 	if (!rc)
 		rc = json_text_load(d->text, d->n, &d->json, e->err);
-	return !rc && e->out_of_memory ? edit_out_of_memory(e) : rc;
+	return !rc && e->out_of_memory ? err_no_memory(e->err) : rc;
 }
 
 static void document_release(struct edit_document *d)
@@ -235,7 +235,7 @@ int schema_edit_object(const void *text, size_t n, const struct schema_edit *wan
 	struct edit e = {.want = want, .old = {.text = text, .n = n}, .err = &why};
 	splice_init(&e.splice, text, n);
 	e.arena = arena_new(EDIT_ARENA);
-	int rc = e.arena ? begin(&e) : edit_out_of_memory(&e);
+	int rc = e.arena ? begin(&e) : err_no_memory(e.err);
 	if (!rc)
 		rc = edit_document(&e, out);
 	document_release(&e.old);

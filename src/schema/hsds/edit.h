@@ -133,9 +133,4 @@ int edit_check(struct edit *e, const struct edit_parts *attributes, const struct
 int schema_edit_object(const void *text, size_t n, const struct schema_edit *want,
 		       struct bytes *out, struct err *err);
 
-static inline int edit_out_of_memory(struct edit *e)
-{
-	return err_set(e->err, -ENOMEM, "out of memory");
-}
-
 #endif

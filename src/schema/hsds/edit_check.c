@@ -104,7 +104,7 @@ static int check_content(struct edit *e, const struct edit_parts *p, const struc
 	const struct named *want = list_expected(e, p, &n);
 	const struct named *found = list_found(e, p, now, &found_n);
 	if (!want || !found)
-		return edit_out_of_memory(e);
+		return err_no_memory(e->err);
 	if (n != found_n)
 		return edit_differs(e, p->member);
 	for (size_t i = 0; !rc && i < n; i++) {

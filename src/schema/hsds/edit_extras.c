@@ -135,7 +135,7 @@ int edit_check_extras(struct edit *e, const struct edit_document *now)
 	json_t *b = json_object_get(now->json, SCHEMA_EXTRAS);
 	bool same = true;
 	if (!none)
-		return edit_out_of_memory(e);
+		return err_no_memory(e->err);
 	for (unsigned int i = 0; i < SCHEMA_EXTRAS_N; i++) {
 		if (!is_changed(e, i))
 			continue;

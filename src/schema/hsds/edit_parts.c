@@ -75,7 +75,7 @@ static int read_name(struct edit *e, bool links, struct schema_ctx *ctx, struct 
 	const int rc = links ? schema_link_name(ctx, key, part->json, &name, &utf8, &why)
 			     : schema_ctx_name(ctx, key, strlen(key), &name, NULL, &why);
 	if (rc == -ENOMEM)
-		return edit_out_of_memory(e);
+		return err_no_memory(e->err);
 	part->name = rc ? NULL : name;
 	return 0;
 }
@@ -128,7 +128,7 @@ static int read_member(struct edit *e, struct edit_parts *p)
 	p->added = arena_array(e->arena, (size_t)p->nchanges + 1, sizeof(*p->added));
 	p->order = arena_array(e->arena, p->n + p->nchanges + 1, sizeof(struct edit_part *));
 	if (!p->parts || !p->sorted || !p->added || !p->order)
-		return edit_out_of_memory(e);
+		return err_no_memory(e->err);
 	return read_parts(e, p);
 }
 
@@ -198,7 +198,7 @@ static int refuse_attribute(struct edit *e, const struct part_change *c, const c
 	struct attribute a = e->after->attrs[c->after];
 	if (c->before != CHANGE_NONE && strcmp(a.name, e->before->attrs[c->before].name) == 0)
 		a.name = "a";
-	return schema_refused_attribute(e->arena, &a, why) ? edit_out_of_memory(e) : 0;
+	return schema_refused_attribute(e->arena, &a, why) ? err_no_memory(e->err) : 0;
 }
 
 static int refuse(struct edit *e, const struct edit_parts *p, const struct part_change *c)
@@ -266,7 +266,7 @@ static int add_scale_name(struct edit *e, struct edit_parts *p)
 			return 0;
 	struct part_change *all = arena_array(e->arena, (size_t)p->nchanges + 1, sizeof(*all));
 	if (!all)
-		return edit_out_of_memory(e);
+		return err_no_memory(e->err);
 	memcpy(all, p->changes, p->nchanges * sizeof(*all));
 	all[p->nchanges++] = name;
 	p->changes = all;
@@ -298,7 +298,7 @@ static int take_order(struct edit *e, struct edit_parts *p)
 	const uint32_t n = count_of(e->after, p->links);
 	struct edit_part **changed = arena_array(e->arena, (size_t)n + 1, sizeof(*changed));
 	if (!changed)
-		return edit_out_of_memory(e);
+		return err_no_memory(e->err);
 	for (size_t i = 0; i < p->n; i++)
 		if (p->parts[i].change && !p->parts[i].gone)
 			changed[p->parts[i].change->after] = &p->parts[i];

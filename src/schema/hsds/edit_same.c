@@ -70,7 +70,7 @@ static int note_references(struct edit *e, const struct attribute *a)
 	if (!e->map) {
 		e->map = arena_array(e->arena, n, sizeof(*e->map));
 		if (!e->map)
-			return edit_out_of_memory(e);
+			return err_no_memory(e->err);
 		memset(e->map, 0xff, n * sizeof(*e->map));
 	}
 	return elems_visit(a->type, a->value.fixed.data, a->value.fixed.len / a->type->size,
@@ -116,7 +116,7 @@ int edit_same_json(struct edit *e, json_t *a, json_t *b, const char *const *with
 {
 	auto_json json_t *x = json_copy(a), *y = json_copy(b);
 	if ((a && !x) || (b && !y))
-		return edit_out_of_memory(e);
+		return err_no_memory(e->err);
 	for (size_t i = 0; i < n; i++) {
 		json_object_del(x, without[i]);
 		json_object_del(y, without[i]);

@@ -202,7 +202,7 @@ static int put_object(struct schema_emit *e, const struct object *o)
 static int finish(struct writer *w, size_t start, int rc, struct err *err)
 {
 	if (!rc && w->bad)
-		rc = err_set(err, -ENOMEM, "out of memory");
+		rc = err_no_memory(err);
 	if (!rc && w->out->len - start > JSON_TEXT_MAX)
 		rc = err_set(err, -EFBIG, "document of %zu bytes, the limit is %d",
 			     w->out->len - start, JSON_TEXT_MAX);

@@ -70,11 +70,6 @@ static struct hsds1_loader *self(struct schema_loader *l)
 	return (struct hsds1_loader *)l;
 }
 
-static int no_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory: objects");
-}
-
 static int push(struct numbers *list, uint32_t number)
 {
 	if (list->n == list->room) {
@@ -131,7 +126,7 @@ static int check_numbers(const struct hsds1_loader *l, struct err *err)
 	if (l->failed == -E2BIG)
 		return err_set(err, -E2BIG, "the domain has more than %u objects",
 			       TREE_MAX_OBJECTS);
-	return l->failed ? no_memory(err) : 0;
+	return l->failed ? err_no_memory(err) : 0;
 }
 
 /* ---- links ---- */
@@ -234,7 +229,7 @@ static int begin(struct hsds1_loader *l, struct err *err)
 		rc = reach(l, 0);
 	if (!rc && l->hsds.previous)
 		rc = hint_earlier(l);
-	return rc ? no_memory(err) : 0;
+	return rc ? err_no_memory(err) : 0;
 }
 
 /* Ends the load. Objects that were not read are those that links do not lead to; they are marked as
@@ -262,7 +257,7 @@ static int walk(struct hsds1_loader *l, uint32_t *n, struct err *err)
 	if (!rc && l->round.n)
 		rc = suspect(l);
 	if (rc)
-		return no_memory(err);
+		return err_no_memory(err);
 	rc = check_numbers(l, err);
 	*n = l->round.n;
 	if (!rc && l->round.n == 0) {
@@ -307,7 +302,7 @@ int hsds1_round(struct schema_loader *base, uint32_t *n, struct err *err)
 		return rc ? rc : walk(l, n, err);
 	*n = 1 + KINDS;
 	rc = follow(l); /* the round consists of the root group */
-	return rc ? no_memory(err) : 0;
+	return rc ? err_no_memory(err) : 0;
 }
 
 static bool request_catalog(const struct hsds1_loader *l, enum object_kind kind,
@@ -341,8 +336,9 @@ static int answer_catalog(struct hsds1_loader *l, enum object_kind kind,
 {
 	if (!answer || answer->absent || answer->code)
 		return 0;
-	return hsds1_catalog_parse(answer->body, answer->len, kind, add_hint, l) ? no_memory(err)
-										 : 0;
+	return hsds1_catalog_parse(answer->body, answer->len, kind, add_hint, l)
+		       ? err_no_memory(err)
+		       : 0;
 }
 
 static int answer_object(struct hsds1_loader *l, uint32_t number,

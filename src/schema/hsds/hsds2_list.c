@@ -27,7 +27,7 @@ static int add(struct hsds2_loader *l, const struct schema_id *id, const char *e
 {
 	const char *copy = copy_etag(l, etag);
 	if (!copy)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	if (l->nfound == TREE_MAX_OBJECTS)
 		return err_set(err, -E2BIG, "the domain has more than %u objects",
 			       TREE_MAX_OBJECTS);
@@ -56,7 +56,7 @@ static int add_or_root(struct hsds2_loader *l, const struct schema_id *id, const
 	if (!schema_id_equal(id, &l->hsds.space->root))
 		return add(l, id, etag, err);
 	l->found[0].etag = copy_etag(l, etag);
-	return l->found[0].etag ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return l->found[0].etag ? 0 : err_no_memory(err);
 }
 
 static bool is_object(const struct schema_item *item, struct schema_id *id)

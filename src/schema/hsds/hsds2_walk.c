@@ -76,7 +76,7 @@ static int add_part(struct hsds2_loader *l, const struct hsds2_part *part, struc
 		const uint32_t room = w->room ? 2 * w->room : FIRST_PARTS;
 		struct hsds2_part *later = reallocarray(w->later, room, sizeof(*later));
 		if (!later)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		w->later = later;
 		w->room = room;
 	}
@@ -94,7 +94,7 @@ static int add_divided(struct hsds2_loader *l, struct hsds2_part part, uint32_t 
 	for (uint32_t i = 1; !rc && i <= n; i++) {
 		part.until = i < n ? text_of(l, kind, from + i * width) : until;
 		if (i < n && !part.until)
-			return err_set(err, -ENOMEM, "out of memory");
+			return err_no_memory(err);
 		rc = add_part(l, &part, err);
 		part.after = part.until;
 	}
@@ -112,7 +112,7 @@ static int add_rest(struct hsds2_loader *l, const struct hsds2_part *part,
 	rest.delimit = delimit;
 	rest.after = arena_strndup(l->walk.arena, next, strlen(next));
 	if (!rest.after)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	answer->item(answer->items, 0, &first);
 	uint32_t kind = part->kind == ALL_KINDS ? 0 : part->kind;
 	while (part->kind == ALL_KINDS && kind < HSDS2_OBJECT_PREFIXES &&
@@ -158,13 +158,13 @@ static int begin(struct hsds2_loader *l, struct err *err)
 	w->arena = arena_new(SIZE_MAX);
 	if (!w->arena ||
 	    hsds2_object_prefix(&l->hsds.space->root, OBJECT_DATASET, text, sizeof(text)) <= 0)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	l->nfound = 0;
 	/* A domain with an entry that cannot be examined. */
 	part.delimit = l->hsds.space->listing_code != -E2BIG;
 	w->delimited = part.delimit;
 	part.until = arena_strndup(w->arena, text, strlen(text));
-	int rc = part.until ? add_part(l, &part, err) : err_set(err, -ENOMEM, "out of memory");
+	int rc = part.until ? add_part(l, &part, err) : err_no_memory(err);
 	for (uint32_t kind = 0; !rc && kind < HSDS2_OBJECT_PREFIXES; kind++) {
 		const uint32_t n = w->parts[kind] ? w->parts[kind] : 1;
 		part = (struct hsds2_part){.kind = kind, .delimit = w->delimited};

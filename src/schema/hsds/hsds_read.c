@@ -119,7 +119,7 @@ static int copy_etag(struct hsds_loader *l, uint32_t i, const struct document *d
 	if (strcmp(entry->etag, doc->etag) == 0)
 		return 0;
 	entry->etag = arena_strndup(tree_arena(l->base.load.tree), doc->etag, strlen(doc->etag));
-	return entry->etag ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return entry->etag ? 0 : err_no_memory(err);
 }
 
 void hsds_mark_broken(struct hsds_loader *l, uint32_t i)
@@ -280,7 +280,7 @@ int hsds_loader_new(const struct schema_load *load, size_t size, struct hsds_loa
 		l->space = arena_alloc(tree_arena(load->tree), sizeof(*l->space));
 	if (!l || !l->space) {
 		free(l);
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	}
 	l->base.load = *load;
 	l->base.space = &l->space->base;

@@ -61,7 +61,7 @@ int schema_import_emit(const struct schema_import *i, struct bytes *out, struct 
 	if (!w.bad)
 		return 0;
 	out->len = start;
-	return err_set(err, -ENOMEM, "out of memory");
+	return err_no_memory(err);
 }
 
 static int parse_path(struct schema_ctx *ctx, const json_t *doc, const char *key,

@@ -114,7 +114,7 @@ static int leave_reference(struct schema_ctx *ctx, struct layout *l, struct data
 	const size_t n = strlen(why->msg);
 	char *reason = arena_alloc(ctx->arena, sizeof(text) + n);
 	if (why->code == -ENOMEM || !reason)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	memcpy(reason, text, sizeof(text) - 1);
 	memcpy(reason + sizeof(text) - 1, why->msg, n + 1);
 	l->reference = NULL;

@@ -60,7 +60,7 @@ static int set_params(struct schema_ctx *ctx, const json_t *v, struct filter *f,
 		return err_set(err, -EIO, "%zu parameters, the limit is %d", n, FILTER_MAX_PARAMS);
 	uint32_t *values = arena_alloc(ctx->arena, (n ? n : 1) * sizeof(*values));
 	if (!values)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	f->params = values;
 	for (size_t i = 0; i < n; i++) {
 		const json_t *p = json_array_get(params, i);

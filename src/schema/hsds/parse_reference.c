@@ -232,7 +232,7 @@ int schema_reference_parse(struct schema_ctx *ctx, const json_t *layout, enum re
 {
 	struct reference *r = arena_alloc(ctx->arena, sizeof(*r));
 	if (!r)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	*r = (struct reference){.layout = kind, .table = OBJECT_NONE};
 	r->exact = json_is_true(json_object_get(json_object_get(layout, "hsmount"), "exact"));
 	const int rc = parse_layout(ctx, layout, &ds->grid, r, err);
@@ -281,7 +281,7 @@ static int join_uri(struct schema_ctx *ctx, const char *bucket, const char *path
 	const bool is_uri = !bucket && strstr(path, "://");
 	char *uri = arena_alloc(ctx->arena, room);
 	if (!uri)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	snprintf(uri, room, "%s%s%s", bucket ? bucket : "", is_uri ? "" : "/", path);
 	*out = uri;
 	return 0;
@@ -293,7 +293,7 @@ int schema_chunk_locator(struct schema_ctx *ctx, const json_t *list, struct data
 	const char *bucket, *path;
 	struct reference_file *f = arena_alloc(ctx->arena, sizeof(*f));
 	if (!f)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	*f = (struct reference_file){.size = UINT64_MAX};
 	int rc = argument(ctx, list, "--h5path=", &f->h5path, err);
 	if (!rc)

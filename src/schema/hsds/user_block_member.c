@@ -115,7 +115,7 @@ static int parse(struct schema_ctx *ctx, const json_t *v, struct user_block **ou
 	if (rc)
 		return rc;
 	(*out)->object = arena_strndup(ctx->arena, name, NAME_LENGTH);
-	return (*out)->object ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return (*out)->object ? 0 : err_no_memory(err);
 }
 
 int schema_user_block_parse(struct schema_ctx *ctx, const json_t *v, struct object *o,

@@ -74,7 +74,7 @@ static int leave_out_beside(struct zarr_loader *l, struct err *err)
 	for (uint32_t i = 0; !rc && i < l->beside.n; i++)
 		rc = zarr_model_refuse(l->model, l->beside.v[i], &why);
 	zarr_list_clear(&l->beside);
-	return rc ? zarr_no_memory(err) : 0;
+	return rc ? err_no_memory(err) : 0;
 }
 
 /* ---- what is next ---- */
@@ -104,7 +104,7 @@ static int choose_node(struct zarr_loader *l, const char *path, struct err *err)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < (is_v3 ? 1 : sizeof(v2) / sizeof(v2[0])); i++) {
 		auto_free char *key = join(path, zarr_document_name(is_v3 ? ZARR_V3 : v2[i]));
-		rc = key ? strcmp(key, l->root) ? read_later(l, key, err) : 0 : zarr_no_memory(err);
+		rc = key ? strcmp(key, l->root) ? read_later(l, key, err) : 0 : err_no_memory(err);
 	}
 	return rc;
 }

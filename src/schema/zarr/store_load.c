@@ -199,7 +199,7 @@ static int note(struct zarr_loader *l, struct zarr_versions *list, const char *k
 		const uint32_t room = list->n ? 2 * list->n : 16;
 		struct zarr_version *v = arena_array(a, room, sizeof(*v));
 		if (!v)
-			return zarr_no_memory(err);
+			return err_no_memory(err);
 		if (list->n)
 			memcpy(v, list->v, list->n * sizeof(*v));
 		list->v = v;
@@ -208,7 +208,7 @@ static int note(struct zarr_loader *l, struct zarr_versions *list, const char *k
 	struct zarr_version *v = &list->v[list->n++];
 	v->key = arena_strndup(a, key, strlen(key));
 	v->etag = etag ? arena_strndup(a, etag, strlen(etag)) : NULL;
-	return v->key && !v->etag == !etag ? 0 : zarr_no_memory(err);
+	return v->key && !v->etag == !etag ? 0 : err_no_memory(err);
 }
 
 /* A service that refuses a listing also refuses the requests of documents that do not exist. */
@@ -391,7 +391,7 @@ static int finish(struct zarr_loader *l, struct err *err)
 	s->nobjects = tree_numbers(load->tree);
 	s->objects = arena_array(a, s->nobjects, sizeof(*s->objects));
 	if (!s->objects)
-		return zarr_no_memory(err);
+		return err_no_memory(err);
 	for (uint32_t i = 0; i < s->nobjects; i++)
 		s->objects[i].key = zarr_model_object(l->model, i, &s->objects[i].etag);
 	return 0;
@@ -404,7 +404,7 @@ int zarr_loader_new(const struct schema_load *load, struct schema_loader **out, 
 	size_t len;
 	*out = NULL;
 	if (!l)
-		return zarr_no_memory(err);
+		return err_no_memory(err);
 	l->base.load = *load;
 	/* A copy, because load->document is replaced if the bucket has another version. */
 	l->root = arena_strndup(a, load->document->info.root, strlen(load->document->info.root));
@@ -416,7 +416,7 @@ int zarr_loader_new(const struct schema_load *load, struct schema_loader **out, 
 		l->space->store = arena_strndup(a, load->path, strlen(load->path));
 	if (!l->space || !l->space->store || !l->model) {
 		zarr_loader_free(&l->base);
-		return zarr_no_memory(err);
+		return err_no_memory(err);
 	}
 	l->space->base.tree = load->tree;
 	l->base.space = &l->space->base;

@@ -32,11 +32,6 @@ struct zarr_loader {
 	struct zarr_list beside;
 };
 
-static inline int zarr_no_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 /* ---- store_listing.c ---- */
 
 /* Returns the part of a key behind the store, or NULL if it is not in it. */

@@ -25,7 +25,7 @@ int zarr_list_push(struct zarr_list *l, char *text, struct err *err)
 	}
 	if (!text || l->n == l->room) {
 		free(text);
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_no_memory(err);
 	}
 	l->v[l->n++] = text;
 	return 0;

@@ -28,7 +28,7 @@
  *
  *   auto_request struct store_request *req = store_request_new(s, STORE_GET);
  *   if (!req)
- *           return err_set(err, -ENOMEM, "out of memory");
+ *           return err_no_memory(err);
  *   store_request_key(req, key);
  *   store_run(s, req);
  *   if (req->answer.state == STORE_UNKNOWN)
