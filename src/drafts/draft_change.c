@@ -31,89 +31,9 @@
 struct draft_change {
 	struct bucket *bucket;
 	struct snapshot *snapshot;
-	struct image_stream *stream;
-	struct source image;
 	struct update_base *base;
 	atomic_int progress; /* enum draft_progress */
 };
-
-/* ---- the image ---- */
-
-static int read_image(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
-{
-	const struct draft_change *c = ctx;
-	const uint64_t base = image_base(c->snapshot->image);
-	for (size_t done = 0; done < n;) {
-		const ssize_t got = image_read(c->snapshot->image, c->stream, (uint8_t *)buf + done,
-					       n - done, base + offset + done, NULL, err);
-		if (got <= 0)
-			return got ? (int)got : err_set(err, -EIO, "the image is too short");
-		done += (size_t)got;
-	}
-	return 0;
-}
-
-static uint64_t find_header(void *ctx, uint32_t number)
-{
-	const struct draft_change *c = ctx;
-	return image_header(c->snapshot->image, number);
-}
-
-static bool find_parts(void *ctx, uint64_t addr, struct update_parts *out)
-{
-	const struct draft_change *c = ctx;
-	struct image_parts p;
-	if (!image_parts_at(c->snapshot->image, addr, &p))
-		return false;
-	*out = (struct update_parts){.number = p.number,
-				     .header = p.header,
-				     .dense = p.dense,
-				     .large = p.large,
-				     .items = p.items};
-	return true;
-}
-
-static bool find_items(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *start, uint64_t *end)
-{
-	const struct draft_change *c = ctx;
-	return image_items(c->snapshot->image, dataset, chunk, start, end);
-}
-
-static bool find_slots(void *ctx, uint32_t dataset, struct update_slots *out)
-{
-	const struct draft_change *c = ctx;
-	struct image_layout l;
-	if (!image_dataset_layout(c->snapshot->image, dataset, &l))
-		return false;
-	*out = (struct update_slots){.n = l.slots,
-				     .index = l.index,
-				     .index_end = l.index_end,
-				     .addr = l.addr,
-				     .size = l.size,
-				     .stride = l.stride,
-				     .bytes = l.bytes,
-				     .items = l.heap,
-				     .items_end = l.heap_end};
-	return true;
-}
-
-static uint64_t find_chunk(void *ctx, uint32_t dataset, uint64_t slot)
-{
-	const struct draft_change *c = ctx;
-	return image_slot_chunk(c->snapshot->image, dataset, slot);
-}
-
-static bool find_slot(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *slot)
-{
-	const struct draft_change *c = ctx;
-	return image_chunk_slot(c->snapshot->image, dataset, chunk, slot);
-}
-
-static uint64_t find_item_slot(void *ctx, uint32_t dataset, uint64_t addr)
-{
-	const struct draft_change *c = ctx;
-	return image_item_slot(c->snapshot->image, dataset, addr);
-}
 
 struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s)
 {
@@ -122,21 +42,8 @@ struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s)
 		return NULL;
 	c->bucket = bucket;
 	c->snapshot = s;
-	c->stream = image_stream_new(s->image);
-	c->image = (struct source){.size = image_size(s->image) - image_base(s->image),
-				   .read_at = read_image,
-				   .ctx = c};
 	atomic_init(&c->progress, PROGRESS_UNMARKED);
-	const struct update_image image = {.source = &c->image,
-					   .header = find_header,
-					   .parts = find_parts,
-					   .items = find_items,
-					   .slots = find_slots,
-					   .chunk = find_chunk,
-					   .slot = find_slot,
-					   .item_slot = find_item_slot,
-					   .ctx = c};
-	c->base = update_base_new(s->domain, &image);
+	c->base = update_base_new(s->domain, s->image);
 	if (c->base)
 		return c;
 	draft_change_free(c);
@@ -148,8 +55,6 @@ void draft_change_free(struct draft_change *c)
 	if (!c)
 		return;
 	update_base_free(c->base);
-	if (c->stream)
-		image_stream_free(c->stream);
 	free(c);
 }
 
@@ -187,30 +92,6 @@ struct work {
 	struct commit_record before;
 };
 
-static bool is_changed(void *ctx, uint64_t start, uint64_t end)
-{
-	const struct work *w = ctx;
-	return draft_snapshot_is_changed(w->commit->snapshot, start, end);
-}
-
-static uint64_t next_changed(void *ctx, uint64_t start, uint64_t end)
-{
-	const struct work *w = ctx;
-	return draft_snapshot_next_changed(w->commit->snapshot, start, end);
-}
-
-static uint64_t next_replaced(void *ctx, uint64_t start, uint64_t end)
-{
-	const struct work *w = ctx;
-	return draft_snapshot_next_written(w->commit->snapshot, start, end);
-}
-
-static bool is_held(void *ctx, uint64_t start, uint64_t end)
-{
-	const struct work *w = ctx;
-	return draft_snapshot_holds(w->commit->snapshot, start, end);
-}
-
 static int begin(void *ctx, struct err *err)
 {
 	const struct work *w = ctx;
@@ -241,10 +122,6 @@ static int update(struct work *w, struct commit_result *out, bool *refused, stru
 		.store = bucket->store,
 		.draft = w->commit->draft,
 		.snapshot = w->commit->snapshot,
-		.is_written = is_changed,
-		.next_written = next_changed,
-		.next_replaced = next_replaced,
-		.is_held = is_held,
 		.begin = begin,
 		.ctx = w,
 		.seed = commit_storage(draft_id(w->commit->draft), w->commit->number),

@@ -7,13 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct update_base *update_base_new(struct domain *d, const struct update_image *image)
+static int read_image(void *ctx, uint64_t addr, void *buf, size_t n, struct err *err)
+{
+	const struct update_base *b = ctx;
+	for (size_t done = 0; done < n;) {
+		const ssize_t got = image_read(b->image, b->stream, (uint8_t *)buf + done, n - done,
+					       image_base(b->image) + addr + done, NULL, err);
+		if (got <= 0)
+			return got ? (int)got : err_set(err, -EIO, "the image is too short");
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+struct update_base *update_base_new(struct domain *d, struct image *image)
 {
 	struct update_base *b = calloc(1, sizeof(*b));
 	if (!b)
 		return NULL;
 	b->domain = domain_ref(d);
-	b->image = *image;
+	b->image = image_ref(image);
+	b->stream = image_stream_new(image);
+	b->bytes = (struct source){
+		.size = image_size(image) - image_base(image), .read_at = read_image, .ctx = b};
 	b->is_image = true;
 	snprintf(b->document, sizeof(b->document), "%s", domain_document(d)->etag);
 	return b;
@@ -30,6 +46,8 @@ void update_base_free(struct update_base *b)
 	bytes_release(&b->targets);
 	bytes_release(&b->earlier);
 	free(b->growth);
+	image_stream_free(b->stream);
+	image_unref(b->image);
 	domain_unref(b->domain);
 	free(b);
 }
@@ -45,7 +63,7 @@ static int adopt(struct update_base *b, uint32_t number, struct err *err)
 	const struct object *o = &tree_object(domain_tree(b->domain), number)->o;
 	const void *text;
 	size_t len;
-	const uint32_t found = h5file_at(b->scan->file, b->image.header(b->image.ctx, number));
+	const uint32_t found = h5file_at(b->scan->file, image_header(b->image, number));
 	if (found == OBJECT_NONE || tree_object(b->scan->tree, found)->o.kind != o->kind)
 		return err_set(err, -EIO, "object %s is not where its image has it", o->id);
 	b->scan->opened[found] = number;
@@ -74,7 +92,7 @@ int update_base_scan(struct update_base *b, const struct env *env, struct err *e
 		return 0;
 	struct update_known all = {.base = b};
 	const struct h5file_known known = {.is_known = update_is_known, .ctx = &all};
-	int rc = scan_open(env, b->image.source, false, &known, &b->scan, err);
+	int rc = scan_open(env, &b->bytes, false, &known, &b->scan, err);
 	if (!rc)
 		tree_edit(b->scan->tree, 0)->group.user_block = tree_user_block(t);
 	for (uint32_t i = 0; !rc && i < tree_count(t); i++)
@@ -92,7 +110,7 @@ int update_base_scan(struct update_base *b, const struct env *env, struct err *e
 void update_base_begin(struct update_base *b, struct scan *next, struct scan *whole,
 		       struct bytes *targets)
 {
-	next->from = b->image.source;
+	next->from = &b->bytes;
 	if (whole)
 		whole->from = NULL; /* nothing is read any more */
 	b->next = next;

@@ -55,13 +55,12 @@ static bool is_of_image(const struct pair *p, const struct chunk_record *r, uint
 int chunk_has_new_items(const struct pair *p, const struct chunk_record *now, struct err *err)
 {
 	const struct update *u = p->u;
-	const struct update_image *image = &u->base->image;
 	uint64_t chunk, start, end;
 	if (!p->has_items)
 		return 0;
 	if (!is_of_image(p, now, &chunk))
 		return read_heaps(p, now, err);
-	return image->items(image->ctx, p->slots.dataset, chunk, &start, &end) &&
+	return image_items(u->base->image, p->slots.dataset, chunk, &start, &end) &&
 	       update_is_written(u, start, end);
 }
 

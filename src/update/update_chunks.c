@@ -230,16 +230,16 @@ static int compare_written(const struct pair *p, uint64_t first, uint64_t end, s
 /* Looks for written items where the image has them: the slots tell whose they are. */
 static int compare_items(const struct pair *p, struct err *err)
 {
-	const struct update_image *image = &p->u->base->image;
-	uint64_t at = p->slots.at.items, start, end;
+	const struct image *image = p->u->base->image;
+	uint64_t at = p->slots.at.heap, start, end;
 	int rc = 0;
-	while (!rc && at < p->slots.at.items_end) {
-		at = update_next_written(p->u, at, p->slots.at.items_end);
-		if (at >= p->slots.at.items_end)
+	while (!rc && at < p->slots.at.heap_end) {
+		at = update_next_written(p->u, at, p->slots.at.heap_end);
+		if (at >= p->slots.at.heap_end)
 			break;
-		const uint64_t slot = image->item_slot(image->ctx, p->slots.dataset, at);
+		const uint64_t slot = image_item_slot(image, p->slots.dataset, at);
 		const uint64_t chunk = slots_chunk(&p->slots, slot);
-		if (!image->items(image->ctx, p->slots.dataset, chunk, &start, &end) || end <= at)
+		if (!image_items(image, p->slots.dataset, chunk, &start, &end) || end <= at)
 			return err_set(err, -EINVAL, "the image has no chunk at %llu",
 				       (unsigned long long)at);
 		at = end;

@@ -42,7 +42,7 @@ static int read_file(void *ctx, uint64_t addr, void *buf, size_t n, struct err *
 static int read_image(void *ctx, uint64_t addr, void *buf, size_t n, struct err *err)
 {
 	struct update *u = ctx;
-	return read_bytes(u, u->base->image.source, addr, buf, n, err);
+	return read_bytes(u, &u->base->bytes, addr, buf, n, err);
 }
 
 static uint64_t next_replaced(void *ctx, uint64_t start, uint64_t end)
@@ -73,7 +73,7 @@ int update_find_file(struct update *u, struct err *err)
 	u->is_moved_since_image = u->user_block != block_size(of_image);
 	u->file =
 		(struct source){.size = whole.size - u->user_block, .read_at = read_file, .ctx = u};
-	u->image = (struct source){.size = b->image.source->size, .read_at = read_image, .ctx = u};
+	u->image = (struct source){.size = b->bytes.size, .read_at = read_image, .ctx = u};
 	u->since = (struct since_image){
 		.file = &u->file, .image = &u->image, .next_replaced = next_replaced, .ctx = u};
 	return rc;
@@ -83,29 +83,30 @@ int update_find_file(struct update *u, struct err *err)
 
 bool update_is_written(const struct update *u, uint64_t start, uint64_t end)
 {
-	return u->is_moved ||
-	       u->opt->is_written(u->opt->ctx, u->user_block + start, u->user_block + end);
+	return u->is_moved || draft_snapshot_is_changed(u->opt->snapshot, u->user_block + start,
+							u->user_block + end);
 }
 
 uint64_t update_next_written(const struct update *u, uint64_t start, uint64_t end)
 {
 	return u->is_moved ? start
-			   : u->opt->next_written(u->opt->ctx, u->user_block + start,
-						  u->user_block + end) -
+			   : draft_snapshot_next_changed(u->opt->snapshot, u->user_block + start,
+							 u->user_block + end) -
 				     u->user_block;
 }
 
 uint64_t update_next_replaced(const struct update *u, uint64_t start, uint64_t end)
 {
-	return u->is_moved_since_image ? start
-				       : u->opt->next_replaced(u->opt->ctx, u->user_block + start,
-							       u->user_block + end) -
-						 u->user_block;
+	return u->is_moved_since_image
+		       ? start
+		       : draft_snapshot_next_written(u->opt->snapshot, u->user_block + start,
+						     u->user_block + end) -
+				 u->user_block;
 }
 
 bool update_is_held(const struct update *u, uint64_t start, uint64_t end)
 {
-	return u->opt->is_held(u->opt->ctx, u->user_block + start, u->user_block + end);
+	return draft_snapshot_holds(u->opt->snapshot, u->user_block + start, u->user_block + end);
 }
 
 /* ---- the user block ---- */
@@ -130,13 +131,13 @@ int update_read_user_block(struct update *u, struct err *err)
 	struct source whole = whole_file(u);
 	const uint64_t n = u->user_block;
 	const struct user_block **block = &tree_edit(u->now->tree, 0)->group.user_block;
-	if (!u->is_moved_since_image && u->opt->next_replaced(u->opt->ctx, 0, n) == n) {
+	if (!u->is_moved_since_image && draft_snapshot_next_written(u->opt->snapshot, 0, n) == n) {
 		*block = tree_user_block(domain_tree(u->base->domain));
 		return 0;
 	}
 	const struct user_block *image = tree_user_block(domain_tree(u->base->domain));
 	/* Bytes that were not written would become zeros. */
-	if (image && image->is_unknown && n && !u->opt->is_held(u->opt->ctx, 0, n))
+	if (image && image->is_unknown && n && !draft_snapshot_holds(u->opt->snapshot, 0, n))
 		return err_set(err, -EIO,
 			       "the user block of the domain cannot be read, and only a part of it "
 			       "was written");

@@ -10,6 +10,7 @@
 #include <data/tree_change.h>
 #include <domain/domain.h>
 #include <h5file/h5file.h>
+#include <image/image.h>
 #include <overlay/draft.h>
 #include <journal/plan.h>
 #include <schema/schema.h>
@@ -103,7 +104,11 @@ enum growth_state {
 
 struct update_base {
 	struct domain *domain;
-	struct update_image image;
+	struct image *image;
+	struct image_stream *stream; /* of what is read of the image; NULL if out of memory */
+	/* The bytes of the image from its superblock on. Any thread may read them, and reads may
+	 * block. */
+	struct source bytes;
 	bool is_image;	    /* the scan is that of the image */
 	bool lists_changed; /* see struct update_result */
 	struct scan *scan;  /* NULL until the image is read */
@@ -137,7 +142,7 @@ const struct object *update_opened(const struct update_base *b, const struct sca
 /* What tells which bytes of the file are those of the image. */
 struct since_image {
 	struct source *file, *image;
-	/* As update_options.next_replaced. */
+	/* Returns the first byte of [start, end) that was written since the image, or end. */
 	uint64_t (*next_replaced)(void *ctx, uint64_t start, uint64_t end);
 	void *ctx;
 };
@@ -166,10 +171,10 @@ int update_claim_known(const struct update_base *b, struct scan *s, uint32_t num
 /* ---- update_slots.c: the slots of a dataset in the image ---- */
 
 struct slots {
-	const struct update_image *image;
+	const struct image *image;
 	uint32_t dataset;	 /* number in the domain */
 	const struct grid *grid; /* of the domain when it was opened, which numbers the chunks */
-	struct update_slots at;
+	struct image_layout at;
 };
 
 /* Finds the slots of a dataset. `opened` is its number in the domain, or OBJECT_NONE. Returns false
@@ -268,10 +273,14 @@ enum update_phase {
 
 /* update_file.c: finds the superblock of the snapshot. Sets what struct update has for it. */
 int update_find_file(struct update *u, struct err *err);
-/* As in struct update_options, for addresses. */
+/* Returns whether a byte of [start, end) was written since the base. All ranges are addresses. */
 bool update_is_written(const struct update *u, uint64_t start, uint64_t end);
+/* Return the first byte of [start, end) that was written since the base, or since the image, or end
+ * if there is none. The number of steps is in proportion to what was written. */
 uint64_t update_next_written(const struct update *u, uint64_t start, uint64_t end);
 uint64_t update_next_replaced(const struct update *u, uint64_t start, uint64_t end);
+/* Returns whether the draft has all bytes of [start, end), so that the bucket is not needed for
+ * them. */
 bool update_is_held(const struct update *u, uint64_t start, uint64_t end);
 /* Gives the tree of `now` the user block of the file. Fails with -EOPNOTSUPP if a domain cannot
  * hold it. */

@@ -152,7 +152,7 @@ int update_judge_slots(struct scan *s, uint32_t number, const struct slots *slot
 {
 	struct list found = {.n = 0}, expected = {.n = 0};
 	int rc = read_all(s, number, &found, err);
-	for (uint64_t i = 0; !rc && i < slots->at.n; i++) {
+	for (uint64_t i = 0; !rc && i < slots->at.slots; i++) {
 		const struct chunk_record r = slots_record(slots, i);
 		rc = add_record(&expected, &r, err);
 	}

@@ -101,7 +101,7 @@ int update_judge_objects(struct update *u, struct err *err)
 	struct update whole = *u;
 	int rc = 0;
 	if (b->is_image && !b->whole)
-		rc = scan_open(u->opt->env, b->image.source, false, NULL, &b->whole, err);
+		rc = scan_open(u->opt->env, &b->bytes, false, NULL, &b->whole, err);
 	if (rc || !b->whole)
 		return rc;
 	rc = scan_open(u->opt->env, &u->file, true, NULL, &u->whole, err);

@@ -35,8 +35,8 @@ static bool is_unread_in_base(const struct update_base *b, uint64_t addr)
 
 /* Returns 1 if the metadata of a dataset have changed, 0 if not, or a negative errno. `at` are its
  * slots, or zeros. */
-static int is_metadata_changed(const struct update_known *k, const struct update_parts *p,
-			       const struct update_slots *at, struct err *err)
+static int is_metadata_changed(const struct update_known *k, const struct image_parts *p,
+			       const struct image_layout *at, struct err *err)
 {
 	const struct byte_range parts[] = {p->header, p->dense, {at->index, at->index_end}};
 	const bool compares = is_unread_in_base(k->base, p->header.start);
@@ -48,15 +48,15 @@ static int is_metadata_changed(const struct update_known *k, const struct update
 }
 
 /* Returns 1 if a dataset has changed, 0 if not, or a negative errno. */
-static int is_changed(const struct update_known *k, const struct update_parts *p, struct err *err)
+static int is_changed(const struct update_known *k, const struct image_parts *p, struct err *err)
 {
-	struct update_slots at;
-	if (!k->base->image.slots(k->base->image.ctx, p->number, &at))
-		at = (struct update_slots){.n = 0};
+	struct image_layout at;
+	if (!image_dataset_layout(k->base->image, p->number, &at))
+		at = (struct image_layout){.slots = 0};
 	if (since_image_is_written(k->since, p->large.start, p->large.end) ||
 	    since_image_is_written(k->since, p->items.start, p->items.end) ||
 	    since_image_is_written(k->since, at.addr, at.addr + at.bytes) ||
-	    since_image_is_written(k->since, at.items, at.items_end))
+	    since_image_is_written(k->since, at.heap, at.heap_end))
 		return 1;
 	return is_metadata_changed(k, p, &at, err);
 }
@@ -64,8 +64,8 @@ static int is_changed(const struct update_known *k, const struct update_parts *p
 int update_is_known(void *known, uint64_t addr, struct err *err)
 {
 	const struct update_known *k = known;
-	struct update_parts p;
-	if (!k->base->image.parts(k->base->image.ctx, addr, &p))
+	struct image_parts p;
+	if (!image_parts_at(k->base->image, addr, &p))
 		return 0;
 	const struct object *o = &tree_object(domain_tree(k->base->domain), p.number)->o;
 	if (o->kind != OBJECT_DATASET || has_committed(o))
@@ -83,21 +83,21 @@ static int claim(struct scan *s, uint64_t start, uint64_t end, struct err *err)
 static int claim_data(const struct update_base *b, struct scan *s, uint32_t dataset,
 		      struct err *err)
 {
-	struct update_slots at;
-	if (!b->image.slots(b->image.ctx, dataset, &at))
+	struct image_layout at;
+	if (!image_dataset_layout(b->image, dataset, &at))
 		return 0;
 	int rc = at.index == UINT64_MAX ? 0 : claim(s, at.index, at.index_end, err);
 	if (!rc)
 		rc = claim(s, at.addr, at.addr + at.bytes, err);
-	return rc ? rc : claim(s, at.items, at.items_end, err);
+	return rc ? rc : claim(s, at.heap, at.heap_end, err);
 }
 
 /* The heaps with the items of attributes are not claimed: several objects use them. */
 int update_claim_known(const struct update_base *b, struct scan *s, uint32_t number,
 		       struct err *err)
 {
-	struct update_parts p;
-	if (!b->image.parts(b->image.ctx, h5file_address(s->file, number), &p))
+	struct image_parts p;
+	if (!image_parts_at(b->image, h5file_address(s->file, number), &p))
 		return 0;
 	int rc = claim(s, p.header.start, p.header.end, err);
 	if (!rc)

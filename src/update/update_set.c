@@ -149,7 +149,7 @@ static int keep_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *e
 /* Returns 1 if contiguous data are where the image has them, 0 if not, or a negative errno. */
 static int is_in_place(const struct reading *r, uint32_t number, struct err *err)
 {
-	const uint64_t n = r->slots->at.n;
+	const uint64_t n = r->slots->at.slots;
 	struct h5file_chunk first = {.size = 0}, last = {.size = 0};
 	if (r->slots->at.index != UINT64_MAX ||
 	    h5file_dataset(r->s->file, number)->grid.nchunks != n)
@@ -173,7 +173,7 @@ static int read_index(struct reading *r, uint32_t number, struct err *err)
 	const uint64_t reads = r->s->source.reads;
 	if (has_index) {
 		known.addr = r->slots->at.index;
-		known.n = r->slots->at.n;
+		known.n = r->slots->at.slots;
 	}
 	int rc = h5file_claim_chunks(r->s->file, number, has_index ? &known : NULL, take, r, err);
 	r->s->nodes += r->s->source.reads - reads; /* a node is one read */
@@ -187,7 +187,7 @@ static int read_contiguous(struct reading *r, uint32_t number, struct err *err)
 	const int same = r->slots ? is_in_place(r, number, err) : 0;
 	if (same <= 0)
 		return same ? same : read_index(r, number, err);
-	return add_run(r->s, r->out, 0, r->slots->at.n, err);
+	return add_run(r->s, r->out, 0, r->slots->at.slots, err);
 }
 
 int chunk_set_read(struct scan *s, uint32_t number, const struct slots *slots,
@@ -216,7 +216,7 @@ int chunk_set_of_image(struct scan *s, uint32_t number, const struct slots *slot
 	if (set->is_read)
 		return 0;
 	set->is_read = true;
-	return add_run(s, set, 0, slots->at.n, err);
+	return add_run(s, set, 0, slots->at.slots, err);
 }
 
 void chunk_set_release(struct chunk_set *set)

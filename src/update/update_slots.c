@@ -10,19 +10,19 @@ bool slots_of(const struct update_base *b, uint32_t opened, const struct grid *g
 	if (opened == OBJECT_NONE)
 		return false;
 	const struct grid *g = &tree_object(domain_tree(b->domain), opened)->o.dataset.grid;
-	*out = (struct slots){.image = &b->image, .dataset = opened, .grid = g};
+	*out = (struct slots){.image = b->image, .dataset = opened, .grid = g};
 	return g->nchunks && grid_same_chunks(g, grid) &&
-	       b->image.slots(b->image.ctx, opened, &out->at) && out->at.n > 0;
+	       image_dataset_layout(b->image, opened, &out->at) && out->at.slots > 0;
 }
 
 uint64_t slots_chunk(const struct slots *s, uint64_t slot)
 {
-	return s->image->chunk(s->image->ctx, s->dataset, slot);
+	return image_slot_chunk(s->image, s->dataset, slot);
 }
 
 bool slots_find(const struct slots *s, uint64_t chunk, uint64_t *slot)
 {
-	return s->image->slot(s->image->ctx, s->dataset, chunk, slot) && *slot < s->at.n;
+	return image_chunk_slot(s->image, s->dataset, chunk, slot) && *slot < s->at.slots;
 }
 
 void slots_range(const struct slots *s, uint64_t slot, uint64_t *start, uint64_t *end)

@@ -108,62 +108,6 @@ static inline int world_read_image(void *ctx, uint64_t offset, void *buf, size_t
 	return got == (ssize_t)n ? 0 : got < 0 ? (int)got : err_set(err, -EIO, "short read");
 }
 
-static inline uint64_t world_header(void *ctx, uint32_t number)
-{
-	return image_header(((struct world *)ctx)->image, number);
-}
-
-static inline bool world_parts(void *ctx, uint64_t addr, struct update_parts *out)
-{
-	struct image_parts p;
-	if (!image_parts_at(((struct world *)ctx)->image, addr, &p))
-		return false;
-	*out = (struct update_parts){.number = p.number,
-				     .header = p.header,
-				     .dense = p.dense,
-				     .large = p.large,
-				     .items = p.items};
-	return true;
-}
-
-static inline bool world_items(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *start,
-			       uint64_t *end)
-{
-	return image_items(((struct world *)ctx)->image, dataset, chunk, start, end);
-}
-
-static inline bool world_slots(void *ctx, uint32_t dataset, struct update_slots *out)
-{
-	struct image_layout l;
-	if (!image_dataset_layout(((struct world *)ctx)->image, dataset, &l))
-		return false;
-	*out = (struct update_slots){.n = l.slots,
-				     .index = l.index,
-				     .index_end = l.index_end,
-				     .addr = l.addr,
-				     .size = l.size,
-				     .stride = l.stride,
-				     .bytes = l.bytes,
-				     .items = l.heap,
-				     .items_end = l.heap_end};
-	return true;
-}
-
-static inline uint64_t world_slot_chunk(void *ctx, uint32_t dataset, uint64_t slot)
-{
-	return image_slot_chunk(((struct world *)ctx)->image, dataset, slot);
-}
-
-static inline bool world_slot(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *slot)
-{
-	return image_chunk_slot(((struct world *)ctx)->image, dataset, chunk, slot);
-}
-
-static inline uint64_t world_item_slot(void *ctx, uint32_t dataset, uint64_t addr)
-{
-	return image_item_slot(((struct world *)ctx)->image, dataset, addr);
-}
-
 static inline struct image *image_of(struct world *w, struct domain *d)
 {
 	struct image *img;
@@ -178,15 +122,6 @@ static inline struct image *image_of(struct world *w, struct domain *d)
 /* Opens the domain for writing, as a program does. */
 static inline void world_open(struct world *w)
 {
-	const struct update_image image = {.source = &w->source,
-					   .header = world_header,
-					   .parts = world_parts,
-					   .items = world_items,
-					   .slots = world_slots,
-					   .chunk = world_slot_chunk,
-					   .slot = world_slot,
-					   .item_slot = world_item_slot,
-					   .ctx = w};
 	const struct draft_beneath beneath = {.read = world_read_image, .ctx = w};
 	struct draft_about about = {.kind = DRAFT_CHANGE,
 				    .path = DOMAIN_PATH,
@@ -202,7 +137,7 @@ static inline void world_open(struct world *w)
 	w->source = (struct source){
 		.size = image_size(w->image), .read_at = world_read_image, .ctx = w};
 	about.beneath = w->source.size;
-	w->base = update_base_new(w->domain, &image);
+	w->base = update_base_new(w->domain, w->image);
 	assert_non_null(w->base);
 	if (draft_create(w->f.j, &about, &beneath, &w->draft, &err))
 		fail_msg("%s", err.msg);
@@ -271,26 +206,6 @@ static inline void world_end(struct world *w)
 
 /* ---- updates ---- */
 
-static inline bool world_is_written(void *ctx, uint64_t start, uint64_t end)
-{
-	return draft_snapshot_is_changed(((struct world *)ctx)->snapshot, start, end);
-}
-
-static inline uint64_t world_next_written(void *ctx, uint64_t start, uint64_t end)
-{
-	return draft_snapshot_next_changed(((struct world *)ctx)->snapshot, start, end);
-}
-
-static inline uint64_t world_next_replaced(void *ctx, uint64_t start, uint64_t end)
-{
-	return draft_snapshot_next_written(((struct world *)ctx)->snapshot, start, end);
-}
-
-static inline bool world_is_held(void *ctx, uint64_t start, uint64_t end)
-{
-	return draft_snapshot_holds(((struct world *)ctx)->snapshot, start, end);
-}
-
 static inline int world_begin_update(void *ctx, struct err *err)
 {
 	struct world *w = ctx;
@@ -304,10 +219,6 @@ static inline int world_update(struct world *w)
 		.env = &w->f.env,
 		.store = &w->gate->base,
 		.draft = w->draft,
-		.is_written = world_is_written,
-		.next_written = world_next_written,
-		.next_replaced = world_next_replaced,
-		.is_held = world_is_held,
 		.begin = world_begin_update,
 		.ctx = w,
 		.seed = w->seed,

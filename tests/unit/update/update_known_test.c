@@ -59,17 +59,17 @@ static void only_what_was_written_is_read(void **state)
 	}
 }
 
-static struct update_parts parts_in(struct world *w, const char *name)
+static struct image_parts parts_in(struct world *w, const char *name)
 {
-	struct update_parts p;
-	assert_true(world_parts(w, edit_path(w->draft, name), &p));
+	struct image_parts p;
+	assert_true(image_parts_at(w->image, edit_path(w->draft, name), &p));
 	return p;
 }
 
 static struct byte_range index_in(struct world *w, const char *name)
 {
-	struct update_slots at;
-	assert_true(world_slots(w, parts_in(w, name).number, &at));
+	struct image_layout at;
+	assert_true(image_dataset_layout(w->image, parts_in(w, name).number, &at));
 	return (struct byte_range){at.index, at.index_end};
 }
 
@@ -207,9 +207,10 @@ static void the_image_cannot_be_read(void **state)
 	struct world *w = world_begin();
 	world_must_update(w, 0, 0);
 	rewrite(w, parts_in(w, "line").header);
-	w->source.read_at = read_nothing;
+	const struct source image = w->base->bytes;
+	w->base->bytes.read_at = read_nothing;
 	world_must_fail(w, -EIO, false);
-	w->source.read_at = world_read_image;
+	w->base->bytes = image;
 	world_must_update(w, 0, 0);
 	world_end(w);
 }

@@ -18,7 +18,7 @@ static void slots_are_in_the_order_of_chunks(void **state)
 	struct slots s;
 	uint64_t slot, start, end;
 	assert_true(slots_by_path(w, "grid", &s));
-	assert_int_equal(s.at.n, 5); /* chunk 0 is not stored */
+	assert_int_equal(s.at.slots, 5); /* chunk 0 is not stored */
 	assert_true(s.at.index != UINT64_MAX);
 	assert_false(slots_find(&s, 0, &slot));
 	assert_false(slots_find(&s, 6, &slot));

@@ -111,48 +111,13 @@ struct draft_snapshot;
 struct domain_puts;
 struct gc_objects;
 struct gc_objects_list;
+struct image;
 struct store;
 struct update_base;
 
-/* Where the image has the chunks of a dataset: in slots of the same size, in the order of their
- * numbers. */
-struct update_slots {
-	uint64_t n; /* slots */
-	/* Address of the chunk index, a version 1 B-tree that the image has rendered, or UINT64_MAX
-	 * if there is none. An index without chunks is one empty node. */
-	uint64_t index, index_end;
-	uint64_t addr;		   /* of the first slot */
-	uint64_t size, stride;	   /* bytes of a slot; from slot to slot */
-	uint64_t bytes;		   /* of all slots */
-	uint64_t items, items_end; /* the range of all items of variable length; may be empty */
-};
-
-/* The bytes of an object in the image besides its raw data: as struct image_parts. */
-struct update_parts {
-	uint32_t number; /* in the tree of the domain */
-	struct byte_range header, dense, large, items;
-};
-
-/* The image of the domain. Borrowed until update_base_free(). Datasets and chunks have the numbers
- * of the tree of the domain and of its grids. All addresses are relative to the base address. */
-struct update_image {
-	/* Its bytes from the superblock on; any thread may read them, and reads may block. */
-	struct source *source;
-	/* As image_header(), image_parts_at() and image_items(). */
-	uint64_t (*header)(void *ctx, uint32_t number);
-	bool (*parts)(void *ctx, uint64_t addr, struct update_parts *out);
-	bool (*items)(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *start, uint64_t *end);
-	/* As image_dataset_layout(), image_slot_chunk(), image_chunk_slot(), image_item_slot(). */
-	bool (*slots)(void *ctx, uint32_t dataset, struct update_slots *out);
-	uint64_t (*chunk)(void *ctx, uint32_t dataset, uint64_t slot);
-	bool (*slot)(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *slot);
-	uint64_t (*item_slot)(void *ctx, uint32_t dataset, uint64_t addr);
-	void *ctx;
-};
-
-/* Reads nothing: the first update reads the image. Takes a reference to the domain. Returns NULL if
- * out of memory. */
-struct update_base *update_base_new(struct domain *d, const struct update_image *image);
+/* Reads nothing: the first update reads the image. Takes references to the domain and to its image,
+ * for which image_shrink() was not called. Returns NULL if out of memory. */
+struct update_base *update_base_new(struct domain *d, struct image *image);
 void update_base_free(struct update_base *b); /* b may be NULL */
 
 struct update_options {
@@ -161,16 +126,6 @@ struct update_options {
 	struct draft *draft; /* gets the plan (journal/plan.h) */
 	/* The file as it is now; or, if update_is_pending(), as it was for that update. */
 	struct draft_snapshot *snapshot;
-	/* Returns whether a byte of [start, end) was written since the base. */
-	bool (*is_written)(void *ctx, uint64_t start, uint64_t end);
-	/* Return the first byte of [start, end) that was written since the base, or since the
-	 * image, or end if there is none. The number of steps is in proportion to what was
-	 * written. */
-	uint64_t (*next_written)(void *ctx, uint64_t start, uint64_t end);
-	uint64_t (*next_replaced)(void *ctx, uint64_t start, uint64_t end);
-	/* Returns whether the draft has all bytes of [start, end), so that the bucket is not needed
-	 * for them. */
-	bool (*is_held)(void *ctx, uint64_t start, uint64_t end);
 	/* Called before the plan is written into the journal. After that, the bucket may change. */
 	int (*begin)(void *ctx, struct err *err);
 	void *ctx;
