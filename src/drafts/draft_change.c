@@ -21,13 +21,6 @@
 #include <storage/garbage.h>
 #include <snapshots/size_cache.h>
 
-/* The sanitizers look for faults of the program, so each commit checks itself. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_CHECKED true
-#else
-#define IS_CHECKED false
-#endif
-
 struct draft_change {
 	struct bucket *bucket;
 	struct snapshot *snapshot;
@@ -129,7 +122,6 @@ static int update(struct work *w, struct commit_result *out, bool *refused, stru
 		.now_ns = env_wall(&bucket->env),
 		.cancelled = w->commit->cancelled,
 		.keeps_plan = w->commit->is_asked,
-		.is_checked = IS_CHECKED,
 	};
 	struct update_result result;
 	domain_change_begin(&bucket->changes);

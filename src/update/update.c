@@ -68,10 +68,7 @@ static int find_changes(struct update *u, struct err *err)
 		rc = update_find_chunks(u, err);
 	u->result->objects = scan_count_read(u->now);
 	u->result->nodes = u->now->nodes;
-	if (rc || !u->opt->is_checked)
-		return rc;
-	rc = update_judge(u, err);
-	return rc ? rc : update_judge_objects(u, err);
+	return rc || !update_judge ? rc : update_judge(u, err);
 }
 
 /* Returns whether an error means that the file is damaged, or that a domain cannot hold it. An -EIO

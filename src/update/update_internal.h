@@ -112,7 +112,7 @@ struct update_base {
 	bool is_image;	    /* the scan is that of the image */
 	bool lists_changed; /* see struct update_result */
 	struct scan *scan;  /* NULL until the image is read */
-	/* For update_options.is_checked: the same state and the next one, with all objects. */
+	/* For update_judge(): the same state and the next one, with all objects. */
 	struct scan *whole, *next_whole;
 	/* These are set if the journal has the plan of an update that has not ended: */
 	struct scan *next;	       /* becomes the base when the update has ended */
@@ -240,7 +240,7 @@ struct update {
 	struct update_result *result;
 	const struct schema_ops *schema;
 	struct scan *before, *now;
-	struct scan *whole; /* `now` with all objects; only for is_checked */
+	struct scan *whole; /* `now` with all objects; only of update_judge() */
 	struct arena *arena;
 	uint64_t user_block; /* of the file: the offset of address 0 in the snapshot */
 	/* The block has another size than that of the base, or of the image. */
@@ -323,11 +323,10 @@ int chunk_has_new_items(const struct pair *p, const struct chunk_record *now, st
 
 /* update_chunks.c: fills in chunks. */
 int update_find_chunks(struct update *u, struct err *err);
-/* update_judge.c, update_judge_objects.c: see update_options.is_checked. */
-int update_judge(struct update *u, struct err *err);
-int update_judge_objects(struct update *u, struct err *err);
-/* update_judge.c: checks that all chunks of a dataset in a file are in the slots of the image. */
-int update_judge_slots(struct scan *s, uint32_t number, const struct slots *slots, struct err *err);
+/* tests/support/update_judge.c, which only tests and the programs of sanitizer builds link: finds
+ * the changes once more, from all objects and from all records of all chunk indexes, and fails with
+ * -EINVAL if the result differs. */
+int update_judge(struct update *u, struct err *err) __attribute__((weak));
 
 /* What an operation changes. When the operation is done, this gets the new version. */
 struct update_target {

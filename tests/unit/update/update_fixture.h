@@ -225,7 +225,6 @@ static inline int world_update(struct world *w)
 		.puts = 4,
 		.now_ns = INT64_C(1000000000) * NOW,
 		.cancelled = &w->cancelled,
-		.is_checked = true,
 	};
 	struct update_options sealed = opt;
 	gc_objects_close(w->result.removed);

@@ -298,7 +298,7 @@ static void nothing_lies_over_an_unread_dataset(void **state)
 /* ---- values of attributes, in every place ---- */
 
 /* With each byte changed in turn, the update finds what an update finds that reads everything
- * (update_options.is_checked), or the file is damaged. */
+ * (update_judge.c), or the file is damaged. */
 static void check_bytes(const struct byte_range *r, uint64_t step)
 {
 	uint8_t byte;

@@ -137,9 +137,6 @@ struct update_options {
 	/* The caller drops the draft after a success: the plan stays until then, so that a later
 	 * process finds it complete. */
 	bool keeps_plan;
-	/* For tests: finds the changes once more, from all objects and from all records of all
-	 * chunk indexes, and fails with -EINVAL if the result differs. */
-	bool is_checked;
 };
 
 struct update_result {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A check of an update for tests: reads all objects of both states, and compares what has changed
+ * A check of each update: reads all objects of both states, and compares what has changed
  * with what the update has found without reading all of them.
  */
-#include "update_internal.h"
+#include "update_judge.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A check of an update for tests: reads the whole chunk index of each dataset, compares all records
+ * A check of each update: reads the whole chunk index of each dataset, compares all records
  * with what the update knows without having read them, and looks for changes chunk by chunk. Takes
  * memory for all records.
  */
-#include "update_internal.h"
+#include "update_judge.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -173,7 +173,7 @@ static const struct chunk_change *skip(const struct chunk_change *c, const struc
 	return c;
 }
 
-int update_judge(struct update *u, struct err *err)
+static int judge_chunks(struct update *u, struct err *err)
 {
 	const struct chunk_change *next = (const void *)u->chunks.data;
 	const struct chunk_change *end = next + u->chunks.len / sizeof(*next);
@@ -195,4 +195,10 @@ int update_judge(struct update *u, struct err *err)
 			err_wrap(err, rc, "the check of dataset %s", u->now->paths[now]);
 	}
 	return rc;
+}
+
+int update_judge(struct update *u, struct err *err)
+{
+	const int rc = judge_chunks(u, err);
+	return rc ? rc : update_judge_objects(u, err);
 }
