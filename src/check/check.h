@@ -31,6 +31,7 @@
 #include <data/describe.h>
 #include <data/tree.h>
 #include <domain/domain.h>
+#include <schema/storage_id.h>
 
 struct engine;
 struct names_node;
@@ -123,7 +124,7 @@ int check_import_of(struct check *c, struct engine *e, const char *path, bool *f
 /* The first function notes the storage of the domain with this document, which may be NULL. The
  * second one notes the storage of an import. */
 int check_note_document(struct check *c, const struct schema_document *d);
-int check_note_storage(struct check *c, uint64_t storage);
+int check_note_storage(struct check *c, const struct storage *storage);
 /* Reports each storage that was not noted, with a result of its own. It is called after a check of
  * all domains and imports. */
 int check_storages(struct check *c, struct engine *e);

@@ -223,10 +223,10 @@ static int check_names(struct inventory *v, const char *key)
 	const struct change c = {
 		.env = &v->dc->e->bucket.env, .store = v->dc->e->bucket.store, .schema = v->schema};
 	struct err why = ERR_INIT;
-	uint64_t storage;
+	struct storage storage;
 	if (!schema_storage_of(domain_document(v->dc->d), &storage))
 		return 0;
-	const int rc = change_check_names(&c, storage, &why);
+	const int rc = change_check_names(&c, &storage, &why);
 	if (rc == 0)
 		return 0;
 	return check_find(v->dc->c, rc == -EIO ? ENGINE_CHECK_ERROR : ENGINE_CHECK_UNCHECKED, NULL,
@@ -429,10 +429,10 @@ static int check_stored(struct inventory *v)
 static bool find_keys(struct inventory *v)
 {
 	const struct schema_document *document = domain_document(v->dc->d);
-	uint64_t bits;
-	if (!schema_storage_of(document, &bits) ||
-	    v->schema->storage->prefix(bits, v->prefix, sizeof(v->prefix)) < 0)
+	struct storage storage;
+	if (!schema_storage_of(document, &storage))
 		return false;
+	snprintf(v->prefix, sizeof(v->prefix), "%s", storage.prefix);
 	if (v->schema->info_key(document, v->summary, sizeof(v->summary)) <= 0)
 		v->summary[0] = '\0';
 	if (!v->schema->user_block_key ||

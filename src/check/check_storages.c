@@ -16,15 +16,15 @@
 
 /* ---- the storages that are known ---- */
 
-int check_note_storage(struct check *c, uint64_t storage)
+int check_note_storage(struct check *c, const struct storage *storage)
 {
-	return bytes_append(&c->storages, &storage, sizeof(storage)) ? err_no_memory(c->err) : 0;
+	return bytes_append(&c->storages, storage, sizeof(*storage)) ? err_no_memory(c->err) : 0;
 }
 
 int check_note_document(struct check *c, const struct schema_document *d)
 {
-	uint64_t storage;
-	return schema_storage_of(d, &storage) ? check_note_storage(c, storage) : 0;
+	struct storage storage;
+	return schema_storage_of(d, &storage) ? check_note_storage(c, &storage) : 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -33,20 +33,13 @@ static int compare(const void *a, const void *b)
 }
 
 /* Makes a sorted array of the prefixes of the noted storages. Fails with -ENOMEM. */
-static int sort_known(const struct check *c, const struct schema_storage *of, struct arena *a,
-		      const char ***out, size_t *n)
+static int sort_known(const struct check *c, struct arena *a, const char ***out, size_t *n)
 {
-	const uint64_t *storages = (const void *)c->storages.data;
-	char prefix[SCHEMA_KEY_MAX + 1];
-	*n = 0;
-	*out = arena_array(a, c->storages.len / sizeof(*storages) + 1, sizeof(**out));
-	for (size_t i = 0; *out && i < c->storages.len / sizeof(*storages); i++) {
-		if (of->prefix(storages[i], prefix, sizeof(prefix)) < 0)
-			continue;
-		(*out)[*n] = arena_strndup(a, prefix, strlen(prefix));
-		if (!(*out)[(*n)++])
-			return -ENOMEM;
-	}
+	const struct storage *storages = (const void *)c->storages.data;
+	*n = c->storages.len / sizeof(*storages);
+	*out = arena_array(a, *n + 1, sizeof(**out));
+	for (size_t i = 0; *out && i < *n; i++)
+		(*out)[i] = storages[i].prefix;
 	if (*out && *n)
 		qsort(*out, *n, sizeof(**out), compare);
 	return *out ? 0 : -ENOMEM;
@@ -54,13 +47,12 @@ static int sort_known(const struct check *c, const struct schema_storage *of, st
 
 /* ---- those of the bucket ---- */
 
-static int report_unknown(struct check *c, const struct schema_storage *of,
-			  const struct store_page *page)
+static int report_unknown(struct check *c, const struct store_page *page)
 {
 	const char **known = NULL;
 	size_t n = 0;
 	struct arena *a = arena_new(SIZE_MAX);
-	int rc = a && !sort_known(c, of, a, &known, &n) ? 0 : err_no_memory(c->err);
+	int rc = a && !sort_known(c, a, &known, &n) ? 0 : err_no_memory(c->err);
 	for (size_t i = 0; !rc && i < page->n; i++) {
 		const char *prefix = page->items[i].key;
 		if (page->items[i].is_prefix &&
@@ -89,5 +81,5 @@ int check_storages(struct check *c, struct engine *e)
 	if (store_failure(&req->answer, &why))
 		return check_find_alone(c, "", ENGINE_CHECK_UNCHECKED, of->all,
 					"storages cannot be listed: %s", why.msg);
-	return report_unknown(c, of, &req->answer.page);
+	return report_unknown(c, &req->answer.page);
 }

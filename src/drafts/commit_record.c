@@ -46,13 +46,19 @@ static uint64_t mix(uint64_t v)
 	return v ^ v >> 31;
 }
 
-uint64_t commit_storage(const char *draft_id, uint32_t number)
+uint64_t commit_seed(const char *draft_id, uint32_t number)
 {
 	const uint64_t offset = 0xcbf29ce484222325u, prime = 0x100000001b3u; /* FNV-1a, 64 bit */
 	uint64_t h = offset;
 	for (const char *p = draft_id; *p; p++)
 		h = (h ^ (unsigned char)*p) * prime;
 	return mix(mix(h) + number);
+}
+
+struct storage commit_storage(const struct schema_ops *schema, const char *draft_id,
+			      uint32_t number)
+{
+	return schema_storage_of_number(schema, commit_seed(draft_id, number));
 }
 
 int commit_version_of(const struct names_node *node, char out[COMMIT_VERSION])

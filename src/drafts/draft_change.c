@@ -117,7 +117,7 @@ static int update(struct work *w, struct commit_result *out, bool *refused, stru
 		.snapshot = w->commit->snapshot,
 		.begin = begin,
 		.ctx = w,
-		.seed = commit_storage(draft_id(w->commit->draft), w->commit->number),
+		.seed = commit_seed(draft_id(w->commit->draft), w->commit->number),
 		.puts = bucket_puts(bucket, 0),
 		.now_ns = env_wall(&bucket->env),
 		.cancelled = w->commit->cancelled,

@@ -105,9 +105,10 @@ static int find_renamed(struct draft_put *p, bool *done, struct commit_result *o
 	int rc = 0;
 	if (!p->again || p->c->left)
 		return 0;
-	for (uint32_t i = p->oldest; !rc && i <= p->number; i++)
-		rc = change_find_name(&change, commit_storage(draft_id(p->c->draft), i), out->path,
-				      sizeof(out->path), err);
+	for (uint32_t i = p->oldest; !rc && i <= p->number; i++) {
+		const struct storage s = commit_storage(change.schema, draft_id(p->c->draft), i);
+		rc = change_find_name(&change, &s, out->path, sizeof(out->path), err);
+	}
 	*done = rc > 0;
 	if (*done) {
 		out->kind = COMMIT_DOMAIN;

@@ -236,7 +236,8 @@ static int set_options(struct work *w, struct import_commit *c, struct import_op
 	const bool replaces = p->present.kind == PRESENT_DOMAIN;
 	const int64_t now = env_wall(&p->bucket->env);
 	*c = (struct import_commit){
-		.storage = commit_storage(draft_id(p->c->draft), p->number),
+		.storage = commit_storage(bucket_new_domains(p->bucket), draft_id(p->c->draft),
+					  p->number),
 		.replaced = replaces ? p->present.node->doc.document : NULL,
 		.modified_ns = now,
 		.renames = p->bucket->renames,

@@ -123,11 +123,18 @@ static bool has_version(const struct names_node *n, const char *version)
 	return commit_version_of(n, now) == 0 && strcmp(now, version) == 0;
 }
 
+/* Returns the storage that a commit of the draft writes. */
+static struct storage storage_of(const struct bucket *bucket, const struct draft *d,
+				 uint32_t number)
+{
+	return commit_storage(bucket_new_domains(bucket), draft_id(d), number);
+}
+
 bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uint32_t number)
 {
-	uint64_t storage;
-	return schema_storage_of(n->doc.document, &storage) &&
-	       storage == commit_storage(draft_id(p->c->draft), number);
+	const struct storage ours = storage_of(p->bucket, p->c->draft, number);
+	struct storage storage;
+	return schema_storage_of(n->doc.document, &storage) && same_storage(&storage, &ours);
 }
 
 /* Returns whether a domain has the storage of a commit of this draft. */
@@ -296,7 +303,7 @@ void draft_put_make_room(struct draft_put *p)
 	int rc = 0;
 	while (is_unseen(p) && p->oldest < p->number && !rc) {
 		const struct change_garbage left = {
-			.any = true, .storage = commit_storage(draft_id(p->c->draft), p->oldest)};
+			.storage = storage_of(p->bucket, p->c->draft, p->oldest)};
 		uint64_t deleted;
 		rc = change_collect(&change, p->about->path, &left, &deleted, &why);
 		p->oldest += !rc;
@@ -310,26 +317,27 @@ void draft_put_make_room(struct draft_put *p)
 
 void draft_put_drop(struct draft_put *p, const struct names_node *n)
 {
+	const struct storage ours = storage_of(p->bucket, p->c->draft, p->number);
 	struct change_garbage old = {0};
 	p->is_published = true;
-	old.any = schema_storage_of(n->doc.document, &old.storage);
-	garbage_add_early(p->bucket->garbage, n->path, &old,
-			  commit_storage(draft_id(p->c->draft), p->number));
+	schema_storage_of(n->doc.document, &old.storage);
+	garbage_add_early(p->bucket->garbage, n->path, &old, &ours);
 }
 
 /* Confirms the garbage that this attempt, or an earlier one, has replaced. */
 static void confirm_dropped(const struct draft_put *p)
 {
-	for (uint32_t i = p->oldest; i <= p->number; i++)
-		garbage_confirm(p->bucket->garbage, commit_storage(draft_id(p->c->draft), i));
+	for (uint32_t i = p->oldest; i <= p->number; i++) {
+		const struct storage ours = storage_of(p->bucket, p->c->draft, i);
+		garbage_confirm(p->bucket->garbage, &ours);
+	}
 }
 
 /* Makes the storage of the commits [first, end) garbage, because no domain has it. */
 static void drop_left(struct bucket *bucket, const struct draft *d, uint32_t first, uint32_t end)
 {
 	for (uint32_t i = first; i < end; i++) {
-		const struct change_garbage left = {.any = true,
-						    .storage = commit_storage(draft_id(d), i)};
+		const struct change_garbage left = {.storage = storage_of(bucket, d, i)};
 		garbage_add(bucket->garbage, draft_get_about(d)->path, &left);
 	}
 }

@@ -38,17 +38,18 @@ static struct change change_of(struct engine *e, const atomic_bool *cancelled)
 
 static int reads_storage(void *arg, struct snapshot *s)
 {
-	uint64_t storage;
+	struct storage storage;
 	return atomic_load(&s->use.open) &&
 	       schema_storage_of(domain_document(s->domain), &storage) &&
-	       storage == *(const uint64_t *)arg;
+	       same_storage(&storage, arg);
 }
 
 /* Out of memory: it may be read. */
-static bool is_read(void *ctx, uint64_t storage)
+static bool is_read(void *ctx, const struct storage *storage)
 {
 	const struct engine *e = ctx;
-	return snapshots_each(e->bucket.snapshots, reads_storage, &storage) != 0;
+	struct storage wanted = *storage;
+	return snapshots_each(e->bucket.snapshots, reads_storage, &wanted) != 0;
 }
 
 static int collect(void *ctx, const char *path, const struct change_garbage *g,
@@ -62,8 +63,8 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 			  : change_collect(&c, path, g, &deleted, err);
 }
 
-static int finish_rename(void *ctx, uint64_t storage, bool is_ours, const atomic_bool *cancelled,
-			 struct err *err)
+static int finish_rename(void *ctx, const struct storage *storage, bool is_ours,
+			 const atomic_bool *cancelled, struct err *err)
 {
 	const struct change c = change_of(ctx, cancelled);
 	return change_finish_rename(&c, storage, is_ours ? 0 : RUNNING_NS, err);
@@ -402,19 +403,19 @@ static int give_name(struct engine *e, const struct change *c, const struct name
 		     const struct schema_document *replaced, struct err *err)
 {
 	struct change_garbage garbage;
-	uint64_t storage;
+	struct storage storage;
 	/* Storage that has a name is no garbage: before, because the next process would find a
 	 * note, and afterwards, because another thread may have removed its other name. */
 	const bool known = schema_storage_of(doc, &storage);
 	if (known)
-		garbage_rescue(e->bucket.garbage, storage);
+		garbage_rescue(e->bucket.garbage, &storage);
 	const uint32_t note = garbage_note_change(e, to, replaced, doc);
-	const uint32_t rename = known ? garbage_note_rename(e, source->path, storage) : GC_NONE;
+	const uint32_t rename = known ? garbage_note_rename(e, source->path, &storage) : GC_NONE;
 	const int rc = change_rename_domain(c, source->path, doc, to, replaced, &garbage, err);
 	garbage_settle(e->bucket.garbage, to, &garbage, note);
 	if (known)
-		garbage_rescue(e->bucket.garbage, storage);
-	garbage_settle_rename(e->bucket.garbage, source->path, storage, garbage.half_done, rename);
+		garbage_rescue(e->bucket.garbage, &storage);
+	garbage_settle_rename(e->bucket.garbage, source->path, &storage, garbage.half_done, rename);
 	return rc;
 }
 

@@ -24,10 +24,10 @@ struct garbage_ops change_garbage_ops(struct engine *e);
 int garbage_notes_open(struct engine *e, struct journal *j, struct err *err);
 /* Takes over what earlier processes have noted. Sends no request. */
 void garbage_notes_take(struct engine *e);
-int garbage_note(void *engine, uint32_t *record, const struct gc_entry *entry, struct err *err);
+int garbage_note(void *engine, uint32_t *record, const struct garbage_note *note, struct err *err);
 void garbage_forget(void *engine, uint32_t *record);
 void garbage_forget_objects(void *engine, struct gc_objects *objects);
-int garbage_judge(void *engine, const struct gc_entry *expected, const atomic_bool *cancelled,
+int garbage_judge(void *engine, const struct garbage_note *expected, const atomic_bool *cancelled,
 		  struct err *err);
 /* Notes that the domain at a path is removed, if gets is NULL, or replaced by another one, for
  * garbage_settle(). */
@@ -36,7 +36,7 @@ uint32_t garbage_note_change(struct engine *e, const char *path,
 			     const struct schema_document *gets);
 
 /* Notes that a domain gets another name, for garbage_settle_rename(). */
-uint32_t garbage_note_rename(struct engine *e, const char *path, uint64_t storage);
+uint32_t garbage_note_rename(struct engine *e, const char *path, const struct storage *storage);
 
 /* Gives the attributes of a plain object of this version (stat.c). */
 void stat_object(const struct engine *e, const struct store_meta *meta, struct engine_stat *st);

@@ -8,10 +8,27 @@
 
 #include <storage/change.h>
 
-int garbage_note(void *engine, uint32_t *record, const struct gc_entry *entry, struct err *err)
+/* The journal keeps the numbers of storages, which are of the schema of new domains. 0 is none. */
+static uint64_t number_of(const struct storage *s)
+{
+	return s->schema ? s->schema->storage->number(s->prefix) : 0;
+}
+
+static struct storage storage_of(const struct engine *e, uint64_t number)
+{
+	return number ? schema_storage_of_number(bucket_new_domains(&e->bucket), number)
+		      : (struct storage){.schema = NULL};
+}
+
+int garbage_note(void *engine, uint32_t *record, const struct garbage_note *note, struct err *err)
 {
 	const struct engine *e = engine;
-	return e->gc_log ? gc_log_put(e->gc_log, record, entry, err) : 0;
+	const struct gc_entry entry = {.state = note->state,
+				       .storage = number_of(&note->storage),
+				       .next = number_of(&note->next),
+				       .due_ns = note->due_ns,
+				       .path = note->path};
+	return e->gc_log ? gc_log_put(e->gc_log, record, &entry, err) : 0;
 }
 
 void garbage_forget(void *engine, uint32_t *record)
@@ -31,26 +48,26 @@ uint32_t garbage_note_change(struct engine *e, const char *path,
 			     const struct schema_document *loses,
 			     const struct schema_document *gets)
 {
-	uint64_t storage, next = 0;
+	struct storage storage, next = {.schema = NULL};
 	uint32_t record = GC_NONE;
 	if (schema_storage_of(loses, &storage) &&
-	    (!gets || (schema_storage_of(gets, &next) && next != storage)))
-		garbage_expect(e->bucket.garbage, path, storage, next, &record);
+	    (!gets || (schema_storage_of(gets, &next) && !same_storage(&next, &storage))))
+		garbage_expect(e->bucket.garbage, path, &storage, &next, &record);
 	return record;
 }
 
-uint32_t garbage_note_rename(struct engine *e, const char *path, uint64_t storage)
+uint32_t garbage_note_rename(struct engine *e, const char *path, const struct storage *storage)
 {
-	const struct gc_entry entry = {.state = GC_RENAMED, .storage = storage, .path = path};
+	const struct garbage_note n = {.state = GC_RENAMED, .storage = *storage, .path = path};
 	uint32_t record = GC_NONE;
 	/* Without the note, the rename is finished by the next program that renames the domain. */
-	garbage_note(e, &record, &entry, NULL);
+	garbage_note(e, &record, &n, NULL);
 	return record;
 }
 
 /* If the path leads to the storage that was noted, only that process can have changed it. If it
  * leads to something else, another program may have renamed the domain before. */
-int garbage_judge(void *engine, const struct gc_entry *expected, const atomic_bool *cancelled,
+int garbage_judge(void *engine, const struct garbage_note *expected, const atomic_bool *cancelled,
 		  struct err *err)
 {
 	struct engine *e = engine;
@@ -58,10 +75,11 @@ int garbage_judge(void *engine, const struct gc_entry *expected, const atomic_bo
 				 .store = e->bucket.store,
 				 .schema = bucket_new_domains(&e->bucket),
 				 .cancelled = cancelled};
-	int rc = change_has_storage(&c, expected->path, expected->storage, err);
+	int rc = change_has_storage(&c, expected->path, &expected->storage, err);
 	if (rc)
 		return rc < 0 ? rc : GARBAGE_STAYS;
-	rc = expected->next ? change_has_storage(&c, expected->path, expected->next, err) : 0;
+	rc = expected->next.schema ? change_has_storage(&c, expected->path, &expected->next, err)
+				   : 0;
 	return rc < 0 ? rc : rc ? GARBAGE_REMOVED : GARBAGE_UNCLEAR;
 }
 
@@ -73,7 +91,12 @@ int garbage_notes_open(struct engine *e, struct journal *j, struct err *err)
 static int inherit(void *ctx, const struct gc_entry *entry)
 {
 	struct engine *e = ctx;
-	return store_key_ok(entry->path) ? garbage_inherit(e->bucket.garbage, entry, NULL) : 0;
+	const struct garbage_note note = {.state = entry->state,
+					  .storage = storage_of(e, entry->storage),
+					  .next = storage_of(e, entry->next),
+					  .due_ns = entry->due_ns,
+					  .path = entry->path};
+	return store_key_ok(entry->path) ? garbage_inherit(e->bucket.garbage, &note, NULL) : 0;
 }
 
 static int inherit_objects(void *ctx, struct gc_objects *objects)

@@ -117,7 +117,6 @@ static bool is_kept(const struct import *im)
 /* What an earlier call has put. */
 static int list_stored(struct import *im, struct err *err)
 {
-	char prefix[SCHEMA_KEY_MAX + 1];
 	if (im->is_new || im->opt->commit)
 		return 0;
 	if (!is_kept(im)) {
@@ -125,10 +124,8 @@ static int list_stored(struct import *im, struct err *err)
 				"failed; everything is put once more");
 		return 0;
 	}
-	const int rc = im->schema->storage->prefix(im->record.domain, prefix, sizeof(prefix));
-	return rc < 0 ? err_set(err, rc, "the path is too long")
-		      : key_set_list(im->opt->store, im->opt->env->budget, prefix,
-				     im->opt->cancelled, &im->keys, err);
+	return key_set_list(im->opt->store, im->opt->env->budget, im->record.storage.prefix,
+			    im->opt->cancelled, &im->keys, err);
 }
 
 /* ---- one import ---- */
@@ -142,7 +139,7 @@ static int prepare(struct import *im, struct err *err)
 	if (!rc)
 		rc = list_stored(im, err);
 	if (!rc)
-		rc = im->schema->writer->adopt(im->tree, im->record.domain, im->record.created_ns,
+		rc = im->schema->writer->adopt(im->tree, &im->record.storage, im->record.created_ns,
 					       err);
 	if (rc)
 		return rc;
@@ -273,7 +270,7 @@ static int abort_import(struct import *im, uint64_t *deleted, struct err *err)
 			       "--abort to finish it",
 			       im->opt->path);
 	/* The import may still be running in another process. */
-	rc = storage_delete(&im->place, NULL, im->opt->path, im->record.domain, deleted, err);
+	rc = storage_delete(&im->place, NULL, im->opt->path, &im->record.storage, deleted, err);
 	if (rc > 0)
 		return err_set(err, -EBUSY, "%s: the domain has just been completed",
 			       im->opt->path);

@@ -41,13 +41,14 @@ int import_read_record(struct import *im, bool *found, struct err *err)
 		return rc;
 	const struct bytes *body = &req->answer.body;
 	rc = im->schema->writer->import_parse(body->data, body->len, im->arena, &im->record, err);
+	im->record.storage.schema = im->schema;
 	return rc ? err_wrap(err, rc, "%s", key) : 0;
 }
 
 bool import_names_record(const struct import *im, const struct schema_document *d)
 {
-	uint64_t domain;
-	return schema_storage_of(d, &domain) && domain == im->record.domain;
+	struct storage storage;
+	return schema_storage_of(d, &storage) && same_storage(&storage, &im->record.storage);
 }
 
 /* Returns what the record says of a link, or NULL for an import. */
@@ -89,6 +90,7 @@ static int begin_record(struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
 	const char *life = store_life(opt->store);
+	uint64_t number;
 	im->record = (struct schema_import){
 		.path = opt->path,
 		.file = opt->file.name,
@@ -101,7 +103,8 @@ static int begin_record(struct import *im, struct err *err)
 		.etag = opt->link ? opt->link->etag : NULL,
 		.life = *life ? life : NULL,
 	};
-	opt->env->random(opt->env, &im->record.domain, sizeof(im->record.domain));
+	opt->env->random(opt->env, &number, sizeof(number));
+	im->record.storage = schema_storage_of_number(im->schema, number);
 	const int rc = put_record(im, "*", err);
 	if (rc == -EEXIST)
 		return err_set(err, rc, "%s: another import to this path has just begun",
@@ -179,7 +182,7 @@ static void begin_commit(struct import *im)
 	im->record = (struct schema_import){
 		.path = opt->path,
 		.file = opt->file.name,
-		.domain = c->storage,
+		.storage = c->storage,
 		.replaces = c->replaced ? c->replaced->info.root : NULL,
 		.created_ns = opt->now_ns,
 	};

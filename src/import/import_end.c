@@ -137,16 +137,17 @@ static int put_domain(struct import *im, struct err *err)
 
 static int delete_replaced(struct import *im, struct err *err)
 {
-	uint64_t storage, deleted;
+	struct storage storage;
+	uint64_t deleted;
 	const char *root = im->record.replaces;
 	if (!root || im->opt->keep_storage)
 		return 0;
-	if (im->schema->storage->of_root(root, &storage, NULL)) {
+	if (schema_storage_of_root(im->schema, root, &storage, NULL)) {
 		import_note(im, "the storage of the replaced domain is kept, because no listing "
 				"shows it");
 		return 0;
 	}
-	const int rc = storage_delete(&im->place, NULL, im->opt->path, storage, &deleted, err);
+	const int rc = storage_delete(&im->place, NULL, im->opt->path, &storage, &deleted, err);
 	if (rc > 0)
 		import_note(im, "the storage of the replaced domain is kept, because another "
 				"domain uses it");
@@ -173,11 +174,11 @@ int import_clean_up(struct import *im, struct err *err)
 /* The path is about to get another storage. */
 static int leave_replaced(struct import *im, struct err *err)
 {
-	uint64_t storage;
+	struct storage storage;
 	if (!schema_storage_of(im->document, &storage))
 		return 0;
 	const int rc = rename_leave(&im->place, im->opt->commit ? im->opt->commit->renames : NULL,
-				    storage, im->opt->path, err);
+				    &storage, im->opt->path, err);
 	return rc < 0 ? rc : 0;
 }
 
@@ -187,10 +188,10 @@ static int check_named(struct import *im, struct err *err)
 {
 	const struct schema_import ours = im->record;
 	bool found;
-	int rc = storage_is_named(&im->place, ours.domain, err);
+	int rc = storage_is_named(&im->place, &ours.storage, err);
 	if (!rc)
 		rc = import_read_record(im, &found, err);
-	if (!rc && (!found || im->record.domain != ours.domain))
+	if (!rc && (!found || !same_storage(&im->record.storage, &ours.storage)))
 		rc = err_set(err, -ESTALE,
 			     "%s: another process has ended this import at the same moment; "
 			     "`hsimage check` tells whether the domain is complete",

@@ -22,7 +22,7 @@ static int make_root(struct import *im, struct err *err)
 	tree_edit(im->tree, number)->kind = OBJECT_GROUP;
 	rc = tree_finish(im->tree, err);
 	return rc ? rc
-		  : im->schema->writer->adopt(im->tree, im->record.domain, im->record.created_ns,
+		  : im->schema->writer->adopt(im->tree, &im->record.storage, im->record.created_ns,
 					      err);
 }
 

@@ -63,22 +63,18 @@ static int has_objects(const struct drop *d, const char *prefix, struct err *err
 
 static int purge(const struct drop *d, uint32_t number, struct err *err)
 {
-	const uint64_t storage = commit_storage(d->found->id, number);
 	const struct change c = {.env = &d->e->bucket.env,
 				 .store = d->e->bucket.store,
 				 .schema = bucket_new_domains(&d->e->bucket),
 				 .now_ns = env_wall(&d->e->bucket.env)};
-	const struct change_garbage g = {.any = true, .storage = storage};
-	char prefix[SCHEMA_KEY_MAX + 1];
+	const struct change_garbage g = {.storage = commit_storage(c.schema, d->found->id, number)};
+	const char *prefix = g.storage.prefix;
 	uint64_t deleted;
-	int rc = c.schema->storage->prefix(storage, prefix, sizeof(prefix));
-	if (rc < 0)
-		return err_set(err, rc, "the path of the storage is too long");
-	rc = has_objects(d, prefix, err);
+	int rc = has_objects(d, prefix, err);
 	if (rc <= 0)
 		return rc;
 	/* A domain may have a storage with a root group. */
-	rc = number == d->refused ? 0 : change_storage_has_root(&c, storage, err);
+	rc = number == d->refused ? 0 : change_storage_has_root(&c, &g.storage, err);
 	if (rc > 0)
 		say(d, "kept the objects below %s: a domain may have them", prefix);
 	if (rc)

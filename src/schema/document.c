@@ -64,8 +64,25 @@ void schema_document_unref(struct schema_document *d)
 		free(d);
 }
 
-bool schema_storage_of(const struct schema_document *d, uint64_t *storage)
+int schema_storage_of_root(const struct schema_ops *schema, const char *root, struct storage *out,
+			   struct err *err)
 {
-	const struct schema_storage *of = d && d->schema ? d->schema->storage : NULL;
-	return of && d->info.root && of->of_root(d->info.root, storage, NULL) == 0;
+	*out = (struct storage){.schema = NULL};
+	const int rc = schema->storage->of_root(root, out, err);
+	out->schema = rc ? NULL : schema;
+	return rc;
+}
+
+struct storage schema_storage_of_number(const struct schema_ops *schema, uint64_t number)
+{
+	struct storage s = {.schema = schema};
+	schema->storage->of_number(number, &s);
+	return s;
+}
+
+bool schema_storage_of(const struct schema_document *d, struct storage *out)
+{
+	const bool has_storage = d && d->schema && d->schema->storage && d->info.root;
+	*out = (struct storage){.schema = NULL};
+	return has_storage && !schema_storage_of_root(d->schema, d->info.root, out, NULL);
 }

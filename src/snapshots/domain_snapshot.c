@@ -91,10 +91,10 @@ static int open_snapshot(struct bucket *bucket, struct names_node *n,
 static void look_at_names(struct bucket *bucket, const struct snapshot *s)
 {
 	const struct schema_listed *listed = domain_listed_keys(s->domain);
-	uint64_t storage;
+	struct storage storage;
 	if (bucket->garbage && listed && renames_is_new_list(bucket->renames, listed->names) &&
 	    schema_storage_of(domain_document(s->domain), &storage))
-		garbage_add_names(bucket->garbage, domain_path(s->domain), storage);
+		garbage_add_names(bucket->garbage, domain_path(s->domain), &storage);
 }
 
 int domain_snapshot(struct bucket *bucket, struct names_node *n,

@@ -16,10 +16,11 @@
 #include <schema/schema.h>
 #include <store/store.h>
 
-/* One domain. Its number is that of its storage (schema_storage.of_root()). */
+/* One domain. */
 struct shared_keys {
-	uint64_t storage;
-	bool is_listed; /* the page has shown all its keys */
+	struct storage storage;
+	uint64_t number; /* of its storage, see schema_storage.number() */
+	bool is_listed;	 /* the page has shown all its keys */
 	struct store_page keys;
 };
 
@@ -32,8 +33,7 @@ struct shared_reach {
  * ordered by number, each with an empty page. `cancelled` is as in struct store_request. Blocks. If
  * the request fails, or the page ends before a domain does, that domain is not listed. A domain
  * with more keys than a page is never listed. */
-void shared_listing(struct store *store, const struct schema_ops *schema,
-		    const atomic_bool *cancelled, struct shared_keys *const *domains, size_t n,
-		    struct shared_reach *reach);
+void shared_listing(struct store *store, const atomic_bool *cancelled,
+		    struct shared_keys *const *domains, size_t n, struct shared_reach *reach);
 
 #endif

@@ -352,6 +352,9 @@ static struct job *add_locked(struct sizes *s, struct names_node *node, bool is_
 	j->is_shared = s->bucket->stack.s3 && node->doc.kind == NAMES_DOC_ROOT &&
 		       !size_cache_is(s->bucket->size_cache, node->path, SIZE_LARGE) &&
 		       schema_storage_of(node->doc.document, &j->shared.storage);
+	if (j->is_shared)
+		j->shared.number =
+			j->shared.storage.schema->storage->number(j->shared.storage.prefix);
 	HASH_ADD_PTR(s->jobs, node, j);
 	if (!j->hh.tbl) {
 		names_node_unref(j->node);
@@ -421,14 +424,14 @@ static void run_locked(struct sizes *s, struct job *j)
 static bool is_in_group(const struct sizes *s, const struct job *j, const struct job *of)
 {
 	const uint64_t cell = s->reach.cell;
-	return cell && j->shared.storage / cell == of->shared.storage / cell &&
+	return cell && j->shared.number / cell == of->shared.number / cell &&
 	       j->node->doc.document->schema == of->node->doc.document->schema;
 }
 
 static int compare_storage(const void *a, const void *b)
 {
 	const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
-	return (x->shared.storage > y->shared.storage) - (x->shared.storage < y->shared.storage);
+	return strcmp(x->shared.storage.prefix, y->shared.storage.prefix);
 }
 
 /* Chooses the jobs that are listed together with this one, in order, or it alone if its listing
@@ -471,8 +474,7 @@ static void list_group_locked(struct sizes *s, struct job *j, struct job **group
 	s->is_reaching |= is_reaching;
 	s->alone = is_reaching ? 0 : s->alone;
 	pthread_mutex_unlock(&s->lock);
-	shared_listing(s->bucket->store, j->node->doc.document->schema, &s->stopping, domains, n,
-		       &reach);
+	shared_listing(s->bucket->store, &s->stopping, domains, n, &reach);
 	pthread_mutex_lock(&s->lock);
 	s->reach = reach;
 	s->is_reaching &= !is_reaching;

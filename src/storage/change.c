@@ -130,8 +130,9 @@ int change_remove_domain(const struct change *c, const char *path,
 	enum document_found found = DOCUMENT_WAS_THERE;
 	*out = (struct change_garbage){0};
 	place.schema = domain->schema;
-	lost.any = schema_storage_of(domain, &lost.storage);
-	const int names = lost.any ? rename_leave(&place, c->renames, lost.storage, path, err) : 0;
+	const int names = schema_storage_of(domain, &lost.storage)
+				  ? rename_leave(&place, c->renames, &lost.storage, path, err)
+				  : 0;
 	if (names < 0)
 		return names;
 	int rc = document_delete(&place, path, domain->etag, &found, err);
@@ -145,7 +146,8 @@ int change_remove_domain(const struct change *c, const char *path,
 	return rc;
 }
 
-int change_has_storage(const struct change *c, const char *path, uint64_t storage, struct err *err)
+int change_has_storage(const struct change *c, const char *path, const struct storage *storage,
+		       struct err *err)
 {
 	const struct document_place place = place_of(c);
 	return document_names_storage(&place, path, storage, err);
@@ -156,19 +158,20 @@ int change_collect(const struct change *c, const char *path, const struct change
 {
 	const struct document_place place = place_of(c);
 	*deleted = 0;
-	const int rc =
-		g->any ? storage_delete(&place, c->renames, path, g->storage, deleted, err) : 0;
+	const int rc = g->storage.schema
+			       ? storage_delete(&place, c->renames, path, &g->storage, deleted, err)
+			       : 0;
 	return rc < 0 ? rc : 0;
 }
 
-int change_check_names(const struct change *c, uint64_t storage, struct err *err)
+int change_check_names(const struct change *c, const struct storage *storage, struct err *err)
 {
 	const struct document_place place = place_of(c);
-	auto_names struct storage_names names = {.storage = storage};
+	auto_names struct storage_names names = {.storage = *storage};
 	return storage_names_read(&place, &names, err);
 }
 
-int change_find_name(const struct change *c, uint64_t storage, char *path, size_t room,
+int change_find_name(const struct change *c, const struct storage *storage, char *path, size_t room,
 		     struct err *err)
 {
 	const struct document_place place = place_of(c);
@@ -179,7 +182,7 @@ int change_find_name(const struct change *c, uint64_t storage, char *path, size_
 	return rc;
 }
 
-int change_storage_has_root(const struct change *c, uint64_t storage, struct err *err)
+int change_storage_has_root(const struct change *c, const struct storage *storage, struct err *err)
 {
 	const struct document_place place = place_of(c);
 	return storage_has_root(&place, storage, err);

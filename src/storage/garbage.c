@@ -29,8 +29,8 @@
 struct entry {
 	struct change_garbage garbage;
 	uint64_t due;
-	uint64_t next_storage; /* as in struct gc_entry */
-	uint32_t record;       /* of its note, or GC_NONE */
+	struct storage next_storage; /* as in struct garbage_note */
+	uint32_t record;	     /* of its note, or GC_NONE */
 	enum gc_state state;
 	bool is_busy;  /* the last attempt has failed with -EBUSY */
 	bool is_other; /* GC_RENAMED: the rename is of another process, which may be running */
@@ -70,16 +70,16 @@ struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops
 
 /* ---- notes ---- */
 
-static void note(struct garbage *q, uint32_t *record, const struct gc_entry *entry)
+static void note(struct garbage *q, uint32_t *record, const struct garbage_note *n)
 {
 	struct err err = ERR_INIT;
-	const int rc = q->ops.note ? q->ops.note(q->ops.ctx, record, entry, &err) : 0;
+	const int rc = q->ops.note ? q->ops.note(q->ops.ctx, record, n, &err) : 0;
 	if (rc && !atomic_exchange(&q->warned, true))
 		log_warning(
 			q->env->log,
 			"if this program is killed, the storage of the domain that was /%s, and "
 			"of others, remains in the bucket: %s",
-			entry->path, err.msg);
+			n->path, err.msg);
 }
 
 static void forget(struct garbage *q, uint32_t *record)
@@ -134,10 +134,10 @@ static struct entry *take_due(struct garbage *q, uint64_t now, uint64_t *next)
 /* Returns 1 if the name has really lost the storage, 0 if not, or a negative errno. */
 static int is_removed(struct garbage *q, struct entry *e, struct err *err)
 {
-	const struct gc_entry expected = {.state = GC_EXPECTED,
-					  .storage = e->garbage.storage,
-					  .next = e->next_storage,
-					  .path = e->path};
+	const struct garbage_note expected = {.state = GC_EXPECTED,
+					      .storage = e->garbage.storage,
+					      .next = e->next_storage,
+					      .path = e->path};
 	const int rc = e->state == GC_EXPECTED
 			       ? q->ops.judge(q->ops.ctx, &expected, &q->cancelled, err)
 			       : GARBAGE_REMOVED;
@@ -155,7 +155,7 @@ static int is_removed(struct garbage *q, struct entry *e, struct err *err)
 static bool finish_rename(struct garbage *q, struct entry *e)
 {
 	struct err err = ERR_INIT;
-	const int rc = q->ops.finish_rename(q->ops.ctx, e->garbage.storage, !e->is_other,
+	const int rc = q->ops.finish_rename(q->ops.ctx, &e->garbage.storage, !e->is_other,
 					    &q->cancelled, &err);
 	e->is_busy = rc == -EBUSY;
 	if (rc && !e->is_busy)
@@ -167,11 +167,11 @@ static bool collect_one(struct garbage *q, struct entry *e)
 {
 	struct err err = ERR_INIT;
 	int rc = 0;
-	if (!e->garbage.any)
+	if (!e->garbage.storage.schema)
 		return true;
 	if (e->state == GC_RENAMED)
 		return finish_rename(q, e);
-	if (q->ops.is_read(q->ops.ctx, e->garbage.storage))
+	if (q->ops.is_read(q->ops.ctx, &e->garbage.storage))
 		return false;
 	const int removed = is_removed(q, e, &err);
 	if (removed == 0)
@@ -301,29 +301,29 @@ void garbage_free(struct garbage *q)
 /* ---- the lists ---- */
 
 /* Adds an entry, and takes the objects over. */
-static void add(struct garbage *q, const struct gc_entry *entry, uint32_t record,
+static void add(struct garbage *q, const struct garbage_note *n, uint32_t record,
 		struct gc_objects *objects)
 {
-	const size_t n = strlen(entry->path) + 1;
-	const bool is_rename = entry->state == GC_RENAMED;
+	const size_t room = strlen(n->path) + 1;
+	const bool is_rename = n->state == GC_RENAMED;
 	const bool is_other = is_rename && record == GC_NONE;
-	struct entry *e = malloc(sizeof(*e) + n);
+	struct entry *e = malloc(sizeof(*e) + room);
 	if (!e) {
 		log_warning(q->env->log,
 			    "what was removed at /%s remains in the bucket: out of memory",
-			    entry->path);
+			    n->path);
 		gc_objects_close(objects);
 		return;
 	}
 	*e = (struct entry){
-		.garbage = {.any = true, .storage = entry->storage, .objects = objects},
+		.garbage = {.storage = n->storage, .objects = objects},
 		.due = q->env->now(q->env) + (is_rename && !is_other ? 0 : GARBAGE_DELAY_NS),
-		.next_storage = entry->next,
+		.next_storage = n->next,
 		.record = record,
-		.state = entry->state,
+		.state = n->state,
 		.is_other = is_other,
 	};
-	memcpy(e->path, entry->path, n);
+	memcpy(e->path, n->path, room);
 	pthread_mutex_lock(&q->lock);
 	insert_locked(q, e);
 	if (q->threaded && !q->started)
@@ -333,44 +333,44 @@ static void add(struct garbage *q, const struct gc_entry *entry, uint32_t record
 	pthread_mutex_unlock(&q->lock);
 }
 
-void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,
-		    uint32_t *record)
+void garbage_expect(struct garbage *q, const char *path, const struct storage *storage,
+		    const struct storage *next, uint32_t *record)
 {
-	const struct gc_entry entry = {.state = GC_EXPECTED,
-				       .storage = storage,
-				       .next = next,
+	const struct garbage_note n = {.state = GC_EXPECTED,
+				       .storage = *storage,
+				       .next = *next,
 				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 				       .path = path};
 	*record = GC_NONE;
-	note(q, record, &entry);
+	note(q, record, &n);
 }
 
 void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
 		    uint32_t record)
 {
-	const struct gc_entry entry = {.state = GC_REMOVED,
+	const struct garbage_note n = {.state = GC_REMOVED,
 				       .storage = g->storage,
 				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 				       .path = path};
-	if (!g->any) {
+	if (!g->storage.schema) {
 		forget(q, &record);
 		return;
 	}
-	note(q, &record, &entry);
-	add(q, &entry, record, NULL);
+	note(q, &record, &n);
+	add(q, &n, record, NULL);
 }
 
 void garbage_add_objects(struct garbage *q, struct gc_objects *objects)
 {
-	struct gc_entry entry = {.state = GC_REMOVED};
+	struct garbage_note n = {.state = GC_REMOVED};
 	if (!objects)
 		return;
 	const struct gc_objects_list *list = gc_objects_get(objects);
-	entry.path = list->path;
-	if (q->ops.schema->storage->of_root(list->root, &entry.storage, NULL))
+	n.path = list->path;
+	if (schema_storage_of_root(q->ops.schema, list->root, &n.storage, NULL))
 		gc_objects_close(objects);
 	else
-		add(q, &entry, GC_NONE, objects);
+		add(q, &n, GC_NONE, objects);
 }
 
 void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g)
@@ -379,43 +379,44 @@ void garbage_add(struct garbage *q, const char *path, const struct change_garbag
 }
 
 void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
-		       uint64_t next)
+		       const struct storage *next)
 {
-	const struct gc_entry entry = {.state = GC_EXPECTED,
+	const struct garbage_note n = {.state = GC_EXPECTED,
 				       .storage = g->storage,
-				       .next = next,
+				       .next = *next,
 				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 				       .path = path};
 	uint32_t record = GC_NONE;
-	if (!g->any)
+	if (!g->storage.schema)
 		return;
-	note(q, &record, &entry);
-	add(q, &entry, record, NULL);
+	note(q, &record, &n);
+	add(q, &n, record, NULL);
 }
 
-void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage, bool half_done,
-			   uint32_t record)
+void garbage_settle_rename(struct garbage *q, const char *path, const struct storage *storage,
+			   bool half_done, uint32_t record)
 {
-	const struct gc_entry entry = {.state = GC_RENAMED, .storage = storage, .path = path};
+	const struct garbage_note n = {.state = GC_RENAMED, .storage = *storage, .path = path};
 	if (half_done)
-		add(q, &entry, record, NULL);
+		add(q, &n, record, NULL);
 	else
 		forget(q, &record);
 }
 
-void garbage_add_names(struct garbage *q, const char *path, uint64_t storage)
+void garbage_add_names(struct garbage *q, const char *path, const struct storage *storage)
 {
-	const struct gc_entry entry = {.state = GC_RENAMED, .storage = storage, .path = path};
-	add(q, &entry, GC_NONE, NULL);
+	const struct garbage_note n = {.state = GC_RENAMED, .storage = *storage, .path = path};
+	add(q, &n, GC_NONE, NULL);
 }
 
 /* Takes an entry of garbage_add_early() with this number out of the list. */
-static struct entry *take_unsure(struct garbage *q, uint64_t next)
+static struct entry *take_unsure(struct garbage *q, const struct storage *next)
 {
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
 	DL_FOREACH(q->entries, e)
-	if (e->state == GC_EXPECTED && e->garbage.any && e->next_storage == next)
+	if (e->state == GC_EXPECTED && e->garbage.storage.schema &&
+	    same_storage(&e->next_storage, next))
 		break;
 	if (e)
 		DL_DELETE(q->entries, e);
@@ -423,52 +424,52 @@ static struct entry *take_unsure(struct garbage *q, uint64_t next)
 	return e;
 }
 
-void garbage_confirm(struct garbage *q, uint64_t next)
+void garbage_confirm(struct garbage *q, const struct storage *next)
 {
 	struct entry *e;
 	while ((e = take_unsure(q, next))) {
-		const struct gc_entry entry = {.state = GC_REMOVED,
+		const struct garbage_note n = {.state = GC_REMOVED,
 					       .storage = e->garbage.storage,
 					       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
 					       .path = e->path};
 		e->state = GC_REMOVED;
 		if (e->record != GC_NONE)
-			note(q, &e->record, &entry);
+			note(q, &e->record, &n);
 		insert(q, e);
 	}
 }
 
-int garbage_inherit(struct garbage *q, const struct gc_entry *entry, struct err *err)
+int garbage_inherit(struct garbage *q, const struct garbage_note *n, struct err *err)
 {
 	uint32_t record = GC_NONE;
-	const int rc = q->ops.note(q->ops.ctx, &record, entry, err);
+	const int rc = q->ops.note(q->ops.ctx, &record, n, err);
 	if (!rc)
-		add(q, entry, record, NULL);
+		add(q, n, record, NULL);
 	return rc;
 }
 
 /* The notes of entries that are not deleted any more are forgotten at once: the next process knows
  * nothing about the other names of the storage. */
-static bool drop_one(struct garbage *q, uint64_t storage)
+static bool drop_one(struct garbage *q, const struct storage *storage)
 {
 	uint32_t record = GC_NONE;
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
 	DL_FOREACH(q->entries, e)
-	if (e->garbage.any && !e->garbage.objects && e->state != GC_RENAMED &&
-	    e->garbage.storage == storage)
+	if (!e->garbage.objects && e->state != GC_RENAMED &&
+	    same_storage(&e->garbage.storage, storage))
 		break;
 	if (e) {
 		record = e->record;
 		e->record = GC_NONE;
-		e->garbage.any = false;
+		e->garbage.storage = (struct storage){.schema = NULL};
 	}
 	pthread_mutex_unlock(&q->lock);
 	forget(q, &record);
 	return e != NULL;
 }
 
-void garbage_rescue(struct garbage *q, uint64_t storage)
+void garbage_rescue(struct garbage *q, const struct storage *storage)
 {
 	while (drop_one(q, storage))
 		;

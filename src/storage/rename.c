@@ -25,7 +25,8 @@ struct job {
 	/* False for a domain of a schema without storages: its keys are never deleted, and it has
 	 * no list of names. */
 	bool has_storage;
-	uint64_t storage, number;
+	struct storage storage;
+	uint64_t number;
 	bool is_open; /* the rename has begun, and may be half done */
 	/* The storage of the target may get this name once more at any moment: rename_leave(). */
 	bool is_guarded;
@@ -73,10 +74,11 @@ static int has_old(const struct document_place *p, const struct storage_names *n
 		   struct err *err)
 {
 	struct schema_document *d = NULL;
-	uint64_t storage;
+	struct storage storage;
 	const int rc = document_get(p, names->rename.from, &d, err);
 	const bool same = !rc && schema_storage_of(d, &storage) &&
-			  strcmp(d->etag, names->rename.version) == 0 && storage == names->storage;
+			  strcmp(d->etag, names->rename.version) == 0 &&
+			  same_storage(&storage, &names->storage);
 	schema_document_unref(d);
 	return rc ? rc : same;
 }
@@ -88,7 +90,7 @@ static int progress_of(const struct document_place *p, const struct storage_name
 		       struct err *err)
 {
 	const struct rename_record *r = &names->rename;
-	int rc = document_names_storage(p, r->to, names->storage, err);
+	int rc = document_names_storage(p, r->to, &names->storage, err);
 	if (rc <= 0)
 		return rc < 0 ? rc : NOT_GIVEN;
 	rc = has_old(p, names, err);
@@ -110,7 +112,7 @@ static int finish(const struct document_place *p, struct renames *renames,
 		  struct storage_names *names, struct err *err)
 {
 	const struct rename_record *r = &names->rename;
-	const uint64_t number = renames_begin(renames, p->env, names->storage);
+	const uint64_t number = renames_begin(renames, p->env, &names->storage);
 	renames_settle(renames, r->number); /* from now on, that of this number counts */
 	names->rename.number = number;
 	names->rename.state = RENAME_TAKEN;
@@ -144,10 +146,11 @@ static int finish_last(const struct document_place *p, struct renames *renames,
 	return finish(p, renames, names, err);
 }
 
-int change_finish_rename(const struct change *c, uint64_t storage, int64_t age_ns, struct err *err)
+int change_finish_rename(const struct change *c, const struct storage *storage, int64_t age_ns,
+			 struct err *err)
 {
 	const struct document_place place = place_of(c);
-	auto_names struct storage_names names = {.storage = storage};
+	auto_names struct storage_names names = {.storage = *storage};
 	bool is_given;
 	const int rc = storage_names_read(&place, &names, err);
 	const struct rename_record *r = &names.rename;
@@ -189,10 +192,10 @@ static int withdraw_last(const struct document_place *p, struct storage_names *n
 	return rc == -ESTALE ? changed_meanwhile(path, err) : rc;
 }
 
-int rename_leave(const struct document_place *p, struct renames *renames, uint64_t storage,
-		 const char *path, struct err *err)
+int rename_leave(const struct document_place *p, struct renames *renames,
+		 const struct storage *storage, const char *path, struct err *err)
 {
-	auto_names struct storage_names names = {.storage = storage};
+	auto_names struct storage_names names = {.storage = *storage};
 	const struct rename_record *r = &names.rename;
 	int rc = storage_names_read(p, &names, err);
 	if (rc || !names.etag[0])
@@ -226,7 +229,7 @@ static int drop_old_names(struct job *j, int64_t now, struct err *err)
 			continue;
 		}
 		const int leads =
-			document_names_storage(&j->place, names->v[i].path, names->storage, err);
+			document_names_storage(&j->place, names->v[i].path, &names->storage, err);
 		if (leads < 0)
 			return leads;
 		examined++;
@@ -278,7 +281,7 @@ static int claim_once(struct job *j, bool reads, struct err *err)
 /* A first rename does not ask whether there is a list: its PUT shows it. */
 static int claim(struct job *j, bool reads, struct err *err)
 {
-	int rc = storage_names_init(&j->names, j->storage, err);
+	int rc = storage_names_init(&j->names, &j->storage, err);
 	if (rc)
 		return rc;
 	rc = claim_once(j, reads, err);
@@ -307,7 +310,7 @@ static void withdraw(struct job *j, bool is_deleted)
 	j->names.rename.state = RENAME_NONE;
 	if (!is_deleted)
 		storage_names_put(p, &j->names, NULL);
-	else if (!storage_own_key(p, j->storage, p->schema->storage->names, key, NULL))
+	else if (!storage_own_key(p, &j->storage, p->schema->storage->names, key, NULL))
 		document_delete_key(p, key, j->names.etag, NULL, NULL);
 }
 
@@ -323,7 +326,7 @@ static struct store_cond target_condition(const struct job *j)
  * The list names the rename already, so a deletion that has not looked at it yet stops. */
 static int check_storage(struct job *j, struct err *err)
 {
-	const int rc = j->has_storage ? storage_is_named(&j->place, j->storage, err) : 0;
+	const int rc = j->has_storage ? storage_is_named(&j->place, &j->storage, err) : 0;
 	if (rc)
 		withdraw(j, rc == -ESTALE);
 	return rc;
@@ -412,12 +415,12 @@ static int add_name(struct job *j, struct err *err)
 	char etag[STORE_ETAG_MAX] = "";
 	if (!marks)
 		return err_no_memory(err);
-	int rc = storage_list_marks(p, j->storage, marks, err);
+	int rc = storage_list_marks(p, &j->storage, marks, err);
 	if (!rc)
 		rc = put_new(j, marks, etag, err);
-	if (rc || storage_judge_marks(p, j->storage, marks, &ignored) == 0)
+	if (rc || storage_judge_marks(p, &j->storage, marks, &ignored) == 0)
 		return rc;
-	rc = storage_is_named(p, j->storage, err);
+	rc = storage_is_named(p, &j->storage, err);
 	if ((rc == -ESTALE || rc == -EBUSY) && !document_delete(p, j->to, etag, NULL, &ignored))
 		withdraw(j, rc == -ESTALE);
 	return rc;
@@ -506,7 +509,7 @@ int change_rename_domain(const struct change *c, const char *from,
 			.to = to,
 			.domain = domain,
 			.target = target};
-	uint64_t replaced = 0;
+	struct storage replaced;
 	bool is_given = false;
 	*out = (struct change_garbage){0};
 	/* The new document is put by the schema of new domains, and must be one of the old kind. */
@@ -514,14 +517,14 @@ int change_rename_domain(const struct change *c, const char *from,
 		return err_set(err, -EOPNOTSUPP, "%s: domains of schema %s cannot be renamed", from,
 			       domain->schema->name);
 	j.has_storage = schema_storage_of(domain, &j.storage);
-	const bool replaces =
-		schema_storage_of(target, &replaced) && !(j.has_storage && replaced == j.storage);
-	int rc = replaces ? rename_leave(&j.place, c->renames, replaced, to, err) : 0;
+	const bool replaces = schema_storage_of(target, &replaced) &&
+			      !(j.has_storage && same_storage(&replaced, &j.storage));
+	int rc = replaces ? rename_leave(&j.place, c->renames, &replaced, to, err) : 0;
 	if (rc < 0)
 		return rc;
 	j.is_guarded = rc == 1;
-	const bool is_known = renames_knows(c->renames, j.storage);
-	j.number = renames_begin(c->renames, c->env, j.storage);
+	const bool is_known = renames_knows(c->renames, &j.storage);
+	j.number = renames_begin(c->renames, c->env, &j.storage);
 	rc = j.has_storage ? claim(&j, is_known, err) : 0;
 	j.is_open = !rc;
 	if (rc)
@@ -529,7 +532,7 @@ int change_rename_domain(const struct change *c, const char *from,
 	else
 		rc = run(&j, &is_given, err);
 	if (is_given && replaces)
-		*out = (struct change_garbage){.any = true, .storage = replaced};
+		*out = (struct change_garbage){.storage = replaced};
 	out->half_done = rc && j.is_open && j.has_storage;
 	storage_names_release(&j.names);
 	return rc;

@@ -13,7 +13,8 @@ struct renames {
 	uint32_t process, count;
 	uint64_t *open; /* numbers of renames that have begun and are not settled */
 	size_t n, room;
-	uint64_t recent[RECENT], lists[RECENT]; /* storages; versions of lists */
+	struct storage recent[RECENT];
+	uint64_t lists[RECENT]; /* versions of lists */
 	size_t next, next_list;
 };
 
@@ -48,16 +49,16 @@ static bool grow_locked(struct renames *r)
 	return true;
 }
 
-static uint64_t begin_locked(struct renames *r, uint64_t storage)
+static uint64_t begin_locked(struct renames *r, const struct storage *storage)
 {
 	if (!grow_locked(r))
 		return 0;
-	r->recent[r->next++ % RECENT] = storage;
+	r->recent[r->next++ % RECENT] = *storage;
 	r->open[r->n++] = (uint64_t)r->process << 32 | ++r->count;
 	return r->open[r->n - 1];
 }
 
-uint64_t renames_begin(struct renames *r, const struct env *env, uint64_t storage)
+uint64_t renames_begin(struct renames *r, const struct env *env, const struct storage *storage)
 {
 	uint64_t number = 0;
 	if (r) {
@@ -100,22 +101,16 @@ bool renames_is_settled(struct renames *r, uint64_t number)
 	return settled;
 }
 
-static bool contains_locked(const uint64_t values[RECENT], uint64_t value)
-{
-	size_t i = 0;
-	while (i < RECENT && values[i] != value)
-		i++;
-	return i < RECENT;
-}
-
-bool renames_knows(struct renames *r, uint64_t storage)
+bool renames_knows(struct renames *r, const struct storage *storage)
 {
 	if (!r)
 		return false;
 	pthread_mutex_lock(&r->lock);
-	const bool found = contains_locked(r->recent, storage);
+	size_t i = 0;
+	while (i < RECENT && !same_storage(&r->recent[i], storage))
+		i++;
 	pthread_mutex_unlock(&r->lock);
-	return found;
+	return i < RECENT;
 }
 
 bool renames_is_new_list(struct renames *r, uint64_t version)
@@ -123,7 +118,10 @@ bool renames_is_new_list(struct renames *r, uint64_t version)
 	if (!r)
 		return false;
 	pthread_mutex_lock(&r->lock);
-	const bool is_new = version && !contains_locked(r->lists, version);
+	size_t i = 0;
+	while (i < RECENT && r->lists[i] != version)
+		i++;
+	const bool is_new = version && i == RECENT;
 	if (is_new)
 		r->lists[r->next_list++ % RECENT] = version;
 	pthread_mutex_unlock(&r->lock);

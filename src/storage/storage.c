@@ -19,8 +19,8 @@
 
 enum { DELETES = 64, TREE = 1 << 20 /* bytes, of one group */ };
 
-int storage_root_key(const struct document_place *p, uint64_t storage, char key[SCHEMA_KEY_MAX + 1],
-		     struct err *err)
+int storage_root_key(const struct document_place *p, const struct storage *storage,
+		     char key[SCHEMA_KEY_MAX + 1], struct err *err)
 {
 	uint32_t root;
 	struct tree *t = tree_new(TREE);
@@ -37,34 +37,34 @@ int storage_root_key(const struct document_place *p, uint64_t storage, char key[
 	return rc;
 }
 
-int storage_has_root(const struct document_place *p, uint64_t storage, struct err *err)
+int storage_has_root(const struct document_place *p, const struct storage *storage, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	const int rc = storage_root_key(p, storage, key, err);
 	return rc ? rc : document_exists(p, key, err);
 }
 
-int document_names_storage(const struct document_place *p, const char *path, uint64_t storage,
-			   struct err *err)
+int document_names_storage(const struct document_place *p, const char *path,
+			   const struct storage *storage, struct err *err)
 {
 	struct schema_document *d = NULL;
-	uint64_t other;
+	struct storage other;
 	const int rc = document_get(p, path, &d, err);
-	const bool same = !rc && schema_storage_of(d, &other) && other == storage;
+	const bool same = !rc && schema_storage_of(d, &other) && same_storage(&other, storage);
 	schema_document_unref(d);
 	return rc ? rc : same;
 }
 
 /* Does the same for the domain or folder at a prefix. */
 static int prefix_names_storage(const struct document_place *p, const char *prefix,
-				uint64_t storage, struct err *err)
+				const struct storage *storage, struct err *err)
 {
 	auto_free char *path = strndup(prefix, strlen(prefix) - 1);
 	return path ? document_names_storage(p, path, storage, err) : err_no_memory(err);
 }
 
-int storage_is_shared(const struct document_place *p, const char *path, uint64_t storage,
-		      struct err *err)
+int storage_is_shared(const struct document_place *p, const char *path,
+		      const struct storage *storage, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_LIST);
 	const char *slash = strrchr(path, '/');

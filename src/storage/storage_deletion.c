@@ -55,7 +55,7 @@ static int parse_mark(const struct bytes *text, int64_t *put_ns, struct err *err
 	return *put_ns >= 0 ? 0 : err_set(err, -EBADMSG, "its time is not valid");
 }
 
-static int put_mark(const struct document_place *p, uint64_t storage, struct mark *m,
+static int put_mark(const struct document_place *p, const struct storage *storage, struct mark *m,
 		    struct err *err)
 {
 	auto_bytes struct bytes text = {0};
@@ -123,11 +123,11 @@ static bool may_be_renamed(const struct document_place *p, struct renames *renam
 
 /* Returns 1 if a name leads to the storage, and 0 if none does. Fails with -EBUSY if a rename may
  * not have ended. */
-static int look_at_list(const struct document_place *p, struct renames *renames, uint64_t storage,
-			struct err *err)
+static int look_at_list(const struct document_place *p, struct renames *renames,
+			const struct storage *storage, struct err *err)
 {
 	char seen[STORE_ETAG_MAX];
-	auto_names struct storage_names names = {.storage = storage};
+	auto_names struct storage_names names = {.storage = *storage};
 	const char *path;
 	int rc = storage_names_read(p, &names, err);
 	for (int i = 0; !rc && i < LOOKS; i++) {
@@ -146,7 +146,7 @@ static int look_at_list(const struct document_place *p, struct renames *renames,
 }
 
 static int has_name(const struct document_place *p, struct renames *renames, const char *path,
-		    uint64_t storage, struct err *err)
+		    const struct storage *storage, struct err *err)
 {
 	const int rc = storage_is_shared(p, path, storage, err);
 	return rc ? rc : look_at_list(p, renames, storage, err);
@@ -155,8 +155,8 @@ static int has_name(const struct document_place *p, struct renames *renames, con
 /* ---- deleting ---- */
 
 /* The list and the mark are deleted last: if this process ends before, the next one needs them. */
-static int delete_all(const struct document_place *p, const struct mark *m, uint64_t storage,
-		      uint64_t *deleted, struct err *err)
+static int delete_all(const struct document_place *p, const struct mark *m,
+		      const struct storage *storage, uint64_t *deleted, struct err *err)
 {
 	char prefix[SCHEMA_KEY_MAX + 1], list[SCHEMA_KEY_MAX + 1], root[SCHEMA_KEY_MAX + 1];
 	const struct purge_order order = {.first = root, .kept = {list, m->key}};
@@ -175,7 +175,7 @@ static int delete_all(const struct document_place *p, const struct mark *m, uint
 }
 
 int storage_delete(const struct document_place *p, struct renames *renames, const char *path,
-		   uint64_t storage, uint64_t *deleted, struct err *err)
+		   const struct storage *storage, uint64_t *deleted, struct err *err)
 {
 	struct mark m;
 	struct err ignored = ERR_INIT;
@@ -192,8 +192,8 @@ int storage_delete(const struct document_place *p, struct renames *renames, cons
 
 /* ---- new names ---- */
 
-int storage_list_marks(const struct document_place *p, uint64_t storage, struct store_request *req,
-		       struct err *err)
+int storage_list_marks(const struct document_place *p, const struct storage *storage,
+		       struct store_request *req, struct err *err)
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
 	const int rc = storage_own_key(p, storage, p->schema->storage->own, prefix, err);
@@ -220,7 +220,7 @@ static bool has_marks(const struct document_place *p, const struct store_request
 	return i < page->n;
 }
 
-int storage_judge_marks(const struct document_place *p, uint64_t storage,
+int storage_judge_marks(const struct document_place *p, const struct storage *storage,
 			const struct store_request *req, struct err *err)
 {
 	char root[SCHEMA_KEY_MAX + 1];
@@ -251,7 +251,7 @@ static int find_mark(const struct document_place *p, const struct store_request 
 
 /* Judges the storage after the wait. Returns 0, or the error of a name that has to be taken
  * back. */
-static int judge_at_last(const struct document_place *p, uint64_t storage,
+static int judge_at_last(const struct document_place *p, const struct storage *storage,
 			 const struct store_request *req, struct err *err)
 {
 	const char *key;
@@ -264,7 +264,7 @@ static int judge_at_last(const struct document_place *p, uint64_t storage,
 		  : err_set(err, -ESTALE, "the storage of the domain was deleted");
 }
 
-int storage_is_named(const struct document_place *p, uint64_t storage, struct err *err)
+int storage_is_named(const struct document_place *p, const struct storage *storage, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_LIST);
 	const char *key;

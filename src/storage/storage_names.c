@@ -3,6 +3,7 @@
 #include <storage/storage_names.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/emit.h>
@@ -66,9 +67,9 @@ int storage_names_set_rename(struct storage_names *names, const struct rename_re
 									       : err_no_memory(err);
 }
 
-int storage_names_init(struct storage_names *names, uint64_t storage, struct err *err)
+int storage_names_init(struct storage_names *names, const struct storage *storage, struct err *err)
 {
-	*names = (struct storage_names){.storage = storage, .arena = arena_new(ARENA)};
+	*names = (struct storage_names){.storage = *storage, .arena = arena_new(ARENA)};
 	return names->arena ? 0 : err_no_memory(err);
 }
 
@@ -154,25 +155,24 @@ int storage_names_parse(const void *bytes, size_t n, struct storage_names *out, 
 	return rc || got == 0 ? rc : err_set(err, got, "a record is torn or damaged");
 }
 
-int storage_own_key(const struct document_place *p, uint64_t storage, const char *name,
+int storage_own_key(const struct document_place *p, const struct storage *storage, const char *name,
 		    char key[SCHEMA_KEY_MAX + 1], struct err *err)
 {
-	const int n = p->schema->storage->prefix(storage, key, SCHEMA_KEY_MAX - strlen(name));
-	if (n < 0)
-		return err_set(err, n, "the path of the storage is too long");
-	strcpy(key + n, name);
-	return 0;
+	const int n = snprintf(key, SCHEMA_KEY_MAX + 1, "%s%s", storage->prefix, name);
+	return n <= SCHEMA_KEY_MAX
+		       ? 0
+		       : err_set(err, -ENAMETOOLONG, "the path of the storage is too long");
 }
 
 int storage_names_read(const struct document_place *p, struct storage_names *names, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	auto_request struct store_request *req = NULL;
-	const uint64_t storage = names->storage;
+	const struct storage storage = names->storage;
 	storage_names_release(names);
-	int rc = storage_names_init(names, storage, err);
+	int rc = storage_names_init(names, &storage, err);
 	if (!rc)
-		rc = storage_own_key(p, storage, p->schema->storage->names, key, err);
+		rc = storage_own_key(p, &storage, p->schema->storage->names, key, err);
 	if (!rc)
 		rc = document_read(p, key, &req, err);
 	if (rc || !req)
@@ -197,7 +197,7 @@ int storage_names_put(const struct document_place *p, struct storage_names *name
 	int rc = storage_names_emit(names, &text);
 	if (rc)
 		return err_errno(err, rc, "list of names");
-	rc = storage_own_key(p, names->storage, p->schema->storage->names, key, err);
+	rc = storage_own_key(p, &names->storage, p->schema->storage->names, key, err);
 	if (!rc)
 		rc = document_write(p, key, text.data, text.len, &cond, &answer, err);
 	if (rc == -EEXIST)
@@ -215,15 +215,15 @@ int storage_names_leads(const struct document_place *p, const struct storage_nam
 	int rc = 0;
 	for (size_t i = 0; !rc && i < names->n; i++) {
 		*path = names->v[i].path;
-		rc = document_names_storage(p, *path, names->storage, err);
+		rc = document_names_storage(p, *path, &names->storage, err);
 	}
 	return rc;
 }
 
-int storage_names_find(const struct document_place *p, uint64_t storage,
+int storage_names_find(const struct document_place *p, const struct storage *storage,
 		       char path[STORE_KEY_MAX + 1], struct err *err)
 {
-	auto_names struct storage_names names = {.storage = storage};
+	auto_names struct storage_names names = {.storage = *storage};
 	const char *found = NULL;
 	int rc = storage_names_read(p, &names, err);
 	if (!rc)

@@ -239,10 +239,10 @@ static int is_gone(const struct complete *c, struct store_request *req, struct e
 					     .schema = c->schema,
 					     .cancelled = c->apply->cancelled};
 	char key[SCHEMA_KEY_MAX + 1];
-	uint64_t storage;
-	int rc = c->schema->storage->of_root(c->plan->subject.root, &storage, err);
+	struct storage storage;
+	int rc = schema_storage_of_root(c->schema, c->plan->subject.root, &storage, err);
 	if (!rc)
-		rc = storage_root_key(&place, storage, key, err);
+		rc = storage_root_key(&place, &storage, key, err);
 	if (!rc)
 		rc = head(c, key, req, err);
 	return rc ? rc : store_absence(&req->answer) != NULL;

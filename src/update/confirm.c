@@ -48,10 +48,10 @@ static int gone(const struct confirm *c, struct err *err)
 static int find_name(const struct confirm *c, char path[STORE_KEY_MAX + 1], struct err *err)
 {
 	const struct document_place p = place_of(c);
-	uint64_t storage;
-	int rc = c->schema->storage->of_root(c->root, &storage, err);
+	struct storage storage;
+	int rc = schema_storage_of_root(c->schema, c->root, &storage, err);
 	if (!rc)
-		rc = storage_names_find(&p, storage, path, err);
+		rc = storage_names_find(&p, &storage, path, err);
 	if (rc > 0)
 		rc = leads_to_root(c, path, NULL, err);
 	if (rc <= 0)

@@ -163,12 +163,9 @@ static int adopt(struct update *u, uint32_t now, struct err *err)
 
 int update_adopt(struct update *u, struct err *err)
 {
-	uint64_t domain;
-	const char *root = tree_object(u->before->tree, tree_nth(u->before->tree, 0))->o.id;
-	int rc = u->schema->storage->of_root(root, &domain, err);
+	int rc = 0;
 	for (uint32_t i = 0; !rc && i < tree_count(u->now->tree); i++)
 		rc = adopt(u, tree_nth(u->now->tree, i), err);
 	return rc ? rc
-		  : u->schema->editor->adopt_new(u->now->tree, domain, u->opt->seed, u->opt->now_ns,
-						 err);
+		  : u->schema->editor->adopt_new(u->now->tree, u->opt->seed, u->opt->now_ns, err);
 }

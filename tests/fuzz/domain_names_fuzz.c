@@ -13,7 +13,7 @@ static void decode(const uint8_t *file, size_t size)
 	auto_names struct storage_names names = {0};
 	struct err err = ERR_INIT;
 	auto_bytes struct bytes again = {0};
-	require(storage_names_init(&names, 1, NULL) == 0);
+	require(storage_names_init(&names, &(struct storage){.prefix = "db/1/"}, NULL) == 0);
 	if (storage_names_parse(file, size, &names, &err)) {
 		require(err.msg[0] != '\0');
 		return;

@@ -12,6 +12,7 @@
 #include "emitted.h"
 #include "random_tree.h"
 #include "require.h"
+#include "storages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = ERR_INIT;
 	uint64_t n;
 	require(ops->writer->refusals(t, refused, NULL) == 0);
-	require(ops->writer->adopt(t, size, 1700000000000000000, &err) == 0);
+	require(ops->writer->adopt(t, STORAGE(size), 1700000000000000000, &err) == 0);
 	require(emitted_init(&e, t, &err) == 0);
 	require(emitted_load(&e, &again, &err) == 0);
 	require(tree_problems(again) == 0);

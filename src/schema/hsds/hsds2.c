@@ -97,7 +97,8 @@ static int info_key(const struct schema_document *d, char *key, size_t room)
 
 static const struct schema_storage storage = {
 	.of_root = hsds2_storage_of_root,
-	.prefix = hsds2_new_storage_prefix,
+	.of_number = hsds2_storage_of_number,
+	.number = hsds2_storage_number,
 	.all = "db/",
 	.own = ".",
 	.names = HSDS2_NAMES,

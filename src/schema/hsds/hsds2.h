@@ -79,10 +79,9 @@ void hsds2_loader_free(struct schema_loader *l);
 
 /* ---- hsds2_new.c: see schema_editor, schema_writer and schema_storage ---- */
 
-int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err);
+int hsds2_adopt(struct tree *t, const struct storage *storage, int64_t now_ns, struct err *err);
 const void *hsds2_copy_locator(const void *locator, struct arena *a);
-int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns,
-		    struct err *err);
+int hsds2_adopt_new(struct tree *t, uint64_t seed, int64_t now_ns, struct err *err);
 /* The functions that write a key or a prefix return its length, or -ENAMETOOLONG. They also return
  * -EINVAL if an object has no id, if an id or name is not valid, or if there is no such chunk. */
 int hsds2_new_object_key(const struct tree *t, uint32_t number, char *key, size_t room);
@@ -90,8 +89,9 @@ int hsds2_key_of_id(const char *root, const char *id, char *key, size_t room, si
 int hsds2_user_block_key(const struct tree *t, char *key, size_t room);
 int hsds2_new_chunk_key(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
 			size_t room);
-int hsds2_new_storage_prefix(uint64_t domain, char *prefix, size_t room);
-int hsds2_storage_of_root(const char *root, uint64_t *domain, struct err *err);
+int hsds2_storage_of_root(const char *root, struct storage *out, struct err *err);
+void hsds2_storage_of_number(uint64_t number, struct storage *out);
+uint64_t hsds2_storage_number(const char *key);
 #define HSDS2_NAMES	    ".hsmount-names"
 #define HSDS2_USER_BLOCK    ".hsmount-userblock-"
 #define HSDS2_IMPORT_PREFIX "db/.import-"

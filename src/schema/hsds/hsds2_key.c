@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/hex.h>
+
 #define DOMAIN_FILE ".domain.json"
 
 /* For each kind of object: the letter of its folder, and the file name of its document. */
@@ -89,6 +91,26 @@ int hsds2_storage_prefix(const struct schema_id *root, char *prefix, size_t cap)
 	p = put_hex(p, root->b + 4, 4);
 	stpcpy(p, "/");
 	return LEN;
+}
+
+/* Returns the value of a digit that is not valid in a number, so that the order of keys stays: the
+ * rest of the number are digits of this value. */
+static unsigned int nearest_digit(char c)
+{
+	return c < '0' ? 0 : 15;
+}
+
+uint64_t hsds2_storage_number(const char *key)
+{
+	uint64_t number = 0;
+	const char *p = strncmp(key, "db/", 3) == 0 ? key + 3 : key;
+	for (unsigned int i = 0; i < 16; i++) {
+		p += i == 8 && *p == '-';
+		const int digit = hex_digit(*p);
+		number = number << 4 | (digit < 0 ? nearest_digit(*p) : (unsigned int)digit);
+		p += digit >= 0;
+	}
+	return number;
 }
 
 int hsds2_object_prefix(const struct schema_id *root, unsigned int i, char *prefix, size_t cap)

@@ -118,8 +118,9 @@ static void give_times(struct object *o, int64_t now_ns)
 	}
 }
 
-int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err)
+int hsds2_adopt(struct tree *t, const struct storage *storage, int64_t now_ns, struct err *err)
 {
+	const uint64_t domain = hsds2_storage_number(storage->prefix);
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < tree_numbers(t); i++) {
 		if (tree_object(t, i)->broken)
@@ -181,13 +182,14 @@ static struct schema_id new_id(const struct taken *taken, uint64_t domain, uint6
 	return id_with(domain, kind, digits);
 }
 
-int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns, struct err *err)
+int hsds2_adopt_new(struct tree *t, uint64_t seed, int64_t now_ns, struct err *err)
 {
 	const char *root = tree_numbers(t) ? tree_object(t, 0)->o.id : NULL;
 	struct taken taken;
-	uint64_t known;
-	if (!root || hsds2_storage_of_root(root, &known, err) || known != domain)
-		return err_set(err, -EINVAL, "the root group is not that of the domain");
+	struct storage storage;
+	if (!root || hsds2_storage_of_root(root, &storage, err))
+		return err_set(err, -EINVAL, "the domain has no root group");
+	const uint64_t domain = hsds2_storage_number(storage.prefix);
 	int rc = list_taken(t, &taken, err);
 	for (uint32_t i = 0; !rc && i < tree_numbers(t); i++) {
 		const struct tree_object *o = tree_object(t, i);
@@ -266,19 +268,21 @@ int hsds2_new_chunk_key(const struct tree *t, uint32_t number, uint64_t chunk, c
 	return hsds2_chunk_key(o, coords, key, room);
 }
 
-int hsds2_new_storage_prefix(uint64_t domain, char *prefix, size_t room)
-{
-	const struct schema_id root = id_of(domain, OBJECT_GROUP, 0);
-	return hsds2_storage_prefix(&root, prefix, room);
-}
+/* ---- storages ---- */
 
-int hsds2_storage_of_root(const char *root, uint64_t *domain, struct err *err)
+int hsds2_storage_of_root(const char *root, struct storage *out, struct err *err)
 {
 	struct schema_id id;
 	if (!schema_id_parse(root, strlen(root), &id) || !hsds2_is_root(&id))
 		return err_set(err, -EIO, "\"%.64s\" is not the id of a root group", root);
-	*domain = number_get_int(id.b, 8, true);
+	hsds2_storage_prefix(&id, out->prefix, sizeof(out->prefix));
 	return 0;
+}
+
+void hsds2_storage_of_number(uint64_t number, struct storage *out)
+{
+	const struct schema_id root = id_of(number, OBJECT_GROUP, 0);
+	hsds2_storage_prefix(&root, out->prefix, sizeof(out->prefix));
 }
 
 /* The record is in the storage, so that neither the service nor a mount shows it as a file. The key

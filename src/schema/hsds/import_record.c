@@ -7,6 +7,7 @@
  * "file_base64". Pure.
  */
 #include "emit_document.h"
+#include "hsds2.h"
 #include "parse.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ int schema_import_emit(const struct schema_import *i, struct bytes *out, struct 
 	struct writer w = {.out = out};
 	uint8_t bytes[DIGITS / 2];
 	char digits[DIGITS + 1];
-	number_put_int(bytes, sizeof(bytes), true, i->domain);
+	number_put_int(bytes, sizeof(bytes), true, hsds2_storage_number(i->storage.prefix));
 	hex_encode(bytes, sizeof(bytes), digits);
 	write_open(&w, '{');
 	write_member_word(&w, "domain", digits);
@@ -133,8 +134,10 @@ static int parse_members(struct schema_ctx *ctx, const json_t *doc, struct schem
 {
 	const json_t *mtime = json_object_get(doc, "mtime");
 	const json_t *created = json_object_get(doc, "created");
-	if (!parse_domain(json_object_get(doc, "domain"), &out->domain))
+	uint64_t number;
+	if (!parse_domain(json_object_get(doc, "domain"), &number))
 		return err_set(err, -EIO, "domain: not 16 hexadecimal digits");
+	hsds2_storage_of_number(number, &out->storage);
 	if (!schema_count(json_object_get(doc, "size"), &out->size) ||
 	    !schema_count(json_object_get(doc, "min_chunk"), &out->min_chunk))
 		return err_set(err, -EIO, "size, min_chunk: not sizes");

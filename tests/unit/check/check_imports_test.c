@@ -5,13 +5,15 @@
 
 #include <schema/schema.h>
 #include <bucket/schemas.h>
+#include "storages.h"
 
 /* Stores the record of an import to a path; damaged: cut in the middle. Returns its key. */
 static const char *put_record(struct test_bucket *b, const char *path, bool damaged)
 {
 	static char key[64];
 	const struct schema_ops *schema = schema_all()[0];
-	const struct schema_import record = {.domain = 7, .path = path, .file = "/data/run.h5"};
+	const struct schema_import record = {
+		.storage = storage_nth(7), .path = path, .file = "/data/run.h5"};
 	struct bytes text = {0};
 	assert_int_equal(schema->writer->import_emit(&record, &text, NULL), 0);
 	assert_int_equal(bytes_append(&text, "", 1), 0);

@@ -10,6 +10,7 @@
 
 #include <drafts/draft_commit.h>
 #include <names/names.h>
+#include "storages.h"
 
 static void a_mark_is_decoded_as_it_was_encoded(void **state)
 {
@@ -38,10 +39,13 @@ static void a_mark_is_decoded_as_it_was_encoded(void **state)
 
 static void the_storage_follows_from_draft_and_number(void **state)
 {
-	const uint64_t one = commit_storage("0123456789abcdef", 1);
-	assert_true(one == commit_storage("0123456789abcdef", 1));
-	assert_true(one != commit_storage("0123456789abcdef", 2));
-	assert_true(one != commit_storage("0123456789abcdee", 1));
+	const struct schema_ops *schema = schema_all()[0];
+	const uint64_t one = commit_seed("0123456789abcdef", 1);
+	const struct storage s = commit_storage(schema, "0123456789abcdef", 1);
+	assert_true(one == commit_seed("0123456789abcdef", 1));
+	assert_true(one != commit_seed("0123456789abcdef", 2));
+	assert_true(one != commit_seed("0123456789abcdee", 1));
+	assert_true(s.schema == schema && storage_number(&s) == one);
 }
 
 static void a_version_tells_domains_from_objects(void **state)

@@ -109,10 +109,7 @@ static struct commit_record mark_of(const struct world *w)
 
 static size_t stored(struct world *w, uint32_t number)
 {
-	char prefix[SCHEMA_KEY_MAX + 1];
-	const uint64_t storage = commit_storage(draft_id(w->draft), number);
-	assert_true(schema_all()[0]->storage->prefix(storage, prefix, sizeof(prefix)) > 0);
-	return world_keys(w, prefix);
+	return world_keys(w, commit_storage(schema_all()[0], draft_id(w->draft), number).prefix);
 }
 
 static void check_winner(struct world *w)

@@ -49,17 +49,15 @@ static inline struct names_node *world_find(struct world *w, const char *name)
 /* The number of chunks of a domain. */
 static inline size_t world_chunks(struct world *w, const char *path)
 {
-	char prefix[SCHEMA_KEY_MAX + 1];
 	struct domain *d = gate_domain(w->gate, path);
-	uint64_t storage;
+	struct storage storage;
 	size_t n = 0;
 	auto_page struct store_page page = {0};
 	assert_non_null(d);
 	const struct schema_ops *schema = domain_schema(d);
-	assert_int_equal(schema->storage->of_root(domain_info(d)->root, &storage, NULL), 0);
-	assert_true(schema->storage->prefix(storage, prefix, sizeof(prefix)) > 0);
+	assert_int_equal(schema_storage_of_root(schema, domain_info(d)->root, &storage, NULL), 0);
 	domain_unref(d);
-	gate_list(w->gate, prefix, &page);
+	gate_list(w->gate, storage.prefix, &page);
 	for (size_t i = 0; i < page.n; i++)
 		n += !strstr(page.items[i].key, ".json") &&
 		     !strstr(page.items[i].key, schema->storage->names);

@@ -16,14 +16,14 @@ static bool has_storage(struct test_bucket *b, unsigned int n)
 	return access(path, F_OK) == 0;
 }
 
-/* What domain_of_root() gives for a domain of bucket_domain(). */
-static uint64_t storage_of(struct test_bucket *b, const char *path)
+static struct storage storage_of(struct test_bucket *b, const char *path)
 {
 	auto_names_node struct names_node *n = NULL;
-	uint64_t storage;
+	struct storage storage;
 	assert_int_equal(names_resolve(b->engine->bucket.names, path, &n, NULL), 0);
 	assert_int_equal(
-		schema_all()[0]->storage->of_root(n->doc.document->info.root, &storage, NULL), 0);
+		schema_storage_of_root(schema_all()[0], n->doc.document->info.root, &storage, NULL),
+		0);
 	return storage;
 }
 
@@ -114,13 +114,13 @@ static void storage_with_another_name_stays(void **state)
 
 static struct {
 	const char *path;
-	uint64_t storage, next;
+	struct storage storage, next;
 } expected;
 
 static void only_expect(struct test_bucket *b)
 {
 	uint32_t record;
-	garbage_expect(b->engine->bucket.garbage, expected.path, expected.storage, expected.next,
+	garbage_expect(b->engine->bucket.garbage, expected.path, &expected.storage, &expected.next,
 		       &record);
 	assert_int_not_equal(record, GC_NONE);
 }
@@ -141,7 +141,7 @@ static void changes_that_may_have_happened(void **state)
 	};
 	struct test_bucket *b = *state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		uint64_t storages[4] = {0};
+		struct storage storages[4] = {{.schema = NULL}};
 		bucket_domain(b, 1, "a.h5");
 		bucket_domain(b, 2, "b.h5");
 		bucket_domain(b, 3, "elsewhere/c.h5");

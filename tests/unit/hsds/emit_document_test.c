@@ -11,6 +11,7 @@
 
 #include <data/tree_diff.h>
 #include <bucket/schemas.h>
+#include "storages.h"
 
 #define DOMAIN UINT64_C(0x0011223344556677)
 #define NOW    (INT64_C(1700000000) * 1000000000 + 123456789)
@@ -39,7 +40,7 @@ static void check_round_trip(struct tree *t)
 	struct tree *again;
 	uint64_t n;
 	assert_int_equal(ops->writer->refusals(t, no_refusal, NULL), 0);
-	assert_int_equal(ops->writer->adopt(t, DOMAIN, NOW, &err), 0);
+	assert_int_equal(ops->writer->adopt(t, STORAGE(DOMAIN), NOW, &err), 0);
 	if (emitted_init(&e, t, &err))
 		fail_msg("%s", err.msg);
 	if (emitted_load(&e, &again, &err))

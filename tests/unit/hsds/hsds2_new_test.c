@@ -7,6 +7,7 @@
 
 #include "schema/hsds/parse.h"
 #include "shape_arena.h"
+#include "storages.h"
 
 #define DOMAIN UINT64_C(0x0123456789abcdef)
 #define NOW    (INT64_C(1700000000) * 1000000000 + 123456789)
@@ -37,8 +38,8 @@ static void ids_follow_from_domain_and_number(void **state)
 	enum { N = 100000 };
 	struct tree *a = tree_of(N, OBJECT_GROUP), *b = tree_of(10, OBJECT_DATATYPE);
 	const char **ids = calloc(N, sizeof(*ids));
-	assert_int_equal(ops()->writer->adopt(a, DOMAIN, NOW, NULL), 0);
-	assert_int_equal(ops()->writer->adopt(b, DOMAIN, NOW + 1, NULL), 0);
+	assert_int_equal(ops()->writer->adopt(a, STORAGE(DOMAIN), NOW, NULL), 0);
+	assert_int_equal(ops()->writer->adopt(b, STORAGE(DOMAIN), NOW + 1, NULL), 0);
 	assert_string_equal(tree_object(a, 0)->o.id, "g-01234567-89abcdef-89ab-cdef01-234567");
 	for (uint32_t i = 0; i < N; i++) {
 		struct schema_id id = test_id(tree_object(a, i)->o.id);
@@ -79,7 +80,7 @@ static void times_are_distinct_and_increase(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		o->group.links[i].created_ns = o->attrs[i].created_ns = rows[i].own;
 	tree_edit(t, 1)->modified_ns = 77;
-	assert_int_equal(ops()->writer->adopt(t, DOMAIN, NOW, NULL), 0);
+	assert_int_equal(ops()->writer->adopt(t, STORAGE(DOMAIN), NOW, NULL), 0);
 	for (uint32_t i = 0; i < N; i++) {
 		assert_int_equal(o->group.links[i].created_ns, rows[i].expected);
 		assert_int_equal(o->attrs[i].created_ns, rows[i].expected);
@@ -119,7 +120,7 @@ static void keys_are_those_of_the_loader(void **state)
 	grid_init(shape_arena(), &ds->grid, 2, (const uint64_t[]){7, 9}, (const uint64_t[]){2, 3},
 		  NULL);
 	tree_edit(t, 2)->kind = OBJECT_DATATYPE;
-	assert_int_equal(ops()->writer->adopt(t, DOMAIN, NOW, NULL), 0);
+	assert_int_equal(ops()->writer->adopt(t, STORAGE(DOMAIN), NOW, NULL), 0);
 	assert_true(ops()->writer->object_key(t, 0, key, sizeof(key)) > 0);
 	assert_string_equal(key, "db/01234567-89abcdef/.group.json");
 	int n = ops()->writer->object_key(t, 1, key, sizeof(key));
@@ -135,8 +136,7 @@ static void keys_are_those_of_the_loader(void **state)
 	assert_int_equal(number, 5);
 	assert_int_equal(ops()->writer->chunk_key(t, 1, 12, key, sizeof(key)), -EINVAL);
 	assert_int_equal(ops()->writer->chunk_key(t, 2, 0, key, sizeof(key)), -EINVAL);
-	assert_true(ops()->storage->prefix(DOMAIN, key, sizeof(key)) > 0);
-	assert_string_equal(key, "db/01234567-89abcdef/");
+	assert_string_equal(STORAGE(DOMAIN)->prefix, "db/01234567-89abcdef/");
 	assert_true(ops()->documents->key("home/u/a.h5", key, sizeof(key)) > 0);
 	assert_string_equal(key, "home/u/a.h5/.domain.json");
 	tree_free(t);
@@ -154,16 +154,38 @@ static void an_object_without_id_has_no_key(void **state)
 static void the_root_tells_the_domain(void **state)
 {
 	struct err err = ERR_INIT;
-	uint64_t domain = 0;
-	assert_int_equal(
-		ops()->storage->of_root("g-01234567-89abcdef-89ab-cdef01-234567", &domain, &err),
-		0);
-	assert_int_equal(domain, DOMAIN);
+	struct storage storage;
+	assert_int_equal(schema_storage_of_root(ops(), "g-01234567-89abcdef-89ab-cdef01-234567",
+						&storage, &err),
+			 0);
+	assert_true(same_storage(&storage, STORAGE(DOMAIN)));
+	assert_true(storage_number(&storage) == DOMAIN);
 	static const char *const bad[] = {"", "g-01234567-89abcdef-89ab-cdef01-234568",
 					  "d-01234567-89abcdef-89ab-cdef01-234567", "x"};
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(ops()->storage->of_root(bad[i], &domain, &err), -EIO);
+		assert_int_equal(schema_storage_of_root(ops(), bad[i], &storage, &err), -EIO);
 	assert_contains(err.msg, "is not the id of a root group");
+}
+
+/* Numbers have the order of keys, also of keys that are in no storage. */
+static void keys_have_the_order_of_numbers(void **state)
+{
+	static const struct {
+		const char *key;
+		uint64_t number;
+	} rows[] = {
+		{"", 0},
+		{"db/", 0},
+		{"db/.import-01", 0},
+		{"db/01234567-89abcdef/.group.json", DOMAIN},
+		{"db/01234567-89abcdef0", DOMAIN},
+		{"db/01234567-89abcdeg", DOMAIN},
+		{"db/0123456:", UINT64_C(0x0123456fffffffff)},
+		{"db/ffffffff-ffffffff/d/x", UINT64_MAX},
+		{"db/x", UINT64_MAX},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_true(ops()->storage->number(rows[i].key) == rows[i].number);
 }
 
 static void import_keys_are_hidden(void **state)
@@ -194,7 +216,7 @@ static void new_objects_get_ids_of_their_own(void **state)
 	const char **ids = calloc((size_t)3 * N, sizeof(*ids));
 	size_t n = 0;
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(ops()->writer->adopt(trees[i], DOMAIN, NOW, NULL), 0);
+		assert_int_equal(ops()->writer->adopt(trees[i], STORAGE(DOMAIN), NOW, NULL), 0);
 		for (uint32_t k = N / 2; k < N; k++) {
 			tree_edit(trees[i], k)->id = NULL;
 			tree_edit(trees[i], k)->dataset.locator = NULL;
@@ -202,9 +224,8 @@ static void new_objects_get_ids_of_their_own(void **state)
 			tree_edit(trees[i], k)->modified_ns = 0;
 		}
 		const char *kept = tree_object(trees[i], 7)->o.id;
-		assert_int_equal(ops()->editor->adopt_new(trees[i], DOMAIN, i == 2 ? 1 : DOMAIN,
-							  NOW + 5, NULL),
-				 0);
+		assert_int_equal(
+			ops()->editor->adopt_new(trees[i], i == 2 ? 1 : DOMAIN, NOW + 5, NULL), 0);
 		assert_ptr_equal(kept, tree_object(trees[i], 7)->o.id);
 		for (uint32_t k = 0; k < N; k++)
 			if (i == 0 || (i == 2 && k >= N / 2))
@@ -235,21 +256,21 @@ static void taken_ids_are_not_given_again(void **state)
 {
 	struct tree *a = tree_of(3, OBJECT_GROUP), *b = tree_of(3, OBJECT_GROUP);
 	tree_edit(a, 0)->id = tree_edit(b, 0)->id = "g-01234567-89abcdef-89ab-cdef01-234567";
-	assert_int_equal(ops()->editor->adopt_new(a, DOMAIN, 9, NOW, NULL), 0);
+	assert_int_equal(ops()->editor->adopt_new(a, 9, NOW, NULL), 0);
 	tree_edit(b, 1)->id = tree_object(a, 2)->o.id;
-	assert_int_equal(ops()->editor->adopt_new(b, DOMAIN, 9, NOW, NULL), 0);
+	assert_int_equal(ops()->editor->adopt_new(b, 9, NOW, NULL), 0);
 	assert_ptr_equal(tree_object(b, 1)->o.id, tree_object(a, 2)->o.id);
 	assert_string_not_equal(tree_object(b, 2)->o.id, tree_object(a, 2)->o.id);
 	tree_free(a);
 	tree_free(b);
 }
 
-static void new_objects_need_the_root_of_the_domain(void **state)
+static void new_objects_need_a_root(void **state)
 {
 	struct tree *t = tree_of(2, OBJECT_GROUP);
-	assert_int_equal(ops()->editor->adopt_new(t, DOMAIN, 1, NOW, NULL), -EINVAL);
-	tree_edit(t, 0)->id = "g-01234567-89abcdef-89ab-cdef01-234567";
-	assert_int_equal(ops()->editor->adopt_new(t, DOMAIN + 1, 1, NOW, NULL), -EINVAL);
+	assert_int_equal(ops()->editor->adopt_new(t, 1, NOW, NULL), -EINVAL);
+	tree_edit(t, 0)->id = "g-01234567-89abcdef-89ab-cdef01-234568";
+	assert_int_equal(ops()->editor->adopt_new(t, 1, NOW, NULL), -EINVAL);
 	assert_null(tree_object(t, 1)->o.id);
 	tree_free(t);
 }
@@ -264,8 +285,9 @@ int main(void)
 		cmocka_unit_test(an_object_without_id_has_no_key),
 		cmocka_unit_test(new_objects_get_ids_of_their_own),
 		cmocka_unit_test(taken_ids_are_not_given_again),
-		cmocka_unit_test(new_objects_need_the_root_of_the_domain),
+		cmocka_unit_test(new_objects_need_a_root),
 		cmocka_unit_test(the_root_tells_the_domain),
+		cmocka_unit_test(keys_have_the_order_of_numbers),
 		cmocka_unit_test(import_keys_are_hidden),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

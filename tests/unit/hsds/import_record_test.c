@@ -2,6 +2,7 @@
 /* The record of an unfinished import. */
 #include "schema_test.h"
 #include <bucket/schemas.h>
+#include "storages.h"
 
 static int parse(const char *text, struct arena *a, struct schema_import *out, struct err *err)
 {
@@ -10,8 +11,8 @@ static int parse(const char *text, struct arena *a, struct schema_import *out, s
 
 static void what_is_emitted_is_parsed(void **state)
 {
-	static const struct schema_import rows[] = {
-		{.domain = 0x0123456789abcdef,
+	const struct schema_import rows[] = {
+		{.storage = storage_nth(0x0123456789abcdef),
 		 .path = "home/u/a \"quoted\".h5",
 		 .file = "/data/Gr\xc3\xb6\xc3\x9f"
 			 "e.h5",
@@ -23,7 +24,7 @@ static void what_is_emitted_is_parsed(void **state)
 		 .link = "tables",
 		 .etag = "\"12-3\"",
 		 .life = "6f1c"},
-		{.domain = UINT64_MAX,
+		{.storage = storage_nth(UINT64_MAX),
 		 .path = "lone \xe9",
 		 .file = "\xed\xb3\xa9\xff",
 		 .mtime_ns = -1},
@@ -40,7 +41,7 @@ static void what_is_emitted_is_parsed(void **state)
 		assert_int_equal(
 			schema_all()[0]->writer->import_parse(text.data, text.len, a, &got, &err),
 			0);
-		assert_int_equal(got.domain, row->domain);
+		assert_true(same_storage(&got.storage, &row->storage));
 		assert_string_equal(got.path, row->path);
 		assert_string_equal(got.file, row->file);
 		assert_int_equal(!got.replaces, !row->replaces);

@@ -9,6 +9,7 @@
 #include <bucket/schemas.h>
 
 #include "shape_arena.h"
+#include "storages.h"
 
 /* A root group, and one object of each kind that has nothing to refuse. */
 struct fixture {
@@ -359,7 +360,7 @@ static void what_is_refused_is_not_emitted(void **state)
 		else
 			make_user_link(&f);
 		assert_int_equal(tree_finish(f.tree, NULL), 0);
-		assert_int_equal(schema_all()[0]->writer->adopt(f.tree, 1, 1, &err), 0);
+		assert_int_equal(schema_all()[0]->writer->adopt(f.tree, STORAGE(1), 1, &err), 0);
 		assert_int_equal(schema_all()[0]->writer->emit_object(f.tree, 0, &out, &err),
 				 -EOPNOTSUPP);
 		assert_contains(err.msg, i ? "a user-defined link" : "a region reference");

@@ -8,6 +8,7 @@
 #include "emitted.h"
 #include "schema/hsds/stand_in.h"
 #include "shape_arena.h"
+#include "storages.h"
 
 static const struct dtype *number(struct arena *a, enum dtype_class cls, uint32_t size,
 				  uint16_t offset, uint16_t precision)
@@ -301,7 +302,7 @@ static void carried_types_are_loaded_again(void **state)
 		struct err err = ERR_INIT;
 		char value[64];
 		uint64_t n;
-		assert_int_equal(schema_all()[0]->writer->adopt(t, 1, 1000, &err), 0);
+		assert_int_equal(schema_all()[0]->writer->adopt(t, STORAGE(1), 1000, &err), 0);
 		assert_int_equal(emitted_init(&e, t, &err), 0);
 		const struct bytes *root = &e.docs[0].text; /* .group.json is the first key */
 		assert_int_equal(bytes_append(&e.docs[0].text, "", 1), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Imports without a record in the bucket, for callers that keep a journal. */
 #include "import_fixture.h"
+#include "storages.h"
 
 enum { ALL = OBJECTS + CHUNKS + 1 /* puts: with the document of the domain */ };
 
@@ -36,7 +37,7 @@ static int make_way(void *ctx, struct err *err)
 
 static void open_with(struct caller *c, unsigned int workers)
 {
-	*c = (struct caller){.commit = {.storage = 0x1234567890abcdef,
+	*c = (struct caller){.commit = {.storage = storage_nth(0x1234567890abcdef),
 					.modified_ns = INT64_C(1800000000000000000),
 					.begin = begin,
 					.publish = publish,

@@ -22,27 +22,25 @@ static void store_part(struct journal_dir *j, const char *id, uint32_t number, b
 	const struct schema_ops *schema = schema_all()[0];
 	char key[SCHEMA_KEY_MAX + 1];
 	uint32_t root;
-	const uint64_t storage = commit_storage(id, number);
+	const struct storage storage = commit_storage(schema, id, number);
 	struct tree *t = tree_new(1 << 20);
 	assert_int_equal(tree_add(t, &root, NULL), 0);
 	tree_edit(t, root)->kind = OBJECT_GROUP;
-	assert_int_equal(schema->writer->adopt(t, storage, 0, NULL), 0);
+	assert_int_equal(schema->writer->adopt(t, &storage, 0, NULL), 0);
 	if (is_root)
 		assert_true(schema->writer->object_key(t, root, key, sizeof(key)) > 0);
 	else
-		assert_true(schema->storage->prefix(storage, key, sizeof(key)) > 0);
-	if (!is_root)
-		strcat(key, "d/part");
+		snprintf(key, sizeof(key), "%sd/part", storage.prefix);
 	bucket_put(j->b, key, "{}");
 	tree_free(t);
 }
 
 static bool has_storage(struct journal_dir *j, const char *id, uint32_t number)
 {
-	char prefix[SCHEMA_KEY_MAX + 1], pattern[SCHEMA_KEY_MAX + 100];
+	char pattern[SCHEMA_KEY_MAX + 100];
 	glob_t found;
-	schema_all()[0]->storage->prefix(commit_storage(id, number), prefix, sizeof(prefix));
-	snprintf(pattern, sizeof(pattern), "%s/%s*", j->b->dir, prefix);
+	snprintf(pattern, sizeof(pattern), "%s/%s*", j->b->dir,
+		 commit_storage(schema_all()[0], id, number).prefix);
 	const bool has = glob(pattern, GLOB_PERIOD, NULL, &found) == 0 && found.gl_pathc > 2;
 	globfree(&found);
 	return has;

@@ -15,8 +15,8 @@
 #include <store/store.h>
 
 #include "snapshots/shared_listing.h"
-#include "schema/hsds/hsds2.h"
 #include "mem_store.h"
+#include "storages.h"
 #include "store_calls.h"
 
 enum { MANY = 8 }; /* domains */
@@ -65,9 +65,11 @@ static void list(struct fixture *f, uint32_t first, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		domains[i] = &f->domains[i];
 		store_page_release(&f->domains[i].keys);
-		f->domains[i] = (struct shared_keys){.storage = (uint64_t)(first + i) << 32};
+		const uint64_t number = (uint64_t)(first + i) << 32;
+		f->domains[i] =
+			(struct shared_keys){.storage = storage_nth(number), .number = number};
 	}
-	shared_listing(f->store, &hsds2_ops, NULL, domains, n, &f->reach);
+	shared_listing(f->store, NULL, domains, n, &f->reach);
 }
 
 static void assert_keys(const struct shared_keys *domain, size_t n)
@@ -76,7 +78,7 @@ static void assert_keys(const struct shared_keys *domain, size_t n)
 	assert_int_equal(domain->keys.n, n);
 	for (size_t i = 0; i < n; i++) {
 		const char *key = domain->keys.items[i].key;
-		assert_int_equal(strtoul(key + strlen("db/"), NULL, 16), domain->storage >> 32);
+		assert_int_equal(strtoul(key + strlen("db/"), NULL, 16), domain->number >> 32);
 		assert_int_equal(atoi(strrchr(key, '/') + 1), i);
 	}
 }

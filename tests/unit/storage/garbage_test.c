@@ -11,8 +11,11 @@
 #include <string.h>
 
 #include <storage/garbage.h>
+#include "storages.h"
 
 #define SECOND UINT64_C(1000000000)
+
+static const struct storage none;
 
 struct world {
 	struct env env;
@@ -32,9 +35,9 @@ static uint64_t now(const struct env *env)
 	return ((const struct world *)env->ctx)->now;
 }
 
-static bool is_read(void *ctx, uint64_t storage)
+static bool is_read(void *ctx, const struct storage *storage)
 {
-	return ((const struct world *)ctx)->read == storage;
+	return ((const struct world *)ctx)->read == storage_number(storage);
 }
 
 static int collect(void *ctx, const char *path, const struct change_garbage *g,
@@ -44,17 +47,18 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 	const size_t n = strlen(w->deleted);
 	if (w->code)
 		return err_set(err, w->code, "refused");
-	snprintf(w->deleted + n, sizeof(w->deleted) - n, "%s=%u ", path, (unsigned int)g->storage);
+	snprintf(w->deleted + n, sizeof(w->deleted) - n, "%s=%u ", path,
+		 (unsigned int)storage_number(&g->storage));
 	return 0;
 }
 
-static int judge(void *ctx, const struct gc_entry *expected, const atomic_bool *cancelled,
+static int judge(void *ctx, const struct garbage_note *expected, const atomic_bool *cancelled,
 		 struct err *err)
 {
 	return ((const struct world *)ctx)->verdict;
 }
 
-static int note(void *ctx, uint32_t *record, const struct gc_entry *entry, struct err *err)
+static int note(void *ctx, uint32_t *record, const struct garbage_note *entry, struct err *err)
 {
 	struct world *w = ctx;
 	const size_t n = strlen(w->notes);
@@ -64,7 +68,8 @@ static int note(void *ctx, uint32_t *record, const struct gc_entry *entry, struc
 		*record = w->records++;
 	snprintf(w->notes + n, sizeof(w->notes) - n, "%u:%s:%s=%u>%u ", *record,
 		 entry->state == GC_EXPECTED ? "expected" : "removed", entry->path,
-		 (unsigned int)entry->storage, (unsigned int)entry->next);
+		 (unsigned int)storage_number(&entry->storage),
+		 (unsigned int)storage_number(&entry->next));
 	return 0;
 }
 
@@ -77,15 +82,15 @@ static void forget(void *ctx, uint32_t *record)
 	*record = GC_NONE;
 }
 
-static int finish_rename(void *ctx, uint64_t storage, bool is_ours, const atomic_bool *cancelled,
-			 struct err *err)
+static int finish_rename(void *ctx, const struct storage *storage, bool is_ours,
+			 const atomic_bool *cancelled, struct err *err)
 {
 	struct world *w = ctx;
 	const size_t n = strlen(w->finished);
 	if (w->code)
 		return err_set(err, w->code, "the bucket is away");
-	snprintf(w->finished + n, sizeof(w->finished) - n, "%u%s ", (unsigned int)storage,
-		 is_ours ? "" : "?");
+	snprintf(w->finished + n, sizeof(w->finished) - n, "%u%s ",
+		 (unsigned int)storage_number(storage), is_ours ? "" : "?");
 	return 0;
 }
 
@@ -105,7 +110,9 @@ static void setup(struct world *w, bool threaded)
 
 static void add(struct world *w, const char *path, uint64_t storage)
 {
-	const struct change_garbage g = {.any = storage != 0, .storage = storage};
+	struct change_garbage g = {.objects = NULL};
+	if (storage)
+		g.storage = storage_nth(storage);
 	garbage_add(w->q, path, &g);
 }
 
@@ -178,7 +185,7 @@ static void test_other_names(void **state)
 	setup(&w, false);
 	add(&w, "a", 1);
 	add(&w, "b", 2);
-	garbage_rescue(w.q, 1);
+	garbage_rescue(w.q, STORAGE(1));
 	assert_int_equal(after(&w, 30), UINT64_MAX);
 	assert_string_equal(w.deleted, "b=2 ");
 	/* What was rescued can be removed again. */
@@ -208,13 +215,14 @@ static void test_busy(void **state)
 static void test_renames(void **state)
 {
 	struct world w;
-	const struct gc_entry note = {.state = GC_RENAMED, .storage = 7, .path = "r"};
+	const struct garbage_note note = {
+		.state = GC_RENAMED, .storage = storage_nth(7), .path = "r"};
 	setup(&w, false);
-	garbage_settle_rename(w.q, "a", 5, false, 3);
+	garbage_settle_rename(w.q, "a", STORAGE(5), false, 3);
 	assert_string_equal(w.notes, "-3 ");
 	w.notes[0] = '\0';
-	garbage_settle_rename(w.q, "b", 6, true, 4);
-	garbage_rescue(w.q, 6); /* it has a name, and is not garbage */
+	garbage_settle_rename(w.q, "b", STORAGE(6), true, 4);
+	garbage_rescue(w.q, STORAGE(6)); /* it has a name, and is not garbage */
 	w.code = -EIO;
 	assert_int_equal(after(&w, 0), 5);
 	assert_string_equal(w.notes, "");
@@ -228,7 +236,7 @@ static void test_renames(void **state)
 	after(&w, 0);
 	assert_string_equal(w.finished, "6 7 ");
 	/* Those of other processes, which may be running: later, and not at the end. */
-	garbage_add_names(w.q, "c", 8);
+	garbage_add_names(w.q, "c", STORAGE(8));
 	assert_int_equal(after(&w, 0), 30);
 	w.code = -EBUSY;
 	assert_int_equal(after(&w, 30), 60);
@@ -244,10 +252,10 @@ static void test_notes(void **state)
 	struct world w;
 	uint32_t record;
 	setup(&w, false);
-	garbage_expect(w.q, "a", 1, 9, &record);
-	garbage_settle(w.q, "a", &(struct change_garbage){.any = true, .storage = 1}, record);
-	garbage_expect(w.q, "b", 2, 0, &record);
-	garbage_settle(w.q, "b", &(struct change_garbage){.any = false}, record);
+	garbage_expect(w.q, "a", STORAGE(1), STORAGE(9), &record);
+	garbage_settle(w.q, "a", &(struct change_garbage){.storage = storage_nth(1)}, record);
+	garbage_expect(w.q, "b", STORAGE(2), &none, &record);
+	garbage_settle(w.q, "b", &(struct change_garbage){.objects = NULL}, record);
 	add(&w, "c", 3);
 	assert_string_equal(w.notes, "0:expected:a=1>9 0:removed:a=1>0 1:expected:b=2>0 -1 "
 				     "2:removed:c=3>0 ");
@@ -263,7 +271,7 @@ static void test_notes(void **state)
 	w.notes[0] = '\0';
 	add(&w, "d", 4);
 	add(&w, "e", 4);
-	garbage_rescue(w.q, 4);
+	garbage_rescue(w.q, STORAGE(4));
 	assert_string_equal(w.notes, "3:removed:d=4>0 4:removed:e=4>0 -3 -4 ");
 	/* What cannot be deleted at the end stays noted. */
 	w.notes[0] = '\0';
@@ -279,13 +287,13 @@ static void test_early(void **state)
 {
 	struct world w;
 	setup(&w, false);
-	const struct change_garbage one = {.any = true, .storage = 1},
-				    two = {.any = true, .storage = 2};
-	garbage_add_early(w.q, "a", &one, 9);
-	garbage_add_early(w.q, "b", &two, 0);
-	garbage_add_early(w.q, "c", &(struct change_garbage){.any = false}, 0);
-	garbage_confirm(w.q, 9);
-	garbage_confirm(w.q, 8);
+	const struct change_garbage one = {.storage = storage_nth(1)},
+				    two = {.storage = storage_nth(2)};
+	garbage_add_early(w.q, "a", &one, STORAGE(9));
+	garbage_add_early(w.q, "b", &two, &none);
+	garbage_add_early(w.q, "c", &(struct change_garbage){.objects = NULL}, &none);
+	garbage_confirm(w.q, STORAGE(9));
+	garbage_confirm(w.q, STORAGE(8));
 	assert_string_equal(w.notes, "0:expected:a=1>9 1:expected:b=2>0 0:removed:a=1>0 ");
 	w.notes[0] = '\0';
 	w.verdict = GARBAGE_STAYS;
@@ -302,11 +310,12 @@ static void test_no_notes(void **state)
 	uint32_t record;
 	setup(&w, false);
 	w.note_code = -ENOSPC;
-	garbage_expect(w.q, "a", 1, 0, &record);
+	garbage_expect(w.q, "a", STORAGE(1), &none, &record);
 	assert_int_equal(record, GC_NONE);
-	garbage_settle(w.q, "a", &(struct change_garbage){.any = true, .storage = 1}, record);
-	garbage_settle(w.q, "b", &(struct change_garbage){.any = false}, record);
-	const struct gc_entry entry = {.state = GC_REMOVED, .path = "c", .storage = 3};
+	garbage_settle(w.q, "a", &(struct change_garbage){.storage = storage_nth(1)}, record);
+	garbage_settle(w.q, "b", &(struct change_garbage){.objects = NULL}, record);
+	const struct garbage_note entry = {
+		.state = GC_REMOVED, .path = "c", .storage = storage_nth(3)};
 	assert_int_equal(garbage_inherit(w.q, &entry, NULL), -ENOSPC);
 	garbage_free(w.q);
 	assert_string_equal(w.deleted, "a=1 ");
@@ -330,8 +339,10 @@ static void test_inherited(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct world w;
 		setup(&w, false);
-		const struct gc_entry entry = {
-			.state = rows[i].state, .path = "a", .storage = 1, .next = 2};
+		const struct garbage_note entry = {.state = rows[i].state,
+						   .path = "a",
+						   .storage = storage_nth(1),
+						   .next = storage_nth(2)};
 		assert_int_equal(garbage_inherit(w.q, &entry, NULL), 0);
 		w.verdict = rows[i].verdict;
 		assert_int_equal(after(&w, 29), 1);

@@ -53,7 +53,7 @@ static inline int rename_as(struct world *w, const struct change *c, const char 
 	assert_non_null(d);
 	world_open_gate(w);
 	const int rc = change_rename_domain(c, from, d, to, target, &garbage, err);
-	assert_false(garbage.any);
+	assert_null(garbage.storage.schema);
 	schema_document_unref(d);
 	schema_document_unref(target);
 	return rc;
@@ -70,19 +70,22 @@ static inline int remove_as(struct world *w, const struct change *c, const char 
 	assert_non_null(d);
 	int rc = change_remove_domain(c, path, d, &garbage, &err);
 	schema_document_unref(d);
-	assert_true(rc || garbage.any);
+	assert_true(rc || garbage.storage.schema);
 	return rc ? rc : change_collect(c, path, &garbage, &deleted, &err);
 }
 
-static inline uint64_t storage_of_domain(struct world *w, const char *path)
+static inline struct storage storage_of_domain(struct world *w, const char *path)
 {
 	struct schema_document *d = look_up(w, path);
-	uint64_t storage;
+	struct storage storage;
 	assert_non_null(d);
-	assert_int_equal(schema_all()[0]->storage->of_root(d->info.root, &storage, NULL), 0);
+	assert_int_equal(schema_storage_of_root(schema_all()[0], d->info.root, &storage, NULL), 0);
 	schema_document_unref(d);
 	return storage;
 }
+
+/* The same as a pointer, which is valid in the block. */
+#define STORAGE_OF(w, path) ((const struct storage[]){storage_of_domain(w, path)})
 
 static inline void assert_names(struct world *w, const char *one, const char *none)
 {

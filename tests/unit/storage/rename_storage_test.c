@@ -17,7 +17,7 @@ static char *mark_key(struct world *w)
 {
 	static char key[SCHEMA_KEY_MAX + 17];
 	const struct document_place place = {.schema = schema_all()[0]};
-	assert_int_equal(storage_own_key(&place, storage_of_domain(w, FROM),
+	assert_int_equal(storage_own_key(&place, STORAGE_OF(w, FROM),
 					 schema_all()[0]->storage->deletion, key, NULL),
 			 0);
 	return strcat(key, "0123456789abcdef");
@@ -92,8 +92,7 @@ static void test_a_killed_deletion(void **state)
 		set_up(&w);
 		w.env.sleep = no_sleep;
 		const struct change c = change_of(&w);
-		const struct change_garbage gone = {.any = true,
-						    .storage = storage_of_domain(&w, FROM)};
+		const struct change_garbage gone = {.storage = storage_of_domain(&w, FROM)};
 		struct schema_document *d = look_up(&w, FROM);
 		assert_int_equal(call_delete(w.store, FROM "/.domain.json", NULL, NULL), 0);
 		world_open_gate(&w);
@@ -105,11 +104,11 @@ static void test_a_killed_deletion(void **state)
 		const struct document_place place = {
 			.env = &w.env, .store = w.store, .schema = schema_all()[0]};
 		w.seed = 7;
-		const int named = storage_is_named(&place, gone.storage, &err);
+		const int named = storage_is_named(&place, &gone.storage, &err);
 		assert_int_equal(named, at == 1 ? 0 : -EBUSY);
 		wall_ns += HOUR_NS + 1;
 		pauses = 0;
-		assert_int_equal(storage_is_named(&place, gone.storage, &err),
+		assert_int_equal(storage_is_named(&place, &gone.storage, &err),
 				 deleted ? -ESTALE : 0);
 		assert_int_equal(pauses, 0);
 		assert_int_equal(change_collect(&c, FROM, &gone, &again, &err), 0);
@@ -130,8 +129,7 @@ static void test_a_deletion_meets_a_rename(void **state)
 		set_up(&w);
 		w.env.sleep = no_sleep;
 		const struct change c = change_of(&w);
-		const struct change_garbage gone = {.any = true,
-						    .storage = storage_of_domain(&w, FROM)};
+		const struct change_garbage gone = {.storage = storage_of_domain(&w, FROM)};
 		meeting = &w;
 		other_from = FROM;
 		other_to = TO;
@@ -218,7 +216,7 @@ static void test_damaged_list(void **state)
 	set_up(&w);
 	const struct change c = change_of(&w);
 	const struct document_place place = {.schema = schema_all()[0]};
-	assert_int_equal(storage_own_key(&place, storage_of_domain(&w, FROM),
+	assert_int_equal(storage_own_key(&place, STORAGE_OF(&w, FROM),
 					 schema_all()[0]->storage->names, key, NULL),
 			 0);
 	world_put(&w, key, "no list");
@@ -237,7 +235,7 @@ static void put_list(struct world *w, const char *from, const char *to, const ch
 		.env = &w->env, .store = w->store, .schema = schema_all()[0]};
 	const struct rename_record record = {
 		.state = RENAME_BEGUN, .number = 1, .version = etag, .from = from, .to = to};
-	assert_int_equal(storage_names_init(&names, storage_of_domain(w, FROM), NULL), 0);
+	assert_int_equal(storage_names_init(&names, STORAGE_OF(w, FROM), NULL), 0);
 	assert_int_equal(storage_names_add(&names, FROM, wall_ns, NULL), 0);
 	assert_int_equal(storage_names_set_rename(&names, &record, NULL), 0);
 	assert_int_equal(storage_names_put(&place, &names, NULL), 0);

@@ -73,7 +73,7 @@ static void test_replace(void **state)
 		const int rc = change_rename_domain(&c, FROM, d, TO, target, &garbage, &err);
 		world_open_gate(&w);
 		assert_int_equal(rc, at == 0 ? 0 : -EIO);
-		assert_int_equal(garbage.any, rc == 0 || at == 2 + DELETE);
+		assert_int_equal(garbage.storage.schema != NULL, rc == 0 || at == 2 + DELETE);
 		assert_int_equal(world_objects(&w, TO), OBJECTS);
 		if (rc == 0) {
 			assert_int_equal(change_collect(&c, TO, &garbage, &deleted, &err), 0);
@@ -99,14 +99,14 @@ static void test_a_replaced_name_replaces_nothing(void **state)
 	set_up(&w);
 	import_as(&w, TO, 3);
 	struct schema_document *d = look_up(&w, FROM), *target = look_up(&w, TO);
-	const uint64_t before = storage_of_domain(&w, TO);
+	const struct storage before = storage_of_domain(&w, TO);
 	w.opt.replace = true;
 	import_as(&w, FROM, 4);
 	w.seed = 2;
 	const struct change c = change_of(&w);
 	assert_int_equal(change_rename_domain(&c, FROM, d, TO, target, &garbage, &err), -ESTALE);
-	assert_false(garbage.any);
-	assert_int_equal(storage_of_domain(&w, TO), before);
+	assert_null(garbage.storage.schema);
+	assert_true(same_storage(STORAGE_OF(&w, TO), &before));
 	assert_int_equal(world_objects(&w, TO), OBJECTS);
 	schema_document_unref(d);
 	schema_document_unref(target);
@@ -119,14 +119,14 @@ enum then { FINISH, RENAME_AGAIN, REMOVE_OLD, REMOVE_NEW, MOVE_OLD, MOVE_NEW, TH
 static void go_on(struct world *w, enum then then, bool had_new)
 {
 	const struct change c = other_process(w);
-	const uint64_t storage = storage_of_domain(w, FROM);
+	const struct storage storage = storage_of_domain(w, FROM);
 	struct err err = ERR_INIT;
 	switch (then) {
 	case FINISH:
 		/* It may be running in another process. */
 		if (had_new)
-			assert_int_equal(change_finish_rename(&c, storage, 1, &err), -EBUSY);
-		assert_int_equal(change_finish_rename(&c, storage, 0, &err), 0);
+			assert_int_equal(change_finish_rename(&c, &storage, 1, &err), -EBUSY);
+		assert_int_equal(change_finish_rename(&c, &storage, 0, &err), 0);
 		assert_names(w, had_new ? TO : FROM, had_new ? FROM : TO);
 		break;
 	case RENAME_AGAIN:
@@ -221,8 +221,8 @@ static void test_refused(void **state)
 		world_open_gate(&w);
 		assert_int_equal(world_objects(&w, FROM), OBJECTS);
 		if (then == FINISH) {
-			const uint64_t storage = storage_of_domain(&w, FROM);
-			assert_int_equal(change_finish_rename(&c, storage, 0, &err), 0);
+			const struct storage storage = storage_of_domain(&w, FROM);
+			assert_int_equal(change_finish_rename(&c, &storage, 0, &err), 0);
 			assert_int_equal(world_objects(&w, FROM), OBJECTS);
 			assert_int_equal(world_objects(&w, TO), OBJECTS);
 		} else if (then == MOVE_NEW) {
@@ -358,13 +358,13 @@ static void test_a_name_is_removed_while_the_other_one_is(void **state)
 		struct err err = ERR_INIT;
 		set_up_half_done(&w);
 		const struct change c = change_of(&w);
-		const uint64_t storage = storage_of_domain(&w, FROM);
+		const struct storage storage = storage_of_domain(&w, FROM);
 		other_from = TO;
 		other_rc = 1;
 		world_open_gate(&w);
 		w.gate->other_at = at;
 		w.gate->other = remove_meanwhile;
-		const int rc = change_finish_rename(&c, storage, 0, &err);
+		const int rc = change_finish_rename(&c, &storage, 0, &err);
 		world_open_gate(&w);
 		assert_true(rc == 0 || rc == -ESTALE);
 		assert_names(&w, other_rc ? TO : FROM, other_rc ? FROM : TO);
@@ -423,14 +423,14 @@ static void test_late_put(void **state)
 	struct schema_document *d = look_up(&w, FROM);
 	struct change_garbage garbage = {0};
 	const struct change c = change_of(&w);
-	const uint64_t storage = storage_of_domain(&w, FROM);
+	const struct storage storage = storage_of_domain(&w, FROM);
 	world_open_gate(&w);
 	w.gate->at = PUT;
 	w.gate->code = -EIO;
 	assert_int_equal(change_rename_domain(&c, FROM, d, TO, NULL, &garbage, &err), -EIO);
 	assert_true(garbage.half_done);
 	world_open_gate(&w);
-	const struct change_garbage gone = {.any = true, .storage = storage};
+	const struct change_garbage gone = {.storage = storage};
 	assert_int_equal(remove_as(&w, &c, FROM), -EBUSY);
 	wall_ns += HOUR_NS / 2;
 	assert_int_equal(change_collect(&c, FROM, &gone, &deleted, &err), -EBUSY);

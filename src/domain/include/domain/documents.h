@@ -78,12 +78,12 @@ int document_delete_key(const struct document_place *p, const char *key, const c
 			enum document_found *found, struct err *err);
 
 /* Returns 1 if a path is a domain that names the storage, 0 if not, or a negative errno. */
-int document_names_storage(const struct document_place *p, const char *path, uint64_t storage,
-			   struct err *err);
+int document_names_storage(const struct document_place *p, const char *path,
+			   const struct storage *storage, struct err *err);
 /* Returns 1 if a domain in the folder of `path`, or `path` itself, names the storage, 0 if not, or
  * a negative errno. */
-int storage_is_shared(const struct document_place *p, const char *path, uint64_t storage,
-		      struct err *err);
+int storage_is_shared(const struct document_place *p, const char *path,
+		      const struct storage *storage, struct err *err);
 /* Deletes all keys below a prefix, and sets *deleted to their number. order may be NULL. Otherwise
  * order->first is deleted before all keys that are greater, and the keys order->kept are not
  * deleted. */
@@ -94,10 +94,11 @@ int storage_purge(const struct document_place *p, const char *prefix,
 		  const struct purge_order *order, uint64_t *deleted, struct err *err);
 /* Writes the key of the document of the root group of a storage. Fails with -EINVAL if there is no
  * such key. */
-int storage_root_key(const struct document_place *p, uint64_t storage, char key[SCHEMA_KEY_MAX + 1],
-		     struct err *err);
+int storage_root_key(const struct document_place *p, const struct storage *storage,
+		     char key[SCHEMA_KEY_MAX + 1], struct err *err);
 /* Returns 1 if a storage has a root group, so that it may be that of a domain, 0 if not, or a
  * negative errno. */
-int storage_has_root(const struct document_place *p, uint64_t storage, struct err *err);
+int storage_has_root(const struct document_place *p, const struct storage *storage,
+		     struct err *err);
 
 #endif

@@ -22,6 +22,7 @@
 
 #include <hsmount/err.h>
 #include <overlay/draft.h>
+#include <schema/storage_id.h>
 #include <store/store.h>
 
 struct domain_info;
@@ -42,9 +43,12 @@ struct commit_record {
 uint64_t commit_record_encode(const struct commit_record *m);
 struct commit_record commit_record_decode(uint64_t mark);
 
-/* Returns the id of the storage that a commit writes (schema_storage.of_root()). A recovered draft
- * that was written to after its commit had begun gets the storage of the next number. */
-uint64_t commit_storage(const char *draft_id, uint32_t number);
+/* Returns 64 bits that depend on the draft and on the number of its commit only. */
+uint64_t commit_seed(const char *draft_id, uint32_t number);
+/* Gets the storage that a commit writes. A recovered draft that was written to after its commit had
+ * begun gets the storage of the next number. `schema` is that of new domains. */
+struct storage commit_storage(const struct schema_ops *schema, const char *draft_id,
+			      uint32_t number);
 
 /* What the bucket has under the name, for draft_about.version:
  *   ""         nothing

@@ -41,6 +41,7 @@
 #include <base/env.h>
 #include <base/source.h>
 #include <hsmount/err.h>
+#include <schema/storage_id.h>
 #include <store/store.h>
 
 struct domain_info;
@@ -74,7 +75,7 @@ struct import_link {
 /* An import whose caller keeps a journal, so that the bucket needs no record. The caller repeats it
  * until it succeeds, or deletes the storage. All strings are borrowed. */
 struct import_commit {
-	uint64_t storage; /* see schema_storage.of_root() */
+	struct storage storage;
 	/* The domain that is replaced, if it still has this version, or NULL. Its storage stays. */
 	struct schema_document *replaced;
 	/* Whether a folder above the domain has a document, and the length of the path of the

@@ -26,7 +26,7 @@ enum gc_state {
 
 struct gc_entry {
 	enum gc_state state;
-	uint64_t storage; /* see schema_storage.of_root() */
+	uint64_t storage; /* see schema_storage.number() */
 	/* With GC_EXPECTED: the storage to which the name leads afterwards, or 0 if the name
 	 * vanishes. */
 	uint64_t next;

@@ -29,6 +29,7 @@
 #include <data/chunk_place.h>
 #include <data/domain_info.h>
 #include <data/tree.h>
+#include <schema/storage_id.h>
 
 enum {
 	SCHEMA_KEY_MAX = 1024,
@@ -320,7 +321,7 @@ typedef int (*schema_refusal_fn)(void *ctx, const struct schema_refusal *r);
 /* The record of an import that is not finished. It says which storage the import writes, and what
  * it reads. */
 struct schema_import {
-	uint64_t domain; /* the bits of its storage */
+	struct storage storage;
 	const char *path, *file;
 	/* The id of the root group of the domain that this import replaces, or NULL. The storage of
 	 * that domain is deleted at the end. */
@@ -364,16 +365,19 @@ struct schema_documents {
 			 struct bytes *out, struct err *err);
 };
 
-/* The storage of a domain: all its keys except for its document. They have a prefix that no other
- * domain has, and 64 bits identify it. storage/, the journal, listings of whole domains and checks
- * call it. A schema without it stores the objects of a domain under keys of other forms: these are
- * never deleted, and the domain has no list of names. */
+/* How a schema names the storages of its domains. storage/, the journal, listings of whole domains
+ * and checks call it. A schema without it stores the objects of a domain under keys of other forms:
+ * these are never deleted, and the domain has no list of names. */
 struct schema_storage {
-	/* Gets the bits of the storage of a domain with this root group. Fails with -EIO if `root`
-	 * is not the id of a root group of this schema. */
-	int (*of_root)(const char *root, uint64_t *storage, struct err *err);
-	/* Writes the prefix of all keys of a storage. Returns its length, or -ENAMETOOLONG. */
-	int (*prefix)(uint64_t storage, char *prefix, size_t room);
+	/* Sets the prefix of the storage of a domain with this root group. Fails with -EIO if
+	 * `root` is not the id of a root group of this schema. */
+	int (*of_root)(const char *root, struct storage *out, struct err *err);
+	/* Each storage has a number. Those of new domains are random, and their prefixes have the
+	 * order of their numbers. The first function sets the prefix for a number. The second
+	 * one returns the number of the storage that has a key; for a key of none, that of one
+	 * which is next to it in the order of keys. */
+	void (*of_number)(uint64_t number, struct storage *out);
+	uint64_t (*number)(const char *key);
 	/* The prefix of all storages, which are the prefixes below it in a listing. */
 	const char *all;
 	/* Names of the objects of this program below the prefix of a storage. The service ignores
@@ -401,11 +405,10 @@ struct schema_editor {
 	/* Gives ids to the objects of a tree that have none (id NULL), as objects of an existing
 	 * domain, with a locator for datasets, and the times that schema_writer.adopt() gives. The
 	 * other objects stay as they are; the first one, the root group, must have its id.
-	 * `storage` is that of the domain. The same seed gives the same ids, and different seeds
-	 * give different ones. No id is that of another object of the tree. Fails with -EINVAL if
-	 * the root group is not that of the domain, and with -ENOMEM. */
-	int (*adopt_new)(struct tree *t, uint64_t storage, uint64_t seed, int64_t now_ns,
-			 struct err *err);
+	 * The same seed gives the same ids, and different seeds give different ones. No id is that
+	 * of another object of the tree. Fails with -EINVAL if the root group has none, and with
+	 * -ENOMEM. */
+	int (*adopt_new)(struct tree *t, uint64_t seed, int64_t now_ns, struct err *err);
 	/* Returns a copy of dataset.locator in an arena, or NULL if out of memory. */
 	const void *(*copy_locator)(const void *locator, struct arena *a);
 	/* Writes the key of the document of an object with this id, in the domain with this root
@@ -426,10 +429,10 @@ struct schema_writer {
 	 * stops and returns that value. */
 	int (*refusals)(const struct tree *t, schema_refusal_fn fn, void *ctx);
 	/* Gives each object of a new domain an id, and times to its links and attributes, which are
-	 * distinct and increase in their order. `storage` is 64 random bits that all ids have in
-	 * common; the same bits give the same ids. now_ns is the time of objects that have none.
-	 * The caller calls this before the functions below. */
-	int (*adopt)(struct tree *t, uint64_t storage, int64_t now_ns, struct err *err);
+	 * distinct and increase in their order. The same storage gives the same ids. now_ns is the
+	 * time of objects that have none. The caller calls this before the functions below. */
+	int (*adopt)(struct tree *t, const struct storage *storage, int64_t now_ns,
+		     struct err *err);
 	/* Appends the document of an object to *out. Reads the tree's ids, grids and filters. */
 	int (*emit_object)(const struct tree *t, uint32_t number, struct bytes *out,
 			   struct err *err);
@@ -442,8 +445,8 @@ struct schema_writer {
 	/* Writes the text of a reference to an object, see struct object_namer. */
 	void (*ref_text)(const struct tree *t, uint64_t ref, char *text);
 	/* Write the key of the record of an unfinished import to this path, append its text, and
-	 * read it. The strings of *out are in the arena. The keys of all records begin with the
-	 * prefix. */
+	 * read it. The strings of *out are in the arena, and out->storage gets its prefix only. The
+	 * keys of all records begin with the prefix. */
 	const char *import_prefix;
 	int (*import_key)(const char *path, char *key, size_t room);
 	int (*import_emit)(const struct schema_import *i, struct bytes *out, struct err *err);
@@ -585,8 +588,13 @@ struct schema_ops {
 /* Returns the schema of new domains, which is the first one that has a writer, or NULL. `schemas`
  * ends with NULL. */
 const struct schema_ops *schema_of_new_domains(const struct schema_ops *const *schemas);
-/* Gets the bits of the storage of the domain with this document. Returns false if d is NULL or the
- * document of a folder, or if the domain has no storage of its own. */
-bool schema_storage_of(const struct schema_document *d, uint64_t *storage);
+/* Get the storage of a domain with this root group, and the one with this number: see struct
+ * schema_storage. The schema must have one. */
+int schema_storage_of_root(const struct schema_ops *schema, const char *root, struct storage *out,
+			   struct err *err);
+struct storage schema_storage_of_number(const struct schema_ops *schema, uint64_t number);
+/* Gets the storage of the domain with this document. Returns false, with no storage, if d is NULL
+ * or the document of a folder, or if the domain has no storage of its own. */
+bool schema_storage_of(const struct schema_document *d, struct storage *out);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include <base/env.h>
 #include <hsmount/err.h>
+#include <schema/storage_id.h>
 
 struct domain_info;
 struct gc_objects;
@@ -40,8 +41,7 @@ struct change {
 
 /* The storage of a domain that has lost its name. A zeroed struct means that there is none. */
 struct change_garbage {
-	bool any;
-	uint64_t storage; /* see schema_storage.of_root() */
+	struct storage storage;
 	/* NULL means all of the storage. Otherwise only these objects of the domain that has it are
 	 * garbage. */
 	struct gc_objects *objects;
@@ -78,9 +78,11 @@ int change_rename_domain(const struct change *c, const char *from,
 /* Finishes the last rename of the domain with this storage if it was interrupted, and if it began
  * at least age_ns ago: a rename of another process may still be running. Fails with -EBUSY if it is
  * younger. */
-int change_finish_rename(const struct change *c, uint64_t storage, int64_t age_ns, struct err *err);
+int change_finish_rename(const struct change *c, const struct storage *storage, int64_t age_ns,
+			 struct err *err);
 /* Returns 1 if a path is a domain with this storage, 0 if not, or a negative errno. */
-int change_has_storage(const struct change *c, const char *path, uint64_t storage, struct err *err);
+int change_has_storage(const struct change *c, const char *path, const struct storage *storage,
+		       struct err *err);
 /* Deletes garbage, unless a domain in the folder of `path`, or a name that a rename has given to
  * the domain, still leads to it. *deleted is the number of objects. Fails with -EBUSY if a rename
  * may not have ended; the caller tries again later. */
@@ -88,13 +90,13 @@ int change_collect(const struct change *c, const char *path, const struct change
 		   uint64_t *deleted, struct err *err);
 /* Reads the list of names of a storage, to check it. Fails with -EIO if it is damaged, so that the
  * domain cannot be renamed, removed or replaced. Other errors are those of the store. */
-int change_check_names(const struct change *c, uint64_t storage, struct err *err);
+int change_check_names(const struct change *c, const struct storage *storage, struct err *err);
 /* Finds a name that a rename has given to the domain with this storage, and that leads to it.
  * Returns 1 with the path, 0 if there is none, or a negative errno. */
-int change_find_name(const struct change *c, uint64_t storage, char *path, size_t room,
+int change_find_name(const struct change *c, const struct storage *storage, char *path, size_t room,
 		     struct err *err);
 /* Returns 1 if a storage has a root group, so that it may be that of a domain, 0 if not, or a
  * negative errno. */
-int change_storage_has_root(const struct change *c, uint64_t storage, struct err *err);
+int change_storage_has_root(const struct change *c, const struct storage *storage, struct err *err);
 
 #endif

@@ -33,25 +33,36 @@ enum garbage_verdict {
 	GARBAGE_UNCLEAR,   /* another program may have renamed the domain */
 };
 
+/* What the journal keeps of storage until it has been deleted: as struct gc_entry. */
+struct garbage_note {
+	enum gc_state state;
+	struct storage storage;
+	/* With GC_EXPECTED: the storage to which the name leads afterwards; none if the name
+	 * vanishes. */
+	struct storage next;
+	int64_t due_ns;
+	const char *path;
+};
+
 struct garbage_ops {
 	const struct schema_ops *schema; /* whose storage becomes garbage */
 	/* Returns whether an open file reads the storage. */
-	bool (*is_read)(void *ctx, uint64_t storage);
+	bool (*is_read)(void *ctx, const struct storage *storage);
 	/* Deletes the storage of what had this path. Stops when *cancelled becomes true. Fails with
 	 * -EBUSY if it may be deleted later. Blocks. */
 	int (*collect)(void *ctx, const char *path, const struct change_garbage *g,
 		       const atomic_bool *cancelled, struct err *err);
 	/* Finds out what has become of a name whose removal was noted and may not have happened.
 	 * Returns an enum garbage_verdict or a negative errno. Blocks. */
-	int (*judge)(void *ctx, const struct gc_entry *expected, const atomic_bool *cancelled,
+	int (*judge)(void *ctx, const struct garbage_note *expected, const atomic_bool *cancelled,
 		     struct err *err);
 	/* Finishes a rename that may be half done. If `is_ours` is set, the rename is of this
 	 * process, or of an earlier one with the same journal, so it is not running any more.
 	 * Otherwise it fails with -EBUSY if the rename may be running. Blocks. */
-	int (*finish_rename)(void *ctx, uint64_t storage, bool is_ours,
+	int (*finish_rename)(void *ctx, const struct storage *storage, bool is_ours,
 			     const atomic_bool *cancelled, struct err *err);
 	/* Keep notes as gc_log_put() and gc_log_clear() do. `note` is NULL if there are none. */
-	int (*note)(void *ctx, uint32_t *record, const struct gc_entry *entry, struct err *err);
+	int (*note)(void *ctx, uint32_t *record, const struct garbage_note *note, struct err *err);
 	void (*forget)(void *ctx, uint32_t *record);
 	/* Deletes the list of objects from the journal when they have been deleted, and frees
 	 * it. */
@@ -71,31 +82,30 @@ void garbage_add(struct garbage *q, const char *path, const struct change_garbag
 /* Adds objects that a domain has lost, and takes the list over. NULL adds nothing. */
 void garbage_add_objects(struct garbage *q, struct gc_objects *objects);
 /* Notes that a path is about to lose its storage. *record is that of the note, or GC_NONE if there
- * is none. `next` is the storage that the path gets instead, or 0. garbage_settle() follows. */
-void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,
-		    uint32_t *record);
+ * is none. `next` is the storage that the path gets instead, or none. garbage_settle() follows. */
+void garbage_expect(struct garbage *q, const char *path, const struct storage *storage,
+		    const struct storage *next, uint32_t *record);
 /* As garbage_add(), but after garbage_expect(). If g is empty, the path has kept its storage, and
  * the note is forgotten. */
 void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
 		    uint32_t record);
 /* Adds the storage of a path that is about to lose it, or may have lost it already, because the
- * answer to a request was lost. `next` is as for garbage_expect(), or another number for
- * garbage_confirm(). */
+ * answer to a request was lost. `next` is as for garbage_expect(). */
 void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
-		       uint64_t next);
+		       const struct storage *next);
 /* To be called after a rename of the domain with this storage. If the rename may be half done, it
  * is finished later; otherwise its note, which has this record, is forgotten. */
-void garbage_settle_rename(struct garbage *q, const char *path, uint64_t storage, bool half_done,
-			   uint32_t record);
+void garbage_settle_rename(struct garbage *q, const char *path, const struct storage *storage,
+			   bool half_done, uint32_t record);
 /* To be called when an open has seen a list of names: another process may have left a rename in it
  * half done. */
-void garbage_add_names(struct garbage *q, const char *path, uint64_t storage);
-/* To be called when the paths of garbage_add_early() with this number have lost their storage. */
-void garbage_confirm(struct garbage *q, uint64_t next);
+void garbage_add_names(struct garbage *q, const char *path, const struct storage *storage);
+/* To be called when the paths of garbage_add_early() with this `next` have lost their storage. */
+void garbage_confirm(struct garbage *q, const struct storage *next);
 /* Adds what an earlier process has noted. Returns an error if it cannot be noted again. */
-int garbage_inherit(struct garbage *q, const struct gc_entry *entry, struct err *err);
+int garbage_inherit(struct garbage *q, const struct garbage_note *note, struct err *err);
 /* To be called when the storage has another name: drops what was added for it. */
-void garbage_rescue(struct garbage *q, uint64_t storage);
+void garbage_rescue(struct garbage *q, const struct storage *storage);
 /* Deletes what is due at this time. Returns the time at which to call it again, or UINT64_MAX if
  * there is none. Blocks. */
 uint64_t garbage_collect(struct garbage *q, uint64_t now);

@@ -36,7 +36,7 @@
  * has changed the names at the same moment, or is doing so; the user must look at them again. The
  * code is not -ESTALE, because a call that fails with that is repeated, and would remove the last
  * name. */
-int rename_leave(const struct document_place *p, struct renames *renames, uint64_t storage,
-		 const char *path, struct err *err);
+int rename_leave(const struct document_place *p, struct renames *renames,
+		 const struct storage *storage, const char *path, struct err *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <base/env.h>
+#include <schema/storage_id.h>
 
 struct renames;
 
@@ -19,7 +20,7 @@ void renames_free(struct renames *r); /* r may be NULL */
 
 /* Returns the number of a rename that begins. If r is NULL, or there is no memory, the rename never
  * counts as settled. */
-uint64_t renames_begin(struct renames *r, const struct env *env, uint64_t storage);
+uint64_t renames_begin(struct renames *r, const struct env *env, const struct storage *storage);
 /* To be called when the rename is complete, or has certainly changed nothing. r may be NULL. */
 void renames_settle(struct renames *r, uint64_t number);
 /* Returns whether a rename of this process is settled. Renames of other processes never are. */
@@ -28,6 +29,6 @@ bool renames_is_settled(struct renames *r, uint64_t number);
  * version. */
 bool renames_is_new_list(struct renames *r, uint64_t version);
 /* Returns whether this process has recently renamed the domain of a storage. */
-bool renames_knows(struct renames *r, uint64_t storage);
+bool renames_knows(struct renames *r, const struct storage *storage);
 
 #endif

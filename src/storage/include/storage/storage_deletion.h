@@ -37,18 +37,19 @@ struct renames;
  * -EBUSY if that is not certain, because a rename may not have ended or the names keep changing;
  * the caller tries again later. */
 int storage_delete(const struct document_place *p, struct renames *renames, const char *path,
-		   uint64_t storage, uint64_t *deleted, struct err *err);
+		   const struct storage *storage, uint64_t *deleted, struct err *err);
 
 /* Sets up the listing that shows whether a storage is being deleted. */
-int storage_list_marks(const struct document_place *p, uint64_t storage, struct store_request *req,
-		       struct err *err);
+int storage_list_marks(const struct document_place *p, const struct storage *storage,
+		       struct store_request *req, struct err *err);
 /* Judges its answer. Returns 0 if the storage has its root group and no mark, 1 if it may be
  * deleted, or a negative errno. */
-int storage_judge_marks(const struct document_place *p, uint64_t storage,
+int storage_judge_marks(const struct document_place *p, const struct storage *storage,
 			const struct store_request *req, struct err *err);
 /* To be called after a name was given to a storage: waits until nobody deletes the storage. Returns
  * 0 if the name stays. Fails with -ESTALE if the storage has been deleted, and with -EBUSY if it
  * may yet be; then the caller takes the name back. Sends one LIST, unless there are marks. */
-int storage_is_named(const struct document_place *p, uint64_t storage, struct err *err);
+int storage_is_named(const struct document_place *p, const struct storage *storage,
+		     struct err *err);
 
 #endif

@@ -62,7 +62,7 @@ enum { STORAGE_NAMES_MAX = 1024 /* names */ };
 
 /* The texts are in the arena. */
 struct storage_names {
-	uint64_t storage;
+	struct storage storage;
 	struct arena *arena;
 	char etag[STORE_ETAG_MAX]; /* "": the bucket has no list */
 	struct storage_name *v;
@@ -76,7 +76,7 @@ int storage_names_parse(const void *bytes, size_t n, struct storage_names *out, 
 int storage_names_emit(const struct storage_names *names, struct bytes *out);
 
 /* Makes an empty list, which may become the first one of a storage. Fails with -ENOMEM. */
-int storage_names_init(struct storage_names *names, uint64_t storage, struct err *err);
+int storage_names_init(struct storage_names *names, const struct storage *storage, struct err *err);
 void storage_names_release(struct storage_names *names);
 #define auto_names __attribute__((cleanup(storage_names_release)))
 /* Reads the list, in place of what *names has. A storage without a list has an empty one. */
@@ -99,12 +99,12 @@ int storage_names_set_rename(struct storage_names *names, const struct rename_re
 int storage_names_leads(const struct document_place *p, const struct storage_names *names,
 			const char **path, struct err *err);
 /* Reads the list of a storage, and does the same. Copies the path. */
-int storage_names_find(const struct document_place *p, uint64_t storage,
+int storage_names_find(const struct document_place *p, const struct storage *storage,
 		       char path[STORE_KEY_MAX + 1], struct err *err);
 
 /* Writes the key of an object of this program below a storage. `name` is one of struct
  * schema_ops. */
-int storage_own_key(const struct document_place *p, uint64_t storage, const char *name,
+int storage_own_key(const struct document_place *p, const struct storage *storage, const char *name,
 		    char key[SCHEMA_KEY_MAX + 1], struct err *err);
 
 #endif
