@@ -99,8 +99,9 @@ void domain_answer(const struct store_request *req, struct schema_answer *out);
 void domain_note_failure(struct domain_plan *plan, int code);
 /* load.c: loads the document and the tree. *same becomes true if the hint's earlier snapshot is
  * still current; d is then not filled. If the result is LOAD_INCOMPLETE, d is of no use, and the
- * domain must be loaded without the puts of the hint. */
-enum { LOAD_INCOMPLETE = 1 };
+ * domain must be loaded without the puts of the hint. If it is LOAD_ROOT_ABSENT, err has the reason
+ * with the code -EIO; but the document may have been replaced or deleted since it was read. */
+enum { LOAD_INCOMPLETE = 1, LOAD_ROOT_ABSENT };
 int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 		const struct domain_hint *hint, bool *same, struct err *err);
 /* accept.c: the loader calls it for each object. ctx is the domain. */

@@ -26,7 +26,7 @@ enum {
 };
 
 /* The result of a round if the loader was made for another document. */
-enum { ANOTHER_DOMAIN = 2 };
+enum { ANOTHER_DOMAIN = LOAD_ROOT_ABSENT + 1 };
 
 struct loading {
 	struct domain *d;
@@ -418,6 +418,8 @@ static int load(struct loading *l, bool *same)
 	/* Documents that an earlier snapshot has are not read, so they are not added. */
 	if (!rc && !l->previous && l->record && l->loader->has_many)
 		document_record_finish(l->record, l->loader->has_pages);
+	if (rc < 0 && l->loader && l->loader->root_is_absent)
+		rc = LOAD_ROOT_ABSENT;
 	schema->loader_free(l->loader);
 	l->loader = NULL;
 	return rc;

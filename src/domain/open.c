@@ -92,7 +92,7 @@ static int open_with(const struct domain_bucket *bucket, const char *path,
 	if (!d)
 		return err_set(err, -ENOMEM, "domain /%s: out of memory", path);
 	const int rc = read_all(d, bucket->schemas, hint, &same, err);
-	if (rc != LOAD_INCOMPLETE && !(hint->plan && hint->plan->is_brief))
+	if (rc <= 0 && !(hint->plan && hint->plan->is_brief))
 		log_problems(d);
 	if (rc || same) {
 		domain_unref(d);
@@ -104,13 +104,25 @@ static int open_with(const struct domain_bucket *bucket, const char *path,
 	return 0;
 }
 
+/* If the root group is absent, the document is read again: another program may have deleted or
+ * replaced the domain, and its objects, since the document was read. */
+static int open_current(const struct domain_bucket *bucket, const char *path,
+			const struct domain_hint *hint, struct domain **out, struct err *err)
+{
+	const struct domain_hint fresh = {.plan = hint->plan};
+	int rc = open_with(bucket, path, hint, out, err);
+	if (rc == LOAD_ROOT_ABSENT)
+		rc = open_with(bucket, path, &fresh, out, err);
+	return rc == LOAD_ROOT_ABSENT ? err_wrap(err, -EIO, "domain /%s", path) : rc;
+}
+
 /* Loads a domain again that changed while it was loaded. What has not changed is taken from *d. */
 static int open_again(const struct domain_bucket *bucket, const char *path,
 		      const struct domain_hint *hint, struct domain **d, struct err *err)
 {
 	struct domain *torn = *d;
 	const struct domain_hint again = {.previous = torn, .plan = hint->plan};
-	const int rc = open_with(bucket, path, &again, d, err);
+	const int rc = open_current(bucket, path, &again, d, err);
 	domain_unref(torn);
 	return rc;
 }
@@ -120,10 +132,10 @@ int domain_open(const struct domain_bucket *bucket, const char *path,
 {
 	static const struct domain_hint none;
 	struct domain_hint without = hint ? *hint : none;
-	int rc = open_with(bucket, path, &without, out, err);
+	int rc = open_current(bucket, path, &without, out, err);
 	without.puts = NULL;
 	if (rc == LOAD_INCOMPLETE)
-		rc = open_with(bucket, path, &without, out, err);
+		rc = open_current(bucket, path, &without, out, err);
 	const bool once = without.plan && without.plan->whole_only;
 	for (int i = 1; !rc && !once && (*out)->is_torn && i < ATTEMPTS; i++)
 		rc = open_again(bucket, path, &without, out, err);

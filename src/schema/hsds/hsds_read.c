@@ -136,6 +136,7 @@ static int leave_absent(struct hsds_loader *l, uint32_t i, struct err *err)
 {
 	l->space->entries[i].absent = true;
 	hsds_mark_broken(l, i);
+	l->base.root_is_absent |= i == 0;
 	return i ? 0
 		 : err_set(err, -EIO,
 			   "root group %s does not exist, but the domain's document names it",

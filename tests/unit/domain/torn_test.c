@@ -125,6 +125,73 @@ static void a_change_is_seen_whole(void **state)
 		assert_true(at_each_request(i % 2, i / 2) > 1);
 }
 
+#define OTHER	  "g-33333333-44444444-bbbb-bbbbcc-cccccc"
+#define KEY_OTHER "db/33333333-44444444/.group.json"
+
+/* Another program deletes the domain. */
+static void delete_all(struct store *inner)
+{
+	auto_page struct store_page page = {0};
+	assert_int_equal(call_delete(inner, "d.h5/.domain.json", NULL, NULL), 0);
+	assert_int_equal(call_list_all(inner, SMALL_PREFIX "/", false, 1000, &page, NULL), 0);
+	for (size_t i = 0; i < page.n; i++)
+		assert_int_equal(call_delete(inner, page.items[i].key, NULL, NULL), 0);
+}
+
+/* ... and makes another one of the same name. */
+static void replace_all(struct store *inner)
+{
+	delete_all(inner);
+	assert_int_equal(small_put(inner, KEY_OTHER,
+				   "{'id':'" OTHER "','root':'" OTHER
+				   "','links':{},'attributes':{}}"),
+			 0);
+	assert_int_equal(small_put(inner, "d.h5/.domain.json",
+				   "{'root':'" OTHER "','owner':'admin','acls':{}}"),
+			 0);
+}
+
+/* The objects of a domain disappear between two requests of an open. It shows the domain as it was,
+ * the new one, or none; never an error. */
+static void a_domain_that_disappears_is_absent(void **state)
+{
+	unsigned int absent = 0, other = 0;
+	for (unsigned int i = 0; i < 4; i++) {
+		bool reached = true;
+		for (unsigned int at = 1; reached; at++) {
+			struct fixture *f;
+			assert_int_equal(setup((void **)&f), 0);
+			struct gate *g = gate_new(f->store);
+			struct domain *d = NULL, *old = i / 2 ? open_through(g, f, NULL) : NULL;
+			struct schema_document *known = NULL;
+			struct err err = ERR_INIT;
+			if (old) {
+				known = schema_document_new(domain_info(old), "1");
+				known->schema = schema_all()[0];
+			}
+			const struct domain_hint hint = {.document = known, .is_fresh = old};
+			gate_count(g);
+			g->other_at = at;
+			g->other = i % 2 ? replace_all : delete_all;
+			const int rc = domain_open(&(struct domain_bucket){.env = &f->env,
+									   .store = &g->base,
+									   .schemas = schema_all()},
+						   "d.h5", &hint, &d, &err);
+			reached = g->n >= at;
+			if (rc && (rc != -ENOENT || i % 2))
+				fail_msg("request %u: %s", at, err.msg);
+			absent += rc == -ENOENT;
+			other += d && strcmp(domain_info(d)->root, OTHER) == 0;
+			schema_document_unref(known);
+			domain_unref(d);
+			domain_unref(old);
+			f->store = &g->base;
+			assert_int_equal(teardown((void **)&f), 0);
+		}
+	}
+	assert_true(absent > 2 && other > 2);
+}
+
 static struct gate *busy;
 
 /* Before this request and all later ones. */
@@ -201,6 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_change_is_seen_whole),
+		cmocka_unit_test(a_domain_that_disappears_is_absent),
 		cmocka_unit_test_setup_teardown(a_busy_domain_is_opened, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_remainders_cost_a_listing, setup, teardown),
 	};

@@ -296,6 +296,9 @@ struct schema_loader {
 	 * asked for. So other objects and chunks may be missing, too, and the domain must be loaded
 	 * again, with this load as `previous`. */
 	bool is_torn;
+	/* The load fails because the root group is absent. Another program may have deleted the
+	 * domain after its document was read. */
+	bool root_is_absent;
 };
 
 /* ---- what the service cannot do ---- */
