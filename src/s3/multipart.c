@@ -196,7 +196,6 @@ static void refuse(struct s3_operation *op, int rc, const struct store_meta *now
 
 static int replaced(struct s3_operation *op, int code)
 {
-	op->req->answer.repeated = true; /* somebody may have seen the object */
 	return err_set(err_of(op), code,
 		       "PUT %s: another writer has replaced the object at the same time",
 		       op->req->key);
@@ -216,6 +215,7 @@ static void after_last_head(struct s3_operation *op)
 	else if (rc == 0 && put.etag[0] && !decides_by_mark(op) && strcmp(put.etag, now.etag) != 0)
 		rc = replaced(op, lost);
 	op->req->answer.meta = now;
+	op->req->answer.repeated |= rc != 0; /* somebody may have seen the object */
 	if (rc)
 		s3_fail(op, rc);
 	else
@@ -241,6 +241,7 @@ static void complete(struct s3_operation *op);
 static void complete_again(struct s3_operation *op, int rc)
 {
 	struct s3_upload *u = op->upload;
+	op->req->answer.repeated |= rc == -EAGAIN; /* it may have put the object */
 	if (rc == -EAGAIN && s3_parts_wait(op, ++u->failures)) {
 		complete(op);
 	} else if (has_cond(op->req) && is_checked(op) && (rc == -ESTALE || rc == -ENOENT)) {

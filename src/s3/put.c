@@ -167,14 +167,12 @@ static void after_second_look(struct s3_operation *op)
 	const bool by_mark = op->req->mark && s3_support(op->s, S3_MARKS) == S3_WORKS;
 	struct store_meta now;
 	const int rc = s3_head_result(op, &now);
-	if (rc == -ENOENT)
-		finish(op, lost(op));
-	else if (rc)
-		finish(op, rc);
-	else if (by_mark ? s3_has_own_mark(op) : strcmp(now.etag, put.etag) == 0)
+	if (!rc && (by_mark ? s3_has_own_mark(op) : strcmp(now.etag, put.etag) == 0)) {
 		present(op, &now);
-	else
-		finish(op, lost(op));
+		return;
+	}
+	op->req->answer.repeated = true; /* the PUT was carried out */
+	finish(op, rc && rc != -ENOENT ? rc : lost(op));
 }
 
 static void after_blind_put(struct s3_operation *op)

@@ -89,6 +89,42 @@ static void test_server_without_conditions(void **state)
 	}
 }
 
+/* The PUT was carried out, but the HEAD that follows it fails, or shows another object. Its error
+ * is not one of a PUT that has changed nothing. */
+static void test_a_put_that_cannot_be_confirmed(void **state)
+{
+	static const struct store_cond absent = {.if_none_match = "*"};
+	static const struct {
+		unsigned int status[6]; /* of PUT, HEAD, PUT and HEAD */
+		int code;
+		bool repeated;
+	} cases[] = {
+		{{501, 404, 200, 200}, 0, false},	{{501, 404, 200, 403}, -EACCES, true},
+		{{501, 404, 200, 500}, -EAGAIN, true},	{{501, 404, 200, 404}, -ESTALE, true},
+		{{501, 404, 403, 403}, -EACCES, false}, {{501, 403}, -EACCES, false},
+	};
+	const struct piece piece = {"12", 2};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture *f = fixture_new(1);
+		struct server server = {.header = "ETag: \"v\"\r\n"};
+		memcpy(server.status, cases[i].status, sizeof(server.status));
+		server_start(&server);
+		server_open(&server, f, STORE_S3_VERIFY_AUTO);
+		struct store_request *req = store_request_new(f->s, STORE_PUT);
+		store_request_key(req, "x");
+		req->pieces = &piece;
+		req->n_pieces = 1;
+		req->cond = absent;
+		store_run(f->s, req);
+		const int code = req->answer.err.code;
+		if (code != cases[i].code || req->answer.repeated != cases[i].repeated)
+			fail_msg("%zu: %d, %d", i, code, req->answer.repeated);
+		store_request_free(req);
+		fixture_free(f);
+		server_stop(&server);
+	}
+}
+
 /* A HEAD says 404, but a listing names the object: it is not replaced. */
 static void test_lying_head(void **state)
 {
@@ -164,6 +200,7 @@ int main(void)
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_server_without_conditions),
+		cmocka_unit_test(test_a_put_that_cannot_be_confirmed),
 		cmocka_unit_test(test_lying_head),
 		cmocka_unit_test(test_a_put_that_is_sent_twice),
 		cmocka_unit_test(test_note),

@@ -165,7 +165,7 @@ struct store_answer {
 	/* PUT, DELETE: the object may have been changed, even if this answer says that the
 	 * condition fails. Either the request was sent more than once, and an attempt whose
 	 * answer was lost has changed it; or another writer has replaced the object just after
-	 * this PUT. */
+	 * this PUT, or the store could not find out whether one has. */
 	bool repeated;
 	/* DELETE with cond.if_match: there was no object when the store looked at it. If the answer
 	 * is `repeated`, an earlier attempt may have deleted it. */
