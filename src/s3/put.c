@@ -25,6 +25,7 @@
 
 #include "etag.h"
 #include "object_note.h"
+#include "status.h"
 
 #include <aws/digest.h>
 
@@ -130,7 +131,10 @@ static int put_result(struct s3_operation *op)
 	const struct s3_answer *a = &op->call.answer;
 	struct store_meta *meta = &op->req->answer.meta;
 	char md5[MD5_HEX];
-	int rc = s3_request_judge(&op->call, NULL, err_of(op));
+	struct s3_error why;
+	int rc = s3_request_judge(&op->call, &why, err_of(op));
+	op->req->answer.refused =
+		rc == -EAGAIN && s3_status_refuses(op->call.http.status, why.code);
 	if (rc)
 		return rc == S3_UNPROVEN ? -ENOENT : rc;
 	if (op->has_crc && check_crc(op))

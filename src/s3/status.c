@@ -56,3 +56,21 @@ int s3_status_errno(long status, const char *code)
 			return -statuses[i].error;
 	return -EIO;
 }
+
+/* Some versions of MinIO also answer SlowDown if too few disks have stored an object. They remove
+ * it from these disks, and keep marks, so an object that has remained is recognised. */
+bool s3_status_refuses(long status, const char *code)
+{
+	static const struct {
+		long status;
+		const char *code;
+	} refusals[] = {
+		{503, "SlowDown"}, /* too many requests */
+		{409, "ConditionalRequestConflict"},
+		{409, "OperationAborted"},
+	};
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+		if (refusals[i].status == status && strcmp(refusals[i].code, code) == 0)
+			return true;
+	return false;
+}

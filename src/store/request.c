@@ -120,7 +120,7 @@ void store_result_drop(struct store_request *req)
 void store_answer_clear(struct store_request *req)
 {
 	store_result_drop(req);
-	req->answer.repeated = false;
+	req->answer.repeated = req->answer.refused = false;
 	err_clear(&req->answer.err);
 }
 

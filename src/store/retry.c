@@ -40,6 +40,7 @@ enum { RANDOM_BYTES = 16 };
 struct attempts {
 	unsigned int n;
 	uint64_t started_ns, waited_ns;
+	bool unsure;			 /* one of them may have been carried out */
 	char mark[2 * RANDOM_BYTES + 1]; /* "" if the request has its own, or needs none */
 	/* While it is in the list: */
 	struct store_request *req, *next;
@@ -250,9 +251,10 @@ static void completed(struct store *s, struct store_request *req)
 	struct store_answer *answer = &req->answer;
 	uint64_t pause_ns = 0;
 	if (answer->state == STORE_UNKNOWN && answer->err.code == -EAGAIN) {
+		a->unsure |= !answer->refused || answer->repeated;
 		if (plan_attempt(r, a, &answer->err, &pause_ns)) {
 			log_attempt(r, a, pause_ns, &answer->err);
-			req->cond.retried = true;
+			req->cond.retried |= a->unsure;
 			if (wait_in_list(r, a, req, pause_ns))
 				return;
 		}
@@ -263,7 +265,7 @@ static void completed(struct store *s, struct store_request *req)
 		/* The reason names the attempt, unless it was the first. */
 		err_wrap(&answer->err, answer->err.code, "attempt %u", a->n + 1);
 	}
-	answer->repeated |= (req->op == STORE_PUT || req->op == STORE_DELETE) && a->n;
+	answer->repeated |= (req->op == STORE_PUT || req->op == STORE_DELETE) && a->unsure;
 	if (a->mark[0])
 		req->mark = NULL;
 	/* The next page of a whole listing starts at attempt 1. */

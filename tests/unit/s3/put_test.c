@@ -125,6 +125,50 @@ static void test_a_put_that_cannot_be_confirmed(void **state)
 	}
 }
 
+/* Only the status and the code of a refusal show that a PUT has put nothing. */
+static void test_a_put_that_is_refused(void **state)
+{
+	static const struct store_cond absent = {.if_none_match = "*"};
+	static const struct {
+		unsigned int status;
+		const char *code;
+		bool refused;
+	} cases[] = {
+		{503, "SlowDown", true},
+		{409, "ConditionalRequestConflict", true},
+		{409, "OperationAborted", true},
+		{503, "ServiceUnavailable", false},
+		{503, "", false},
+		{500, "InternalError", false},
+		{500, "SlowDown", false},
+		{400, "RequestTimeout", false},
+	};
+	const struct piece piece = {"12", 2};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture *f = fixture_new(1);
+		char body[128];
+		snprintf(body, sizeof(body), "<Error><Code>%s</Code></Error>", cases[i].code);
+		struct server server = {.status = {cases[i].status, 412}, .body = body};
+		server_start(&server);
+		server_open(&server, f, STORE_S3_VERIFY_AUTO);
+		struct store_request *req = store_request_new(f->s, STORE_PUT);
+		store_request_key(req, "x");
+		req->pieces = &piece;
+		req->n_pieces = 1;
+		req->cond = absent;
+		store_run(f->s, req);
+		assert_int_equal(req->answer.err.code, -EAGAIN);
+		if (req->answer.refused != cases[i].refused)
+			fail_msg("%zu: %d", i, req->answer.refused);
+		/* The same document with another status is no refusal of this kind. */
+		store_run(f->s, req);
+		assert_false(req->answer.refused);
+		store_request_free(req);
+		fixture_free(f);
+		server_stop(&server);
+	}
+}
+
 /* A HEAD says 404, but a listing names the object: it is not replaced. */
 static void test_lying_head(void **state)
 {
@@ -201,6 +245,7 @@ int main(void)
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_server_without_conditions),
 		cmocka_unit_test(test_a_put_that_cannot_be_confirmed),
+		cmocka_unit_test(test_a_put_that_is_refused),
 		cmocka_unit_test(test_lying_head),
 		cmocka_unit_test(test_a_put_that_is_sent_twice),
 		cmocka_unit_test(test_note),

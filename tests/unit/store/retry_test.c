@@ -282,6 +282,7 @@ static void test_permanent_failures_are_not_repeated(void **state)
 struct seen {
 	struct store base;
 	unsigned int puts;
+	bool refuses; /* the first put, instead of being late */
 	bool retried[8];
 	char mark[8][STORE_MARK_MAX + 1];
 };
@@ -290,6 +291,7 @@ static void put_late(struct store *s, struct store_request *req)
 {
 	struct seen *seen = (struct seen *)s;
 	strcpy(seen->mark[seen->puts], req->mark ? req->mark : "");
+	req->answer.refused = seen->puts == 0 && seen->refuses;
 	seen->retried[seen->puts++] = req->cond.retried;
 	if (seen->puts < 3)
 		store_fail(s, req, -EAGAIN, "late");
@@ -307,16 +309,19 @@ static void test_repeated_put_is_marked(void **state)
 	static const struct store_ops ops = {
 		.name = "seen", .submit = put_late, .free = free_nothing};
 	struct fixture *f = *state;
-	struct seen seen = {0};
-	store_init(&seen.base, &ops, &f->env, 0);
-	struct store *s = store_retry_new(&seen.base, &quick, NULL);
 	const struct store_cond absent = {.if_none_match = "*"};
-	assert_int_equal(call_put(s, "x", "1", 1, &absent, NULL, NULL), 0);
-	assert_int_equal(seen.puts, 3);
-	assert_false(seen.retried[0]);
-	assert_true(seen.retried[1]);
-	assert_true(seen.retried[2]);
-	store_free(s);
+	/* An attempt that the service has refused has put nothing. */
+	for (int refuses = 0; refuses < 2; refuses++) {
+		struct seen seen = {.refuses = refuses};
+		store_init(&seen.base, &ops, &f->env, 0);
+		struct store *s = store_retry_new(&seen.base, &quick, NULL);
+		assert_int_equal(call_put(s, "x", "1", 1, &absent, NULL, NULL), 0);
+		assert_int_equal(seen.puts, 3);
+		assert_false(seen.retried[0]);
+		assert_int_equal(seen.retried[1], !refuses);
+		assert_true(seen.retried[2]);
+		store_free(s);
+	}
 }
 
 /* A conditional put has a mark, which is the same in all of its attempts. */

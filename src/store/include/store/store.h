@@ -142,8 +142,8 @@ struct store_cond {
 	/* PUT: an earlier attempt of this request may have succeeded although its answer was lost.
 	 * The mark shows whether it did. If the service drops marks, a store whose ETags follow
 	 * from the bytes compares those. A condition that fails only because of that attempt counts
-	 * as met. store_retry_new() sets this. A caller sets it if an earlier process may have made
-	 * the same request. */
+	 * as met. store_retry_new() sets this, unless the service has refused the attempt. A caller
+	 * sets it if an earlier process may have made the same request. */
 	bool retried;
 };
 
@@ -167,6 +167,9 @@ struct store_answer {
 	 * answer was lost has changed it; or another writer has replaced the object just after
 	 * this PUT, or the store could not find out whether one has. */
 	bool repeated;
+	/* PUT that fails with -EAGAIN: the service has not carried it out. Otherwise it may have.
+	 */
+	bool refused;
 	/* DELETE with cond.if_match: there was no object when the store looked at it. If the answer
 	 * is `repeated`, an earlier attempt may have deleted it. */
 	bool was_absent;
