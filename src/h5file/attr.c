@@ -12,9 +12,7 @@
 #include <string.h>
 
 #include <base/emit.h>
-#include <h5/btree2.h>
-#include <h5/fheap.h>
-
+#include "members.h"
 #include "objects.h"
 #include "values.h"
 
@@ -32,24 +30,10 @@ struct found {
 };
 
 struct reader {
-	struct h5file *f;
-	const struct header *h;
+	struct members m;
 	bool tracked;
 	struct bytes found; /* of struct found */
-	struct h5_fheap_reader *heap;
-	uint64_t indexed; /* records of the index of creation order */
 };
-
-/* Reports an error that leaves the other attributes readable; returns others. */
-static int report(struct reader *r, const char *what, int rc, struct err *err)
-{
-	if (!is_local(rc))
-		return rc;
-	err_wrap(err, rc, "%s", what);
-	h5file_report(r->f, r->h->number, err);
-	err_clear(err);
-	return 0;
-}
 
 /* Decodes the value of an attribute. */
 static int decode_value(struct reader *r, const struct h5_attr *a, struct elems *value,
@@ -57,14 +41,14 @@ static int decode_value(struct reader *r, const struct h5_attr *a, struct elems 
 {
 	uint64_t n;
 	auto_bytes struct bytes fixed = {0};
-	if (!mul_u64(a->space.nelems, h5_dtype_file_size(&r->f->file, a->type), &n) ||
+	if (!mul_u64(a->space.nelems, h5_dtype_file_size(&r->m.f->file, a->type), &n) ||
 	    n > a->data_len)
 		return err_set(err, -EIO,
 			       "the value has %" PRIu64 " bytes, less than its elements need",
 			       a->data_len);
 	if (bytes_append(&fixed, a->data, (size_t)n))
 		return err_no_memory(err);
-	return values_decode(r->f, a->type, &fixed, a->space.nelems, value, err);
+	return values_decode(r->m.f, a->type, &fixed, a->space.nelems, value, err);
 }
 
 static int add(struct reader *r, const struct h5_attr *a, uint32_t corder, struct err *err)
@@ -79,14 +63,14 @@ static int add(struct reader *r, const struct h5_attr *a, uint32_t corder, struc
 	int rc = decode_value(r, a, &x.attr.value, err);
 	if (rc)
 		return err_wrap(err, rc, "attribute \"%s\"", a->name);
-	r->f->value_bytes += x.attr.value.fixed.cap + x.attr.value.heap.cap;
+	r->m.f->value_bytes += x.attr.value.fixed.cap + x.attr.value.heap.cap;
 	if (bytes_append(&r->found, &x, sizeof(x))) {
 		elems_release(&x.attr.value);
 		return err_no_memory(err);
 	}
 	/* An object may have thousands of attributes. */
-	return r->f->value_bytes - r->f->values_charged > CHARGE_INTERVAL
-		       ? objects_charge(r->f, err)
+	return r->m.f->value_bytes - r->m.f->values_charged > CHARGE_INTERVAL
+		       ? objects_charge(r->m.f, err)
 		       : 0;
 }
 
@@ -94,25 +78,16 @@ static int add(struct reader *r, const struct h5_attr *a, uint32_t corder, struc
 static int add_body(struct reader *r, struct cursor *body, uint32_t corder, struct err *err)
 {
 	struct h5_attr a;
-	int rc = h5_attr_decode(&r->f->file, body, tree_arena(r->f->tree), r->f->shared, &a, err);
+	int rc = h5_attr_decode(&r->m.f->file, body, tree_arena(r->m.f->tree), r->m.f->shared, &a,
+				err);
 	if (!rc)
 		rc = add(r, &a, corder, err);
-	return report(r, "an attribute is left out", rc, err);
+	return members_leave_out(&r->m, rc, err);
 }
 
-static int read_compact(struct reader *r, struct err *err)
+static int add_compact(void *ctx, const struct h5_msg *msg, struct cursor *body, struct err *err)
 {
-	int rc = 0;
-	for (uint32_t i = 0; !rc && i < r->h->h.n; i++) {
-		const struct h5_msg *m = &r->h->h.msgs[i];
-		struct cursor body;
-		if (m->type != H5_MSG_ATTRIBUTE)
-			continue;
-		rc = header_body(r->f, r->h, m, &body, NULL, err);
-		rc = rc ? report(r, "an attribute is left out", rc, err)
-			: add_body(r, &body, m->corder, err);
-	}
-	return rc;
+	return add_body(ctx, body, msg->corder, err);
 }
 
 /* Finds the message of a dense attribute. id is that in the heap of shared messages, or in that of
@@ -126,10 +101,10 @@ static int find_dense(struct reader *r, const uint8_t *id, bool shared, struct b
 		uint64_t committed;
 		memcpy(raw + 2, id, RECORD_ID);
 		struct cursor c = cursor_of(raw, sizeof(raw));
-		return h5_shared_resolve(r->f->shared, H5_MSG_ATTRIBUTE, &c, r->h->scratch, body,
-					 &committed, err);
+		return h5_shared_resolve(r->m.f->shared, H5_MSG_ATTRIBUTE, &c, r->m.h->scratch,
+					 body, &committed, err);
 	}
-	int rc = h5_fheap_get(r->heap, id, RECORD_ID, (size_t)h5_file_size(&r->f->file), object,
+	int rc = h5_fheap_get(r->m.heap, id, RECORD_ID, (size_t)h5_file_size(&r->m.f->file), object,
 			      err);
 	*body = cursor_of(object->data, object->len);
 	return rc;
@@ -146,48 +121,28 @@ static int add_dense(void *ctx, const uint8_t *record, uint16_t record_size, str
 	if (record_size != RECORD_SIZE)
 		return err_set(err, -EIO, "a B-tree record has %u bytes", record_size);
 	int rc = find_dense(r, id, flags & H5_MSG_SHARED, &object, &body, err);
-	return rc ? report(r, "an attribute is left out", rc, err)
-		  : add_body(r, &body, corder, err);
-}
-
-static int count_record(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err)
-{
-	struct reader *r = ctx;
-	r->indexed++;
-	return 0;
-}
-
-/* The second index is not needed to read the attributes. A complete check reads it, too. */
-static int check_corders(struct reader *r, const struct h5_ainfo *info, struct err *err)
-{
-	if (!r->f->claim_orders || info->corders == H5_UNDEF)
-		return 0;
-	return h5_bt2_walk(&r->f->file, info->corders, H5_BT2_ATTR_CORDER, count_record, r, err);
+	return rc ? members_leave_out(&r->m, rc, err) : add_body(r, &body, corder, err);
 }
 
 static int read_dense(struct reader *r, struct err *err)
 {
-	const struct h5_msg *m = h5_ohdr_find(&r->h->h, H5_MSG_ATTRIBUTE_INFO);
+	const struct h5_msg *m = h5_ohdr_find(&r->m.h->h, H5_MSG_ATTRIBUTE_INFO);
 	struct h5_ainfo info;
 	struct cursor body;
+	bool is_read;
 	if (!m)
 		return 0;
-	int rc = header_body(r->f, r->h, m, &body, NULL, err);
+	int rc = header_body(r->m.f, r->m.h, m, &body, NULL, err);
 	if (!rc)
-		rc = h5_ainfo_decode(&r->f->file, &body, &info, err);
+		rc = h5_ainfo_decode(&r->m.f->file, &body, &info, err);
 	if (rc)
 		return rc;
 	r->tracked = r->tracked || info.tracked;
 	if (info.heap == H5_UNDEF)
 		return 0;
-	if (info.names == H5_UNDEF)
-		return err_set(err, -EIO, "dense attributes without an index of names");
-	rc = h5_fheap_open(&r->f->file, info.heap, &r->heap, err);
-	if (!rc)
-		rc = h5_bt2_walk(&r->f->file, info.names, H5_BT2_ATTR_NAME, add_dense, r, err);
-	h5_fheap_close(r->heap);
-	r->heap = NULL;
-	return rc ? rc : check_corders(r, &info, err);
+	rc = members_dense(&r->m, info.heap, info.names, H5_BT2_ATTR_NAME, NULL, add_dense, r, err);
+	return rc ? rc
+		  : members_count_corders(&r->m, info.corders, H5_BT2_ATTR_CORDER, &is_read, err);
 }
 
 static int by_position(const void *a, const void *b)
@@ -225,7 +180,7 @@ static size_t sort(struct reader *r)
 			continue;
 		}
 		err_set(&why, -EIO, "attribute \"%s\" is there twice", all[i].attr.name);
-		h5file_report(r->f, r->h->number, &why);
+		h5file_report(r->m.f, r->m.h->number, &why);
 		elems_release(&all[i].attr.value);
 	}
 	r->found.len = kept * sizeof(*all);
@@ -239,17 +194,17 @@ static int finish(struct reader *r, struct err *err)
 {
 	const size_t n = sort(r);
 	struct found *all = (void *)r->found.data;
-	struct object *o = tree_edit(r->f->tree, r->h->number);
+	struct object *o = tree_edit(r->m.f->tree, r->m.h->number);
 	o->attrs_ordered = r->tracked;
 	if (!n)
 		return 0;
-	struct attribute *attrs = arena_array(tree_arena(r->f->tree), n, sizeof(*attrs));
+	struct attribute *attrs = arena_array(tree_arena(r->m.f->tree), n, sizeof(*attrs));
 	if (!attrs)
 		return err_no_memory(err);
 	for (uint32_t i = 0; i < n; i++) {
 		int rc = all[i].committed == H5_UNDEF
 				 ? 0
-				 : objects_share(r->f, r->h->number, i, all[i].committed, err);
+				 : objects_share(r->m.f, r->m.h->number, i, all[i].committed, err);
 		if (rc)
 			return rc;
 		attrs[i] = all[i].attr;
@@ -270,10 +225,12 @@ static void release(struct reader *r)
 
 int attr_read(struct h5file *f, const struct header *h, struct err *err)
 {
-	struct reader r = {.f = f, .h = h, .tracked = h->h.attr_order_tracked};
-	int rc = read_compact(&r, err);
+	struct reader r = {.m = {.f = f, .h = h, .one = "an attribute"},
+			   .tracked = h->h.attr_order_tracked};
+	int rc = members_compact(&r.m, H5_MSG_ATTRIBUTE, add_compact, &r, err);
 	if (!rc)
-		rc = report(&r, "the attributes are not complete", read_dense(&r, err), err);
+		rc = members_report(&r.m, "the attributes are not complete", read_dense(&r, err),
+				    err);
 	if (!rc)
 		rc = finish(&r, err);
 	release(&r);

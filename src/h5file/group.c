@@ -14,10 +14,9 @@
 
 #include <base/checksum.h>
 #include <base/utf8.h>
-#include <h5/btree2.h>
-#include <h5/fheap.h>
 #include <h5/symtab.h>
 
+#include "members.h"
 #include "objects.h"
 
 struct found {
@@ -28,31 +27,16 @@ struct found {
 };
 
 struct reader {
-	struct h5file *f;
-	const struct header *h;
+	struct members m;
 	bool tracked;	    /* creation order */
 	struct bytes found; /* of struct found */
-	struct h5_fheap_reader *heap;
-	uint64_t indexed; /* records of the index of creation order */
-	const char *only; /* the name of the only link that is read, or NULL */
-	uint32_t hash;	  /* of this name */
+	const char *only;   /* the name of the only link that is read, or NULL */
+	uint32_t hash;	    /* of this name */
 };
 
 /* The bytes of a dataset's object header as libhdf5 makes it: a prefix of 16, and 256 of messages.
  */
 enum { HEADER_GUESS = 272 };
-
-/* Reports an error that leaves the rest of the group readable; returns others. A search returns
- * all errors. */
-static int report(struct reader *r, const char *what, int rc, struct err *err)
-{
-	if (!is_local(rc) || r->only)
-		return rc;
-	err_wrap(err, rc, "%s", what);
-	h5file_report(r->f, r->h->number, err);
-	err_clear(err);
-	return 0;
-}
 
 /* Adds a link. Leaves out one that no path can name, and a target that cannot be an object. */
 static int add(struct reader *r, struct found *x, struct err *err)
@@ -64,14 +48,14 @@ static int add(struct reader *r, struct found *x, struct err *err)
 	if (!n || strchr(x->link.name, '/'))
 		err_set(&why, -EIO, "link \"%s\": the name is empty or contains \"/\"",
 			x->link.name);
-	else if (x->link.cls == LINK_HARD && (!x->addr || x->addr >= h5_file_size(&r->f->file)))
+	else if (x->link.cls == LINK_HARD && (!x->addr || x->addr >= h5_file_size(&r->m.f->file)))
 		err_set(&why, -EIO,
 			"link \"%s\": the object header at %" PRIu64 " is outside of the file",
 			x->link.name, x->addr);
 	if (why.code && r->only)
 		return err_set(err, why.code, "%s", why.msg);
 	if (why.code) {
-		h5file_report(r->f, r->h->number, &why);
+		h5file_report(r->m.f, r->m.h->number, &why);
 		return 0;
 	}
 	x->link.utf8 = utf8_valid(x->link.name, n);
@@ -82,7 +66,7 @@ static int add(struct reader *r, struct found *x, struct err *err)
 static int add_symbol(void *ctx, const struct h5_symbol *s, struct err *err)
 {
 	struct reader *r = ctx;
-	struct arena *a = tree_arena(r->f->tree);
+	struct arena *a = tree_arena(r->m.f->tree);
 	struct found x = {.addr = s->header};
 	x.link.name = arena_strndup(a, s->name, strlen(s->name));
 	if (s->header == H5_UNDEF) {
@@ -94,12 +78,13 @@ static int add_symbol(void *ctx, const struct h5_symbol *s, struct err *err)
 	return add(r, &x, err);
 }
 
-static int add_message(struct reader *r, struct cursor *body, struct err *err)
+static int add_message(void *ctx, const struct h5_msg *msg, struct cursor *body, struct err *err)
 {
+	struct reader *r = ctx;
 	struct h5_link l;
-	int rc = h5_link_decode(&r->f->file, body, tree_arena(r->f->tree), &l, err);
+	int rc = h5_link_decode(&r->m.f->file, body, tree_arena(r->m.f->tree), &l, err);
 	if (rc)
-		return report(r, "a link is left out", rc, err);
+		return members_leave_out(&r->m, rc, err);
 	struct found x = {.addr = l.addr, .has_corder = l.has_corder, .corder = l.corder};
 	x.link.name = l.name;
 	x.link.cls = l.cls;
@@ -114,15 +99,15 @@ static int add_dense(void *ctx, const uint8_t *record, uint16_t record_size, str
 	struct reader *r = ctx;
 	auto_bytes struct bytes object = {0};
 	/* Behind filters, a link may be longer than the file. */
-	const uint64_t max = max_u64(h5_file_size(&r->f->file), FILTERED_MAX);
+	const uint64_t max = max_u64(h5_file_size(&r->m.f->file), FILTERED_MAX);
 	if (record_size <= HASH)
 		return err_set(err, -EIO, "a B-tree record has %u bytes", record_size);
-	int rc =
-		h5_fheap_get(r->heap, record + HASH, record_size - HASH, (size_t)max, &object, err);
+	int rc = h5_fheap_get(r->m.heap, record + HASH, record_size - HASH, (size_t)max, &object,
+			      err);
 	if (rc)
-		return report(r, "a link is left out", rc, err);
+		return members_leave_out(&r->m, rc, err);
 	struct cursor body = cursor_of(object.data, object.len);
-	return add_message(r, &body, err);
+	return add_message(r, NULL, &body, err);
 }
 
 /* Names are indexed by their hash. */
@@ -136,55 +121,33 @@ static int compare_hash(void *ctx, const uint8_t *record, uint16_t record_size)
 	return hash < r->hash ? -1 : hash > r->hash;
 }
 
-static int count_record(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err)
-{
-	struct reader *r = ctx;
-	r->indexed++;
-	return 0;
-}
-
-/* The second index is not needed to read the links. A complete check reads it, too. */
-static int check_corders(struct reader *r, const struct h5_linfo *info, uint64_t links,
-			 struct err *err)
-{
-	if (!r->f->claim_orders || info->corders == H5_UNDEF || r->only)
-		return 0;
-	int rc = h5_bt2_walk(&r->f->file, info->corders, H5_BT2_LINK_CORDER, count_record, r, err);
-	if (!rc && r->indexed != links)
-		rc = err_set(err, -EIO,
-			     "the index of creation order has %" PRIu64
-			     " links instead of %" PRIu64,
-			     r->indexed, links);
-	return rc;
-}
-
 static int read_dense(struct reader *r, const struct h5_linfo *info, struct err *err)
 {
 	const size_t before = r->found.len;
-	if (info->names == H5_UNDEF)
-		return err_set(err, -EIO, "dense links without an index of names");
-	int rc = h5_fheap_open(&r->f->file, info->heap, &r->heap, err);
-	if (!rc && !r->only)
-		h5_fheap_advise(r->heap);
-	if (!rc)
-		rc = h5_bt2_walk_range(&r->f->file, info->names, H5_BT2_LINK_NAME,
-				       r->only ? compare_hash : NULL, add_dense, r, err);
-	h5_fheap_close(r->heap);
-	r->heap = NULL;
+	bool is_read = false;
+	int rc = members_dense(&r->m, info->heap, info->names, H5_BT2_LINK_NAME,
+			       r->only ? compare_hash : NULL, add_dense, r, err);
 	const uint64_t links = (r->found.len - before) / sizeof(struct found);
-	return rc ? rc : check_corders(r, info, links, err);
+	if (!rc)
+		rc = members_count_corders(&r->m, info->corders, H5_BT2_LINK_CORDER, &is_read, err);
+	if (!rc && is_read && r->m.indexed != links)
+		rc = err_set(err, -EIO,
+			     "the index of creation order has %" PRIu64
+			     " links instead of %" PRIu64,
+			     r->m.indexed, links);
+	return rc;
 }
 
 static int read_link_info(struct reader *r, struct err *err)
 {
-	const struct h5_msg *m = h5_ohdr_find(&r->h->h, H5_MSG_LINK_INFO);
+	const struct h5_msg *m = h5_ohdr_find(&r->m.h->h, H5_MSG_LINK_INFO);
 	struct h5_linfo info;
 	struct cursor body;
 	if (!m)
 		return 0;
-	int rc = header_body(r->f, r->h, m, &body, NULL, err);
+	int rc = header_body(r->m.f, r->m.h, m, &body, NULL, err);
 	if (!rc)
-		rc = h5_linfo_decode(&r->f->file, &body, &info, err);
+		rc = h5_linfo_decode(&r->m.f->file, &body, &info, err);
 	if (rc)
 		return rc;
 	r->tracked = info.tracked;
@@ -193,28 +156,15 @@ static int read_link_info(struct reader *r, struct err *err)
 
 static int read_symbols(struct reader *r, struct err *err)
 {
-	const struct h5_msg *m = h5_ohdr_find(&r->h->h, H5_MSG_SYMBOL_TABLE);
+	const struct h5_msg *m = h5_ohdr_find(&r->m.h->h, H5_MSG_SYMBOL_TABLE);
 	struct h5_symtab table;
 	struct cursor body;
 	if (!m)
 		return 0;
-	int rc = header_body(r->f, r->h, m, &body, NULL, err);
+	int rc = header_body(r->m.f, r->m.h, m, &body, NULL, err);
 	if (!rc)
-		rc = h5_symtab_decode(&r->f->file, &body, &table, err);
-	return rc ? rc : h5_symtab_find(&r->f->file, &table, r->only, add_symbol, r, err);
-}
-
-static int read_compact(struct reader *r, struct err *err)
-{
-	int rc = 0;
-	for (uint32_t i = 0; !rc && i < r->h->h.n; i++) {
-		struct cursor body;
-		if (r->h->h.msgs[i].type != H5_MSG_LINK)
-			continue;
-		rc = header_body(r->f, r->h, &r->h->h.msgs[i], &body, NULL, err);
-		rc = rc ? report(r, "a link is left out", rc, err) : add_message(r, &body, err);
-	}
-	return rc;
+		rc = h5_symtab_decode(&r->m.f->file, &body, &table, err);
+	return rc ? rc : h5_symtab_find(&r->m.f->file, &table, r->only, add_symbol, r, err);
 }
 
 static int by_name(const void *a, const void *b)
@@ -243,7 +193,7 @@ static size_t sort(struct reader *r)
 		r->tracked = r->tracked && all[i].has_corder;
 		if (kept && by_name(&all[kept - 1], &all[i]) == 0) {
 			err_set(&why, -EIO, "link \"%s\" is in the group twice", all[i].link.name);
-			h5file_report(r->f, r->h->number, &why);
+			h5file_report(r->m.f, r->m.h->number, &why);
 			continue;
 		}
 		all[kept++] = all[i];
@@ -256,7 +206,7 @@ static size_t sort(struct reader *r)
 /* Numbers the targets and moves the links to the tree. */
 static int finish(struct reader *r, struct err *err)
 {
-	struct h5file *f = r->f;
+	struct h5file *f = r->m.f;
 	const size_t n = sort(r);
 	const struct found *all = (const void *)r->found.data;
 	struct link *links = arena_array(tree_arena(f->tree), n, sizeof(*links));
@@ -267,14 +217,14 @@ static int finish(struct reader *r, struct err *err)
 		if (links[i].cls != LINK_HARD)
 			continue;
 		const uint32_t before = tree_numbers(f->tree);
-		int rc = objects_number(f, all[i].addr, r->h->path, links[i].name, &links[i].target,
-					err);
+		int rc = objects_number(f, all[i].addr, r->m.h->path, links[i].name,
+					&links[i].target, err);
 		if (rc)
 			return rc;
 		if (links[i].target == before)
 			h5_file_advise(&f->file, all[i].addr, HEADER_GUESS);
 	}
-	struct object *o = tree_edit(f->tree, r->h->number);
+	struct object *o = tree_edit(f->tree, r->m.h->number);
 	o->kind = OBJECT_GROUP;
 	o->group.links = links;
 	o->group.nlinks = (uint32_t)n;
@@ -285,16 +235,16 @@ static int finish(struct reader *r, struct err *err)
 /* Reads the links, or the one that is searched. */
 static int read_links(struct reader *r, struct err *err)
 {
-	int rc = report(r, "the group is not complete", read_link_info(r, err), err);
+	int rc = members_report(&r->m, "the group is not complete", read_link_info(r, err), err);
 	if (!rc)
-		rc = report(r, "the group is not complete", read_symbols(r, err), err);
-	return rc ? rc : read_compact(r, err);
+		rc = members_report(&r->m, "the group is not complete", read_symbols(r, err), err);
+	return rc ? rc : members_compact(&r->m, H5_MSG_LINK, add_message, r, err);
 }
 
 int group_find(struct h5file *f, const struct header *h, const char *name, bool *found,
 	       struct group_link *out, struct err *err)
 {
-	struct reader r = {.f = f, .h = h, .only = name};
+	struct reader r = {.m = {.f = f, .h = h, .one = "a link", .is_search = true}, .only = name};
 	r.hash = checksum_lookup3(name, strlen(name), 0);
 	int rc = read_links(&r, err);
 	const struct found *first = (const void *)r.found.data;
@@ -307,7 +257,7 @@ int group_find(struct h5file *f, const struct header *h, const char *name, bool 
 
 int group_read(struct h5file *f, const struct header *h, struct err *err)
 {
-	struct reader r = {.f = f, .h = h};
+	struct reader r = {.m = {.f = f, .h = h, .one = "a link"}};
 	int rc = read_links(&r, err);
 	if (!rc)
 		rc = finish(&r, err);
