@@ -281,6 +281,8 @@ int draft_dir_remove(struct draft_dir *p, struct err *err)
 	int rc = renameat(p->j->dir, p->id, p->j->dir, name) ? -errno : 0;
 	if (rc == 0)
 		rc = draft_dir_delete(p->j->dir, name);
+	else if (rc != -ENOENT) /* a full disk has no room for another name */
+		rc = draft_dir_delete(p->j->dir, p->id);
 	/* Another process may have finished it. */
 	return rc && rc != -ENOENT ? err_errno(err, rc, "cannot delete the draft") : 0;
 }

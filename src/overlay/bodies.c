@@ -126,12 +126,12 @@ int bodies_read(struct bodies *b, uint64_t offset, void *buf, size_t n, struct e
 
 static int sync_locked(struct bodies *b, int dir)
 {
-	/* The kernel reports a lost page once. */
+	/* The kernel reports a lost page once, also if the disk is full. */
 	if (b->fd < 0 || b->is_durable || b->failed)
 		return b->failed;
 	if (fsync(b->fd)) {
-		b->failed = errno == ENOSPC ? 0 : -errno;
-		return -errno;
+		b->failed = -errno;
+		return b->failed;
 	}
 	if (fsync(dir))
 		return -errno;

@@ -138,14 +138,28 @@ static int sync_names(const struct draft *d, struct err *err)
 	return d->has_new_spool ? draft_dir_sync_files(&d->dir, err) : 0;
 }
 
-static int sync_all(struct draft *d, struct err *err)
+static int sync_bytes(struct draft *d, struct err *err)
 {
 	int rc = sync_names(d, err);
 	for (const struct layer *l = d->layers.top; rc == 0 && l; l = l->below)
 		rc = spool_sync(l->spool, err);
-	if (rc == 0)
+	return rc;
+}
+
+/* The kernel reports a lost page once, also if it is lost because the disk is full: a later fsync()
+ * succeeds without it. A record that does not fit loses nothing. */
+static int sync_all(struct draft *d, struct err *err)
+{
+	int rc = sync_bytes(d, err);
+	if (rc == 0) {
 		rc = map_append(&d->map, MAP_SYNC, 0, 0, 0, err);
-	return rc ? rc : map_sync(&d->map, err);
+		if (rc == -ENOSPC)
+			return rc;
+	}
+	if (rc == 0)
+		rc = map_sync(&d->map, err);
+	d->sync_failed = rc;
+	return rc;
 }
 
 int draft_sync_held(struct draft *d, struct err *err)
@@ -153,14 +167,11 @@ int draft_sync_held(struct draft *d, struct err *err)
 	const uint64_t changes = atomic_load(&d->changed);
 	if (d->synced && d->synced_changes == changes)
 		return 0;
-	/* The kernel reports a lost page once. */
 	if (d->sync_failed)
 		return err_errno(err, d->sync_failed, "an earlier sync of the draft failed");
 	int rc = sync_all(d, err);
-	if (rc) {
-		d->sync_failed = rc == -ENOSPC ? 0 : rc;
+	if (rc)
 		return rc;
-	}
 	d->synced = true;
 	d->has_new_spool = false;
 	d->synced_changes = d->durable_changes = changes;

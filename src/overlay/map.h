@@ -72,6 +72,7 @@ struct map_file {
 	uint32_t records;
 	uint32_t promised; /* records of writes that have room, but are not written yet */
 	struct map_record last;
+	bool is_torn; /* a write has failed that was to lengthen `last` */
 };
 
 /* Makes the map in a directory, with its first record. */

@@ -5,6 +5,7 @@
  * Invariants:
  *  1. The file has `records` records; a failed write may have left a part of another one, which the
  *     next one overwrites.
+ *     If it was to lengthen the last one, that one is written again before another follows.
  *  2. A record is not changed any more once a record follows it. So only the last one may be
  *     longer than its durable copy.
  */
@@ -69,6 +70,9 @@ void map_break_promise(struct map_file *m)
 static int append_locked(struct map_file *m, const struct map_record *r, struct err *err)
 {
 	int rc = take_room_locked(m, (uint64_t)m->records + m->promised + 1, err);
+	if (rc == 0 && m->is_torn)
+		rc = put(m, &m->last, err);
+	m->is_torn &= rc != 0;
 	if (rc == 0)
 		rc = put(m, r, err);
 	if (rc)
@@ -91,6 +95,7 @@ static int lengthen_locked(struct map_file *m, uint64_t end, struct err *err)
 	struct map_record longer = m->last;
 	longer.length = max_u64(longer.length, end - longer.offset);
 	int rc = put(m, &longer, err);
+	m->is_torn = rc != 0;
 	if (rc == 0)
 		m->last = longer;
 	return rc;

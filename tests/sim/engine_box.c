@@ -5,6 +5,7 @@
 #include "baton.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@ enum {
 	CACHE_SIZE = 8 << 20,
 	PATH_LEN = 512,
 	DROPPED_MAX = 16,
-	KILL_ONE_IN = 100 /* calls that change files */
+	KILL_ONE_IN = 100, /* calls that change files */
+	SECTOR = 512
 };
 
 static void __attribute__((noreturn, format(printf, 1, 2))) give_up(const char *fmt, ...)
@@ -177,6 +179,9 @@ static void numbers(const struct env *env, void *bytes, size_t n)
 
 /* ---- the life of an engine ---- */
 
+static const char *const call_names[DISK_CALLS] = {"create", "write",  "cut",	 "allocate",
+						   "sync",   "rename", "unlink", "mkdir"};
+
 static void journal_of(const struct box *b, unsigned int generation, char path[PATH_LEN])
 {
 	char name[64];
@@ -207,11 +212,11 @@ static void settings_init(struct settings *s, struct box *b)
 	opt->bucket = s->bucket;
 	opt->log = b->world->log;
 	opt->workers = b->world->workers;
-	opt->cache_size = CACHE_SIZE;
+	opt->cache_size = b->cache_size;
 	opt->stat = ENGINE_STAT_ESTIMATE;
 	opt->user = "ann";
 	opt->journal_dir = s->journal;
-	opt->spool_size = SPOOL_SIZE;
+	opt->spool_size = b->spool_size;
 	disk_use(b->disk);
 }
 
@@ -234,26 +239,52 @@ static void killed(void *ctx)
 	mkdir(to, 0700);
 	const bool power = rng_once_in(&b->crashes, 2);
 	b->lost_power |= power;
+	b->powers += power;
 	disk_crash(b->disk, to, &b->crashes, power ? DISK_POWER : DISK_PROCESS);
 	b->kills++;
+}
+
+/* What a call of the journal returns to its caller instead of doing its work; 0: nothing. */
+static ssize_t fail_at_disk(struct box *b, enum disk_call call, const char *name, size_t n)
+{
+	const struct disk_fault *f = &b->disk_fault;
+	/* A disk that is full, or has bad blocks, can still remove. */
+	if (!f->at || b->line.dead || call == DISK_UNLINK)
+		return 0;
+	const unsigned int i = ++b->disk_calls;
+	if (i < f->at || i >= f->at + f->many)
+		return 0;
+	const bool half = f->half && i == f->at && call == DISK_WRITE && n > SECTOR;
+	scheduler_note(b->line.scheduler, "engine %u:     %s %s; %s: %d", b->number, call_names[call],
+		       name, half ? "writes a half" : "fails", f->rc);
+	b->disk_faults++;
+	return half ? (ssize_t)(n / 2) : f->rc;
 }
 
 /* A line that is going to kill its engine may do so in the middle of the work on the journal. The
  * call that is going on has an effect on the old files only. */
 static ssize_t at_disk(void *ctx, enum disk_call call, const char *name, size_t n)
 {
-	static const char *const names[DISK_CALLS] = {"create", "write",  "cut",    "allocate",
-						      "sync",	"rename", "unlink", "mkdir"};
 	struct box *b = ctx;
 	struct line *l = &b->line;
 	baton_pass();
 	if (l->fault < FAULT_KILL || l->hit || l->dead || !rng_once_in(&b->crashes, KILL_ONE_IN))
-		return 0;
-	scheduler_note(l->scheduler, "engine %u:     %s %s; fault: kill", b->number, names[call],
+		return fail_at_disk(b, call, name, n);
+	scheduler_note(l->scheduler, "engine %u:     %s %s; fault: kill", b->number, call_names[call],
 		       name);
 	l->hit = true;
 	box_kill(b);
 	return 0;
+}
+
+/* Some engines have little memory, or a small journal. */
+static void choose_budgets(struct box *b, uint64_t seed)
+{
+	struct rng r = rng_derive(seed, 300 + b->number);
+	if (rng_once_in(&r, 4))
+		b->cache_size = (uint64_t)(1 + rng_below(&r, 8)) << 14;
+	if (rng_once_in(&r, 8))
+		b->spool_size = (uint64_t)(4 + rng_below(&r, 8)) << 18;
 }
 
 void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed, bool read_only)
@@ -268,7 +299,10 @@ void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed
 				.ctx = b};
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->changed, NULL);
+	b->cache_size = CACHE_SIZE;
+	b->spool_size = SPOOL_SIZE;
 	if (!read_only) {
+		choose_budgets(b, seed);
 		journal_of(b, 0, journal);
 		mkdir(journal, 0700);
 		b->disk = disk_new(journal);
@@ -326,6 +360,7 @@ static void close_engine(struct box *b)
 
 void box_restart(struct box *b)
 {
+	b->disk_fault.at = 0;
 	close_engine(b);
 	open_engine(b, false);
 	box_start(b);
@@ -376,8 +411,26 @@ static void bury(struct box *b)
 	each_entry(old, remove_entry, NULL);
 	rmdir(old);
 	b->generation++;
+	b->disk_fault.at = 0;
 	b->line.dead = false;
 	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
+	if (b->inspect)
+		box_inspect(b, b->inspect, b->inspect_ctx);
+}
+
+void box_arm_disk(struct box *b, const struct disk_fault *fault)
+{
+	b->disk_fault = *fault;
+	b->disk_calls = 0;
+}
+
+void box_inspect(struct box *b, void (*fn)(struct box *b, const char *journal,
+					   const struct engine_options *bucket, void *ctx),
+		 void *ctx)
+{
+	struct settings s;
+	settings_init(&s, b);
+	fn(b, s.journal, &s.opt, ctx);
 }
 
 void box_drop(struct box *b)
@@ -412,6 +465,10 @@ void box_release(struct box *b)
 	b->engine = NULL;
 	pthread_cond_destroy(&b->changed);
 	pthread_mutex_destroy(&b->lock);
+}
+
+void box_free_disk(struct box *b)
+{
 	disk_free(b->disk);
 	b->disk = NULL;
 }

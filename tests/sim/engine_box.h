@@ -46,6 +46,14 @@ struct world_plan {
 void world_init(struct world *w, const struct world_plan *plan);
 void world_release(struct world *w);
 
+/* Calls of the journal that fail. */
+struct disk_fault {
+	unsigned int at;   /* 0: none; or the first call that fails, counted from 1 */
+	unsigned int many; /* calls that fail from then on */
+	int rc;		   /* -EIO or -ENOSPC */
+	bool half;	   /* a first one of many bytes writes a half of them instead */
+};
+
 /* Actors use an engine together, or one of them alone: for a restart, or to go on after a kill. */
 struct box {
 	struct world *world;
@@ -58,6 +66,15 @@ struct box {
 	struct rng crashes; /* what they leave */
 	unsigned int kills;
 	bool lost_power;	   /* so the journal may have lost what is not durable */
+	unsigned int powers;	   /* how often */
+	struct disk_fault disk_fault;
+	unsigned int disk_calls;  /* since box_arm_disk() */
+	unsigned int disk_faults; /* that have happened */
+	uint64_t cache_size, spool_size;
+	/* Called after a kill, when nobody uses the journal. It may be NULL. */
+	void (*inspect)(struct box *b, const char *journal, const struct engine_options *bucket,
+			void *ctx);
+	void *inspect_ctx;
 	int64_t wall_ns;	   /* how far its machine's clock is ahead */
 	uint64_t longest_close_ns; /* that an unmount has taken */
 	pthread_mutex_t lock;	   /* guards the members below */
@@ -83,11 +100,20 @@ void box_restart(struct box *b);
 void box_drop(struct box *b);
 /* Sets the clock of the machine, by at most a day. */
 void box_set_clock(struct box *b);
+/* Until the next restart or kill, or another call, calls of the journal fail. at 0: none. */
+void box_arm_disk(struct box *b, const struct disk_fault *fault);
 /* As kill -9. */
 void box_kill(struct box *b);
 /* After a kill: the next mount. */
 void box_revive(struct box *b);
+/* The journal remains. */
 void box_release(struct box *b);
+/* The journal cannot be used any more. */
+void box_free_disk(struct box *b);
+/* Calls fn as box.inspect. */
+void box_inspect(struct box *b, void (*fn)(struct box *b, const char *journal,
+					   const struct engine_options *bucket, void *ctx),
+		 void *ctx);
 /* Whether one of the files in the journal has these 8 bytes. */
 bool box_journal_has(const struct box *b, uint64_t tag);
 

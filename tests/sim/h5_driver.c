@@ -96,7 +96,8 @@ static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t
 	return 0;
 }
 
-/* After a failure the library writes what it has when it closes the file; nobody gets that. */
+/* After a failure the library writes what it has when it closes the file; nobody gets that. It
+ * does not learn of the failure, because then it keeps objects for ever. */
 static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t n,
 			   const void *bytes)
 {
@@ -107,11 +108,9 @@ static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_
 	if (f->rc)
 		return 0;
 	const ssize_t done = engine_pwrite(f->file, bytes, n, at, &f->err);
-	if (done < 0) {
+	if (done < 0)
 		f->rc = (int)done;
-		return -1;
-	}
-	if (d->eof < at + n)
+	else if (d->eof < at + n)
 		d->eof = at + n;
 	return 0;
 }
@@ -123,7 +122,7 @@ static herr_t driver_truncate(H5FD_t *file, hid_t transfer, hbool_t closing)
 		return 0;
 	d->f->rc = engine_resize(d->f->file, d->eoa, &d->f->err);
 	d->eof = d->eoa;
-	return d->f->rc ? -1 : 0;
+	return 0;
 }
 
 /* Nobody else has the file. The library marks a file as open only if its driver has locks. */

@@ -44,7 +44,7 @@ uint64_t history_tag(unsigned int op)
 void history_text(const struct op *op, char *text, size_t size)
 {
 	static const char *const kinds[] = {"create",  "change", "remove", "rename",
-					    "mkdir",   "read",	 "wait",   "clock",
+					    "mkdir",   "read",	 "hold",	 "wait",   "clock",
 					    "restart", "drop",	 "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		"cell",	  "x0",	  "x1",	   "grow",
@@ -61,7 +61,9 @@ void history_text(const struct op *op, char *text, size_t size)
 		snprintf(what, sizeof(what), "%s %s", history_names[op->name], changes[op->change]);
 	else if (op->kind <= OP_READ)
 		snprintf(what, sizeof(what), "%s", history_names[op->name]);
-	if (op->hit)
+	if (op->hit && !op->fault)
+		snprintf(fault, sizeof(fault), " disk fault,");
+	else if (op->hit)
 		snprintf(fault, sizeof(fault), " fault \"%s\" at request %u,",
 			 fault_name(op->fault), op->at);
 	snprintf(text, size, "engine %u: %s %s%s:%s %s (%d)", op->engine, kinds[op->kind], what,
@@ -96,6 +98,12 @@ static struct program program_of(struct actor *a)
 	return (struct program){.file = a->file, .n = a->n, .wait = wait_a_step, .ctx = a};
 }
 
+static void arm_disk(struct box *b, const struct op *op)
+{
+	if (op->disk.at && !b->disk_fault.at && !b->line.dead)
+		box_arm_disk(b, &op->disk);
+}
+
 static int create(struct actor *a, struct op *op, struct err *err)
 {
 	const struct program p = program_of(a);
@@ -111,6 +119,7 @@ static int create(struct actor *a, struct op *op, struct err *err)
 	if (!rc) {
 		take_steps(a, op->waits);
 		op->closes = moment(a);
+		arm_disk(&a->h->boxes[a->engine], op);
 		rc = engine_flush(f, err);
 	}
 	engine_file_close(f);
@@ -128,6 +137,10 @@ bool history_has_inside(const struct history *h, const struct op *op)
 /* One operation of an engine has a fault at a time; the requests of the others count, too. */
 static void arm(struct box *b, struct op *op)
 {
+	/* A new file of which a part could not be written would become a plain object, as on a disk
+	 * (DETAILS.md, "Failed writes"). */
+	if (op->kind != OP_CREATE || op->closes)
+		arm_disk(b, op);
 	if (!op->fault || (b->line.fault && !op->armed))
 		return;
 	op->armed = true;
@@ -136,6 +149,8 @@ static void arm(struct box *b, struct op *op)
 
 static void disarm(struct box *b, struct op *op)
 {
+	if (op->disk.at)
+		b->disk_fault.at = 0;
 	if (!op->armed)
 		return;
 	op->hit = b->line.hit;
@@ -195,6 +210,37 @@ static int make_dir(struct actor *a, const struct op *op, struct err *err)
 	return engine_mkdir(engine_of(a), path, err);
 }
 
+static int hold(struct actor *a, struct op *op, struct err *err)
+{
+	struct box *b = &a->h->boxes[a->engine];
+	const unsigned int number = (unsigned int)(op - a->h->ops);
+	struct rng r = rng_derive(a->h->seed, 400 + number);
+	struct hold *h = hold_new(number, b, a->file, a->n);
+	op->hold = h;
+	h->kills = op->dies;
+	int rc = hold_begin(h, err);
+	if (!rc)
+		arm(b, op);
+	return rc ? rc : hold_run(h, &r, wait_a_step, a, err);
+}
+
+/* Somebody drops the drafts of an engine. */
+static void drop_holds(struct history *h, unsigned int engine)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].hold && h->ops[i].engine == engine)
+			h->ops[i].hold->is_dropped = true;
+}
+
+static void inspect(struct box *b, const char *journal, const struct engine_options *bucket,
+		    void *ctx)
+{
+	struct history *h = ctx;
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].hold && h->ops[i].engine == b->number)
+			hold_check_journal(h->ops[i].hold, journal, bucket);
+}
+
 static int carry_out(struct actor *a, struct op *op, struct err *err)
 {
 	struct box *b = &a->h->boxes[a->engine];
@@ -213,6 +259,8 @@ static int carry_out(struct actor *a, struct op *op, struct err *err)
 		return make_dir(a, op, err);
 	case OP_READ:
 		return read_file(a, op, err);
+	case OP_HOLD:
+		return hold(a, op, err);
 	case OP_WAIT:
 		baton_sleep(op->waits * SECOND);
 		return 0;
@@ -224,6 +272,7 @@ static int carry_out(struct actor *a, struct op *op, struct err *err)
 		return 0;
 	case OP_DROP:
 		box_drop(b);
+		drop_holds(a->h, a->engine);
 		return 0;
 	default:
 		box_kill(b);
@@ -256,7 +305,7 @@ static enum op_status status_of(const struct op *op)
 		return OP_DONE;
 	if (writes && !op->was_open)
 		return OP_NONE;
-	if (op->kind == OP_READ)
+	if (op->kind == OP_READ || op->kind == OP_HOLD)
 		return OP_NONE;
 	if (op->rc == 0)
 		return OP_DONE;
@@ -332,11 +381,13 @@ static void run_op(struct actor *a, struct op *op)
 	op->begin = moment(a);
 	op->begin_ns = baton_now();
 	op->uid = op->kind == OP_CREATE ? history_tag((unsigned int)(op - a->h->ops)) : 0;
-	const unsigned int repeated = b->line.repeated;
-	arm(b, op);
+	const unsigned int repeated = b->line.repeated, disk_faults = b->disk_faults;
+	if (op->kind != OP_HOLD)
+		arm(b, op);
 	op->rc = carry_out(a, op, &err);
 	disarm(b, op);
 	op->was_repeated = b->line.repeated != repeated;
+	op->hit |= b->disk_faults != disk_faults;
 	op->end = moment(a);
 	op->end_ns = baton_now();
 	/* A killed engine has answered nobody. */
@@ -454,6 +505,10 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 	h->world.scheduler.quiet = !trace;
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_init(&h->boxes[i], &h->world, i, h->seed, false);
+	for (unsigned int i = 0; i < h->engines; i++) {
+		h->boxes[i].inspect = inspect;
+		h->boxes[i].inspect_ctx = h;
+	}
 	set_up(h, file, n);
 	run_actors(h, file, n);
 	if (h->seed % 2)
@@ -467,5 +522,9 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 
 void history_release(struct history *h)
 {
+	for (unsigned int i = 0; i < h->nops; i++)
+		hold_free(h->ops[i].hold);
+	for (unsigned int i = 0; i < h->engines; i++)
+		box_free_disk(&h->boxes[i]);
 	world_release(&h->world);
 }

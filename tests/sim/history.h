@@ -10,6 +10,7 @@
 
 #include "content.h"
 #include "engine_box.h"
+#include "hold.h"
 #include "mem_store.h"
 #include "session.h"
 
@@ -25,6 +26,7 @@ enum op_kind {
 	OP_RENAME,
 	OP_MKDIR, /* of a folder of its own */
 	OP_READ,
+	OP_HOLD,    /* of a file of its own: see hold.h */
 	OP_WAIT,    /* time passes, and garbage that is due is deleted */
 	OP_CLOCK,   /* somebody sets the clock of the machine */
 	OP_RESTART, /* unmount and mount */
@@ -85,6 +87,7 @@ struct op {
 	unsigned int at; /* which request has the fault */
 	const char *on;	 /* see line_arm() */
 	bool all;	 /* see line_arm() */
+	struct disk_fault disk;
 	/* It happens while the operation before, a change by the same engine, has the file open: a
 	 * rename of this file. */
 	bool inside;
@@ -105,6 +108,7 @@ struct op {
 	uint64_t begin_ns, end_ns; /* by the clock */
 	uint64_t uid;		   /* of the file that it creates or changes */
 	struct content before, after;
+	struct hold *hold;
 };
 
 /* Who uses a name in an engine: see turns.h. */

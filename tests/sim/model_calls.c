@@ -16,7 +16,8 @@ static bool has_failures(const struct history *h)
 		if (h->ops[i].kind == OP_DROP || h->ops[i].kind == OP_KILL)
 			return true;
 	for (unsigned int i = 0; i < h->engines; i++)
-		if (h->boxes[i].kills || h->boxes[i].line.faults)
+		if (h->boxes[i].kills || h->boxes[i].line.faults || h->boxes[i].disk_faults ||
+		    h->boxes[i].spool_size < (1 << 24))
 			return true;
 	return false;
 }

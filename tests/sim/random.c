@@ -3,6 +3,8 @@
 #include "history.h"
 #include "mem_store.h"
 
+#include <errno.h>
+
 #include <base/mem.h>
 
 enum { WRITES_MAX = 12 /* of a program that is killed */ };
@@ -18,9 +20,9 @@ static enum op_kind kind_from(struct rng *r)
 		enum op_kind kind;
 		unsigned int weight;
 	} table[] = {{OP_CREATE, 5},  {OP_CHANGE, 9}, {OP_REMOVE, 4}, {OP_RENAME, 7},
-		     {OP_MKDIR, 1},   {OP_READ, 4},   {OP_WAIT, 2},   {OP_CLOCK, 1},
+		     {OP_MKDIR, 1},   {OP_READ, 4},   {OP_HOLD, 2},   {OP_WAIT, 2},   {OP_CLOCK, 1},
 		     {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1}};
-	unsigned int at = rng_below(r, 36);
+	unsigned int at = rng_below(r, 38);
 	for (unsigned int i = 0;; i++) {
 		if (at < table[i].weight)
 			return table[i].kind;
@@ -44,8 +46,22 @@ static void make_op(struct history *h, struct op *op, struct rng *r)
 	} while (op->to == op->name);
 	if (op->kind == OP_WAIT)
 		op->waits = rng_once_in(r, 2) ? 2 : 35;
+	if (op->kind == OP_HOLD && !h->quiet && rng_once_in(r, 3))
+		op->dies = 1;
 	if (h->quiet) {
 		op->kind = op->kind == OP_KILL ? OP_RESTART : op->kind;
+	} else if (op->kind == OP_HOLD && rng_once_in(r, 3)) {
+		/* The journal is killed at work, or when the program has made all its changes. */
+		op->fault = FAULT_KILL;
+		op->at = 1000;
+		op->dies = rng_below(r, 2);
+	} else if (op->kind != OP_KILL && rng_once_in(r, op->kind == OP_HOLD ? 2 : 12)) {
+		op->disk = (struct disk_fault){.at = 1 + rng_below(r, rng_once_in(r, 2)    ? 8
+							  : op->kind == OP_HOLD ? 150
+										: 40),
+					       .many = rng_once_in(r, 2) ? 1 : 1 + rng_below(r, 20),
+					       .rc = rng_once_in(r, 2) ? -ENOSPC : -EIO,
+					       .half = rng_once_in(r, 2)};
 	} else if (op->kind != OP_KILL && rng_once_in(r, 4)) {
 		op->fault = fault_from(r);
 		op->all = rng_once_in(r, 4);
