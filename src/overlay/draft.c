@@ -268,7 +268,11 @@ int draft_describe(struct draft *d, const char *path, const char *name, const ch
 	about.name = name;
 	about.version = version;
 	pthread_rwlock_wrlock(&d->changes);
-	int rc = draft_dir_describe(&d->dir, &about, d->synced, err);
+	/* With the version that a commit has made and an older mark, the next mount would repeat an
+	 * earlier commit, and replace what this one has stored. */
+	int rc = d->synced ? draft_sync_held(d, err) : 0;
+	if (rc == 0)
+		rc = draft_dir_describe(&d->dir, &about, d->synced, err);
 	if (rc == 0)
 		rc = copy_about(d, &about, err);
 	pthread_rwlock_unlock(&d->changes);

@@ -196,6 +196,10 @@ static void a_new_name_is_durable(void **state)
 	sync_ok(d);
 	assert_int_equal(draft_describe(d, "home/u/c", "/home/u/c.h5", "", NULL), 0);
 	disk_assert_durable("draft_describe()");
+	/* A version of the bucket never stands beside the mark of an earlier commit. */
+	assert_int_equal(draft_mark(d, 4, NULL), 0);
+	assert_int_equal(draft_describe(d, "home/u/c", "/home/u/c.h5", "o:2", NULL), 0);
+	disk_assert_durable("draft_describe() after draft_mark()");
 	end(&f, d);
 }
 
