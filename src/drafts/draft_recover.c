@@ -134,6 +134,11 @@ static bool finish(struct recovery *r, struct draft *d, struct base_reader *bene
 				 : "the program that wrote it had not closed it");
 		return false;
 	}
+	/* For a domain that is changed, resume() decides. */
+	if (!stat.is_marked && !base_reader_is_domain(about)) {
+		err_set(err, -EBUSY, "it was written to after its last commit had begun");
+		return false;
+	}
 	int rc = 0;
 	if (!store_key_ok(about->path) || !store_key_ok(about->name))
 		rc = err_set(err, -EINVAL, "\"%s\": no object can have this path", about->path);

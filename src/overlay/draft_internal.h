@@ -19,6 +19,9 @@
 #include "map.h"
 #include <journal/draft_dir.h>
 
+/* Bit 0 of a mark: the commit has begun and not ended. */
+enum { MARK_RUNNING = 1 };
+
 struct draft {
 	struct draft_dir dir;
 	struct draft_about about;
@@ -39,8 +42,10 @@ struct draft {
 	 * is no change */
 	uint64_t synced_changes, sealed_changes;
 	uint64_t durable_changes; /* `changed` at that time: the spools are durable */
-	int sync_failed;	  /* the error of a sync: the disk may have lost something, so
-				   * nothing is durable any more */
+	bool is_at_mark; /* the last mark is of a commit that has not ended, and no change follows
+			  */
+	int sync_failed; /* the error of a sync: the disk may have lost something, so
+			  * nothing is durable any more */
 
 	/* The snapshot for which there is a plan, also after it was closed. `planned` is its top
 	 * layer, or NULL if there is no plan. */

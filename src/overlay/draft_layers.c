@@ -86,12 +86,30 @@ static int begin_generation(struct draft *d, struct err *err)
 	return 0;
 }
 
+/* A commit may be repeated with these bytes by the next mount, if the map has no change after its
+ * mark. The change is noted before the first byte is overwritten; and durably, if the mark may be.
+ */
+static int note_after_mark(struct draft *d, struct err *err)
+{
+	int rc = map_append(&d->map, MAP_SIZE, d->layers.top->generation, 0, d->layers.size, err);
+	if (rc)
+		return rc;
+	atomic_store(&d->noted, true);
+	d->synced_changes = UINT64_MAX;
+	if (d->synced)
+		rc = draft_sync_held(d, err);
+	d->is_at_mark = rc != 0;
+	return rc;
+}
+
 int draft_begin_change(struct draft *d, struct err *err)
 {
 	if (d->recovered)
 		return err_set(err, -EROFS, "a draft of an earlier mount cannot be changed");
 	pthread_rwlock_wrlock(&d->changes);
 	int rc = d->sealed ? begin_generation(d, err) : 0;
+	if (rc == 0 && d->is_at_mark)
+		rc = note_after_mark(d, err);
 	if (rc)
 		pthread_rwlock_unlock(&d->changes);
 	return rc;
@@ -101,7 +119,7 @@ int draft_begin_write(struct draft *d, struct err *err)
 {
 	for (;;) {
 		pthread_rwlock_rdlock(&d->changes);
-		if (!d->sealed && !d->recovered)
+		if (!d->sealed && !d->recovered && !d->is_at_mark)
 			return 0;
 		pthread_rwlock_unlock(&d->changes);
 		int rc = draft_begin_change(d, err);

@@ -22,11 +22,15 @@ static uint64_t recover(struct world *w)
 	return recover_unless(w, false);
 }
 
-/* The process ends. */
+/* The process ends. If it has begun a commit, nothing was written since. */
 static void end_process(struct world *w, const struct commit_record *m)
 {
+	struct draft_snapshot *s = NULL;
+	if (m && m->is_running)
+		assert_int_equal(draft_seal(w->draft, &s, NULL), 0);
 	if (m)
 		assert_int_equal(draft_mark(w->draft, commit_record_encode(m), NULL), 0);
+	draft_snapshot_close(s);
 	draft_close(w->draft);
 	w->draft = NULL;
 }
@@ -68,6 +72,24 @@ static void a_commit_that_has_begun_is_finished(void **state)
 		world_check_object(&w, last ? "home/a" : "home/b", "hello", 5);
 		assert_int_equal(items(&w).n, 0);
 	}
+	world_end(&w);
+}
+
+/* A part of a new file would replace what the bucket has. */
+static void what_was_written_after_a_failed_commit_is_left(void **state)
+{
+	struct world w;
+	struct draft_snapshot *s;
+	world_begin(&w, false, 0);
+	world_draft(&w, "home/a");
+	world_write(&w, "hello", 5);
+	assert_int_equal(draft_seal(w.draft, &s, NULL), 0);
+	assert_int_equal(draft_mark(w.draft, commit_record_encode(&begun), NULL), 0);
+	draft_snapshot_close(s);
+	world_write(&w, "he", 2);
+	end_process(&w, NULL);
+	assert_int_equal(recover(&w), 1);
+	assert_int_equal(items(&w).n, 1);
 	world_end(&w);
 }
 
@@ -413,6 +435,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_commit_that_has_begun_is_finished),
+		cmocka_unit_test(what_was_written_after_a_failed_commit_is_left),
 		cmocka_unit_test(the_reason_is_stored),
 		cmocka_unit_test(without_a_commit_a_draft_is_left),
 		cmocka_unit_test(a_draft_that_was_committed_is_dropped),

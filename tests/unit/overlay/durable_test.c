@@ -203,6 +203,26 @@ static void a_new_name_is_durable(void **state)
 	end(&f, d);
 }
 
+/* After a power loss, the next mount repeats a commit if the map has no change after its mark. */
+static void a_change_after_a_failed_commit_is_noted_first(void **state)
+{
+	struct overlay_fixture f;
+	begin(&f);
+	struct draft *d = make_draft(&f, &about_new);
+	write_at(d, 0, 100);
+	draft_snapshot_close(seal_marked(d));
+	sync_ok(d);
+	const struct disk_file before = look(&f, d, "map");
+	write_at(d, 10, 5);
+	const struct disk_file after = look(&f, d, "map");
+	assert_int_equal(after.syncs, before.syncs + 1);
+	assert_true(look(&f, d, "spool.0").is_dirty);
+	write_at(d, 10, 6);
+	assert_int_equal(look(&f, d, "map").syncs, after.syncs);
+	sync_ok(d);
+	end(&f, d);
+}
+
 /* The caller deletes objects of the bucket afterwards. */
 static void a_list_of_removed_objects_is_durable(void **state)
 {
@@ -279,6 +299,7 @@ int main(void)
 		TEST(any_changes_are_synced),
 		TEST(a_plan_is_durable_with_what_it_needs),
 		TEST(a_new_name_is_durable),
+		TEST(a_change_after_a_failed_commit_is_noted_first),
 		TEST(a_list_of_removed_objects_is_durable),
 		TEST(a_mark_of_a_resumed_draft_is_durable),
 		TEST(each_failed_sync_is_an_error),

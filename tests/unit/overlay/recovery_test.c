@@ -91,7 +91,7 @@ static void begin(struct state *s)
 	assert_int_equal(draft_sync(d, NULL), 0);
 	note_state(s, d, 5);
 	s->synced = 5;
-	assert_int_equal(draft_mark(d, 7, NULL), 0);
+	assert_int_equal(draft_mark(d, 6, NULL), 0);
 	note_state(s, d, 6);
 	assert_int_equal(draft_allocate(d, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1, 2, NULL),
 			 0);
