@@ -24,7 +24,7 @@ enum {
 	LOOK_NS = 100000, /* until the lock of a file is tried again */
 };
 #define SECOND	UINT64_C(1000000000)
-#define LIFE_NS (30 * 86400 * SECOND) /* longer than any history */
+#define LIFE_NS (30 * 86400 * SECOND) /* longer than any part of a history */
 
 enum waits { READY, FOR_LOCK, FOR_CONDITION, FOR_END, FOR_TIME, ENDED };
 
@@ -45,7 +45,7 @@ static struct {
 	bool runs;
 	struct task *tasks[TASKS_MAX]; /* in the order of their creation */
 	unsigned int n;
-	uint64_t now;
+	uint64_t now, life_ns;
 	struct baton_counts counts;
 } baton;
 
@@ -120,7 +120,7 @@ static void jump(void)
 			first = baton.tasks[i]->until;
 	if (first == UINT64_MAX)
 		stuck("all threads wait for each other");
-	if (first > LIFE_NS)
+	if (first > baton.life_ns)
 		stuck("nothing but timers has run for a month");
 	baton.now = first;
 }
@@ -458,6 +458,7 @@ void baton_begin(const struct baton_plan *plan)
 	memset(&baton, 0, sizeof(baton));
 	baton.plan = *plan;
 	baton.now = 1000 * SECOND;
+	baton_live();
 	self = add_task();
 	self->thread = pthread_self();
 }
@@ -468,6 +469,11 @@ void baton_end(void)
 		stuck("a thread was not joined");
 	remove_task(self);
 	self = NULL;
+}
+
+void baton_live(void)
+{
+	baton.life_ns = baton.now + LIFE_NS;
 }
 
 void baton_pass(void)

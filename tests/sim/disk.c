@@ -272,6 +272,12 @@ void disk_free(struct disk *d)
 	free(d);
 }
 
+void disk_settle(struct disk *d)
+{
+	disk_forget(d);
+	disk_scan(d);
+}
+
 void disk_set_hook(struct disk *d, disk_hook *hook, void *ctx)
 {
 	d->hook = hook;

@@ -95,6 +95,9 @@ void disk_set_hook(struct disk *d, disk_hook *hook, void *ctx);
  * the real one. */
 void disk_use(struct disk *d);
 
+/* All that was written is durable, because much time has passed. No file is open. */
+void disk_settle(struct disk *d);
+
 enum disk_crash { DISK_PROCESS, DISK_POWER };
 
 /*

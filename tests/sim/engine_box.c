@@ -255,8 +255,8 @@ static ssize_t fail_at_disk(struct box *b, enum disk_call call, const char *name
 	if (i < f->at || i >= f->at + f->many)
 		return 0;
 	const bool half = f->half && i == f->at && call == DISK_WRITE && n > SECTOR;
-	scheduler_note(b->line.scheduler, "engine %u:     %s %s; %s: %d", b->number, call_names[call],
-		       name, half ? "writes a half" : "fails", f->rc);
+	scheduler_note(b->line.scheduler, "engine %u:     %s %s; %s: %d", b->number,
+		       call_names[call], name, half ? "writes a half" : "fails", f->rc);
 	b->disk_faults++;
 	return half ? (ssize_t)(n / 2) : f->rc;
 }
@@ -270,8 +270,8 @@ static ssize_t at_disk(void *ctx, enum disk_call call, const char *name, size_t 
 	baton_pass();
 	if (l->fault < FAULT_KILL || l->hit || l->dead || !rng_once_in(&b->crashes, KILL_ONE_IN))
 		return fail_at_disk(b, call, name, n);
-	scheduler_note(l->scheduler, "engine %u:     %s %s; fault: kill", b->number, call_names[call],
-		       name);
+	scheduler_note(l->scheduler, "engine %u:     %s %s; fault: kill", b->number,
+		       call_names[call], name);
 	l->hit = true;
 	box_kill(b);
 	return 0;
@@ -424,8 +424,9 @@ void box_arm_disk(struct box *b, const struct disk_fault *fault)
 	b->disk_calls = 0;
 }
 
-void box_inspect(struct box *b, void (*fn)(struct box *b, const char *journal,
-					   const struct engine_options *bucket, void *ctx),
+void box_inspect(struct box *b,
+		 void (*fn)(struct box *b, const char *journal, const struct engine_options *bucket,
+			    void *ctx),
 		 void *ctx)
 {
 	struct settings s;
@@ -433,21 +434,27 @@ void box_inspect(struct box *b, void (*fn)(struct box *b, const char *journal,
 	fn(b, s.journal, &s.opt, ctx);
 }
 
-void box_drop(struct box *b)
+/* Drops the drafts of the journal, which no engine uses. */
+static void drop_drafts(struct box *b)
 {
 	struct settings s;
 	struct err err = ERR_INIT;
 	struct drop d = {.opt = &s.opt, .scheduler = &b->world->scheduler};
+	settings_init(&s, b);
+	if (engine_drafts_open(s.journal, &d.drafts, &err))
+		return;
+	engine_drafts_list(d.drafts, NULL, note_waiting, &d, &err);
+	for (unsigned int i = 0; i < d.n; i++)
+		if (engine_drafts_drop(d.drafts, d.ids[i], d.opt, note_line, &d, &err))
+			note_line(&d, err.msg);
+	engine_drafts_close(d.drafts);
+}
+
+void box_drop(struct box *b)
+{
 	box_kill(b);
 	bury(b);
-	settings_init(&s, b);
-	if (!engine_drafts_open(s.journal, &d.drafts, &err)) {
-		engine_drafts_list(d.drafts, NULL, note_waiting, &d, &err);
-		for (unsigned int i = 0; i < d.n; i++)
-			if (engine_drafts_drop(d.drafts, d.ids[i], d.opt, note_line, &d, &err))
-				note_line(&d, err.msg);
-		engine_drafts_close(d.drafts);
-	}
+	drop_drafts(b);
 	open_engine(b, false);
 	box_start(b);
 }
@@ -465,6 +472,21 @@ void box_release(struct box *b)
 	b->engine = NULL;
 	pthread_cond_destroy(&b->changed);
 	pthread_mutex_destroy(&b->lock);
+}
+
+void box_begin_again(struct box *b)
+{
+	drop_drafts(b);
+	/* Hours have passed. */
+	disk_settle(b->disk);
+	b->lost_power = false;
+	b->kills = b->powers = b->disk_faults = 0;
+	b->line.faults = b->line.repeated = 0;
+	b->longest_close_ns = 0;
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->changed, NULL);
+	open_engine(b, false);
+	box_start(b);
 }
 
 void box_free_disk(struct box *b)

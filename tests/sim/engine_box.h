@@ -65,8 +65,8 @@ struct box {
 	struct disk *disk;  /* of the journal; NULL: none */
 	struct rng crashes; /* what they leave */
 	unsigned int kills;
-	bool lost_power;	   /* so the journal may have lost what is not durable */
-	unsigned int powers;	   /* how often */
+	bool lost_power;     /* so the journal may have lost what is not durable */
+	unsigned int powers; /* how often */
 	struct disk_fault disk_fault;
 	unsigned int disk_calls;  /* since box_arm_disk() */
 	unsigned int disk_faults; /* that have happened */
@@ -108,11 +108,15 @@ void box_kill(struct box *b);
 void box_revive(struct box *b);
 /* The journal remains. */
 void box_release(struct box *b);
+/* After box_release(): drops what waits in the journal, as a person does, and opens an engine. What
+ * has happened so far does not count any more. */
+void box_begin_again(struct box *b);
 /* The journal cannot be used any more. */
 void box_free_disk(struct box *b);
 /* Calls fn as box.inspect. */
-void box_inspect(struct box *b, void (*fn)(struct box *b, const char *journal,
-					   const struct engine_options *bucket, void *ctx),
+void box_inspect(struct box *b,
+		 void (*fn)(struct box *b, const char *journal, const struct engine_options *bucket,
+			    void *ctx),
 		 void *ctx);
 /* Whether one of the files in the journal has these 8 bytes. */
 bool box_journal_has(const struct box *b, uint64_t tag);

@@ -17,8 +17,9 @@
 enum {
 	SPURIOUS = 500,
 	SETTLE_ROUNDS = 2,
-	SETTLE_SECONDS = 4000, /* more than an hour */
-	DEAD_STEPS = 60,       /* of other engines until a killed one is there again */
+	SETTLE_SECONDS = 4000,	   /* more than an hour */
+	CLOCK_SECONDS = 2 * 86400, /* that clocks may differ: see box_set_clock() */
+	DEAD_STEPS = 60,	   /* of other engines until a killed one is there again */
 };
 #define SECOND UINT64_C(1000000000)
 
@@ -32,20 +33,31 @@ struct actor {
 	size_t n;
 };
 
-uint64_t history_tag(unsigned int op)
+uint64_t history_tag(const struct history *h, unsigned int op)
 {
 	uint64_t tag = 0;
-	/* Two tags differ in each byte, so all bytes are written that replace one by another. */
+	/* Two tags of a part differ in each byte, so all bytes are written that replace one by
+	 * another. */
 	for (unsigned int i = 0; i < 8; i++)
-		tag = tag << 8 | ((op + 1 + 29 * i) & 0xff);
+		tag = tag << 8 | ((op + 1 + 29 * i + h->part * (50 + 7 * i)) & 0xff);
 	return tag;
+}
+
+void history_first(const struct history *h, uint64_t uid, struct content *out)
+{
+	for (unsigned int i = 0; i < NAMES_MAX; i++)
+		if (uid && h->first[i] == uid) {
+			*out = h->contents[i];
+			return;
+		}
+	content_init(out, uid);
 }
 
 void history_text(const struct op *op, char *text, size_t size)
 {
-	static const char *const kinds[] = {"create",  "change", "remove", "rename",
-					    "mkdir",   "read",	 "hold",	 "wait",   "clock",
-					    "restart", "drop",	 "kill"};
+	static const char *const kinds[] = {"create", "change",	 "remove", "rename",
+					    "mkdir",  "read",	 "hold",   "wait",
+					    "clock",  "restart", "drop",   "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		"cell",	  "x0",	  "x1",	   "grow",
 		"grow equal",	 "grow empty",	"shrink", "link", "spare", "unlink spare",
@@ -76,6 +88,21 @@ static void take_steps(struct actor *a, unsigned int n)
 		scheduler_step(&a->h->world.scheduler);
 }
 
+unsigned int history_draft_names(const struct history *h, const struct op *op)
+{
+	unsigned int names = op->goes_on ? 1u << op->name : 0, before;
+	do {
+		before = names;
+		for (unsigned int i = 0; i < h->nops; i++) {
+			const struct op *o = &h->ops[i];
+			if (o->kind == OP_RENAME && o->engine == op->engine && o->end > op->end &&
+			    names & 1u << o->name)
+				names |= 1u << o->to;
+		}
+	} while (names != before);
+	return names;
+}
+
 /* ---- operations ---- */
 
 static struct engine *engine_of(const struct actor *a)
@@ -96,6 +123,17 @@ static void wait_a_step(void *ctx)
 static struct program program_of(struct actor *a)
 {
 	return (struct program){.file = a->file, .n = a->n, .wait = wait_a_step, .ctx = a};
+}
+
+/* close(2) of a descriptor. A program may call fsync(2) and then close the file. */
+static int flush(struct actor *a, const struct op *op, struct engine_file *f, struct err *err)
+{
+	const int rc = engine_flush(f, err);
+	if (!rc || !op->again)
+		return rc;
+	take_steps(a, 1);
+	a->h->boxes[a->engine].disk_fault.at = 0;
+	return engine_flush(f, err);
 }
 
 static void arm_disk(struct box *b, const struct op *op)
@@ -120,7 +158,7 @@ static int create(struct actor *a, struct op *op, struct err *err)
 		take_steps(a, op->waits);
 		op->closes = moment(a);
 		arm_disk(&a->h->boxes[a->engine], op);
-		rc = engine_flush(f, err);
+		rc = flush(a, op, f, err);
 	}
 	engine_file_close(f);
 	return rc;
@@ -171,7 +209,7 @@ static int change_file(struct actor *a, struct op *op, struct engine_file *f, ui
 		run_op(a, op + 1);
 	arm(&a->h->boxes[a->engine], op);
 	op->closes = moment(a);
-	return engine_flush(f, err);
+	return flush(a, op, f, err);
 }
 
 static int change(struct actor *a, struct op *op, struct err *err)
@@ -180,7 +218,7 @@ static int change(struct actor *a, struct op *op, struct err *err)
 	int rc = engine_open_write(engine_of(a), history_names[op->name], 0, &f, err);
 	if (rc)
 		return rc;
-	rc = change_file(a, op, f, history_tag((unsigned int)(op - a->h->ops)), err);
+	rc = change_file(a, op, f, history_tag(a->h, (unsigned int)(op - a->h->ops)), err);
 	engine_file_close(f);
 	return rc;
 }
@@ -213,7 +251,7 @@ static int make_dir(struct actor *a, const struct op *op, struct err *err)
 static int hold(struct actor *a, struct op *op, struct err *err)
 {
 	struct box *b = &a->h->boxes[a->engine];
-	const unsigned int number = (unsigned int)(op - a->h->ops);
+	const unsigned int number = a->h->part * OPS_MAX + (unsigned int)(op - a->h->ops);
 	struct rng r = rng_derive(a->h->seed, 400 + number);
 	struct hold *h = hold_new(number, b, a->file, a->n);
 	op->hold = h;
@@ -339,18 +377,24 @@ static bool is_dropped_next(const struct actor *a, const struct op *op)
 	return false;
 }
 
-/* The engine keeps a draft of what has failed under the name, and following operations would deal
- * with that. So it is opened again; then the draft is committed, or waits in the journal. */
+/* The engine keeps a draft of what has failed under the name, and following operations deal with
+ * that; or it is opened again: then the draft is committed, or waits in the journal. */
 static void settle_engine(struct actor *a, struct op *op)
 {
 	struct box *b = &a->h->boxes[a->engine];
-	const bool has_failed = op->status == OP_MAYBE && has_draft(op);
+	bool has_failed = op->status == OP_MAYBE && has_draft(op);
+	/* What a program had written when it failed is not a whole file. */
+	if (has_failed && op->closes && !b->line.dead && !op->dies && rng_once_in(&b->random, 2)) {
+		op->goes_on = true;
+		has_failed = false;
+	}
 	if (is_dropped_next(a, op) || !(b->line.dead || has_failed))
 		return;
 	if (b->line.dead)
 		take_steps(a, rng_below(&b->random, DEAD_STEPS));
 	box_enter_alone(b);
 	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
+	a->h->revivals += b->line.dead;
 	if (b->line.dead)
 		box_revive(b);
 	else if (has_failed)
@@ -380,7 +424,7 @@ static void run_op(struct actor *a, struct op *op)
 	note_op(a, op, "begins", &err);
 	op->begin = moment(a);
 	op->begin_ns = baton_now();
-	op->uid = op->kind == OP_CREATE ? history_tag((unsigned int)(op - a->h->ops)) : 0;
+	op->uid = op->kind == OP_CREATE ? history_tag(a->h, (unsigned int)(op - a->h->ops)) : 0;
 	const unsigned int repeated = b->line.repeated, disk_faults = b->disk_faults;
 	if (op->kind != OP_HOLD)
 		arm(b, op);
@@ -445,10 +489,11 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 			abort();
 	}
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
-		struct op op = {.kind = OP_CREATE, .name = i, .uid = history_tag(OPS_MAX + i)};
+		struct op op = {.kind = OP_CREATE, .name = i, .uid = history_tag(h, OPS_MAX + i)};
 		if (!(h->present & 1u << i))
 			continue;
 		h->first[i] = op.uid;
+		content_init(&h->contents[i], op.uid);
 		if (create(&a, &op, &err)) {
 			fprintf(stderr, "the first file cannot be made: %s\n", err.msg);
 			abort();
@@ -471,10 +516,21 @@ static void run_actors(struct history *h, const uint8_t *file, size_t n)
 		pthread_join(threads[i], NULL);
 }
 
+/* How long nothing is deleted because of a rename: an hour by its clock (JOURNAL.md, "Marks of
+ * deletions"). */
+static uint64_t settle_seconds(const struct history *h)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].kind == OP_CLOCK)
+			return SETTLE_SECONDS + CLOCK_SECONDS;
+	return SETTLE_SECONDS;
+}
+
 /* All engines recover, and delete their garbage. */
 static void settle(struct history *h)
 {
 	struct scheduler *s = &h->world.scheduler;
+	const uint64_t seconds = settle_seconds(h);
 	for (unsigned int round = 0; round < SETTLE_ROUNDS; round++) {
 		for (unsigned int i = 0; i < h->engines; i++) {
 			scheduler_note(s, "engine %u: restart at the end", i);
@@ -482,12 +538,25 @@ static void settle(struct history *h)
 				box_revive(&h->boxes[i]);
 			else
 				box_restart(&h->boxes[i]);
-			baton_sleep(SETTLE_SECONDS * SECOND);
+			baton_sleep(seconds * SECOND);
 		}
 		scheduler_deliver(s);
 	}
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_release(&h->boxes[i]);
+}
+
+static void run_part(struct history *h, const uint8_t *file, size_t n)
+{
+	baton_live();
+	run_actors(h, file, n);
+	if ((h->seed + h->part) % 2)
+		scheduler_deliver(&h->world.scheduler);
+	settle(h);
+	if (session_count()) {
+		fprintf(stderr, "libhdf5 has objects of closed files\n");
+		abort();
+	}
 }
 
 void history_run(struct history *h, const uint8_t *file, size_t n, struct log *log, bool trace)
@@ -510,20 +579,29 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 		h->boxes[i].inspect_ctx = h;
 	}
 	set_up(h, file, n);
-	run_actors(h, file, n);
-	if (h->seed % 2)
-		scheduler_deliver(&h->world.scheduler);
-	settle(h);
-	if (session_count()) {
-		fprintf(stderr, "libhdf5 has objects of closed files\n");
-		abort();
-	}
+	run_part(h, file, n);
+}
+
+static void free_holds(struct history *h)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		hold_free(h->ops[i].hold);
+}
+
+void history_run_next(struct history *h, const uint8_t *file, size_t n)
+{
+	free_holds(h);
+	h->part++;
+	history_make_part(h);
+	for (unsigned int i = 0; i < h->engines; i++)
+		box_begin_again(&h->boxes[i]);
+	scheduler_note(&h->world.scheduler, "part %u", h->part);
+	run_part(h, file, n);
 }
 
 void history_release(struct history *h)
 {
-	for (unsigned int i = 0; i < h->nops; i++)
-		hold_free(h->ops[i].hold);
+	free_holds(h);
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_free_disk(&h->boxes[i]);
 	world_release(&h->world);

@@ -82,6 +82,7 @@ struct op {
 	enum change_kind change;
 	enum op_program program;
 	enum session_flush flush; /* before the end of a session */
+	bool again;		  /* a close that fails is repeated before the file is closed */
 	unsigned int dies;	  /* 0, or: the program is killed after so many writes by libhdf5 */
 	enum fault fault;
 	unsigned int at; /* which request has the fault */
@@ -100,6 +101,7 @@ struct op {
 	bool mixed;	   /* two reads of one open file disagree */
 	bool hit;	   /* the fault has happened */
 	bool was_repeated; /* a request of the engine was sent again meanwhile */
+	bool goes_on;	   /* it has failed, and its engine goes on with its draft */
 	bool armed;	   /* its fault is that of the line now */
 	int rc;
 	/* Moments: the operation begins, the file is open, it begins to close, the operation ends.
@@ -142,24 +144,39 @@ struct history {
 	struct world world;
 	struct box boxes[ENGINES_MAX];
 	struct turns turns;
-	uint64_t first[NAMES_MAX]; /* uids of the files that exist at first; 0: none */
+	uint64_t first[NAMES_MAX];	    /* uids of the files that exist at first; 0: none */
+	struct content contents[NAMES_MAX]; /* of these */
+	/* A history of many operations has several parts. Between two of them all engines end, and
+	 * somebody drops what waits in the journals. */
+	unsigned int part, parts;
+	unsigned int
+		left;	/* storages without a name that there were at the beginning of the part */
+	bool may_leave; /* an earlier part may have left objects */
+	unsigned int revivals;
 };
 
 /* The value that only one operation writes; also the uid of a file that it creates. */
-uint64_t history_tag(unsigned int op);
+uint64_t history_tag(const struct history *h, unsigned int op);
+/* The content that a file had at first. */
+void history_first(const struct history *h, uint64_t uid, struct content *out);
 /* The folder that an OP_MKDIR makes. */
 enum { HISTORY_DIR = 32 };
 void history_dir(const struct op *op, char path[static HISTORY_DIR]);
 /* Whether the next operation happens inside of this one. */
 bool history_has_inside(const struct history *h, const struct op *op);
+/* The names that the draft of a failed operation may have: bit i is the name i. 0: it has no draft
+ * in an engine that goes on. */
+unsigned int history_draft_names(const struct history *h, const struct op *op);
 void history_text(const struct op *op, char *text, size_t size);
 
 /* Chooses the service. */
 void history_service(struct history *h, struct rng *r);
 /* Chooses the programs. */
 void history_programs(struct history *h);
-/* Makes a history of this many operations, at most OPS_MAX, from its seed. 0: the seed decides. */
+/* Makes a history of this many operations from its seed. 0: the seed decides. */
 void history_make(struct history *h, uint64_t seed, unsigned int nops);
+/* Makes the operations of its next part. */
+void history_make_part(struct history *h);
 /* ---- scripts.c ---- */
 
 unsigned int scripts_count(void);
@@ -170,6 +187,8 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed);
 /* Runs it: afterwards all engines are closed, and everything that was late has arrived. file: a
  * template. */
 void history_run(struct history *h, const uint8_t *file, size_t n, struct log *log, bool trace);
+/* The next part, after the files of history_part() were noted in first and contents. */
+void history_run_next(struct history *h, const uint8_t *file, size_t n);
 void history_release(struct history *h);
 
 #endif

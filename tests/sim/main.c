@@ -9,7 +9,8 @@
  * `--histories 1 --seed N` replays it. If the product crashes, or all its threads wait for each
  * other, the program ends and says which seed it was.
  *
- *   --steps M       operations of a random history, at most 46; by default 4 to 12
+ *   --steps M       operations of a random history; by default 4 to 12. With 48 or more all are
+ * random
  *   --history NAME  only this named history, or `random`
  *   --brief         prints only the seeds of histories that fail
  *   --trace         prints each history, and the log of its engines
@@ -22,6 +23,7 @@
 #include <getopt.h>
 #include <sched.h>
 #include <signal.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +42,9 @@ struct options {
 struct totals {
 	unsigned int histories, failed, unnamed, undecided, kills, hits, differ;
 	unsigned int statuses[4];
+	unsigned int done[OP_KINDS]; /* acknowledged operations of each kind */
+	unsigned int parts, powers, revivals, conflicts, disk_faults, went_on;
+	uint64_t steps;
 };
 
 static void usage(void)
@@ -88,15 +93,13 @@ static struct options parse(int argc, char **argv)
 		else
 			usage();
 	}
-	if (o.steps > OPS_MAX - 2)
-		usage();
 	return o;
 }
 
 /* False: --history does not name it. */
 static bool make(struct history *h, const struct options *o, uint64_t seed)
 {
-	const bool is_random = seed % 2 == 0;
+	const bool is_random = seed % 2 == 0 || o->steps >= OPS_MAX;
 	const unsigned int script = (unsigned int)(seed / 2 % scripts_count());
 	if (!o->only && is_random) {
 		history_make(h, seed, o->steps);
@@ -137,11 +140,26 @@ static void count(struct totals *t, const struct history *h, const struct model_
 	t->failed += r->nfaults > 0;
 	t->unnamed += r->unnamed;
 	t->undecided += r->undecided;
-	for (unsigned int i = 0; i < h->engines; i++)
+	t->revivals += h->revivals;
+	t->steps += h->world.scheduler.steps;
+}
+
+static void count_part(void *ctx, const struct history *h)
+{
+	struct totals *t = ctx;
+	t->parts++;
+	for (unsigned int i = 0; i < h->engines; i++) {
 		t->kills += h->boxes[i].kills;
+		t->powers += h->boxes[i].powers;
+		t->disk_faults += h->boxes[i].disk_faults;
+	}
 	for (unsigned int i = 0; i < h->nops; i++) {
-		t->statuses[h->ops[i].status]++;
-		t->hits += h->ops[i].hit;
+		const struct op *op = &h->ops[i];
+		t->statuses[op->status]++;
+		t->hits += op->hit;
+		t->done[op->kind] += op->status == OP_DONE;
+		t->conflicts += op->rc == -ESTALE || op->rc == -EBUSY;
+		t->went_on += op->goes_on;
 	}
 }
 
@@ -149,7 +167,7 @@ static void run_again(const struct options *o, const struct trial *t, struct his
 		      struct log *log)
 {
 	struct model_result r;
-	if (o->smallest)
+	if (o->smallest && h->parts == 1)
 		minimise(t, h);
 	trial_run(t, h, log, true, &r);
 	report(h, &r);
@@ -199,7 +217,10 @@ static uint64_t run(const struct options *o, uint64_t seed, const struct trial *
 		usage();
 	*made = *h;
 	running = seed;
-	trial_run(trial, h, NULL, false, &r);
+	struct trial counted = *trial;
+	counted.each = count_part;
+	counted.ctx = t;
+	trial_run(&counted, h, NULL, false, &r);
 	const uint64_t hash = h->world.scheduler.hash;
 	count(t, h, &r);
 	const bool fails = r.nfaults;
@@ -283,6 +304,21 @@ static void stay_here(void)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
+static void print_counts(const struct totals *t)
+{
+	printf("%u parts, %llu steps; %u crashes, %u of them power losses; %u recoveries at once; "
+	       "%u "
+	       "calls of disks failed; %u commits (%u of new files, %u of changes), %u conflicts, "
+	       "%u "
+	       "failures with which an engine went on; %u renames, %u removals, %u reads, %u "
+	       "restarts, "
+	       "%u drops, %u files held\n",
+	       t->parts, (unsigned long long)t->steps, t->kills, t->powers, t->revivals,
+	       t->disk_faults, t->done[OP_CREATE] + t->done[OP_CHANGE], t->done[OP_CREATE],
+	       t->done[OP_CHANGE], t->conflicts, t->went_on, t->done[OP_RENAME], t->done[OP_REMOVE],
+	       t->done[OP_READ], t->done[OP_RESTART], t->done[OP_DROP], t->done[OP_HOLD]);
+}
+
 int main(int argc, char **argv)
 {
 	const struct options o = parse(argc, argv);
@@ -297,7 +333,7 @@ int main(int argc, char **argv)
 	/* Without it, libhdf5 does not mark files as open. */
 	setenv("HDF5_USE_FILE_LOCKING", "TRUE", 1);
 	uint8_t *file = content_template(&n);
-	const struct trial trial = {file, n};
+	const struct trial trial = {.file = file, .n = n};
 	struct log *log = o.trace ? log_new("sim", LOG_LEVEL_INFO) : NULL;
 	watch_crashes();
 	if (o.seeds)
@@ -308,6 +344,7 @@ int main(int argc, char **argv)
 	       "%u without effect; %u faults, %u kills; %u storages without a name; %u undecided\n",
 	       t.histories, t.failed, t.statuses[OP_DONE], t.statuses[OP_REFUSED],
 	       t.statuses[OP_MAYBE], t.statuses[OP_NONE], t.hits, t.kills, t.unnamed, t.undecided);
+	print_counts(&t);
 	log_free(log);
 	free(file);
 	return t.failed || t.differ || t.undecided ? 1 : 0;

@@ -13,6 +13,15 @@ void trial_run(const struct trial *t, struct history *h, struct log *log, bool t
 	const struct model_gaps gaps = model_gaps_of(h);
 	history_run(h, t->file, t->n, log, trace);
 	model_check(h, &gaps, out);
+	while (!out->nfaults && !out->undecided && h->part + 1 < h->parts) {
+		if (t->each)
+			t->each(t->ctx, h);
+		model_release(out);
+		history_run_next(h, t->file, t->n);
+		model_check(h, &gaps, out);
+	}
+	if (t->each)
+		t->each(t->ctx, h);
 }
 
 /* Whether a history fails in one of the orders, which h has then. */

@@ -9,6 +9,9 @@
 struct trial {
 	const uint8_t *file; /* the template */
 	size_t n;
+	/* Called after each part of a history. NULL: not. */
+	void (*each)(void *ctx, const struct history *h);
+	void *ctx;
 };
 
 /* Runs the history and checks it. Afterwards *h has the results; history_release() and

@@ -12,6 +12,7 @@
 #include <hsmount/check.h>
 
 #include "model_calls.h"
+#include "model_internal.h"
 #include "model_names.h"
 #include "model_storage.h"
 #include "session.h"
@@ -36,19 +37,23 @@ void model_release(struct model_result *r)
 
 /* ---- what the bucket has ---- */
 
-struct found {
-	struct history *h;
-	const struct model_gaps *gaps;
-	struct model_result *result;
-	struct engine *engine;
-	bool listed[NAMES_MAX], has[NAMES_MAX];
-	struct content content[NAMES_MAX];
-};
-
 struct folder {
 	struct found *found;
 	const char *path;
 };
+
+/* A new file of which a part could not be written becomes a plain object, if nothing has its name
+ * (DETAILS.md, "Failed writes"). */
+static bool has_torn(const struct history *h)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if ((op->kind == OP_CREATE || op->kind == OP_CHANGE) && op->was_open &&
+		    !op->closes && op->rc)
+			return true;
+	}
+	return false;
+}
 
 static int find_name(void *arg, const char *name, enum engine_kind kind)
 {
@@ -58,6 +63,10 @@ static int find_name(void *arg, const char *name, enum engine_kind kind)
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
 		if (strcmp(path, history_names[i]) != 0)
 			continue;
+		if (kind == ENGINE_PLAIN && has_torn(f->found->h)) {
+			f->found->has_plain = true;
+			return 0;
+		}
 		f->found->listed[i] = true;
 		if (kind != ENGINE_DOMAIN)
 			model_fault(f->found->result, "%s is not a domain", path);
@@ -89,8 +98,11 @@ static void read_name(struct found *f, unsigned int i)
 	struct content from_bytes;
 	const char *name = history_names[i];
 	int rc = engine_file_open(f->engine, name, &file, &err);
-	if (rc == -ENOENT && !f->listed[i])
+	if ((rc == -ENOENT || f->has_plain) && !f->listed[i]) {
+		if (!rc)
+			engine_file_close(file);
 		return;
+	}
 	f->has[i] = true;
 	if (!rc) {
 		uint8_t *bytes = malloc(FILE_MAX);
@@ -166,7 +178,7 @@ static bool follow(struct chain *c, uint64_t at)
 
 /* A change that is refused because its file had no name at that moment keeps its plan. If the file
  * has a name again, the next mount completes it (JOURNAL.md, "Conflicts"). */
-static bool was_moved(const struct history *h, const struct op *op)
+bool model_was_moved(const struct history *h, const struct op *op)
 {
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *o = &h->ops[i];
@@ -190,7 +202,7 @@ static bool is_change_of(const struct history *h, const struct op *op, uint64_t 
 {
 	return op->kind == OP_CHANGE && op->uid == uid &&
 	       (op->status == OP_DONE || op->status == OP_MAYBE ||
-		(op->status == OP_REFUSED && was_moved(h, op)));
+		(op->status == OP_REFUSED && model_was_moved(h, op)));
 }
 
 /* What an operation does to a part of a file. */
@@ -379,7 +391,7 @@ static bool is_explained(struct found *f, const struct content *end, enum conten
 	struct rows rows = {.h = f->h, .end = end};
 	struct extras extras = {.h = f->h, .end = end};
 	struct content first;
-	content_init(&first, end->uid);
+	history_first(f->h, end->uid, &first);
 	if (part == PART_ROWS)
 		return f->gaps->no_marks || follow_rows(&rows, &first);
 	if (part == PART_E0 || part == PART_E1)
@@ -411,12 +423,14 @@ static void check_removed_spare(struct found *f, unsigned int name)
 		const struct op *op = &h->ops[i];
 		if (op->kind != OP_CHANGE || op->uid != uid || op->change != CHANGE_UNLINK)
 			continue;
-		if (op->status == OP_MAYBE)
+		if (op->status == OP_MAYBE || (op->status == OP_REFUSED && model_was_moved(h, op)))
 			removed = UINT64_MAX;
 		else if (op->status == OP_DONE && op->end > removed)
 			removed = op->end;
 	}
-	if (!removed)
+	struct content first;
+	history_first(h, uid, &first);
+	if (!removed && first.has_spare)
 		model_fault(f->result, "%s: /g/spare is gone, and nobody has removed it",
 			    history_names[name]);
 	for (unsigned int i = 0; i < h->nops; i++) {
@@ -447,7 +461,7 @@ static void check_spare(struct found *f, unsigned int name)
 	check_part(f, name, PART_SPARE);
 }
 
-static bool is_known(const struct history *h, uint64_t uid)
+bool model_is_known(const struct history *h, uint64_t uid)
 {
 	for (unsigned int i = 0; i < NAMES_MAX; i++)
 		if (h->first[i] == uid)
@@ -460,7 +474,7 @@ static bool is_known(const struct history *h, uint64_t uid)
 
 static void check_content(struct found *f, unsigned int name)
 {
-	if (!is_known(f->h, f->content[name].uid)) {
+	if (!model_is_known(f->h, f->content[name].uid)) {
 		model_fault(f->result, "%s has a file that nobody has made", history_names[name]);
 		return;
 	}
@@ -469,157 +483,6 @@ static void check_content(struct found *f, unsigned int name)
 	for (enum content_part part = 0; part < PART_SPARE; part++)
 		check_part(f, name, part);
 	check_spare(f, name);
-}
-
-/* ---- what was read meanwhile ---- */
-
-/* Whether the part had this value at some time. */
-static bool had_value(const struct history *h, const struct content *c, enum content_part part)
-{
-	const uint64_t value = content_value(c, part);
-	struct content first;
-	content_init(&first, c->uid);
-	bool found = content_value(&first, part) == value || (part == PART_SPARE && !c->has_spare);
-	for (unsigned int i = 0; i < h->nops && !found; i++)
-		found = h->ops[i].kind == OP_CHANGE && h->ops[i].uid == c->uid &&
-			content_value(&h->ops[i].after, part) == value;
-	return found;
-}
-
-/* The count only increases. What was acknowledged, or what anybody has read, before an open began
- * is there when it reads. */
-static uint64_t least_count(const struct history *h, const struct op *read)
-{
-	uint64_t least = 0;
-	for (unsigned int i = 0; i < h->nops; i++) {
-		const struct op *op = &h->ops[i];
-		if (op->status != OP_DONE || op->uid != read->uid || op->end > read->begin)
-			continue;
-		const uint64_t count = op->kind == OP_READ     ? op->before.count
-				       : op->kind == OP_CHANGE ? op->after.count
-							       : 0;
-		if (count > least)
-			least = count;
-	}
-	return least;
-}
-
-static void check_reads(struct found *f)
-{
-	const struct history *h = f->h;
-	for (unsigned int i = 0; i < h->nops; i++) {
-		const struct op *op = &h->ops[i];
-		if (op->kind != OP_READ || op->status != OP_DONE)
-			continue;
-		if (op->before.count < least_count(h, op))
-			model_fault(f->result,
-				    "operation %u has read an older count than was acknowledged or "
-				    "read before it began",
-				    i);
-		if (!is_known(h, op->before.uid))
-			model_fault(f->result, "operation %u has read a file that nobody has made",
-				    i);
-		if (op->mixed)
-			model_fault(f->result, "operation %u has read two contents in one open", i);
-		for (enum content_part part = 0; part < CONTENT_PARTS; part++)
-			if (part != PART_ROWS && !had_value(h, &op->before, part))
-				model_fault(f->result, "operation %u has read %s as it never was",
-					    i, content_part_name(part));
-	}
-}
-
-/* ---- what was refused ---- */
-
-static bool is_name_of_later(const struct history *h, unsigned int i)
-{
-	const struct op *op = &h->ops[i];
-	for (unsigned int k = 0; k < h->nops; k++) {
-		const struct op *o = &h->ops[k];
-		const bool same =
-			o->name == op->name || (o->kind == OP_RENAME && o->to == op->name);
-		if (o->end > op->begin && o != op && o->engine == op->engine && same &&
-		    (o->kind == OP_CREATE || o->kind == OP_CHANGE || o->kind == OP_REMOVE ||
-		     o->kind == OP_RENAME))
-			return true;
-		if (o->end > op->begin && o->engine == op->engine && o->kind == OP_DROP)
-			return true;
-	}
-	return false;
-}
-
-static bool is_stored(const struct found *f, uint64_t uid)
-{
-	for (unsigned int i = 0; i < NAMES_MAX; i++)
-		if (f->has[i] && f->content[i].uid == uid)
-			return true;
-	return false;
-}
-
-/* A file or a change that was refused is in the journal, unless a later operation of the same mount
- * on the name has dropped it. */
-static void check_refused(struct found *f)
-{
-	struct history *h = f->h;
-	for (unsigned int i = 0; i < h->nops; i++) {
-		const struct op *op = &h->ops[i];
-		const bool has_tag = op->kind == OP_CREATE ||
-				     (op->kind == OP_CHANGE &&
-				      (op->change == CHANGE_TAG || op->change == CHANGE_X0 ||
-				       op->change == CHANGE_X1 || op->change == CHANGE_TWO ||
-				       op->change == CHANGE_GROW || op->change == CHANGE_SPARE));
-		const bool stored =
-			op->kind == OP_CREATE ? is_stored(f, op->uid) : was_moved(h, op);
-		if (!has_tag || op->status != OP_REFUSED || is_name_of_later(h, i) || stored)
-			continue;
-		if (!box_journal_has(&h->boxes[op->engine], history_tag(i)))
-			model_fault(f->result,
-				    "operation %u was refused, and the journal does not have it",
-				    i);
-	}
-}
-
-/* Whether a rename may stay half done: the bucket has refused to remove the old name, somebody has
- * changed it, the new one arrived after the next mount had looked, or a machine that lost its power
- * has lost the note about it. */
-static bool may_stay_half_done(const struct history *h)
-{
-	for (unsigned int i = 0; i < h->engines; i++)
-		if (h->boxes[i].lost_power)
-			return true;
-	for (unsigned int i = 0; i < h->nops; i++) {
-		const struct op *op = &h->ops[i];
-		const bool is_killed =
-			op->hit && (op->fault == FAULT_KILL || op->fault == FAULT_KILL_AFTER);
-		if (op->kind == OP_RENAME && op->rc && op->rc != -ENOENT && !is_killed)
-			return true;
-	}
-	return false;
-}
-
-/* A rename that was interrupted is finished by the next mount, so each file has one name. */
-static void check_twice(struct found *f)
-{
-	if (may_stay_half_done(f->h))
-		return;
-	for (unsigned int i = 0; i < NAMES_MAX; i++)
-		for (unsigned int k = 0; k < i; k++)
-			if (f->has[i] && f->has[k] && f->content[i].uid == f->content[k].uid)
-				model_fault(f->result, "%s and %s are the same file",
-					    history_names[k], history_names[i]);
-}
-
-static void check_dirs(struct found *f)
-{
-	for (unsigned int i = 0; i < f->h->nops; i++) {
-		const struct op *op = &f->h->ops[i];
-		struct engine_stat st;
-		char path[HISTORY_DIR];
-		if (op->kind != OP_MKDIR || op->status != OP_DONE)
-			continue;
-		history_dir(op, path);
-		if (engine_lookup(f->engine, path, &st, NULL) || st.kind != ENGINE_DIR)
-			model_fault(f->result, "the folder %s is not there", path);
-	}
 }
 
 /* ---- files that programs hold ---- */
@@ -653,6 +516,24 @@ static void check_holds(struct found *f)
 		box_inspect(&f->h->boxes[i], check_engine_holds, &all);
 }
 
+/* ---- the next part ---- */
+
+/* What the next part begins with. A part is the last one if two names lead to one file, because any
+ * mount may finish the rename (DETAILS.md, "Renames"). */
+static void note_files(struct found *f)
+{
+	struct history *h = f->h;
+	for (unsigned int i = 0; i < NAMES_MAX; i++) {
+		h->first[i] = f->has[i] ? f->content[i].uid : 0;
+		h->contents[i] = f->content[i];
+		for (unsigned int k = 0; k < i; k++)
+			if (h->first[i] && h->first[i] == h->first[k])
+				h->parts = h->part + 1;
+	}
+	if (f->has_plain)
+		h->parts = h->part + 1;
+}
+
 /* ---- all ---- */
 
 struct model_gaps model_gaps_of(const struct history *h)
@@ -682,16 +563,17 @@ void model_check(struct history *h, const struct model_gaps *gaps, struct model_
 		if (f.has[i] && f.content[i].uid)
 			check_content(&f, i);
 	}
-	if (!out->nfaults && !gaps->plain_put)
+	if (!out->nfaults && !gaps->plain_put && !f.has_plain)
 		model_names_check(&names);
 	if (!gaps->plain_put) {
-		check_refused(&f);
-		check_reads(&f);
-		check_twice(&f);
+		model_check_refused(&f);
+		model_check_reads(&f);
+		model_check_twice(&f);
 		model_calls_check(h, out);
 	}
-	check_dirs(&f);
+	model_check_dirs(&f);
 	check_holds(&f);
+	note_files(&f);
 	box_release(&b);
 	model_storage_check(h, gaps, out);
 }

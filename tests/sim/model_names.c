@@ -40,6 +40,7 @@ struct step {
 struct plan {
 	struct step steps[STEPS_MAX + 1];
 	unsigned int name, to;
+	unsigned int others; /* names that STEP_REPLACE may have: bit i */
 	uint8_t uid;
 };
 
@@ -137,9 +138,25 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 	}
 }
 
+/* Whether an engine that goes on may have the draft of a failed operation under one of the names.
+ */
+static bool meets_draft(const struct history *h, const struct op *op)
+{
+	unsigned int names = 1u << op->name;
+	if (op->kind == OP_RENAME)
+		names |= 1u << op->to;
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].engine == op->engine && h->ops[i].end < op->end &&
+		    names & history_draft_names(h, &h->ops[i]))
+			return true;
+	return false;
+}
+
 static void plan_name(struct search *s, struct plan *p, const struct op *op)
 {
-	const bool may = op->status == OP_MAYBE, plain = s->m->gaps->plain_delete;
+	/* It may concern the draft alone. */
+	const bool may = op->status == OP_MAYBE || meets_draft(s->m->h, op);
+	const bool plain = s->m->gaps->plain_delete;
 	if (op->kind == OP_REMOVE && (may || plain)) {
 		add(p, STEP_SEE, op->begin, op->end, may);
 		if (plain)
@@ -167,6 +184,8 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 static void make_plan(struct search *s, struct plan *p, const struct op *op)
 {
 	*p = (struct plan){.name = op->name, .to = op->to, .uid = number_of(s, op->uid)};
+	if (op->kind == OP_CREATE)
+		p->others = history_draft_names(s->m->h, op) & ~(1u << op->name);
 	if (op->kind == OP_CREATE || op->kind == OP_CHANGE)
 		plan_change(s, p, op);
 	else if (op->status == OP_DONE || op->status == OP_MAYBE)
@@ -313,6 +332,15 @@ static bool search_from(struct search *s, const struct state *state)
 			return true;
 		if (take(s, i, step->kind, &next) && search_from(s, &next))
 			return true;
+		for (unsigned int k = 0; step->kind == STEP_REPLACE && k < NAMES_MAX; k++) {
+			if (!(s->plans[i].others & 1u << k))
+				continue;
+			next = *state;
+			next.done[i]++;
+			next.names[k] = s->plans[i].uid;
+			if (search_from(s, &next))
+				return true;
+		}
 	}
 	return false;
 }

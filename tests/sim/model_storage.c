@@ -132,6 +132,19 @@ static void check_links(struct history *h, const struct store_page *page, struct
 
 /* ---- both ---- */
 
+/* Whether somebody has changed the new name of a rename that was interrupted, so that the next
+ * mount does not know what has become of the file that it has replaced (DETAILS.md, "Crashes"). */
+static bool is_changed_later(const struct history *h, const struct op *op)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *o = &h->ops[i];
+		const bool same = o->name == op->to || (o->kind == OP_RENAME && o->to == op->to);
+		if (o != op && same && o->end > op->begin && o->kind <= OP_RENAME)
+			return true;
+	}
+	return false;
+}
+
 /* Storage may stay if a machine has lost its power, because the notes about it are not durable; if
  * a request may have arrived later; if a draft was dropped, or waits in the journal; and after a
  * removal of a name that had no answer, because another program may have moved the file
@@ -141,13 +154,16 @@ static bool may_leave_storage(const struct history *h)
 	for (unsigned int i = 0; i < h->engines; i++)
 		if (h->boxes[i].lost_power)
 			return true;
+	if (h->may_leave)
+		return true;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
 		const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
 		const bool is_late =
 			op->hit && op->fault != FAULT_KILL && op->fault != FAULT_KILL_AFTER;
 		if (is_late || op->kind == OP_DROP || (writes && op->status == OP_REFUSED) ||
-		    ((writes || op->kind == OP_REMOVE) && op->status == OP_MAYBE))
+		    ((writes || op->kind == OP_REMOVE) && op->status == OP_MAYBE) ||
+		    (op->kind == OP_RENAME && op->status == OP_MAYBE && is_changed_later(h, op)))
 			return true;
 	}
 	return false;
@@ -171,10 +187,12 @@ void model_storage_check(struct history *h, const struct model_gaps *gaps, struc
 		abort();
 	count_storages(h, &page, s, r);
 	if (!gaps->plain_delete && !gaps->plain_put && !may_leave_storage(h)) {
-		if (r->unnamed)
-			model_fault(r, "%u storages have no name", r->unnamed);
+		if (r->unnamed > h->left)
+			model_fault(r, "%u storages have no name", r->unnamed - h->left);
 		if (!has_rename(h))
 			check_links(h, &page, s, r);
 	}
+	h->left = r->unnamed;
+	h->may_leave = may_leave_storage(h) || has_rename(h);
 	free(s);
 }

@@ -4,10 +4,14 @@
 #include "mem_store.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include <base/mem.h>
 
-enum { WRITES_MAX = 12 /* of a program that is killed */ };
+enum {
+	WRITES_MAX = 12, /* of a program that is killed */
+	PART_OPS = 12
+};
 
 static enum fault fault_from(struct rng *r)
 {
@@ -19,9 +23,9 @@ static enum op_kind kind_from(struct rng *r)
 	static const struct {
 		enum op_kind kind;
 		unsigned int weight;
-	} table[] = {{OP_CREATE, 5},  {OP_CHANGE, 9}, {OP_REMOVE, 4}, {OP_RENAME, 7},
-		     {OP_MKDIR, 1},   {OP_READ, 4},   {OP_HOLD, 2},   {OP_WAIT, 2},   {OP_CLOCK, 1},
-		     {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1}};
+	} table[] = {{OP_CREATE, 5}, {OP_CHANGE, 9},  {OP_REMOVE, 4}, {OP_RENAME, 7},
+		     {OP_MKDIR, 1},  {OP_READ, 4},    {OP_HOLD, 2},   {OP_WAIT, 2},
+		     {OP_CLOCK, 1},  {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1}};
 	unsigned int at = rng_below(r, 38);
 	for (unsigned int i = 0;; i++) {
 		if (at < table[i].weight)
@@ -56,9 +60,9 @@ static void make_op(struct history *h, struct op *op, struct rng *r)
 		op->at = 1000;
 		op->dies = rng_below(r, 2);
 	} else if (op->kind != OP_KILL && rng_once_in(r, op->kind == OP_HOLD ? 2 : 12)) {
-		op->disk = (struct disk_fault){.at = 1 + rng_below(r, rng_once_in(r, 2)    ? 8
-							  : op->kind == OP_HOLD ? 150
-										: 40),
+		op->disk = (struct disk_fault){.at = 1 + rng_below(r, rng_once_in(r, 2)	    ? 8
+								      : op->kind == OP_HOLD ? 150
+											    : 40),
 					       .many = rng_once_in(r, 2) ? 1 : 1 + rng_below(r, 20),
 					       .rc = rng_once_in(r, 2) ? -ENOSPC : -EIO,
 					       .half = rng_once_in(r, 2)};
@@ -108,7 +112,7 @@ void history_service(struct history *h, struct rng *r)
 
 void history_programs(struct history *h)
 {
-	struct rng r = rng_derive(h->seed, 4);
+	struct rng r = rng_derive(h->seed, 4 + 10000 * h->part);
 	for (unsigned int i = 0; i < h->nops; i++) {
 		struct op *op = &h->ops[i];
 		if (op->kind != OP_CREATE && op->kind != OP_CHANGE && op->kind != OP_READ)
@@ -116,12 +120,22 @@ void history_programs(struct history *h)
 		op->program = (enum op_program)rng_below(&r, PROGRAMS);
 		if (op->kind == OP_CHANGE && op->change >= CHANGE_NOTE && !op->program)
 			op->program = PROGRAM_OLDEST;
+		op->again = rng_once_in(&r, 4);
 		if (rng_once_in(&r, 4))
 			op->flush = (enum session_flush)rng_below(&r, SESSION_FLUSHES);
 		/* A new file whose program is killed would become a plain object. */
 		if (op->kind == OP_CHANGE && op->program && !h->quiet && rng_once_in(&r, 12))
 			op->dies = 1 + rng_below(&r, WRITES_MAX);
 	}
+}
+
+static void make_ops(struct history *h, unsigned int n, struct rng *r)
+{
+	while (h->nops < n) {
+		make_op(h, &h->ops[h->nops++], r);
+		make_inside(h, r);
+	}
+	history_programs(h);
 }
 
 void history_make(struct history *h, uint64_t seed, unsigned int nops)
@@ -139,9 +153,15 @@ void history_make(struct history *h, uint64_t seed, unsigned int nops)
 	h->quiet = rng_once_in(&r, 3);
 	history_service(h, &r);
 	const unsigned int some = 4 + rng_below(&r, 9);
-	while (h->nops < (nops ? nops : some)) {
-		make_op(h, &h->ops[h->nops++], &r);
-		make_inside(h, &r);
-	}
-	history_programs(h);
+	/* The search for an order takes long if many operations may come in any order. */
+	h->parts = nops > OPS_MAX - 2 ? (nops + PART_OPS - 1) / PART_OPS : 1;
+	make_ops(h, !nops ? some : h->parts > 1 ? PART_OPS : nops, &r);
+}
+
+void history_make_part(struct history *h)
+{
+	struct rng r = rng_derive(h->seed, 1000 + h->part);
+	h->nops = 0;
+	memset(h->ops, 0, sizeof(h->ops));
+	make_ops(h, PART_OPS, &r);
 }

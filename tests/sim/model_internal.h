@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of model.h share: model.c looks at the end of a history, model_reads.c judges what
+ * happened before. */
+#ifndef SIM_MODEL_INTERNAL_H
+#define SIM_MODEL_INTERNAL_H
+
+#include "model.h"
+
+struct found {
+	struct history *h;
+	const struct model_gaps *gaps;
+	struct model_result *result;
+	struct engine *engine;
+	bool listed[NAMES_MAX], has[NAMES_MAX];
+	bool has_plain; /* a name leads to a file that is not whole */
+	struct content content[NAMES_MAX];
+};
+
+/* Whether somebody has made a file with this uid. */
+bool model_is_known(const struct history *h, uint64_t uid);
+/* Whether the file of a change had no name at a moment of it. */
+bool model_was_moved(const struct history *h, const struct op *op);
+
+void model_check_reads(struct found *f);
+void model_check_refused(struct found *f);
+void model_check_twice(struct found *f);
+void model_check_dirs(struct found *f);
+
+#endif

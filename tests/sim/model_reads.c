@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See model.h: what was read meanwhile, what was refused, and what may stay half done. No state. */
+#include "model_internal.h"
+
+#include <errno.h>
+
+#include "model_names.h"
+
+/* ---- what was read meanwhile ---- */
+
+/* Whether the part had this value at some time. */
+static bool had_value(const struct history *h, const struct content *c, enum content_part part)
+{
+	const uint64_t value = content_value(c, part);
+	struct content first;
+	history_first(h, c->uid, &first);
+	bool found = content_value(&first, part) == value || (part == PART_SPARE && !c->has_spare);
+	for (unsigned int i = 0; i < h->nops && !found; i++)
+		found = h->ops[i].kind == OP_CHANGE && h->ops[i].uid == c->uid &&
+			content_value(&h->ops[i].after, part) == value;
+	return found;
+}
+
+/* The count only increases. What was acknowledged, or what anybody has read, before an open began
+ * is there when it reads. */
+static uint64_t least_count(const struct history *h, const struct op *read)
+{
+	uint64_t least = 0;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if (op->status != OP_DONE || op->uid != read->uid || op->end > read->begin)
+			continue;
+		const uint64_t count = op->kind == OP_READ     ? op->before.count
+				       : op->kind == OP_CHANGE ? op->after.count
+							       : 0;
+		if (count > least)
+			least = count;
+	}
+	return least;
+}
+
+/* Without a library, a program does not read all parts. */
+static bool knows(const struct op *op, enum content_part part)
+{
+	return op->program || part < PART_NOTE || part == PART_SPARE;
+}
+
+void model_check_reads(struct found *f)
+{
+	const struct history *h = f->h;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if (op->kind != OP_READ || op->status != OP_DONE)
+			continue;
+		if (op->before.count < least_count(h, op))
+			model_fault(f->result,
+				    "operation %u has read an older count than was acknowledged or "
+				    "read before it began",
+				    i);
+		if (!model_is_known(h, op->before.uid))
+			model_fault(f->result, "operation %u has read a file that nobody has made",
+				    i);
+		if (op->mixed)
+			model_fault(f->result, "operation %u has read two contents in one open", i);
+		for (enum content_part part = 0; part < CONTENT_PARTS; part++)
+			if (part != PART_ROWS && knows(op, part) &&
+			    !had_value(h, &op->before, part))
+				model_fault(f->result, "operation %u has read %s as it never was",
+					    i, content_part_name(part));
+	}
+}
+
+/* ---- what was refused ---- */
+
+static bool is_name_of_later(const struct history *h, unsigned int i)
+{
+	const struct op *op = &h->ops[i];
+	for (unsigned int k = 0; k < h->nops; k++) {
+		const struct op *o = &h->ops[k];
+		const bool same =
+			o->name == op->name || (o->kind == OP_RENAME && o->to == op->name);
+		if (o->end > op->begin && o != op && o->engine == op->engine && same &&
+		    (o->kind == OP_CREATE || o->kind == OP_CHANGE || o->kind == OP_REMOVE ||
+		     o->kind == OP_RENAME))
+			return true;
+		if (o->end > op->begin && o->engine == op->engine && o->kind == OP_DROP)
+			return true;
+	}
+	return false;
+}
+
+static bool is_stored(const struct found *f, uint64_t uid)
+{
+	for (unsigned int i = 0; i < NAMES_MAX; i++)
+		if (f->has[i] && f->content[i].uid == uid)
+			return true;
+	return false;
+}
+
+/* A file or a change that was refused is in the journal, unless a later operation of the same mount
+ * on the name has dropped it. */
+void model_check_refused(struct found *f)
+{
+	struct history *h = f->h;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		const bool has_tag = op->kind == OP_CREATE ||
+				     (op->kind == OP_CHANGE &&
+				      (op->change == CHANGE_TAG || op->change == CHANGE_X0 ||
+				       op->change == CHANGE_X1 || op->change == CHANGE_TWO ||
+				       op->change == CHANGE_GROW || op->change == CHANGE_SPARE));
+		const bool stored =
+			op->kind == OP_CREATE ? is_stored(f, op->uid) : model_was_moved(h, op);
+		if (!has_tag || op->status != OP_REFUSED || is_name_of_later(h, i) || stored)
+			continue;
+		if (!box_journal_has(&h->boxes[op->engine], history_tag(h, i)))
+			model_fault(f->result,
+				    "operation %u was refused, and the journal does not have it",
+				    i);
+	}
+}
+
+/* Whether a rename may stay half done: the bucket has refused to remove the old name, somebody has
+ * changed it, the new one arrived after the next mount had looked, or a machine that lost its power
+ * has lost the note about it. */
+static bool may_stay_half_done(const struct history *h)
+{
+	for (unsigned int i = 0; i < h->engines; i++)
+		if (h->boxes[i].lost_power)
+			return true;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		const bool is_killed =
+			op->hit && (op->fault == FAULT_KILL || op->fault == FAULT_KILL_AFTER);
+		if (op->kind == OP_RENAME && op->rc && op->rc != -ENOENT && !is_killed)
+			return true;
+	}
+	return false;
+}
+
+/* A rename that was interrupted is finished by the next mount, so each file has one name. */
+void model_check_twice(struct found *f)
+{
+	if (may_stay_half_done(f->h))
+		return;
+	for (unsigned int i = 0; i < NAMES_MAX; i++)
+		for (unsigned int k = 0; k < i; k++)
+			if (f->has[i] && f->has[k] && f->content[i].uid == f->content[k].uid)
+				model_fault(f->result, "%s and %s are the same file",
+					    history_names[k], history_names[i]);
+}
+
+void model_check_dirs(struct found *f)
+{
+	for (unsigned int i = 0; i < f->h->nops; i++) {
+		const struct op *op = &f->h->ops[i];
+		struct engine_stat st;
+		char path[HISTORY_DIR];
+		if (op->kind != OP_MKDIR || op->status != OP_DONE)
+			continue;
+		history_dir(op, path);
+		if (engine_lookup(f->engine, path, &st, NULL) || st.kind != ENGINE_DIR)
+			model_fault(f->result, "the folder %s is not there", path);
+	}
+}
