@@ -212,10 +212,18 @@ static int change_file(struct actor *a, struct op *op, struct engine_file *f, ui
 	return flush(a, op, f, err);
 }
 
+/* What the open of an existing file has shown. */
+static void note_open(struct actor *a, struct op *op, int rc)
+{
+	op->shown = moment(a);
+	op->is_absent = rc == -ENOENT && !a->h->boxes[a->engine].line.dead;
+}
+
 static int change(struct actor *a, struct op *op, struct err *err)
 {
 	struct engine_file *f;
 	int rc = engine_open_write(engine_of(a), history_names[op->name], 0, &f, err);
+	note_open(a, op, rc);
 	if (rc)
 		return rc;
 	rc = change_file(a, op, f, history_tag(a->h, (unsigned int)(op - a->h->ops)), err);
@@ -228,6 +236,7 @@ static int read_file(struct actor *a, struct op *op, struct err *err)
 	const struct program p = program_of(a);
 	struct engine_file *f;
 	int rc = engine_file_open(engine_of(a), history_names[op->name], &f, err);
+	note_open(a, op, rc);
 	if (rc)
 		return rc;
 	op->was_open = true;

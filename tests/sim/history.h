@@ -98,6 +98,7 @@ struct op {
 	/* Filled in. */
 	enum op_status status;
 	bool was_open;	   /* the file was opened */
+	bool is_absent;	   /* the name was not there when it was opened */
 	bool mixed;	   /* two reads of one open file disagree */
 	bool hit;	   /* the fault has happened */
 	bool was_repeated; /* a request of the engine was sent again meanwhile */
@@ -106,7 +107,8 @@ struct op {
 	int rc;
 	/* Moments: the operation begins, the file is open, it begins to close, the operation ends.
 	 */
-	uint64_t begin, opened, closes, end;
+	uint64_t begin, shown, opened, closes,
+		end;		   /* shown: the engine has returned from the open */
 	uint64_t begin_ns, end_ns; /* by the clock */
 	uint64_t uid;		   /* of the file that it creates or changes */
 	struct content before, after;

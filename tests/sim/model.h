@@ -10,6 +10,7 @@
  *   change   at a moment between the beginning and the end of the close, a name leads to the file
  *   remove   the name vanishes
  *   rename   the new name leads to the file, too; then the old name vanishes
+ *   read     at a moment of the open, the name leads to the file that it shows; also of a change
  *
  * An operation that has failed, or whose engine was killed, may do its steps at any later moment,
  * or never: recovery completes it. The oracle looks for one order of all steps in which each

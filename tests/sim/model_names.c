@@ -27,6 +27,7 @@ enum step_kind {
 	STEP_UNLINK, /* the old name vanishes, if it still leads to that file */
 	STEP_CHECK,  /* it still leads to what was seen */
 	STEP_WIPE,   /* the name vanishes, whatever it leads to */
+	STEP_SHOW,   /* the name leads to the file that was opened, or to nothing */
 };
 
 struct step {
@@ -42,6 +43,7 @@ struct plan {
 	unsigned int name, to;
 	unsigned int others; /* names that STEP_REPLACE may have: bit i */
 	uint8_t uid;
+	uint8_t shown; /* the file that was opened; 0: nothing */
 };
 
 /* Files are numbered from 1. */
@@ -181,11 +183,25 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 	}
 }
 
+/* An open shows what the bucket has at a moment after the call began (SEMANTICS.md, "Freshness"),
+ * or a draft of the same mount. */
+static void plan_open(struct search *s, struct plan *p, const struct op *op)
+{
+	const bool opens = op->kind == OP_READ || op->kind == OP_CHANGE;
+	const bool has_file = op->kind == OP_READ ? op->status == OP_DONE : op->was_open;
+	if (!opens || (!has_file && !op->is_absent) || meets_draft(s->m->h, op))
+		return;
+	p->shown = has_file ? number_of(s, op->before.uid) : 0;
+	add(p, STEP_SHOW, op->begin, op->shown, false);
+	p->steps[0].absent_from = oldest_listing(s->m->h, op);
+}
+
 static void make_plan(struct search *s, struct plan *p, const struct op *op)
 {
 	*p = (struct plan){.name = op->name, .to = op->to, .uid = number_of(s, op->uid)};
 	if (op->kind == OP_CREATE)
 		p->others = history_draft_names(s->m->h, op) & ~(1u << op->name);
+	plan_open(s, p, op);
 	if (op->kind == OP_CREATE || op->kind == OP_CHANGE)
 		plan_change(s, p, op);
 	else if (op->status == OP_DONE || op->status == OP_MAYBE)
@@ -256,6 +272,8 @@ static bool take(const struct search *search, unsigned int op, enum step_kind ki
 		return true;
 	case STEP_CHECK:
 		return *name && *name == s->seen[op];
+	case STEP_SHOW:
+		return *name == p->shown;
 	case STEP_WIPE:
 		*name = 0;
 		return true;
