@@ -242,7 +242,9 @@ static enum fault fault_of(struct line *l, bool changes, const char *key, const 
 		return FAULT_NONE;
 	if (l->key && !ends_with(key, l->key) && !(other && ends_with(other, l->key)))
 		return FAULT_NONE;
-	if (++l->n != l->at)
+	const unsigned int i = ++l->n;
+	const bool goes_on = i > l->at && i < l->at + l->many && l->fault <= FAULT_LOST;
+	if (i != l->at && !goes_on)
 		return FAULT_NONE;
 	l->hit = true;
 	l->faults++;

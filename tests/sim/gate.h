@@ -76,6 +76,7 @@ struct line {
 	enum fault fault;
 	unsigned int at;	 /* the number of the request, from 1, since line_arm() */
 	const char *key;	 /* NULL, or: only requests count whose key ends so */
+	unsigned int many;	 /* requests that fail from then on */
 	bool all;		 /* all requests count; otherwise only PUT and DELETE */
 	unsigned int n;		 /* requests that counted */
 	bool hit;		 /* the fault has happened */

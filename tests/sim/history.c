@@ -183,6 +183,7 @@ static void arm(struct box *b, struct op *op)
 		return;
 	op->armed = true;
 	line_arm(&b->line, op->fault, op->at, op->on, op->all);
+	b->line.many = op->many;
 }
 
 static void disarm(struct box *b, struct op *op)
@@ -426,6 +427,26 @@ static bool needs_all(const struct op *op)
 	return op->kind == OP_RESTART || op->kind == OP_DROP;
 }
 
+static void look_up(struct actor *a, unsigned int name, uint64_t *at, bool *is_there)
+{
+	struct engine_stat st;
+	const int rc = engine_lookup(engine_of(a), history_names[name], &st, NULL);
+	*is_there = rc == 0;
+	if ((rc == 0 || rc == -ENOENT) && !a->h->boxes[a->engine].line.dead)
+		*at = moment(a);
+}
+
+/* A change is visible at once in the mount that made it (SEMANTICS.md, "Changing names"). */
+static void look_after(struct actor *a, struct op *op)
+{
+	if (op->status != OP_DONE || a->h->boxes[a->engine].line.dead || op->inside)
+		return;
+	if (op->kind == OP_CREATE || op->kind == OP_REMOVE || op->kind == OP_RENAME)
+		look_up(a, op->name, &op->after_name.at, &op->after_name.is_there);
+	if (op->kind == OP_RENAME)
+		look_up(a, op->to, &op->after_to.at, &op->after_to.is_there);
+}
+
 static void run_op(struct actor *a, struct op *op)
 {
 	struct box *b = &a->h->boxes[a->engine];
@@ -448,6 +469,7 @@ static void run_op(struct actor *a, struct op *op)
 		op->rc = -EIO;
 	op->status = status_of(op);
 	note_op(a, op, "ends", &err);
+	look_after(a, op);
 }
 
 static void begin_op(struct actor *a, struct op *op)

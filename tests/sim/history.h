@@ -85,9 +85,10 @@ struct op {
 	bool again;		  /* a close that fails is repeated before the file is closed */
 	unsigned int dies;	  /* 0, or: the program is killed after so many writes by libhdf5 */
 	enum fault fault;
-	unsigned int at; /* which request has the fault */
-	const char *on;	 /* see line_arm() */
-	bool all;	 /* see line_arm() */
+	unsigned int at;   /* which request has the fault */
+	const char *on;	   /* see line_arm() */
+	bool all;	   /* see line_arm() */
+	unsigned int many; /* requests that fail one after another; 0 is one */
 	struct disk_fault disk;
 	/* It happens while the operation before, a change by the same engine, has the file open: a
 	 * rename of this file. */
@@ -97,7 +98,13 @@ struct op {
 	unsigned int follows; /* 0, or: it begins when operation follows - 1 has ended */
 	/* Filled in. */
 	enum op_status status;
-	bool was_open;	   /* the file was opened */
+	bool was_open; /* the file was opened */
+	/* The name, and the new one of a rename, right after the operation: in the engine that has
+	 * made it. 0: nobody has looked, or in vain. */
+	struct {
+		uint64_t at;
+		bool is_there;
+	} after_name, after_to;
 	bool is_absent;	   /* the name was not there when it was opened */
 	bool mixed;	   /* two reads of one open file disagree */
 	bool hit;	   /* the fault has happened */

@@ -274,6 +274,27 @@ static void look(struct hold *h, struct engine_file *f, struct rng *r)
 	free(bytes);
 }
 
+/* A program that opens the file while others write it has the same draft. */
+static void look_at_draft(struct hold *h, struct rng *r)
+{
+	struct engine_stat st;
+	struct engine_file *f;
+	struct err err = ERR_INIT;
+	bool alone;
+	if (!engine_draft_stat(h->box->engine, h->path, &st, &alone)) {
+		fault(h, "its draft is not there while it is open");
+		return;
+	}
+	if (!h->box->line.dead && !has_size(h, h->n, st.size))
+		fault(h, "its draft has the size %llu", (unsigned long long)st.size);
+	if (engine_open_draft(h->box->engine, st.version, &f, &err)) {
+		fault(h, "its draft cannot be opened: %s", err.msg);
+		return;
+	}
+	look(h, f, r);
+	engine_file_close(f);
+}
+
 static int open_all(struct hold *h, struct engine_file *f[HANDLES], struct err *err)
 {
 	const unsigned int flags = h->kind == HOLD_CHANGE ? 0 : ENGINE_CREATE | ENGINE_TRUNCATE;
@@ -318,6 +339,8 @@ static int change_all(struct hold *h, struct engine_file *f[HANDLES], struct rng
 			return rc;
 		if (rng_once_in(r, 4) && !h->box->line.dead)
 			look(h, f[rng_below(r, HANDLES)], r);
+		if (rng_once_in(r, 8) && !h->box->line.dead)
+			look_at_draft(h, r);
 		wait(ctx);
 	}
 	return first;

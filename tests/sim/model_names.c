@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATES_MAX = 1 << 20, STEPS_MAX = 5 };
+enum { STATES_MAX = 1 << 20, STEPS_MAX = 8 };
 #define NEVER UINT64_MAX
 
 enum step_kind {
@@ -27,7 +27,11 @@ enum step_kind {
 	STEP_UNLINK, /* the old name vanishes, if it still leads to that file */
 	STEP_CHECK,  /* it still leads to what was seen */
 	STEP_WIPE,   /* the name vanishes, whatever it leads to */
-	STEP_SHOW,   /* the name leads to the file that was opened, or to nothing */
+	STEP_THERE,  /* the name leads to a file */
+	STEP_GONE,   /* the name leads to nothing */
+	STEP_THERE_TO,
+	STEP_GONE_TO,
+	STEP_SHOW, /* the name leads to the file that was opened, or to nothing */
 };
 
 struct step {
@@ -142,7 +146,7 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 
 /* Whether an engine that goes on may have the draft of a failed operation under one of the names.
  */
-static bool meets_draft(const struct history *h, const struct op *op)
+bool model_meets_draft(const struct history *h, const struct op *op)
 {
 	unsigned int names = 1u << op->name;
 	if (op->kind == OP_RENAME)
@@ -157,7 +161,7 @@ static bool meets_draft(const struct history *h, const struct op *op)
 static void plan_name(struct search *s, struct plan *p, const struct op *op)
 {
 	/* It may concern the draft alone. */
-	const bool may = op->status == OP_MAYBE || meets_draft(s->m->h, op);
+	const bool may = op->status == OP_MAYBE || model_meets_draft(s->m->h, op);
 	const bool plain = s->m->gaps->plain_delete;
 	if (op->kind == OP_REMOVE && (may || plain)) {
 		add(p, STEP_SEE, op->begin, op->end, may);
@@ -189,11 +193,24 @@ static void plan_open(struct search *s, struct plan *p, const struct op *op)
 {
 	const bool opens = op->kind == OP_READ || op->kind == OP_CHANGE;
 	const bool has_file = op->kind == OP_READ ? op->status == OP_DONE : op->was_open;
-	if (!opens || (!has_file && !op->is_absent) || meets_draft(s->m->h, op))
+	if (!opens || (!has_file && !op->is_absent) || model_meets_draft(s->m->h, op))
 		return;
 	p->shown = has_file ? number_of(s, op->before.uid) : 0;
 	add(p, STEP_SHOW, op->begin, op->shown, false);
 	p->steps[0].absent_from = oldest_listing(s->m->h, op);
+}
+
+/* What the engine shows right after its operation. */
+static void plan_looks(struct search *s, struct plan *p, const struct op *op)
+{
+	if (op->status != OP_DONE || model_meets_draft(s->m->h, op))
+		return;
+	if (op->after_name.at)
+		add(p, op->after_name.is_there ? STEP_THERE : STEP_GONE, op->begin,
+		    op->after_name.at, false);
+	if (op->after_to.at)
+		add(p, op->after_to.is_there ? STEP_THERE_TO : STEP_GONE_TO, op->begin,
+		    op->after_to.at, false);
 }
 
 static void make_plan(struct search *s, struct plan *p, const struct op *op)
@@ -206,6 +223,7 @@ static void make_plan(struct search *s, struct plan *p, const struct op *op)
 		plan_change(s, p, op);
 	else if (op->status == OP_DONE || op->status == OP_MAYBE)
 		plan_name(s, p, op);
+	plan_looks(s, p, op);
 }
 
 /* ---- the search ---- */
@@ -266,12 +284,24 @@ static bool take(const struct search *search, unsigned int op, enum step_kind ki
 		s->seen[op] = *to = *name;
 		return true;
 	case STEP_GIVE:
-		if (!s->seen[op] || (*to && *name != s->seen[op] && !has_other_name(s, p->to)))
+		/* Between its last look at the old name and its request for the new one, another
+		 * program may replace the old one, and the new name stays (DETAILS.md,
+		 * "Renames"). That takes long only if the service is busy. */
+		if (!s->seen[op] || (*to && *name != s->seen[op] && !has_other_name(s, p->to) &&
+				     !search->m->h->ops[op].was_repeated))
 			return false;
 		*to = s->seen[op];
 		return true;
 	case STEP_CHECK:
 		return *name && *name == s->seen[op];
+	case STEP_THERE:
+		return *name;
+	case STEP_GONE:
+		return !*name;
+	case STEP_THERE_TO:
+		return *to;
+	case STEP_GONE_TO:
+		return !*to;
 	case STEP_SHOW:
 		return *name == p->shown;
 	case STEP_WIPE:

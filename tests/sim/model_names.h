@@ -13,6 +13,9 @@ struct model_names {
 };
 
 /* Reports a fault if there is none. */
+/* Whether an engine that goes on may have the draft of a failed operation under one of the names of
+ * this one. */
+bool model_meets_draft(const struct history *h, const struct op *op);
 void model_names_check(struct model_names *m);
 void model_fault(struct model_result *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -204,8 +204,8 @@ static int read_twice(const struct program *p, struct op *op, struct engine_file
 	const ssize_t k = engine_pread(f, again, FILE_MAX, 0, NULL, err);
 	if (k < 0)
 		return (int)k;
-	/* The first read ends before a chunk that could not be read. */
-	op->mixed = k < n || memcmp(bytes, again, (size_t)n) != 0;
+	/* A read ends before a chunk that cannot be read. */
+	op->mixed = memcmp(bytes, again, (size_t)(k < n ? k : n)) != 0;
 	return content_read(again, (size_t)k, &op->before, err);
 }
 

@@ -69,6 +69,7 @@ static void make_op(struct history *h, struct op *op, struct rng *r)
 	} else if (op->kind != OP_KILL && rng_once_in(r, 4)) {
 		op->fault = fault_from(r);
 		op->all = rng_once_in(r, 4);
+		op->many = rng_once_in(r, 3) ? 1 + rng_below(r, 12) : 1;
 		op->at = 1 + rng_below(r, op->all || (op->kind == OP_CREATE && rng_once_in(r, 2))
 						  ? 16
 						  : 4);

@@ -17,6 +17,13 @@ static unsigned int names_of(const struct history *h, const struct op *op)
 	return history_has_inside(h, op) ? names | names_of(h, op + 1) : names;
 }
 
+/* A reader sees the last commit while a program changes the file, but a new file whose name is free
+ * is shown as it grows. */
+static bool hides(const struct op *op)
+{
+	return op->kind != OP_CHANGE;
+}
+
 static bool writes(const struct op *op)
 {
 	return op->kind == OP_CREATE || op->kind == OP_CHANGE;
@@ -28,7 +35,7 @@ static bool must_wait_locked(const struct history *h, const struct op *op, unsig
 	for (unsigned int i = 0; i < NAMES_MAX; i++)
 		if (names & 1u << i &&
 		    (op->kind == OP_READ ? t[i].written
-					 : t[i].used || (writes(op) && t[i].readers)))
+					 : t[i].used || (writes(op) && hides(op) && t[i].readers)))
 			return true;
 	return false;
 }
@@ -43,7 +50,7 @@ static void enter_locked(struct history *h, const struct op *op, unsigned int na
 			t[i].readers += begins ? 1 : -1u;
 		} else {
 			t[i].used = begins;
-			t[i].written = begins && writes(op);
+			t[i].written = begins && writes(op) && hides(op);
 		}
 	}
 }
