@@ -85,8 +85,9 @@ static bool is_ignored(const struct world *w)
 /* The kernel reports a lost page once, so nothing is durable any more after a failed sync. */
 static bool is_lost(const struct world *w, int rc)
 {
-	return rc == -EIO && (strstr(w->err.msg, "an earlier sync of the draft failed") ||
-			      strstr(w->err.msg, "cannot sync the file `bodies`"));
+	return (rc == -EIO || rc == -ENOSPC) &&
+	       (strstr(w->err.msg, "an earlier sync of the draft failed") ||
+		strstr(w->err.msg, "cannot sync the file `bodies`"));
 }
 
 /* False: the call n was not reached. */
