@@ -31,7 +31,10 @@ struct requests {
 	/* The subject of the last request that was cancelled or answered early, or 0 if there is
 	 * none, or the kernel has repeated it. */
 	uint64_t ended_early;
-	uint64_t next_expiry; /* the earliest deadline that the watchdog knows of */
+	/* When the watchdog looks at the connection, or UINT64_MAX if nothing has been served for
+	 * some time. */
+	uint64_t look;
+	uint64_t wakes; /* when the watchdog wakes up: at a deadline, or at `look` */
 	bool stopped;
 };
 
@@ -42,7 +45,7 @@ struct requests *requests_new(uint64_t (*clock)(void), struct reopen *reopen)
 		return NULL;
 	t->clock = clock;
 	t->reopen = reopen;
-	t->next_expiry = UINT64_MAX;
+	t->look = t->wakes = UINT64_MAX;
 	t->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (t->fd < 0) {
 		free(t);
@@ -74,12 +77,12 @@ void requests_wake(struct requests *t)
 	(void)n;
 }
 
-/* Returns true if the caller must wake the watchdog, because the deadline of r is the earliest. */
-static bool schedule_locked(struct requests *t, const struct request *r)
+/* Returns true if the caller must wake the watchdog, because it would wake up too late. */
+static bool schedule_locked(struct requests *t, uint64_t time)
 {
-	if (r->deadline >= t->next_expiry)
+	if (time >= t->wakes)
 		return false;
-	t->next_expiry = r->deadline;
+	t->wakes = time;
 	return true;
 }
 
@@ -99,7 +102,7 @@ static void on_interrupt(fuse_req_t req, void *arg)
 	const uint64_t deadline = t->clock() + patience_of(r);
 	pthread_mutex_lock(&t->lock);
 	r->deadline = min_u64(r->deadline, deadline);
-	const bool wake = schedule_locked(t, r);
+	const bool wake = schedule_locked(t, r->deadline);
 	pthread_mutex_unlock(&t->lock);
 	/* From here on r may be invalid, because its request may have ended. */
 	if (wake)
@@ -129,7 +132,9 @@ void request_begin_read(struct requests *t, struct request *r, fuse_req_t req, u
 	pthread_mutex_lock(&t->lock);
 	DL_APPEND(t->list, r);
 	r->listed = true;
-	const bool wake = schedule_locked(t, r);
+	if (t->look == UINT64_MAX)
+		t->look = t->clock() + REQUEST_LOOK_NS;
+	const bool wake = schedule_locked(t, min_u64(r->deadline, t->look));
 	pthread_mutex_unlock(&t->lock);
 	if (wake)
 		requests_wake(t);
@@ -162,15 +167,17 @@ bool request_end(struct request *r)
 }
 
 /* Cancels the reads that are due until it finds another request that is due. The caller replies to
- * that request. If there is none, returns NULL, and next_expiry is the earliest deadline. */
+ * that request. If there is none, returns NULL, and t->wakes is the next time to wake up. */
 static fuse_req_t expire_locked(struct requests *t, uint64_t now)
 {
 	struct request *r, *next;
-	t->next_expiry = UINT64_MAX;
+	if (now >= t->look)
+		t->look = t->list ? now + REQUEST_LOOK_NS : UINT64_MAX;
+	t->wakes = t->look;
 	DL_FOREACH_SAFE(t->list, r, next)
 	{
 		if (now < r->deadline && !(t->stopped && r->cancel)) {
-			t->next_expiry = min_u64(t->next_expiry, r->deadline);
+			t->wakes = min_u64(t->wakes, r->deadline);
 			continue;
 		}
 		remove_locked(r);
@@ -185,20 +192,20 @@ static fuse_req_t expire_locked(struct requests *t, uint64_t now)
 int requests_expire(struct requests *t)
 {
 	enum { NS_PER_MS = 1000000 };
-	uint64_t now, expiry;
+	uint64_t now, wakes;
 	fuse_req_t due;
 	do {
 		now = t->clock();
 		pthread_mutex_lock(&t->lock);
 		due = expire_locked(t, now);
-		expiry = t->next_expiry;
+		wakes = t->wakes;
 		pthread_mutex_unlock(&t->lock);
 		if (due) {
 			reopen_expire(t->reopen, fuse_req_ctx(due)->pid);
 			fuse_reply_err(due, EINTR);
 		}
 	} while (due);
-	return expiry == UINT64_MAX ? -1 : (int)((expiry - now) / NS_PER_MS + 1);
+	return wakes == UINT64_MAX ? -1 : (int)((wakes - now) / NS_PER_MS + 1);
 }
 
 void requests_stop(struct requests *t)

@@ -39,6 +39,8 @@
 
 #define REQUEST_PATIENCE_NS	 UINT64_C(1000000000)
 #define REQUEST_READ_PATIENCE_NS UINT64_C(500000000)
+/* How often the watchdog looks at the connection while requests are served. */
+#define REQUEST_LOOK_NS UINT64_C(1000000000)
 
 struct cancel;
 struct fuse_req;
@@ -77,7 +79,7 @@ bool request_end(struct request *r);
  * call returned has passed, and when requests_fd() is readable. It first reads that file empty. */
 int requests_fd(const struct requests *t);
 /* Cancels or answers the requests whose deadline has passed. Returns the milliseconds until the
- * next deadline, or -1 if there is none. */
+ * next deadline, or until the watchdog has to look at the connection; or -1 if there is neither. */
 int requests_expire(struct requests *t);
 /* From now on requests_expire() cancels every read. */
 void requests_stop(struct requests *t);

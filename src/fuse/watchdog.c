@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread polls three files: the signals, the table of requests, and the connection to the
- * kernel, which reports an error after an unmount. It sleeps without a limit while no request has a
- * deadline.
+ * The thread polls two files: the signals and the table of requests. It sleeps without a limit
+ * while there are no requests.
+ *
+ * After an unmount, the connection to the kernel has an error. A thread that waits for a request
+ * gets it and ends the session. For the case that all threads serve requests that last, this
+ * thread looks at the connection, too, but only once a second: if it polled the connection, each
+ * request of the kernel would wake it.
  *
  * libfuse's loop waits for the end of the session in sem_wait(), which only a signal interrupts.
  * But this thread receives the signals that end the daemon. So it sends the loop's thread another
@@ -68,13 +72,18 @@ static void exit_now(struct watchdog *w)
 	_exit(EXIT_SUCCESS);
 }
 
+static bool is_unmounted(const struct watchdog *w)
+{
+	struct pollfd connection = {.fd = fuse_session_fd(w->session)};
+	return poll(&connection, 1, 0) > 0;
+}
+
 static void *watch(void *arg)
 {
 	struct watchdog *w = arg;
 	struct pollfd fds[] = {
 		{.fd = w->signals, .events = POLLIN},
 		{.fd = requests_fd(w->requests), .events = POLLIN},
-		{.fd = fuse_session_fd(w->session)},
 	};
 	const int grace_ms = w->writes ? WATCHDOG_GRACE_WRITE_MS : WATCHDOG_GRACE_MS;
 	uint64_t grace_ends = 0; /* 0 while the session is not ending */
@@ -82,11 +91,10 @@ static void *watch(void *arg)
 	while (!atomic_load(&w->stop)) {
 		if (poll(fds, sizeof(fds) / sizeof(fds[0]), timeout) < 0)
 			continue;
-		if (!grace_ends && (fds[0].revents || fds[2].revents)) {
+		if (!grace_ends && (fds[0].revents || is_unmounted(w))) {
 			grace_ends = clock_ns() + (uint64_t)grace_ms * 1000000;
 			fuse_session_exit(w->session);
 			requests_stop(w->requests);
-			fds[2].fd = -1; /* poll() would report its error every time */
 		}
 		drain(w->signals);
 		drain(requests_fd(w->requests));

@@ -23,6 +23,8 @@
 
 #define BORN UINT64_C(5000000000)
 #define MS   UINT64_C(1000000)
+/* Until the next look at the connection. */
+#define LOOK_MS ((int)(REQUEST_LOOK_NS / MS) + 1)
 
 /* ---- libfuse: a request ends with its reply ---- */
 
@@ -139,12 +141,30 @@ static void a_request_that_nothing_interrupts_has_no_deadline(void **state)
 	struct fuse_req req = FUSE_REQ;
 	struct request r;
 	request_begin(t, &r, &req, 0);
+	assert_true(woken(t));
 	now_ns += UINT64_C(3600000) * MS;
-	assert_int_equal(requests_expire(t), -1);
+	assert_int_equal(requests_expire(t), LOOK_MS);
 	assert_false(woken(t));
 	assert_true(request_end(&r));
 	assert_int_equal(req.replies, 0);
 	assert_null(req.func);
+}
+
+static void short_requests_wake_the_watchdog_once_a_second(void **state)
+{
+	struct requests *t = ((struct fixture *)*state)->t;
+	for (int second = 0; second < 3; second++) {
+		for (int i = 0; i < 1000; i++, now_ns += MS) {
+			struct fuse_req req = FUSE_REQ;
+			struct request r;
+			request_begin(t, &r, &req, 0);
+			assert_int_equal(woken(t), i == 0);
+			if (i == 0)
+				assert_int_equal(requests_expire(t), LOOK_MS);
+			assert_true(request_end(&r));
+		}
+		assert_int_equal(requests_expire(t), -1);
+	}
 }
 
 static void an_interrupted_request_has_its_patience_to_finish(void **state)
@@ -176,8 +196,8 @@ static void an_interrupted_request_that_takes_longer_is_answered_once(void **sta
 	request_begin(f->t, &o, &other, 0);
 	interrupt(&req);
 	now_ns += REQUEST_PATIENCE_NS;
-	assert_int_equal(requests_expire(f->t), -1);
-	assert_int_equal(requests_expire(f->t), -1);
+	assert_int_equal(requests_expire(f->t), LOOK_MS);
+	assert_int_equal(requests_expire(f->t), LOOK_MS);
 	assert_int_equal(req.reply, EINTR);
 	assert_int_equal(req.replies, 1);
 	/* The program's call has ended, so its next call must not get this file. */
@@ -213,14 +233,14 @@ static void an_interrupted_read_is_cancelled_and_replies_itself(void **state)
 	struct request r;
 	cancel_init(&cancel);
 	request_begin_read(t, &r, &req, 1, &cancel, false);
-	assert_false(woken(t));
+	assert_true(woken(t));
 	interrupt(&req);
 	assert_true(woken(t));
 	now_ns += REQUEST_READ_PATIENCE_NS - 1;
 	requests_expire(t);
 	assert_false(cancel_is_fired(&cancel));
 	now_ns += 1;
-	assert_int_equal(requests_expire(t), -1);
+	assert_int_equal(requests_expire(t), LOOK_MS - REQUEST_READ_PATIENCE_NS / MS);
 	assert_true(cancel_is_fired(&cancel));
 	assert_int_equal(req.replies, 0);
 	assert_true(request_end(&r));
@@ -246,7 +266,7 @@ static void read_ahead_is_cancelled_without_an_interrupt(void **state)
 	assert_int_equal(requests_expire(t), 101);
 	assert_true(cancel_is_fired(&old) && !cancel_is_fired(&young));
 	now_ns += 100 * MS;
-	assert_int_equal(requests_expire(t), -1);
+	assert_int_equal(requests_expire(t), LOOK_MS - 100 - REQUEST_READ_PATIENCE_NS / MS);
 	assert_true(cancel_is_fired(&young) && !cancel_is_fired(&patient));
 	for (int i = 0; i < 3; i++)
 		assert_true(request_end(&r[i]));
@@ -270,6 +290,7 @@ static void an_earlier_deadline_wakes_the_watchdog_again(void **state)
 	assert_int_equal(requests_expire(t), REQUEST_READ_PATIENCE_NS / MS + 1);
 	/* Without requests the watchdog has no deadline. */
 	assert_true(request_end(&r[0]) && request_end(&r[1]));
+	now_ns += REQUEST_LOOK_NS;
 	assert_int_equal(requests_expire(t), -1);
 	request_begin_read(t, &r[1], &read, 1, &cancel, true);
 	assert_true(woken(t));
@@ -345,7 +366,7 @@ static void the_end_of_the_session_cancels_reads_and_nothing_else(void **state)
 	request_begin(t, &r[0], &req, 0);
 	request_begin_read(t, &r[1], &req, 1, &before, false);
 	requests_stop(t);
-	assert_int_equal(requests_expire(t), -1);
+	assert_int_equal(requests_expire(t), LOOK_MS);
 	assert_true(cancel_is_fired(&before));
 	request_begin_read(t, &r[2], &req, 1, &after, false);
 	requests_expire(t);
@@ -395,6 +416,7 @@ static void requests_end_while_others_expire(void **state)
 	requests_stop(t);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
+	now_ns += REQUEST_LOOK_NS;
 	assert_int_equal(requests_expire(t), -1);
 }
 
@@ -404,6 +426,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_request_that_nothing_interrupts_has_no_deadline),
+		TEST(short_requests_wake_the_watchdog_once_a_second),
 		TEST(an_interrupted_request_has_its_patience_to_finish),
 		TEST(an_interrupted_request_that_takes_longer_is_answered_once),
 		TEST(an_interrupt_that_came_before_the_request_began_counts_from_its_beginning),
