@@ -30,6 +30,14 @@ int source_read(struct source *s, uint64_t offset, void *buf, size_t n, struct e
 	return rc;
 }
 
+int source_prepare(struct source *s, uint64_t offset, uint64_t n, struct source_part *part,
+		   struct err *err)
+{
+	if (!s->prepare || n == 0 || offset > s->size || n > s->size - offset)
+		return -ENOTSUP;
+	return s->prepare(s->ctx, offset, n, part, err);
+}
+
 void source_advise(struct source *s, uint64_t offset, uint64_t n)
 {
 	if (s->advise && n && offset < s->size && n <= s->size - offset)

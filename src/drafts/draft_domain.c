@@ -48,6 +48,13 @@ static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *
 	return source_read(from, offset, buf, n, err);
 }
 
+static int prepare(void *ctx, uint64_t offset, uint64_t n, struct source_part *part,
+		   struct err *err)
+{
+	const struct work *w = ctx;
+	return source_prepare(&w->p->bytes, offset, n, part, err);
+}
+
 static int open_file(void *ctx, struct source **out, struct err *err)
 {
 	struct work *w = ctx;
@@ -55,7 +62,8 @@ static int open_file(void *ctx, struct source **out, struct err *err)
 	w->pages = source_paged_new(bytes->size, PAGES, source_paged_fetch_source, bytes);
 	if (!w->pages)
 		return err_no_memory(err);
-	w->source = (struct source){.size = bytes->size, .read_at = read_at, .ctx = w};
+	w->source = (struct source){
+		.size = bytes->size, .read_at = read_at, .prepare = prepare, .ctx = w};
 	*out = &w->source;
 	return 0;
 }

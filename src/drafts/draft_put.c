@@ -34,6 +34,13 @@ static int read_snapshot(void *ctx, uint64_t offset, void *buf, size_t n, struct
 	return rc;
 }
 
+static int prepare_snapshot(void *ctx, uint64_t offset, uint64_t n, struct source_part *part,
+			    struct err *err)
+{
+	const struct draft_put *p = ctx;
+	return source_prepare(draft_snapshot_source(p->c->snapshot), offset, n, part, err);
+}
+
 /* ---- what the bucket has ---- */
 
 int draft_put_stale(const struct draft_put *p, struct err *err)
@@ -265,6 +272,7 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 	};
 	p->bytes = (struct source){.size = draft_snapshot_source(c->snapshot)->size,
 				   .read_at = read_snapshot,
+				   .prepare = prepare_snapshot,
 				   .ctx = p};
 	if (before.is_running)
 		p->oldest = oldest_of(&before);

@@ -33,6 +33,14 @@ int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, st
 	return rc ? rc : source_read(f->source, offset, buf, n, err);
 }
 
+int h5_file_prepare(const struct h5_file *f, uint64_t addr, uint64_t n, struct source_part *part,
+		    struct err *err)
+{
+	uint64_t offset;
+	return add_u64(f->base, addr, &offset) ? source_prepare(f->source, offset, n, part, err)
+					       : -ENOTSUP;
+}
+
 void h5_file_advise(const struct h5_file *f, uint64_t addr, uint64_t n)
 {
 	const uint64_t size = h5_file_size(f);

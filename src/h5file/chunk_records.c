@@ -225,6 +225,14 @@ int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct
 	return rc;
 }
 
+int h5file_chunk_prepare(const struct h5file *f, const struct h5file_chunk *chunk,
+			 struct source_part *part, struct err *err)
+{
+	return chunk->data || chunk->pieces
+		       ? -ENOTSUP
+		       : h5_file_prepare(&f->file, chunk->addr, chunk->size, part, err);
+}
+
 void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chunk)
 {
 	if (!chunk->pieces)

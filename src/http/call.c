@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -143,12 +144,27 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 
 /* ---- the request's body ---- */
 
-static size_t on_send(char *to, size_t size, size_t n, void *arg)
+/* Reads what comes next of a body that is not in memory. */
+static size_t read_part(struct http_call *call, char *to, size_t most)
 {
-	struct http_call *call = arg;
+	const struct source_part *part = call->part;
+	const size_t n = (size_t)min_u64(most, part->n - call->sent);
+	struct err err = ERR_INIT;
+	if (source_read(part->source, part->offset + call->sent, to, n, &err)) {
+		/* libcurl does not write its own reason over this one. */
+		curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, NULL);
+		snprintf(call->reason, sizeof(call->reason), "%.*s", HTTP_REASON_MAX - 1, err.msg);
+		call->unread = true;
+		return CURL_READFUNC_ABORT;
+	}
+	call->sent += n;
+	return n;
+}
+
+static size_t copy_pieces(struct http_call *call, char *to, size_t n)
+{
 	uint64_t at = call->sent;
 	size_t copied = 0;
-	n *= size;
 	for (size_t i = 0; i < call->n_pieces && copied < n; i++) {
 		const struct piece *piece = &call->pieces[i];
 		if (at < piece->n) {
@@ -162,6 +178,12 @@ static size_t on_send(char *to, size_t size, size_t n, void *arg)
 	}
 	call->sent += copied;
 	return copied;
+}
+
+static size_t on_send(char *to, size_t size, size_t n, void *arg)
+{
+	struct http_call *call = arg;
+	return call->part ? read_part(call, to, n * size) : copy_pieces(call, to, n * size);
 }
 
 /* libcurl sends the body again on a new connection if a kept connection is dead. */
@@ -291,6 +313,8 @@ int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *s
 
 static enum http_end end_of(const struct http_call *call, CURLcode result)
 {
+	if (call->unread)
+		return HTTP_UNREAD;
 	if (call->too_long)
 		return HTTP_TOO_LONG;
 	if (call->is_cancelled)
@@ -329,6 +353,8 @@ void http_call_end(struct http_call *call, CURLcode result)
 		call->reason[0] = '\0';
 		return;
 	}
+	if (call->end == HTTP_UNREAD)
+		return;
 	if (call->is_cancelled)
 		strcpy(call->reason, HTTP_CANCELLED_REASON);
 	else if (call->late)
@@ -378,6 +404,6 @@ void http_call_release(struct http_call *call)
 	call->sent = call->populated = 0;
 	call->skipped = call->received = 0;
 	call->answering = call->acknowledged = call->too_long = call->cut = call->late = false;
-	call->is_cancelled = call->resent = false;
+	call->is_cancelled = call->resent = call->unread = false;
 	call->cancelled_ns = 0;
 }

@@ -387,6 +387,25 @@ int chunk_make(void *arg, struct bytes *body, struct err *err)
 					 : make_one(parts, body, err);
 }
 
+/* A chunk without filters is put as it is, unless all its elements are the fill value. If the first
+ * one is, chunk_make() looks at the others. */
+bool chunk_find(void *arg, uint64_t min, struct source_part *out)
+{
+	struct chunk_parts *parts = arg;
+	const struct chunk_context *c = parts->context;
+	const struct h5file_chunk *part = parts->parts;
+	const size_t size = c->ds->type->size;
+	auto_bytes struct bytes first = {0};
+	size_t keep;
+	if (c->is_joined || !c->may_pass || c->is_filtered || c->file->pipeline->n > 0 ||
+	    part->size != c->plain_size || part->size < min || bytes_reserve(&first, size) ||
+	    codec_verbatim(c->file->pipeline, 0, c->ds->type, NULL, part->size, &keep, NULL) ||
+	    !keep || h5file_chunk_prepare(c->from.file, part, out, NULL))
+		return false;
+	return source_read(out->source, out->offset, first.data, size, NULL) == 0 &&
+	       !is_fill(c, first.data, size);
+}
+
 void chunk_explain_number(const char *path, const struct grid *grid, uint64_t number,
 			  struct err *err)
 {

@@ -100,6 +100,7 @@ static int put_chunk(struct chunks *c, struct err *err)
 	const struct put put = {
 		.key = key,
 		.make = chunk_make,
+		.find = chunk_find,
 		.explain = chunk_explain,
 		.release = chunk_free,
 		.arg = parts,

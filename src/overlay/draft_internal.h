@@ -101,5 +101,8 @@ int draft_sync_held(struct draft *d, struct err *err);
 int draft_find_planned(struct draft *d, struct err *err);
 /* The read_at of a snapshot's source. */
 int draft_snapshot_read(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
+/* Its `prepare`. Fails with -ENOTSUP if not all bytes are in one spool. */
+int draft_snapshot_prepare(void *ctx, uint64_t offset, uint64_t n, struct source_part *part,
+			   struct err *err);
 
 #endif

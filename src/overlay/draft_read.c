@@ -139,6 +139,18 @@ int draft_snapshot_read(void *ctx, uint64_t offset, void *buf, size_t n, struct 
 	return rc;
 }
 
+int draft_snapshot_prepare(void *ctx, uint64_t offset, uint64_t n, struct source_part *part,
+			   struct err *err)
+{
+	struct draft_snapshot *s = ctx;
+	const uint64_t end = offset + n;
+	const struct run run = layers_find(&s->layers, offset, end);
+	if (run.kind != RUN_SPOOL || run.end < end)
+		return -ENOTSUP;
+	*part = (struct source_part){.source = &s->source, .offset = offset, .n = n};
+	return spool_prepare(run.spool, offset, n, &part->crc, err);
+}
+
 struct source *draft_snapshot_source(struct draft_snapshot *s)
 {
 	return &s->source;

@@ -144,6 +144,7 @@ static struct draft_snapshot snapshot_of(struct draft *d, struct draft_snapshot 
 				       .layers = d->layers,
 				       .source.size = d->layers.size,
 				       .source.read_at = draft_snapshot_read,
+				       .source.prepare = draft_snapshot_prepare,
 				       .source.ctx = s};
 }
 

@@ -127,6 +127,19 @@ int spool_read(struct spool *s, uint64_t offset, void *buf, size_t n, struct err
 	return 0;
 }
 
+int spool_prepare(struct spool *s, uint64_t offset, uint64_t n, uint32_t *crc, struct err *err)
+{
+	int rc = sums_check(&s->sums, s->fd, offset, (size_t)n, err);
+	if (rc)
+		return rc;
+	rc = sums_crc(&s->sums, s->fd, offset, n, crc);
+	if (rc)
+		return err_errno(err, rc, "cannot read the spool");
+	/* This is advice; a failure does not matter. */
+	posix_fadvise(s->fd, (off_t)offset, (off_t)n, POSIX_FADV_WILLNEED);
+	return 0;
+}
+
 int spool_allocate(struct spool *s, uint64_t offset, uint64_t n, struct err *err)
 {
 	if (fallocate(s->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n) == 0 ||

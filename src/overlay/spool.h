@@ -48,6 +48,8 @@ int spool_write(struct spool *s, uint64_t offset, const void *buf, size_t n, str
 /* Reads n bytes. Bytes behind the end of the file are zeros. Fails with -EBADMSG if the file was
  * opened with checksums, and the bytes do not have them. */
 int spool_read(struct spool *s, uint64_t offset, void *buf, size_t n, struct err *err);
+/* Prepares a read: see source_prepare(). */
+int spool_prepare(struct spool *s, uint64_t offset, uint64_t n, uint32_t *crc, struct err *err);
 /* Allocates blocks on the disk, if its file system can. */
 int spool_allocate(struct spool *s, uint64_t offset, uint64_t n, struct err *err);
 /* Frees the blocks from an offset, which begins one, to the end of the file. */

@@ -512,18 +512,24 @@ static int report_missing(const struct sums *s, size_t frame, const char *what, 
 		       s->generation, what, s->generation, (uint64_t)frame * SUMS_FRAME);
 }
 
+/* Returns what is known of a frame. */
+static struct sum find_sum(struct sums *s, size_t frame)
+{
+	struct sum sum = {.crc = 0};
+	pthread_mutex_lock(&s->lock);
+	const struct sum *f = find_block_locked(s, frame / BLOCK);
+	if (f)
+		sum = f[frame % BLOCK];
+	pthread_mutex_unlock(&s->lock);
+	return sum;
+}
+
 /* Compares a frame, of which the bytes before `end` are part of the draft. */
 static int check_frame(struct sums *s, int spool, size_t frame, uint64_t end, struct err *err)
 {
 	const uint64_t begin = (uint64_t)frame * SUMS_FRAME;
-	struct sum sum = {.crc = 0};
+	const struct sum sum = find_sum(s, frame);
 	uint32_t crc;
-	pthread_mutex_lock(&s->lock);
-	struct sum *f = find_block_locked(s, frame / BLOCK);
-	f = f ? f + frame % BLOCK : NULL;
-	if (f)
-		sum = *f;
-	pthread_mutex_unlock(&s->lock);
 	if (sum.damaged)
 		return report_missing(s, frame, "no valid entry", err);
 	if (sum.lost)
@@ -539,7 +545,9 @@ static int check_frame(struct sums *s, int spool, size_t frame, uint64_t end, st
 			       " are not those that were written",
 			       s->generation, (unsigned int)sum.length, begin);
 	pthread_mutex_lock(&s->lock);
-	f->checked = true;
+	struct sum *f = find_block_locked(s, frame / BLOCK);
+	if (f)
+		f[frame % BLOCK].checked = true;
 	pthread_mutex_unlock(&s->lock);
 	return 0;
 }
@@ -550,5 +558,36 @@ int sums_check(struct sums *s, int spool, uint64_t offset, size_t n, struct err 
 	int rc = 0;
 	for (uint64_t i = offset / SUMS_FRAME; rc == 0 && s->loaded && i < last; i++)
 		rc = check_frame(s, spool, (size_t)i, offset + n, err);
+	return rc;
+}
+
+/* Computes the CRC-32C of the bytes [x.at, x.at + x.n) of a frame. If they are the last ones that
+ * its checksum covers, what is before them is read instead, unless that is more. */
+static int span_crc(struct sums *s, int spool, size_t frame, struct span x, uint32_t *crc)
+{
+	const uint64_t begin = (uint64_t)frame * SUMS_FRAME;
+	const struct sum sum = find_sum(s, frame);
+	uint32_t before;
+	if (sum.lost || sum.marked || sum.damaged || sum.length != x.at + x.n || x.at > x.n)
+		return read_crc(spool, begin + x.at, x.n, crc);
+	const int rc = read_crc(spool, begin, x.at, &before);
+	*crc = sum.crc ^ checksum_crc32c_shift(before, x.n);
+	return rc;
+}
+
+int sums_crc(struct sums *s, int spool, uint64_t offset, uint64_t n, uint32_t *crc)
+{
+	const uint64_t end = offset + n;
+	int rc = 0;
+	*crc = 0;
+	while (rc == 0 && offset < end) {
+		const uint64_t frame = offset / SUMS_FRAME;
+		const uint64_t stop = min_u64(end, (frame + 1) * SUMS_FRAME);
+		const struct span x = {(uint32_t)(offset % SUMS_FRAME), (uint32_t)(stop - offset)};
+		uint32_t part = 0;
+		rc = span_crc(s, spool, (size_t)min_u64(frame, SUMS_MAX), x, &part);
+		*crc = checksum_crc32c_shift(*crc, x.n) ^ part;
+		offset = stop;
+	}
 	return rc;
 }

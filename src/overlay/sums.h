@@ -103,5 +103,9 @@ int sums_load(struct sums *s, bool same_boot, struct err *err);
 /* Compares the frames of [offset, offset + n) with the checksums that were loaded, each frame once.
  * Fails with -EBADMSG if the spool has other bytes, or if there is no checksum of them. */
 int sums_check(struct sums *s, int spool, uint64_t offset, size_t n, struct err *err);
+/* Computes the CRC-32C of [offset, offset + n) from the checksums of its frames. Only parts of the
+ * first and the last frame are read. Nobody changes these frames meanwhile. Returns 0 or a negative
+ * errno. */
+int sums_crc(struct sums *s, int spool, uint64_t offset, uint64_t n, uint32_t *crc);
 
 #endif

@@ -10,7 +10,8 @@
  * Over TLS, a large body is sent with its CRC-32C and without its SHA-256, if the service compares
  * the CRC (probe_conditions.c). Its answer must repeat the CRC. TLS protects the body on its way.
  * Over plain HTTP, nothing but the signature protects it, and the signature does not contain the
- * body without the SHA-256.
+ * body without the SHA-256. A body that is a part of a source comes with its CRC, so it is sent
+ * without being read before.
  *
  * If the condition fails, a HEAD shows whose object it is. If it has the mark of this put, an
  * earlier attempt has put it, and the condition counts as met. If the service drops marks, and an
@@ -63,7 +64,9 @@ static void send_put(struct s3_operation *op, const struct store_cond *cond,
 	n += s3_note_header(req->note, note, &header[n]);
 	n += s3_mark_header(req->mark, &header[n]);
 	op->has_crc = takes_crc(op) && s3_support(op->s, S3_PUT_CRC) == S3_WORKS;
-	if (op->has_crc)
+	if (op->part)
+		op->crc = op->part->crc;
+	else if (op->has_crc)
 		op->crc = s3_crc32c_of(op->pieces, op->n_pieces);
 	const struct s3_spec spec = {
 		.method = "PUT",
@@ -72,6 +75,7 @@ static void send_put(struct s3_operation *op, const struct store_cond *cond,
 		.n_header = n,
 		.pieces = op->pieces,
 		.n_pieces = op->n_pieces,
+		.part = op->part,
 		.crc = op->has_crc ? &op->crc : NULL,
 		.body_max = HTTP_ERROR_BODY_MAX,
 	};
@@ -124,6 +128,15 @@ static int check_crc(struct s3_operation *op)
 		       op->req->key);
 }
 
+/* The service has got other bytes than those of the CRC. Returns rc if the source has the right
+ * ones, so that another attempt may succeed. */
+static int check_part(struct s3_operation *op, int rc)
+{
+	struct err why = ERR_INIT;
+	const int found = s3_part_check(op->part, &why);
+	return found ? err_set(err_of(op), found, "PUT %s: %s", op->req->key, why.msg) : rc;
+}
+
 /* Returns the result of a PUT, which is 0 with the meta of the new version, or a negative errno. */
 static int put_result(struct s3_operation *op)
 {
@@ -131,10 +144,12 @@ static int put_result(struct s3_operation *op)
 	const struct s3_answer *a = &op->call.answer;
 	struct store_meta *meta = &op->req->answer.meta;
 	char md5[MD5_HEX];
-	struct s3_error why;
+	struct s3_error why = {.code = ""};
 	int rc = s3_request_judge(&op->call, &why, err_of(op));
 	op->req->answer.refused =
 		rc == -EAGAIN && s3_status_refuses(op->call.http.status, why.code);
+	if (op->part && strcmp(why.code, "BadDigest") == 0)
+		return check_part(op, rc);
 	if (rc)
 		return rc == S3_UNPROVEN ? -ENOENT : rc;
 	if (op->has_crc && check_crc(op))
@@ -361,12 +376,29 @@ static void put_apart(void *arg)
 		put_whole(op);
 }
 
+uint64_t s3_part_min(const struct s3_store *s)
+{
+	return s->creds && s->endpoint.tls && !s3_put_verifies(s) &&
+			       s3_support(s, S3_PUT_CRC) == S3_WORKS
+		       ? CRC_MIN
+		       : UINT64_MAX;
+}
+
+/* Returns whether the body is sent from its source. The checks of a conditional put may need its
+ * MD5. */
+static bool sends_part(const struct s3_operation *op)
+{
+	const struct store_request *req = op->req;
+	return req->part && !has_cond(req) && req->part->n >= s3_part_min(op->s);
+}
+
 static void start(struct s3_operation *op)
 {
 	struct store_request *req = op->req;
 	op->pieces = req->pieces;
 	op->n_pieces = req->n_pieces;
-	if (req->body || has_parts(req))
+	op->part = sends_part(op) ? req->part : NULL;
+	if ((store_has_source(req) && !op->part) || has_parts(req))
 		store_work_apart(&op->s->base, req, put_apart);
 	else
 		put_whole(op);

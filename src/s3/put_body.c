@@ -8,8 +8,11 @@
  */
 #include "s3_internal.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+
+#include <base/checksum.h>
 
 static const uint64_t limit = UINT64_C(128) << 20; /* bytes */
 
@@ -90,4 +93,25 @@ int s3_body_read(struct s3_body *body, struct store_request *req, uint64_t offse
 {
 	body->piece.n = n;
 	return store_body_read(req, offset, body->data, n);
+}
+
+int s3_part_check(const struct source_part *part, struct err *err)
+{
+	enum { PIECE = 64 << 10 };
+	auto_free uint8_t *buf = malloc(PIECE);
+	uint32_t crc = 0;
+	if (!buf)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (uint64_t at = 0; at < part->n;) {
+		const size_t n = (size_t)min_u64(part->n - at, PIECE);
+		const int rc = source_read(part->source, part->offset + at, buf, n, err);
+		if (rc)
+			return rc;
+		crc = checksum_crc32c(buf, n, crc);
+		at += n;
+	}
+	return crc == part->crc ? 0
+				: err_set(err, -EIO,
+					  "the bytes to store are not those that were written: "
+					  "the local disk is damaged");
 }

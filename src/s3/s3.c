@@ -64,11 +64,17 @@ static enum store_absence_check checks_absence(struct store *store)
 	}
 }
 
+static uint64_t part_min(struct store *store)
+{
+	return s3_part_min(s3_store_of(store));
+}
+
 static const struct store_ops s3_ops = {
 	.name = "s3",
 	.submit = submit,
 	.keeps_marks = keeps_marks,
 	.checks_absence = checks_absence,
+	.part_min = part_min,
 	.free = free_store,
 };
 

@@ -23,8 +23,9 @@
  * s3_request_judge() to interpret the answer, and then sends another request or ends the operation
  * by s3_present(), s3_absent(), s3_fail() or s3_confirm_absence().
  *
- * A put whose body is a source, and a put in parts, begin in a thread of their own. In the second
- * case all of the operation runs there: s3_send() waits for the answer and calls `next` itself.
+ * A put whose body is a source, and a put in parts, begin in a thread of their own, unless the I/O
+ * thread reads the source (put.c). All of a put in parts runs there: s3_send() waits for the answer
+ * and calls `next` itself.
  *
  * Threads: a store does not change after the constructor, except for atomic members, and for
  * `bodies` and `signer`, which have locks. One thread at a time uses an operation.
@@ -162,6 +163,7 @@ struct s3_spec {
 	size_t n_query, n_header;
 	const struct piece *pieces; /* the body */
 	size_t n_pieces;
+	const struct source_part *part; /* the body instead of pieces, with `crc`; or NULL */
 	const uint32_t *crc; /* the body's CRC-32C, which is sent instead of its SHA-256, or NULL */
 	uint64_t body_max;   /* of the answer */
 	unsigned int first_byte_ms; /* 0 for the store's */
@@ -251,9 +253,11 @@ struct s3_operation {
 	 * continues this one. */
 	struct s3_operation *waiting;
 	void (*then)(struct s3_operation *op);
-	/* put.c; the body, which is the caller's, or `loaded`. A put in parts does not use it. */
+	/* put.c; the body, which is the caller's, or `loaded`. If it is a part of a source, there
+	 * are no pieces. A put in parts does not use it. */
 	const struct piece *pieces;
 	size_t n_pieces;
+	const struct source_part *part;
 	struct s3_body *loaded;	  /* put_body.c; NULL if there is none */
 	struct s3_upload *upload; /* multipart.c; NULL if the put has no parts */
 	void (*free_upload)(struct s3_upload *u);
@@ -276,6 +280,8 @@ void s3_fail(struct s3_operation *op, int code);
 void s3_get(struct s3_operation *op);
 void s3_list(struct s3_operation *op);
 void s3_put(struct s3_operation *op);
+/* See store_part_min(). */
+uint64_t s3_part_min(const struct s3_store *s);
 void s3_delete(struct s3_operation *op);
 
 /* A put in parts, in a thread of its own. */
@@ -302,6 +308,10 @@ struct s3_body *s3_body_new(struct s3_store *s, size_t n, bool wait);
 void s3_body_free(struct s3_body *body); /* body may be NULL */
 /* Reads the body of the request from offset on, like store_body_read(). */
 int s3_body_read(struct s3_body *body, struct store_request *req, uint64_t offset, size_t n);
+
+/* Reads a part, and compares it with its CRC. Blocks. Returns 0, -EIO, or the error of the source.
+ */
+int s3_part_check(const struct source_part *part, struct err *err);
 
 /* ---- conditions ---- */
 

@@ -235,17 +235,19 @@ int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3
 	call->method = req->method;
 	call->what = req->key ? req->key : str_text(&s->endpoint.bucket);
 	call->answer.total = UINT64_MAX;
-	call->http = (struct http_call){.method = req->method,
-					.pieces = req->pieces,
-					.n_pieces = req->n_pieces,
-					.body_len = pieces_size(req->pieces, req->n_pieces),
-					.body_max = req->body_max,
-					.metered = metered(req),
-					.first_byte_ms = req->first_byte_ms,
-					.ranged = req->ranged,
-					.skip = req->skip,
-					.keep = req->keep,
-					.on_header = on_header};
+	call->http = (struct http_call){
+		.method = req->method,
+		.pieces = req->pieces,
+		.n_pieces = req->n_pieces,
+		.part = req->part,
+		.body_len = req->part ? req->part->n : pieces_size(req->pieces, req->n_pieces),
+		.body_max = req->body_max,
+		.metered = metered(req),
+		.first_byte_ms = req->first_byte_ms,
+		.ranged = req->ranged,
+		.skip = req->skip,
+		.keep = req->keep,
+		.on_header = on_header};
 	int rc = s->creds ? credentials_get(s->creds, &d.cred, err) : 0;
 	if (rc)
 		return err_wrap(err, rc, "%s %s", call->method, call->what);
@@ -299,6 +301,7 @@ static int judge_end(const struct s3_request *call, struct err *err)
 		{HTTP_UNKNOWN, -EAGAIN, "connection failed"},
 		{HTTP_CANCELLED, -ECANCELED, "cancelled"},
 		{HTTP_NO_MEMORY, -ENOMEM, "out of memory"},
+		{HTTP_UNREAD, -EIO, "cannot read the bytes to store"},
 	};
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (ends[i].end == call->http.end)

@@ -16,6 +16,8 @@
 
 uint64_t store_body_size(const struct store_request *req)
 {
+	if (req->part)
+		return req->part->n;
 	return req->body ? req->body->size : pieces_size(req->pieces, req->n_pieces);
 }
 
@@ -23,7 +25,9 @@ int store_body_read(struct store_request *req, uint64_t offset, void *buf, size_
 {
 	struct err *err = &req->answer.err;
 	err_clear(err);
-	const int rc = source_read(req->body, offset, buf, n, err);
+	const struct source_part *part = req->part;
+	const int rc = part ? source_read(part->source, part->offset + offset, buf, n, err)
+			    : source_read(req->body, offset, buf, n, err);
 	if (rc == 0)
 		return 0;
 	if (!err->code)

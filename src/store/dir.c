@@ -194,7 +194,7 @@ static void answer(void *arg)
 
 static void submit(struct store *s, struct store_request *req)
 {
-	if (req->op == STORE_PUT && req->body)
+	if (store_has_source(req))
 		store_work_apart(s, req, answer);
 	else
 		store_work(s, req, answer);

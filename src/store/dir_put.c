@@ -109,7 +109,7 @@ static int write_piece(int fd, const uint8_t *p, size_t n)
 /* The disk begins to write a large file before all of it is there. */
 static int write_source(int fd, struct store_request *req)
 {
-	const uint64_t size = req->body->size;
+	const uint64_t size = store_body_size(req);
 	auto_free uint8_t *buf = malloc((size_t)min_u64(READ_SIZE, size) + 1);
 	uint64_t started = 0;
 	int rc = buf ? 0 : -ENOMEM;
@@ -130,7 +130,7 @@ static int write_source(int fd, struct store_request *req)
 static int write_all(int fd, struct store_request *req)
 {
 	int rc = 0;
-	if (req->body)
+	if (store_has_source(req))
 		return write_source(fd, req);
 	for (size_t i = 0; rc == 0 && i < req->n_pieces; i++)
 		rc = write_piece(fd, req->pieces[i].data, req->pieces[i].n);

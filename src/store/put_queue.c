@@ -37,6 +37,7 @@ struct operation {
 	struct put put; /* its key is in the request */
 	struct bytes body;
 	struct piece piece;
+	struct source_part part; /* the body, if n is not 0 */
 	struct pool_job job;
 	uint64_t charged; /* bytes of the budget */
 	struct operation *next;
@@ -80,6 +81,11 @@ static void charge(struct operation *op, uint64_t bytes)
 	} else if (budget && bytes < op->charged)
 		budget_return(budget, BUDGET_LOADS, op->charged - bytes);
 	op->charged = bytes;
+}
+
+static uint64_t size_of(const struct operation *op)
+{
+	return op->part.n ? op->part.n : op->body.len;
 }
 
 /* ---- the end of an operation ---- */
@@ -132,8 +138,12 @@ static void send(struct operation *op)
 {
 	struct store_request *req = op->req;
 	op->piece = (struct piece){op->body.data, op->body.len};
-	req->pieces = req->op == STORE_PUT ? &op->piece : NULL;
-	req->n_pieces = req->op == STORE_PUT && op->body.len ? 1 : 0;
+	if (req->op == STORE_PUT && op->part.n) {
+		req->part = &op->part;
+	} else if (req->op == STORE_PUT) {
+		req->pieces = &op->piece;
+		req->n_pieces = op->body.len ? 1 : 0;
+	}
 	req->priority = STORE_COMMIT;
 	req->deferred = true;
 	req->cancelled = cancelled_by(op->queue->cancelled);
@@ -144,7 +154,7 @@ static void send(struct operation *op)
 
 static bool is_large(const struct operation *op)
 {
-	return op->body.len >= LARGE_BODY;
+	return size_of(op) >= LARGE_BODY;
 }
 
 static bool may_be_sent_locked(const struct operation *op)
@@ -191,7 +201,7 @@ static void count(const struct operation *op)
 		q->counts.puts++;
 	else
 		q->counts.deletes++;
-	q->counts.bytes += op->body.len;
+	q->counts.bytes += size_of(op);
 	q->counts.weight += op->put.weight;
 	pthread_mutex_unlock(&q->lock);
 }
@@ -238,13 +248,22 @@ static void make_ready(struct operation *op)
 		finish(op);
 }
 
+static bool find(struct operation *op)
+{
+	const uint64_t min = op->put.find ? store_part_min(op->queue->store) : UINT64_MAX;
+	if (min != UINT64_MAX && op->put.find(op->put.arg, min, &op->part))
+		return true;
+	op->part.n = 0;
+	return false;
+}
+
 /* Runs in a worker. */
 static void make(void *arg)
 {
 	struct operation *op = arg;
 	struct put_queue *q = op->queue;
 	struct err err = ERR_INIT;
-	const int rc = op->put.make(op->put.arg, &op->body, &err);
+	const int rc = find(op) ? 0 : op->put.make(op->put.arg, &op->body, &err);
 	if (rc == 0) {
 		bytes_trim(&op->body);
 		charge(op, op->body.len);
@@ -316,6 +335,7 @@ int put_queue_add(struct put_queue *q, const struct put *p, struct err *err)
 	op->req->mark = p->make ? p->mark : NULL;
 	op->put = *p;
 	op->put.key = op->req->key;
+	op->part.n = 0;
 	charge(op, p->memory);
 	if (!p->make) {
 		make_ready(op);

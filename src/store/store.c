@@ -41,6 +41,7 @@ static void check_request(const struct store_request *req)
 		assert(!cond->if_none_match || strcmp(cond->if_none_match, "*") == 0);
 		assert(req->pieces || !req->n_pieces);
 		assert(!req->body || !req->n_pieces);
+		assert(!req->part || (!req->body && !req->n_pieces && !req->in_parts));
 	}
 	assert(req->op != STORE_DELETE || !cond->if_none_match);
 	assert(!req->note || (req->op == STORE_PUT && store_note_ok(req->note)));
@@ -328,6 +329,13 @@ enum store_absence_check store_checks_absence(struct store *s)
 	while (s->inner && !s->ops->checks_absence)
 		s = s->inner;
 	return s->ops->checks_absence ? s->ops->checks_absence(s) : STORE_ABSENCE_IGNORED;
+}
+
+uint64_t store_part_min(struct store *s)
+{
+	while (s->inner && !s->ops->part_min)
+		s = s->inner;
+	return s->ops->part_min ? s->ops->part_min(s) : UINT64_MAX;
 }
 
 bool store_moves(const struct store *s)

@@ -2,7 +2,11 @@
 """What protects the bodies of uploads: over TLS a CRC-32C, if the service compares it; otherwise
 the SHA-256 in the signature. See "Checksums of S3 objects" in doc/DETAILS.md."""
 import contextlib
+import errno
+import os
+import shutil
 
+import h5py
 import numpy as np
 import pytest
 
@@ -96,3 +100,84 @@ def test_plain_http(tmp_path):
     with uploaded(tmp_path, "checked", tls=False) as (service, support):
         assert support == "unknown"
         assert not any(is_unsigned(r) or CRC in r.headers for r in service.requests)
+
+
+# ---- domains ----
+
+CHUNKS = 6
+
+
+def write_domain(path, seed):
+    """Chunks without filters. Each begins with another element than the fill value, except for the
+    first two: one has the fill value only, so it is not stored."""
+    data = np.random.default_rng(seed).integers(1, 100, CHUNKS * LARGE, "i1")
+    data[:LARGE] = data[LARGE] = 0
+    with h5py.File(path, "w") as f:
+        f.create_dataset("d", data=data, chunks=(LARGE,))
+    return data
+
+
+@contextlib.contextmanager
+def domains(tmp_path):
+    """A mount that has stored a domain, so that it knows what the service does with CRCs."""
+    root = tmp_path / "bucket"
+    (root / "db").mkdir(parents=True)
+    (root / "db" / "x").write_text("1")
+    with Service(root, crc="checked", tls=tmp_path) as service:
+        with rwmounts.RwMount("s3://bucket", tmp_path, env=service.environment()) as m:
+            write_domain(tmp_path / "first.h5", 1)
+            shutil.copyfile(tmp_path / "first.h5", m.file("first.h5"))
+            service.requests.clear()
+            yield service, m
+
+
+def chunk_puts(service):
+    return [r for r in service.requests if r.method == "PUT" and len(r.body) == LARGE]
+
+
+@pytest.mark.parametrize("damage", [0, 1])
+def test_chunks_of_a_domain(tmp_path, damage):
+    """Chunks are sent from the journal. One that arrives damaged is sent again."""
+    left = [damage]
+    with domains(tmp_path) as (service, m):
+        def honest(request, answer=service.honest):
+            if left[0] and request.method == "PUT" and len(request.body) == LARGE:
+                left[0] -= 1
+                request.body = request.body[:-1] + b"\0"
+            return answer(request)
+        service.honest = honest
+        data = write_domain(tmp_path / "second.h5", 2)
+        shutil.copyfile(tmp_path / "second.h5", m.file("second.h5"))
+        sent = chunk_puts(service)
+        assert len(sent) == CHUNKS - 1 + damage and all(is_unsigned(r) for r in sent)
+        assert {r.body for r in sent} >= {data[i:i + LARGE].tobytes()
+                                          for i in range(LARGE, len(data), LARGE)}
+        # The server runs in this process, so h5py must not wait for it.
+        shutil.copyfile(m.file("second.h5"), tmp_path / "back.h5")
+        with h5py.File(tmp_path / "back.h5", "r") as f:
+            assert np.array_equal(f["d"][:], data)
+
+
+def test_a_damaged_journal(tmp_path):
+    """What was written has a CRC. Other bytes, which a damaged disk returns, are not stored."""
+    with domains(tmp_path) as (service, m):
+        data = write_domain(tmp_path / "second.h5", 2)
+        body = (tmp_path / "second.h5").read_bytes()
+        copy = os.open(m.file("second.h5"), os.O_WRONLY | os.O_CREAT)
+        assert os.write(copy, body) == len(body)
+        at = body.index(data[2 * LARGE:3 * LARGE].tobytes()) + LARGE // 2
+        spool, = (p for p in tmp_path.rglob("spool.0") if p.stat().st_size >= len(body))
+        with open(spool, "r+b") as f:
+            f.seek(at)
+            f.write(bytes([body[at] ^ 1]))
+        with pytest.raises(OSError) as e:
+            os.close(copy)
+        assert e.value.errno == errno.EIO
+        assert "the local disk is damaged" in m.log()
+        damaged = body[at - 9:at] + bytes([body[at] ^ 1])
+        assert len([r for r in chunk_puts(service) if damaged in r.body]) == 1
+        assert "second.h5" not in os.listdir(tmp_path / "bucket")
+        with open(spool, "r+b") as f:
+            f.seek(at)
+            f.write(body[at:at + 1])
+    assert any(name.startswith("second") for name in os.listdir(tmp_path / "bucket"))

@@ -255,11 +255,12 @@ static int read_body(struct store_request *req, struct bytes *body)
 	for (size_t i = 0; rc == 0 && i < req->n_pieces; i++)
 		if (req->pieces[i].n)
 			rc = bytes_append(body, req->pieces[i].data, req->pieces[i].n);
-	if (!req->body || !req->body->size)
+	const uint64_t size = store_has_source(req) ? store_body_size(req) : 0;
+	if (size == 0)
 		return rc;
-	if (req->body->size > SIZE_MAX || bytes_reserve(body, (size_t)req->body->size))
+	if (size > SIZE_MAX || bytes_reserve(body, (size_t)size))
 		return -ENOMEM;
-	body->len = (size_t)req->body->size;
+	body->len = (size_t)size;
 	return store_body_read(req, 0, body->data, body->len);
 }
 
@@ -420,7 +421,7 @@ static void answer(void *arg)
 
 static void submit(struct store *s, struct store_request *req)
 {
-	if (req->op == STORE_PUT && req->body)
+	if (store_has_source(req))
 		store_work_apart(s, req, answer);
 	else
 		store_work(s, req, answer);

@@ -250,6 +250,18 @@ static inline int call_put_source(struct store *s, const char *key, struct sourc
 	return store_failure(&req->answer, err);
 }
 
+static inline int call_put_part(struct store *s, const char *key, const struct source_part *part,
+				struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+	if (!req)
+		return -ENOMEM;
+	store_request_key(req, key);
+	req->part = part;
+	store_run(s, req);
+	return store_failure(&req->answer, err);
+}
+
 /* body NULL: the object is empty. */
 static inline int call_put_note(struct store *s, const char *key, struct source *body,
 				const char *note, const struct store_cond *cond, struct err *err)

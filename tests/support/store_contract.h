@@ -118,6 +118,12 @@ static void test_body_from_a_source(void **state)
 		assert_string_equal(res.meta.etag, meta.etag);
 		patterned_assert(res.body.data, res.body.len, sizes[i]);
 		bytes_release(&res.body);
+		const struct source_part part = {.source = &p.source, .n = sizes[i]};
+		if (call_put_part(s, "d/part", &part, &err))
+			fail_msg("%s", err.msg);
+		assert_int_equal(call_get(s, "d/part", 0, UINT64_MAX, 0, NULL, &res, NULL), 0);
+		patterned_assert(res.body.data, res.body.len, sizes[i]);
+		bytes_release(&res.body);
 		/* Equal bytes would count as an earlier attempt of this put. */
 		assert_int_equal(
 			call_put_source(s, "d/body", &other.source, false, &absent, NULL, &err),

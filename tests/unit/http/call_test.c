@@ -168,10 +168,52 @@ static void test_nothing_is_left(void **state)
 	}
 }
 
+struct torn {
+	struct source source;
+	uint64_t fails_at, end; /* offsets; end: of the last byte that was read */
+};
+
+static int read_torn(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	struct torn *t = ctx;
+	if (offset + n > t->fails_at)
+		return err_set(err, -EIO, "the disk is broken");
+	memset(buf, 'x', n);
+	t->end = offset + n;
+	return 0;
+}
+
+/* The body is read while it is sent. An error ends the call. */
+static void test_a_body_that_is_read(void **state)
+{
+	enum { FROM = 5000, N = 3 << 20 };
+	struct scene *scene = *state;
+	struct torn torn = {.source = {.size = FROM + N, .read_at = read_torn, .ctx = &torn},
+			    .fails_at = FROM + N};
+	const struct source_part part = {.source = &torn.source, .offset = FROM, .n = N};
+	const struct http_header header[] = {{"Expect", ""}};
+	for (int fails = 0; fails < 2; fails++) {
+		struct http_call put = {.method = "PUT",
+					.url = scene->url,
+					.body_max = 1 << 20,
+					.part = &part,
+					.body_len = part.n};
+		assert_int_equal(http_call_set_header(&put, header, 1), 0);
+		http_run(scene->io, &put);
+		assert_int_equal(put.end, fails ? HTTP_UNREAD : HTTP_ANSWERED);
+		assert_string_equal(put.reason, fails ? "the disk is broken" : "");
+		assert_true(fails ? put.sent > 0 && put.sent < N : put.sent == N);
+		assert_int_equal(torn.end, FROM + put.sent);
+		http_call_release(&put);
+		torn.fails_at = FROM + N - 1;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nothing_is_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_body_that_is_read, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include <base/checksum.h>
 #include <base/mem.h>
 
 #include "overlay_fixture.h"
@@ -28,8 +29,9 @@ struct state {
 	struct draft *d;
 	struct model now, then; /* then: the snapshot */
 	struct draft_snapshot *snapshot;
-	bool is_new;	      /* nothing lies beneath */
-	uint8_t later[MODEL]; /* what was changed after the snapshot */
+	bool is_new;	       /* nothing lies beneath */
+	unsigned int prepared; /* parts of snapshots */
+	uint8_t later[MODEL];  /* what was changed after the snapshot */
 	uint8_t buf[MODEL];
 };
 
@@ -102,9 +104,25 @@ static void compare_changes(const struct state *s)
 	}
 }
 
+/* Parts that are written as a whole can be prepared. */
+static void compare_parts(struct state *s, struct source *source)
+{
+	struct source_part part;
+	for (uint64_t at = 0; at + 997 <= s->then.size; at += 997) {
+		if (source_prepare(source, at, 997, &part, NULL))
+			continue;
+		assert_ptr_equal(part.source, source);
+		assert_true(part.offset == at && part.n == 997);
+		assert_int_equal(part.crc, checksum_crc32c(s->then.bytes + at, 997, 0));
+		s->prepared++;
+	}
+	assert_int_equal(source_prepare(source, s->then.size, 1, &part, NULL), -ENOTSUP);
+}
+
 static void compare_snapshot(struct state *s)
 {
 	struct source *source = draft_snapshot_source(s->snapshot);
+	compare_parts(s, source);
 	assert_int_equal(source->size, s->then.size);
 	assert_int_equal(source_read(source, 0, s->buf, (size_t)s->then.size, NULL), 0);
 	compare_bytes(s->buf, s->then.bytes, 0, (size_t)s->then.size);
@@ -258,6 +276,7 @@ static void all_operations_are_those_of_an_array(void **state)
 {
 	static struct state s;
 	const uint32_t seeds = sampling_everything() ? 200 : 16;
+	unsigned int prepared = 0;
 	for (uint32_t seed = 1; seed <= seeds; seed++) {
 		begin(&s, seed, seed % 2 ? &about_new : &about_change);
 		for (unsigned int i = 0; i < 400; i++)
@@ -270,8 +289,10 @@ static void all_operations_are_those_of_an_array(void **state)
 		check_seek(&s);
 		toggle_snapshot(&s);
 		compare_snapshot(&s);
+		prepared += s.prepared;
 		end(&s);
 	}
+	assert_true(prepared > 1000);
 }
 
 static void what_shrank_and_grew_again_is_zero(void **state)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include <base/checksum.h>
 #include <base/mem.h>
 
 #include "overlay/spool.h"
@@ -135,6 +136,55 @@ static void a_changed_byte_is_noticed(void **state)
 		assert_int_equal(read_later(&p, 0, SIZE, NULL), 0);
 		end(&p);
 	}
+}
+
+static void assert_crc(const struct place_of_test *p, const uint8_t *bytes, uint64_t at, size_t n)
+{
+	uint32_t crc;
+	assert_int_equal(spool_prepare(p->spool, at, n, &crc, NULL), 0);
+	assert_int_equal(crc, checksum_crc32c(bytes + at, n, 0));
+}
+
+/* The CRC of any range is that of what was written, not of what the disk has. */
+static void a_range_has_the_crc_of_what_was_written(void **state)
+{
+	static const uint32_t steps[] = {SIZE, SUMS_FRAME, 1000, 100001};
+	static const size_t lengths[] = {1, 4096, SUMS_FRAME, 2 * SUMS_FRAME, 3 * SUMS_FRAME + 17};
+	static uint8_t bytes[SIZE];
+	for (size_t k = 0; k < 2 * sizeof(steps) / sizeof(steps[0]); k++) {
+		struct place_of_test p;
+		begin(&p);
+		fill(&p, steps[k / 2], k % 2);
+		for (uint32_t i = 0; i < SIZE; i++)
+			bytes[i] = byte_at(i);
+		memcpy(bytes + 70000, "written over", 12);
+		assert_int_equal(spool_write(p.spool, 70000, bytes + 70000, 12, NULL), 0);
+		for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+			for (uint64_t at = 0; at + lengths[i] <= SIZE; at += 7919)
+				assert_crc(&p, bytes, at, lengths[i]);
+		assert_crc(&p, bytes, 0, SIZE);
+		assert_crc(&p, bytes, SIZE - 1000, 1000);
+		flip(&p, "spool.3", 2 * SUMS_FRAME + 5000, 4);
+		assert_crc(&p, bytes, SUMS_FRAME - 100, 2 * SUMS_FRAME + 100);
+		assert_crc(&p, bytes, 2048, SIZE - 2048);
+		end(&p);
+	}
+}
+
+/* A spool that was damaged while no process had it open is not sent. */
+static void a_damaged_range_is_not_prepared(void **state)
+{
+	struct place_of_test p;
+	struct spool *s = NULL;
+	uint32_t crc;
+	begin(&p);
+	fill(&p, SIZE, false);
+	flip(&p, "spool.3", 2 * SUMS_FRAME + 5000, 4);
+	assert_int_equal(spool_open(p.dir, 3, SPOOL_SUMS, NULL, &s, NULL), 0);
+	assert_int_equal(spool_prepare(s, 0, 2 * SUMS_FRAME, &crc, NULL), 0);
+	assert_int_equal(spool_prepare(s, 0, 2 * SUMS_FRAME + 1, &crc, NULL), -EBADMSG);
+	spool_unref(s);
+	end(&p);
 }
 
 /* A damaged byte is noticed although the frame is written to later. */
@@ -472,6 +522,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_changed_byte_is_noticed),
+		cmocka_unit_test(a_range_has_the_crc_of_what_was_written),
+		cmocka_unit_test(a_damaged_range_is_not_prepared),
 		cmocka_unit_test(damage_is_not_taken_over),
 		cmocka_unit_test(checksums_follow_changes),
 		cmocka_unit_test(checksums_of_many_writers),

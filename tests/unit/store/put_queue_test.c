@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <base/source.h>
 #include <store/implement.h>
 
 #include <store/put_queue.h>
@@ -23,7 +24,8 @@ enum { BODY = 1000, MANY = 300, LARGE = 256 << 10 };
 
 struct watch_store {
 	struct store base;
-	atomic_uint now, most, all, large, most_large;
+	atomic_uint now, most, all, large, most_large, parts;
+	uint64_t part_min; /* 0: no parts */
 	atomic_bool holds;
 	struct store_request *held[MANY];
 	atomic_uint n_held;
@@ -44,6 +46,8 @@ static void watch_submit(struct store *s, struct store_request *req)
 	if (store_body_size(req) >= LARGE)
 		count_one(&w->large, &w->most_large);
 	atomic_fetch_add(&w->all, 1);
+	if (req->part)
+		atomic_fetch_add(&w->parts, 1);
 	if (atomic_load(&w->holds))
 		w->held[atomic_fetch_add(&w->n_held, 1)] = req;
 	else
@@ -59,10 +63,17 @@ static void watch_completed(struct store *s, struct store_request *req)
 	store_complete(s, req);
 }
 
+static uint64_t watch_part_min(struct store *s)
+{
+	const struct watch_store *w = (const struct watch_store *)s;
+	return w->part_min ? w->part_min : UINT64_MAX;
+}
+
 static const struct store_ops watch_ops = {
 	.name = "watch",
 	.submit = watch_submit,
 	.completed = watch_completed,
+	.part_min = watch_part_min,
 	.free = store_wrapper_free,
 };
 
@@ -221,6 +232,66 @@ static void add_large(struct world *w, unsigned int n)
 		const struct put put = {.key = key, .make = make_large, .memory = LARGE};
 		assert_int_equal(put_queue_add(w->q, &put, NULL), 0);
 	}
+}
+
+/* ---- bodies that are not in memory ---- */
+
+enum { PART_MIN = 1000 };
+
+static int read_number(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	memset(buf, (int)offset / PART_MIN, n);
+	return 0;
+}
+
+static struct source numbers = {.size = (uint64_t)MANY * PART_MIN, .read_at = read_number};
+
+/* Every third body is not found, and must be made. */
+static bool find_number(void *arg, uint64_t min, struct source_part *part)
+{
+	const struct job *job = arg;
+	assert_int_equal(min, PART_MIN);
+	*part = (struct source_part){&numbers, (uint64_t)job->n * PART_MIN, PART_MIN, 0};
+	return job->n % 3;
+}
+
+static void check_parts(uint64_t part_min)
+{
+	enum { JOBS = 30 };
+	static struct job jobs[JOBS];
+	struct world w;
+	struct put_queue_counts counts;
+	struct call_result res;
+	open_world(&w, 2, 4, NULL);
+	w.watch->part_min = part_min;
+	for (unsigned int i = 0; i < JOBS; i++) {
+		char key[32];
+		jobs[i] = (struct job){.w = &w, .n = i};
+		snprintf(key, sizeof(key), "k%04u", i);
+		const struct put put = {.key = key,
+					.make = make,
+					.find = find_number,
+					.arg = &jobs[i],
+					.memory = BODY};
+		assert_int_equal(put_queue_add(w.q, &put, NULL), 0);
+	}
+	assert_int_equal(put_queue_flush(w.q, NULL), 0);
+	put_queue_counts(w.q, &counts);
+	assert_int_equal(counts.puts, JOBS);
+	assert_int_equal(counts.bytes, JOBS * BODY);
+	assert_int_equal(w.watch->parts, part_min ? JOBS * 2 / 3 : 0);
+	assert_int_equal(w.made, part_min ? JOBS / 3 : JOBS);
+	assert_int_equal(call_get(w.store, "k0007", 0, UINT64_MAX, 0, NULL, &res, NULL), 0);
+	assert_int_equal(res.body.len, BODY);
+	assert_int_equal(res.body.data[BODY - 1], part_min ? 7 : 0);
+	bytes_release(&res.body);
+	close_world(&w);
+}
+
+static void test_parts(void **state)
+{
+	check_parts(0);
+	check_parts(PART_MIN);
 }
 
 /* Large bodies do not use all requests: small ones are sent nevertheless. */
@@ -453,10 +524,15 @@ static void test_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_put),	   cmocka_unit_test(test_large),
-		cmocka_unit_test(test_failures),   cmocka_unit_test(test_failure_at_the_end),
-		cmocka_unit_test(test_cancelled),  cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_full_cache), cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_all_put),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_failure_at_the_end),
+		cmocka_unit_test(test_cancelled),
+		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_full_cache),
+		cmocka_unit_test(test_answers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,15 @@
 
 #include <hsmount/err.h>
 
+struct source;
+
+/* A range of a source that has been prepared: see source_prepare(). */
+struct source_part {
+	struct source *source;
+	uint64_t offset, n;
+	uint32_t crc; /* CRC-32C */
+};
+
 /* Bytes [start, end). The range is empty if start == end. */
 struct byte_range {
 	uint64_t start, end;
@@ -32,6 +41,10 @@ struct source {
 	/* Takes note that the decoder will soon read n bytes at offset, within size. May be NULL. A
 	 * source that is slow fetches such ranges in parallel. Only source_advise() calls it. */
 	void (*advise)(void *ctx, uint64_t offset, uint64_t n);
+	/* Fills in *part: see source_prepare(), which calls it with n > 0 and a range within size.
+	 * May be NULL. Any thread. */
+	int (*prepare)(void *ctx, uint64_t offset, uint64_t n, struct source_part *part,
+		       struct err *err);
 	void *ctx;
 	/* The range of the last read that returned -EAGAIN. */
 	uint64_t missing_offset, missing_length;
@@ -44,5 +57,13 @@ int source_read(struct source *s, uint64_t offset, void *buf, size_t n, struct e
 /* Announces a read. It is a hint: it does not fail, and a range outside of the source is ignored.
  */
 void source_advise(struct source *s, uint64_t offset, uint64_t n);
+
+/* Prepares n bytes at offset for a thread that must not wait for other threads: the system begins
+ * to read them from the disk. Fills in *part, whose source is this one or one below it. As long as
+ * this one exists, any thread may read the part, and finds the same bytes. The CRC is that of the
+ * bytes that were written, so it shows if the disk returns others. Fails with -ENOTSUP if the
+ * source cannot promise this, or with the error of a read. */
+int source_prepare(struct source *s, uint64_t offset, uint64_t n, struct source_part *part,
+		   struct err *err);
 
 #endif

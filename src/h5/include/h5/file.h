@@ -94,6 +94,10 @@ int h5_file_spend(const struct h5_file *f, uint64_t n, struct err *err);
  * file, or if the limit of work is reached. */
 int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, struct err *err);
 
+/* Prepares n bytes at an address for a read without this library: see source_prepare(). */
+int h5_file_prepare(const struct h5_file *f, uint64_t addr, uint64_t n, struct source_part *part,
+		    struct err *err);
+
 /* Announces that n bytes at an address, or as many of them as the file has, are read soon. See
  * source_advise(). */
 void h5_file_advise(const struct h5_file *f, uint64_t addr, uint64_t n);

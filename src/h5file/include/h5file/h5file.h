@@ -188,6 +188,10 @@ int h5file_claim_chunks(struct h5file *f, uint32_t number, const struct h5file_i
 /* Reads the stored bytes of a chunk. *out is empty before. Any thread. */
 int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct bytes *out,
 		      struct err *err);
+/* Prepares the stored bytes of a chunk for a read without this library: see source_prepare(). Fails
+ * with -ENOTSUP also if they are not in the file, or compact. Any thread. */
+int h5file_chunk_prepare(const struct h5file *f, const struct h5file_chunk *chunk,
+			 struct source_part *part, struct err *err);
 /* Claims the bytes of a chunk, of which only addr and size count. Requires keep_claims. An overlap
  * with another claimed chunk, or with what the open has read, may be found later:
  * h5file_claims_check() finds all. Returns -EIO if there is an overlap, or -ENOMEM. One thread at a

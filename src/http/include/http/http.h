@@ -29,6 +29,7 @@
 #include <base/cancelled.h>
 #include <base/env.h>
 #include <base/mem.h>
+#include <base/source.h>
 #include <http/stats.h>
 #include <http/timeouts.h>
 
@@ -55,6 +56,7 @@ enum http_end {
 	HTTP_UNKNOWN, /* the host's name has no address */
 	HTTP_CANCELLED,
 	HTTP_NO_MEMORY,
+	HTTP_UNREAD, /* the body of the request could not be read */
 };
 
 struct http_call {
@@ -64,7 +66,9 @@ struct http_call {
 	struct curl_slist *header;  /* http_call_set_header() */
 	const struct piece *pieces; /* the body of the request */
 	size_t n_pieces;
-	uint64_t body_len; /* of all pieces */
+	/* The body instead of pieces, or NULL. The I/O thread reads it, perhaps more than once. */
+	const struct source_part *part;
+	uint64_t body_len; /* of the part, or of all pieces */
 	uint64_t body_max; /* of the body of an answer with a status below 300; a longer one gives
 			      HTTP_TOO_LONG. Bodies of errors are cut to HTTP_ERROR_BODY_MAX */
 	struct cancelled cancelled; /* the call ends if it is cancelled for 0.5 s */
@@ -113,7 +117,7 @@ struct http_call {
 	uint64_t received; /* bytes of the answer's body, including bytes not kept */
 	uint64_t sent;	   /* bytes of the request's body */
 	size_t populated;  /* bytes of the answer's memory */
-	bool answering, acknowledged, too_long, cut, late, is_cancelled;
+	bool answering, acknowledged, too_long, cut, late, is_cancelled, unread;
 };
 
 struct http_options {

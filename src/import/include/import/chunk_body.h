@@ -72,6 +72,7 @@ void chunk_free(void *parts); /* parts may be NULL */
 uint64_t chunk_memory(const struct chunk_parts *c);
 /* These functions are for struct put; arg is a struct chunk_parts. */
 int chunk_make(void *arg, struct bytes *body, struct err *err);
+bool chunk_find(void *arg, uint64_t min, struct source_part *part);
 void chunk_explain(void *arg, struct err *err);
 /* Adds to an error which chunk of a grid it is about. path is that of the dataset. */
 void chunk_explain_number(const char *path, const struct grid *grid, uint64_t number,

@@ -51,8 +51,8 @@ struct store_ops {
 	 *   The new one is durable when the request completes, unless the request is `deferred` and
 	 *   the store has a `sync`. PRESENT with the meta of the new version. UNKNOWN with -ESTALE
 	 * or -EEXIST if a condition fails, unless the object has the mark of the request, and with
-	 *   -EACCES, -ENOSPC or -EIO. If it has a `body`, the store calls store_work_apart() and
-	 *   reads it there with store_body_read().
+	 *   -EACCES, -ENOSPC or -EIO. If it has a source, the store calls store_work_apart()
+	 *   and reads it there with store_body_read().
 	 * DELETE: ABSENT, also if the object did not exist; with if_match, `was_absent` is then
 	 * set. UNKNOWN with -ESTALE if the object has another version than if_match.
 	 *
@@ -65,14 +65,15 @@ struct store_ops {
 	 * either. */
 	void (*completed)(struct store *s, struct store_request *req);
 	/* Optional: see store_space(), store_sync(), store_life(), store_keeps_marks(),
-	 * store_checks_absence() and store_move(). A wrapper without them has those of the store
-	 * below. The keys of a move have passed store_key_ok() and differ; cond and meta are not
-	 * NULL. */
+	 * store_checks_absence(), store_part_min() and store_move(). A wrapper without them has
+	 * those of the store below. The keys of a move have passed store_key_ok() and differ; cond
+	 * and meta are not NULL. */
 	int (*space)(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
 	int (*sync)(struct store *s, struct err *err);
 	const char *(*life)(struct store *s);
 	enum store_marks (*keeps_marks)(struct store *s);
 	enum store_absence_check (*checks_absence)(struct store *s);
+	uint64_t (*part_min)(struct store *s);
 	int (*move)(struct store *s, const char *from, const char *from_version, const char *to,
 		    const struct store_cond *cond, struct store_meta *meta, struct err *err);
 	/* It is called when no request is in progress. */
@@ -147,8 +148,13 @@ void store_work_apart(struct store *s, struct store_request *req, pool_fn fn);
 /* Called in such a job. Returns the store that called store_work() or store_work_apart(). */
 struct store *store_working(const struct store_request *req);
 
-/* Reads n bytes of req->body at offset. Blocks. If it fails, the answer's err has the reason; the
- * code is never -EAGAIN or -ENOENT. */
+/* Reads n bytes of req->body or req->part at offset. Blocks. If it fails, the answer's err has the
+ * reason; the code is never -EAGAIN or -ENOENT. */
 int store_body_read(struct store_request *req, uint64_t offset, void *buf, size_t n);
+/* Returns whether the body of a PUT is not in memory: a `body` or a `part`. */
+static inline bool store_has_source(const struct store_request *req)
+{
+	return req->op == STORE_PUT && (req->body || req->part);
+}
 
 #endif

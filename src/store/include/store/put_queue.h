@@ -22,6 +22,7 @@
 
 #include <base/env.h>
 #include <base/mem.h>
+#include <base/source.h>
 #include <hsmount/err.h>
 #include <store/store.h>
 
@@ -38,6 +39,10 @@ struct put {
 	/* Appends the body of a put to *body, in a worker. Returns 0, PUT_NOTHING or a negative
 	 * errno. If it is NULL, the key is deleted. */
 	int (*make)(void *arg, struct bytes *body, struct err *err);
+	/* Finds the body in a source instead, so that it is not in memory. The source exists until
+	 * release(). Called before make(), in the same worker, if the store takes parts of `min`
+	 * bytes or more. Returns false if the body must be made. May be NULL. */
+	bool (*find)(void *arg, uint64_t min, struct source_part *part);
 	/* Judges the answer to a request. Returns 0 if the operation has succeeded, or a negative
 	 * errno, which stops the queue. Returns PUT_AGAIN if it has reset *req and set it up for
 	 * another request, which is sent next: the same put with the same body, a delete, a HEAD,

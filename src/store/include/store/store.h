@@ -246,6 +246,10 @@ struct store_request {
 	 * same bytes. An error of the source fails the request with its code and is not repeated:
 	 * -EAGAIN and -ENOENT become -EIO. Nothing is stored then. */
 	struct source *body;
+	/* PUT: the same for a part that has been prepared (source_prepare()). A store that sends
+	 * such parts (store_part_min()) reads it in any thread, and sends it with its CRC, so that
+	 * no other bytes are stored. Errors of the source may become -EIO. */
+	const struct source_part *part;
 	/* PUT: the object may be lost if the machine stops before the next store_sync(). */
 	bool deferred;
 	/* PUT: S3 may send an object of more than 64 MiB in parts. The ETag is not the MD5 then,
@@ -343,6 +347,9 @@ int store_sync(struct store *s, struct err *err);
  * the machine is started again. The text is "" if a PUT is durable at once. It is valid as long as
  * s. */
 const char *store_life(struct store *s);
+/* Returns from which length on, in bytes, the body of a PUT should be a `part`, because the store
+ * sends it without having it in memory. UINT64_MAX if it does not, or does not know yet. */
+uint64_t store_part_min(struct store *s);
 /* Says whether a HEAD returns the marks of objects. Some services and file systems drop them, and
  * some stores know it only after the first PUT with a mark. */
 enum store_marks { STORE_MARKS_UNKNOWN, STORE_MARKS_KEPT, STORE_MARKS_DROPPED };
