@@ -7,9 +7,8 @@
  *
  * An answer may lead to another request of an operation that is SENT. The thread that completes the
  * last request of an operation sends the oldest operation that is READY and may be sent.
- * Invariants, under the lock: in_flight <= puts; large_in_flight <= large; active = operations that
- * are not free; an operation is READY only while in_flight = puts or, if its body is large,
- * large_in_flight = large, and the queue has no error.
+ * Invariants, under the lock: in_flight <= puts; active = operations that are not free; an
+ * operation is READY only while others are SENT, and the queue has no error.
  *
  * Locks: `lock` guards everything but an operation's own members, which belong to the thread that
  * works on the operation. No callback and no request is started under the lock. finish() is the
@@ -28,8 +27,13 @@
 enum { AHEAD = 16 };
 
 /* A few large bodies use the whole bandwidth. More would only need more connections, each with a
- * handshake, and more memory. */
-enum { LARGE_BODY = 256 << 10 /* bytes */, LARGE_PUTS = 32 };
+ * handshake, and more memory. But if the latency is high, the bytes of a few bodies are less than
+ * what a fast link transfers meanwhile. */
+enum {
+	LARGE_BODY = 256 << 10, /* bytes */
+	LARGE_PUTS = 32,
+	FAST_LINK = 1 << 30, /* bytes per second */
+};
 
 struct operation {
 	struct put_queue *queue;
@@ -38,6 +42,7 @@ struct operation {
 	struct bytes body;
 	struct piece piece;
 	struct source_part part; /* the body, if n is not 0 */
+	uint64_t entered_ns;	 /* when its request was sent */
 	struct pool_job job;
 	uint64_t charged; /* bytes of the budget */
 	struct operation *next;
@@ -47,14 +52,17 @@ struct put_queue {
 	const struct env *env;
 	struct store *store;
 	const atomic_bool *cancelled;
-	unsigned int puts, large; /* requests at a time: at most, and with large bodies */
-	unsigned int ahead;	  /* operations that are made or READY, at most */
+	unsigned int puts;  /* requests at a time, at most */
+	unsigned int large; /* requests with large bodies that are sent in any case */
+	unsigned int ahead; /* operations that are made or READY, at most */
 
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t less;  /* an operation is over, or needs less memory */
 	struct operation *free;
 	struct operation *ready, **ready_end;
 	unsigned int active, in_flight, large_in_flight;
+	uint64_t large_bytes; /* of the bodies of the last ones */
+	uint64_t shortest_ns; /* time of a put with a large body; UINT64_MAX at first */
 	struct put_queue_counts counts;
 	struct err err; /* if its code is not 0, the queue has stopped */
 
@@ -157,17 +165,31 @@ static bool is_large(const struct operation *op)
 	return size_of(op) >= LARGE_BODY;
 }
 
+/* Returns how many bytes a fast link transfers during a put. */
+static uint64_t bytes_of_a_put_locked(const struct put_queue *q)
+{
+	enum { NS_PER_S = 1000000000 };
+	return q->shortest_ns == UINT64_MAX
+		       ? 0
+		       : min_u64(q->shortest_ns, NS_PER_S) * FAST_LINK / NS_PER_S;
+}
+
 static bool may_be_sent_locked(const struct operation *op)
 {
 	const struct put_queue *q = op->queue;
-	return q->in_flight < q->puts && (!is_large(op) || q->large_in_flight < q->large);
+	return q->in_flight < q->puts && (!is_large(op) || q->large_in_flight < q->large ||
+					  q->large_bytes + size_of(op) <= bytes_of_a_put_locked(q));
 }
 
-static void enter_locked(const struct operation *op)
+static void enter_locked(struct operation *op)
 {
 	struct put_queue *q = op->queue;
 	q->in_flight++;
-	q->large_in_flight += is_large(op);
+	if (is_large(op)) {
+		q->large_in_flight++;
+		q->large_bytes += size_of(op);
+		op->entered_ns = q->env->now(q->env);
+	}
 	if (q->counts.in_flight < q->in_flight)
 		q->counts.in_flight = q->in_flight;
 }
@@ -178,7 +200,11 @@ static struct operation *next_ready(const struct operation *done)
 	struct put_queue *q = done->queue;
 	pthread_mutex_lock(&q->lock);
 	q->in_flight--;
-	q->large_in_flight -= is_large(done);
+	if (is_large(done)) {
+		q->large_in_flight--;
+		q->large_bytes -= size_of(done);
+		q->shortest_ns = min_u64(q->shortest_ns, q->env->now(q->env) - done->entered_ns);
+	}
 	struct operation **at = &q->ready;
 	while (*at && !may_be_sent_locked(*at))
 		at = &(*at)->next;
@@ -381,6 +407,7 @@ struct put_queue *put_queue_new(const struct env *env, struct store *store, unsi
 	q->large = (unsigned int)max_u64(puts / 2, min_u64(puts, LARGE_PUTS));
 	q->ahead = ahead;
 	q->ready_end = &q->ready;
+	q->shortest_ns = UINT64_MAX;
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->less, NULL);
 	for (; q->n < n; q->n++) {

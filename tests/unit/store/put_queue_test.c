@@ -221,15 +221,16 @@ static void test_all_put(void **state)
 
 static int make_large(void *arg, struct bytes *body, struct err *err)
 {
-	return bytes_append_zero(body, LARGE);
+	return bytes_append_zero(body, *(const size_t *)arg);
 }
 
-static void add_large(struct world *w, unsigned int n)
+static void add_large(struct world *w, unsigned int n, size_t *size)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		char key[32];
 		snprintf(key, sizeof(key), "l%04u", i);
-		const struct put put = {.key = key, .make = make_large, .memory = LARGE};
+		const struct put put = {
+			.key = key, .make = make_large, .arg = size, .memory = *size};
 		assert_int_equal(put_queue_add(w->q, &put, NULL), 0);
 	}
 }
@@ -294,19 +295,45 @@ static void test_parts(void **state)
 	check_parts(PART_MIN);
 }
 
+static atomic_uint_fast64_t clock_ns;
+
+static uint64_t fake_clock(const struct env *env)
+{
+	return atomic_load(&clock_ns);
+}
+
+static void await_held(struct world *w, unsigned int n)
+{
+	while (atomic_load(&w->watch->n_held) < n)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* The first put of the queue takes `ms`. */
+static void put_slowly(struct world *w, size_t *size, unsigned int ms)
+{
+	add_large(w, 1, size);
+	await_held(w, 1);
+	atomic_fetch_add(&clock_ns, (uint64_t)ms * 1000000);
+	store_pass(&w->watch->base, w->watch->held[0]);
+	assert_int_equal(put_queue_flush(w->q, NULL), 0);
+	atomic_store(&w->watch->n_held, 0);
+}
+
 /* Large bodies do not use all requests: small ones are sent nevertheless. */
-static void check_large(unsigned int puts, unsigned int large)
+static void check_large(unsigned int puts, size_t size, unsigned int ms, unsigned int large)
 {
 	enum { SMALL = 4, MORE = 5 };
-	const unsigned int small = puts > large ? SMALL : 0;
+	const unsigned int small = puts > large + SMALL ? SMALL : 0;
 	struct world w;
 	open_world(&w, 4, puts, NULL);
+	w.env.now = fake_clock;
 	atomic_store(&w.watch->holds, true);
-	add_large(&w, large + MORE);
+	if (ms)
+		put_slowly(&w, &size, ms);
+	add_large(&w, large + MORE, &size);
 	for (unsigned int i = 0; i < small; i++)
 		assert_int_equal(add(&w, i, 0, BODY, NULL), 0);
-	while (atomic_load(&w.watch->n_held) < large + small)
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	await_held(&w, large + small);
 	atomic_store(&w.watch->holds, false);
 	for (unsigned int i = 0; i < large + small; i++)
 		store_pass(&w.watch->base, w.watch->held[i]);
@@ -318,9 +345,13 @@ static void check_large(unsigned int puts, unsigned int large)
 
 static void test_large(void **state)
 {
-	check_large(8, 8);
-	check_large(64, 32);
-	check_large(100, 50);
+	check_large(8, LARGE, 0, 8);
+	check_large(64, LARGE, 0, 32);
+	check_large(100, LARGE, 0, 50);
+	check_large(64, 1 << 20, 25, 32);
+	check_large(64, 1 << 20, 50, 51);
+	check_large(64, 1 << 20, 80, 64);
+	check_large(64, LARGE, 80, 64);
 }
 
 /* The first error stops the queue. Every job is released, and nothing is put after the caller has

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Puts and deletes, many at a time, for a caller that may block. The body of a put is made in a
- * worker. Bounded in three ways: at most `puts` requests are with the store, and half of them, or
- * 32, if their bodies have 256 KiB or more; as many operations as `puts`, but at most 16, or one
- * for each worker, wait for a request or are being made; and the bodies with what is needed to make
- * them fit into the budget, if there is one. A single operation that is larger than the budget runs
- * alone.
+ * worker. Bounded in three ways: at most `puts` requests are with the store, and of those whose
+ * bodies have 256 KiB or more, half of them, or 32, or what a fast link transfers in the time of
+ * the shortest one; as many operations as `puts`, but at most 16, or one for each worker, wait for
+ * a request or are being made; and the bodies with what is needed to make them fit into the budget,
+ * if there is one. A single operation that is larger than the budget runs alone.
  *
  * The first error stops the queue: operations that have not reached the store are dropped, requests
  * that have are finished. From then on put_queue_add() and put_queue_flush() return that error.
