@@ -137,6 +137,8 @@ static int resize_held(struct draft *d, uint64_t size, struct err *err)
 		rc = draft_sync_held(d, err);
 	if (rc == 0)
 		rc = spool_cut(d->layers.top->spool, align_u64(size, ROOM_BLOCK), err);
+	/* The checksums are those of the spool that is cut, which is not durable yet. */
+	d->synced_changes = d->durable_changes = UINT64_MAX;
 	give_removed(d, stored);
 	return rc;
 }

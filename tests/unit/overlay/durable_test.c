@@ -223,6 +223,21 @@ static void a_change_after_a_failed_commit_is_noted_first(void **state)
 	end(&f, d);
 }
 
+/* Its checksums are those of the shorter spool. */
+static void a_spool_that_was_cut_is_synced_again(void **state)
+{
+	struct overlay_fixture f;
+	begin(&f);
+	struct draft *d = make_draft(&f, &about_new);
+	write_at(d, 0, 100000);
+	sync_ok(d);
+	assert_int_equal(draft_resize(d, 3000, NULL), 0);
+	const struct disk_file cut = look(&f, d, "spool.0");
+	sync_ok(d);
+	assert_int_equal(look(&f, d, "spool.0").syncs, cut.syncs + 1);
+	end(&f, d);
+}
+
 /* The caller deletes objects of the bucket afterwards. */
 static void a_list_of_removed_objects_is_durable(void **state)
 {
@@ -299,6 +314,7 @@ int main(void)
 		TEST(any_changes_are_synced),
 		TEST(a_plan_is_durable_with_what_it_needs),
 		TEST(a_new_name_is_durable),
+		TEST(a_spool_that_was_cut_is_synced_again),
 		TEST(a_change_after_a_failed_commit_is_noted_first),
 		TEST(a_list_of_removed_objects_is_durable),
 		TEST(a_mark_of_a_resumed_draft_is_durable),
