@@ -160,6 +160,7 @@ struct history {
 	unsigned int part, parts;
 	unsigned int
 		left;	/* storages without a name that there were at the beginning of the part */
+	bool torn;	/* an earlier part may have left plain objects */
 	bool may_leave; /* an earlier part may have left objects */
 	unsigned int revivals;
 };

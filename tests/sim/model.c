@@ -43,9 +43,12 @@ struct folder {
 };
 
 /* A new file of which a part could not be written becomes a plain object, if nothing has its name
- * (DETAILS.md, "Failed writes"). */
+ * (DETAILS.md, "Failed writes"). If another mount makes a domain of this name meanwhile, the object
+ * is shown when that is removed. */
 static bool has_torn(const struct history *h)
 {
+	if (h->torn)
+		return true;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
 		if ((op->kind == OP_CREATE || op->kind == OP_CHANGE) && op->was_open &&
@@ -472,13 +475,26 @@ bool model_is_known(const struct history *h, uint64_t uid)
 	return false;
 }
 
+/* Whether the bucket may have a file twice: its creation has had no answer, and the draft has got
+ * another name. */
+static bool has_copies(const struct history *h, uint64_t uid)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if (op->kind == OP_CREATE && op->uid == uid &&
+		    history_draft_names(h, op) & ~(1u << op->name))
+			return true;
+	}
+	return false;
+}
+
 static void check_content(struct found *f, unsigned int name)
 {
 	if (!model_is_known(f->h, f->content[name].uid)) {
 		model_fault(f->result, "%s has a file that nobody has made", history_names[name]);
 		return;
 	}
-	if (f->gaps->plain_put)
+	if (f->gaps->plain_put || has_copies(f->h, f->content[name].uid))
 		return;
 	for (enum content_part part = 0; part < PART_SPARE; part++)
 		check_part(f, name, part);
@@ -530,6 +546,7 @@ static void note_files(struct found *f)
 			if (h->first[i] && h->first[i] == h->first[k])
 				h->parts = h->part + 1;
 	}
+	h->torn = has_torn(h);
 	if (f->has_plain)
 		h->parts = h->part + 1;
 }

@@ -120,6 +120,18 @@ void model_check_refused(struct found *f)
 	}
 }
 
+/* Whether another rename of the same file may have removed the old name. */
+static bool has_rival(const struct history *h, const struct op *op)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *o = &h->ops[i];
+		if (o != op && o->kind == OP_RENAME && o->name == op->name && o->begin < op->end &&
+		    o->end > op->begin)
+			return true;
+	}
+	return false;
+}
+
 /* Whether a rename may stay half done: the bucket has refused to remove the old name, somebody has
  * changed it, the new one arrived after the next mount had looked, or a machine that lost its power
  * has lost the note about it. If the DELETE of the old name was sent twice, the daemon cannot tell
@@ -133,8 +145,8 @@ static bool may_stay_half_done(const struct history *h)
 		const struct op *op = &h->ops[i];
 		const bool is_killed =
 			op->hit && (op->fault == FAULT_KILL || op->fault == FAULT_KILL_AFTER);
-		if (op->kind == OP_RENAME &&
-		    (op->was_repeated || (op->rc && op->rc != -ENOENT && !is_killed)))
+		if (op->kind == OP_RENAME && ((op->was_repeated && has_rival(h, op)) ||
+					      (op->rc && op->rc != -ENOENT && !is_killed)))
 			return true;
 	}
 	return false;
