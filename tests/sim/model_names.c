@@ -170,9 +170,11 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 		add(p, plain ? STEP_WIPE : STEP_DROP, op->begin, op->end, may);
 	} else if (op->kind == OP_REMOVE) {
 		add(p, STEP_REMOVE, op->begin, op->end, false);
-	} else if (op->kind == OP_RENAME && op->rc == -EBUSY) {
+	} else if (op->kind == OP_RENAME &&
+		   (op->rc == -EBUSY || (op->rc && op->status == OP_MAYBE))) {
 		/* Another program has removed or replaced the old name meanwhile, and the new name
-		 * stays (DETAILS.md, "Renames"). */
+		 * stays (DETAILS.md, "Renames"). So may two files be exchanged, of which each is
+		 * renamed over the other one. */
 		add(p, STEP_SEE, op->begin, op->end, true);
 		add(p, STEP_GIVE, op->begin, op->end, true);
 		add(p, STEP_UNLINK, op->begin, op->end, true); /* by whoever finishes it */
