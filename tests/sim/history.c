@@ -465,7 +465,7 @@ static void run_op(struct actor *a, struct op *op)
 	op->end = moment(a);
 	op->end_ns = baton_now();
 	/* A killed engine has answered nobody. */
-	if (b->line.dead && op->kind < OP_READ && !op->rc)
+	if (b->line.dead && op->kind < OP_READ)
 		op->rc = -EIO;
 	op->status = status_of(op);
 	note_op(a, op, "ends", &err);
