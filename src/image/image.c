@@ -63,16 +63,18 @@ static void release_values(struct image *img)
 }
 
 /* Returns the bytes of the largest slots, which most of the file consists of. A dataset of one
- * slot, such as a coordinate, counts only if there is no other. */
+ * slot, such as a coordinate, counts only if there is no other. If the source joins the loads of
+ * neighbouring chunks, a small slot costs no request of its own, so it counts like a large one. */
 static uint64_t largest_slot(const struct image *img)
 {
 	uint64_t single = 0, largest = 0;
 	for (uint32_t i = 0; i < img->ndatasets; i++) {
 		const struct image_dataset *d = &img->datasets[i];
+		const uint64_t bytes = d->joined > 1 ? KERNEL_READ_AHEAD : d->stride;
 		if (d->nslots == 1)
-			single = max_u64(single, d->stride);
+			single = max_u64(single, bytes);
 		else if (d->nslots > 1)
-			largest = max_u64(largest, d->stride);
+			largest = max_u64(largest, bytes);
 	}
 	return largest ? largest : single;
 }

@@ -19,6 +19,7 @@
 #include <data/chunk_source.h>
 #include <data/tree.h>
 #include <image/image.h>
+#include <prefetch/kernel.h>
 
 #include "shape_arena.h"
 
@@ -251,13 +252,18 @@ static int teardown(void **state)
 
 /* ---- as a file ---- */
 
-static void render(struct hand *h)
+static void render_as(struct hand *h, unsigned int flags)
 {
 	const struct chunk_source chunks = {.list = list_chunks, .get = get_chunk, .ctx = h};
-	const struct image_options opt = {.domain_dir = "a"};
+	const struct image_options opt = {.domain_dir = "a", .flags = flags};
 	struct err err = ERR_INIT;
 	if (image_new(&h->env, h->cache, h->tree, &chunks, &opt, &h->img, &err))
 		fail_msg("%s", err.msg);
+}
+
+static void render(struct hand *h)
+{
+	render_as(h, 0);
 }
 
 static void write_file(struct hand *h, char *path)
@@ -337,11 +343,25 @@ static void without_chunks(void **state)
 	assert_int_equal(atomic_load(&h->gets), 1); /* the text */
 }
 
+/* Neighbouring chunks in a file come with one request, so the kernel may read many ahead. */
+static void joined_chunks_are_read_ahead(void **state)
+{
+	static const struct reference reference = {.layout = REFERENCE_CHUNKED};
+	struct hand *h = *state;
+	render_as(h, IMAGE_DISTANT);
+	assert_int_equal(image_read_ahead(h->img), KERNEL_READ_AHEAD_MIN);
+	image_unref(h->img);
+	tree_edit(h->tree, DATA)->dataset.reference = &reference;
+	render_as(h, IMAGE_DISTANT);
+	assert_int_equal(image_read_ahead(h->img), KERNEL_READ_AHEAD);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(h5dump_reads_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_chunks, setup, teardown),
+		cmocka_unit_test_setup_teardown(joined_chunks_are_read_ahead, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  *
  * The kernel reads at most KERNEL_AHEAD_CHUNKS chunks ahead. With small chunks, more would be a
  * request to the store for each of many chunks that a program which reads a few does not need.
+ * This does not hold for chunks in files, because their requests are joined.
  */
 #ifndef PREFETCH_KERNEL_H
 #define PREFETCH_KERNEL_H
