@@ -146,7 +146,8 @@ static const struct script scripts[] = {
 		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_GROW, .fault = FAULT_KILL, .at = 1},
 		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), CHANGE(1, F1_A, CHANGE_SHRINK), END}},
 	{"a PUT has no answer, and its draft gets another name", 2, 0, true, {
-		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LOST, .at = 1, .on = "f1/a.h5/.domain.json"},
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LOST, .at = 1,
+		 .on = "f1/a.h5/.domain.json"},
 		MOVE(0, F1_A, F2_C), RESTART(0), REMOVE(1, F1_A), WAIT(1, 80), WAIT(0, 80), END}},
 	{"a failed file is written again, and its machine loses power", 2, 1, true, {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_REFUSED, .at = 3, .many = 40},
