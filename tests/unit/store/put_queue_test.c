@@ -28,7 +28,7 @@ struct watch_store {
 	uint64_t part_min; /* 0: no parts */
 	atomic_bool holds;
 	struct store_request *held[MANY];
-	atomic_uint n_held;
+	atomic_uint next_held, n_held; /* the second one counts what is in the array */
 };
 
 static void count_one(atomic_uint *now, atomic_uint *most)
@@ -48,10 +48,12 @@ static void watch_submit(struct store *s, struct store_request *req)
 	atomic_fetch_add(&w->all, 1);
 	if (req->part)
 		atomic_fetch_add(&w->parts, 1);
-	if (atomic_load(&w->holds))
-		w->held[atomic_fetch_add(&w->n_held, 1)] = req;
-	else
+	if (atomic_load(&w->holds)) {
+		w->held[atomic_fetch_add(&w->next_held, 1)] = req;
+		atomic_fetch_add(&w->n_held, 1);
+	} else {
 		store_pass(s, req);
+	}
 }
 
 static void watch_completed(struct store *s, struct store_request *req)
@@ -316,6 +318,7 @@ static void put_slowly(struct world *w, size_t *size, unsigned int ms)
 	atomic_fetch_add(&clock_ns, (uint64_t)ms * 1000000);
 	store_pass(&w->watch->base, w->watch->held[0]);
 	assert_int_equal(put_queue_flush(w->q, NULL), 0);
+	atomic_store(&w->watch->next_held, 0);
 	atomic_store(&w->watch->n_held, 0);
 }
 
