@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/checksum.h>
 #include <base/source.h>
 #include <storage/garbage.h>
 #include <store/implement.h>
@@ -306,16 +307,33 @@ static uint64_t slow_ns(struct scheduler *s)
 		       : GARBAGE_DELAY_NS - second + rng_below(&s->random, 2000000) * 1000;
 }
 
-/* A busy service does not carry a request out, and the engine sends it again. The service is not
- * busy twice, so no request fails because of this. */
-static bool is_busy(struct line *l, const struct store_request *req)
+/* Forgets that the service has refused a request. Returns whether it has. */
+static bool was_refused(struct line *l, uint64_t id)
 {
-	if (!l->is_busy || !l->repeats || req->cond.retried ||
+	unsigned int i = 0;
+	while (i < REFUSED_MAX && l->refused[i] != id)
+		i++;
+	if (i == REFUSED_MAX)
+		return false;
+	l->refused[i] = 0;
+	return true;
+}
+
+/* A busy service refuses a request, as S3 does it with SlowDown, and the engine sends it again. The
+ * service is not busy twice, so no request fails because of this. A put has certainly not been
+ * carried out; nobody knows that of a deletion. */
+static bool is_busy(struct line *l, struct store_request *req)
+{
+	const uint64_t id = 1 + (uint64_t)req->op +
+			    16 * (uint64_t)checksum_lookup3(req->key, strlen(req->key), 0);
+	if (!l->is_busy || !l->repeats || req->cond.retried || was_refused(l, id) ||
 	    !rng_once_in(&l->scheduler->random, BUSY_REQUESTS))
 		return false;
 	scheduler_note(l->scheduler, "engine %u:     %s %s: busy", l->engine,
 		       store_op_name(req->op), req->key);
-	l->repeated += req->op == STORE_PUT || req->op == STORE_DELETE;
+	l->refused[l->next_refused++ % REFUSED_MAX] = id;
+	l->repeated += req->op == STORE_DELETE;
+	req->answer.refused = req->op == STORE_PUT;
 	return true;
 }
 
@@ -331,7 +349,6 @@ static void serve(struct store *store, struct store_request *req)
 		return;
 	}
 	if (is_busy(l, req)) {
-		l->repeated++;
 		store_fail(store, req, -EAGAIN, "%s: busy", req->key);
 		return;
 	}

@@ -69,22 +69,26 @@ enum fault {
 };
 const char *fault_name(enum fault fault);
 
+enum { REFUSED_MAX = 8 };
+
 /* What the gate of an engine does. It outlives the engine. */
 struct line {
 	struct scheduler *scheduler;
 	unsigned int engine;
 	enum fault fault;
-	unsigned int at;	 /* the number of the request, from 1, since line_arm() */
-	const char *key;	 /* NULL, or: only requests count whose key ends so */
-	unsigned int many;	 /* requests that fail from then on */
-	bool all;		 /* all requests count; otherwise only PUT and DELETE */
-	unsigned int n;		 /* requests that counted */
-	bool hit;		 /* the fault has happened */
-	unsigned int repeated;	 /* requests that were sent again */
-	unsigned int faults;	 /* that have happened */
-	bool dead;		 /* all requests fail */
-	bool repeats;		 /* the stack has store/retry */
-	bool is_busy;		 /* the service refuses many requests for a moment */
+	unsigned int at;	       /* the number of the request, from 1, since line_arm() */
+	const char *key;	       /* NULL, or: only requests count whose key ends so */
+	unsigned int many;	       /* requests that fail from then on */
+	bool all;		       /* all requests count; otherwise only PUT and DELETE */
+	unsigned int n;		       /* requests that counted */
+	bool hit;		       /* the fault has happened */
+	unsigned int repeated;	       /* requests that were sent again */
+	unsigned int faults;	       /* that have happened */
+	bool dead;		       /* all requests fail */
+	bool repeats;		       /* the stack has store/retry */
+	bool is_busy;		       /* the service refuses many requests for a moment */
+	uint64_t refused[REFUSED_MAX]; /* the requests that it has refused last: see gate.c */
+	unsigned int next_refused;
 	void (*kill)(void *ctx); /* called at the moment of the kill */
 	void *ctx;
 };
