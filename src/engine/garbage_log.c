@@ -8,16 +8,11 @@
 
 #include <storage/change.h>
 
-/* The journal keeps the numbers of storages, which are of the schema of new domains. 0 is none. */
+/* The journal keeps the numbers of storages, which are of the schema of new domains. If a name
+ * vanishes, the number of the storage to which it leads then is 0. */
 static uint64_t number_of(const struct storage *s)
 {
 	return s->schema ? s->schema->storage->number(s->prefix) : 0;
-}
-
-static struct storage storage_of(const struct engine *e, uint64_t number)
-{
-	return number ? schema_storage_of_number(bucket_new_domains(&e->bucket), number)
-		      : (struct storage){.schema = NULL};
 }
 
 int garbage_note(void *engine, uint32_t *record, const struct garbage_note *note, struct err *err)
@@ -91,11 +86,13 @@ int garbage_notes_open(struct engine *e, struct journal *j, struct err *err)
 static int inherit(void *ctx, const struct gc_entry *entry)
 {
 	struct engine *e = ctx;
-	const struct garbage_note note = {.state = entry->state,
-					  .storage = storage_of(e, entry->storage),
-					  .next = storage_of(e, entry->next),
-					  .due_ns = entry->due_ns,
-					  .path = entry->path};
+	const struct schema_ops *schema = bucket_new_domains(&e->bucket);
+	struct garbage_note note = {.state = entry->state,
+				    .storage = schema_storage_of_number(schema, entry->storage),
+				    .due_ns = entry->due_ns,
+				    .path = entry->path};
+	if (entry->next)
+		note.next = schema_storage_of_number(schema, entry->next);
 	return store_key_ok(entry->path) ? garbage_inherit(e->bucket.garbage, &note, NULL) : 0;
 }
 

@@ -112,6 +112,22 @@ static void storage_with_another_name_stays(void **state)
 	assert_true(has_storage(b, 1));
 }
 
+static void remove_one(struct test_bucket *b)
+{
+	assert_int_equal(engine_unlink(b->engine, "a.h5", NULL), 0);
+}
+
+/* Each number may be that of a storage. */
+static void the_storage_of_number_0_is_deleted(void **state)
+{
+	struct test_bucket *b = *state;
+	bucket_domain(b, 0, "a.h5");
+	killed(b, remove_one);
+	assert_true(has_storage(b, 0));
+	mount_again(b);
+	assert_false(has_storage(b, 0));
+}
+
 static struct {
 	const char *path;
 	struct storage storage, next;
@@ -170,9 +186,8 @@ static void changes_that_may_have_happened(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(storage_is_deleted_by_the_next_mount),
-		TEST(notes_survive_again),
-		TEST(storage_with_another_name_stays),
+		TEST(storage_is_deleted_by_the_next_mount), TEST(notes_survive_again),
+		TEST(the_storage_of_number_0_is_deleted),   TEST(storage_with_another_name_stays),
 		TEST(changes_that_may_have_happened),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
