@@ -9,7 +9,7 @@
 
 enum {
 	/* Bits of a mark. */
-	RUNNING_BIT = 0,
+	RUNNING_BIT = DRAFT_MARK_RUNNING,
 	LAST_BIT = 1,
 	FAILED_BIT = 2, /* … to 30 */
 	REFUSED_BIT = 31,

@@ -292,7 +292,7 @@ static int mark_held(struct draft *d, uint64_t mark, struct err *err)
 	if (rc)
 		return rc;
 	atomic_store(&d->mark, mark);
-	d->is_at_mark = mark & MARK_RUNNING;
+	d->is_at_mark = mark >> DRAFT_MARK_RUNNING & 1;
 	d->synced_changes = UINT64_MAX;
 	if (d->resumed)
 		atomic_store(&d->is_marked, true);

@@ -19,9 +19,6 @@
 #include "map.h"
 #include <journal/draft_dir.h>
 
-/* Bit 0 of a mark: the commit has begun and not ended. */
-enum { MARK_RUNNING = 1 };
-
 struct draft {
 	struct draft_dir dir;
 	struct draft_about about;

@@ -109,7 +109,10 @@ struct draft_stat {
 void draft_get_stat(struct draft *d, struct draft_stat *out);
 
 /* Notes a number in the journal for the recovery, such as which commits have begun. The last one
- * counts; without any, the mark is 0. */
+ * counts; without any, the mark is 0. If bit DRAFT_MARK_RUNNING is set, a commit of the bytes so
+ * far may be repeated by a later process. Then the next change is noted before it overwrites any of
+ * them. */
+enum { DRAFT_MARK_RUNNING = 0 };
 int draft_mark(struct draft *d, uint64_t mark, struct err *err);
 /* Notes for people why the draft could not be committed. If `why` is NULL, an earlier note is
  * removed. Any draft, but one thread at a time. A failure is ignored. See journal_item.why. */
