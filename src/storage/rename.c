@@ -210,9 +210,12 @@ int rename_leave(const struct document_place *p, struct renames *renames,
 
 /* ---- 1: the claim ---- */
 
-/* In a list that is nearly full, a day is too long. */
+/* In a list that is nearly full, a day is too long. A pending name is in the list as a name, too,
+ * so it can leave without a look at its document. */
 static bool is_current(const struct job *j, const struct storage_name *name, int64_t now)
 {
+	if (name->is_pending)
+		return renames_may_give(j->c->renames, j->place.env, name->rename, name->given_ns);
 	const int64_t age = j->names.n + EXPIRED_MAX > STORAGE_NAMES_MAX ? MINUTE_NS : DAY_NS;
 	return now - name->given_ns < age || strcmp(name->path, j->from) == 0 ||
 	       strcmp(name->path, j->to) == 0;
@@ -228,8 +231,10 @@ static int drop_old_names(struct job *j, int64_t now, struct err *err)
 			i++;
 			continue;
 		}
-		const int leads =
-			document_names_storage(&j->place, names->v[i].path, &names->storage, err);
+		const int leads = names->v[i].is_pending
+					  ? 0
+					  : document_names_storage(&j->place, names->v[i].path,
+								   &names->storage, err);
 		if (leads < 0)
 			return leads;
 		examined++;
@@ -241,7 +246,18 @@ static int drop_old_names(struct job *j, int64_t now, struct err *err)
 	return 0;
 }
 
-static int enter(struct job *j, struct err *err)
+/* The record of this rename replaces that of the last one, whose PUT may be so slow that it arrives
+ * after the list was changed, and even after the name that this rename gives was removed. So the
+ * list keeps its new name: until it cannot arrive any more, the storage is not deleted. */
+static int keep_pending(struct job *j, struct err *err)
+{
+	const struct rename_record *r = &j->names.rename;
+	const bool may_give = rename_may_give(r) &&
+			      renames_may_give(j->c->renames, j->place.env, r->number, r->began_ns);
+	return may_give ? storage_names_add_pending(&j->names, r, err) : 0;
+}
+
+static int enter(struct job *j, bool is_given, struct err *err)
 {
 	const int64_t now = env_wall(j->place.env);
 	const struct rename_record record = {.state = RENAME_BEGUN,
@@ -251,6 +267,8 @@ static int enter(struct job *j, struct err *err)
 					     .from = j->from,
 					     .to = j->to};
 	int rc = drop_old_names(j, now, err);
+	if (!rc && !is_given)
+		rc = keep_pending(j, err);
 	if (!rc)
 		rc = storage_names_add(&j->names, j->from, now, err);
 	if (!rc)
@@ -275,7 +293,7 @@ static int claim_once(struct job *j, bool reads, struct err *err)
 		rc = finish_last(&j->place, j->c->renames, &j->names, &is_given, err);
 	if (rc)
 		return rc;
-	return is_given && is_renamed(j) ? -ESTALE : enter(j, err);
+	return is_given && is_renamed(j) ? -ESTALE : enter(j, is_given, err);
 }
 
 /* A first rename does not ask whether there is a list: its PUT shows it. */

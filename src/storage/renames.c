@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 enum { RECENT = 256 };
+/* A PUT may arrive for so long after a rename has begun. */
+#define ARRIVES_NS (INT64_C(3600) * 1000000000)
 
 struct renames {
 	pthread_mutex_t lock;
@@ -99,6 +101,11 @@ bool renames_is_settled(struct renames *r, uint64_t number)
 	const bool settled = ours && find_locked(r, number) == r->n;
 	pthread_mutex_unlock(&r->lock);
 	return settled;
+}
+
+bool renames_may_give(struct renames *r, const struct env *env, uint64_t number, int64_t since_ns)
+{
+	return env_wall(env) - since_ns < ARRIVES_NS && !renames_is_settled(r, number);
 }
 
 bool renames_knows(struct renames *r, const struct storage *storage)

@@ -113,12 +113,22 @@ static int counts(const struct document_place *p, const struct store_item *mark,
 
 /* ---- the names ---- */
 
-/* Returns whether a rename may make a new name appear at any moment. */
-static bool may_be_renamed(const struct document_place *p, struct renames *renames,
-			   const struct rename_record *r)
+/* Fails with -EBUSY if a rename may make a new name appear at any moment. */
+static int check_renames(const struct document_place *p, struct renames *renames,
+			 const struct storage_names *names, struct err *err)
 {
-	return (rename_is_open(r->state) || r->state == RENAME_WITHDRAWN) &&
-	       env_wall(p->env) - r->began_ns < HOUR_NS && !renames_is_settled(renames, r->number);
+	const struct rename_record *r = &names->rename;
+	if (rename_may_give(r) && renames_may_give(renames, p->env, r->number, r->began_ns))
+		return err_set(err, -EBUSY, "a rename of /%s to /%s may not have ended", r->from,
+			       r->to);
+	for (size_t i = 0; i < names->n; i++) {
+		const struct storage_name *name = &names->v[i];
+		if (name->is_pending &&
+		    renames_may_give(renames, p->env, name->rename, name->given_ns))
+			return err_set(err, -EBUSY, "a rename to /%s may not have ended",
+				       name->path);
+	}
+	return 0;
 }
 
 /* Returns 1 if a name leads to the storage, and 0 if none does. Fails with -EBUSY if a rename may
@@ -133,9 +143,8 @@ static int look_at_list(const struct document_place *p, struct renames *renames,
 	for (int i = 0; !rc && i < LOOKS; i++) {
 		memcpy(seen, names.etag, sizeof(seen));
 		rc = storage_names_leads(p, &names, &path, err);
-		if (!rc && may_be_renamed(p, renames, &names.rename))
-			rc = err_set(err, -EBUSY, "a rename of /%s to /%s may not have ended",
-				     names.rename.from, names.rename.to);
+		if (!rc)
+			rc = check_renames(p, renames, &names, err);
 		/* Without a list there was nothing that took time. */
 		if (!rc && seen[0])
 			rc = storage_names_read(p, &names, err);

@@ -10,7 +10,7 @@
 #include <base/frame.h>
 
 static const char magic[] = "HSMNAMES";
-enum { VERSION = 1, NAME = 1, RENAME = 2 /* types of records */ };
+enum { VERSION = 1, NAME = 1, RENAME = 2, PENDING = 3 /* types of records */ };
 enum { ARENA = 16 << 20, RECORD_MAX = 64 + STORE_ETAG_MAX + 2 * (STORE_KEY_MAX + 1) };
 
 /* ---- texts ---- */
@@ -20,21 +20,23 @@ static const char *copy(struct storage_names *names, const char *text)
 	return arena_strndup(names->arena, text, strlen(text));
 }
 
-static struct storage_name *find(const struct storage_names *names, const char *path)
+static struct storage_name *find(const struct storage_names *names, const struct storage_name *like)
 {
-	for (size_t i = 0; i < names->n; i++)
-		if (strcmp(names->v[i].path, path) == 0)
-			return &names->v[i];
+	for (size_t i = 0; i < names->n; i++) {
+		struct storage_name *name = &names->v[i];
+		if (name->is_pending == like->is_pending && name->rename == like->rename &&
+		    strcmp(name->path, like->path) == 0)
+			return name;
+	}
 	return NULL;
 }
 
-int storage_names_add(struct storage_names *names, const char *path, int64_t now_ns,
-		      struct err *err)
+static int add(struct storage_names *names, const struct storage_name *added, struct err *err)
 {
-	struct storage_name *name = find(names, path);
+	struct storage_name *name = find(names, added);
 	if (!name && names->n == STORAGE_NAMES_MAX)
 		return err_set(err, -ENOSPC, "%s: the domain has had %d names within a minute",
-			       path, STORAGE_NAMES_MAX);
+			       added->path, STORAGE_NAMES_MAX);
 	if (!name && names->n == names->room) {
 		const size_t room = names->room ? 2 * names->room : 8;
 		struct storage_name *v = reallocarray(names->v, room, sizeof(*v));
@@ -45,13 +47,28 @@ int storage_names_add(struct storage_names *names, const char *path, int64_t now
 	}
 	if (!name) {
 		name = &names->v[names->n];
-		name->path = copy(names, path);
+		*name = *added;
+		name->path = copy(names, added->path);
 		if (!name->path)
 			return err_no_memory(err);
 		names->n++;
 	}
-	name->given_ns = now_ns;
+	name->given_ns = added->given_ns;
 	return 0;
+}
+
+int storage_names_add(struct storage_names *names, const char *path, int64_t now_ns,
+		      struct err *err)
+{
+	return add(names, &(struct storage_name){.given_ns = now_ns, .path = path}, err);
+}
+
+int storage_names_add_pending(struct storage_names *names, const struct rename_record *r,
+			      struct err *err)
+{
+	const struct storage_name name = {
+		.given_ns = r->began_ns, .path = r->to, .is_pending = true, .rename = r->number};
+	return add(names, &name, err);
 }
 
 int storage_names_set_rename(struct storage_names *names, const struct rename_record *r,
@@ -86,9 +103,12 @@ static int emit_name(const struct storage_name *name, struct bytes *out)
 {
 	uint8_t body[RECORD_MAX];
 	struct emit e = emit_to(body, sizeof(body));
+	if (name->is_pending)
+		emit_u64(&e, name->rename);
 	emit_u64(&e, (uint64_t)name->given_ns);
 	emit_bytes(&e, name->path, strlen(name->path) + 1);
-	return e.bad ? -ENAMETOOLONG : frame_append(out, NAME, body, e.pos);
+	return e.bad ? -ENAMETOOLONG
+		     : frame_append(out, name->is_pending ? PENDING : NAME, body, e.pos);
 }
 
 static int emit_rename(const struct rename_record *r, struct bytes *out)
@@ -113,13 +133,16 @@ int storage_names_emit(const struct storage_names *names, struct bytes *out)
 	return rc || names->rename.state == RENAME_NONE ? rc : emit_rename(&names->rename, out);
 }
 
-static int parse_name(struct cursor *c, struct storage_names *out, struct err *err)
+static int parse_name(struct cursor *c, bool is_pending, struct storage_names *out, struct err *err)
 {
-	const int64_t given_ns = (int64_t)cur_u64(c);
-	const char *path = cur_cstr(c, NULL);
-	if (!cur_ok(c) || cur_left(c) || given_ns < 0 || !store_key_ok(path) || find(out, path))
+	struct storage_name name = {.is_pending = is_pending};
+	name.rename = is_pending ? cur_u64(c) : 0;
+	name.given_ns = (int64_t)cur_u64(c);
+	name.path = cur_cstr(c, NULL);
+	if (!cur_ok(c) || cur_left(c) || name.given_ns < 0 || !store_key_ok(name.path) ||
+	    find(out, &name))
 		return err_set(err, -EBADMSG, "a record of a name is not valid");
-	return storage_names_add(out, path, given_ns, err);
+	return add(out, &name, err);
 }
 
 static int parse_rename(struct cursor *c, struct storage_names *out, struct err *err)
@@ -145,8 +168,8 @@ int storage_names_parse(const void *bytes, size_t n, struct storage_names *out, 
 	int got = 0;
 	int rc = frame_take_head(&c, magic, VERSION, err);
 	while (!rc && (got = frame_next(&c, &type, &body)) == 1) {
-		if (type == NAME)
-			rc = parse_name(&body, out, err);
+		if (type == NAME || type == PENDING)
+			rc = parse_name(&body, type == PENDING, out, err);
 		else if (type == RENAME)
 			rc = parse_rename(&body, out, err);
 		else

@@ -424,15 +424,17 @@ static int move(struct store *store, const char *from, const char *from_version,
 	struct line *l = ((struct gate *)store)->line;
 	struct scheduler *s = l->scheduler;
 	int rc = 0;
+	/* The faults are for the requests that the engine sends in place of the move. */
+	if (!store_moves(s->bucket))
+		return err_set(err, -EOPNOTSUPP, "%s: the service cannot move", from);
 	scheduler_step(s);
 	if (l->dead)
 		return err_set(err, -EIO, "%s: the engine was killed", from);
 	const enum fault fault = fault_of_move(l, from, to);
 	if (is_carried_out(fault))
 		rc = store_move(s->bucket, from, from_version, to, cond, meta, err);
-	if (rc != -EOPNOTSUPP)
-		scheduler_note(s, "engine %u:     move %s %s: %d %s", l->engine, from, to, rc,
-			       fault ? fault_name(fault) : "");
+	scheduler_note(s, "engine %u:     move %s %s: %d %s", l->engine, from, to, rc,
+		       fault ? fault_name(fault) : "");
 	if (fault >= FAULT_KILL)
 		kill_engine(l);
 	return fault && fault != FAULT_SLOW

@@ -45,6 +45,10 @@ static const struct script scripts[] = {
 	{"a slow rename while the storage is deleted", 2, 1, false, {
 		{OP(OP_RENAME, 0, F1_A), .to = F2_C, .fault = FAULT_SLOW, .at = 1},
 		REMOVE(1, F1_A), WAIT(1, 80), WAIT(1, 80), END}},
+	{"a slow PUT over a file, and the storage is renamed and removed", 2, 3, true, {
+		{OP(OP_RENAME, 0, F1_A), .to = F1_B, .fault = FAULT_SLOW, .at = 1,
+		 .on = "f1/b.h5/.domain.json"},
+		MOVE(1, F1_A, F2_C), REMOVE(1, F2_C), WAIT(1, 80), WAIT(1, 80), END}},
 	{"rm beside a rename", 2, 1, false, {
 		MOVE(0, F1_A, F2_C), REMOVE(1, F1_A), REMOVE(1, F2_C), END}},
 	{"two renames of one file", 3, 1, false, {

@@ -156,6 +156,55 @@ static void test_a_deletion_meets_a_rename(void **state)
 	}
 }
 
+static void rename_and_remove(struct store *bucket)
+{
+	const struct change c = other_process(meeting);
+	struct schema_document *d = look_up(meeting, FROM);
+	rename_meanwhile(bucket);
+	if (d && other_rc == 0)
+		other_rc = remove_as(meeting, &c, other_to);
+	schema_document_unref(d);
+}
+
+/* Before any request of a rename over another file, another process renames the domain elsewhere
+ * and removes it. The file that had the name is lost only if the domain is there in its place. */
+static void test_a_name_that_arrives_late(void **state)
+{
+	unsigned int late = 0;
+	for (unsigned int at = 1;; at++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		set_up(&w);
+		w.env.sleep = no_sleep;
+		w.seed = 5;
+		import_as(&w, TO, 5);
+		struct schema_document *d = look_up(&w, FROM), *target = look_up(&w, TO);
+		const struct change c = change_of(&w);
+		struct change_garbage garbage;
+		meeting = &w;
+		other_from = FROM;
+		other_to = "else/c.h5";
+		other_rc = 1;
+		world_open_gate(&w);
+		w.gate->other_at = at;
+		w.gate->other = rename_and_remove;
+		const int rc = change_rename_domain(&c, FROM, d, TO, target, &garbage, &err);
+		const bool met = at <= w.gate->n;
+		world_open_gate(&w);
+		assert_int_equal(world_objects(&w, TO), OBJECTS);
+		late += met && rc && garbage.storage.schema;
+		schema_document_unref(d);
+		schema_document_unref(target);
+		wall_ns += 2 * HOUR_NS;
+		assert_int_equal(remove_as(&w, &c, TO), 0);
+		assert_int_equal(world_objects(&w, "else/c.h5"), 0);
+		world_release(&w);
+		if (!met)
+			break;
+	}
+	assert_true(late > 0);
+}
+
 /* Names leave the list after a day, but not as long as they lead to the storage. */
 static void test_old_names(void **state)
 {
@@ -268,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_clocks),
 		cmocka_unit_test(test_a_killed_deletion),
 		cmocka_unit_test(test_a_deletion_meets_a_rename),
+		cmocka_unit_test(test_a_name_that_arrives_late),
 		cmocka_unit_test(test_old_names),
 		cmocka_unit_test(test_full_list),
 		cmocka_unit_test(test_damaged_list),

@@ -18,6 +18,11 @@
  *                            +16  8  when it began, or was taken over or withdrawn
  *                            +24     version of the document of `from`, NUL; `from`, NUL; `to`, NUL
  *
+ *   type 3, a pending name: a rename that is not the last one any more may still give it
+ *    +0  8  number of the rename
+ *    +8  8  when it began, or was withdrawn
+ *   +16     path, NUL
+ *
  * Times are in nanoseconds since 1970, and paths are those of the bucket.
  */
 #ifndef STORAGE_STORAGE_NAMES_H
@@ -53,9 +58,17 @@ struct rename_record {
 	const char *version, *from, *to;
 };
 
+/* Returns whether nobody may know yet that the document of `to` has been put, or never will be. */
+static inline bool rename_may_give(const struct rename_record *r)
+{
+	return rename_is_open(r->state) || r->state == RENAME_WITHDRAWN;
+}
+
 struct storage_name {
-	int64_t given_ns;
+	int64_t given_ns; /* of a pending name: when its rename began, or was withdrawn */
 	const char *path;
+	bool is_pending;
+	uint64_t rename; /* the number of the rename that may still give a pending name */
 };
 
 enum { STORAGE_NAMES_MAX = 1024 /* names */ };
@@ -90,6 +103,9 @@ int storage_names_put(const struct document_place *p, struct storage_names *name
  * -ENOSPC if the list is full. */
 int storage_names_add(struct storage_names *names, const char *path, int64_t now_ns,
 		      struct err *err);
+/* Does the same for a name that this rename, which is no longer the last one, may still give. */
+int storage_names_add_pending(struct storage_names *names, const struct rename_record *r,
+			      struct err *err);
 /* Sets the last rename. Copies the texts. Fails with -ENOMEM. */
 int storage_names_set_rename(struct storage_names *names, const struct rename_record *r,
 			     struct err *err);
