@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See history.h: runs a history. Each actor uses only its own engine and its own operations. */
-#include "history.h"
+#include "actor.h"
 
 #include "baton.h"
 #include "turns.h"
@@ -12,7 +12,6 @@
 
 #include <hsmount/engine.h>
 
-#include "program.h"
 
 enum {
 	SPURIOUS = 500,
@@ -25,13 +24,6 @@ enum {
 
 const char *const history_names[NAMES_MAX] = {"f1/a.h5", "f1/b.h5", "f2/a.h5",
 					      "f2/c.h5", "f1/d.h5", "f3/e.h5"};
-
-struct actor {
-	struct history *h;
-	unsigned int number, engine;
-	const uint8_t *file;
-	size_t n;
-};
 
 uint64_t history_tag(const struct history *h, unsigned int op)
 {
@@ -82,12 +74,6 @@ void history_text(const struct op *op, char *text, size_t size)
 		 programs[op->program], fault, results[op->status], op->rc);
 }
 
-static void take_steps(struct actor *a, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++)
-		scheduler_step(&a->h->world.scheduler);
-}
-
 unsigned int history_draft_names(const struct history *h, const struct op *op)
 {
 	unsigned int names = op->goes_on ? 1u << op->name : 0, before;
@@ -103,181 +89,10 @@ unsigned int history_draft_names(const struct history *h, const struct op *op)
 	return names;
 }
 
-/* ---- operations ---- */
-
-static struct engine *engine_of(const struct actor *a)
-{
-	return a->h->boxes[a->engine].engine;
-}
-
-static uint64_t moment(struct actor *a)
-{
-	return scheduler_moment(&a->h->world.scheduler);
-}
-
-static void wait_a_step(void *ctx)
-{
-	take_steps(ctx, 1);
-}
-
-static struct program program_of(struct actor *a)
-{
-	return (struct program){.file = a->file, .n = a->n, .wait = wait_a_step, .ctx = a};
-}
-
-/* close(2) of a descriptor. A program may call fsync(2) and then close the file. */
-static int flush(struct actor *a, const struct op *op, struct engine_file *f, struct err *err)
-{
-	const int rc = engine_flush(f, err);
-	if (!rc || !op->again)
-		return rc;
-	take_steps(a, 1);
-	a->h->boxes[a->engine].disk_fault.at = 0;
-	return engine_flush(f, err);
-}
-
-static void arm_disk(struct box *b, const struct op *op)
-{
-	if (op->disk.at && !b->disk_fault.at && !b->line.dead)
-		box_arm_disk(b, &op->disk);
-}
-
-static int create(struct actor *a, struct op *op, struct err *err)
-{
-	const struct program p = program_of(a);
-	struct engine_file *f;
-	content_init(&op->after, op->uid);
-	int rc = engine_open_write(engine_of(a), history_names[op->name],
-				   ENGINE_CREATE | ENGINE_TRUNCATE, &f, err);
-	op->opened = moment(a);
-	op->was_open = !rc;
-	if (rc)
-		return rc;
-	rc = program_create(&p, op, f, err);
-	if (!rc) {
-		take_steps(a, op->waits);
-		op->closes = moment(a);
-		arm_disk(&a->h->boxes[a->engine], op);
-		rc = flush(a, op, f, err);
-	}
-	engine_file_close(f);
-	return rc;
-}
-
-static void run_op(struct actor *a, struct op *op);
-
 bool history_has_inside(const struct history *h, const struct op *op)
 {
 	const struct op *next = op + 1;
 	return next < h->ops + h->nops && next->inside;
-}
-
-/* One operation of an engine has a fault at a time; the requests of the others count, too. */
-static void arm(struct box *b, struct op *op)
-{
-	/* A new file of which a part could not be written would become a plain object, as on a disk
-	 * (DETAILS.md, "Failed writes"). */
-	if (op->kind != OP_CREATE || op->closes)
-		arm_disk(b, op);
-	if (!op->fault || (b->line.fault && !op->armed))
-		return;
-	op->armed = true;
-	line_arm(&b->line, op->fault, op->at, op->on, op->all);
-	b->line.many = op->many;
-}
-
-static void disarm(struct box *b, struct op *op)
-{
-	if (op->disk.at)
-		b->disk_fault.at = 0;
-	if (!op->armed)
-		return;
-	op->hit = b->line.hit;
-	op->armed = false;
-	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
-}
-
-static int change_file(struct actor *a, struct op *op, struct engine_file *f, uint64_t tag,
-		       struct err *err)
-{
-	const struct program p = program_of(a);
-	int rc = program_change(&p, op, f, tag, err);
-	op->opened = moment(a);
-	if (rc)
-		return rc;
-	take_steps(a, op->waits);
-	if (history_has_inside(a->h, op))
-		run_op(a, op + 1);
-	arm(&a->h->boxes[a->engine], op);
-	op->closes = moment(a);
-	return flush(a, op, f, err);
-}
-
-/* What the open of an existing file has shown. */
-static void note_open(struct actor *a, struct op *op, int rc)
-{
-	op->shown = moment(a);
-	op->is_absent = rc == -ENOENT && !a->h->boxes[a->engine].line.dead;
-}
-
-static int change(struct actor *a, struct op *op, struct err *err)
-{
-	struct engine_file *f;
-	int rc = engine_open_write(engine_of(a), history_names[op->name], 0, &f, err);
-	note_open(a, op, rc);
-	if (rc)
-		return rc;
-	rc = change_file(a, op, f, history_tag(a->h, (unsigned int)(op - a->h->ops)), err);
-	engine_file_close(f);
-	return rc;
-}
-
-static int read_file(struct actor *a, struct op *op, struct err *err)
-{
-	const struct program p = program_of(a);
-	struct engine_file *f;
-	int rc = engine_file_open(engine_of(a), history_names[op->name], &f, err);
-	note_open(a, op, rc);
-	if (rc)
-		return rc;
-	op->was_open = true;
-	rc = program_read(&p, op, f, err);
-	engine_file_close(f);
-	return rc;
-}
-
-void history_dir(const struct op *op, char path[static HISTORY_DIR])
-{
-	snprintf(path, HISTORY_DIR, "f%u/dir%u", 1 + op->name % 2, op->name);
-}
-
-static int make_dir(struct actor *a, const struct op *op, struct err *err)
-{
-	char path[HISTORY_DIR];
-	history_dir(op, path);
-	return engine_mkdir(engine_of(a), path, err);
-}
-
-static int hold(struct actor *a, struct op *op, struct err *err)
-{
-	struct box *b = &a->h->boxes[a->engine];
-	const unsigned int number = a->h->part * OPS_MAX + (unsigned int)(op - a->h->ops);
-	struct rng r = rng_derive(a->h->seed, 400 + number);
-	struct hold *h = hold_new(number, b, a->file, a->n);
-	op->hold = h;
-	h->kills = op->dies;
-	int rc = hold_begin(h, err);
-	if (!rc)
-		arm(b, op);
-	return rc ? rc : hold_run(h, &r, wait_a_step, a, err);
-}
-
-/* Somebody drops the drafts of an engine. */
-static void drop_holds(struct history *h, unsigned int engine)
-{
-	for (unsigned int i = 0; i < h->nops; i++)
-		if (h->ops[i].hold && h->ops[i].engine == engine)
-			h->ops[i].hold->is_dropped = true;
 }
 
 static void inspect(struct box *b, const char *journal, const struct engine_options *bucket,
@@ -287,45 +102,6 @@ static void inspect(struct box *b, const char *journal, const struct engine_opti
 	for (unsigned int i = 0; i < h->nops; i++)
 		if (h->ops[i].hold && h->ops[i].engine == b->number)
 			hold_check_journal(h->ops[i].hold, journal, bucket);
-}
-
-static int carry_out(struct actor *a, struct op *op, struct err *err)
-{
-	struct box *b = &a->h->boxes[a->engine];
-	struct engine *e = b->engine;
-	const char *name = history_names[op->name];
-	switch (op->kind) {
-	case OP_CREATE:
-		return create(a, op, err);
-	case OP_CHANGE:
-		return change(a, op, err);
-	case OP_REMOVE:
-		return engine_unlink(e, name, err);
-	case OP_RENAME:
-		return engine_rename(e, name, history_names[op->to], 0, err);
-	case OP_MKDIR:
-		return make_dir(a, op, err);
-	case OP_READ:
-		return read_file(a, op, err);
-	case OP_HOLD:
-		return hold(a, op, err);
-	case OP_WAIT:
-		baton_sleep(op->waits * SECOND);
-		return 0;
-	case OP_CLOCK:
-		box_set_clock(b);
-		return 0;
-	case OP_RESTART:
-		box_restart(b);
-		return 0;
-	case OP_DROP:
-		box_drop(b);
-		drop_holds(a->h, a->engine);
-		return 0;
-	default:
-		box_kill(b);
-		return 0;
-	}
 }
 
 /* ---- results ---- */
@@ -401,7 +177,7 @@ static void settle_engine(struct actor *a, struct op *op)
 	if (is_dropped_next(a, op) || !(b->line.dead || has_failed))
 		return;
 	if (b->line.dead)
-		take_steps(a, rng_below(&b->random, DEAD_STEPS));
+		actor_take_steps(a, rng_below(&b->random, DEAD_STEPS));
 	box_enter_alone(b);
 	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
 	a->h->revivals += b->line.dead;
@@ -422,6 +198,12 @@ static void note_op(struct actor *a, const struct op *op, const char *when, cons
 
 /* ---- one operation ---- */
 
+void actor_take_steps(struct actor *a, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		scheduler_step(&a->h->world.scheduler);
+}
+
 static bool needs_all(const struct op *op)
 {
 	return op->kind == OP_RESTART || op->kind == OP_DROP;
@@ -430,10 +212,10 @@ static bool needs_all(const struct op *op)
 static void look_up(struct actor *a, unsigned int name, uint64_t *at, bool *is_there)
 {
 	struct engine_stat st;
-	const int rc = engine_lookup(engine_of(a), history_names[name], &st, NULL);
+	const int rc = engine_lookup(actor_engine(a), history_names[name], &st, NULL);
 	*is_there = rc == 0;
 	if ((rc == 0 || rc == -ENOENT) && !a->h->boxes[a->engine].line.dead)
-		*at = moment(a);
+		*at = actor_moment(a);
 }
 
 /* A change is visible at once in the mount that made it (SEMANTICS.md, "Changing names"). */
@@ -447,22 +229,22 @@ static void look_after(struct actor *a, struct op *op)
 		look_up(a, op->to, &op->after_to.at, &op->after_to.is_there);
 }
 
-static void run_op(struct actor *a, struct op *op)
+void actor_run(struct actor *a, struct op *op)
 {
 	struct box *b = &a->h->boxes[a->engine];
 	struct err err = ERR_INIT;
 	note_op(a, op, "begins", &err);
-	op->begin = moment(a);
+	op->begin = actor_moment(a);
 	op->begin_ns = baton_now();
 	op->uid = op->kind == OP_CREATE ? history_tag(a->h, (unsigned int)(op - a->h->ops)) : 0;
 	const unsigned int repeated = b->line.repeated, disk_faults = b->disk_faults;
 	if (op->kind != OP_HOLD)
-		arm(b, op);
-	op->rc = carry_out(a, op, &err);
-	disarm(b, op);
+		operation_arm(b, op);
+	op->rc = operation_carry_out(a, op, &err);
+	operation_disarm(b, op);
 	op->was_repeated = b->line.repeated != repeated;
 	op->hit |= b->disk_faults != disk_faults;
-	op->end = moment(a);
+	op->end = actor_moment(a);
 	op->end_ns = baton_now();
 	/* A killed engine has answered nobody. */
 	if (b->line.dead && op->kind < OP_READ)
@@ -481,7 +263,7 @@ static void begin_op(struct actor *a, struct op *op)
 		box_enter_alone(b);
 	else
 		box_enter(b);
-	run_op(a, op);
+	actor_run(a, op);
 	if (needs_all(op))
 		box_leave_alone(b);
 	else
@@ -516,7 +298,7 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 	for (unsigned int i = 1; i <= 3; i++) {
 		char name[8];
 		snprintf(name, sizeof(name), "f%u", i);
-		if (engine_mkdir(engine_of(&a), name, &err))
+		if (engine_mkdir(actor_engine(&a), name, &err))
 			abort();
 	}
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
@@ -525,7 +307,7 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 			continue;
 		h->first[i] = op.uid;
 		content_init(&h->contents[i], op.uid);
-		if (create(&a, &op, &err)) {
+		if (operation_create(&a, &op, &err)) {
 			fprintf(stderr, "the first file cannot be made: %s\n", err.msg);
 			abort();
 		}

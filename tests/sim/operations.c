@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See actor.h: what operations do with an engine. */
+#include "actor.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <hsmount/engine.h>
+
+#include "baton.h"
+#include "program.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static void wait_a_step(void *ctx)
+{
+	actor_take_steps(ctx, 1);
+}
+
+static struct program program_of(struct actor *a)
+{
+	return (struct program){.file = a->file, .n = a->n, .wait = wait_a_step, .ctx = a};
+}
+
+/* close(2) of a descriptor. A program may call fsync(2) and then close the file. */
+static int flush(struct actor *a, const struct op *op, struct engine_file *f, struct err *err)
+{
+	const int rc = engine_flush(f, err);
+	if (!rc || !op->again)
+		return rc;
+	actor_take_steps(a, 1);
+	a->h->boxes[a->engine].disk_fault.at = 0;
+	return engine_flush(f, err);
+}
+
+static void arm_disk(struct box *b, const struct op *op)
+{
+	if (op->disk.at && !b->disk_fault.at && !b->line.dead)
+		box_arm_disk(b, &op->disk);
+}
+
+int operation_create(struct actor *a, struct op *op, struct err *err)
+{
+	const struct program p = program_of(a);
+	struct engine_file *f;
+	content_init(&op->after, op->uid);
+	int rc = engine_open_write(actor_engine(a), history_names[op->name],
+				   ENGINE_CREATE | ENGINE_TRUNCATE, &f, err);
+	op->opened = actor_moment(a);
+	op->was_open = !rc;
+	if (rc)
+		return rc;
+	rc = program_create(&p, op, f, err);
+	if (!rc) {
+		actor_take_steps(a, op->waits);
+		op->closes = actor_moment(a);
+		arm_disk(&a->h->boxes[a->engine], op);
+		rc = flush(a, op, f, err);
+	}
+	engine_file_close(f);
+	return rc;
+}
+
+/* One operation of an engine has a fault at a time; the requests of the others count, too. */
+void operation_arm(struct box *b, struct op *op)
+{
+	/* A new file of which a part could not be written would become a plain object, as on a disk
+	 * (DETAILS.md, "Failed writes"). */
+	if (op->kind != OP_CREATE || op->closes)
+		arm_disk(b, op);
+	if (!op->fault || (b->line.fault && !op->armed))
+		return;
+	op->armed = true;
+	line_arm(&b->line, op->fault, op->at, op->on, op->all);
+	b->line.many = op->many;
+}
+
+void operation_disarm(struct box *b, struct op *op)
+{
+	if (op->disk.at)
+		b->disk_fault.at = 0;
+	if (!op->armed)
+		return;
+	op->hit = b->line.hit;
+	op->armed = false;
+	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
+}
+
+static int change_file(struct actor *a, struct op *op, struct engine_file *f, uint64_t tag,
+		       struct err *err)
+{
+	const struct program p = program_of(a);
+	int rc = program_change(&p, op, f, tag, err);
+	op->opened = actor_moment(a);
+	if (rc)
+		return rc;
+	actor_take_steps(a, op->waits);
+	if (history_has_inside(a->h, op))
+		actor_run(a, op + 1);
+	operation_arm(&a->h->boxes[a->engine], op);
+	op->closes = actor_moment(a);
+	return flush(a, op, f, err);
+}
+
+/* What the open of an existing file has shown. */
+static void note_open(struct actor *a, struct op *op, int rc)
+{
+	op->shown = actor_moment(a);
+	op->is_absent = rc == -ENOENT && !a->h->boxes[a->engine].line.dead;
+}
+
+static int change(struct actor *a, struct op *op, struct err *err)
+{
+	struct engine_file *f;
+	int rc = engine_open_write(actor_engine(a), history_names[op->name], 0, &f, err);
+	note_open(a, op, rc);
+	if (rc)
+		return rc;
+	rc = change_file(a, op, f, history_tag(a->h, (unsigned int)(op - a->h->ops)), err);
+	engine_file_close(f);
+	return rc;
+}
+
+static int read_file(struct actor *a, struct op *op, struct err *err)
+{
+	const struct program p = program_of(a);
+	struct engine_file *f;
+	int rc = engine_file_open(actor_engine(a), history_names[op->name], &f, err);
+	note_open(a, op, rc);
+	if (rc)
+		return rc;
+	op->was_open = true;
+	rc = program_read(&p, op, f, err);
+	engine_file_close(f);
+	return rc;
+}
+
+void history_dir(const struct op *op, char path[static HISTORY_DIR])
+{
+	snprintf(path, HISTORY_DIR, "f%u/dir%u", 1 + op->name % 2, op->name);
+}
+
+static int make_dir(struct actor *a, const struct op *op, struct err *err)
+{
+	char path[HISTORY_DIR];
+	history_dir(op, path);
+	return engine_mkdir(actor_engine(a), path, err);
+}
+
+static int hold(struct actor *a, struct op *op, struct err *err)
+{
+	struct box *b = &a->h->boxes[a->engine];
+	const unsigned int number = a->h->part * OPS_MAX + (unsigned int)(op - a->h->ops);
+	struct rng r = rng_derive(a->h->seed, 400 + number);
+	struct hold *h = hold_new(number, b, a->file, a->n);
+	op->hold = h;
+	h->kills = op->dies;
+	int rc = hold_begin(h, err);
+	if (!rc)
+		operation_arm(b, op);
+	return rc ? rc : hold_run(h, &r, wait_a_step, a, err);
+}
+
+/* Somebody drops the drafts of an engine. */
+static void drop_holds(struct history *h, unsigned int engine)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].hold && h->ops[i].engine == engine)
+			h->ops[i].hold->is_dropped = true;
+}
+
+int operation_carry_out(struct actor *a, struct op *op, struct err *err)
+{
+	struct box *b = &a->h->boxes[a->engine];
+	struct engine *e = b->engine;
+	const char *name = history_names[op->name];
+	switch (op->kind) {
+	case OP_CREATE:
+		return operation_create(a, op, err);
+	case OP_CHANGE:
+		return change(a, op, err);
+	case OP_REMOVE:
+		return engine_unlink(e, name, err);
+	case OP_RENAME:
+		return engine_rename(e, name, history_names[op->to], 0, err);
+	case OP_MKDIR:
+		return make_dir(a, op, err);
+	case OP_READ:
+		return read_file(a, op, err);
+	case OP_HOLD:
+		return hold(a, op, err);
+	case OP_WAIT:
+		baton_sleep(op->waits * SECOND);
+		return 0;
+	case OP_CLOCK:
+		box_set_clock(b);
+		return 0;
+	case OP_RESTART:
+		box_restart(b);
+		return 0;
+	case OP_DROP:
+		box_drop(b);
+		drop_holds(a->h, a->engine);
+		return 0;
+	default:
+		box_kill(b);
+		return 0;
+	}
+}
