@@ -362,6 +362,7 @@ void box_restart(struct box *b)
 {
 	b->disk_fault.at = 0;
 	close_engine(b);
+	b->line.renewed_ns = 0;
 	open_engine(b, false);
 	box_start(b);
 }
@@ -413,6 +414,7 @@ static void bury(struct box *b)
 	b->generation++;
 	b->disk_fault.at = 0;
 	b->line.dead = false;
+	b->line.renewed_ns = 0;
 	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
 	if (b->inspect)
 		box_inspect(b, b->inspect, b->inspect_ctx);

@@ -25,8 +25,11 @@ enum {
 	ROOM = 256,	      /* submitted requests */
 	TRAVEL_NS = 50000000, /* at most, of a request */
 	SLOW_S = 200,	      /* likewise */
+	EXPIRED_S = 120,      /* at most, until somebody gets new credentials */
 	BUSY_REQUESTS = 6,    /* a busy service refuses one in so many for a moment */
 };
+
+#define SECOND UINT64_C(1000000000)
 
 /* ---- steps ---- */
 
@@ -206,6 +209,7 @@ const char *fault_name(enum fault fault)
 					    [FAULT_REPEATED] = "repeated",
 					    [FAULT_SLOW] = "slow",
 					    [FAULT_LATE] = "late",
+					    [FAULT_EXPIRED] = "expired",
 					    [FAULT_KILL] = "kill before",
 					    [FAULT_KILL_AFTER] = "kill after",
 					    [FAULT_KILL_LATE] = "kill, and late"};
@@ -239,6 +243,8 @@ static enum fault without_effect(enum fault fault)
 /* The fault of a request. other: the second key of a move, or NULL. */
 static enum fault fault_of(struct line *l, bool changes, const char *key, const char *other)
 {
+	if (baton_now() < l->renewed_ns)
+		return FAULT_EXPIRED;
 	if (!l->fault || l->hit || !(l->all || changes))
 		return FAULT_NONE;
 	if (l->key && !ends_with(key, l->key) && !(other && ends_with(other, l->key)))
@@ -249,6 +255,8 @@ static enum fault fault_of(struct line *l, bool changes, const char *key, const 
 		return FAULT_NONE;
 	l->hit = true;
 	l->faults++;
+	if (l->fault == FAULT_EXPIRED)
+		l->renewed_ns = baton_now() + rng_below(&l->scheduler->random, EXPIRED_S) * SECOND;
 	if (l->fault == FAULT_REPEATED && !l->repeats)
 		return changes ? FAULT_LOST : FAULT_FAILED;
 	return changes ? l->fault : without_effect(l->fault);
@@ -295,16 +303,17 @@ static bool is_carried_out(enum fault fault)
 /* -EAGAIN: the engine sends the request again. */
 static int code_of(enum fault fault)
 {
-	return fault == FAULT_REFUSED ? -EACCES : fault == FAULT_REPEATED ? -EAGAIN : -EIO;
+	return fault == FAULT_REFUSED || fault == FAULT_EXPIRED ? -EACCES
+	       : fault == FAULT_REPEATED			? -EAGAIN
+								: -EIO;
 }
 
 /* Often so long that the bucket deletes storage at the same moment. */
 static uint64_t slow_ns(struct scheduler *s)
 {
-	const uint64_t second = UINT64_C(1000000000);
 	return rng_once_in(&s->random, 2)
-		       ? rng_below(&s->random, SLOW_S) * second
-		       : GARBAGE_DELAY_NS - second + rng_below(&s->random, 2000000) * 1000;
+		       ? rng_below(&s->random, SLOW_S) * SECOND
+		       : GARBAGE_DELAY_NS - SECOND + rng_below(&s->random, 2000000) * 1000;
 }
 
 /* Forgets that the service has refused a request. Returns whether it has. */

@@ -53,7 +53,8 @@ void scheduler_deliver(struct scheduler *s);
 void scheduler_note(struct scheduler *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* What happens to a request. */
+/* What happens to a request. A body that is cut, and a connection that hangs, are errors of the s3
+ * layer: here they are requests that fail. */
 enum fault {
 	FAULT_NONE,
 	FAULT_REFUSED,	  /* it fails with -EACCES */
@@ -62,6 +63,8 @@ enum fault {
 	FAULT_REPEATED,	  /* it is carried out, its answer is lost, and it is sent again */
 	FAULT_SLOW,	  /* it is carried out, after minutes */
 	FAULT_LATE,	  /* it fails with -EIO, and is carried out later */
+	FAULT_EXPIRED,	  /* the credentials have expired: it fails with -EACCES, and so do all
+			   * others of this engine, until somebody gets new ones */
 	FAULT_KILL,	  /* the engine is killed before it is carried out */
 	FAULT_KILL_AFTER, /* … afterwards, before the answer arrives */
 	FAULT_KILL_LATE,  /* … before, and it is carried out later */
@@ -84,6 +87,7 @@ struct line {
 	bool hit;		       /* the fault has happened */
 	unsigned int repeated;	       /* requests that were sent again */
 	unsigned int faults;	       /* that have happened */
+	uint64_t renewed_ns;	       /* requests before this time fail: see FAULT_EXPIRED */
 	bool dead;		       /* all requests fail */
 	bool repeats;		       /* the stack has store/retry */
 	bool is_busy;		       /* the service refuses many requests for a moment */
