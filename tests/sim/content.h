@@ -44,6 +44,9 @@ struct content {
 	uint64_t spare[CONTENT_CELLS];
 	/* Of a library. 0: there is none, or an empty text; otherwise a text or an element. */
 	uint64_t note, words[CONTENT_WORDS], extras[CONTENT_EXTRAS];
+	/* Only of a content that a program writes: with a dataset whose data are in another file.
+	 * No domain can hold it. */
+	bool is_alien;
 };
 
 /* Parts of a content that are stored in one object each, or change as if they were. */

@@ -12,7 +12,6 @@
 
 #include <hsmount/engine.h>
 
-
 enum {
 	SPURIOUS = 500,
 	SETTLE_ROUNDS = 2,
@@ -51,10 +50,10 @@ void history_text(const struct op *op, char *text, size_t size)
 					    "mkdir",  "read",	 "hold",   "wait",
 					    "clock",  "restart", "drop",   "kill"};
 	static const char *const changes[] = {
-		"count",	 "tag",		"cell",	  "x0",	  "x1",	   "grow",
-		"grow equal",	 "grow empty",	"shrink", "link", "spare", "unlink spare",
-		"two",		 "note",	"unnote", "word", "extra", "move extra",
-		"replace extra", "unlink extra"};
+		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
+		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
+		"two",		 "note",	 "unnote",	"word", "extra", "move extra",
+		"replace extra", "unlink extra", "swap extras", "alien"};
 	static const char *const programs[PROGRAMS] = {"", " by libhdf5", " by libhdf5, latest"};
 	static const char *const results[] = {"no effect", "done", "refused", "maybe"};
 	char what[96] = "", fault[48] = "";
@@ -115,7 +114,7 @@ static bool has_draft(const struct op *op)
 static bool is_refusal(const struct op *op)
 {
 	return op->rc == -ESTALE || op->rc == -EEXIST || op->rc == -EBUSY || op->rc == -ENOENT ||
-	       op->rc == -EISDIR || op->rc == -ENOTDIR;
+	       op->rc == -EISDIR || op->rc == -ENOTDIR || op->rc == -EOPNOTSUPP;
 }
 
 static enum op_status status_of(const struct op *op)

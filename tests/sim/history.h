@@ -57,6 +57,8 @@ enum change_kind {
 	CHANGE_MOVE,	/* its link moves to another group; or it comes */
 	CHANGE_REPLACE, /* another one takes its link; or it comes */
 	CHANGE_UNEXTRA, /* it is removed; or comes */
+	CHANGE_SWAP,	/* two of them exchange their links; or one comes */
+	CHANGE_ALIEN,	/* the tag, and a dataset that a domain cannot hold */
 	CHANGE_KINDS
 };
 

@@ -203,7 +203,7 @@ static bool is_half_stored(const struct op *op, uint64_t uid, enum content_part 
 
 static bool is_change_of(const struct history *h, const struct op *op, uint64_t uid)
 {
-	return op->kind == OP_CHANGE && op->uid == uid &&
+	return op->kind == OP_CHANGE && op->uid == uid && op->change != CHANGE_ALIEN &&
 	       (op->status == OP_DONE || op->status == OP_MAYBE ||
 		(op->status == OP_REFUSED && model_was_moved(h, op)));
 }

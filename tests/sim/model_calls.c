@@ -47,7 +47,10 @@ static bool meets_change(const struct history *h, const struct op *op)
 static bool is_answer(const struct history *h, const struct op *op)
 {
 	switch (op->rc) {
+	case -EOPNOTSUPP:
+		return op->kind == OP_CHANGE && op->change == CHANGE_ALIEN;
 	case 0:
+		return op->kind != OP_CHANGE || op->change != CHANGE_ALIEN;
 	case -ESTALE:
 	case -EBUSY:
 	case -EEXIST:

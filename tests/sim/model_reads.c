@@ -108,7 +108,8 @@ void model_check_refused(struct found *f)
 				     (op->kind == OP_CHANGE &&
 				      (op->change == CHANGE_TAG || op->change == CHANGE_X0 ||
 				       op->change == CHANGE_X1 || op->change == CHANGE_TWO ||
-				       op->change == CHANGE_GROW || op->change == CHANGE_SPARE));
+				       op->change == CHANGE_GROW || op->change == CHANGE_SPARE ||
+				       op->change == CHANGE_ALIEN));
 		const bool stored =
 			op->kind == OP_CREATE ? is_stored(f, op->uid) : model_was_moved(h, op);
 		if (!has_tag || op->status != OP_REFUSED || is_name_of_later(h, i) || stored)

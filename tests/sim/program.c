@@ -39,7 +39,9 @@ static bool decide(struct op *op, uint64_t tag)
 		c->tag = tag;
 		return true;
 	case CHANGE_TAG:
+	case CHANGE_ALIEN:
 		c->tag = tag;
+		c->is_alien = op->change == CHANGE_ALIEN;
 		return true;
 	case CHANGE_CELL:
 		c->x[0]++;
@@ -80,6 +82,14 @@ static bool decide(struct op *op, uint64_t tag)
 		if (!c->extras[0] && !c->extras[1])
 			c->extras[0] = tag;
 		return !c->extras[0] != !c->extras[1];
+	case CHANGE_SWAP:
+		if (c->extras[0] && c->extras[1]) {
+			c->extras[0] = op->before.extras[1];
+			c->extras[1] = op->before.extras[0];
+		} else {
+			c->extras[c->extras[0] != 0] = tag;
+		}
+		return true;
 	case CHANGE_REPLACE:
 		c->extras[!c->extras[0] && c->extras[1]] = tag;
 		return true;

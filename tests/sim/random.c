@@ -44,6 +44,9 @@ static void make_op(struct history *h, struct op *op, struct rng *r)
 		.change = (enum change_kind)rng_below(r, CHANGE_KINDS),
 		.waits = rng_once_in(r, 2) ? 0 : 1 + rng_below(r, 12),
 	};
+	/* Afterwards its mount cannot change the file until somebody drops the draft. */
+	if (op->change == CHANGE_ALIEN && !rng_once_in(r, 4))
+		op->change = CHANGE_SWAP;
 	op->engine = op->actor % h->engines;
 	do {
 		op->to = rng_below(r, names);

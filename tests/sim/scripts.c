@@ -122,6 +122,14 @@ static const struct script scripts[] = {
 	{"a move between groups fails, then the object moves back", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE_FAULT(0, F1_A, CHANGE_MOVE, FAULT_KILL),
 		CHANGE(1, F1_A, CHANGE_MOVE), CHANGE(1, F1_A, CHANGE_REPLACE), END}},
+	{"two mounts swap two datasets", 2, 1, true, {
+		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE(0, F1_A, CHANGE_EXTRA),
+		SLOW(0, F1_A, CHANGE_SWAP), SLOW(1, F1_A, CHANGE_SWAP), CHANGE(1, F1_A, CHANGE_SWAP),
+		CHANGE_FAULT(0, F1_A, CHANGE_SWAP, FAULT_KILL_AFTER), CHANGE(1, F1_A, CHANGE_MOVE),
+		END}},
+	{"a change that no domain can hold", 2, 1, true, {
+		CHANGE(0, F1_A, CHANGE_ALIEN), CHANGE(1, F1_A, CHANGE_TAG), RESTART(0),
+		MOVE(1, F1_A, F2_C), CHANGE(0, F2_C, CHANGE_X0), KILL(0), END}},
 	{"a move between groups is killed and dropped", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE_FAULT(0, F1_A, CHANGE_MOVE, FAULT_KILL),
 		DROP(0), CHANGE(1, F1_A, CHANGE_TAG), END}},

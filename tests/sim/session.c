@@ -357,15 +357,30 @@ static void change_groups(struct session *s, unsigned int from, unsigned int to)
 
 static const char *const extra_paths[CONTENT_EXTRAS] = {"g/e0", "e1"};
 
+static void move_link(struct session *s, const char *from, const char *to)
+{
+	CALL(s, H5Lmove(s->h5, from, s->h5, to, H5P_DEFAULT, H5P_DEFAULT));
+}
+
+static void swap_extras(struct session *s)
+{
+	move_link(s, extra_paths[0], "g/aside");
+	move_link(s, extra_paths[1], extra_paths[0]);
+	move_link(s, "g/aside", extra_paths[1]);
+}
+
 static void change_extras(struct session *s, const uint64_t from[CONTENT_EXTRAS],
 			  const uint64_t to[CONTENT_EXTRAS])
 {
+	if (from[0] && from[1] && to[0] == from[1] && to[1] == from[0] && from[0] != from[1]) {
+		swap_extras(s);
+		return;
+	}
 	for (unsigned int i = 0; i < CONTENT_EXTRAS; i++) {
 		const unsigned int other = 1 - i;
 		const uint64_t v[CONTENT_CHUNK] = {to[i], to[i], to[i], to[i]};
 		if (from[i] && !to[i] && !from[other] && to[other] == from[i]) {
-			CALL(s, H5Lmove(s->h5, extra_paths[i], s->h5, extra_paths[other],
-					H5P_DEFAULT, H5P_DEFAULT));
+			move_link(s, extra_paths[i], extra_paths[other]);
 			return;
 		}
 		if (from[i] == to[i])
@@ -376,6 +391,20 @@ static void change_extras(struct session *s, const uint64_t from[CONTENT_EXTRAS]
 			add_numbers(s, extra_paths[i], v, CONTENT_CHUNK, CONTENT_CHUNK,
 				    (enum layout)(to[i] % LAYOUTS));
 	}
+}
+
+static void add_alien(struct session *s)
+{
+	const hsize_t n = CONTENT_CHUNK;
+	hid_t type = CALL(s, H5Tcopy(H5T_STD_U64LE));
+	const hid_t space = CALL(s, H5Screate_simple(1, &n, NULL));
+	const hid_t create = CALL(s, H5Pcreate(H5P_DATASET_CREATE));
+	CALL(s, H5Pset_external(create, "alien.raw", 0, n * sizeof(uint64_t)));
+	end(s, CALL(s, H5Dcreate2(s->h5, "alien", type, space, H5P_DEFAULT, create, H5P_DEFAULT)),
+	    H5Dclose);
+	end(s, create, H5Pclose);
+	end(s, space, H5Sclose);
+	end(s, type, H5Tclose);
 }
 
 static uint64_t get_extra(struct session *s, const char *path)
@@ -505,6 +534,8 @@ int session_set(struct session *s, const struct content *from, const struct cont
 	else if (from->has_spare)
 		change_numbers(s, "g/spare", from->spare, to->spare, CONTENT_CELLS);
 	change_extras(s, from->extras, to->extras);
+	if (to->is_alien)
+		add_alien(s);
 	return result(s, err);
 }
 
