@@ -117,6 +117,12 @@ def mount(tmp_path):
         assert "Sanitizer" not in made.log(), made.log()
 
 
+@pytest.fixture
+def bucket(tmp_path):
+    """An empty bucket, unless the module has one of its own."""
+    return imports.make_bucket(tmp_path / "bucket")
+
+
 @pytest.fixture(scope="session")
 def sample(pytestconfig):
     """The collection that is part of the project."""

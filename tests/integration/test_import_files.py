@@ -26,11 +26,6 @@ from oracle import mount_name
 DOMAIN = "home/file.h5"
 
 
-@pytest.fixture
-def bucket(tmp_path):
-    return imports.make_bucket(tmp_path / "bucket")
-
-
 def import_file(bucket, source, *options, check=True):
     return run(HSIMAGE, "-b", bucket, "import", *options, source, DOMAIN, check=check,
                timeout=110)

@@ -34,10 +34,9 @@ MASKED = np.dtype([("offset", "<i8"), ("size", "<i4"), ("filter_mask", "<i4")])
 
 
 @pytest.fixture
-def bucket(tmp_path):
-    root = imports.make_bucket(tmp_path / "bucket")
-    (root / "raw").mkdir()
-    return root
+def bucket(bucket):
+    (bucket / "raw").mkdir()
+    return bucket
 
 
 def link(bucket, *options, check=True, file=FILE, domain=DOMAIN):

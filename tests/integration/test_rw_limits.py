@@ -51,11 +51,6 @@ def number_elsewhere(path):
     return int(run(sys.executable, "-c", program, path, env=env, check=True).stdout)
 
 
-@pytest.fixture
-def bucket(tmp_path):
-    return imports.make_bucket(tmp_path / "bucket")
-
-
 # ---- room ----
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 from h5py import h5d, h5f, h5p, h5s, h5t
 
 import hsds_validator
-import mkbucket
 from mounts import HSIMAGE, run
 
 FILE, DOMAIN = "raw/file.h5", "home/file.h5"
@@ -21,13 +20,9 @@ VALUES = np.arange(N, dtype="<i4") * 3 - 7
 
 
 @pytest.fixture
-def bucket(tmp_path):
-    root = tmp_path / "bucket"
-    with mkbucket.Maker(root) as maker:
-        maker.folder("home")
-    (root / "db").mkdir(exist_ok=True)
-    (root / "raw").mkdir()
-    return root
+def bucket(bucket):
+    (bucket / "raw").mkdir()
+    return bucket
 
 
 def external(f, name, pieces, shape=(N,), maxshape=None, fill=None):

@@ -15,16 +15,10 @@ from h5py import h5d, h5p, h5s, h5t
 import filediff
 import h5raw
 import hsds_validator
-import imports
 import rwmounts
 from mounts import HSIMAGE, Mount, run
 
 DOMAIN = "home/x.h5"
-
-
-@pytest.fixture
-def bucket(tmp_path):
-    return imports.make_bucket(tmp_path / "bucket")
 
 
 def import_file(bucket, source, *options, check=True):

@@ -124,7 +124,8 @@ static const struct script scripts[] = {
 		CHANGE(1, F1_A, CHANGE_MOVE), CHANGE(1, F1_A, CHANGE_REPLACE), END}},
 	{"two mounts swap two datasets", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE(0, F1_A, CHANGE_EXTRA),
-		SLOW(0, F1_A, CHANGE_SWAP), SLOW(1, F1_A, CHANGE_SWAP), CHANGE(1, F1_A, CHANGE_SWAP),
+		SLOW(0, F1_A, CHANGE_SWAP), SLOW(1, F1_A, CHANGE_SWAP),
+		CHANGE(1, F1_A, CHANGE_SWAP),
 		CHANGE_FAULT(0, F1_A, CHANGE_SWAP, FAULT_KILL_AFTER), CHANGE(1, F1_A, CHANGE_MOVE),
 		END}},
 	{"a change that no domain can hold", 2, 1, true, {
