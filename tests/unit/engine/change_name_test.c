@@ -66,6 +66,8 @@ static void the_new_directory_must_exist(void **state)
 	assert_int_equal(move(b, "home/a.h5", "none/a.h5"), -ENOENT);
 	assert_int_equal(move(b, "home/plain", "home/none/plain"), -ENOENT);
 	assert_int_equal(move(b, "home/plain", "home/a.h5/plain"), -ENOTDIR);
+	assert_int_equal(engine_mkdir(b->engine, "none/d", NULL), -ENOENT);
+	assert_int_equal(engine_mkdir(b->engine, "home/plain/d", NULL), -ENOTDIR);
 	assert_list(b, "home", "a.h5 plain=");
 	assert_false(has(b, "none"));
 	assert_false(has(b, "home/none"));

@@ -114,6 +114,13 @@ static int call_read_snapshot(struct rig *r)
 	return source_read(draft_snapshot_source(r->snapshot), 0, bytes, SIZE, NULL);
 }
 
+/* A part that begins and ends within frames, whose checksum is read from the spool. */
+static int call_prepare_part(struct rig *r)
+{
+	struct source_part part;
+	return source_prepare(draft_snapshot_source(r->snapshot), 1000, SIZE - 2000, &part, NULL);
+}
+
 static int call_add_body(struct rig *r)
 {
 	struct plan_operation op = {.action = PLAN_PUT};
@@ -287,6 +294,7 @@ static const struct row {
 	{"read two generations", make_two, call_read, {NONE}},
 	{"read what was left", make_left, call_open, {NONE}},
 	{"read a snapshot", make_sealed, call_read_snapshot, {NONE}},
+	{"prepare a part", make_sealed, call_prepare_part, {NONE}},
 	{"add a body", make, call_add_body, {NONE}},
 	{"read a body", make_sealed, call_read_body, {NONE}},
 	/* Records of an older plan have its number. */
