@@ -13,6 +13,19 @@ struct opened {
 	struct domain_check dc;
 };
 
+/* /data is contiguous for its readers, in two chunks. */
+static void make_contiguous(struct test_bucket *b)
+{
+	bucket_put(b, "db/00000001-00000000/d/1111-222222-000001/.dataset.json",
+		   "{\"id\": \"d-00000001-00000000-1111-222222-000001\", \"root\": "
+		   "\"g-00000001-00000000-8888-888988-888888\", \"created\": 1, \"lastModified\": "
+		   "1, \"type\": {\"class\": \"H5T_INTEGER\", \"base\": \"H5T_STD_I32LE\"}, "
+		   "\"shape\": {\"class\": \"H5S_SIMPLE\", \"dims\": [8]}, \"attributes\": {}, "
+		   "\"layout\": {\"class\": \"H5D_CHUNKED\", \"dims\": [4]}, "
+		   "\"creationProperties\": {\"layout\": {\"class\": \"H5D_CONTIGUOUS\"}}}");
+}
+
+/* filters: those of the chunks. NULL: /data is contiguous. */
 static void open_domain(struct opened *o, struct test_bucket *b, const char *filters)
 {
 	const struct bucket_more more = {
@@ -22,6 +35,8 @@ static void open_domain(struct opened *o, struct test_bucket *b, const char *fil
 			      "\"value\": 1, \"created\": 1}",
 	};
 	bucket_datasets(b, "x.h5", 2, 1, &more);
+	if (!filters)
+		make_contiguous(b);
 	bucket_chunk(b, 1, "0123456789abcdef");
 	bucket_open(b, 1000, 0);
 	*o = (struct opened){.b = b};
@@ -101,9 +116,10 @@ static void give(struct opened *o, uint64_t number, const char *bytes, const cha
 static void elements(void **state)
 {
 	static const char *const filters[] = {
-		"", "{\"class\": \"H5Z_FILTER_DEFLATE\", \"id\": 1, \"level\": 6, \"name\": "
-		    "\"deflate\"}"};
-	for (int i = 0; i < 2; i++) {
+		NULL, "",
+		"{\"class\": \"H5Z_FILTER_DEFLATE\", \"id\": 1, \"level\": 6, \"name\": "
+		"\"deflate\"}"};
+	for (int i = 0; i < 3; i++) {
 		struct opened o;
 		if (i) {
 			bucket_teardown(state);

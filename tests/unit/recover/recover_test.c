@@ -201,6 +201,25 @@ static void a_directory_that_is_not_private_is_refused(void **state)
 	journal_end(&j);
 }
 
+/* No answer is given for the drafts of a bucket that cannot be looked at. */
+static void a_folder_that_cannot_be_opened(void **state)
+{
+	struct journal_dir j;
+	char id[JOURNAL_ID];
+	glob_t found;
+	journal_begin(&j, *state);
+	const struct draft_about a = about_file("a", 1);
+	journal_add(&j, "", &a, "1", 0, id);
+	journal_drafts(&j);
+	snprintf(j.text, sizeof(j.text), "%s/1/*", j.path);
+	assert_int_equal(glob(j.text, 0, NULL, &found), 0);
+	assert_int_equal(chmod(found.gl_pathv[0], 0755), 0);
+	globfree(&found);
+	assert_int_equal(engine_drafts_list(j.drafts, NULL, journal_add_item, &j, &j.err), -EPERM);
+	assert_int_equal(engine_drafts_show(j.drafts, id, journal_add_line, &j, &j.err), -EPERM);
+	journal_end(&j);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
@@ -211,6 +230,7 @@ int main(void)
 		TEST(ids_may_be_shortened),
 		TEST(a_draft_is_described),
 		TEST(a_directory_that_is_not_private_is_refused),
+		TEST(a_folder_that_cannot_be_opened),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
