@@ -46,9 +46,9 @@ void history_first(const struct history *h, uint64_t uid, struct content *out)
 
 void history_text(const struct op *op, char *text, size_t size)
 {
-	static const char *const kinds[] = {"create", "change",	 "remove", "rename",
-					    "mkdir",  "read",	 "hold",   "wait",
-					    "clock",  "restart", "drop",   "kill"};
+	static const char *const kinds[] = {"create",  "change", "remove", "rename", "mkdir",
+					    "list",    "read",	 "hold",   "wait",   "clock",
+					    "restart", "drop",	 "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
@@ -128,7 +128,7 @@ static enum op_status status_of(const struct op *op)
 		return OP_DONE;
 	if (writes && !op->was_open)
 		return OP_NONE;
-	if (op->kind == OP_READ || op->kind == OP_HOLD)
+	if (op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_HOLD)
 		return OP_NONE;
 	if (op->rc == 0)
 		return OP_DONE;

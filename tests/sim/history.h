@@ -11,6 +11,7 @@
 #include "content.h"
 #include "engine_box.h"
 #include "hold.h"
+#include "list.h"
 #include "mem_store.h"
 #include "session.h"
 
@@ -25,6 +26,7 @@ enum op_kind {
 	OP_REMOVE,
 	OP_RENAME,
 	OP_MKDIR, /* of a folder of its own */
+	OP_LIST,  /* of the folder of a name: see list.h */
 	OP_READ,
 	OP_HOLD,    /* of a file of its own: see hold.h */
 	OP_WAIT,    /* time passes, and garbage that is due is deleted */
@@ -122,6 +124,7 @@ struct op {
 	uint64_t uid;		   /* of the file that it creates or changes */
 	struct content before, after;
 	struct hold *hold;
+	struct list list;
 };
 
 /* Who uses a name in an engine: see turns.h. */

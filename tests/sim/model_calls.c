@@ -54,7 +54,7 @@ static bool is_answer(const struct history *h, const struct op *op)
 	case -ESTALE:
 	case -EBUSY:
 	case -EEXIST:
-		return true;
+		return op->kind != OP_LIST;
 	case -ENOENT:
 		return op->kind != OP_CREATE && op->kind != OP_MKDIR && !op->was_open;
 	case -ENODATA: /* of this program */

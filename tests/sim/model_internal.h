@@ -22,6 +22,7 @@ bool model_is_known(const struct history *h, uint64_t uid);
 bool model_was_moved(const struct history *h, const struct op *op);
 
 void model_check_reads(struct found *f);
+void model_check_lists(struct found *f);
 void model_check_refused(struct found *f);
 void model_check_twice(struct found *f);
 void model_check_dirs(struct found *f);

@@ -19,7 +19,6 @@ enum step_kind {
 	STEP_SEE,     /* notes what the name leads to */
 	STEP_REPLACE, /* the name leads to a new file, if it still leads to what was seen, or
 			 nothing */
-	STEP_ALIVE,   /* a name leads to the file */
 	STEP_REMOVE,  /* the name vanishes; it must exist */
 	STEP_DROP,    /* the name vanishes, if it still leads to what was seen */
 	STEP_LINK,    /* the new name leads to the file, too */
@@ -27,15 +26,16 @@ enum step_kind {
 	STEP_UNLINK, /* the old name vanishes, if it still leads to that file */
 	STEP_CHECK,  /* it still leads to what was seen */
 	STEP_WIPE,   /* the name vanishes, whatever it leads to */
-	STEP_THERE,  /* the name leads to a file */
-	STEP_GONE,   /* the name leads to nothing */
-	STEP_THERE_TO,
-	STEP_GONE_TO,
-	STEP_SHOW, /* the name leads to the file that was opened, or to nothing */
+	/* From here on: what was seen. */
+	STEP_THERE, /* the name leads to a file */
+	STEP_GONE,  /* the name leads to nothing */
+	STEP_ALIVE, /* a name leads to the file */
+	STEP_SHOW,  /* the name leads to the file that was opened, or to nothing */
 };
 
 struct step {
 	enum step_kind kind;
+	unsigned int name;    /* of the plan; but for STEP_THERE and STEP_GONE, any name */
 	uint64_t from, until; /* moments */
 	uint64_t absent_from; /* from then on, if the name leads to nothing */
 	bool may;	      /* it may be left out, and all that follow */
@@ -48,6 +48,7 @@ struct plan {
 	unsigned int others; /* names that STEP_REPLACE may have: bit i */
 	uint8_t uid;
 	uint8_t shown; /* the file that was opened; 0: nothing */
+	bool is_loose; /* its steps come in any order: state.done has a bit for each */
 };
 
 /* Files are numbered from 1. */
@@ -87,6 +88,7 @@ static void add(struct plan *p, enum step_kind kind, uint64_t from, uint64_t unt
 	while (p->steps[i].kind)
 		i++;
 	p->steps[i] = (struct step){.kind = kind,
+				    .name = p->name,
 				    .from = from,
 				    .until = may ? NEVER : until,
 				    .absent_from = from,
@@ -106,6 +108,17 @@ static uint64_t oldest_listing(const struct history *h, const struct op *op)
 			oldest = o->begin;
 	}
 	return oldest;
+}
+
+/* What somebody has seen of a name. */
+static void add_look(struct plan *p, unsigned int name, bool is_there, uint64_t from,
+		     uint64_t until)
+{
+	unsigned int i = 0;
+	while (p->steps[i].kind)
+		i++;
+	add(p, is_there ? STEP_THERE : STEP_GONE, from, until, false);
+	p->steps[i].name = name;
 }
 
 static void add_see(struct search *s, struct plan *p, const struct op *op)
@@ -208,11 +221,18 @@ static void plan_looks(struct search *s, struct plan *p, const struct op *op)
 	if (op->status != OP_DONE || model_meets_draft(s->m->h, op))
 		return;
 	if (op->after_name.at)
-		add(p, op->after_name.is_there ? STEP_THERE : STEP_GONE, op->begin,
-		    op->after_name.at, false);
+		add_look(p, op->name, op->after_name.is_there, op->begin, op->after_name.at);
 	if (op->after_to.at)
-		add(p, op->after_to.is_there ? STEP_THERE_TO : STEP_GONE_TO, op->begin,
-		    op->after_to.at, false);
+		add_look(p, op->to, op->after_to.is_there, op->begin, op->after_to.at);
+}
+
+/* Listings always ask the bucket (SEMANTICS.md, "Freshness"). */
+static void plan_list(struct plan *p, const struct op *op)
+{
+	p->is_loose = true;
+	for (unsigned int i = 0; i < NAMES_MAX && op->status == OP_DONE; i++)
+		if (list_is_beside(history_names[i], history_names[op->name]))
+			add_look(p, i, op->list.domains & 1u << i, op->begin, op->end);
 }
 
 static void make_plan(struct search *s, struct plan *p, const struct op *op)
@@ -223,6 +243,8 @@ static void make_plan(struct search *s, struct plan *p, const struct op *op)
 	plan_open(s, p, op);
 	if (op->kind == OP_CREATE || op->kind == OP_CHANGE)
 		plan_change(s, p, op);
+	else if (op->kind == OP_LIST)
+		plan_list(p, op);
 	else if (op->status == OP_DONE || op->status == OP_MAYBE)
 		plan_name(s, p, op);
 	plan_looks(s, p, op);
@@ -253,11 +275,12 @@ static bool has_other_name(const struct state *s, unsigned int name)
 }
 
 /* Does the step, or returns false if it is not possible. */
-static bool take(const struct search *search, unsigned int op, enum step_kind kind, struct state *s)
+static bool take(const struct search *search, unsigned int op, const struct step *step,
+		 struct state *s)
 {
 	const struct plan *p = &search->plans[op];
-	uint8_t *name = &s->names[p->name], *to = &s->names[p->to];
-	switch (kind) {
+	uint8_t *name = &s->names[step->name], *to = &s->names[p->to];
+	switch (step->kind) {
 	case STEP_SEE:
 		s->seen[op] = *name;
 		return true;
@@ -300,10 +323,6 @@ static bool take(const struct search *search, unsigned int op, enum step_kind ki
 		return *name;
 	case STEP_GONE:
 		return !*name;
-	case STEP_THERE_TO:
-		return *to;
-	case STEP_GONE_TO:
-		return !*to;
 	case STEP_SHOW:
 		return *name == p->shown;
 	case STEP_WIPE:
@@ -347,50 +366,98 @@ static bool visit(struct search *s, const struct state *state)
 	}
 }
 
-static const struct step *step_of(const struct search *s, const struct state *state, unsigned int i)
+/* Whether the k-th step of an operation is not done, and can be the next one. */
+static bool is_next(const struct search *s, const struct state *state, unsigned int i,
+		    unsigned int k)
 {
-	return &s->plans[i].steps[state->done[i]];
+	const struct plan *p = &s->plans[i];
+	return p->is_loose ? !(state->done[i] & 1u << k) : state->done[i] == k;
+}
+
+static void mark_done(const struct search *s, struct state *state, unsigned int i, unsigned int k)
+{
+	if (s->plans[i].is_loose)
+		state->done[i] |= (uint8_t)(1u << k);
+	else
+		state->done[i]++;
 }
 
 /* The first moment at which a step that is not done must be done. */
 static uint64_t deadline(const struct search *s, const struct state *state)
 {
 	uint64_t first = NEVER;
-	for (unsigned int i = 0; i < s->n; i++) {
-		const struct step *step = step_of(s, state, i);
-		if (step->kind && !step->may && step->until < first)
-			first = step->until;
-	}
+	for (unsigned int i = 0; i < s->n; i++)
+		for (unsigned int k = 0; s->plans[i].steps[k].kind; k++) {
+			const struct step *step = &s->plans[i].steps[k];
+			if (is_next(s, state, i, k) && !step->may && step->until < first)
+				first = step->until;
+		}
 	return first;
 }
 
-static bool search_from(struct search *s, const struct state *state)
+/* Whether the moment of a step may have come, if the first deadline of all is this. */
+static bool may_come(const struct state *state, const struct step *step, uint64_t until)
+{
+	return (state->names[step->name] ? step->from : step->absent_from) <= until;
+}
+
+/* Looks once at what is seen in this state. It changes no name, so the search need not try what
+ * happens if it is seen later. Returns whether there was something. */
+static bool look(const struct search *s, struct state *state)
 {
 	const uint64_t until = deadline(s, state);
-	if (until == NEVER && memcmp(state->names, s->end, sizeof(s->end)) == 0)
+	for (unsigned int i = 0; i < s->n; i++)
+		for (unsigned int k = 0; s->plans[i].steps[k].kind; k++) {
+			const struct step *step = &s->plans[i].steps[k];
+			if (step->kind < STEP_THERE || !is_next(s, state, i, k) ||
+			    !may_come(state, step, until) || !take(s, i, step, state))
+				continue;
+			mark_done(s, state, i, k);
+			return true;
+		}
+	return false;
+}
+
+static bool search_from(struct search *s, const struct state *from);
+
+/* Goes on with a step. */
+static bool try_step(struct search *s, const struct state *state, unsigned int i,
+		     const struct step *step)
+{
+	struct state next = *state;
+	next.done[i]++;
+	if (step->skip && search_from(s, &next))
 		return true;
-	if (s->too_large || !visit(s, state))
+	if (take(s, i, step, &next) && search_from(s, &next))
+		return true;
+	for (unsigned int k = 0; step->kind == STEP_REPLACE && k < NAMES_MAX; k++) {
+		if (!(s->plans[i].others & 1u << k))
+			continue;
+		next = *state;
+		next.done[i]++;
+		next.names[k] = s->plans[i].uid;
+		if (search_from(s, &next))
+			return true;
+	}
+	return false;
+}
+
+static bool search_from(struct search *s, const struct state *from)
+{
+	struct state state = *from;
+	while (look(s, &state))
+		;
+	const uint64_t until = deadline(s, &state);
+	if (until == NEVER && memcmp(state.names, s->end, sizeof(s->end)) == 0)
+		return true;
+	if (s->too_large || !visit(s, &state))
 		return false;
 	for (unsigned int i = 0; i < s->n; i++) {
-		const struct step *step = step_of(s, state, i);
-		struct state next = *state;
-		const bool is_absent = !state->names[s->plans[i].name];
-		if (!step->kind || (is_absent ? step->absent_from : step->from) > until)
-			continue;
-		next.done[i]++;
-		if (step->skip && search_from(s, &next))
+		const struct plan *p = &s->plans[i];
+		const struct step *step = &p->steps[p->is_loose ? STEPS_MAX : state.done[i]];
+		if (step->kind && step->kind < STEP_THERE && may_come(&state, step, until) &&
+		    try_step(s, &state, i, step))
 			return true;
-		if (take(s, i, step->kind, &next) && search_from(s, &next))
-			return true;
-		for (unsigned int k = 0; step->kind == STEP_REPLACE && k < NAMES_MAX; k++) {
-			if (!(s->plans[i].others & 1u << k))
-				continue;
-			next = *state;
-			next.done[i]++;
-			next.names[k] = s->plans[i].uid;
-			if (search_from(s, &next))
-				return true;
-		}
 	}
 	return false;
 }

@@ -70,6 +70,38 @@ void model_check_reads(struct found *f)
 	}
 }
 
+/* ---- what was listed ---- */
+
+/* Whether a folder that was made before the listing began is missing. */
+static bool misses_dir(const struct history *h, const struct op *list)
+{
+	char path[HISTORY_DIR];
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		history_dir(op, path);
+		if (op->kind == OP_MKDIR && op->status == OP_DONE && op->end < list->begin &&
+		    list_is_beside(path, history_names[list->name]) &&
+		    !(list->list.dirs & 1u << op->name))
+			return true;
+	}
+	return false;
+}
+
+/* model_names.c judges the names of files. */
+void model_check_lists(struct found *f)
+{
+	for (unsigned int i = 0; i < f->h->nops; i++) {
+		const struct op *op = &f->h->ops[i];
+		if (op->kind != OP_LIST || op->status != OP_DONE)
+			continue;
+		if (op->list.wrong[0])
+			model_fault(f->result, "operation %u has listed %s, which is wrong", i,
+				    op->list.wrong);
+		if (misses_dir(f->h, op))
+			model_fault(f->result, "operation %u has not listed a folder", i);
+	}
+}
+
 /* ---- what was refused ---- */
 
 static bool is_name_of_later(const struct history *h, unsigned int i)

@@ -185,6 +185,8 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 		return engine_rename(e, name, history_names[op->to], 0, err);
 	case OP_MKDIR:
 		return make_dir(a, op, err);
+	case OP_LIST:
+		return list_folder(&op->list, e, name, err);
 	case OP_READ:
 		return read_file(a, op, err);
 	case OP_HOLD:

@@ -10,7 +10,7 @@
 
 enum {
 	WRITES_MAX = 12, /* of a program that is killed */
-	PART_OPS = 12
+	PART_OPS = 13
 };
 
 static enum fault fault_from(struct rng *r)
@@ -23,10 +23,10 @@ static enum op_kind kind_from(struct rng *r)
 	static const struct {
 		enum op_kind kind;
 		unsigned int weight;
-	} table[] = {{OP_CREATE, 5}, {OP_CHANGE, 9},  {OP_REMOVE, 4}, {OP_RENAME, 7},
-		     {OP_MKDIR, 1},  {OP_READ, 4},    {OP_HOLD, 2},   {OP_WAIT, 2},
-		     {OP_CLOCK, 1},  {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1}};
-	unsigned int at = rng_below(r, 38);
+	} table[] = {{OP_CREATE, 5},  {OP_CHANGE, 9}, {OP_REMOVE, 4}, {OP_RENAME, 7}, {OP_MKDIR, 1},
+		     {OP_LIST, 4},    {OP_READ, 4},   {OP_HOLD, 2},   {OP_WAIT, 2},   {OP_CLOCK, 1},
+		     {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1}};
+	unsigned int at = rng_below(r, 42);
 	for (unsigned int i = 0;; i++) {
 		if (at < table[i].weight)
 			return table[i].kind;
@@ -156,7 +156,7 @@ void history_make(struct history *h, uint64_t seed, unsigned int nops)
 	h->present = 1 + rng_below(&r, 15);
 	h->quiet = rng_once_in(&r, 3);
 	history_service(h, &r);
-	const unsigned int some = 4 + rng_below(&r, 9);
+	const unsigned int some = 4 + rng_below(&r, 11);
 	/* The search for an order takes long if many operations may come in any order. */
 	h->parts = nops > OPS_MAX - 2 ? (nops + PART_OPS - 1) / PART_OPS : 1;
 	make_ops(h, !nops ? some : h->parts > 1 ? PART_OPS : nops, &r);

@@ -26,6 +26,7 @@ struct script {
 #define SLOW(e, n, what)    {OP(OP_CHANGE, e, n), .change = what, .waits = SLOW_STEPS}
 /* By the k-th actor of the engine. With an even s, it reads most of the data at the end. */
 #define READ(e, k, n, s)    {OP(OP_READ, e, n), .actor = k, .waits = s}
+#define LIST(e, k, n)	    {OP(OP_LIST, e, n), .actor = k}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
 #define RESTART(e)	    {OP(OP_RESTART, e, 0)}
@@ -143,6 +144,15 @@ static const struct script scripts[] = {
 		READ(0, 3, F1_A, 0), READ(0, 4, F1_A, 0), {OP(OP_REMOVE, 0, F1_A), .actor = 5},
 		{OP(OP_RENAME, 0, F1_B), .actor = 5, .to = F1_A}, READ(0, 0, F1_A, 2),
 		READ(0, 2, F1_A, 0), READ(0, 3, F1_A, 0), READ(0, 4, F1_A, 2), END}},
+	{"programs list a folder while another mount renames its files", 2, 3, false, {
+		LIST(0, 0, F1_A), MOVE(1, F1_A, F1_D), LIST(0, 1, F1_A), MOVE(1, F1_B, F2_C),
+		LIST(0, 0, F1_A), CREATE(1, F1_A), LIST(0, 1, F2_C), REMOVE(1, F1_D),
+		LIST(0, 0, F1_A), LIST(0, 1, F1_A), END}},
+	{"a folder is listed by the mount that changes its files", 1, 3, false, {
+		LIST(0, 0, F1_A), LIST(0, 0, F1_A), LIST(0, 0, F1_A), LIST(0, 0, F1_A),
+		{OP(OP_RENAME, 0, F1_A), .actor = 1, .to = F1_D},
+		{OP(OP_CREATE, 0, F1_A), .actor = 1}, {OP(OP_REMOVE, 0, F1_B), .actor = 1},
+		{OP(OP_RENAME, 0, F1_D), .actor = 1, .to = F1_A}, END}},
 	{"a mount ends while it deletes the storage of a file", 1, 7, false, {
 		REMOVE(0, F1_A), WAIT(0, 30), RESTART(0), REMOVE(0, F1_B), RESTART(0),
 		REMOVE(0, F2_A), WAIT(0, 30), RESTART(0), END}},

@@ -11,7 +11,9 @@ void turns_init(struct turns *t)
 
 static unsigned int names_of(const struct history *h, const struct op *op)
 {
-	unsigned int names = op->kind <= OP_READ && op->kind != OP_MKDIR ? 1u << op->name : 0;
+	unsigned int names = op->kind <= OP_READ && op->kind != OP_MKDIR && op->kind != OP_LIST
+				     ? 1u << op->name
+				     : 0;
 	if (op->kind == OP_RENAME)
 		names |= 1u << op->to;
 	return history_has_inside(h, op) ? names | names_of(h, op + 1) : names;
