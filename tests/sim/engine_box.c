@@ -158,10 +158,14 @@ static uint64_t now(const struct env *env)
 	return baton_now();
 }
 
+int64_t box_wall(const struct box *b)
+{
+	return (int64_t)(BATON_EPOCH + baton_now()) + b->wall_ns;
+}
+
 static int64_t wall(const struct env *env)
 {
-	const struct box *b = env->ctx;
-	return (int64_t)(BATON_EPOCH + baton_now()) + b->wall_ns;
+	return box_wall(env->ctx);
 }
 
 static void sleep_ns(const struct env *env, uint64_t ns)
@@ -237,7 +241,7 @@ static void killed(void *ctx)
 	char to[PATH_LEN];
 	journal_of(b, b->generation + 1, to);
 	mkdir(to, 0700);
-	const bool power = rng_once_in(&b->crashes, 2);
+	const bool power = !b->keeps_power && rng_once_in(&b->crashes, 2);
 	b->lost_power |= power;
 	b->powers += power;
 	disk_crash(b->disk, to, &b->crashes, power ? DISK_POWER : DISK_PROCESS);
@@ -407,7 +411,9 @@ void box_kill(struct box *b)
 static void bury(struct box *b)
 {
 	char old[PATH_LEN];
-	engine_close(b->engine);
+	if (b->engine)
+		engine_close(b->engine);
+	b->engine = NULL;
 	journal_of(b, b->generation, old);
 	each_entry(old, remove_entry, NULL);
 	rmdir(old);
@@ -437,13 +443,12 @@ void box_inspect(struct box *b,
 }
 
 /* Drops the drafts of the journal, which no engine uses. */
-static void drop_drafts(struct box *b)
+static void drop_drafts(struct box *b, const char *journal, const struct engine_options *bucket,
+			void *ctx)
 {
-	struct settings s;
 	struct err err = ERR_INIT;
-	struct drop d = {.opt = &s.opt, .scheduler = &b->world->scheduler};
-	settings_init(&s, b);
-	if (engine_drafts_open(s.journal, &d.drafts, &err))
+	struct drop d = {.opt = bucket, .scheduler = &b->world->scheduler};
+	if (engine_drafts_open(journal, &d.drafts, &err))
 		return;
 	engine_drafts_list(d.drafts, NULL, note_waiting, &d, &err);
 	for (unsigned int i = 0; i < d.n; i++)
@@ -452,13 +457,23 @@ static void drop_drafts(struct box *b)
 	engine_drafts_close(d.drafts);
 }
 
-void box_drop(struct box *b)
+void box_tidy(struct box *b,
+	      void (*fn)(struct box *b, const char *journal, const struct engine_options *bucket,
+			 void *ctx),
+	      void *ctx)
 {
 	box_kill(b);
 	bury(b);
-	drop_drafts(b);
+	box_inspect(b, fn, ctx);
+	if (b->line.dead)
+		bury(b);
 	open_engine(b, false);
 	box_start(b);
+}
+
+void box_drop(struct box *b)
+{
+	box_tidy(b, drop_drafts, NULL);
 }
 
 void box_revive(struct box *b)
@@ -478,7 +493,7 @@ void box_release(struct box *b)
 
 void box_begin_again(struct box *b)
 {
-	drop_drafts(b);
+	box_inspect(b, drop_drafts, NULL);
 	/* Hours have passed. */
 	disk_settle(b->disk);
 	b->lost_power = false;

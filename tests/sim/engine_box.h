@@ -67,6 +67,7 @@ struct box {
 	unsigned int kills;
 	bool lost_power;     /* so the journal may have lost what is not durable */
 	unsigned int powers; /* how often */
+	bool keeps_power;    /* the next kill is not the loss of it */
 	struct disk_fault disk_fault;
 	unsigned int disk_calls;  /* since box_arm_disk() */
 	unsigned int disk_faults; /* that have happened */
@@ -98,6 +99,14 @@ void box_start(struct box *b);
 void box_restart(struct box *b);
 /* As kill -9, `hsimage recover drop` of all drafts, and the next mount. */
 void box_drop(struct box *b);
+/* As kill -9, what fn does with the journal, and the next mount. fn may kill the process that it
+ * is. */
+void box_tidy(struct box *b,
+	      void (*fn)(struct box *b, const char *journal, const struct engine_options *bucket,
+			 void *ctx),
+	      void *ctx);
+/* The clock of its machine, nanoseconds since 1970. */
+int64_t box_wall(const struct box *b);
 /* Sets the clock of the machine, by at most a day. */
 void box_set_clock(struct box *b);
 /* Until the next restart or kill, or another call, calls of the journal fail. at 0: none. */

@@ -46,9 +46,9 @@ void history_first(const struct history *h, uint64_t uid, struct content *out)
 
 void history_text(const struct op *op, char *text, size_t size)
 {
-	static const char *const kinds[] = {"create",  "change", "remove", "rename", "mkdir",
-					    "list",    "read",	 "hold",   "wait",   "clock",
-					    "restart", "drop",	 "kill"};
+	static const char *const kinds[] = {"create",  "change", "remove",  "rename", "mkdir",
+					    "list",    "read",	 "hold",    "wait",   "clock",
+					    "restart", "drop",	 "recover", "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
@@ -73,19 +73,30 @@ void history_text(const struct op *op, char *text, size_t size)
 		 programs[op->program], fault, results[op->status], op->rc);
 }
 
-unsigned int history_draft_names(const struct history *h, const struct op *op)
+/* The names that a draft gets by renames of its engine that end after a moment. */
+static unsigned int follow_renames(const struct history *h, const struct op *op, uint64_t after)
 {
-	unsigned int names = op->goes_on ? 1u << op->name : 0, before;
+	unsigned int names = 1u << op->name, before;
 	do {
 		before = names;
 		for (unsigned int i = 0; i < h->nops; i++) {
 			const struct op *o = &h->ops[i];
-			if (o->kind == OP_RENAME && o->engine == op->engine && o->end > op->end &&
+			if (o->kind == OP_RENAME && o->engine == op->engine && o->end > after &&
 			    names & 1u << o->name)
 				names |= 1u << o->to;
 		}
 	} while (names != before);
 	return names;
+}
+
+unsigned int history_names_of(const struct history *h, const struct op *op)
+{
+	return follow_renames(h, op, op->begin);
+}
+
+unsigned int history_draft_names(const struct history *h, const struct op *op)
+{
+	return op->goes_on ? follow_renames(h, op, op->end) : 0;
 }
 
 bool history_has_inside(const struct history *h, const struct op *op)
@@ -150,15 +161,15 @@ static enum op_status status_of(const struct op *op)
 	return !op->hit && is_refusal(op) ? OP_REFUSED : OP_MAYBE;
 }
 
-/* Whether the next operation of the actor drops what is in the journal, and no other actor can use
- * the engine before. */
-static bool is_dropped_next(const struct actor *a, const struct op *op)
+/* Whether the next operation of the actor deals with what is in the journal, and no other actor can
+ * use the engine before. */
+static bool is_tidied_next(const struct actor *a, const struct op *op)
 {
 	const struct op *end = a->h->ops + a->h->nops;
 	const bool is_one = a->h->actors <= a->h->engines || a->h->boxes[a->engine].line.dead;
 	while (is_one && ++op < end)
 		if (op->actor == a->number)
-			return op->kind == OP_DROP;
+			return op->kind == OP_DROP || op->kind == OP_RECOVER;
 	return false;
 }
 
@@ -173,7 +184,7 @@ static void settle_engine(struct actor *a, struct op *op)
 		op->goes_on = true;
 		has_failed = false;
 	}
-	if (is_dropped_next(a, op) || !(b->line.dead || has_failed))
+	if (is_tidied_next(a, op) || !(b->line.dead || has_failed))
 		return;
 	if (b->line.dead)
 		actor_take_steps(a, rng_below(&b->random, DEAD_STEPS));
@@ -205,14 +216,15 @@ void actor_take_steps(struct actor *a, unsigned int n)
 
 static bool needs_all(const struct op *op)
 {
-	return op->kind == OP_RESTART || op->kind == OP_DROP;
+	return op->kind == OP_RESTART || op->kind == OP_DROP || op->kind == OP_RECOVER;
 }
 
 static void look_up(struct actor *a, unsigned int name, uint64_t *at, bool *is_there)
 {
 	struct engine_stat st;
 	const int rc = engine_lookup(actor_engine(a), history_names[name], &st, NULL);
-	*is_there = rc == 0;
+	/* A plain object may be what a failed program has left: see has_torn() in model.c. */
+	*is_there = rc == 0 && st.kind == ENGINE_DOMAIN;
 	if ((rc == 0 || rc == -ENOENT) && !a->h->boxes[a->engine].line.dead)
 		*at = actor_moment(a);
 }
@@ -235,6 +247,7 @@ void actor_run(struct actor *a, struct op *op)
 	note_op(a, op, "begins", &err);
 	op->begin = actor_moment(a);
 	op->begin_ns = baton_now();
+	op->powers = b->powers;
 	op->uid = op->kind == OP_CREATE ? history_tag(a->h, (unsigned int)(op - a->h->ops)) : 0;
 	const unsigned int repeated = b->line.repeated, disk_faults = b->disk_faults;
 	if (op->kind != OP_HOLD)
@@ -243,7 +256,7 @@ void actor_run(struct actor *a, struct op *op)
 	operation_disarm(b, op);
 	op->was_repeated = b->line.repeated != repeated;
 	op->hit |= b->disk_faults != disk_faults;
-	op->end = actor_moment(a);
+	op->stored = op->end = actor_moment(a);
 	op->end_ns = baton_now();
 	/* A killed engine has answered nobody. */
 	if (b->line.dead && op->kind < OP_READ)

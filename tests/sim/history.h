@@ -33,6 +33,7 @@ enum op_kind {
 	OP_CLOCK,   /* somebody sets the clock of the machine */
 	OP_RESTART, /* unmount and mount */
 	OP_DROP,    /* a kill; what waits in the journal is dropped before the next mount */
+	OP_RECOVER, /* a kill; what waits is committed, if that is possible: see recover.h */
 	OP_KILL,    /* while nothing is done */
 	OP_KINDS
 };
@@ -94,6 +95,7 @@ struct op {
 	bool all;	   /* see line_arm() */
 	unsigned int many; /* requests that fail one after another; 0 is one */
 	struct disk_fault disk;
+	bool keeps_power; /* the machine goes on if its fault kills the engine */
 	/* It happens while the operation before, a change by the same engine, has the file open: a
 	 * rename of this file. */
 	bool inside;
@@ -121,7 +123,15 @@ struct op {
 	uint64_t begin, shown, opened, closes,
 		end;		   /* shown: the engine has returned from the open */
 	uint64_t begin_ns, end_ns; /* by the clock */
-	uint64_t uid;		   /* of the file that it creates or changes */
+	/* When what it writes was stored, if it is OP_DONE: `end`, or when somebody has committed
+	 * its draft. */
+	uint64_t stored;
+	int64_t made_from, made_until; /* its draft was made between, by the clock of its machine */
+	unsigned int powers;	       /* that its machine had lost when it began */
+	bool is_written;	       /* and the engine lived when all was written */
+	bool was_recovered;	       /* somebody has committed its draft */
+	bool loses_draft; /* OP_RECOVER: a draft is gone and not stored, or there and stored */
+	uint64_t uid;	  /* of the file that it creates or changes */
 	struct content before, after;
 	struct hold *hold;
 	struct list list;
@@ -179,6 +189,9 @@ enum { HISTORY_DIR = 32 };
 void history_dir(const struct op *op, char path[static HISTORY_DIR]);
 /* Whether the next operation happens inside of this one. */
 bool history_has_inside(const struct history *h, const struct op *op);
+/* The names that the draft of an operation may have got while it was written: bit i is the name i.
+ */
+unsigned int history_names_of(const struct history *h, const struct op *op);
 /* The names that the draft of a failed operation may have: bit i is the name i. 0: it has no draft
  * in an engine that goes on. */
 unsigned int history_draft_names(const struct history *h, const struct op *op);

@@ -51,6 +51,7 @@ struct hold {
 	unsigned int powers; /* that the box had lost when it began */
 	bool kills;	     /* the engine is killed before the program closes the file */
 	bool is_closed;	     /* the program has begun to close it, while its engine was alive */
+	bool is_unlisted;    /* a request has failed when the program opened the file */
 	bool is_dropped;     /* somebody has dropped the drafts of the engine */
 	struct str faults;   /* what is wrong, a line each */
 };

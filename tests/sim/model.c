@@ -428,8 +428,8 @@ static void check_removed_spare(struct found *f, unsigned int name)
 			continue;
 		if (op->status == OP_MAYBE || (op->status == OP_REFUSED && model_was_moved(h, op)))
 			removed = UINT64_MAX;
-		else if (op->status == OP_DONE && op->end > removed)
-			removed = op->end;
+		else if (op->status == OP_DONE && op->stored > removed)
+			removed = op->stored;
 	}
 	struct content first;
 	history_first(h, uid, &first);

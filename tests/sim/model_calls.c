@@ -13,7 +13,8 @@
 static bool has_failures(const struct history *h)
 {
 	for (unsigned int i = 0; i < h->nops; i++)
-		if (h->ops[i].kind == OP_DROP || h->ops[i].kind == OP_KILL)
+		if (h->ops[i].kind == OP_DROP || h->ops[i].kind == OP_RECOVER ||
+		    h->ops[i].kind == OP_KILL)
 			return true;
 	for (unsigned int i = 0; i < h->engines; i++)
 		if (h->boxes[i].kills || h->boxes[i].line.faults || h->boxes[i].disk_faults ||

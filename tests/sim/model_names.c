@@ -151,9 +151,9 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 	}
 	if (op->kind == OP_CREATE && op->was_open && op->status != OP_REFUSED) {
 		add_see(s, p, op);
-		add(p, STEP_REPLACE, op->closes, op->end, op->status != OP_DONE);
+		add(p, STEP_REPLACE, op->closes, op->stored, op->status != OP_DONE);
 	} else if (op->kind == OP_CHANGE && op->status == OP_DONE) {
-		add(p, STEP_ALIVE, op->closes, op->end, false);
+		add(p, STEP_ALIVE, op->closes, op->stored, false);
 	}
 }
 

@@ -28,7 +28,7 @@ static uint64_t least_count(const struct history *h, const struct op *read)
 	uint64_t least = 0;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
-		if (op->status != OP_DONE || op->uid != read->uid || op->end > read->begin)
+		if (op->status != OP_DONE || op->uid != read->uid || op->stored > read->begin)
 			continue;
 		const uint64_t count = op->kind == OP_READ     ? op->before.count
 				       : op->kind == OP_CHANGE ? op->after.count
@@ -136,6 +136,11 @@ void model_check_refused(struct found *f)
 	struct history *h = f->h;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
+		if (op->loses_draft)
+			model_fault(f->result,
+				    "recovery %u has left a draft that it has committed, or lost "
+				    "one that it has not",
+				    i);
 		const bool has_tag = op->kind == OP_CREATE ||
 				     (op->kind == OP_CHANGE &&
 				      (op->change == CHANGE_TAG || op->change == CHANGE_X0 ||

@@ -139,7 +139,7 @@ static bool is_changed_later(const struct history *h, const struct op *op)
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *o = &h->ops[i];
 		const bool same = o->name == op->to || (o->kind == OP_RENAME && o->to == op->to);
-		if (o != op && same && o->end > op->begin && o->kind <= OP_RENAME)
+		if (o != op && same && o->stored > op->begin && o->kind <= OP_RENAME)
 			return true;
 	}
 	return false;

@@ -9,6 +9,7 @@
 
 #include "baton.h"
 #include "program.h"
+#include "recover.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -20,6 +21,12 @@ static void wait_a_step(void *ctx)
 static struct program program_of(struct actor *a)
 {
 	return (struct program){.file = a->file, .n = a->n, .wait = wait_a_step, .ctx = a};
+}
+
+static void begin_close(struct actor *a, struct op *op)
+{
+	op->closes = actor_moment(a);
+	op->is_written = !a->h->boxes[a->engine].line.dead;
 }
 
 /* close(2) of a descriptor. A program may call fsync(2) and then close the file. */
@@ -39,13 +46,22 @@ static void arm_disk(struct box *b, const struct op *op)
 		box_arm_disk(b, &op->disk);
 }
 
+static int open_write(struct actor *a, struct op *op, unsigned int flags, struct engine_file **out,
+		      struct err *err)
+{
+	const struct box *b = &a->h->boxes[a->engine];
+	op->made_from = box_wall(b);
+	const int rc = engine_open_write(b->engine, history_names[op->name], flags, out, err);
+	op->made_until = box_wall(b);
+	return rc;
+}
+
 int operation_create(struct actor *a, struct op *op, struct err *err)
 {
 	const struct program p = program_of(a);
 	struct engine_file *f;
 	content_init(&op->after, op->uid);
-	int rc = engine_open_write(actor_engine(a), history_names[op->name],
-				   ENGINE_CREATE | ENGINE_TRUNCATE, &f, err);
+	int rc = open_write(a, op, ENGINE_CREATE | ENGINE_TRUNCATE, &f, err);
 	op->opened = actor_moment(a);
 	op->was_open = !rc;
 	if (rc)
@@ -53,7 +69,7 @@ int operation_create(struct actor *a, struct op *op, struct err *err)
 	rc = program_create(&p, op, f, err);
 	if (!rc) {
 		actor_take_steps(a, op->waits);
-		op->closes = actor_moment(a);
+		begin_close(a, op);
 		arm_disk(&a->h->boxes[a->engine], op);
 		rc = flush(a, op, f, err);
 	}
@@ -71,6 +87,7 @@ void operation_arm(struct box *b, struct op *op)
 	if (!op->fault || (b->line.fault && !op->armed))
 		return;
 	op->armed = true;
+	b->keeps_power = op->keeps_power;
 	line_arm(&b->line, op->fault, op->at, op->on, op->all);
 	b->line.many = op->many;
 }
@@ -83,6 +100,7 @@ void operation_disarm(struct box *b, struct op *op)
 		return;
 	op->hit = b->line.hit;
 	op->armed = false;
+	b->keeps_power = false;
 	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
 }
 
@@ -98,7 +116,7 @@ static int change_file(struct actor *a, struct op *op, struct engine_file *f, ui
 	if (history_has_inside(a->h, op))
 		actor_run(a, op + 1);
 	operation_arm(&a->h->boxes[a->engine], op);
-	op->closes = actor_moment(a);
+	begin_close(a, op);
 	return flush(a, op, f, err);
 }
 
@@ -112,7 +130,7 @@ static void note_open(struct actor *a, struct op *op, int rc)
 static int change(struct actor *a, struct op *op, struct err *err)
 {
 	struct engine_file *f;
-	int rc = engine_open_write(actor_engine(a), history_names[op->name], 0, &f, err);
+	int rc = open_write(a, op, 0, &f, err);
 	note_open(a, op, rc);
 	if (rc)
 		return rc;
@@ -204,6 +222,8 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 		box_drop(b);
 		drop_holds(a->h, a->engine);
 		return 0;
+	case OP_RECOVER:
+		return recover_drafts(a, op, err);
 	default:
 		box_kill(b);
 		return 0;

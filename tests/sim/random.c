@@ -25,8 +25,8 @@ static enum op_kind kind_from(struct rng *r)
 		unsigned int weight;
 	} table[] = {{OP_CREATE, 5},  {OP_CHANGE, 9}, {OP_REMOVE, 4}, {OP_RENAME, 7}, {OP_MKDIR, 1},
 		     {OP_LIST, 4},    {OP_READ, 4},   {OP_HOLD, 2},   {OP_WAIT, 2},   {OP_CLOCK, 1},
-		     {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1}};
-	unsigned int at = rng_below(r, 42);
+		     {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1},   {OP_RECOVER, 1}};
+	unsigned int at = rng_below(r, 43);
 	for (unsigned int i = 0;; i++) {
 		if (at < table[i].weight)
 			return table[i].kind;
@@ -98,6 +98,21 @@ static void make_inside(struct history *h, struct rng *r)
 		h->nops++;
 }
 
+/* Somebody often commits what a killed engine has left. */
+static void make_recovery(struct history *h, struct rng *r)
+{
+	struct op *op = &h->ops[h->nops - 1];
+	const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
+	if (!writes || op->fault < FAULT_KILL || rng_once_in(r, 3))
+		return;
+	op->keeps_power = true;
+	struct op *next = &h->ops[h->nops++];
+	make_op(h, next, r);
+	next->kind = OP_RECOVER;
+	next->actor = op->actor;
+	next->engine = op->engine;
+}
+
 /* Most are like S3; some can move objects, as a directory can. */
 void history_service(struct history *h, struct rng *r)
 {
@@ -138,6 +153,7 @@ static void make_ops(struct history *h, unsigned int n, struct rng *r)
 	while (h->nops < n) {
 		make_op(h, &h->ops[h->nops++], r);
 		make_inside(h, r);
+		make_recovery(h, r);
 	}
 	history_programs(h);
 }

@@ -31,6 +31,7 @@ struct script {
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
 #define RESTART(e)	    {OP(OP_RESTART, e, 0)}
 #define DROP(e)		    {OP(OP_DROP, e, 0)}
+#define RECOVER(e)	    {OP(OP_RECOVER, e, 0)}
 #define KILL(e)		    {OP(OP_KILL, e, 0)}
 #define END		    {OP(OP_KINDS, 0, 0)}
 /* The request for the document of a name has a fault. */
@@ -177,6 +178,27 @@ static const struct script scripts[] = {
 		CREATE(0, F1_A), KILL(0), CHANGE(1, F1_A, CHANGE_TAG), END}},
 	{"two mounts grow, and the first one loses its power", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_GROW), CHANGE(1, F1_A, CHANGE_GROW), KILL(0), END}},
+	{"a conflict is recovered while another mount removes the file", 2, 0, false, {
+		CREATE(0, F1_A), CREATE(1, F1_A), REMOVE(1, F1_A), RECOVER(0), RECOVER(1),
+		REMOVE(0, F1_A), RECOVER(1), END}},
+	{"two mounts change one chunk, and both changes are recovered", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_X1), SLOW(1, F1_A, CHANGE_X1), RECOVER(0), RECOVER(1),
+		CHANGE(0, F1_A, CHANGE_TAG), MOVE(1, F1_A, F1_B), RECOVER(1), END}},
+	{"a killed change is recovered while another mount changes the file", 2, 1, false, {
+		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_TWO, .fault = FAULT_KILL, .at = 1,
+		 .keeps_power = true},
+		RECOVER(0), CHANGE(1, F1_A, CHANGE_TAG), MOVE(1, F1_A, F2_C), END}},
+	{"a killed creation is recovered, and the recovery is killed", 2, 0, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_KILL, .at = 2, .keeps_power = true},
+		{OP(OP_RECOVER, 0, 0), .fault = FAULT_KILL, .at = 9, .keeps_power = true},
+		RECOVER(0), CHANGE(1, F1_A, CHANGE_TAG), END}},
+	{"a refused creation is recovered when its name is free", 2, 1, true, {
+		CREATE(0, F1_B), {OP(OP_CREATE, 0, F1_A), .fault = FAULT_REFUSED, .at = 3,
+		.many = 40}, RECOVER(0), CHANGE(1, F1_A, CHANGE_TAG), END}},
+	{"a grower is killed at its shape, and recovered while another one grows", 2, 1, false, {
+		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_GROW, .fault = FAULT_KILL, .at = 2,
+		 .keeps_power = true},
+		RECOVER(0), CHANGE(1, F1_A, CHANGE_GROW), CHANGE(1, F1_A, CHANGE_GROW), END}},
 	{"a grower loses its power, and its draft is dropped", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_GROW), DROP(0), CHANGE(1, F1_A, CHANGE_GROW), END}},
 };
