@@ -46,9 +46,12 @@ void history_first(const struct history *h, uint64_t uid, struct content *out)
 
 void history_text(const struct op *op, char *text, size_t size)
 {
-	static const char *const kinds[] = {"create",  "change", "remove",  "rename", "mkdir",
-					    "list",    "read",	 "hold",    "wait",   "clock",
-					    "restart", "drop",	 "recover", "kill"};
+	static const char *const kinds[OP_KINDS] = {
+		[OP_CREATE] = "create",	  [OP_CHANGE] = "change", [OP_REMOVE] = "remove",
+		[OP_RENAME] = "rename",	  [OP_MKDIR] = "mkdir",	  [OP_LIST] = "list",
+		[OP_READ] = "read",	  [OP_HOLD] = "hold",	  [OP_PLAIN] = "plain",
+		[OP_WAIT] = "wait",	  [OP_CLOCK] = "clock",	  [OP_RESTART] = "restart",
+		[OP_DROP] = "drop",	  [OP_RECOVER] = "recover", [OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
@@ -139,7 +142,8 @@ static enum op_status status_of(const struct op *op)
 		return OP_DONE;
 	if (writes && !op->was_open)
 		return OP_NONE;
-	if (op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_HOLD)
+	if (op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_HOLD ||
+	    op->kind == OP_PLAIN)
 		return OP_NONE;
 	if (op->rc == 0)
 		return OP_DONE;
@@ -184,6 +188,7 @@ static void settle_engine(struct actor *a, struct op *op)
 		op->goes_on = true;
 		has_failed = false;
 	}
+	has_failed |= op->left_draft;
 	if (is_tidied_next(a, op) || !(b->line.dead || has_failed))
 		return;
 	if (b->line.dead)
@@ -313,6 +318,8 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 		if (engine_mkdir(actor_engine(&a), name, &err))
 			abort();
 	}
+	if (plain_set_up(actor_engine(&a), &err))
+		abort();
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
 		struct op op = {.kind = OP_CREATE, .name = i, .uid = history_tag(h, OPS_MAX + i)};
 		if (!(h->present & 1u << i))
@@ -403,6 +410,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 		h->boxes[i].inspect = inspect;
 		h->boxes[i].inspect_ctx = h;
 	}
+	h->plain = plain_new(h->seed);
 	set_up(h, file, n);
 	run_part(h, file, n);
 }
@@ -427,6 +435,7 @@ void history_run_next(struct history *h, const uint8_t *file, size_t n)
 void history_release(struct history *h)
 {
 	free_holds(h);
+	plain_free(h->plain);
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_free_disk(&h->boxes[i]);
 	world_release(&h->world);

@@ -13,6 +13,7 @@
 #include "hold.h"
 #include "list.h"
 #include "mem_store.h"
+#include "plain.h"
 #include "session.h"
 
 enum { NAMES_MAX = 6, OPS_MAX = 48, ACTORS_MAX = 6 };
@@ -29,6 +30,7 @@ enum op_kind {
 	OP_LIST,  /* of the folder of a name: see list.h */
 	OP_READ,
 	OP_HOLD,    /* of a file of its own: see hold.h */
+	OP_PLAIN,   /* of plain objects: see plain.h */
 	OP_WAIT,    /* time passes, and garbage that is due is deleted */
 	OP_CLOCK,   /* somebody sets the clock of the machine */
 	OP_RESTART, /* unmount and mount */
@@ -117,6 +119,7 @@ struct op {
 	bool was_repeated; /* a request of the engine was sent again meanwhile */
 	bool goes_on;	   /* it has failed, and its engine goes on with its draft */
 	bool armed;	   /* its fault is that of the line now */
+	bool left_draft;   /* of OP_PLAIN */
 	int rc;
 	/* Moments: the operation begins, the file is open, it begins to close, the operation ends.
 	 */
@@ -146,7 +149,8 @@ struct turn {
 struct turns {
 	pthread_mutex_t lock; /* guards all of them */
 	pthread_cond_t changed;
-	struct turn of[ENGINES_MAX][NAMES_MAX];
+	/* The last one is that of all plain objects. */
+	struct turn of[ENGINES_MAX][NAMES_MAX + 1];
 };
 
 struct history {
@@ -168,6 +172,7 @@ struct history {
 	struct world world;
 	struct box boxes[ENGINES_MAX];
 	struct turns turns;
+	struct plain *plain;
 	uint64_t first[NAMES_MAX];	    /* uids of the files that exist at first; 0: none */
 	struct content contents[NAMES_MAX]; /* of these */
 	/* A history of many operations has several parts. Between two of them all engines end, and

@@ -42,7 +42,8 @@ struct folder {
 	const char *path;
 };
 
-/* A new file of which a part could not be written becomes a plain object, if nothing has its name
+/* A new file of which a part could not be written, also by a program that changes it before its
+ * commit has succeeded, becomes a plain object, if nothing has its name
  * (DETAILS.md, "Failed writes"). If another mount makes a domain of this name meanwhile, the object
  * is shown when that is removed. */
 static bool has_torn(const struct history *h)
@@ -51,8 +52,10 @@ static bool has_torn(const struct history *h)
 		return true;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
-		if ((op->kind == OP_CREATE || op->kind == OP_CHANGE) && op->was_open &&
-		    !op->closes && op->rc)
+		const bool writes =
+			op->was_open || (op->kind == OP_CHANGE && op->hit && op->disk.at);
+		if ((op->kind == OP_CREATE || op->kind == OP_CHANGE) && writes && !op->closes &&
+		    op->rc)
 			return true;
 	}
 	return false;
@@ -532,6 +535,17 @@ static void check_holds(struct found *f)
 		box_inspect(&f->h->boxes[i], check_engine_holds, &all);
 }
 
+static void check_plain(struct found *f)
+{
+	struct plain *p = f->h->plain;
+	if (!plain_check(p, f->engine, f->h->boxes, f->h->engines, !f->gaps->plain_put))
+		f->result->undecided++;
+	if (p->faults.b.len) {
+		str_addf(&f->result->faults, "%s", str_text(&p->faults));
+		f->result->nfaults++;
+	}
+}
+
 /* ---- the next part ---- */
 
 /* What the next part begins with. A part is the last one if two names lead to one file, because any
@@ -591,6 +605,7 @@ void model_check(struct history *h, const struct model_gaps *gaps, struct model_
 	}
 	model_check_dirs(&f);
 	check_holds(&f);
+	check_plain(&f);
 	note_files(&f);
 	box_release(&b);
 	model_storage_check(h, gaps, out);

@@ -179,6 +179,21 @@ static int hold(struct actor *a, struct op *op, struct err *err)
 	return rc ? rc : hold_run(h, &r, wait_a_step, a, err);
 }
 
+static int use_plain(struct actor *a, struct op *op, struct err *err)
+{
+	struct history *h = a->h;
+	const unsigned int number = h->part * OPS_MAX + (unsigned int)(op - h->ops);
+	struct plain_program g = {.p = h->plain,
+				  .box = &h->boxes[a->engine],
+				  .random = rng_derive(h->seed, 100000 + number),
+				  .wait = wait_a_step,
+				  .ctx = a,
+				  .plain_delete = h->lacks & STORE_MEM_NO_DELETE_IF};
+	const int rc = plain_run(&g, err);
+	op->left_draft = g.has_draft;
+	return rc;
+}
+
 /* Somebody drops the drafts of an engine. */
 static void drop_holds(struct history *h, unsigned int engine)
 {
@@ -209,6 +224,8 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 		return read_file(a, op, err);
 	case OP_HOLD:
 		return hold(a, op, err);
+	case OP_PLAIN:
+		return use_plain(a, op, err);
 	case OP_WAIT:
 		baton_sleep(op->waits * SECOND);
 		return 0;
@@ -221,6 +238,7 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 	case OP_DROP:
 		box_drop(b);
 		drop_holds(a->h, a->engine);
+		plain_dropped(a->h->plain, a->engine);
 		return 0;
 	case OP_RECOVER:
 		return recover_drafts(a, op, err);

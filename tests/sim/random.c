@@ -20,18 +20,28 @@ static enum fault fault_from(struct rng *r)
 
 static enum op_kind kind_from(struct rng *r)
 {
-	static const struct {
-		enum op_kind kind;
-		unsigned int weight;
-	} table[] = {{OP_CREATE, 5},  {OP_CHANGE, 9}, {OP_REMOVE, 4}, {OP_RENAME, 7}, {OP_MKDIR, 1},
-		     {OP_LIST, 4},    {OP_READ, 4},   {OP_HOLD, 2},   {OP_WAIT, 2},   {OP_CLOCK, 1},
-		     {OP_RESTART, 1}, {OP_DROP, 1},   {OP_KILL, 1},   {OP_RECOVER, 1}};
-	unsigned int at = rng_below(r, 43);
-	for (unsigned int i = 0;; i++) {
-		if (at < table[i].weight)
-			return table[i].kind;
-		at -= table[i].weight;
-	}
+	static const unsigned int weights[OP_KINDS] = {
+		[OP_CREATE] = 5,  [OP_CHANGE] = 9, [OP_REMOVE] = 4,  [OP_RENAME] = 7,
+		[OP_MKDIR] = 1,	  [OP_LIST] = 4,   [OP_READ] = 4,    [OP_HOLD] = 2,
+		[OP_PLAIN] = 1,	  [OP_WAIT] = 2,   [OP_CLOCK] = 1,   [OP_RESTART] = 1,
+		[OP_DROP] = 1,	  [OP_RECOVER] = 1, [OP_KILL] = 1,
+	};
+	unsigned int sum = 0, kind = 0;
+	for (unsigned int i = 0; i < OP_KINDS; i++)
+		sum += weights[i];
+	for (unsigned int at = rng_below(r, sum); at >= weights[kind]; kind++)
+		at -= weights[kind];
+	return (enum op_kind)kind;
+}
+
+/* Operations on names of their own meet only others of their kind. So in some histories half of the
+ * operations have one kind. OP_KINDS: not in this one. */
+static enum op_kind focus_of(const struct history *h)
+{
+	static const enum op_kind kinds[] = {OP_PLAIN};
+	struct rng r = rng_derive(h->seed, 5 + 10000 * h->part);
+	return rng_once_in(&r, 8) ? kinds[rng_below(&r, sizeof(kinds) / sizeof(kinds[0]))]
+				  : OP_KINDS;
 }
 
 static void make_op(struct history *h, struct op *op, struct rng *r)
@@ -47,6 +57,8 @@ static void make_op(struct history *h, struct op *op, struct rng *r)
 	/* Afterwards its mount cannot change the file until somebody drops the draft. */
 	if (op->change == CHANGE_ALIEN && !rng_once_in(r, 4))
 		op->change = CHANGE_SWAP;
+	if (focus_of(h) != OP_KINDS && rng_once_in(r, 2))
+		op->kind = focus_of(h);
 	op->engine = op->actor % h->engines;
 	do {
 		op->to = rng_below(r, names);
@@ -172,7 +184,7 @@ void history_make(struct history *h, uint64_t seed, unsigned int nops)
 	h->present = 1 + rng_below(&r, 15);
 	h->quiet = rng_once_in(&r, 3);
 	history_service(h, &r);
-	const unsigned int some = 4 + rng_below(&r, 11);
+	const unsigned int some = 5 + rng_below(&r, 11);
 	/* The search for an order takes long if many operations may come in any order. */
 	h->parts = nops > OPS_MAX - 2 ? (nops + PART_OPS - 1) / PART_OPS : 1;
 	make_ops(h, !nops ? some : h->parts > 1 ? PART_OPS : nops, &r);

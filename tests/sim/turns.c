@@ -16,6 +16,8 @@ static unsigned int names_of(const struct history *h, const struct op *op)
 				     : 0;
 	if (op->kind == OP_RENAME)
 		names |= 1u << op->to;
+	if (op->kind == OP_PLAIN)
+		names = 1u << NAMES_MAX;
 	return history_has_inside(h, op) ? names | names_of(h, op + 1) : names;
 }
 
@@ -34,7 +36,7 @@ static bool writes(const struct op *op)
 static bool must_wait_locked(const struct history *h, const struct op *op, unsigned int names)
 {
 	const struct turn *t = h->turns.of[op->engine];
-	for (unsigned int i = 0; i < NAMES_MAX; i++)
+	for (unsigned int i = 0; i <= NAMES_MAX; i++)
 		if (names & 1u << i &&
 		    (op->kind == OP_READ ? t[i].written
 					 : t[i].used || (writes(op) && hides(op) && t[i].readers)))
@@ -45,7 +47,7 @@ static bool must_wait_locked(const struct history *h, const struct op *op, unsig
 static void enter_locked(struct history *h, const struct op *op, unsigned int names, bool begins)
 {
 	struct turn *t = h->turns.of[op->engine];
-	for (unsigned int i = 0; i < NAMES_MAX; i++) {
+	for (unsigned int i = 0; i <= NAMES_MAX; i++) {
 		if (!(names & 1u << i))
 			continue;
 		if (op->kind == OP_READ) {

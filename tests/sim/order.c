@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See order.h. States that were visited are kept in a hash table, so each is looked at once. No
+ * state of its own. */
+#include "order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATES_MAX = 1 << 18 };
+
+struct state {
+	uint16_t has[ORDER_REGISTERS];
+	uint16_t seen[ORDER_ACTS];
+	uint8_t done[ORDER_ACTS];
+};
+
+struct search {
+	const struct order *o;
+	const uint16_t *end;
+	struct state *visited; /* done[0] plus one, so an empty place has a zero there */
+	unsigned int nvisited;
+	bool too_large;
+};
+
+struct order_act *order_act(struct order *o, const char *what, unsigned int engine, unsigned int at,
+			    unsigned int to)
+{
+	if (o->n == ORDER_ACTS)
+		return NULL;
+	struct order_act *a = &o->acts[o->n++];
+	*a = (struct order_act){.at = at, .to = to, .engine = engine, .what = what};
+	return a;
+}
+
+struct order_step *order_step(struct order_act *a, enum order_kind kind, uint16_t value,
+			      uint64_t from, uint64_t until, bool may)
+{
+	unsigned int i = 0;
+	while (a->steps[i].kind)
+		i++;
+	if (i == ORDER_STEPS)
+		abort();
+	a->steps[i] = (struct order_step){.kind = kind,
+					  .value = value,
+					  .from = from,
+					  .until = may ? ORDER_NEVER : until,
+					  .absent_from = from,
+					  .may = may};
+	return &a->steps[i];
+}
+
+struct order_step *order_last(struct order_act *a)
+{
+	unsigned int i = 0;
+	while (a->steps[i + 1].kind)
+		i++;
+	return &a->steps[i];
+}
+
+/* Does a step, or returns false if it is not possible. */
+static bool take(const struct order *o, unsigned int i, const struct order_step *step,
+		 struct state *s)
+{
+	uint16_t *at = &s->has[o->acts[i].at], *to = &s->has[o->acts[i].to], *seen = &s->seen[i];
+	switch (step->kind) {
+	case ORDER_SEE:
+		*seen = *at;
+		return true;
+	case ORDER_SHOW:
+		*seen = *at;
+		return *at == step->value;
+	case ORDER_DRAFT:
+		return *at == step->value || !*at || !s->seen[step->of];
+	case ORDER_BARE:
+		return !*at && s->seen[step->of];
+	case ORDER_THERE:
+		return *at;
+	case ORDER_REPLACE:
+		if (*at != *seen)
+			return false;
+		*at = step->value;
+		if (!step->may && !step->skip)
+			*seen = step->value;
+		return true;
+	case ORDER_REMOVE:
+		if (!*at)
+			return false;
+		*at = 0;
+		return true;
+	case ORDER_DROP:
+		if (!*at || *at != *seen)
+			return false;
+		*at = 0;
+		return true;
+	case ORDER_CHECK:
+		return *at && *at == *seen;
+	case ORDER_WIPE:
+		*at = 0;
+		return true;
+	case ORDER_LINK:
+		if (!*at)
+			return false;
+		*seen = *to = *at;
+		return true;
+	default:
+		if (!*seen)
+			return false;
+		*to = *seen;
+		return true;
+	}
+}
+
+static uint64_t hash_of(const struct state *s)
+{
+	const uint8_t *p = (const uint8_t *)s;
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	for (size_t i = 0; i < sizeof(*s); i++)
+		h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+	return h ^ (h >> 29);
+}
+
+/* Whether the state is new. */
+static bool visit(struct search *s, const struct state *state)
+{
+	struct state key = *state;
+	key.done[0]++;
+	for (uint64_t i = hash_of(&key);; i++) {
+		struct state *at = &s->visited[i % STATES_MAX];
+		if (!at->done[0]) {
+			*at = key;
+			s->too_large = ++s->nvisited >= STATES_MAX / 2;
+			return true;
+		}
+		if (memcmp(at, &key, sizeof(key)) == 0)
+			return false;
+	}
+}
+
+static const struct order_step *next_step(const struct search *s, const struct state *state,
+					  unsigned int i)
+{
+	return &s->o->acts[i].steps[state->done[i]];
+}
+
+/* The first moment at which a step that is not done must be done. */
+static uint64_t deadline(const struct search *s, const struct state *state)
+{
+	uint64_t first = ORDER_NEVER;
+	for (unsigned int i = 0; i < s->o->n; i++) {
+		const struct order_step *step = next_step(s, state, i);
+		if (step->kind && !step->may && step->until < first)
+			first = step->until;
+	}
+	return first;
+}
+
+static bool search_from(struct search *s, const struct state *state)
+{
+	const uint64_t until = deadline(s, state);
+	if (until == ORDER_NEVER && memcmp(state->has, s->end, sizeof(state->has)) == 0)
+		return true;
+	if (s->too_large || !visit(s, state))
+		return false;
+	for (unsigned int i = 0; i < s->o->n; i++) {
+		const struct order_step *step = next_step(s, state, i);
+		struct state next = *state;
+		const bool is_absent = !state->has[s->o->acts[i].at];
+		if (!step->kind || (is_absent ? step->absent_from : step->from) > until)
+			continue;
+		next.done[i] += !(step->may && step->kind == ORDER_REPLACE);
+		if (step->skip && search_from(s, &next))
+			return true;
+		if (take(s->o, i, step, &next) && search_from(s, &next))
+			return true;
+	}
+	return false;
+}
+
+enum order_result order_search(const struct order *o, const uint16_t first[ORDER_REGISTERS],
+			       const uint16_t end[ORDER_REGISTERS])
+{
+	struct search s = {.o = o, .end = end, .visited = calloc(STATES_MAX, sizeof(*s.visited))};
+	struct state state = {.done = {0}};
+	if (!s.visited)
+		abort();
+	memcpy(state.has, first, sizeof(state.has));
+	const bool found = search_from(&s, &state);
+	free(s.visited);
+	return found ? ORDER_FOUND : s.too_large ? ORDER_TOO_LARGE : ORDER_IMPOSSIBLE;
+}

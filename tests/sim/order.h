@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A part of oracles: a few registers, and what programs have done with them and have seen. It looks
+ * for an order of all steps that explains what was seen, and what the registers have at the end.
+ *
+ * An *act* is a call of a program: one or more steps on a register, in their order. Each step
+ * happens at one moment between two known ones. A step that may be left out may also happen at any
+ * later moment: a request that has had no answer may arrive later, and recovery repeats a commit.
+ * See model_names.h for the same search over whole histories.
+ */
+#ifndef SIM_ORDER_H
+#define SIM_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ORDER_REGISTERS = 4, ORDER_ACTS = 96, ORDER_STEPS = 12 };
+#define ORDER_NEVER UINT64_MAX
+
+enum order_kind {
+	ORDER_NONE,
+	ORDER_SEE,   /* the act notes what the register has */
+	ORDER_SHOW,  /* the register has this value, which is noted */
+	ORDER_DRAFT, /* the same; or it has, or act `of` has noted, nothing */
+	ORDER_BARE,  /* it has nothing, and act `of` has noted a value */
+	ORDER_THERE, /* it has a value */
+	/* It gets this value, if it still has what was noted. One that must happen notes the value.
+	 * One that may be left out may also happen several times. */
+	ORDER_REPLACE,
+	ORDER_REMOVE, /* it has a value, and loses it */
+	ORDER_DROP,   /* it loses its value, if that is what was noted */
+	ORDER_CHECK,  /* it has a value, and that is what was noted */
+	ORDER_WIPE,   /* it loses its value, whatever that is */
+	ORDER_LINK,   /* the register `to` gets the same value, which is noted */
+	ORDER_GIVE,   /* the register `to` gets what was noted, unless that is nothing */
+};
+
+struct order_step {
+	enum order_kind kind;
+	uint16_t value;	      /* 0: nothing */
+	unsigned int of;      /* of ORDER_DRAFT, ORDER_BARE */
+	uint64_t from, until; /* moments */
+	uint64_t absent_from; /* from then on, if the register has nothing */
+	bool may;	      /* it may be left out, and then the later steps of the act are, too */
+	bool skip;	      /* it alone may be left out */
+};
+
+struct order_act {
+	unsigned int at, to; /* registers */
+	unsigned int engine;
+	const char *what;
+	uint64_t begin_ns, end; /* end: 0 as long as it goes on */
+	struct order_step steps[ORDER_STEPS + 1];
+};
+
+struct order {
+	struct order_act acts[ORDER_ACTS];
+	unsigned int n;
+};
+
+enum order_result { ORDER_FOUND, ORDER_IMPOSSIBLE, ORDER_TOO_LARGE };
+
+/* Adds an act, or returns NULL if there are too many. */
+struct order_act *order_act(struct order *o, const char *what, unsigned int engine, unsigned int at,
+			    unsigned int to);
+/* Adds a step to an act. until is ignored if it may be left out. */
+struct order_step *order_step(struct order_act *a, enum order_kind kind, uint16_t value,
+			      uint64_t from, uint64_t until, bool may);
+/* The last step of an act. */
+struct order_step *order_last(struct order_act *a);
+enum order_result order_search(const struct order *o, const uint16_t first[ORDER_REGISTERS],
+			       const uint16_t end[ORDER_REGISTERS]);
+
+#endif
