@@ -47,11 +47,11 @@ void history_first(const struct history *h, uint64_t uid, struct content *out)
 void history_text(const struct op *op, char *text, size_t size)
 {
 	static const char *const kinds[OP_KINDS] = {
-		[OP_CREATE] = "create",	  [OP_CHANGE] = "change", [OP_REMOVE] = "remove",
-		[OP_RENAME] = "rename",	  [OP_MKDIR] = "mkdir",	  [OP_LIST] = "list",
-		[OP_READ] = "read",	  [OP_HOLD] = "hold",	  [OP_PLAIN] = "plain",
-		[OP_WAIT] = "wait",	  [OP_CLOCK] = "clock",	  [OP_RESTART] = "restart",
-		[OP_DROP] = "drop",	  [OP_RECOVER] = "recover", [OP_KILL] = "kill"};
+		[OP_CREATE] = "create", [OP_CHANGE] = "change",	  [OP_REMOVE] = "remove",
+		[OP_RENAME] = "rename", [OP_MKDIR] = "mkdir",	  [OP_LIST] = "list",
+		[OP_READ] = "read",	[OP_HOLD] = "hold",	  [OP_PLAIN] = "plain",
+		[OP_WAIT] = "wait",	[OP_CLOCK] = "clock",	  [OP_RESTART] = "restart",
+		[OP_DROP] = "drop",	[OP_RECOVER] = "recover", [OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",

@@ -198,8 +198,9 @@ bool model_was_moved(const struct history *h, const struct op *op)
  * chunk, or the group that gets a link (DETAILS.md, "Other programs"). */
 static bool is_half_stored(const struct op *op, uint64_t uid, enum content_part part)
 {
-	const bool is_first = (op->change == CHANGE_TWO && part == PART_X1) ||
-			      (op->change == CHANGE_MOVE && part == PART_E0);
+	const bool is_first =
+		(op->change == CHANGE_TWO && part == PART_X1) ||
+		((op->change == CHANGE_MOVE || op->change == CHANGE_SWAP) && part == PART_E0);
 	return op->kind == OP_CHANGE && op->uid == uid && op->status == OP_REFUSED &&
 	       op->rc == -ESTALE && is_first;
 }
@@ -301,59 +302,70 @@ static bool follow_rows(struct rows *r, const struct content *state)
 
 /* ---- datasets that come and go ---- */
 
-/* A dataset that moves is linked in both groups for a while, and always in one of them. */
+/* A dataset that moves is linked in both groups for a while, and always in one of them. If two
+ * exchange their links, either link may change first. */
 struct extras {
 	const struct history *h;
 	const struct content *end;
-	unsigned int done[OPS_MAX]; /* steps of each change */
+	unsigned int done[OPS_MAX]; /* bit i: the link i of a change is stored */
 };
 
-static unsigned int count_steps(const struct op *op)
+static bool changes_link(const struct op *op, unsigned int i)
+{
+	return op->before.extras[i] != op->after.extras[i];
+}
+
+static unsigned int count_links(const struct op *op)
 {
 	unsigned int n = 0;
 	for (unsigned int i = 0; i < CONTENT_EXTRAS; i++)
-		n += op->before.extras[i] != op->after.extras[i];
+		n += changes_link(op, i);
 	return n;
 }
 
-/* Links come before links go. Returns false if the link is not as the program has read it. */
-static bool take_step(const struct op *op, unsigned int step, uint64_t state[CONTENT_EXTRAS])
+/* Stores a link of a change. Links come before links go. Returns false if the link is not as the
+ * program has read it. */
+static bool store_link(const struct op *op, unsigned int done, unsigned int i,
+		       uint64_t state[CONTENT_EXTRAS])
 {
-	for (unsigned int k = 0; k < 2 * CONTENT_EXTRAS; k++) {
-		const unsigned int i = k % CONTENT_EXTRAS;
-		const uint64_t from = op->before.extras[i], to = op->after.extras[i];
-		if (from == to || (k < CONTENT_EXTRAS) != (to != 0) || step--)
-			continue;
-		if (state[i] != from)
-			return false;
-		state[i] = to;
-		return true;
-	}
-	return false;
+	const unsigned int other = 1 - i;
+	const bool waits = !op->after.extras[i] && op->after.extras[other] &&
+			   changes_link(op, other) && !(done & 1u << other);
+	if (!changes_link(op, i) || done & 1u << i || waits || state[i] != op->before.extras[i])
+		return false;
+	state[i] = op->after.extras[i];
+	return true;
 }
 
-/* How many steps of a change may have happened. */
-static unsigned int max_steps(const struct extras *x, const struct op *op)
+/* How many links of a change may have been stored. */
+static unsigned int max_links(const struct extras *x, const struct op *op)
 {
 	if (is_change_of(x->h, op, x->end->uid))
-		return count_steps(op);
-	return is_half_stored(op, x->end->uid, PART_E0) && count_steps(op) > 1 ? 1 : 0;
+		return count_links(op);
+	return is_half_stored(op, x->end->uid, PART_E0) && count_links(op) > 1 ? 1 : 0;
+}
+
+static unsigned int stored_links(const struct extras *x, unsigned int op)
+{
+	return (unsigned int)__builtin_popcount(x->done[op]);
 }
 
 static bool follow_extras(struct extras *x, const uint64_t state[CONTENT_EXTRAS])
 {
 	bool all = memcmp(state, x->end->extras, sizeof(x->end->extras)) == 0;
 	for (unsigned int i = 0; i < x->h->nops && all; i++)
-		all = x->h->ops[i].status != OP_DONE || x->done[i] == max_steps(x, &x->h->ops[i]);
-	for (unsigned int i = 0; i < x->h->nops && !all; i++) {
+		all = x->h->ops[i].status != OP_DONE ||
+		      stored_links(x, i) == max_links(x, &x->h->ops[i]);
+	for (unsigned int k = 0; k < CONTENT_EXTRAS * x->h->nops && !all; k++) {
+		const unsigned int i = k / CONTENT_EXTRAS, link = k % CONTENT_EXTRAS;
 		uint64_t next[CONTENT_EXTRAS];
 		memcpy(next, state, sizeof(next));
-		if (x->done[i] >= max_steps(x, &x->h->ops[i]) ||
-		    !take_step(&x->h->ops[i], x->done[i], next))
+		if (stored_links(x, i) >= max_links(x, &x->h->ops[i]) ||
+		    !store_link(&x->h->ops[i], x->done[i], link, next))
 			continue;
-		x->done[i]++;
+		x->done[i] |= 1u << link;
 		all = follow_extras(x, next);
-		x->done[i]--;
+		x->done[i] &= ~(1u << link);
 	}
 	return all;
 }

@@ -21,10 +21,10 @@ static enum fault fault_from(struct rng *r)
 static enum op_kind kind_from(struct rng *r)
 {
 	static const unsigned int weights[OP_KINDS] = {
-		[OP_CREATE] = 5,  [OP_CHANGE] = 9, [OP_REMOVE] = 4,  [OP_RENAME] = 7,
-		[OP_MKDIR] = 1,	  [OP_LIST] = 4,   [OP_READ] = 4,    [OP_HOLD] = 2,
-		[OP_PLAIN] = 1,	  [OP_WAIT] = 2,   [OP_CLOCK] = 1,   [OP_RESTART] = 1,
-		[OP_DROP] = 1,	  [OP_RECOVER] = 1, [OP_KILL] = 1,
+		[OP_CREATE] = 5, [OP_CHANGE] = 9,  [OP_REMOVE] = 4, [OP_RENAME] = 7,
+		[OP_MKDIR] = 1,	 [OP_LIST] = 4,	   [OP_READ] = 4,   [OP_HOLD] = 2,
+		[OP_PLAIN] = 1,	 [OP_WAIT] = 2,	   [OP_CLOCK] = 1,  [OP_RESTART] = 1,
+		[OP_DROP] = 1,	 [OP_RECOVER] = 1, [OP_KILL] = 1,
 	};
 	unsigned int sum = 0, kind = 0;
 	for (unsigned int i = 0; i < OP_KINDS; i++)
