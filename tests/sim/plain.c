@@ -122,16 +122,18 @@ static struct order_act *begin(struct plain_program *g, const char *what, unsign
 }
 
 /* A name that is absent may have been so for a second (metadata_ttl), unless this engine has found
- * or changed it meanwhile (DETAILS.md, "Freshness"). So a step may see what was so when an earlier
- * act ran. */
+ * or changed it meanwhile (DETAILS.md, "Freshness"); an attempt that failed is not enough. So a
+ * step may see what was so when an earlier act ran. */
 static uint64_t absent_from(const struct plain *p, const struct order_act *act, uint64_t from)
 {
 	const uint64_t ttl_ns = 1000000000;
 	uint64_t oldest = from, used = 0;
 	for (unsigned int i = 0; i < p->order.n; i++) {
 		const struct order_act *a = &p->order.acts[i];
-		const uint64_t begin = a->steps[0].from;
-		const bool found = a->steps[0].kind != ORDER_SHOW || a->steps[0].value;
+		const struct order_step *first = &a->steps[0];
+		const uint64_t begin = first->from;
+		const bool found =
+			!first->may && !first->skip && (first->kind != ORDER_SHOW || first->value);
 		if (a == act || !a->end || a->end > from)
 			continue;
 		if (found && a->engine == act->engine && (a->at == act->at || a->to == act->at))
