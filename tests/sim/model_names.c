@@ -274,6 +274,12 @@ static bool has_other_name(const struct state *s, unsigned int name)
 	return false;
 }
 
+static bool may_arrive_late(const struct op *op)
+{
+	return op->was_repeated ||
+	       (op->hit && (op->fault == FAULT_LATE || op->fault == FAULT_KILL_LATE));
+}
+
 /* Does the step, or returns false if it is not possible. */
 static bool take(const struct search *search, unsigned int op, const struct step *step,
 		 struct state *s)
@@ -311,9 +317,10 @@ static bool take(const struct search *search, unsigned int op, const struct step
 	case STEP_GIVE:
 		/* Between its last look at the old name and its request for the new one, another
 		 * program may replace the old one, and the new name stays (DETAILS.md,
-		 * "Renames"). That takes long only if the service is busy. */
+		 * "Renames"). That takes long only if the service is busy, or if the request
+		 * arrives when its mount has given it up. */
 		if (!s->seen[op] || (*to && *name != s->seen[op] && !has_other_name(s, p->to) &&
-				     !search->m->h->ops[op].was_repeated))
+				     !may_arrive_late(&search->m->h->ops[op])))
 			return false;
 		*to = s->seen[op];
 		return true;
