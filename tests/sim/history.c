@@ -286,7 +286,8 @@ static void begin_op(struct actor *a, struct op *op)
 	else
 		box_leave(b);
 	settle_engine(a, op);
-	turns_return(h, op);
+	if (!op->left)
+		turns_return(h, op);
 }
 
 static void *act(void *arg)
@@ -321,7 +322,10 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 	if (plain_set_up(actor_engine(&a), &err))
 		abort();
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
-		struct op op = {.kind = OP_CREATE, .name = i, .uid = history_tag(h, OPS_MAX + i)};
+		struct op op = {.kind = OP_CREATE,
+				.name = i,
+				.uid = history_tag(h, OPS_MAX + i),
+				.left = true};
 		if (!(h->present & 1u << i))
 			continue;
 		h->first[i] = op.uid;

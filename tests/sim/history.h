@@ -120,6 +120,7 @@ struct op {
 	bool goes_on;	   /* it has failed, and its engine goes on with its draft */
 	bool armed;	   /* its fault is that of the line now */
 	bool left_draft;   /* of OP_PLAIN */
+	bool left;	   /* others may use its names: see turns.h */
 	int rc;
 	/* Moments: the operation begins, the file is open, it begins to close, the operation ends.
 	 */
@@ -143,7 +144,7 @@ struct op {
 /* Who uses a name in an engine: see turns.h. */
 struct turn {
 	bool used, written;
-	unsigned int readers;
+	unsigned int readers, movers;
 };
 
 struct turns {

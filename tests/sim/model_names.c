@@ -157,17 +157,22 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 	}
 }
 
-/* Whether an engine that goes on may have the draft of a failed operation under one of the names.
- */
+/* Whether the engine may have a draft under one of the names: that of a failed operation with which
+ * it goes on, or of a file that a program has just closed. */
 bool model_meets_draft(const struct history *h, const struct op *op)
 {
 	unsigned int names = 1u << op->name;
 	if (op->kind == OP_RENAME)
 		names |= 1u << op->to;
-	for (unsigned int i = 0; i < h->nops; i++)
-		if (h->ops[i].engine == op->engine && h->ops[i].end < op->end &&
-		    names & history_draft_names(h, &h->ops[i]))
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *o = &h->ops[i];
+		const bool is_released = o->left && o->begin < op->end && o->end > op->begin;
+		if (o == op || o->engine != op->engine)
+			continue;
+		if ((o->end < op->end && names & history_draft_names(h, o)) ||
+		    (is_released && names & 1u << o->name))
 			return true;
+	}
 	return false;
 }
 

@@ -9,6 +9,7 @@
 
 #include "baton.h"
 #include "program.h"
+#include "turns.h"
 #include "recover.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -56,6 +57,17 @@ static int open_write(struct actor *a, struct op *op, unsigned int flags, struct
 	return rc;
 }
 
+/* close(2) has returned, and the kernel releases the file a little later. Meanwhile another program
+ * may open it. */
+static void leave_name(struct actor *a, struct op *op, int rc)
+{
+	if (rc || a->h->boxes[a->engine].line.dead || op->left)
+		return;
+	op->left = true;
+	turns_return(a->h, op);
+	wait_a_step(a);
+}
+
 int operation_create(struct actor *a, struct op *op, struct err *err)
 {
 	const struct program p = program_of(a);
@@ -73,6 +85,7 @@ int operation_create(struct actor *a, struct op *op, struct err *err)
 		arm_disk(&a->h->boxes[a->engine], op);
 		rc = flush(a, op, f, err);
 	}
+	leave_name(a, op, rc);
 	engine_file_close(f);
 	return rc;
 }
@@ -135,6 +148,7 @@ static int change(struct actor *a, struct op *op, struct err *err)
 	if (rc)
 		return rc;
 	rc = change_file(a, op, f, history_tag(a->h, (unsigned int)(op - a->h->ops)), err);
+	leave_name(a, op, rc);
 	engine_file_close(f);
 	return rc;
 }

@@ -39,7 +39,8 @@ static bool must_wait_locked(const struct history *h, const struct op *op, unsig
 	for (unsigned int i = 0; i <= NAMES_MAX; i++)
 		if (names & 1u << i &&
 		    (op->kind == OP_READ ? t[i].written
-					 : t[i].used || (writes(op) && hides(op) && t[i].readers)))
+					 : t[i].used || (t[i].movers && writes(op)) ||
+						   (writes(op) && hides(op) && t[i].readers)))
 			return true;
 	return false;
 }
@@ -52,6 +53,8 @@ static void enter_locked(struct history *h, const struct op *op, unsigned int na
 			continue;
 		if (op->kind == OP_READ) {
 			t[i].readers += begins ? 1 : -1u;
+		} else if (!writes(op) && op->kind != OP_PLAIN) {
+			t[i].movers += begins ? 1 : -1u;
 		} else {
 			t[i].used = begins;
 			t[i].written = begins && writes(op) && hides(op);
