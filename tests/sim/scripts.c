@@ -5,6 +5,8 @@
  */
 #include "history.h"
 
+#include <errno.h>
+
 enum { F1_A, F1_B, F2_A, F2_C, F1_D, F3_E };
 enum { SLOW_STEPS = 60 };
 
@@ -27,6 +29,12 @@ struct script {
 /* By the k-th actor of the engine. With an even s, it reads most of the data at the end. */
 #define READ(e, k, n, s)    {OP(OP_READ, e, n), .actor = k, .waits = s}
 #define LIST(e, k, n)	    {OP(OP_LIST, e, n), .actor = k}
+/* Operations of the k-th actor. */
+#define CREATE_BY(e, k, n)  {OP(OP_CREATE, e, n), .actor = k}
+#define REMOVE_BY(e, k, n)  {OP(OP_REMOVE, e, n), .actor = k}
+#define MOVE_BY(e, k, n, m) {OP(OP_RENAME, e, n), .actor = k, .to = m}
+/* The seed decides which calls of the disk fail. */
+#define HOLD(e, k)	    {OP(OP_HOLD, e, 0), .actor = k, .disk = {.many = 1}}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
 #define RESTART(e)	    {OP(OP_RESTART, e, 0)}
@@ -201,6 +209,53 @@ static const struct script scripts[] = {
 		RECOVER(0), CHANGE(1, F1_A, CHANGE_GROW), CHANGE(1, F1_A, CHANGE_GROW), END}},
 	{"a grower loses its power, and its draft is dropped", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_GROW), DROP(0), CHANGE(1, F1_A, CHANGE_GROW), END}},
+	{"programs of one mount remove and rename two files", 1, 3, false, {
+		MOVE_BY(0, 0, F1_A, F1_B), REMOVE_BY(0, 1, F1_B), MOVE_BY(0, 2, F1_A, F2_A),
+		MOVE_BY(0, 3, F1_B, F1_A), REMOVE_BY(0, 4, F1_A), CREATE_BY(0, 5, F1_B),
+		MOVE_BY(0, 0, F1_B, F1_A), MOVE_BY(0, 1, F2_A, F1_B), CREATE_BY(0, 2, F1_A),
+		REMOVE_BY(0, 3, F1_B), MOVE_BY(0, 4, F1_A, F1_B), REMOVE_BY(0, 5, F1_A), END}},
+	{"programs of one mount open a file that another one has just closed", 1, 1, false, {
+		CHANGE(0, F1_A, CHANGE_COUNT), {OP(OP_CHANGE, 0, F1_A), .actor = 1},
+		{OP(OP_CHANGE, 0, F1_A), .actor = 2, .change = CHANGE_TAG},
+		CREATE_BY(0, 3, F1_B), {OP(OP_CHANGE, 0, F1_B), .actor = 4},
+		CHANGE(0, F1_B, CHANGE_COUNT), {OP(OP_CHANGE, 0, F1_A), .actor = 1},
+		CREATE_BY(0, 2, F1_B), {OP(OP_CHANGE, 0, F1_B), .actor = 3},
+		{OP(OP_CHANGE, 0, F1_A), .actor = 4, .change = CHANGE_X1},
+		REMOVE_BY(0, 5, F1_B), CREATE_BY(0, 5, F1_B), END}},
+	{"programs of one mount open two files while another one counts", 2, 3, false, {
+		READ(0, 0, F1_A, 0), READ(0, 1, F1_A, 0), READ(0, 2, F1_B, 0),
+		CHANGE(1, F1_A, CHANGE_COUNT), CHANGE(1, F1_B, CHANGE_COUNT),
+		READ(0, 0, F1_B, 0), READ(0, 1, F1_A, 0), READ(0, 2, F1_A, 0),
+		CHANGE(1, F1_A, CHANGE_COUNT), CHANGE(1, F1_A, CHANGE_COUNT),
+		READ(0, 0, F1_A, 0), READ(0, 1, F1_B, 0), READ(0, 2, F1_A, 0),
+		CHANGE(1, F1_B, CHANGE_COUNT), CHANGE(1, F1_A, CHANGE_COUNT),
+		READ(0, 0, F1_A, 0), READ(0, 1, F1_A, 0), READ(0, 2, F1_B, 0), END}},
+	{"programs of one mount read while it counts", 1, 3, false, {
+		READ(0, 1, F1_A, 0), READ(0, 2, F1_A, 0), READ(0, 3, F1_B, 0), READ(0, 4, F1_A, 0),
+		READ(0, 5, F1_B, 0), CHANGE(0, F1_A, CHANGE_COUNT), READ(0, 1, F1_A, 0),
+		READ(0, 2, F1_A, 0), READ(0, 3, F1_A, 0), CHANGE(0, F1_A, CHANGE_COUNT),
+		READ(0, 4, F1_B, 0), READ(0, 5, F1_A, 0), CHANGE(0, F1_A, CHANGE_COUNT),
+		READ(0, 1, F1_B, 0), READ(0, 2, F1_A, 0), READ(0, 3, F1_A, 0), END}},
+	{"a file is removed or replaced while it is renamed over another one", 3, 5, false, {
+		MOVE(0, F1_A, F2_A), CREATE(1, F1_A), REMOVE(2, F1_A), WAIT(2, 40),
+		MOVE(0, F1_A, F2_A), END}},
+	{"an object that was removed gets a link again", 2, 1, false, {
+		CHANGE(0, F1_A, CHANGE_EXTRA), SLOW(1, F1_A, CHANGE_MOVE),
+		CHANGE(0, F1_A, CHANGE_UNEXTRA), SLOW(1, F1_A, CHANGE_MOVE),
+		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE(0, F1_A, CHANGE_UNEXTRA), WAIT(0, 40),
+		WAIT(1, 40), END}},
+	{"a mount recovers a file that its programs use", 1, 0, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_KILL, .at = 1,
+		 .on = "f1/a.h5/.domain.json"},
+		MOVE_BY(0, 1, F1_A, F1_B), CREATE_BY(0, 2, F1_A), REMOVE_BY(0, 3, F1_B),
+		MOVE_BY(0, 4, F1_A, F1_B), END}},
+	{"programs hold files while the disk of the journal fails", 1, 0, false, {
+		HOLD(0, 0), HOLD(0, 1), HOLD(0, 2), KILL(0), HOLD(0, 0), HOLD(0, 1), HOLD(0, 2),
+		KILL(0), END}},
+	{"a slow PUT over a file, whose storage is due meanwhile", 2, 1, false, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_SLOW, .at = 1,
+		 .on = "f1/a.h5/.domain.json"},
+		WAIT(1, 80), END}},
 };
 /* clang-format on */
 
@@ -233,6 +288,11 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 		h->actors = op->actor < h->actors ? h->actors : op->actor + 1;
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
+		if (op->disk.many)
+			op->disk = (struct disk_fault){.at = 1 + rng_below(&r, 150),
+						       .many = 1 + rng_below(&r, 8),
+						       .rc = rng_once_in(&r, 2) ? -ENOSPC : -EIO,
+						       .half = rng_once_in(&r, 2)};
 		op->follows = one_by_one ? h->nops : 0;
 	}
 	history_programs(h);
