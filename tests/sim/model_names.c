@@ -127,8 +127,7 @@ static void add_see(struct search *s, struct plan *p, const struct op *op)
 	p->steps[0].absent_from = oldest_listing(s->m->h, op);
 }
 
-/* Whether the name may have lost its file while the operation ran. */
-static bool was_vacated(const struct history *h, const struct op *op)
+bool model_was_vacated(const struct history *h, const struct op *op)
 {
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *o = &h->ops[i];
@@ -145,7 +144,7 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 	 * and no request was sent twice (JOURNAL.md, "Conflicts"). Otherwise the next mount repeats
 	 * the commit. */
 	if (op->kind == OP_CREATE && op->status == OP_REFUSED && op->was_open &&
-	    (op->was_repeated || was_vacated(s->m->h, op))) {
+	    (op->was_repeated || model_was_vacated(s->m->h, op))) {
 		add_see(s, p, op);
 		add(p, STEP_REPLACE, op->end, NEVER, true);
 	}

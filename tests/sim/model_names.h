@@ -12,10 +12,12 @@ struct model_names {
 	uint64_t end[NAMES_MAX]; /* uids of the files that the names lead to; 0: none */
 };
 
-/* Reports a fault if there is none. */
-/* Whether an engine that goes on may have the draft of a failed operation under one of the names of
- * this one. */
+/* Whether the engine may have a draft under one of the names of the operation: that of a failed one
+ * with which it goes on, or of a file that a program has just closed. */
 bool model_meets_draft(const struct history *h, const struct op *op);
+/* Whether the name may have lost its file while the operation ran. */
+bool model_was_vacated(const struct history *h, const struct op *op);
+/* Reports a fault if there is none. */
 void model_names_check(struct model_names *m);
 void model_fault(struct model_result *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model_names.h"
 #include "store_calls.h"
 
 enum {
@@ -146,9 +147,10 @@ static bool is_changed_later(const struct history *h, const struct op *op)
 }
 
 /* Storage may stay if a machine has lost its power, because the notes about it are not durable; if
- * a request may have arrived later; if a draft was dropped, or waits in the journal; and after a
+ * a request may have arrived later, or the journal could not note something; if a draft was
+ * dropped, or waits in the journal to be committed once more (JOURNAL.md, "Conflicts"); and after a
  * removal of a name that had no answer, because another program may have moved the file
- * (DETAILS.md). It does not stay because an engine was killed. */
+ * (DETAILS.md). It does not stay because an engine was killed, or a request has failed. */
 static bool may_leave_storage(const struct history *h)
 {
 	for (unsigned int i = 0; i < h->engines; i++)
@@ -160,8 +162,12 @@ static bool may_leave_storage(const struct history *h)
 		const struct op *op = &h->ops[i];
 		const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
 		const bool is_late =
-			op->hit && op->fault != FAULT_KILL && op->fault != FAULT_KILL_AFTER;
-		if (is_late || op->kind == OP_DROP || (writes && op->status == OP_REFUSED) ||
+			op->hit && (!op->fault || op->fault == FAULT_SLOW ||
+				    op->fault == FAULT_LATE || op->fault == FAULT_KILL_LATE);
+		const bool is_kept =
+			writes && op->status == OP_REFUSED &&
+			(op->kind == OP_CHANGE || op->was_repeated || model_was_vacated(h, op));
+		if (is_late || op->kind == OP_DROP || is_kept ||
 		    ((writes || op->kind == OP_REMOVE) && op->status == OP_MAYBE) ||
 		    (op->kind == OP_RENAME && op->status == OP_MAYBE && is_changed_later(h, op)))
 			return true;
