@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See close_state.h. libhdf5 since version 1.10 sets a bit in the superblock while a program has
- * the file open for writing, and clears it last. A copy of an unfinished file has the bit, too.
- * Older libraries do not set it, but the end of the file that they have recorded is often not yet
- * where the file ends. Pure, except for the source.
+ * See close_state.h. A copy of an unfinished file has the mark, too. Libraries before 1.10 do not
+ * set it, but the end of the file that they have recorded is often not yet where the file ends.
+ * Pure, except for the source.
  */
 #include <drafts/close_state.h>
 
@@ -11,6 +10,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <base/mem.h>
 #include <h5/superblock.h>
@@ -20,7 +20,6 @@ enum {
 	 * ones, which clear the first when they close a file, never set the second. */
 	OPEN_FOR_WRITING = 1,
 	IS_CONSISTENT = 2,
-	SUPERBLOCK_2 = 48, /* size of versions 2 and 3 with addresses of 8 bytes */
 };
 
 /* Computes the size that the superblock at `at` records for the file. Returns false if that is not
@@ -53,35 +52,43 @@ static enum close_state judge(const struct h5_superblock *sb, uint64_t at, uint6
 			 size, recorded);
 	else
 		return CLOSE_STATE_CLOSED;
-	return CLOSE_STATE_UNCLOSED;
+	return CLOSE_STATE_OPEN;
+}
+
+/* Decodes the superblock at an offset. *damage gets the result, and *why the reason. Fails only if
+ * the source does. */
+static int decode(struct source *s, uint64_t at, struct h5_superblock *sb, int *damage,
+		  struct err *why, struct err *err)
+{
+	uint8_t raw[H5_SUPERBLOCK_MAX];
+	const size_t n = (size_t)min_u64(s->size - at, sizeof(raw));
+	const int rc = source_read(s, at, raw, n, err);
+	struct cursor c = cursor_of(raw, n);
+	*damage = rc ? rc : h5_superblock_decode(&c, sb, why);
+	return rc;
 }
 
 int close_state_read(struct source *s, enum close_state *out, char *why, size_t room,
 		     struct err *err)
 {
-	uint8_t raw[H5_SUPERBLOCK_MAX];
 	struct h5_superblock sb;
 	struct err reason = ERR_INIT;
 	uint64_t at;
 	bool found;
-	*out = CLOSE_STATE_OTHER;
+	int damage;
+	*out = CLOSE_STATE_UNKNOWN;
 	why[0] = '\0';
 	int rc = h5_superblock_find(s, &at, &found, err);
 	if (rc || !found)
 		return rc;
-	const size_t n = (size_t)min_u64(s->size - at, sizeof(raw));
-	rc = source_read(s, at, raw, n, err);
+	rc = decode(s, at, &sb, &damage, &reason, err);
 	if (rc)
 		return rc;
-	struct cursor c = cursor_of(raw, n);
-	const int damage = h5_superblock_decode(&c, &sb, &reason);
 	/* If the version is not known, whatever reads the whole file reports it. */
-	*out = CLOSE_STATE_CLOSED;
-	if (!damage)
-		*out = judge(&sb, at, s->size, why, room);
+	*out = damage ? CLOSE_STATE_CLOSED : judge(&sb, at, s->size, why, room);
 	if (!damage || damage == -EOPNOTSUPP)
 		return 0;
-	*out = CLOSE_STATE_UNCLOSED;
+	*out = CLOSE_STATE_OPEN;
 	snprintf(why, room, "it is damaged: %s", reason.msg);
 	return 0;
 }
@@ -103,64 +110,57 @@ static int read_draft(void *ctx, uint64_t offset, void *buf, size_t n, struct er
 	return rc || got == n ? rc : err_set(err, -EIO, "the file ends early");
 }
 
-bool close_state_mark(struct draft *d, bool *is_open)
+/* Returns where the written bytes from an offset on end, or the offset if it was not written. */
+static uint64_t written_end(struct draft *d, uint64_t offset)
 {
-	uint8_t raw[H5_SUPERBLOCK_MAX];
+	struct draft_extent x = {.end = offset};
+	return draft_next_extent(d, &x) && x.kind == DRAFT_WRITTEN ? x.end : offset;
+}
+
+/* What was not written reads as zeros. */
+static int read_written(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	if (written_end(ctx, offset) - offset >= n)
+		return read_draft(ctx, offset, buf, n, err);
+	memset(buf, 0, n);
+	return 0;
+}
+
+/* Finds the superblock of a draft, and decodes it. Returns false if there is none that can be read,
+ * or not all of it was written although it must be. */
+static bool find_superblock(struct draft *d, bool is_written, uint64_t size, uint64_t *at,
+			    struct h5_superblock *sb)
+{
+	struct source s = {
+		.size = size, .read_at = is_written ? read_written : read_draft, .ctx = d};
+	bool found;
+	int damage;
+	if (h5_superblock_find(&s, at, &found, NULL) || !found)
+		return false;
+	if (is_written)
+		s.size = written_end(d, *at);
+	s.read_at = read_draft;
+	return !decode(&s, *at, sb, &damage, NULL, NULL) && !damage;
+}
+
+enum close_state close_state_of_mark(struct draft *d)
+{
 	struct h5_superblock sb;
 	struct draft_stat stat;
 	uint64_t at;
-	bool found;
 	draft_get_stat(d, &stat);
-	struct source s = {.size = stat.size, .read_at = read_draft, .ctx = d};
-	if (h5_superblock_find(&s, &at, &found, NULL) || !found)
-		return false;
-	const size_t n = (size_t)min_u64(s.size - at, sizeof(raw));
-	if (source_read(&s, at, raw, n, NULL))
-		return false;
-	struct cursor c = cursor_of(raw, n);
-	if (h5_superblock_decode(&c, &sb, NULL))
-		return false;
-	*is_open = sb.status_flags & OPEN_FOR_WRITING;
-	return true;
+	if (!find_superblock(d, false, stat.size, &at, &sb))
+		return CLOSE_STATE_UNKNOWN;
+	return sb.status_flags & OPEN_FOR_WRITING ? CLOSE_STATE_OPEN : CLOSE_STATE_CLOSED;
 }
 
-/* Decodes the superblock at an offset. Returns false unless all its bytes are among the n bytes
- * that were written there. */
-static bool decode_written(struct draft *d, uint64_t at, uint64_t n, struct h5_superblock *sb)
+enum close_state close_state_of_written(struct draft *d, char *why, size_t room)
 {
-	static const size_t sizes[] = {H5_SUPERBLOCK_MAX, H5_SUPERBLOCK_SIZE, SUPERBLOCK_2};
-	uint8_t raw[H5_SUPERBLOCK_MAX];
-	size_t got;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		if (sizes[i] > n)
-			continue;
-		if (draft_read(d, at, raw, sizes[i], &got, NULL))
-			return false;
-		struct cursor c = cursor_of(raw, got);
-		return !h5_superblock_decode(&c, sb, NULL);
-	}
-	return false;
-}
-
-enum draft_library close_state_library(struct draft *d)
-{
-	struct draft_extent x = {.end = 0};
 	struct h5_superblock sb;
 	struct draft_stat stat;
-	char why[256];
-	uint64_t at = 0;
-	bool found = false;
-	while (!found && draft_next_extent(d, &x)) {
-		while (at < x.start)
-			at = h5_superblock_next(at);
-		for (; !found && at < x.end; at = found ? at : h5_superblock_next(at))
-			found = x.kind == DRAFT_WRITTEN && decode_written(d, at, x.end - at, &sb);
-	}
-	if (!found)
-		return LIBRARY_UNKNOWN;
+	uint64_t at;
+	why[0] = '\0';
 	draft_get_stat(d, &stat);
-	if (is_open(&sb))
-		return LIBRARY_OPEN;
-	return judge(&sb, at, stat.size, why, sizeof(why)) == CLOSE_STATE_CLOSED ? LIBRARY_CLOSED
-										 : LIBRARY_UNEVEN;
+	return find_superblock(d, true, stat.size, &at, &sb) ? judge(&sb, at, stat.size, why, room)
+							     : CLOSE_STATE_UNKNOWN;
 }

@@ -10,7 +10,6 @@
 #include <update/apply.h>
 #include <update/complete.h>
 #include <update/update.h>
-#include <drafts/close_state.h>
 #include <overlay/draft_plan.h>
 #include <schema/schema.h>
 
@@ -25,7 +24,7 @@ struct draft_change {
 	struct bucket *bucket;
 	struct snapshot *snapshot;
 	struct update_base *base;
-	atomic_int progress; /* enum draft_progress */
+	atomic_int state; /* enum close_state */
 };
 
 struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s)
@@ -35,7 +34,7 @@ struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s)
 		return NULL;
 	c->bucket = bucket;
 	c->snapshot = s;
-	atomic_init(&c->progress, PROGRESS_UNMARKED);
+	atomic_init(&c->state, CLOSE_STATE_UNKNOWN);
 	c->base = update_base_new(s->domain, s->image);
 	if (c->base)
 		return c;
@@ -53,9 +52,9 @@ void draft_change_free(struct draft_change *c)
 
 /* ---- the mark in the superblock ---- */
 
-enum draft_progress draft_change_progress(const struct draft_change *c)
+enum close_state draft_change_state(const struct draft_change *c)
 {
-	return (enum draft_progress)atomic_load(&c->progress);
+	return (enum close_state)atomic_load(&c->state);
 }
 
 bool draft_change_is_of_block(const struct draft_change *c, struct draft_snapshot *s)
@@ -68,13 +67,12 @@ bool draft_change_is_of_block(const struct draft_change *c, struct draft_snapsho
 
 void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n)
 {
-	bool is_open;
-	if (!close_state_may_mark(offset, n) || !close_state_mark(d, &is_open))
+	if (!close_state_may_mark(offset, n))
 		return;
-	if (is_open)
-		atomic_store(&c->progress, PROGRESS_OPEN);
-	else if (draft_change_progress(c) == PROGRESS_OPEN)
-		atomic_store(&c->progress, PROGRESS_CLOSED);
+	const enum close_state now = close_state_of_mark(d);
+	if (now == CLOSE_STATE_OPEN ||
+	    (now == CLOSE_STATE_CLOSED && draft_change_state(c) == CLOSE_STATE_OPEN))
+		atomic_store(&c->state, now);
 }
 
 /* ---- a commit ---- */
@@ -154,12 +152,12 @@ static int check_close_state(const struct commit *commit, char *why, size_t room
 {
 	enum close_state state;
 	int rc = close_state_read(draft_snapshot_source(commit->snapshot), &state, why, room, err);
-	*waits = !rc && state == CLOSE_STATE_UNCLOSED && !commit->is_last;
+	*waits = !rc && state == CLOSE_STATE_OPEN && !commit->is_last;
 	if (rc || *waits || state == CLOSE_STATE_CLOSED ||
-	    (state == CLOSE_STATE_UNCLOSED && commit->is_asked))
+	    (state == CLOSE_STATE_OPEN && commit->is_asked))
 		return rc;
 	*refused = true;
-	if (state == CLOSE_STATE_OTHER)
+	if (state == CLOSE_STATE_UNKNOWN)
 		return err_set(err, -EIO,
 			       "it is no HDF5 file any more; remove the file first to replace a "
 			       "domain by a plain file");

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A domain that programs change in place. This part decides when the file is complete, and commits
- * what has changed with update/update.h.
- *
- * libhdf5 1.10 and later set a bit in the superblock when they open a file for writing, and clear
- * it when they have written everything else. The file is complete only then. It is not enough that
- * the structures of the file can be read: this is nearly always so after a program was killed. If a
- * library never sets the bit, the file counts as complete when the last program closes it.
+ * A domain that programs change in place: commits what has changed with update/update.h, when the
+ * file is complete (close_state.h). If a library never marks the file, that is when the last
+ * program closes it.
  */
 #ifndef DRAFTS_DRAFT_CHANGE_H
 #define DRAFTS_DRAFT_CHANGE_H
 
+#include <drafts/close_state.h>
 #include <drafts/draft_commit.h>
 
 #include <snapshots/snapshots.h>
@@ -21,12 +18,9 @@ struct draft_change;
 struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s);
 void draft_change_free(struct draft_change *c); /* c may be NULL */
 
-enum draft_progress {
-	PROGRESS_UNMARKED, /* no library has marked the file */
-	PROGRESS_OPEN,	   /* the file is marked as open for writing */
-	PROGRESS_CLOSED,   /* the file was marked, and is not marked any more */
-};
-enum draft_progress draft_change_progress(const struct draft_change *c);
+/* Returns CLOSE_STATE_CLOSED if a library has marked the file since it was opened, and it is not
+ * marked any more; CLOSE_STATE_UNKNOWN if no library has marked it. */
+enum close_state draft_change_state(const struct draft_change *c);
 /* Returns whether only the user block was written: the rest of the file is that of the image. */
 bool draft_change_is_of_block(const struct draft_change *c, struct draft_snapshot *s);
 /* To be called after a write to [offset, offset + n) of the draft. Any thread. */

@@ -22,7 +22,7 @@ static int check_replaced(const struct draft_put *p, enum close_state state, con
 	const enum present_kind there = p->present.kind;
 	if (!p->is_unfinished || there == PRESENT_NOTHING || state == CLOSE_STATE_CLOSED)
 		return 0;
-	if (state == CLOSE_STATE_OTHER)
+	if (state == CLOSE_STATE_UNKNOWN)
 		return there == PRESENT_OBJECT ? 0
 					       : err_set(err, -EIO,
 							 "it is no HDF5 file, and would replace a "
@@ -53,9 +53,8 @@ static int store_domain(struct draft_put *p, struct commit_result *out, struct e
 		return DRAFT_REFUSED;
 	}
 	const int result = draft_put_domain(p, out, err);
-	const int rc = result == DRAFT_DAMAGED
-			       ? check_replaced(p, CLOSE_STATE_UNCLOSED, out->kept, err)
-			       : 0;
+	const int rc =
+		result == DRAFT_DAMAGED ? check_replaced(p, CLOSE_STATE_OPEN, out->kept, err) : 0;
 	return rc ? rc : result;
 }
 
@@ -130,7 +129,7 @@ static int commit(struct draft_put *p, struct commit_result *out, struct err *er
 		rc = finish(p, &done, out, err);
 	if (!rc && !done)
 		rc = close_state_read(&p->bytes, &state, out->kept, sizeof(out->kept), err);
-	if (!rc && !done && (state != CLOSE_STATE_UNCLOSED || p->c->is_last))
+	if (!rc && !done && (state != CLOSE_STATE_OPEN || p->c->is_last))
 		rc = store_bytes(p, state, out, err);
 	draft_put_release(p);
 	if (draft_put_is_refused(p, rc))

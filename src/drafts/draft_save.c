@@ -20,7 +20,6 @@
 #include <overlay/draft_plan.h>
 
 #include <drafts/draft_commit.h>
-#include <drafts/close_state.h>
 
 #include <bucket/bucket.h>
 #include <names/names.h>
@@ -152,7 +151,7 @@ static int check_snapshot(const struct file_draft *d, bool is_last, struct draft
 	const bool takes = !is_last && d->base && !d->change;
 	enum close_state state;
 	char why[256];
-	*waits = is_change(d) && !is_last && draft_change_progress(d->change) != PROGRESS_CLOSED &&
+	*waits = is_change(d) && !is_last && draft_change_state(d->change) != CLOSE_STATE_CLOSED &&
 		 !draft_change_is_of_block(d->change, s);
 	if (*waits || (lost == NOTHING_LOST && !takes))
 		return 0;
@@ -160,7 +159,7 @@ static int check_snapshot(const struct file_draft *d, bool is_last, struct draft
 	if (rc)
 		return rc;
 	const bool lacks = lost != NOTHING_LOST && state != CLOSE_STATE_CLOSED;
-	*waits = !is_last && (lacks || (takes && state != CLOSE_STATE_OTHER));
+	*waits = !is_last && (lacks || (takes && state != CLOSE_STATE_UNKNOWN));
 	if (*waits || !lacks)
 		return 0;
 	return err_errno(err, atomic_load(&d->lost_code),

@@ -170,9 +170,9 @@ static int put_content(const struct show *w, struct draft *d)
 	rc = close_state_read(bytes, &state, reason, sizeof(reason), &why);
 	if (rc)
 		rc = put(w, "content", "not known: %s", why.msg);
-	else if (state == CLOSE_STATE_OTHER)
+	else if (state == CLOSE_STATE_UNKNOWN)
 		rc = put(w, "content", "not an HDF5 file");
-	else if (state == CLOSE_STATE_UNCLOSED)
+	else if (state == CLOSE_STATE_OPEN)
 		rc = put(w, "content", "an HDF5 file that is not complete: %s", reason);
 	else
 		rc = put_structures(w, bytes);
@@ -222,22 +222,22 @@ static int put_warning(const struct show *w, const struct recover_item *i)
 static int put_change(const struct show *w, const struct recover_item *i, struct draft *d)
 {
 	static const char *const library[] = {
-		[LIBRARY_UNKNOWN] = "not known: nothing that was written tells whether its library "
-				    "had closed the file",
-		[LIBRARY_OPEN] = "the library had not closed the file",
-		[LIBRARY_CLOSED] = "the library had closed the file, or does not mark open files",
-		[LIBRARY_UNEVEN] =
-			"the library had not closed the file: the file does not end where "
-			"its superblock says",
+		[CLOSE_STATE_UNKNOWN] = "not known: nothing that was written tells whether its "
+					"library had closed the file",
+		[CLOSE_STATE_OPEN] = "the library had not closed the file: ",
+		[CLOSE_STATE_CLOSED] =
+			"the library had closed the file, or does not mark open files",
 	};
+	char why[256];
 	int rc = put_ranges(w, d);
 	if (!rc && i->has_plan)
 		rc = put(w, "interrupted commit",
 			 "%" PRIu32 " of %" PRIu32
 			 " operations are noted as done; the next mount does the others",
 			 i->done, i->operations);
+	const enum close_state state = close_state_of_written(d, why, sizeof(why));
 	if (!rc)
-		rc = put(w, "library", "%s", library[close_state_library(d)]);
+		rc = put(w, "library", "%s%s", library[state], why);
 	return rc || i->has_plan || is_stored(i, d) ? rc : put_warning(w, i);
 }
 

@@ -104,10 +104,10 @@ static void other_files_have_no_signature(void **state)
 	struct sparse s;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		make_sparse(&s, 0, sizes[i]);
-		assert_close_state(&s, CLOSE_STATE_OTHER, "");
+		assert_close_state(&s, CLOSE_STATE_UNKNOWN, "");
 	}
 	make_old(&s, 256, SIZE); /* no offset of a superblock */
-	assert_close_state(&s, CLOSE_STATE_OTHER, "");
+	assert_close_state(&s, CLOSE_STATE_UNKNOWN, "");
 }
 
 static void the_status_shows_that_a_program_has_the_file_open(void **state)
@@ -117,16 +117,16 @@ static void the_status_shows_that_a_program_has_the_file_open(void **state)
 	make_old(&s, 0, SIZE);
 	assert_close_state(&s, CLOSE_STATE_CLOSED, "");
 	s.superblock[20] = 1;
-	assert_close_state(&s, CLOSE_STATE_UNCLOSED, text);
+	assert_close_state(&s, CLOSE_STATE_OPEN, text);
 	s.superblock[20] = 3; /* as closed files of old libraries have it */
 	assert_close_state(&s, CLOSE_STATE_CLOSED, "");
 	for (uint8_t version = 2; version <= 3; version++) {
 		make_new(&s, version, 0, 0, SIZE);
 		assert_close_state(&s, CLOSE_STATE_CLOSED, "");
 		make_new(&s, version, 1, 0, SIZE);
-		assert_close_state(&s, CLOSE_STATE_UNCLOSED, text);
+		assert_close_state(&s, CLOSE_STATE_OPEN, text);
 		make_new(&s, version, 5, 0, SIZE); /* single writer, many readers */
-		assert_close_state(&s, CLOSE_STATE_UNCLOSED, text);
+		assert_close_state(&s, CLOSE_STATE_OPEN, text);
 	}
 }
 
@@ -135,15 +135,14 @@ static void the_end_is_where_the_superblock_says(void **state)
 	struct sparse s;
 	make_old(&s, 0, SIZE);
 	s.source.size = 4000;
-	assert_close_state(&s, CLOSE_STATE_UNCLOSED,
-			   "its end is missing: it has 4000 of 4096 bytes");
+	assert_close_state(&s, CLOSE_STATE_OPEN, "its end is missing: it has 4000 of 4096 bytes");
 	s.source.size = 5000;
 	assert_close_state(
-		&s, CLOSE_STATE_UNCLOSED,
+		&s, CLOSE_STATE_OPEN,
 		"the program that wrote it has not closed it: it has 5000 bytes, but its "
 		"superblock says 4096");
 	put_u64(s.superblock + 40, UINT64_MAX);
-	assert_close_state(&s, CLOSE_STATE_UNCLOSED,
+	assert_close_state(&s, CLOSE_STATE_OPEN,
 			   "it is damaged: superblock: the end of the file is not valid");
 }
 
@@ -155,7 +154,7 @@ static void a_user_block_comes_first(void **state)
 		make_old(&s, at[i], UINT64_C(8) << 30);
 		assert_close_state(&s, CLOSE_STATE_CLOSED, "");
 		s.source.size--;
-		assert_int_equal(state_of(&s, (char[256]){0}), CLOSE_STATE_UNCLOSED);
+		assert_int_equal(state_of(&s, (char[256]){0}), CLOSE_STATE_OPEN);
 		/* The user block was put in front of the file later. */
 		make_old(&s, at[i], UINT64_C(8) << 30);
 		put_u64(s.superblock + 24, 0);
@@ -169,10 +168,10 @@ static void a_damaged_superblock_is_incomplete(void **state)
 	struct sparse s;
 	make_new(&s, 2, 0, 0, SIZE);
 	s.superblock[36] ^= 1;
-	assert_close_state(&s, CLOSE_STATE_UNCLOSED,
+	assert_close_state(&s, CLOSE_STATE_OPEN,
 			   "it is damaged: superblock: checksum does not match");
 	make_old(&s, 0, 50);
-	assert_int_equal(state_of(&s, (char[256]){0}), CLOSE_STATE_UNCLOSED);
+	assert_int_equal(state_of(&s, (char[256]){0}), CLOSE_STATE_OPEN);
 	/* Another reader says what it is. */
 	make_old(&s, 0, SIZE);
 	s.superblock[8] = 9;
@@ -197,15 +196,17 @@ static void errors_of_the_disk_are_no_damage(void **state)
 /* ---- a draft ---- */
 
 /* Of a draft to which the first n bytes of a file were written. */
-static enum draft_library library_of(const void *bytes, size_t n, uint64_t size)
+static enum close_state written_state(const void *bytes, size_t n, uint64_t size)
 {
 	struct overlay_fixture f;
 	struct draft *d;
+	char why[256];
 	fixture_begin(&f, 0);
 	assert_int_equal(draft_create(f.j, &about_change, NULL, &d, NULL), 0);
 	assert_int_equal(draft_write(d, 0, bytes, n, NULL), 0);
 	assert_int_equal(draft_resize(d, size, NULL), 0);
-	const enum draft_library found = close_state_library(d);
+	const enum close_state found = close_state_of_written(d, why, sizeof(why));
+	assert_int_equal(why[0] != '\0', found == CLOSE_STATE_OPEN);
 	assert_int_equal(draft_drop(d, NULL), 0);
 	fixture_end(&f);
 	return found;
@@ -216,27 +217,28 @@ static void the_written_bytes_tell_of_the_library(void **state)
 	struct sparse s;
 	for (uint8_t version = 2; version < 4; version++) {
 		make_new(&s, version, 0, 0, SIZE);
-		assert_int_equal(library_of(s.superblock, 48, SIZE), LIBRARY_CLOSED);
-		assert_int_equal(library_of(s.superblock, 100, SIZE), LIBRARY_CLOSED);
-		assert_int_equal(library_of(s.superblock, 48, SIZE + 1), LIBRARY_UNEVEN);
-		assert_int_equal(library_of(s.superblock, 47, SIZE), LIBRARY_UNKNOWN);
+		assert_int_equal(written_state(s.superblock, 48, SIZE), CLOSE_STATE_CLOSED);
+		assert_int_equal(written_state(s.superblock, 100, SIZE), CLOSE_STATE_CLOSED);
+		assert_int_equal(written_state(s.superblock, 48, SIZE + 1), CLOSE_STATE_OPEN);
+		assert_int_equal(written_state(s.superblock, 47, SIZE), CLOSE_STATE_UNKNOWN);
 		make_new(&s, version, 1, 0, SIZE);
-		assert_int_equal(library_of(s.superblock, 48, SIZE), LIBRARY_OPEN);
+		assert_int_equal(written_state(s.superblock, 48, SIZE), CLOSE_STATE_OPEN);
 	}
 	make_old(&s, 0, SIZE);
-	assert_int_equal(library_of(s.superblock, 96, SIZE), LIBRARY_CLOSED);
-	assert_int_equal(library_of(s.superblock, 95, SIZE), LIBRARY_UNKNOWN);
-	assert_int_equal(library_of("text", 4, SIZE), LIBRARY_UNKNOWN);
+	assert_int_equal(written_state(s.superblock, 96, SIZE), CLOSE_STATE_CLOSED);
+	assert_int_equal(written_state(s.superblock, 95, SIZE), CLOSE_STATE_UNKNOWN);
+	assert_int_equal(written_state("text", 4, SIZE), CLOSE_STATE_UNKNOWN);
 	s.superblock[0] = 'x';
-	assert_int_equal(library_of(s.superblock, 96, SIZE), LIBRARY_UNKNOWN);
+	assert_int_equal(written_state(s.superblock, 96, SIZE), CLOSE_STATE_UNKNOWN);
 }
 
-/* Whether the draft has the mark, as seen after a write of the superblock at an offset. */
-static bool mark_at(uint64_t at, uint8_t status, bool *is_open)
+/* What the mark of a draft says after a write of the superblock at an offset. */
+static enum close_state mark_at(uint64_t at, uint8_t status)
 {
 	struct overlay_fixture f;
 	struct draft *d;
 	struct sparse s;
+	char why[256];
 	make_old(&s, at, at + SIZE);
 	s.superblock[20] = status;
 	fixture_begin(&f, 0);
@@ -245,8 +247,8 @@ static bool mark_at(uint64_t at, uint8_t status, bool *is_open)
 	for (uint64_t k = 0; k < at; k = h5_superblock_next(k))
 		assert_int_equal(draft_write(d, k, "no block", 8, NULL), 0);
 	assert_int_equal(draft_write(d, at, s.superblock, sizeof(s.superblock), NULL), 0);
-	const bool found = close_state_mark(d, is_open);
-	assert_int_equal(close_state_library(d), status & 1 ? LIBRARY_OPEN : LIBRARY_CLOSED);
+	const enum close_state found = close_state_of_mark(d);
+	assert_int_equal(close_state_of_written(d, why, sizeof(why)), found);
 	assert_int_equal(draft_drop(d, NULL), 0);
 	fixture_end(&f);
 	return found;
@@ -255,12 +257,10 @@ static bool mark_at(uint64_t at, uint8_t status, bool *is_open)
 static void the_mark_is_behind_the_user_block(void **state)
 {
 	static const uint64_t at[] = {0, 512, 2048, 65536};
-	bool is_open;
-	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++)
-		for (uint8_t status = 0; status < 2; status++) {
-			assert_true(mark_at(at[i], status, &is_open));
-			assert_int_equal(is_open, status);
-		}
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		assert_int_equal(mark_at(at[i], 0), CLOSE_STATE_CLOSED);
+		assert_int_equal(mark_at(at[i], 1), CLOSE_STATE_OPEN);
+	}
 }
 
 static void which_writes_may_change_the_mark(void **state)

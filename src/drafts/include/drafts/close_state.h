@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds out whether the bytes of a draft are an HDF5 file that the program that writes it has
- * finished. */
+/*
+ * Is the file complete? All code that asks this uses these words. Only the superblock tells:
+ * libhdf5 1.10 and later set a bit in it when they open a file for writing, and clear it when they
+ * have written everything else. It is not enough that the structures of the file can be read: this
+ * is nearly always so after a program was killed.
+ */
 #ifndef DRAFTS_CLOSE_STATE_H
 #define DRAFTS_CLOSE_STATE_H
 
@@ -13,31 +17,23 @@
 #include <overlay/draft.h>
 
 enum close_state {
-	CLOSE_STATE_OTHER,    /* no HDF5 file: it has no signature */
-	CLOSE_STATE_UNCLOSED, /* its library has not closed it, or a part of it is missing */
+	CLOSE_STATE_UNKNOWN, /* there is no superblock that tells; it may be no HDF5 file */
+	CLOSE_STATE_OPEN,    /* its library has not closed it, or a part of it is missing */
 	CLOSE_STATE_CLOSED,
 };
 
-/* Reads the superblock. `why` gets a text about CLOSE_STATE_UNCLOSED, otherwise "".
- * CLOSE_STATE_CLOSED says nothing about the rest of the file, which may be damaged. Fails only if
- * the source does. */
+/* Reads the superblock. CLOSE_STATE_UNKNOWN means that it is no HDF5 file, because it has no
+ * signature. `why` gets a text about CLOSE_STATE_OPEN, otherwise "". CLOSE_STATE_CLOSED says
+ * nothing about the rest of the file, which may be damaged. Fails only if the source does. */
 int close_state_read(struct source *s, enum close_state *out, char *why, size_t room,
 		     struct err *err);
 
 /* Returns whether a write to [offset, offset + n) may change the mark of an open file. */
 bool close_state_may_mark(uint64_t offset, uint64_t n);
-/* Reads the mark, which is in the superblock, also from what lies beneath. Returns false if the
- * file has no superblock that can be read. */
-bool close_state_mark(struct draft *d, bool *is_open);
-
-/* Tells whether a library has the file open for writing, as far as the written bytes of a draft
- * show. What lies beneath is not read. */
-enum draft_library {
-	LIBRARY_UNKNOWN, /* no program has written the superblock, or it cannot be read */
-	LIBRARY_OPEN,	 /* the file is marked as open */
-	LIBRARY_CLOSED,	 /* it is not, and it ends where the superblock says */
-	LIBRARY_UNEVEN,	 /* it is not, but it ends elsewhere */
-};
-enum draft_library close_state_library(struct draft *d);
+/* Tells what the mark alone says, which is in the superblock, also in what lies beneath the draft.
+ * A file of an old library that is closed may have the mark. */
+enum close_state close_state_of_mark(struct draft *d);
+/* Tells the state as far as the written bytes of a draft show it. What lies beneath is not read. */
+enum close_state close_state_of_written(struct draft *d, char *why, size_t room);
 
 #endif
