@@ -24,7 +24,9 @@ struct draft_change {
 	struct bucket *bucket;
 	struct snapshot *snapshot;
 	struct update_base *base;
-	atomic_int state; /* enum close_state */
+	/* An enum close_state. CLOSE_STATE_CLOSED: a library has marked the file since it was
+	 * opened, and it is not marked any more. CLOSE_STATE_UNKNOWN: no library has marked it. */
+	atomic_int state;
 };
 
 struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s)
@@ -52,12 +54,8 @@ void draft_change_free(struct draft_change *c)
 
 /* ---- the mark in the superblock ---- */
 
-enum close_state draft_change_state(const struct draft_change *c)
-{
-	return (enum close_state)atomic_load(&c->state);
-}
-
-bool draft_change_is_of_block(const struct draft_change *c, struct draft_snapshot *s)
+/* Returns whether only the user block was written: the rest of the file is that of the image. */
+static bool is_of_block(const struct draft_change *c, struct draft_snapshot *s)
 {
 	const struct image *img = c->snapshot->image;
 	const uint64_t base = image_base(img), size = draft_snapshot_source(s)->size;
@@ -71,7 +69,7 @@ void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset
 		return;
 	const enum close_state now = close_state_of_mark(d);
 	if (now == CLOSE_STATE_OPEN ||
-	    (now == CLOSE_STATE_CLOSED && draft_change_state(c) == CLOSE_STATE_OPEN))
+	    (now == CLOSE_STATE_CLOSED && atomic_load(&c->state) == CLOSE_STATE_OPEN))
 		atomic_store(&c->state, now);
 }
 
@@ -80,31 +78,16 @@ void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset
 struct work {
 	struct draft_change *c;
 	const struct commit *commit;
-	struct commit_record before;
+	struct commit_run run;
 };
 
 static int begin(void *ctx, struct err *err)
 {
-	const struct work *w = ctx;
-	const struct commit_record m = {
-		.number = w->commit->number, .is_running = true, .is_last = w->commit->is_last};
-	return draft_mark(w->commit->draft, commit_record_encode(&m), err);
+	struct work *w = ctx;
+	return commit_note(&w->run, COMMIT_BEGUN, err);
 }
 
-/* To be called when the commit has succeeded: notes that. If the journal cannot note it and the
- * daemon is killed, the next mount finds a commit without a plan, and leaves the draft. */
-static void end(const struct work *w)
-{
-	const struct commit_record m = {.number = w->commit->number, .is_last = w->commit->is_last};
-	struct err why = ERR_INIT;
-	draft_snapshot_accept(w->commit->snapshot);
-	if (draft_mark(w->commit->draft, commit_record_encode(&m), &why))
-		log_warning(w->c->bucket->log,
-			    "%s: the journal does not know that it is complete: %s",
-			    draft_get_about(w->commit->draft)->name, why.msg);
-}
-
-static int update(struct work *w, struct commit_result *out, bool *refused, struct err *err)
+static int update(struct work *w, struct commit_result *out, bool *is_unfit, struct err *err)
 {
 	struct bucket *bucket = w->c->bucket;
 	const struct draft_about *about = draft_get_about(w->commit->draft);
@@ -125,13 +108,14 @@ static int update(struct work *w, struct commit_result *out, bool *refused, stru
 	domain_change_begin(&bucket->changes);
 	int rc = domain_update(w->c->base, &opt, &result, err);
 	domain_change_end(&bucket->changes);
-	*refused = rc && result.refused;
+	*is_unfit = rc && result.refused;
 	out->objects = result.objects;
 	out->nodes = result.nodes;
-	if (!rc)
-		end(w);
-	if (!rc)
+	if (!rc) {
+		draft_snapshot_accept(w->commit->snapshot);
+		commit_end(&w->run, bucket->log);
 		garbage_add_objects(bucket->garbage, result.removed);
+	}
 	snapshots_outdate(bucket->snapshots, about->path, result.documents);
 	names_forget_size(bucket->names, about->name);
 	size_cache_forget(bucket->size_cache, about->path);
@@ -145,38 +129,59 @@ bool draft_change_is_pending(const struct draft_change *c)
 	return update_is_pending(c->base);
 }
 
+/* Returns whether the commit waits for the last close. Only a library that marks the file tells
+ * when it has closed it. The user block does not belong to the library, so its change does not
+ * wait. */
+static bool waits_for_close(const struct work *w)
+{
+	return !w->commit->is_last && atomic_load(&w->c->state) != CLOSE_STATE_CLOSED &&
+	       !is_of_block(w->c, w->commit->snapshot);
+}
+
 /* Checks whether the file may be committed now, as far as its superblock tells. *waits is set if it
  * may be later. */
-static int check_close_state(const struct commit *commit, char *why, size_t room, bool *waits,
-			     bool *refused, struct err *err)
+static int check_close_state(const struct work *w, struct commit_result *out, bool *waits,
+			     bool *is_unfit, struct err *err)
 {
+	const struct commit *commit = w->commit;
 	enum close_state state;
-	int rc = close_state_read(draft_snapshot_source(commit->snapshot), &state, why, room, err);
+	*waits = waits_for_close(w);
+	if (*waits)
+		return 0;
+	const int rc = close_state_read(draft_snapshot_source(commit->snapshot), &state, out->kept,
+					sizeof(out->kept), err);
 	*waits = !rc && state == CLOSE_STATE_OPEN && !commit->is_last;
 	if (rc || *waits || state == CLOSE_STATE_CLOSED ||
 	    (state == CLOSE_STATE_OPEN && commit->is_asked))
 		return rc;
-	*refused = true;
+	*is_unfit = true;
 	if (state == CLOSE_STATE_UNKNOWN)
 		return err_set(err, -EIO,
 			       "it is no HDF5 file any more; remove the file first to replace a "
 			       "domain by a plain file");
-	return err_set(err, -EIO, "it is not complete: %s", why);
+	return err_set(err, -EIO, "it is not complete: %s", out->kept);
 }
 
 int draft_change_commit(struct draft_change *c, const struct commit *commit,
-			struct commit_result *out, bool *refused, struct err *err)
+			struct commit_result *out, struct err *err)
 {
-	struct work w = {.c = c, .commit = commit};
+	struct work w = {.c = c,
+			 .commit = commit,
+			 .run = {.draft = commit->draft,
+				 .is_last = commit->is_last,
+				 .number = commit->number,
+				 .oldest = commit->number,
+				 .end = commit->number}};
 	const struct draft_about *about = draft_get_about(commit->draft);
-	bool waits;
+	bool waits, is_unfit = false;
 	*out = (struct commit_result){.kind = COMMIT_WAITS};
-	*refused = false;
-	int rc = check_close_state(commit, out->kept, sizeof(out->kept), &waits, refused, err);
-	if (rc || waits)
-		return rc;
-	rc = update(&w, out, refused, err);
+	int rc = check_close_state(&w, out, &waits, &is_unfit, err);
+	if (!rc && !waits)
+		rc = update(&w, out, &is_unfit, err);
 	if (rc)
+		commit_go(&w.run, is_unfit ? COMMIT_UNFIT : commit_failure(rc));
+	out->state = w.run.state;
+	if (rc || waits)
 		return rc;
 	out->kind = COMMIT_DOMAIN;
 	snprintf(out->version, sizeof(out->version), "%s", about->version);

@@ -18,11 +18,6 @@ struct draft_change;
 struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s);
 void draft_change_free(struct draft_change *c); /* c may be NULL */
 
-/* Returns CLOSE_STATE_CLOSED if a library has marked the file since it was opened, and it is not
- * marked any more; CLOSE_STATE_UNKNOWN if no library has marked it. */
-enum close_state draft_change_state(const struct draft_change *c);
-/* Returns whether only the user block was written: the rest of the file is that of the image. */
-bool draft_change_is_of_block(const struct draft_change *c, struct draft_snapshot *s);
 /* To be called after a write to [offset, offset + n) of the draft. Any thread. */
 void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n);
 
@@ -30,11 +25,11 @@ void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset
  * since. */
 bool draft_change_is_pending(const struct draft_change *c);
 /* Commits what has changed since the last commit. Blocks; one call at a time. version and path of
- * the result are those of the draft. *refused is set if the file is the reason of the error, and
- * the same bytes would fail again. Errors are those of domain_update(), and -EIO if the file is not
- * complete, or is no HDF5 file any more. */
+ * the result are those of the draft. out->kind is COMMIT_WAITS if the file is not complete, and may
+ * be later. Errors are those of domain_update(), and -EIO if the file is not complete, or is no
+ * HDF5 file any more. */
 int draft_change_commit(struct draft_change *c, const struct commit *commit,
-			struct commit_result *out, bool *refused, struct err *err);
+			struct commit_result *out, struct err *err);
 /* Completes the plan that an earlier process has left in the journal. What it removes from the
  * domain becomes garbage. The plan stays in the journal. *found is set if there is one. Without
  * one, the function does nothing and returns 0. Errors are those of apply_run() and of

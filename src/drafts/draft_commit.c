@@ -76,7 +76,7 @@ static int store_bytes(struct draft_put *p, enum close_state state, struct commi
  * If an earlier attempt has replaced it, no more than its last steps may be left. */
 static int finish(struct draft_put *p, bool *done, struct commit_result *out, struct err *err)
 {
-	if (!p->again || p->about->kind != DRAFT_CHANGE)
+	if (!draft_put_is_again(p) || p->about->kind != DRAFT_CHANGE)
 		return 0;
 	int rc = draft_put_find(p, err);
 	if (rc || !p->present.differs)
@@ -87,6 +87,7 @@ static int finish(struct draft_put *p, bool *done, struct commit_result *out, st
 		return draft_put_object(p, out, err);
 	case PRESENT_DOMAIN:
 		return *done ? draft_put_domain(p, out, err) : 0;
+	case PRESENT_UNKNOWN:
 	case PRESENT_NOTHING:
 		break;
 	}
@@ -102,9 +103,9 @@ static int find_renamed(struct draft_put *p, bool *done, struct commit_result *o
 				      .schema = bucket_new_domains(p->bucket),
 				      .cancelled = p->c->cancelled};
 	int rc = 0;
-	if (!p->again || p->c->left)
+	if (!draft_put_is_again(p) || p->c->left)
 		return 0;
-	for (uint32_t i = p->oldest; !rc && i <= p->number; i++) {
+	for (uint32_t i = p->run.oldest; !rc && i <= p->run.number; i++) {
 		const struct storage s = commit_storage(change.schema, draft_id(p->c->draft), i);
 		rc = change_find_name(&change, &s, out->path, sizeof(out->path), err);
 	}
@@ -132,12 +133,11 @@ static int commit(struct draft_put *p, struct commit_result *out, struct err *er
 	if (!rc && !done && (state != CLOSE_STATE_OPEN || p->c->is_last))
 		rc = store_bytes(p, state, out, err);
 	draft_put_release(p);
-	if (draft_put_is_refused(p, rc))
-		draft_put_refuse(p);
-	else if (rc && !p->c->is_asked)
-		draft_put_fail(p);
-	if (!rc && out->kind != COMMIT_WAITS)
+	if (rc)
+		draft_put_fail(p, rc);
+	else if (out->kind != COMMIT_WAITS)
 		draft_put_end(p, out);
+	out->state = p->run.state;
 	return rc;
 }
 

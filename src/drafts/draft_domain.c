@@ -121,7 +121,7 @@ static int begin(void *ctx, struct err *err)
 	if (there->differs && there->kind == PRESENT_NOTHING && p->about->version[0] == 'd')
 		return draft_put_stale(p, err);
 	int rc = there->kind == PRESENT_OBJECT ? draft_check_object(p, err) : 0;
-	p->stored = !rc;
+	p->run.end += !rc;
 	if (!rc)
 		rc = draft_put_begin(p, err);
 	if (!rc)
@@ -132,7 +132,7 @@ static int begin(void *ctx, struct err *err)
 static void publish(void *ctx)
 {
 	const struct work *w = ctx;
-	w->p->may_be_seen = w->p->is_published = true;
+	commit_go(&w->p->run, COMMIT_SHOWN);
 	if (w->p->present.kind == PRESENT_DOMAIN)
 		draft_put_drop(w->p, w->p->present.node);
 }
@@ -245,7 +245,7 @@ static int set_options(struct work *w, struct import_commit *c, struct import_op
 	const int64_t now = env_wall(&p->bucket->env);
 	*c = (struct import_commit){
 		.storage = commit_storage(bucket_new_domains(p->bucket), draft_id(p->c->draft),
-					  p->number),
+					  p->run.number),
 		.replaced = replaces ? p->present.node->doc.document : NULL,
 		.modified_ns = now,
 		.renames = p->bucket->renames,
@@ -289,12 +289,12 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 	if (!rc)
 		return set_result(out, w->path, r.etag, err);
 	if (r.unseen)
-		p->may_be_seen = p->is_published = false;
+		commit_go(&p->run, COMMIT_BEGUN);
 	if (w->is_object) {
 		snprintf(out->kept, sizeof(out->kept), "it is damaged");
 		return DRAFT_REFUSED;
 	}
-	if (r.refused && !atomic_load(&p->failed))
+	if (r.refused && !atomic_load(&p->read_failed))
 		return refuse(w, &r, rc, out, err);
 	return rc == -EEXIST || rc == -ESTALE ? draft_put_stale(p, err) : rc;
 }
@@ -302,7 +302,7 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 bool draft_is_domain(const struct draft_put *p)
 {
 	return p->present.differs && p->present.kind == PRESENT_DOMAIN &&
-	       draft_is_storage(p, p->present.node, p->number);
+	       draft_is_storage(p, p->present.node, p->run.number);
 }
 
 int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err *err)

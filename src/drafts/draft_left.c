@@ -84,14 +84,13 @@ static int resume_plan(const struct commit *c, bool *found, struct err *err)
 static int change_domain(struct commit *c, struct base_reader *beneath, struct commit_result *out,
 			 struct err *err)
 {
-	bool refused;
 	struct draft_change *change =
 		draft_change_new(c->bucket, draft_base_snapshot(beneath->base));
 	if (!change)
 		return err_no_memory(err);
 	int rc = check_file(c->bucket, c->snapshot, err);
 	if (!rc)
-		rc = draft_change_commit(change, c, out, &refused, err);
+		rc = draft_change_commit(change, c, out, err);
 	draft_change_free(change);
 	return rc;
 }
@@ -141,7 +140,7 @@ int draft_commit_left(struct bucket *bucket, struct draft *d, struct base_reader
 	struct draft_stat stat;
 	draft_get_stat(d, &stat);
 	const struct commit_record m = commit_record_decode(stat.mark);
-	const bool is_same = m.is_running && !m.is_refused && stat.is_marked;
+	const bool is_same = m.state == COMMIT_BEGUN && stat.is_marked;
 	struct commit c = {.bucket = bucket,
 			   .draft = d,
 			   .number = m.number + !is_same,
@@ -149,7 +148,7 @@ int draft_commit_left(struct bucket *bucket, struct draft *d, struct base_reader
 			   .is_asked = true,
 			   .cancelled = cancelled};
 	*out = (struct commit_result){.kind = COMMIT_WAITS};
-	if (!m.is_running && m.number && stat.is_marked)
+	if (m.state == COMMIT_ENDED && stat.is_marked)
 		return 0;
 	if (!store_key_ok(about->path) || !store_key_ok(about->name))
 		return err_set(err, -EINVAL, "\"%s\": no object can have this path", about->path);

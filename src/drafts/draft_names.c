@@ -233,14 +233,11 @@ bool drafts_has_entries(struct drafts *t, const char *dir)
 static void forget_commit(struct file_draft *d)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
-	struct draft_stat stat = {.mark = 0};
-	if (bytes)
-		draft_get_stat(bytes, &stat);
-	struct commit_record m = commit_record_decode(stat.mark);
-	if (!m.is_running)
+	struct commit_record m = bytes ? commit_record_of(bytes) : (struct commit_record){0};
+	if (!commit_is_running(&m))
 		return;
 	draft_commit_forget(d->t->bucket, bytes);
-	m.is_running = m.is_refused = false;
+	m.state = COMMIT_ENDED;
 	m.failed = 0;
 	draft_mark(bytes, commit_record_encode(&m), NULL);
 }

@@ -62,11 +62,12 @@ static int put(struct draft_put *p, const char *key, const struct store_cond *co
 	req->priority = STORE_COMMIT;
 	req->cond = *cond;
 	req->note = nonempty(p->note);
-	snprintf(mark, sizeof(mark), "%s-%" PRIu32, draft_id(p->c->draft), p->number);
+	snprintf(mark, sizeof(mark), "%s-%" PRIu32, draft_id(p->c->draft), p->run.number);
 	req->mark = mark;
 	req->cancelled = cancelled_by(p->c->cancelled);
 	store_run(p->bucket->store, req);
-	p->may_be_seen |= !is_refused(&req->answer);
+	if (!is_refused(&req->answer))
+		commit_go(&p->run, p->run.state == COMMIT_BEGUN ? COMMIT_SENT : COMMIT_SHOWN);
 	memcpy(etag, req->answer.meta.etag, STORE_ETAG_MAX);
 	return store_failure(&req->answer, err);
 }
@@ -249,7 +250,9 @@ static int remove_left(struct draft_put *p, struct err *err)
 	const char *suffix = bucket_new_domains(p->bucket)->suffix;
 	if (about->version[0] != 'd' || !draft_shown_name(suffix, about->path, shown))
 		return 0;
-	return remove_old(p, strcmp(about->path, about->name) == 0 ? shown : about->path, err);
+	const int rc = draft_put_begin(p, err);
+	return rc ? rc
+		  : remove_old(p, strcmp(about->path, about->name) == 0 ? shown : about->path, err);
 }
 
 /* ---- all kinds ---- */

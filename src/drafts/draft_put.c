@@ -30,7 +30,7 @@ static int read_snapshot(void *ctx, uint64_t offset, void *buf, size_t n, struct
 	struct draft_put *p = ctx;
 	const int rc = source_read(draft_snapshot_source(p->c->snapshot), offset, buf, n, err);
 	if (rc)
-		atomic_store(&p->failed, true);
+		atomic_store(&p->read_failed, true);
 	return rc;
 }
 
@@ -147,8 +147,8 @@ bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uin
 /* Returns whether a domain has the storage of a commit of this draft. */
 static bool is_ours(const struct draft_put *p, const struct names_node *n)
 {
-	uint32_t i = p->oldest;
-	while (i < p->number && !draft_is_storage(p, n, i))
+	uint32_t i = p->run.oldest;
+	while (i < p->run.number && !draft_is_storage(p, n, i))
 		i++;
 	return draft_is_storage(p, n, i);
 }
@@ -209,10 +209,9 @@ static int find_domain(struct draft_put *p, struct err *err)
 int draft_put_find(struct draft_put *p, struct err *err)
 {
 	const char *version = p->about->version;
-	if (p->found)
+	if (p->present.kind != PRESENT_UNKNOWN)
 		return 0;
-	p->found = true;
-	if (p->again)
+	if (draft_put_is_again(p))
 		return find_again(p, err);
 	if (p->c->is_asked)
 		return find_now(p, err);
@@ -233,61 +232,66 @@ static uint32_t oldest_of(const struct commit_record *m)
 	return m->number - (uint32_t)min_u64(m->failed, m->number);
 }
 
-/* Notes a record. A draft of an earlier process is read-only, and so is its mark. */
-static int set_mark(struct draft_put *p, const struct commit_record *m, struct err *err)
+bool draft_put_is_again(const struct draft_put *p)
 {
-	const int rc = draft_mark(p->c->draft, commit_record_encode(m), err);
-	return rc == -EROFS ? 0 : rc;
+	return commit_is_running(&p->before);
+}
+
+/* Returns whether no commit with this number has begun before. */
+static bool is_first(const struct draft_put *p)
+{
+	return p->before.number < p->c->number;
 }
 
 int draft_put_begin(struct draft_put *p, struct err *err)
 {
-	const struct commit_record m = {
-		.number = p->number,
-		.failed = p->number - p->oldest,
-		.is_running = true,
-		.is_last = p->c->is_last,
-	};
-	if (p->began)
+	return p->run.state == COMMIT_NONE ? commit_note(&p->run, COMMIT_BEGUN, err) : 0;
+}
+
+/* Chooses the number of the storage. */
+static int choose_number(struct draft_put *p, const struct draft_stat *stat, uint32_t *number,
+			 struct err *err)
+{
+	const struct commit_record *before = &p->before;
+	*number = p->c->number;
+	if (is_first(p))
 		return 0;
-	p->began = true;
-	return set_mark(p, &m, err);
+	/* Noting the same once more changes nothing, but fails if the draft was recovered. */
+	const int rc = draft_mark(p->c->draft, stat->mark, err);
+	if (rc == -EROFS)
+		*number = before->number + !(stat->is_marked && before->state != COMMIT_REFUSED);
+	else if (!rc && (before->state != COMMIT_BEGUN || before->number > p->c->number))
+		return err_set(err, -EINVAL, "%s: commit %u was made before", p->about->name,
+			       p->c->number);
+	return rc == -EROFS ? 0 : rc;
 }
 
 int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 {
 	struct draft_stat stat;
 	draft_get_stat(c->draft, &stat);
-	const struct commit_record before = commit_record_decode(stat.mark);
 	*p = (struct draft_put){
 		.c = c,
 		.bucket = c->bucket,
 		.about = draft_get_about(c->draft),
-		.mark = stat.mark,
-		.number = c->number,
-		.oldest = c->number,
-		.again = before.is_running,
-		.is_first = before.number < c->number,
-		.is_unfinished = c->is_asked && !(before.is_running && stat.is_marked),
+		.before = commit_record_decode(stat.mark),
 	};
 	p->bytes = (struct source){.size = draft_snapshot_source(c->snapshot)->size,
 				   .read_at = read_snapshot,
 				   .prepare = prepare_snapshot,
 				   .ctx = p};
-	if (before.is_running)
-		p->oldest = oldest_of(&before);
-	if (c->left && before.is_running)
-		p->oldest = (uint32_t)min_u64(max_u64(p->oldest, c->left->dropped), c->number);
-	if (p->is_first)
-		return 0;
-	/* Noting the same once more changes nothing, but fails if the draft was recovered. */
-	const int rc = draft_mark(c->draft, stat.mark, err);
-	if (rc == -EROFS)
-		p->number = before.number + (stat.is_marked && !before.is_refused ? 0 : 1);
-	else if (!rc && (!before.is_running || before.is_refused || before.number > c->number))
-		return err_set(err, -EINVAL, "%s: commit %u was made before", p->about->name,
-			       c->number);
-	return rc == -EROFS ? 0 : rc;
+	const bool is_again = draft_put_is_again(p);
+	p->is_unfinished = c->is_asked && !(is_again && stat.is_marked);
+	uint32_t number, oldest = is_again ? oldest_of(&p->before) : c->number;
+	const int rc = choose_number(p, &stat, &number, err);
+	if (c->left && is_again)
+		oldest = (uint32_t)min_u64(max_u64(oldest, c->left->dropped), c->number);
+	p->run = (struct commit_run){.draft = c->draft,
+				     .is_last = c->is_last,
+				     .number = number,
+				     .oldest = oldest,
+				     .end = number};
+	return rc;
 }
 
 /* Returns whether nobody can have seen the storage of failed commits. A domain of this draft under
@@ -309,13 +313,13 @@ void draft_put_make_room(struct draft_put *p)
 				      .renames = p->bucket->renames};
 	struct err why = ERR_INIT;
 	int rc = 0;
-	while (is_unseen(p) && p->oldest < p->number && !rc) {
+	while (is_unseen(p) && p->run.oldest < p->run.number && !rc) {
 		const struct change_garbage left = {
-			.storage = storage_of(p->bucket, p->c->draft, p->oldest)};
+			.storage = storage_of(p->bucket, p->c->draft, p->run.oldest)};
 		uint64_t deleted;
 		rc = change_collect(&change, p->about->path, &left, &deleted, &why);
-		p->oldest += !rc;
-		p->c->left->dropped = p->oldest;
+		p->run.oldest += !rc;
+		p->c->left->dropped = p->run.oldest;
 	}
 	if (rc)
 		log_info(p->bucket->log,
@@ -325,9 +329,10 @@ void draft_put_make_room(struct draft_put *p)
 
 void draft_put_drop(struct draft_put *p, const struct names_node *n)
 {
-	const struct storage ours = storage_of(p->bucket, p->c->draft, p->number);
+	const struct storage ours = storage_of(p->bucket, p->c->draft, p->run.number);
 	struct change_garbage old = {0};
-	p->is_published = true;
+	if (p->run.state != COMMIT_SHOWN)
+		commit_go(&p->run, p->run.state == COMMIT_SENT ? COMMIT_SHOWN : COMMIT_CLEARING);
 	schema_storage_of(n->doc.document, &old.storage);
 	garbage_add_early(p->bucket->garbage, n->path, &old, &ours);
 }
@@ -335,7 +340,7 @@ void draft_put_drop(struct draft_put *p, const struct names_node *n)
 /* Confirms the garbage that this attempt, or an earlier one, has replaced. */
 static void confirm_dropped(const struct draft_put *p)
 {
-	for (uint32_t i = p->oldest; i <= p->number; i++) {
+	for (uint32_t i = p->run.oldest; i <= p->run.number; i++) {
 		const struct storage ours = storage_of(p->bucket, p->c->draft, i);
 		garbage_confirm(p->bucket->garbage, &ours);
 	}
@@ -350,71 +355,69 @@ static void drop_left(struct bucket *bucket, const struct draft *d, uint32_t fir
 	}
 }
 
-/* Earlier processes may have repeated the commit of a draft of theirs with the next number. */
-bool draft_put_is_refused(const struct draft_put *p, int rc)
+void draft_commit_forget(struct bucket *bucket, struct draft *d)
 {
-	const bool is_first = p->is_first && !(p->c->is_asked && (p->again || !p->began));
-	return rc == -ESTALE && is_first && !p->may_be_seen;
+	const struct commit_record m = commit_record_of(d);
+	if (commit_is_running(&m))
+		drop_left(bucket, d, oldest_of(&m), m.number + 1);
+}
+
+static void set_may_be_seen(struct draft_put *p, bool may_be_seen)
+{
+	if (p->c->left)
+		p->c->left->may_be_seen = may_be_seen;
+}
+
+/* Returns whether the commit can be refused for good: see COMMIT_REFUSED. Earlier processes may
+ * have repeated the commit of a draft of theirs with the next number. */
+static bool is_refused(const struct draft_put *p, int rc)
+{
+	const enum commit_state s = p->run.state;
+	const bool may_be_noted = !p->c->is_asked || (s != COMMIT_NONE && !draft_put_is_again(p));
+	return rc == -ESTALE && is_first(p) && may_be_noted && s != COMMIT_SENT &&
+	       s != COMMIT_SHOWN;
 }
 
 /* The note is durable before the storage is deleted: otherwise a later mount could repeat the
  * commit, with the same storage. Without the note, all stays as after a failure. */
-void draft_put_refuse(struct draft_put *p)
+static bool refuse(struct draft_put *p)
 {
-	const struct commit_record m = {
-		.number = p->number,
-		.failed = p->number - p->oldest,
-		.is_running = true,
-		.is_refused = true,
-		.is_last = p->c->is_last,
-	};
 	struct err why = ERR_INIT;
-	int rc = draft_mark(p->c->draft, commit_record_encode(&m), &why);
+	int rc = commit_note(&p->run, COMMIT_REFUSED, &why);
 	if (!rc)
 		rc = draft_sync(p->c->draft, &why);
 	if (rc)
 		log_warning(p->bucket->log,
 			    "%s: the journal does not know that the bucket has refused it: %s",
 			    p->about->name, why.msg);
-	else if (p->stored)
-		drop_left(p->bucket, p->c->draft, p->number, p->number + 1);
+	else
+		drop_left(p->bucket, p->c->draft, p->run.number, p->run.end);
+	return p->run.state == COMMIT_REFUSED;
 }
 
-void draft_commit_forget(struct bucket *bucket, struct draft *d)
+void draft_put_fail(struct draft_put *p, int rc)
 {
-	struct draft_stat stat;
-	draft_get_stat(d, &stat);
-	const struct commit_record m = commit_record_decode(stat.mark);
-	if (m.is_running)
-		drop_left(bucket, d, oldest_of(&m), m.number + 1);
+	if (is_refused(p, rc) && refuse(p))
+		return;
+	if (!p->c->is_asked)
+		draft_put_begin(p, NULL);
+	if (p->run.state == COMMIT_CLEARING || p->run.state == COMMIT_SHOWN)
+		set_may_be_seen(p, true);
+	commit_go(&p->run, commit_failure(rc));
 }
 
-void draft_put_fail(struct draft_put *p)
-{
-	if (p->c->left)
-		p->c->left->may_be_seen |= p->is_published;
-	draft_put_begin(p, NULL);
-}
-
-/* The commit has succeeded, so an error of the journal is not one of the commit: the next mount
- * would make the same commit once more. */
 void draft_put_end(struct draft_put *p, const struct commit_result *out)
 {
-	const struct commit_record m = {.number = p->number, .is_last = p->c->is_last};
-	struct err why = ERR_INIT;
-	if (p->c->left)
-		p->c->left->may_be_seen = false;
+	set_may_be_seen(p, false);
 	confirm_dropped(p);
-	drop_left(p->bucket, p->c->draft, p->oldest,
-		  out->kind == COMMIT_OBJECT && p->stored ? p->number + 1 : p->number);
-	if (set_mark(p, &m, &why))
-		log_warning(p->bucket->log, "%s: the journal does not know that it is complete: %s",
-			    p->about->name, why.msg);
+	drop_left(p->bucket, p->c->draft, p->run.oldest,
+		  out->kind == COMMIT_OBJECT ? p->run.end : p->run.number);
+	commit_end(&p->run, p->bucket->log);
 }
 
 void draft_put_release(struct draft_put *p)
 {
-	if (p->began || p->again) {
+	if (p->run.state != COMMIT_NONE || draft_put_is_again(p)) {
 		forget_names(p);
 		snapshots_forget(p->bucket->snapshots, p->about->path);
 	}

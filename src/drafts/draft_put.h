@@ -15,7 +15,7 @@
 #include <base/source.h>
 #include <drafts/draft_commit.h>
 
-enum present_kind { PRESENT_NOTHING, PRESENT_DOMAIN, PRESENT_OBJECT };
+enum present_kind { PRESENT_UNKNOWN, PRESENT_NOTHING, PRESENT_DOMAIN, PRESENT_OBJECT };
 
 /* What the bucket has under the name of the draft. */
 struct present {
@@ -33,27 +33,15 @@ struct draft_put {
 	const struct commit *c;
 	struct bucket *bucket;
 	const struct draft_about *about;
-	uint64_t mark;	 /* of the draft, before this commit */
-	uint32_t number; /* of the storage */
-	uint32_t oldest; /* the first commit whose storage may be left over */
-	bool again;	 /* an earlier commit of the draft has begun and not succeeded */
-	bool began;	 /* this one is noted in the journal */
-	bool stored;	 /* the storage may have objects */
-	bool is_first;	 /* no commit with this number has begun before */
+	struct commit_record before; /* what the journal had when this attempt began */
+	struct commit_run run;
 	/* A person asks for it, and nobody knows whether the program had finished. */
 	bool is_unfinished;
-	/* Others may have seen what this commit puts: a request that shows it was sent, and no
-	 * answer excludes that it has succeeded. */
-	bool may_be_seen;
-	/* A request that shows the storage, or removes the domain that had the name, was sent, and
-	 * no answer excludes that it has succeeded. */
-	bool is_published;
 	struct present present;
-	bool found;		       /* present is set */
 	char note[STORE_NOTE_MAX + 1]; /* draft_object.c: the note of the object, or "" */
 	/* The bytes of the snapshot, and whether the disk has failed to read them. */
 	struct source bytes;
-	atomic_bool failed;
+	atomic_bool read_failed;
 };
 
 /* ---- draft_put.c: the state of a commit ---- */
@@ -62,6 +50,8 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 /* Finds p->present. Fails with -ESTALE if the bucket has something that no attempt of this draft
  * has put. */
 int draft_put_find(struct draft_put *p, struct err *err);
+/* Returns whether an earlier attempt of a commit of this draft has begun and not succeeded. */
+bool draft_put_is_again(const struct draft_put *p);
 /* Notes in the journal that the commit begins. Call it before the first request that changes the
  * bucket. */
 int draft_put_begin(struct draft_put *p, struct err *err);
@@ -69,17 +59,13 @@ int draft_put_begin(struct draft_put *p, struct err *err);
  * calls this after draft_put_begin(), which has noted the number of this commit, so that no later
  * process makes them again. What cannot be deleted is deleted after a success. */
 void draft_put_make_room(struct draft_put *p);
-/* To be called if the commit has failed: notes that it has begun, so the next mount tries it again,
- * too. */
-void draft_put_fail(struct draft_put *p);
+/* To be called if the commit has failed with rc. If the bucket has something else for good, and
+ * nobody can have seen anything of this commit, notes that it is refused, and makes its storage
+ * garbage. Otherwise notes that it has begun, so the next mount tries it again, too. */
+void draft_put_fail(struct draft_put *p, int rc);
 /* To be called if the commit has succeeded: notes that, and drops the storage of earlier
  * attempts. */
 void draft_put_end(struct draft_put *p, const struct commit_result *out);
-/* Returns whether the bucket has something else for good, and nobody can have seen anything of this
- * commit, whose result is rc. */
-bool draft_put_is_refused(const struct draft_put *p, int rc);
-/* Notes in the journal that the commit is refused, and makes its storage garbage. */
-void draft_put_refuse(struct draft_put *p);
 /* Makes the storage of a domain garbage. Call it before the request that replaces or removes the
  * domain, because its answer may be lost; as long as the domain has the storage, it is not
  * deleted. */

@@ -126,9 +126,9 @@ static bool finish(struct recovery *r, struct draft *d, struct base_reader *bene
 	struct draft_stat stat;
 	draft_get_stat(d, &stat);
 	const struct commit_record m = commit_record_decode(stat.mark);
-	if (!m.is_running && m.number && stat.is_marked)
+	if (m.state == COMMIT_ENDED && stat.is_marked)
 		return true;
-	if (!m.is_running) {
+	if (!commit_is_running(&m)) {
 		err_set(err, -EBUSY, "%s",
 			m.number ? "it was committed, but not what was written to it later"
 				 : "the program that wrote it had not closed it");
@@ -179,13 +179,6 @@ static bool finish_alone(struct recovery *r, struct draft *d, const char *name,
 	return done;
 }
 
-static bool is_refused(struct draft *d)
-{
-	struct draft_stat stat;
-	draft_get_stat(d, &stat);
-	return commit_record_decode(stat.mark).is_refused;
-}
-
 /* Leaves a draft that the bucket has refused. The process that got the refusal has logged and noted
  * why, unless it was killed before. */
 static void leave_refused(struct recovery *r, struct draft *d, const struct item *item)
@@ -216,7 +209,7 @@ static void recover_draft(struct recovery *r, const struct item *item)
 		leave(r, id, "", err.msg);
 		return;
 	}
-	if (is_refused(d)) {
+	if (commit_record_of(d).state == COMMIT_REFUSED) {
 		leave_refused(r, d, item);
 		draft_close(d);
 		return;

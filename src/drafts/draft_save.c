@@ -10,6 +10,7 @@
  */
 #include "draft_save.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -85,6 +86,7 @@ static void enter_success(struct file_draft *d, struct draft_snapshot *s,
 	struct schema_document *acls = d->acls;
 	d->acls = NULL;
 	d->failure = 0;
+	d->committed = COMMIT_ENDED;
 	const bool is_open = d->writers > 0;
 	pthread_mutex_unlock(&d->t->lock);
 	schema_document_unref(acls);
@@ -100,7 +102,8 @@ static void enter_success(struct file_draft *d, struct draft_snapshot *s,
 		describe(d, atomic_load(&d->bytes), NULL);
 }
 
-static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const struct err *why)
+static void enter_failure(struct file_draft *d, int rc, enum commit_state committed,
+			  uint64_t changes, const struct err *why)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
 	pthread_mutex_lock(&d->t->lock);
@@ -109,10 +112,10 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 	/* If a repetition was interrupted, the cause is still that of the failure before. */
 	if (!d->failure || rc != -ECANCELED) {
 		d->failure = rc;
+		d->committed = committed;
 		replace_text(&d->why, why->msg);
 	}
-	d->conflict = rc == -ESTALE;
-	if (d->conflict)
+	if (commit_is_conflict(committed))
 		d->alone = false;
 	pthread_mutex_unlock(&d->t->lock);
 	d->tried = changes;
@@ -134,11 +137,8 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 /* ---- a commit ---- */
 
 /* Decides whether the draft snapshot may be committed now. *waits is set if it has to wait for the
- * last close.
+ * last close. For the change of a domain, draft_change_commit() decides, too.
  *
- * - The change of a domain waits until the library has closed the file. Only a library that marks
- *   the file tells when that is. The user block does not belong to the library, so its change does
- *   not wait.
  * - If a write has failed and the bucket has a file of this name, only a complete HDF5 file is
  *   committed. Otherwise a part of the new file would replace the whole old one. The program knows
  *   of the failure, because its write has returned the error.
@@ -151,9 +151,7 @@ static int check_snapshot(const struct file_draft *d, bool is_last, struct draft
 	const bool takes = !is_last && d->base && !d->change;
 	enum close_state state;
 	char why[256];
-	*waits = is_change(d) && !is_last && draft_change_state(d->change) != CLOSE_STATE_CLOSED &&
-		 !draft_change_is_of_block(d->change, s);
-	if (*waits || (lost == NOTHING_LOST && !takes))
+	if (lost == NOTHING_LOST && !takes)
 		return 0;
 	int rc = close_state_read(draft_snapshot_source(s), &state, why, sizeof(why), err);
 	if (rc)
@@ -167,7 +165,7 @@ static int check_snapshot(const struct file_draft *d, bool is_last, struct draft
 }
 
 static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool is_last,
-			   bool *waits, struct err *err)
+			   bool *waits, enum commit_state *committed, struct err *err)
 {
 	/* The same bytes are put under the same keys as by the commit that has failed. */
 	if (draft_snapshot_changes(s) != d->numbered)
@@ -184,22 +182,21 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 		.cancelled = &d->t->cancelled,
 	};
 	struct commit_result result = {.kind = COMMIT_WAITS};
-	d->is_refused = false;
 	int rc = check_snapshot(d, is_last, s, waits, err);
 	if (!rc && !*waits && is_change(d))
-		rc = draft_change_commit(d->change, &c, &result, &d->is_refused, err);
+		rc = draft_change_commit(d->change, &c, &result, err);
 	else if (!rc && !*waits)
 		rc = draft_commit(&c, &result, err);
 	atomic_fetch_add(&d->t->scanned_objects, result.objects);
 	atomic_fetch_add(&d->t->scanned_nodes, result.nodes);
+	*committed = result.state;
 	if (rc)
 		return rc;
 	if (result.kind != COMMIT_WAITS) {
 		enter_success(d, s, &result);
 		return 0;
 	}
-	if (is_last)
-		return err_set(err, -EIO, "it is not complete: %s", result.kept);
+	assert(!is_last);
 	*waits = true;
 	d->waited = draft_snapshot_changes(s);
 	return 0;
@@ -211,6 +208,7 @@ static int commit_once(struct file_draft *d, bool is_last, bool *waits, struct e
 	struct draft_snapshot *s = NULL;
 	struct err own = ERR_INIT;
 	uint64_t changes = file_draft_changes(d);
+	enum commit_state committed = COMMIT_NONE;
 	int rc = describe(d, bytes, &own);
 	/* The plan of a change does not matter any more. */
 	if (!rc && d->change && !is_change(d))
@@ -219,12 +217,14 @@ static int commit_once(struct file_draft *d, bool is_last, bool *waits, struct e
 		rc = draft_seal(bytes, &s, &own);
 	if (!rc) {
 		changes = draft_snapshot_changes(s);
-		rc = commit_snapshot(d, s, is_last, waits, &own);
+		rc = commit_snapshot(d, s, is_last, waits, &committed, &own);
 	}
 	draft_snapshot_close(s);
 	if (!rc)
 		return 0;
-	enter_failure(d, rc, changes, &own);
+	if (committed == COMMIT_NONE)
+		committed = commit_failure(rc);
+	enter_failure(d, rc, committed, changes, &own);
 	err_copy(err, &own);
 	return rc;
 }
@@ -251,7 +251,7 @@ static int save_held(struct file_draft *d, bool even_empty, bool *waits, struct 
 	const uint64_t changes = file_draft_changes(d);
 	if (is_saved(d) || (changes == 0 && !even_empty))
 		return 0;
-	if (d->conflict)
+	if (commit_is_conflict(d->committed))
 		return err_set(err, d->failure, "%s", d->why ? d->why : "");
 	*waits = changes == d->waited;
 	return *waits ? 0 : commit(d, false, waits, err);
@@ -274,7 +274,8 @@ static bool begin_last(struct file_draft *d)
 {
 	pthread_mutex_lock(&d->t->lock);
 	const bool is_closed = d->writers == 0;
-	d->is_ending = is_closed && d->base;
+	if (is_closed && d->base)
+		d->life = DRAFT_ENDING;
 	pthread_mutex_unlock(&d->t->lock);
 	return is_closed;
 }
@@ -283,14 +284,16 @@ static void end_last(struct file_draft *d)
 {
 	struct drafts *t = d->t;
 	pthread_mutex_lock(&t->lock);
-	d->is_ending = false;
-	const bool is_left = d->writers == 0 && is_change(d) && d->failure && d->is_refused;
-	const bool ends = d->writers == 0 && !d->conflict && (is_left || is_saved(d));
-	d->is_left = d->is_left || is_left;
+	const bool conflict = commit_is_conflict(d->committed);
+	const bool is_left = d->writers == 0 && is_change(d) && d->committed == COMMIT_UNFIT;
+	const bool ends = d->writers == 0 && !conflict && (is_left || is_saved(d));
+	d->life = DRAFT_NAMED;
 	if (ends)
 		draft_table_unname_locked(d);
-	else if (d->writers == 0 && d->conflict)
+	else if (d->writers == 0 && conflict)
 		draft_table_set_aside_locked(d);
+	if (is_left)
+		d->life = DRAFT_LEFT;
 	pthread_mutex_unlock(&t->lock);
 	if (is_left)
 		atomic_fetch_add(&t->left, 1);
@@ -309,7 +312,7 @@ static void finish(struct file_draft *d, bool again)
 		return;
 	if (begin_last(d)) {
 		const bool has_failed = d->failure && file_draft_changes(d) == d->tried;
-		if (!is_saved(d) && !d->conflict && (again || !has_failed))
+		if (!is_saved(d) && !commit_is_conflict(d->committed) && (again || !has_failed))
 			commit(d, true, &waits, NULL);
 		end_last(d);
 	}

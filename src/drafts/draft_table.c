@@ -6,6 +6,7 @@
 #define HASH_NONFATAL_OOM 1
 #include "draft_table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,9 +54,9 @@ bool draft_table_hold_draft(struct file_draft *d, struct draft_hold *h)
 	struct drafts *t = d->t;
 	pthread_mutex_lock(&t->lock);
 	/* The name may change while this waits. */
-	while (d->named && is_held_locked(t, d->name))
+	while (file_draft_is_named_locked(d) && is_held_locked(t, d->name))
 		pthread_cond_wait(&t->changed, &t->lock);
-	const bool held = d->named;
+	const bool held = file_draft_is_named_locked(d);
 	if (held)
 		hold_locked(t, h, d->name, NULL);
 	pthread_mutex_unlock(&t->lock);
@@ -100,9 +101,9 @@ static void free_draft(struct file_draft *d)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
 	struct err err = ERR_INIT;
-	if (bytes && !d->is_left && (!d->change || atomic_load(&d->is_emptied)))
+	if (bytes && d->life != DRAFT_LEFT && (!d->change || atomic_load(&d->is_emptied)))
 		draft_commit_forget(d->t->bucket, bytes);
-	if (d->is_left)
+	if (d->life == DRAFT_LEFT)
 		draft_close(bytes);
 	else if (bytes && draft_drop(bytes, &err))
 		log_warning(d->t->bucket->log, "journal: %s", err.msg);
@@ -121,7 +122,9 @@ void file_draft_unref(struct file_draft *d)
 {
 	struct drafts *t = d->t;
 	pthread_mutex_lock(&t->lock);
+	assert(d->refs > 0);
 	const bool last = --d->refs == 0;
+	assert(!last || (!file_draft_is_named_locked(d) && d->writers == 0));
 	if (last && d->by_version.tbl)
 		HASH_DELETE(by_version, t->by_version, d);
 	pthread_mutex_unlock(&t->lock);
@@ -159,6 +162,11 @@ void file_draft_stat(struct file_draft *d, struct engine_stat *st)
 
 /* ---- the table ---- */
 
+bool file_draft_is_named_locked(const struct file_draft *d)
+{
+	return d->life == DRAFT_NAMED || d->life == DRAFT_ENDING;
+}
+
 struct file_draft *draft_table_find_locked(struct drafts *t, const char *name)
 {
 	struct file_draft *d;
@@ -177,8 +185,8 @@ static bool add_name_locked(struct file_draft *d)
 {
 	d->by_name.tbl = NULL;
 	HASH_ADD_KEYPTR(by_name, d->t->by_name, d->name, strlen(d->name), d);
-	d->named = d->by_name.tbl;
-	return d->named;
+	d->life = d->by_name.tbl ? DRAFT_NAMED : DRAFT_DETACHED;
+	return d->by_name.tbl;
 }
 
 /* Chooses a number that no other draft has. Versions of other files are hashes: none of them equals
@@ -204,14 +212,16 @@ int draft_table_add_locked(struct file_draft *d)
 
 void draft_table_unname_locked(struct file_draft *d)
 {
+	assert(file_draft_is_named_locked(d));
 	HASH_DELETE(by_name, d->t->by_name, d);
-	d->named = d->alone = false;
+	d->life = DRAFT_DETACHED;
+	d->alone = false;
 }
 
 void draft_table_set_aside_locked(struct file_draft *d)
 {
 	draft_table_unname_locked(d);
-	d->is_aside = true;
+	d->life = DRAFT_ASIDE;
 	d->next = d->t->aside;
 	d->t->aside = d;
 }
@@ -221,9 +231,9 @@ bool draft_table_rename_locked(struct file_draft *d, char *name)
 	HASH_DELETE(by_name, d->t->by_name, d);
 	free(d->name);
 	d->name = name;
-	if (!add_name_locked(d))
-		d->alone = false;
-	return d->named;
+	const bool named = add_name_locked(d);
+	d->alone = d->alone && named;
+	return named;
 }
 
 static struct file_draft *take_aside(struct drafts *t, const char *name)
@@ -235,7 +245,7 @@ static struct file_draft *take_aside(struct drafts *t, const char *name)
 	struct file_draft *d = *at;
 	if (d) {
 		*at = d->next;
-		d->is_aside = false;
+		d->life = DRAFT_DETACHED;
 	}
 	pthread_mutex_unlock(&t->lock);
 	return d;

@@ -3,13 +3,16 @@
  * The table of drafts, for drafts.c (opening and names), draft_file.c (bytes) and draft_save.c
  * (commits).
  *
- *   state      name  writers  what happens
- *   open       yes   some     a flush commits it
- *   closing    yes   0        its last writer commits it; an open for writing makes it open again
- *   failed     yes   0        it could not be committed; an open for writing makes it open again
- *   set aside  no    any      the bucket has got something else under its name; kept for recovery
- *   left       no    0        the change of a domain cannot be committed; kept for recovery
- *   detached   no    any      its name was removed, replaced, or committed; goes with the last file
+ *   enum draft_life  name  writers  what happens
+ *   DRAFT_NAMED      yes   some     a flush commits it
+ *                    yes   0        its last writer commits it, or that has failed; an open for
+ *                                   writing takes part in it
+ *   DRAFT_ENDING     yes   0        its last writer commits it; an open waits for the end of that
+ *   DRAFT_ASIDE      no    any      the bucket has got something else under its name; the table
+ *                                   keeps it, then the journal
+ *   DRAFT_LEFT       no    0        it could not be committed; the journal keeps it
+ *   DRAFT_DETACHED   no    any      it has no name yet, or its name was removed, replaced, or
+ *                                   committed; goes with the last file
  *
  * A function that changes what a name means holds the name meanwhile: one that makes a new draft,
  * commits, removes or renames. It does not hold a lock, because all of these send requests. A draft
@@ -34,6 +37,8 @@
 struct bucket;
 
 #define NOTHING_LOST UINT64_MAX
+
+enum draft_life { DRAFT_DETACHED, DRAFT_NAMED, DRAFT_ENDING, DRAFT_ASIDE, DRAFT_LEFT };
 
 struct file_draft {
 	struct drafts *t;
@@ -68,17 +73,13 @@ struct file_draft {
 	struct schema_document *acls;
 	unsigned int refs, writers;
 	unsigned int closing; /* threads that have closed the last file that writes, and commit */
-	bool named;	      /* it is in by_name, which counts as a reference */
-	bool is_aside;	      /* it is in the list `aside`, which counts as a reference */
+	enum draft_life life; /* by_name and the list `aside` count as references */
 	bool alone;	      /* nothing else has the name */
-	bool conflict;	      /* the bucket has got something else under the name */
-	bool is_left;	      /* the journal keeps it for `hsimage recover` */
 	/* A program has truncated the file of a domain to 0 bytes. What programs write after that
 	 * replaces the domain. */
 	atomic_bool is_emptied;
-	bool is_refused; /* the last commit failed because of the file: the same bytes fail again */
-	bool is_ending;	 /* opening it waits for the end of its commit */
-	int failure;	 /* the error of the last commit; 0 if it has not failed */
+	enum commit_state committed; /* how the last commit has ended */
+	int failure;		     /* its error; 0 if it has not failed */
 	char *why;
 	struct file_draft *next; /* in `aside` */
 	UT_hash_handle by_name, by_version;
@@ -108,6 +109,8 @@ struct file_draft *file_draft_new(struct drafts *t, enum draft_kind kind);
 /* Ends a reference. The last one drops the draft from the journal, unless it is left there. */
 void file_draft_unref(struct file_draft *d);
 
+/* Returns whether it is in by_name. */
+bool file_draft_is_named_locked(const struct file_draft *d);
 struct file_draft *draft_table_find_locked(struct drafts *t, const char *name);
 struct file_draft *draft_table_find_version_locked(struct drafts *t, uint64_t version);
 /* Enters a draft with its name, and chooses its version. The table gets a reference. Fails with

@@ -84,7 +84,7 @@ static void leave(struct file_draft *d)
 		log_warning(d->t->bucket->log,
 			    "draft %s may not survive a crash of the machine: %s", draft_id(bytes),
 			    err.msg);
-	d->is_left = true;
+	d->life = DRAFT_LEFT;
 }
 
 void drafts_free(struct drafts *t)
@@ -123,7 +123,7 @@ static int join(struct drafts *t, const char *path, unsigned int flags, struct f
 	struct file_draft *d = draft_table_find_locked(t, path);
 	if (d && (flags & ENGINE_CREATE) && (flags & ENGINE_EXCLUSIVE)) {
 		rc = err_set(err, -EEXIST, "%s: it exists", path);
-	} else if (d && !d->is_ending) {
+	} else if (d && d->life != DRAFT_ENDING) {
 		d->refs++;
 		d->writers++;
 		*out = d;

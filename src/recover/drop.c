@@ -145,11 +145,11 @@ static void withdraw_plan(struct drop *d, struct draft *draft, const struct engi
 static void set_numbers(struct drop *d, uint64_t mark)
 {
 	const struct commit_record m = commit_record_decode(mark);
-	if (!m.is_running)
+	if (!commit_is_running(&m))
 		return;
 	d->first = m.number - (uint32_t)min_u64(m.failed, m.number);
 	d->end = m.number + 2; /* a later mount may have repeated it, with the next number */
-	d->refused = m.is_refused ? m.number : 0;
+	d->refused = m.state == COMMIT_REFUSED ? m.number : 0;
 }
 
 /* Deletes a draft that can be read. It is locked from before the storage is deleted. */

@@ -99,19 +99,19 @@ static void set_about(struct recover_item *i, const struct draft_about *about)
 static void set_waiting(struct recover_item *i, bool is_marked, const char *note)
 {
 	const struct commit_record m = commit_record_decode(i->mark);
-	if (m.is_running && note[0])
+	if (commit_is_running(&m) && note[0])
 		str_addf(&i->why, "it could not be committed: %s", note);
-	else if (m.is_refused)
+	else if (m.state == COMMIT_REFUSED)
 		str_add(&i->why, "it could not be committed: another program has changed the file "
 				 "since it was opened for writing");
-	else if (m.is_running && i->item.changes_domain && !i->has_plan)
+	else if (m.state == COMMIT_BEGUN && i->item.changes_domain && !i->has_plan)
 		str_add(&i->why, "its commit was interrupted when it had changed nothing or "
 				 "everything");
-	else if (m.is_running)
+	else if (m.state == COMMIT_BEGUN)
 		str_add(&i->why, "its commit has begun; the next mount finishes it");
-	else if (m.number && is_marked)
+	else if (m.state == COMMIT_ENDED && is_marked)
 		str_add(&i->why, "it was committed; the next mount removes it from the journal");
-	else if (m.number)
+	else if (m.state == COMMIT_ENDED)
 		str_add(&i->why, "it was committed, but not what was written to it later");
 	else
 		str_add(&i->why, "the program that wrote it had not closed it");

@@ -121,16 +121,17 @@ static int put_bytes(const struct show *w, struct draft *d)
 static int put_commit(const struct show *w, const struct recover_item *i)
 {
 	const struct commit_record m = commit_record_decode(i->mark);
-	if (!m.number)
+	if (m.state == COMMIT_NONE)
 		return put(w, "commits", "none has begun");
-	if (!m.is_running)
+	if (m.state == COMMIT_ENDED)
 		return put(w, "commits", "%" PRIu32 ", the last one has ended", m.number);
-	if (i->item.changes_domain && !m.is_refused)
+	if (i->item.changes_domain && m.state == COMMIT_BEGUN)
 		return put(w, "commits", "%" PRIu32 ", the last one was interrupted%s", m.number,
 			   i->has_plan ? "" : " when it had changed nothing or everything");
 	return put(w, "commits", "%" PRIu32 ", the last one has %s%s", m.number,
-		   m.is_refused ? "failed, because another program has changed the file"
-				: "not ended",
+		   m.state == COMMIT_REFUSED
+			   ? "failed, because another program has changed the file"
+			   : "not ended",
 		   m.is_last ? "; the program had closed the file" : "");
 }
 
@@ -205,7 +206,7 @@ static bool is_stored(const struct recover_item *i, struct draft *d)
 	const struct commit_record m = commit_record_decode(i->mark);
 	struct draft_stat stat;
 	draft_get_stat(d, &stat);
-	return m.number && !m.is_running && stat.is_marked;
+	return m.state == COMMIT_ENDED && stat.is_marked;
 }
 
 static int put_warning(const struct show *w, const struct recover_item *i)

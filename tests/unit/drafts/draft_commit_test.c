@@ -247,8 +247,8 @@ static void a_failed_look_up_is_no_conflict(void **state)
 				assert_int_equal(rc, failed ? -EIO : 0);
 				world_open_gate(&w);
 				draft_get_stat(w.draft, &stat);
-				assert_int_equal(commit_record_decode(stat.mark).is_running,
-						 failed);
+				assert_int_equal(commit_record_decode(stat.mark).state,
+						 failed ? COMMIT_BEGUN : COMMIT_ENDED);
 				if (failed) {
 					recover(&w);
 					assert_int_equal(world_commit_as(&w, 1, true), 0);

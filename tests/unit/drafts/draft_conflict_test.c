@@ -121,7 +121,7 @@ static void check_winner(struct world *w)
 static void check_refused(struct world *w, uint32_t number)
 {
 	const struct commit_record m = mark_of(w);
-	assert_true(m.is_running && m.is_refused);
+	assert_int_equal(m.state, COMMIT_REFUSED);
 	assert_int_equal(m.number, number);
 	world_collect(w);
 	assert_int_equal(stored(w, number), 0);
@@ -130,7 +130,7 @@ static void check_refused(struct world *w, uint32_t number)
 /* The storage stays as long as the draft. */
 static void check_kept(struct world *w, uint32_t number)
 {
-	assert_true(mark_of(w).is_running && !mark_of(w).is_refused);
+	assert_int_equal(mark_of(w).state, COMMIT_BEGUN);
 	world_collect(w);
 	assert_int_equal(stored(w, number), 3);
 }
@@ -305,7 +305,7 @@ static void a_killed_process_notes_nothing(void **state)
 			if (at > last)
 				w.gate->other_at = last;
 			assert_true(world_commit(&w, true) < 0);
-			assert_false(mark_of(&w).is_refused);
+			assert_int_not_equal(mark_of(&w).state, COMMIT_REFUSED);
 			char id[JOURNAL_ID];
 			strcpy(id, draft_id(w.draft));
 			draft_close(w.draft);

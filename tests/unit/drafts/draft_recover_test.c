@@ -7,7 +7,7 @@
 #include <cache/cache.h>
 #include <overlay/draft_plan.h>
 
-static const struct commit_record begun = {.number = 1, .is_running = true, .is_last = true};
+static const struct commit_record begun = {.number = 1, .state = COMMIT_BEGUN, .is_last = true};
 
 static uint64_t recover_unless(struct world *w, bool cancelled)
 {
@@ -26,7 +26,7 @@ static uint64_t recover(struct world *w)
 static void end_process(struct world *w, const struct commit_record *m)
 {
 	struct draft_snapshot *s = NULL;
-	if (m && m->is_running)
+	if (m && commit_is_running(m))
 		assert_int_equal(draft_seal(w->draft, &s, NULL), 0);
 	if (m)
 		assert_int_equal(draft_mark(w->draft, commit_record_encode(m), NULL), 0);
@@ -64,7 +64,8 @@ static void a_commit_that_has_begun_is_finished(void **state)
 	world_begin(&w, false, 0);
 	assert_int_equal(recover(&w), 0);
 	for (int last = 0; last < 2; last++) {
-		const struct commit_record m = {.number = 1, .is_running = true, .is_last = last};
+		const struct commit_record m = {
+			.number = 1, .state = COMMIT_BEGUN, .is_last = last};
 		world_draft(&w, last ? "home/a" : "home/b");
 		world_write(&w, "hello", 5);
 		end_process(&w, &m);
@@ -111,7 +112,8 @@ static void the_reason_is_stored(void **state)
 /* Nobody knows whether the program had finished. */
 static void without_a_commit_a_draft_is_left(void **state)
 {
-	static const struct commit_record ended = {.number = 2, .is_last = true};
+	static const struct commit_record ended = {
+		.number = 2, .state = COMMIT_ENDED, .is_last = true};
 	struct world w;
 	world_begin_text(&w, "home/a", "hello");
 	end_process(&w, NULL);
@@ -207,7 +209,7 @@ static void the_change_of_another_writer_is_kept(void **state)
 static void what_was_refused_waits(void **state)
 {
 	static const struct commit_record refused = {
-		.number = 1, .is_running = true, .is_refused = true, .is_last = true};
+		.number = 1, .state = COMMIT_REFUSED, .is_last = true};
 	struct world w;
 	world_begin(&w, false, 0);
 	world_draft(&w, "a");
@@ -226,7 +228,7 @@ static void what_was_refused_waits(void **state)
 /* A program may have gone on writing after the commit has begun. */
 static void an_incomplete_file_waits(void **state)
 {
-	static const struct commit_record m = {.number = 1, .is_running = true};
+	static const struct commit_record m = {.number = 1, .state = COMMIT_BEGUN};
 	static const uint8_t bytes[] = "\211HDF\r\n\032\n and more";
 	struct world w;
 	world_begin(&w, false, 0);

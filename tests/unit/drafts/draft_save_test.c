@@ -168,6 +168,23 @@ static void a_conflict_is_not_repeated(void **state)
 	table_end(&w);
 }
 
+/* The object is gone before the commit has begun: its first bytes tell what it is. */
+static void what_lay_beneath_is_gone(void **state)
+{
+	struct world w;
+	table_begin(&w, false, 0);
+	world_put(&w, "a", "0123456789", 10);
+	struct engine_file *f = open_write(&w, "a", 0);
+	put_text(f, 9, "x");
+	assert_int_equal(call_delete(w.gate->base.inner, "a", NULL, NULL), 0);
+	assert_int_equal(engine_flush(f, NULL), -ESTALE);
+	engine_file_close(f);
+	assert_false(has_draft(&w, "a"));
+	assert_int_equal(table_counts(&w).drafts_failed, 1);
+	assert_int_equal(table_journal(&w), 1);
+	table_end(&w);
+}
+
 static void make_conflict(struct world *w, const char *path)
 {
 	struct engine_file *f = open_write(w, path, NEW);
@@ -455,7 +472,8 @@ int main(void)
 		TEST(the_end_tries_once_more),
 		TEST(what_fails_at_the_end_stays_in_the_journal),
 		TEST(a_conflict_is_not_repeated),
-		TEST(a_conflict_leaves_only_the_draft),
+		TEST(what_lay_beneath_is_gone),
+		cmocka_unit_test(a_conflict_leaves_only_the_draft),
 		TEST(a_later_commit_drops_the_draft_in_conflict),
 		TEST(a_closed_hdf5_file_becomes_a_domain),
 		TEST(a_failed_domain_is_renamed),

@@ -47,9 +47,9 @@ static void a_draft_of_each_state_is_committed(void **state)
 {
 	static const struct commit_record marks[] = {
 		{.number = 0},
-		{.number = 1, .is_running = true, .is_last = true},
-		{.number = 3, .failed = 2, .is_running = true},
-		{.number = 1, .is_running = true, .is_refused = true, .is_last = true},
+		{.number = 1, .state = COMMIT_BEGUN, .is_last = true},
+		{.number = 3, .failed = 2, .state = COMMIT_BEGUN},
+		{.number = 1, .state = COMMIT_REFUSED, .is_last = true},
 	};
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
 		struct journal_dir j;
@@ -70,7 +70,8 @@ static void a_draft_of_each_state_is_committed(void **state)
 /* The bucket has it, and another program may have changed it since. */
 static void what_was_committed_is_only_deleted(void **state)
 {
-	static const struct commit_record ended = {.number = 1, .is_last = true};
+	static const struct commit_record ended = {
+		.number = 1, .state = COMMIT_ENDED, .is_last = true};
 	struct journal_dir j;
 	struct draft *d;
 	struct draft_snapshot *s;

@@ -9,10 +9,10 @@
 static const struct draft_about about_new = {
 	.kind = DRAFT_NEW, .path = "home/a.h5", .name = "home/a.h5", .version = ""};
 
-static uint64_t mark(uint32_t number, uint32_t failed, bool is_running)
+static uint64_t mark(uint32_t number, uint32_t failed, enum commit_state state)
 {
 	const struct commit_record m = {
-		.number = number, .failed = failed, .is_running = is_running, .is_last = true};
+		.number = number, .failed = failed, .state = state, .is_last = true};
 	return commit_record_encode(&m);
 }
 
@@ -66,7 +66,7 @@ static void a_draft_is_deleted(void **state)
 	assert_string_equal(j.text, "");
 	assert_string_equal(journal_text(&j, NULL), "");
 	assert_int_equal(engine_drafts_drop(j.drafts, id, &opt, NULL, NULL, &j.err), -ENOENT);
-	journal_add(&j, "", &about_new, "1", mark(1, 0, false), id);
+	journal_add(&j, "", &about_new, "1", mark(1, 0, COMMIT_ENDED), id);
 	store_part(&j, id, 1, true);
 	drop(&j, id);
 	assert_string_equal(j.text, "");
@@ -81,7 +81,7 @@ static void a_draft_in_use_is_refused(void **state)
 	char id[JOURNAL_ID];
 	const struct engine_options opt = journal_options();
 	journal_begin(&j, *state);
-	journal_add(&j, "", &about_new, "1", mark(1, 0, true), id);
+	journal_add(&j, "", &about_new, "1", mark(1, 0, COMMIT_BEGUN), id);
 	store_part(&j, id, 1, false);
 	struct journal *journal = journal_of(&j, "");
 	assert_int_equal(draft_open(journal, id, NULL, &d, NULL), 0);
@@ -98,7 +98,7 @@ static void the_storage_of_its_commits_is_deleted(void **state)
 	struct journal_dir j;
 	char id[JOURNAL_ID];
 	journal_begin(&j, *state);
-	journal_add(&j, "", &about_new, "1", mark(4, 1, true), id);
+	journal_add(&j, "", &about_new, "1", mark(4, 1, COMMIT_BEGUN), id);
 	for (uint32_t n = 2; n <= 6; n++)
 		store_part(&j, id, n, false);
 	drop(&j, id);
@@ -115,7 +115,7 @@ static void complete_storage_is_kept(void **state)
 	struct journal_dir j;
 	char id[JOURNAL_ID];
 	journal_begin(&j, *state);
-	journal_add(&j, "", &about_new, "1", mark(1, 0, true), id);
+	journal_add(&j, "", &about_new, "1", mark(1, 0, COMMIT_BEGUN), id);
 	store_part(&j, id, 1, true);
 	store_part(&j, id, 1, false);
 	drop(&j, id);
@@ -130,8 +130,7 @@ static void refused_storage_is_deleted(void **state)
 {
 	struct journal_dir j;
 	char id[JOURNAL_ID];
-	const struct commit_record m = {
-		.number = 2, .failed = 1, .is_running = true, .is_refused = true};
+	const struct commit_record m = {.number = 2, .failed = 1, .state = COMMIT_REFUSED};
 	journal_begin(&j, *state);
 	journal_add(&j, "", &about_new, "1", commit_record_encode(&m), id);
 	assert_non_null(strstr(journal_text(&j, NULL), "it could not be committed: another program "
@@ -156,7 +155,7 @@ static void a_damaged_draft_is_deleted(void **state)
 	journal_begin(&j, *state);
 	for (int i = 0; i < 2; i++)
 		for (int listed = 0; listed < 2; listed++) {
-			journal_add(&j, "", &about_new, "1", mark(2, 0, true), id);
+			journal_add(&j, "", &about_new, "1", mark(2, 0, COMMIT_BEGUN), id);
 			store_part(&j, id, 2, false);
 			journal_damage(&j, id, files[i], "");
 			if (listed)
@@ -176,7 +175,7 @@ static void without_the_bucket_it_is_said(void **state)
 	struct journal_dir j;
 	char id[JOURNAL_ID];
 	journal_begin(&j, *state);
-	journal_add(&j, "not there", &about_new, "1", mark(1, 0, true), id);
+	journal_add(&j, "not there", &about_new, "1", mark(1, 0, COMMIT_BEGUN), id);
 	drop(&j, id);
 	assert_non_null(strstr(j.text, "objects that its commit has stored may be left in the "
 				       "bucket: "));

@@ -13,9 +13,9 @@ static struct draft_about about_file(const char *name, int64_t created_ns)
 				    .created_ns = created_ns};
 }
 
-static uint64_t mark(uint32_t number, bool is_running)
+static uint64_t mark(uint32_t number, enum commit_state state)
 {
-	const struct commit_record m = {.number = number, .is_running = is_running};
+	const struct commit_record m = {.number = number, .state = state};
 	return commit_record_encode(&m);
 }
 
@@ -26,9 +26,9 @@ static void drafts_are_listed(void **state)
 	journal_begin(&j, *state);
 	const struct draft_about a = about_file("a", 1), b = about_file("b", 2),
 				 c = about_file("c", 3);
-	journal_add(&j, "", &c, "12345", mark(1, true), id[2]);
+	journal_add(&j, "", &c, "12345", mark(1, COMMIT_BEGUN), id[2]);
 	journal_add(&j, "", &a, "1", 0, id[0]);
-	journal_add(&j, "", &b, "12", mark(1, false), id[1]);
+	journal_add(&j, "", &b, "12", mark(1, COMMIT_ENDED), id[1]);
 	journal_add(&j, "other", &a, "", 0, id[3]);
 	snprintf(expected, sizeof(expected),
 		 "%s waiting 1 %s a: the program that wrote it had not closed it\n"
@@ -52,7 +52,7 @@ static void states_are_told(void **state)
 	journal_begin(&j, *state);
 	const struct draft_about a = about_file("a", 1);
 	for (int i = 0; i < 3; i++)
-		journal_add(&j, "", &a, "1", mark(1, true), id[i]);
+		journal_add(&j, "", &a, "1", mark(1, COMMIT_BEGUN), id[i]);
 	struct journal *journal = journal_of(&j, "");
 	assert_int_equal(draft_open(journal, id[0], NULL, &d, NULL), 0);
 	draft_note_why(d, "access denied");
@@ -135,7 +135,7 @@ static void a_draft_is_described(void **state)
 				    .name = "home/run.h5",
 				    .version = "d:\"etag\"",
 				    .created_ns = INT64_C(1700000000000000000)};
-	journal_add(&j, "", &about, "hello", mark(3, true), id);
+	journal_add(&j, "", &about, "hello", mark(3, COMMIT_BEGUN), id);
 	show(&j, id);
 	check_has(&j, "state: waiting: its commit has begun; the next mount finishes it\n");
 	check_has(&j,
@@ -160,7 +160,7 @@ static void a_draft_is_described(void **state)
 	assert_non_null(
 		strstr(journal_text(&j, NULL), "; another version of hsmount has written "));
 	about.layout = IMAGE_REVISION;
-	journal_add(&j, "", &about, "1", mark(1, true), id);
+	journal_add(&j, "", &about, "1", mark(1, COMMIT_BEGUN), id);
 	assert_non_null(strstr(journal_text(&j, NULL), "changed nothing or everything\n"));
 	show(&j, id);
 	check_has(&j, "changes: the domain home/run in place, of version x\n");

@@ -20,28 +20,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <hsmount/err.h>
-#include <overlay/draft.h>
+#include <drafts/commit_state.h>
 #include <schema/storage_id.h>
 #include <store/store.h>
 
 struct domain_info;
 struct bucket;
 struct drafts;
-
-/* What draft_mark() notes about the commits of a draft. All is 0 if no commit has begun. */
-struct commit_record {
-	uint32_t number; /* of the last commit that has begun, from 1 */
-	/* Commits before it that have failed, and may have left objects in their storage. */
-	uint32_t failed;
-	bool is_running; /* it has not ended */
-	/* It has failed with -ESTALE for good, and nobody can have seen its storage. It is not
-	 * repeated: the number of a later commit is larger. */
-	bool is_refused;
-	bool is_last; /* no program has the file open: it is stored even if it is not complete */
-};
-uint64_t commit_record_encode(const struct commit_record *m);
-struct commit_record commit_record_decode(uint64_t mark);
 
 /* Returns 64 bits that depend on the draft and on the number of its commit only. */
 uint64_t commit_seed(const char *draft_id, uint32_t number);
@@ -107,6 +92,7 @@ struct commit {
 
 struct commit_result {
 	enum commit_kind kind;
+	enum commit_state state; /* how this attempt has ended; COMMIT_NONE if it has not begun */
 	/* The version of what the bucket has now; not set with COMMIT_WAITS. The path in the bucket
 	 * is that of the draft, unless a plain object replaces a domain without extension. */
 	char version[COMMIT_VERSION];

@@ -10,31 +10,71 @@
 
 #include <drafts/draft_commit.h>
 #include <names/names.h>
+#include "overlay_fixture.h"
 #include "storages.h"
 
 static void a_mark_is_decoded_as_it_was_encoded(void **state)
 {
 	static const struct commit_record rows[] = {
 		{0},
-		{.number = 1, .is_running = true},
-		{.number = 7, .failed = 6, .is_last = true},
-		{.number = UINT32_MAX, .failed = 1 << 28, .is_running = true, .is_last = true},
-		{.number = 3, .failed = 2, .is_running = true, .is_refused = true},
+		{.number = 1, .state = COMMIT_BEGUN},
+		{.number = 7, .failed = 6, .state = COMMIT_ENDED, .is_last = true},
+		{.number = UINT32_MAX, .failed = 1 << 28, .state = COMMIT_BEGUN, .is_last = true},
+		{.number = 3, .failed = 2, .state = COMMIT_REFUSED},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct commit_record m = commit_record_decode(commit_record_encode(&rows[i]));
 		assert_int_equal(m.number, rows[i].number);
 		assert_int_equal(m.failed, rows[i].failed);
-		assert_int_equal(m.is_running, rows[i].is_running);
+		assert_int_equal(m.state, rows[i].state);
 		assert_int_equal(m.is_last, rows[i].is_last);
-		assert_int_equal(m.is_refused, rows[i].is_refused);
 	}
 	assert_int_equal(commit_record_encode(&rows[0]), 0);
-	const struct commit_record many = {.number = 5, .failed = UINT32_MAX};
+	const struct commit_record many = {
+		.number = 5, .failed = UINT32_MAX, .state = COMMIT_ENDED};
 	const struct commit_record m = commit_record_decode(commit_record_encode(&many));
 	assert_int_equal(m.number, 5);
 	assert_int_equal(m.failed, (1 << 29) - 1);
-	assert_false(m.is_refused);
+	assert_int_equal(m.state, COMMIT_ENDED);
+}
+
+static void a_state_promises_what_the_journal_has(void **state)
+{
+	struct overlay_fixture f;
+	fixture_begin(&f, 0);
+	struct draft *d = make_draft(&f, &about_new);
+	struct commit_run r = {.draft = d, .number = 2, .oldest = 1, .end = 2};
+	assert_true(commit_check(&r));
+	r.state = COMMIT_SENT;
+	assert_false(commit_check(&r));
+	r.state = COMMIT_NONE;
+	assert_int_equal(commit_note(&r, COMMIT_BEGUN, NULL), 0);
+	assert_int_equal(r.state, COMMIT_BEGUN);
+	assert_int_equal(commit_record_of(d).failed, 1);
+	commit_go(&r, COMMIT_SENT);
+	r.state = COMMIT_REFUSED;
+	assert_false(commit_check(&r));
+	r.state = COMMIT_SHOWN;
+	r.end = 4;
+	assert_false(commit_check(&r));
+	r.end = 3;
+	commit_go(&r, COMMIT_BEGUN);
+	assert_int_equal(commit_note(&r, COMMIT_REFUSED, NULL), 0);
+	assert_int_equal(commit_record_of(d).state, COMMIT_REFUSED);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
+/* Otherwise a later process would delete what a program has read. */
+static void what_may_have_been_seen_is_not_refused(void **state)
+{
+	assert_true(commit_may_follow(COMMIT_BEGUN, COMMIT_REFUSED));
+	assert_true(commit_may_follow(COMMIT_CLEARING, COMMIT_REFUSED));
+	assert_false(commit_may_follow(COMMIT_SENT, COMMIT_REFUSED));
+	assert_false(commit_may_follow(COMMIT_SHOWN, COMMIT_REFUSED));
+	assert_false(commit_may_follow(COMMIT_NONE, COMMIT_SENT));
+	assert_false(commit_may_follow(COMMIT_REFUSED, COMMIT_BEGUN));
+	assert_false(commit_may_follow(COMMIT_UNFIT, COMMIT_ENDED));
 }
 
 static void the_storage_follows_from_draft_and_number(void **state)
@@ -81,6 +121,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mark_is_decoded_as_it_was_encoded),
+		cmocka_unit_test(a_state_promises_what_the_journal_has),
+		cmocka_unit_test(what_may_have_been_seen_is_not_refused),
 		cmocka_unit_test(the_storage_follows_from_draft_and_number),
 		cmocka_unit_test(a_version_tells_domains_from_objects),
 	};
