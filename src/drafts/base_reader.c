@@ -12,8 +12,6 @@
 #include <bucket/bucket.h>
 #include <names/names.h>
 #include <snapshots/domain_snapshot.h>
-#include <snapshots/snapshots.h>
-#include <storage/garbage.h>
 #include <snapshots/snapshot_identity.h>
 
 static int read_base(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)

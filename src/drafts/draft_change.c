@@ -7,16 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <update/apply.h>
 #include <update/complete.h>
 #include <update/update.h>
 #include <overlay/draft_plan.h>
-#include <schema/schema.h>
 
 #include <bucket/bucket.h>
 #include <names/names.h>
-#include <snapshots/domain_snapshot.h>
-#include <snapshots/snapshots.h>
 #include <storage/garbage.h>
 #include <snapshots/size_cache.h>
 

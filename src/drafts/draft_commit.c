@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <storage/change.h>
-
 #include <drafts/close_state.h>
 
 /* ---- the commit ---- */
@@ -98,10 +96,7 @@ static int finish(struct draft_put *p, bool *done, struct commit_result *out, st
  * its storage the old name once more. */
 static int find_renamed(struct draft_put *p, bool *done, struct commit_result *out, struct err *err)
 {
-	const struct change change = {.env = &p->bucket->env,
-				      .store = p->bucket->store,
-				      .schema = bucket_new_domains(p->bucket),
-				      .cancelled = p->c->cancelled};
+	const struct change change = draft_put_change(p);
 	int rc = 0;
 	if (!draft_put_is_again(p) || p->c->left)
 		return 0;

@@ -225,17 +225,6 @@ static int check_shown(const struct draft_put *p, const char *path, struct commi
 
 /* ---- the commit ---- */
 
-static int set_result(struct commit_result *out, const char *path, const char *etag,
-		      struct err *err)
-{
-	out->kind = COMMIT_DOMAIN;
-	const int n = snprintf(out->version, sizeof(out->version), "d:%s", etag);
-	const int k = snprintf(out->path, sizeof(out->path), "%s", path);
-	return (size_t)n < sizeof(out->version) && (size_t)k < sizeof(out->path)
-		       ? 0
-		       : err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
-}
-
 /* Fills in the options, which point to c. */
 static int set_options(struct work *w, struct import_commit *c, struct import_options *opt,
 		       struct err *err)
@@ -287,7 +276,7 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 		return rc;
 	rc = domain_import(&opt, &r, err);
 	if (!rc)
-		return set_result(out, w->path, r.etag, err);
+		return draft_put_result(out, COMMIT_DOMAIN, w->path, r.etag, err);
 	if (r.unseen)
 		commit_go(&p->run, COMMIT_BEGUN);
 	if (w->is_object) {
@@ -311,7 +300,7 @@ int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err 
 	struct work w = {.p = p, .path = replaces ? p->present.node->path : p->about->path};
 	if (draft_is_domain(p)) {
 		const int rc = delete_hidden(p, err);
-		return rc ? rc : set_result(out, w.path, p->present.etag, err);
+		return rc ? rc : draft_put_result(out, COMMIT_DOMAIN, w.path, p->present.etag, err);
 	}
 	int rc = check_shown(p, w.path, out, err);
 	if (!rc)
@@ -334,5 +323,5 @@ int draft_finish_domain(struct draft_put *p, bool *found, struct commit_result *
 		rc = domain_import_finish(&opt, found, &r, err);
 	if (rc == -EEXIST || rc == -ESTALE)
 		return draft_put_stale(p, err);
-	return rc || !*found ? rc : set_result(out, w.path, r.etag, err);
+	return rc || !*found ? rc : draft_put_result(out, COMMIT_DOMAIN, w.path, r.etag, err);
 }

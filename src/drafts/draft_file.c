@@ -12,10 +12,6 @@
 
 #include "draft_save.h"
 #include <bucket/bucket.h>
-#include <names/names.h>
-#include <snapshots/domain_snapshot.h>
-#include <snapshots/snapshots.h>
-#include <storage/garbage.h>
 #include <snapshots/snapshot_identity.h>
 
 /* ---- the journal's draft ---- */

@@ -22,11 +22,11 @@
  *   after the plan                  the next mount, or the next call, completes it
  *   after the end                   the next mount, or the next call, drops the draft
  */
-#include "draft_put.h"
 
 #include <errno.h>
 #include <stdio.h>
 
+#include <bucket/bucket.h>
 #include <drafts/base_reader.h>
 #include <h5file/h5file.h>
 #include <overlay/draft_plan.h>

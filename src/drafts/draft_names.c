@@ -11,9 +11,6 @@
 #include "draft_table.h"
 #include <bucket/bucket.h>
 #include <names/names.h>
-#include <snapshots/domain_snapshot.h>
-#include <snapshots/snapshots.h>
-#include <storage/garbage.h>
 
 /* ---- attributes ---- */
 
@@ -292,25 +289,8 @@ void drafts_new_version(struct drafts *t, const char *path, const char *from, co
 	free(seen);
 }
 
-/* The texts of a draft under its new name. */
-struct texts {
-	char *name, *path, *seen;
-};
-
-static int make_texts(struct texts *x, const char *to, const struct names_node *n, struct err *err)
-{
-	char version[COMMIT_VERSION];
-	int rc = commit_version_of(n, version);
-	if (rc)
-		return err_errno(err, rc, "%s", to);
-	x->name = strdup(to);
-	x->path = strdup(n ? n->path : to);
-	x->seen = strdup(version);
-	return x->name && x->path && x->seen ? 0 : err_no_memory(err);
-}
-
 /* Renames a draft. Takes the texts over on success. */
-static int rename_draft(struct file_draft *d, struct texts *x, bool replaces, struct err *err)
+static int rename_draft(struct file_draft *d, struct draft_texts *x, bool replaces, struct err *err)
 {
 	pthread_mutex_lock(&d->making);
 	struct draft *bytes = atomic_load(&d->bytes);
@@ -330,7 +310,7 @@ static int rename_draft(struct file_draft *d, struct texts *x, bool replaces, st
 		 * domains must not have the same storage. */
 		d->number++;
 		named = draft_table_rename_locked(d, x->name);
-		*x = (struct texts){0};
+		*x = (struct draft_texts){0};
 		pthread_mutex_unlock(&d->t->lock);
 	}
 	pthread_mutex_unlock(&d->making);
@@ -342,7 +322,7 @@ static int rename_draft(struct file_draft *d, struct texts *x, bool replaces, st
 int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *n,
 		  struct err *err)
 {
-	struct texts x = {0};
+	struct draft_texts x;
 	pthread_mutex_lock(&t->lock);
 	struct file_draft *d = draft_table_find_locked(t, from);
 	if (d)
@@ -350,7 +330,7 @@ int drafts_rename(struct drafts *t, const char *from, const char *to, const stru
 	pthread_mutex_unlock(&t->lock);
 	if (!d)
 		return -ENOENT;
-	int rc = make_texts(&x, to, n, err);
+	int rc = draft_table_texts(&x, to, n, err);
 	if (!rc)
 		rc = rename_draft(d, &x, n, err);
 	if (!rc && d->base && n && n->kind == NAMES_OBJECT)

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include <base/printable.h>
-#include <storage/change.h>
 
 enum { COMPARED = 8 << 20 /* bytes of an object that are compared at a time */ };
 
@@ -167,29 +166,11 @@ int draft_check_object(const struct draft_put *p, struct err *err)
 	return rc;
 }
 
-static int set_version(struct commit_result *out, const char *key, const char *etag,
-		       struct err *err)
-{
-	const int n = snprintf(out->version, sizeof(out->version), "o:%s", etag);
-	const int k = snprintf(out->path, sizeof(out->path), "%s", key);
-	return (size_t)n < sizeof(out->version) && (size_t)k < sizeof(out->path)
-		       ? 0
-		       : err_set(err, -ENAMETOOLONG, "%s: the name is too long", key);
-}
-
 /* ---- a domain that has the name ---- */
 
 static int remove_domain(struct draft_put *p, const struct names_node *n, struct err *err)
 {
-	const struct change change = {
-		.env = &p->bucket->env,
-		.store = p->bucket->store,
-		.schema = bucket_new_domains(p->bucket),
-		.owner = p->bucket->user,
-		.now_ns = env_wall(&p->bucket->env),
-		.cancelled = p->c->cancelled,
-		.renames = p->bucket->renames,
-	};
+	const struct change change = draft_put_change(p);
 	struct change_garbage garbage;
 	draft_put_drop(p, n);
 	return change_remove_domain(&change, n->path, n->doc.document, &garbage, err);
@@ -275,13 +256,12 @@ int draft_put_object(struct draft_put *p, struct commit_result *out, struct err 
 	const char *key = p->about->name;
 	const struct present *there = &p->present;
 	char etag[STORE_ETAG_MAX];
-	out->kind = COMMIT_OBJECT;
 	if (there->differs && there->kind == PRESENT_OBJECT) {
 		const int same = draft_same_object(p, err);
 		if (same != 1)
 			return same ? same : draft_put_stale(p, err);
 		const int rc = remove_left(p, err);
-		return rc ? rc : set_version(out, key, there->etag, err);
+		return rc ? rc : draft_put_result(out, COMMIT_OBJECT, key, there->etag, err);
 	}
 	/* A domain that was to be replaced is gone, by an earlier attempt. An object is not: its
 	 * replacement is one step. */
@@ -294,5 +274,5 @@ int draft_put_object(struct draft_put *p, struct commit_result *out, struct err 
 		rc = put_over(p, key, etag, err);
 	if (rc == -EEXIST || rc == -ESTALE)
 		return draft_put_stale(p, err);
-	return rc ? rc : set_version(out, key, etag, err);
+	return rc ? rc : draft_put_result(out, COMMIT_OBJECT, key, etag, err);
 }

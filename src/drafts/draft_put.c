@@ -20,8 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <storage/change.h>
-
 /* ---- the bytes ---- */
 
 /* Errors of the disk that has the draft are not damage of the HDF5 file. */
@@ -225,6 +223,18 @@ int draft_put_find(struct draft_put *p, struct err *err)
 	return 0;
 }
 
+int draft_put_result(struct commit_result *out, enum commit_kind kind, const char *path,
+		     const char *etag, struct err *err)
+{
+	out->kind = kind;
+	const int n = snprintf(out->version, sizeof(out->version), "%c:%s",
+			       kind == COMMIT_DOMAIN ? 'd' : 'o', etag);
+	const int k = snprintf(out->path, sizeof(out->path), "%s", path);
+	return (size_t)n < sizeof(out->version) && (size_t)k < sizeof(out->path)
+		       ? 0
+		       : err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
+}
+
 /* ---- begin and end ---- */
 
 static uint32_t oldest_of(const struct commit_record *m)
@@ -303,14 +313,20 @@ static bool is_unseen(const struct draft_put *p)
 	       !(p->present.differs && p->present.kind == PRESENT_DOMAIN);
 }
 
+struct change draft_put_change(const struct draft_put *p)
+{
+	return (struct change){.env = &p->bucket->env,
+			       .store = p->bucket->store,
+			       .schema = bucket_new_domains(p->bucket),
+			       .owner = p->bucket->user,
+			       .now_ns = env_wall(&p->bucket->env),
+			       .cancelled = p->c->cancelled,
+			       .renames = p->bucket->renames};
+}
+
 void draft_put_make_room(struct draft_put *p)
 {
-	const struct change change = {.env = &p->bucket->env,
-				      .store = p->bucket->store,
-				      .schema = bucket_new_domains(p->bucket),
-				      .now_ns = env_wall(&p->bucket->env),
-				      .cancelled = p->c->cancelled,
-				      .renames = p->bucket->renames};
+	const struct change change = draft_put_change(p);
 	struct err why = ERR_INIT;
 	int rc = 0;
 	while (is_unseen(p) && p->run.oldest < p->run.number && !rc) {

@@ -8,8 +8,8 @@
 
 #include <bucket/bucket.h>
 #include <names/names.h>
-#include <snapshots/domain_snapshot.h>
 #include <snapshots/snapshots.h>
+#include <storage/change.h>
 #include <storage/garbage.h>
 
 #include <base/source.h>
@@ -59,6 +59,9 @@ int draft_put_begin(struct draft_put *p, struct err *err);
  * calls this after draft_put_begin(), which has noted the number of this commit, so that no later
  * process makes them again. What cannot be deleted is deleted after a success. */
 void draft_put_make_room(struct draft_put *p);
+/* Says what the bucket has now. Fails with -ENAMETOOLONG. */
+int draft_put_result(struct commit_result *out, enum commit_kind kind, const char *path,
+		     const char *etag, struct err *err);
 /* To be called if the commit has failed with rc. If the bucket has something else for good, and
  * nobody can have seen anything of this commit, notes that it is refused, and makes its storage
  * garbage. Otherwise notes that it has begun, so the next mount tries it again, too. */
@@ -70,6 +73,8 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out);
  * domain, because its answer may be lost; as long as the domain has the storage, it is not
  * deleted. */
 void draft_put_drop(struct draft_put *p, const struct names_node *n);
+/* What a change of names needs. */
+struct change draft_put_change(const struct draft_put *p);
 /* Drops what is cached about the name if the bucket may have changed, and p->present. */
 void draft_put_release(struct draft_put *p);
 /* Returns -ESTALE, and reports that another program has changed the name. */

@@ -17,17 +17,12 @@
  * A commit that had begun while a program had the file open is made only if the file is complete
  * now: the program may have gone on writing.
  */
-#include <bucket/bucket.h>
-#include <names/names.h>
-#include <snapshots/domain_snapshot.h>
-#include <snapshots/snapshots.h>
-#include <storage/garbage.h>
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <bucket/bucket.h>
 #include <drafts/base_reader.h>
 #include <drafts/draft_commit.h>
 #include <overlay/draft_plan.h>
@@ -154,24 +149,16 @@ static bool finish(struct recovery *r, struct draft *d, struct base_reader *bene
 	return rc == 0;
 }
 
-/* Returns whether a program has the file open for writing, or could not commit it in this mount. */
-static bool is_written(struct drafts *t, const char *name)
-{
-	if (!t)
-		return false;
-	pthread_mutex_lock(&t->lock);
-	const bool found = draft_table_find_locked(t, name);
-	pthread_mutex_unlock(&t->lock);
-	return found;
-}
-
 /* Finishes a draft while nobody else changes what the name means. */
 static bool finish_alone(struct recovery *r, struct draft *d, const char *name,
 			 struct base_reader *beneath, struct err *err)
 {
 	struct draft_hold hold;
+	struct engine_stat st;
+	bool alone;
 	draft_table_hold(r->drafts, &hold, name, NULL);
-	const bool busy = is_written(r->drafts, name);
+	/* A program has the file open for writing, or could not commit it in this mount. */
+	const bool busy = drafts_stat(r->drafts, name, &st, &alone);
 	if (busy)
 		err_set(err, -EBUSY, "a program has written a file of this name since");
 	const bool done = !busy && finish(r, d, beneath, err);

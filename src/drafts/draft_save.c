@@ -18,15 +18,9 @@
 #include <time.h>
 
 #include <base/thread.h>
-#include <overlay/draft_plan.h>
-
-#include <drafts/draft_commit.h>
 
 #include <bucket/bucket.h>
-#include <names/names.h>
-#include <snapshots/domain_snapshot.h>
-#include <snapshots/snapshots.h>
-#include <storage/garbage.h>
+#include <overlay/draft_plan.h>
 
 enum { RETRY_SECONDS = 15 };
 

@@ -11,13 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <drafts/draft_commit.h>
-
 #include <bucket/bucket.h>
 #include <names/names.h>
-#include <snapshots/domain_snapshot.h>
-#include <snapshots/snapshots.h>
-#include <storage/garbage.h>
 
 enum { STAT_BLOCK = 512 };
 
@@ -95,6 +90,20 @@ struct file_draft *file_draft_new(struct drafts *t, enum draft_kind kind)
 	atomic_init(&d->bytes, NULL);
 	pthread_mutex_init(&d->making, NULL);
 	return d;
+}
+
+int draft_table_texts(struct draft_texts *x, const char *name, const struct names_node *n,
+		      struct err *err)
+{
+	char version[COMMIT_VERSION];
+	const int rc = commit_version_of(n, version);
+	*x = (struct draft_texts){0};
+	if (rc)
+		return err_errno(err, rc, "%s", name);
+	x->name = strdup(name);
+	x->path = strdup(n ? n->path : name);
+	x->seen = strdup(version);
+	return x->name && x->path && x->seen ? 0 : err_no_memory(err);
 }
 
 static void free_draft(struct file_draft *d)

@@ -104,6 +104,14 @@ struct drafts {
 /* Holds the name of a draft. Returns false if it has none. */
 bool draft_table_hold_draft(struct file_draft *d, struct draft_hold *h);
 
+/* The texts of a draft under a name, on the heap. n is what the bucket has, or NULL. After an
+ * error, the caller frees those that are set. */
+struct draft_texts {
+	char *name, *path, *seen;
+};
+struct names_node;
+int draft_table_texts(struct draft_texts *x, const char *name, const struct names_node *n,
+		      struct err *err);
 /* Makes a draft with one reference and no texts. Returns NULL if out of memory. */
 struct file_draft *file_draft_new(struct drafts *t, enum draft_kind kind);
 /* Ends a reference. The last one drops the draft from the journal, unless it is left there. */

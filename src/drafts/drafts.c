@@ -8,16 +8,11 @@
 
 #include <base/str.h>
 #include <base/thread.h>
-#include <drafts/draft_commit.h>
 
 #include "draft_file.h"
 #include "draft_put.h"
 #include "draft_save.h"
-#include <bucket/bucket.h>
-#include <names/names.h>
 #include <snapshots/domain_snapshot.h>
-#include <snapshots/snapshots.h>
-#include <storage/garbage.h>
 
 /* ---- the table ---- */
 
@@ -242,20 +237,6 @@ static int check_open(struct drafts *t, const char *path, unsigned int flags,
 	return check_domain(t, path, flags, n, err);
 }
 
-static int set_texts(struct file_draft *d, const char *path, const struct names_node *n,
-		     struct err *err)
-{
-	char version[COMMIT_VERSION];
-	int rc = commit_version_of(n, version);
-	if (rc)
-		return err_errno(err, rc, "%s", path);
-	d->name = strdup(path);
-	d->path = strdup(n ? n->path : path);
-	d->seen = strdup(version);
-	d->alone = !n;
-	return d->name && d->path && d->seen ? 0 : err_no_memory(err);
-}
-
 /* Opens what lies beneath a draft. */
 static int open_object(struct file_draft *d, const struct names_node *n, struct err *err)
 {
@@ -291,9 +272,14 @@ static int make(struct drafts *t, const char *path, unsigned int flags, struct n
 							       : DRAFT_CHANGE;
 	struct file_draft *d = file_draft_new(t, kind);
 	struct draft *bytes;
+	struct draft_texts x;
 	if (!d)
 		return err_no_memory(err);
-	int rc = set_texts(d, path, n, err);
+	int rc = draft_table_texts(&x, path, n, err);
+	d->name = x.name;
+	d->path = x.path;
+	d->seen = x.seen;
+	d->alone = !n;
 	if (!rc && kind == DRAFT_CHANGE)
 		rc = n->kind == NAMES_DOMAIN ? open_domain(d, n, err) : open_object(d, n, err);
 	else if (!rc && kind == DRAFT_NEW)
