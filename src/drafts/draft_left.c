@@ -36,15 +36,6 @@
 
 /* ---- the file ---- */
 
-static const struct h5file_problem *find_damage(const struct h5file *f)
-{
-	const struct h5file_problem *p;
-	uint64_t i = 0;
-	while ((p = h5file_problem(f, i)) && p->severity != H5FILE_DAMAGED)
-		i++;
-	return p;
-}
-
 /* Reads all structures of the file, also those that the program has not written. */
 static int check_file(const struct bucket *bucket, struct draft_snapshot *s, struct err *err)
 {
@@ -54,7 +45,7 @@ static int check_file(const struct bucket *bucket, struct draft_snapshot *s, str
 	if (rc)
 		return rc;
 	if (h5file_problems_of(f, H5FILE_DAMAGED)) {
-		const struct h5file_problem *p = find_damage(f);
+		const struct h5file_problem *p = h5file_first_problem(f, H5FILE_DAMAGED);
 		rc = err_set(err, -EIO, "it is damaged: %s: %s",
 			     p && *p->path ? p->path : "the file",
 			     p ? p->text : "a part of it cannot be read");

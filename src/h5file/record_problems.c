@@ -30,3 +30,13 @@ const struct h5file_problem *h5file_problem(const struct h5file *f, uint64_t n)
 {
 	return problems_nth(&f->problems, n);
 }
+
+const struct h5file_problem *h5file_first_problem(const struct h5file *f,
+						  enum h5file_severity severity)
+{
+	const struct h5file_problem *p;
+	uint64_t i = 0;
+	while ((p = h5file_problem(f, i)) && p->severity != severity)
+		i++;
+	return p;
+}

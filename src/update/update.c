@@ -34,7 +34,6 @@ static int init(struct update *u, struct update_base *b, const struct update_opt
 static void release(struct update *u)
 {
 	scan_free(u->now);
-	scan_free(u->whole);
 	bytes_release(&u->chunks);
 	bytes_release(&u->operations);
 	bytes_release(&u->targets);
@@ -242,8 +241,8 @@ static int put_plan(struct update *u, struct err *err)
 		rc = draft_put_plan(u->opt->draft, operations, n, &subject, err);
 	if (rc)
 		return rc;
-	update_base_begin(u->base, u->now, u->whole, &u->targets);
-	u->now = u->whole = NULL;
+	update_base_begin(u->base, u->now, &u->targets);
+	u->now = NULL;
 	return 0;
 }
 
@@ -266,8 +265,8 @@ static int end_without_plan(struct update *u, struct err *err)
 	int rc = draft_remove_plan(u->opt->draft, err); /* bodies of chunks that are not put */
 	if (rc)
 		return rc;
-	update_base_begin(u->base, u->now, u->whole, &u->targets);
-	u->now = u->whole = NULL;
+	update_base_begin(u->base, u->now, &u->targets);
+	u->now = NULL;
 	update_base_end(u->base);
 	return 0;
 }

@@ -2,6 +2,7 @@
 /* The base of an update: see update/update.h. */
 #include "update_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +42,6 @@ void update_base_free(struct update_base *b)
 		return;
 	scan_free(b->scan);
 	scan_free(b->next);
-	scan_free(b->whole);
-	scan_free(b->next_whole);
 	bytes_release(&b->targets);
 	bytes_release(&b->earlier);
 	free(b->growth);
@@ -107,34 +106,29 @@ int update_base_scan(struct update_base *b, const struct env *env, struct err *e
 	return err_wrap(err, rc, "the file of the domain");
 }
 
-void update_base_begin(struct update_base *b, struct scan *next, struct scan *whole,
-		       struct bytes *targets)
+void update_base_begin(struct update_base *b, struct scan *next, struct bytes *targets)
 {
+	assert(b->scan && !b->next);
 	next->from = &b->bytes;
-	if (whole)
-		whole->from = NULL; /* nothing is read any more */
+	if (next->whole)
+		next->whole->from = NULL; /* nothing is read any more */
 	b->next = next;
-	b->next_whole = whole;
 	b->targets = *targets;
 	*targets = (struct bytes){0};
 }
 
-static void drop_next(struct update_base *b)
-{
-	scan_free(b->next);
-	scan_free(b->next_whole);
-	b->next = b->next_whole = NULL;
-	bytes_release(&b->targets);
-}
-
 int update_base_restart(struct update_base *b, uint64_t plan)
 {
-	drop_next(b);
+	assert(b->next);
+	scan_free(b->next);
+	b->next = NULL;
+	bytes_release(&b->targets);
 	return bytes_append(&b->earlier, &plan, sizeof(plan)) ? -ENOMEM : 0;
 }
 
 void update_base_end(struct update_base *b)
 {
+	assert(b->next);
 	const size_t n = (size_t)tree_numbers(b->next->tree) + 1;
 	free(b->growth);
 	b->growth = calloc(n, sizeof(*b->growth));
@@ -143,9 +137,6 @@ void update_base_end(struct update_base *b)
 	bytes_release(&b->targets);
 	b->scan = b->next;
 	b->next = NULL;
-	scan_free(b->whole);
-	b->whole = b->next_whole;
-	b->next_whole = NULL;
 	for (uint32_t i = 0; i < tree_numbers(b->scan->tree); i++)
 		chunk_versions_sort(&b->scan->chunks[i].versions);
 	b->is_image = false;

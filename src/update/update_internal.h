@@ -72,6 +72,7 @@ struct scan {
 	uint64_t nodes;		     /* of chunk indexes that chunk_set_read() has read */
 	struct budget_charge charge; /* of the chunks */
 	atomic_bool is_damaged;	     /* a chunk cannot be decoded or encoded */
+	struct scan *whole;	     /* for update_judge(): the same state with all objects */
 };
 
 /* Reads all metadata of a file, except for chunk indexes and for the datasets that are `known` (may
@@ -112,8 +113,6 @@ struct update_base {
 	bool is_image;	    /* the scan is that of the image */
 	bool lists_changed; /* see struct update_result */
 	struct scan *scan;  /* NULL until the image is read */
-	/* For update_judge(): the same state and the next one, with all objects. */
-	struct scan *whole, *next_whole;
 	/* These are set if the journal has the plan of an update that has not ended: */
 	struct scan *next;	       /* becomes the base when the update has ended */
 	struct bytes targets;	       /* a struct update_target for each operation */
@@ -126,9 +125,8 @@ struct update_base {
 int update_base_restart(struct update_base *b, uint64_t plan);
 /* Reads the image, if that was not done before. */
 int update_base_scan(struct update_base *b, const struct env *env, struct err *err);
-/* To be called when the plan is in the journal. Takes next, whole and *targets over. */
-void update_base_begin(struct update_base *b, struct scan *next, struct scan *whole,
-		       struct bytes *targets);
+/* To be called when the plan is in the journal. Takes next and *targets over. */
+void update_base_begin(struct update_base *b, struct scan *next, struct bytes *targets);
 /* To be called when the bucket has what was planned: the next state becomes the base. */
 void update_base_end(struct update_base *b);
 
@@ -240,7 +238,6 @@ struct update {
 	struct update_result *result;
 	const struct schema_ops *schema;
 	struct scan *before, *now;
-	struct scan *whole; /* `now` with all objects; only of update_judge() */
 	struct arena *arena;
 	uint64_t user_block; /* of the file: the offset of address 0 in the snapshot */
 	/* The block has another size than that of the base, or of the image. */

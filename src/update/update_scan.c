@@ -20,22 +20,12 @@ static int read_from(void *ctx, uint64_t offset, void *buf, size_t n, struct err
 	return source_read(s->from, offset, buf, n, err);
 }
 
-static const struct h5file_problem *find_problem(const struct h5file *f,
-						 enum h5file_severity severity)
-{
-	const struct h5file_problem *p;
-	for (uint64_t i = 0; (p = h5file_problem(f, i)); i++)
-		if (p->severity == severity)
-			return p;
-	return NULL;
-}
-
 /* The first problem of one severity is the error. */
 static int check_problems(const struct h5file *f, enum h5file_severity severity, int code,
 			  struct err *err)
 {
 	const uint64_t n = h5file_problems_of(f, severity);
-	const struct h5file_problem *p = n ? find_problem(f, severity) : NULL;
+	const struct h5file_problem *p = n ? h5file_first_problem(f, severity) : NULL;
 	char more[48] = "";
 	if (!n)
 		return 0;
@@ -105,6 +95,7 @@ void scan_free(struct scan *s)
 	budget_set(&s->charge, 0, NULL);
 	h5file_close(s->file);
 	arena_free(s->arena);
+	scan_free(s->whole);
 	free(s);
 }
 

@@ -100,17 +100,17 @@ int update_judge_objects(struct update *u, struct err *err)
 	struct update_base *b = u->base;
 	struct update whole = *u;
 	int rc = 0;
-	if (b->is_image && !b->whole)
-		rc = scan_open(u->opt->env, &b->bytes, false, NULL, &b->whole, err);
-	if (rc || !b->whole)
+	if (b->is_image && !b->scan->whole)
+		rc = scan_open(u->opt->env, &b->bytes, false, NULL, &b->scan->whole, err);
+	if (rc || !b->scan->whole)
 		return rc;
-	rc = scan_open(u->opt->env, &u->file, true, NULL, &u->whole, err);
+	rc = scan_open(u->opt->env, &u->file, true, NULL, &u->now->whole, err);
 	if (rc)
 		return rc;
-	tree_edit(u->whole->tree, 0)->group.user_block = tree_user_block(u->now->tree);
-	tree_edit(b->whole->tree, 0)->group.user_block = tree_user_block(u->before->tree);
-	whole.before = b->whole;
-	whole.now = u->whole;
+	tree_edit(u->now->whole->tree, 0)->group.user_block = tree_user_block(u->now->tree);
+	tree_edit(b->scan->whole->tree, 0)->group.user_block = tree_user_block(u->before->tree);
+	whole.before = b->scan->whole;
+	whole.now = u->now->whole;
 	rc = update_match(&whole, err);
 	if (!rc)
 		rc = tree_change(whole.before->tree, whole.now->tree, whole.same, u->arena,

@@ -124,6 +124,9 @@ uint64_t h5file_problems(const struct h5file *f); /* number of problems */
 uint64_t h5file_problems_of(const struct h5file *f, enum h5file_severity severity);
 /* Returns the n-th problem, or NULL past the last one that is kept (the first 1,000). */
 const struct h5file_problem *h5file_problem(const struct h5file *f, uint64_t n);
+/* Returns the first one of those that has this severity, or NULL. */
+const struct h5file_problem *h5file_first_problem(const struct h5file *f,
+						  enum h5file_severity severity);
 
 /* What else the file says of a dataset. */
 struct h5file_dataset {
