@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <drafts/base_reader.h>
 #include <drafts/draft_commit.h>
 
 #include "draft_table.h"
@@ -108,25 +109,34 @@ char *drafts_error(struct drafts *t, const char *path)
 }
 
 struct search {
-	const char *name;
+	const char *path;
+	bool is_change;
 	char *id;
 };
 
 static int find_left(void *ctx, const struct journal_item *item)
 {
-	struct search *s = ctx;
-	if (item->state != JOURNAL_LEFT || strcmp(item->about->name, s->name) != 0)
+	const struct search *s = ctx;
+	const struct draft_about *about = item->about;
+	if (item->state != JOURNAL_LEFT || (s->is_change && !base_reader_is_domain(about)) ||
+	    strcmp(s->is_change ? about->path : about->name, s->path) != 0)
 		return 0;
 	memcpy(s->id, item->id, JOURNAL_ID);
 	return 1;
 }
 
+int draft_table_find_left(struct drafts *t, const char *path, bool is_change,
+			  char id[static JOURNAL_ID], struct err *err)
+{
+	struct search s = {.path = path, .is_change = is_change, .id = id};
+	return journal_list(t->journal, find_left, &s, err);
+}
+
 void drafts_unfinished(struct drafts *t, const char *path, char id[static JOURNAL_ID])
 {
-	struct search s = {.name = path, .id = id};
 	id[0] = '\0';
 	if (t && atomic_load(&t->left)) /* otherwise the directory is not read */
-		journal_list(t->journal, find_left, &s, NULL);
+		draft_table_find_left(t, path, false, id, NULL);
 }
 
 void drafts_get_counts(struct drafts *t, struct engine_counts *out)

@@ -179,13 +179,6 @@ static int find_again(struct draft_put *p, struct err *err)
 	return 0;
 }
 
-/* Finds p->present for a draft that may be old, with which no commit has begun. */
-static int find_now(struct draft_put *p, struct err *err)
-{
-	const int rc = find_again(p, err);
-	return !rc && p->present.differs ? draft_put_stale(p, err) : rc;
-}
-
 /* Finds the document of the domain that the draft was opened with. Usually it is cached. */
 static int find_domain(struct draft_put *p, struct err *err)
 {
@@ -209,10 +202,11 @@ int draft_put_find(struct draft_put *p, struct err *err)
 	const char *version = p->about->version;
 	if (p->present.kind != PRESENT_UNKNOWN)
 		return 0;
-	if (draft_put_is_again(p))
-		return find_again(p, err);
-	if (p->c->is_asked)
-		return find_now(p, err);
+	const bool is_again = draft_put_is_again(p);
+	if (is_again || p->c->is_asked) { /* the draft may be old */
+		const int rc = find_again(p, err);
+		return !rc && !is_again && p->present.differs ? draft_put_stale(p, err) : rc;
+	}
 	if (version[0] == 'd')
 		return find_domain(p, err);
 	if (version[0] && strncmp(version, "o:", 2) != 0)
@@ -292,10 +286,11 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 				   .ctx = p};
 	const bool is_again = draft_put_is_again(p);
 	p->is_unfinished = c->is_asked && !(is_again && stat.is_marked);
-	uint32_t number, oldest = is_again ? oldest_of(&p->before) : c->number;
+	uint32_t number, oldest = c->number;
 	const int rc = choose_number(p, &stat, &number, err);
-	if (c->left && is_again)
-		oldest = (uint32_t)min_u64(max_u64(oldest, c->left->dropped), c->number);
+	if (is_again)
+		oldest = (uint32_t)max_u64(oldest_of(&p->before), c->left ? c->left->dropped : 0);
+	oldest = (uint32_t)min_u64(oldest, c->number);
 	p->run = (struct commit_run){.draft = c->draft,
 				     .is_last = c->is_last,
 				     .number = number,

@@ -121,11 +121,7 @@ static void enter_failure(struct file_draft *d, int rc, enum commit_state commit
 			    is_change(d) ? "are" : "is", why->msg, draft_id(bytes),
 			    is_change(d) ? "them" : "it");
 	draft_note_why(bytes, d->why);
-	struct err lost = ERR_INIT;
-	if (draft_sync(bytes, &lost))
-		log_warning(d->t->bucket->log,
-			    "draft %s may not survive a crash of the machine: %s", draft_id(bytes),
-			    lost.msg);
+	file_draft_sync(d);
 }
 
 /* ---- a commit ---- */

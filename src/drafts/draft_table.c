@@ -44,14 +44,19 @@ void draft_table_hold(struct drafts *t, struct draft_hold *h, const char *a, con
 	pthread_mutex_unlock(&t->lock);
 }
 
+static bool is_named(const struct file_draft *d)
+{
+	return d->life == DRAFT_NAMED || d->life == DRAFT_ENDING;
+}
+
 bool draft_table_hold_draft(struct file_draft *d, struct draft_hold *h)
 {
 	struct drafts *t = d->t;
 	pthread_mutex_lock(&t->lock);
 	/* The name may change while this waits. */
-	while (file_draft_is_named_locked(d) && is_held_locked(t, d->name))
+	while (is_named(d) && is_held_locked(t, d->name))
 		pthread_cond_wait(&t->changed, &t->lock);
-	const bool held = file_draft_is_named_locked(d);
+	const bool held = is_named(d);
 	if (held)
 		hold_locked(t, h, d->name, NULL);
 	pthread_mutex_unlock(&t->lock);
@@ -133,7 +138,7 @@ void file_draft_unref(struct file_draft *d)
 	pthread_mutex_lock(&t->lock);
 	assert(d->refs > 0);
 	const bool last = --d->refs == 0;
-	assert(!last || (!file_draft_is_named_locked(d) && d->writers == 0));
+	assert(!last || (!is_named(d) && d->writers == 0));
 	if (last && d->by_version.tbl)
 		HASH_DELETE(by_version, t->by_version, d);
 	pthread_mutex_unlock(&t->lock);
@@ -148,6 +153,16 @@ uint64_t file_draft_changes(const struct file_draft *d)
 	if (bytes)
 		draft_get_stat(bytes, &st);
 	return st.changes;
+}
+
+void file_draft_sync(struct file_draft *d)
+{
+	struct draft *bytes = atomic_load(&d->bytes);
+	struct err err = ERR_INIT;
+	if (draft_sync(bytes, &err))
+		log_warning(d->t->bucket->log,
+			    "draft %s may not survive a crash of the machine: %s", draft_id(bytes),
+			    err.msg);
 }
 
 void file_draft_stat(struct file_draft *d, struct engine_stat *st)
@@ -170,11 +185,6 @@ void file_draft_stat(struct file_draft *d, struct engine_stat *st)
 }
 
 /* ---- the table ---- */
-
-bool file_draft_is_named_locked(const struct file_draft *d)
-{
-	return d->life == DRAFT_NAMED || d->life == DRAFT_ENDING;
-}
 
 struct file_draft *draft_table_find_locked(struct drafts *t, const char *name)
 {
@@ -221,7 +231,7 @@ int draft_table_add_locked(struct file_draft *d)
 
 void draft_table_unname_locked(struct file_draft *d)
 {
-	assert(file_draft_is_named_locked(d));
+	assert(is_named(d));
 	HASH_DELETE(by_name, d->t->by_name, d);
 	d->life = DRAFT_DETACHED;
 	d->alone = false;

@@ -117,8 +117,6 @@ struct file_draft *file_draft_new(struct drafts *t, enum draft_kind kind);
 /* Ends a reference. The last one drops the draft from the journal, unless it is left there. */
 void file_draft_unref(struct file_draft *d);
 
-/* Returns whether it is in by_name. */
-bool file_draft_is_named_locked(const struct file_draft *d);
 struct file_draft *draft_table_find_locked(struct drafts *t, const char *name);
 struct file_draft *draft_table_find_version_locked(struct drafts *t, uint64_t version);
 /* Enters a draft with its name, and chooses its version. The table gets a reference. Fails with
@@ -134,6 +132,12 @@ bool draft_table_rename_locked(struct file_draft *d, char *name);
 /* Drops the drafts that were set aside under this name. */
 void draft_table_drop_aside(struct drafts *t, const char *name);
 
+/* Makes its bytes, which it has, durable. Logs an error. */
+void file_draft_sync(struct file_draft *d);
+/* Finds a draft of this name that the journal keeps for `hsimage recover` or, if is_change is set,
+ * one that changes the domain with this path in the bucket. Returns 1, 0, or a negative errno. */
+int draft_table_find_left(struct drafts *t, const char *path, bool is_change,
+			  char id[static JOURNAL_ID], struct err *err);
 void file_draft_stat(struct file_draft *d, struct engine_stat *st);
 /* Returns draft_stat.changes, or 0 if there are no bytes yet. */
 uint64_t file_draft_changes(const struct file_draft *d);

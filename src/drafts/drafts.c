@@ -72,13 +72,9 @@ static void stop_recovery(struct drafts *t)
 static void leave(struct file_draft *d)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
-	struct err err = ERR_INIT;
 	log_warning(d->t->bucket->log, "/%s stays in the journal, as draft %s: %s", d->name,
 		    draft_id(bytes), d->why ? d->why : "it was not stored");
-	if (draft_sync(bytes, &err))
-		log_warning(d->t->bucket->log,
-			    "draft %s may not survive a crash of the machine: %s", draft_id(bytes),
-			    err.msg);
+	file_draft_sync(d);
 	d->life = DRAFT_LEFT;
 }
 
@@ -178,28 +174,12 @@ static int check_create(struct drafts *t, const char *path, struct err *err)
 	return rc;
 }
 
-struct unfinished {
-	const char *path; /* in the bucket */
-	char id[JOURNAL_ID];
-};
-
-static int find_unfinished(void *ctx, const struct journal_item *item)
-{
-	struct unfinished *u = ctx;
-	const struct draft_about *about = item->about;
-	if (item->state != JOURNAL_LEFT || about->kind != DRAFT_CHANGE ||
-	    about->version[0] != 'd' || strcmp(about->path, u->path) != 0)
-		return 0;
-	memcpy(u->id, item->id, sizeof(u->id));
-	return 1;
-}
-
 /* Checks whether a program may change the domain. It may not if the journal has an unfinished
  * change of the domain, because the new change would begin without it. */
 static int check_domain(struct drafts *t, const char *path, unsigned int flags,
 			const struct names_node *n, struct err *err)
 {
-	struct unfinished u = {.path = n->path};
+	char id[JOURNAL_ID];
 	const struct schema_document *d = n->doc.document;
 	if (!d || !d->schema->editor)
 		return err_set(err, -EROFS,
@@ -207,7 +187,7 @@ static int check_domain(struct drafts *t, const char *path, unsigned int flags,
 			       path);
 	if (flags & ENGINE_RESIZE)
 		return err_set(err, -EROFS, "%s: a part of an HDF5 file is not an HDF5 file", path);
-	const int rc = journal_list(t->journal, find_unfinished, &u, err);
+	const int rc = draft_table_find_left(t, n->path, true, id, err);
 	if (rc <= 0)
 		return rc;
 	return err_set(
@@ -216,7 +196,7 @@ static int check_domain(struct drafts *t, const char *path, unsigned int flags,
 		"of the journal: see `hsimage recover show %s`; `hsimage recover commit %s` "
 		"stores it, `hsimage recover drop %s` deletes it, and then the domain can be "
 		"changed again",
-		path, u.id, u.id, u.id, u.id);
+		path, id, id, id, id);
 }
 
 static int check_open(struct drafts *t, const char *path, unsigned int flags,

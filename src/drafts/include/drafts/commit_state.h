@@ -1,25 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The life of a commit of a draft.
- *
- *   state            in the journal  the bucket may have
- *   COMMIT_NONE      as before       nothing of it
- *   COMMIT_BEGUN     running         objects in its storage, to which nothing leads; of the change
- *                                    of a domain, a part of the plan
- *   COMMIT_SENT      running         the plain object
- *   COMMIT_CLEARING  running         nothing under the name: the domain that had it may be gone
- *   COMMIT_SHOWN     running         the domain; or the plain object, and the domain may be gone
- *   COMMIT_ENDED     ended           all of it
- *   COMMIT_FAILED    running         any of this; the next attempt makes it again
- *   COMMIT_STALE     running         any of this, but something else has the name; a later process
- *                                    makes it again
- *   COMMIT_REFUSED   refused         something else for good, and nobody can have seen this commit,
- *                                    which is not made again
- *   COMMIT_UNFIT     as before       nothing of it: a domain cannot hold the changed file
- *
- * Each attempt begins with COMMIT_NONE, also one with the number of an earlier attempt. If a person
- * asks for the commit, a failure is not noted before the commit has begun.
- */
+/* The life of a commit of a draft, and what the journal notes about it. */
 #ifndef DRAFTS_COMMIT_STATE_H
 #define DRAFTS_COMMIT_STATE_H
 
@@ -31,17 +11,22 @@
 
 struct log;
 
+/* Each attempt begins with COMMIT_NONE, also one with the number of an earlier attempt. Beside each
+ * state is what the journal says of the commit, and what the bucket may have of it. */
 enum commit_state {
-	COMMIT_NONE,
-	COMMIT_BEGUN,
-	COMMIT_SENT,
-	COMMIT_CLEARING,
-	COMMIT_SHOWN,
-	COMMIT_ENDED,
-	COMMIT_FAILED,
-	COMMIT_STALE,
-	COMMIT_REFUSED,
-	COMMIT_UNFIT,
+	COMMIT_NONE,  /* as before; nothing */
+	COMMIT_BEGUN, /* running; objects in its storage, to which nothing leads, or a part of the
+		       * change of a domain */
+	COMMIT_SENT,  /* running; the plain object */
+	COMMIT_CLEARING, /* running; nothing under the name: the domain that had it may be gone */
+	COMMIT_SHOWN,	 /* running; the domain, or the plain object without the old domain */
+	COMMIT_ENDED,	 /* ended; all of it */
+	COMMIT_FAILED,	 /* running; any of this. The next attempt makes it again */
+	COMMIT_STALE,	 /* running; any of this, but something else has the name. A later process
+			  * makes it again */
+	COMMIT_REFUSED,	 /* refused; something else has the name for good, and nobody can have seen
+			  * this commit, which is not made again */
+	COMMIT_UNFIT,	 /* as before; nothing: a domain cannot hold the file that was changed */
 };
 
 /* What the mark of a draft (draft_mark()) says about its commits. All is 0 if none has begun. */
