@@ -42,23 +42,14 @@ struct folder {
 	const char *path;
 };
 
-/* A new file of which a part could not be written, also by a program that changes it before its
- * commit has succeeded, becomes a plain object, if nothing has its name
- * (DETAILS.md, "Failed writes"). If another mount makes a domain of this name meanwhile, the object
- * is shown when that is removed. */
+/* If another mount makes a domain where a plain object is, the object is shown when that is
+ * removed. */
 static bool has_torn(const struct history *h)
 {
-	if (h->torn)
-		return true;
-	for (unsigned int i = 0; i < h->nops; i++) {
-		const struct op *op = &h->ops[i];
-		const bool writes =
-			op->was_open || (op->kind == OP_CHANGE && op->hit && op->disk.at);
-		if ((op->kind == OP_CREATE || op->kind == OP_CHANGE) && writes && !op->closes &&
-		    op->rc)
-			return true;
-	}
-	return false;
+	bool torn = h->torn;
+	for (unsigned int i = 0; i < h->nops; i++)
+		torn |= model_is_torn(&h->ops[i]);
+	return torn;
 }
 
 static int find_name(void *arg, const char *name, enum engine_kind kind)

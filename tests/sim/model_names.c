@@ -156,23 +156,34 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 	}
 }
 
-/* Whether the engine may have a draft under one of the names: that of a failed operation with which
- * it goes on, or of a file that a program has just closed. */
+bool model_is_torn(const struct op *op)
+{
+	const bool writes = op->was_open || (op->kind == OP_CHANGE && op->hit && op->disk.at);
+	return (op->kind == OP_CREATE || op->kind == OP_CHANGE) && writes && !op->closes && op->rc;
+}
+
+/* The names under which an operation may have left something else than a domain when another one
+ * runs. */
+static unsigned int left_names(const struct history *h, const struct op *o, const struct op *op)
+{
+	const bool is_released = o->left && o->begin < op->end && o->end > op->begin;
+	if (model_is_torn(o) && o->begin < op->end)
+		return history_names_of(h, o);
+	if (o->engine != op->engine)
+		return 0;
+	return (o->end < op->end ? history_draft_names(h, o) : 0) |
+	       (is_released ? 1u << o->name : 0);
+}
+
 bool model_meets_draft(const struct history *h, const struct op *op)
 {
-	unsigned int names = 1u << op->name;
+	unsigned int names = 1u << op->name, left = 0;
 	if (op->kind == OP_RENAME)
 		names |= 1u << op->to;
-	for (unsigned int i = 0; i < h->nops; i++) {
-		const struct op *o = &h->ops[i];
-		const bool is_released = o->left && o->begin < op->end && o->end > op->begin;
-		if (o == op || o->engine != op->engine)
-			continue;
-		if ((o->end < op->end && names & history_draft_names(h, o)) ||
-		    (is_released && names & 1u << o->name))
-			return true;
-	}
-	return false;
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (&h->ops[i] != op)
+			left |= left_names(h, &h->ops[i], op);
+	return h->torn || left & names;
 }
 
 static void plan_name(struct search *s, struct plan *p, const struct op *op)

@@ -12,8 +12,13 @@ struct model_names {
 	uint64_t end[NAMES_MAX]; /* uids of the files that the names lead to; 0: none */
 };
 
-/* Whether the engine may have a draft under one of the names of the operation: that of a failed one
- * with which it goes on, or of a file that a program has just closed. */
+/* Whether the operation may have left a plain object: a new file of which a part could not be
+ * written becomes one, if nothing has its name, also if a program changes it before its commit has
+ * succeeded (DETAILS.md, "Failed writes"). */
+bool model_is_torn(const struct op *op);
+/* Whether the operation may have met something else than a domain under one of its names: a plain
+ * object, the draft of a failed operation with which the engine goes on, or that of a file that a
+ * program has just closed. */
 bool model_meets_draft(const struct history *h, const struct op *op);
 /* Whether the name may have lost its file while the operation ran. */
 bool model_was_vacated(const struct history *h, const struct op *op);
