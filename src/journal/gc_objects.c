@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 
 #include <base/hex.h>
 #include <journal/draft_dir.h>
@@ -62,16 +61,12 @@ void gc_objects_forget(struct gc_log *l, struct gc_objects *r)
 
 static int read_list(struct gc_objects *r, struct err *err)
 {
-	struct stat st;
 	size_t n;
-	if (fstat(r->fd, &st))
-		return err_errno(err, -errno, "cannot read the list of removed objects");
-	if (st.st_size > GC_OBJECTS_MAX)
+	const int rc = file_read_whole(r->fd, GC_OBJECTS_MAX, &r->file, &n);
+	if (rc == -EFBIG)
 		return err_set(err, -EBADMSG, "the list of removed objects is too long");
-	r->file = malloc((size_t)st.st_size + 1);
-	if (!r->file)
+	if (rc == -ENOMEM)
 		return err_no_memory(err);
-	const int rc = file_read(r->fd, 0, r->file, (size_t)st.st_size, &n);
 	return rc ? err_errno(err, rc, "cannot read the list of removed objects")
 		  : gc_objects_decode(r->file, n, &r->list, err);
 }
@@ -96,17 +91,6 @@ static int read_removed(int fd, struct gc_objects **out, struct err *err)
 
 /* ---- in the directory of a draft ---- */
 
-static int write_list(int dir, const struct bytes *file)
-{
-	auto_close int fd = file_open(dir, FILE_NAME ".new", O_WRONLY | O_CREAT | O_TRUNC);
-	int rc = fd < 0 ? fd : file_write(fd, 0, file->data, file->len);
-	if (rc == 0 && fsync(fd))
-		rc = -errno;
-	if (rc == 0 && renameat(dir, FILE_NAME ".new", dir, FILE_NAME))
-		rc = -errno;
-	return rc == 0 && fsync(dir) ? -errno : rc;
-}
-
 int gc_objects_write(int dir, const struct gc_objects_list *list, struct err *err)
 {
 	auto_bytes struct bytes file = {0};
@@ -114,7 +98,7 @@ int gc_objects_write(int dir, const struct gc_objects_list *list, struct err *er
 	if (rc)
 		return rc;
 	if (list)
-		rc = write_list(dir, &file);
+		rc = file_replace(dir, FILE_NAME, file.data, file.len);
 	else if (unlinkat(dir, FILE_NAME, 0) && errno != ENOENT)
 		rc = -errno;
 	return rc ? err_errno(err, rc, "cannot write the list of removed objects") : 0;

@@ -5,8 +5,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <base/fd.h>
 
 int file_open(int dir, const char *name, int flags)
 {
@@ -52,6 +57,29 @@ int file_read(int fd, uint64_t offset, void *buf, size_t n, size_t *got)
 		*got += (size_t)part;
 	}
 	return 0;
+}
+
+int file_read_whole(int fd, size_t max, uint8_t **bytes, size_t *n)
+{
+	struct stat st;
+	*bytes = NULL;
+	if (fstat(fd, &st))
+		return -errno;
+	if ((uint64_t)st.st_size > max)
+		return -EFBIG;
+	*bytes = malloc((size_t)st.st_size + 1);
+	return *bytes ? file_read(fd, 0, *bytes, (size_t)st.st_size, n) : -ENOMEM;
+}
+
+int file_replace(int dir, const char *name, const void *bytes, size_t n)
+{
+	char new_name[NAME_MAX + 1];
+	snprintf(new_name, sizeof(new_name), "%s.new", name);
+	auto_close int fd = file_open(dir, new_name, O_WRONLY | O_CREAT | O_TRUNC);
+	int rc = fd < 0 ? fd : file_write(fd, 0, bytes, n);
+	if (rc == 0 && (fsync(fd) || renameat(dir, new_name, dir, name) || fsync(dir)))
+		rc = -errno;
+	return rc;
 }
 
 int file_open_dir(int parent, const char *name)

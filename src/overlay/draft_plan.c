@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -102,19 +101,6 @@ int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct p
 
 /* ---- the plan ---- */
 
-/* Replaces the file `plan`, durably. */
-static int write_plan(const struct draft *d, const struct bytes *file)
-{
-	const int dir = d->dir.fd;
-	auto_close int fd = file_open(dir, "plan.new", O_WRONLY | O_CREAT | O_TRUNC);
-	int rc = fd < 0 ? fd : file_write(fd, 0, file->data, file->len);
-	if (rc == 0)
-		rc = sync_file(fd);
-	if (rc == 0 && renameat(dir, "plan.new", dir, "plan"))
-		rc = -errno;
-	return rc ? rc : sync_file(dir);
-}
-
 static int put_held(struct draft *d, const struct plan_operation *operations, uint32_t count,
 		    const struct plan_subject *subject, struct err *err)
 {
@@ -138,7 +124,7 @@ static int put_held(struct draft *d, const struct plan_operation *operations, ui
 	if (rc)
 		return rc;
 	d->keeps = true; /* also if an error comes after the rename */
-	rc = write_plan(d, &file);
+	rc = file_replace(d->dir.fd, "plan", file.data, file.len);
 	if (rc)
 		return err_errno(err, rc, "cannot write the plan");
 	unlinkat(d->dir.fd, "done", 0); /* of an older plan */
@@ -201,19 +187,11 @@ int draft_note_operation(struct draft *d, uint32_t operation, enum plan_note not
 	return rc ? err_errno(err, rc, "cannot note what is done") : 0;
 }
 
-/* Reads a whole file. The caller frees *bytes. Fails with -EFBIG if the file is larger than
- * PLAN_MAX. */
 static int read_file(int dir, const char *name, uint8_t **bytes, size_t *n)
 {
-	struct stat st;
 	auto_close int fd = file_open(dir, name, O_RDONLY);
 	*bytes = NULL;
-	if (fd < 0 || fstat(fd, &st))
-		return fd < 0 ? fd : -errno;
-	if (st.st_size > PLAN_MAX)
-		return -EFBIG;
-	*bytes = malloc((size_t)st.st_size + 1);
-	return *bytes ? file_read(fd, 0, *bytes, (size_t)st.st_size, n) : -ENOMEM;
+	return fd < 0 ? fd : file_read_whole(fd, PLAN_MAX, bytes, n);
 }
 
 /* Without the file `done`, nothing is done. */

@@ -13,6 +13,11 @@ int file_open(int dir, const char *name, int flags);
 int file_write(int fd, uint64_t offset, const void *buf, size_t n);
 /* *got is less than n only at the end of the file. */
 int file_read(int fd, uint64_t offset, void *buf, size_t n, size_t *got);
+/* Reads a whole file. The caller frees *bytes, also after an error. Fails with -EFBIG if the file
+ * has more than max bytes. */
+int file_read_whole(int fd, size_t max, uint8_t **bytes, size_t *n);
+/* Replaces a file durably, by NAME.new that is renamed. */
+int file_replace(int dir, const char *name, const void *bytes, size_t n);
 /* Opens a directory below another one, or at a path if parent is AT_FDCWD. Returns a descriptor. A
  * symbolic link is refused with -ELOOP, one of another owner with -EPERM, one that others can
  * access with -EACCES. */
