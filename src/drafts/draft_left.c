@@ -24,7 +24,6 @@
  */
 
 #include <errno.h>
-#include <stdio.h>
 
 #include <bucket/bucket.h>
 #include <drafts/base_reader.h>

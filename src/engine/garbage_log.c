@@ -4,7 +4,6 @@
 #include "engine_internal.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include <storage/change.h>
 

@@ -14,7 +14,6 @@
 
 #include <base/str.h>
 #include <import/import.h>
-#include <s3/s3.h>
 
 #include "external_files.h"
 #include "import_file.h"

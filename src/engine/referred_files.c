@@ -17,8 +17,6 @@
 #include <engine/referred_files.h>
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #define JOURNAL_GC_LOG_INTERNAL_H
 
 #include <pthread.h>
-#include <stdbool.h>
 
 #include <journal/gc_log.h>
 

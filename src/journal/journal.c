@@ -6,12 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 
 #include <base/hex.h>
-#include <base/str.h>
 
 #include "bucket_note.h"
 #include <journal/private_file.h>

@@ -2,7 +2,6 @@
 /* See spool.h. */
 #include "spool.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

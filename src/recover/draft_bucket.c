@@ -3,7 +3,6 @@
 #include "left_drafts.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include <engine/parts.h>
 #include <bucket/store_stack.h>

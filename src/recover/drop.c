@@ -20,7 +20,6 @@
 #include <drafts/draft_commit.h>
 #include <engine/parts.h>
 #include <overlay/draft_plan.h>
-#include <schema/schema.h>
 #include <store/store.h>
 
 /* If the number of the last commit is lost with the map, as many are tried. */

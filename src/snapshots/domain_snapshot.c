@@ -4,7 +4,6 @@
 
 #include <bucket/bucket.h>
 #include <storage/garbage.h>
-#include <cache/cache.h>
 #include <names/names.h>
 #include <snapshots/size_cache.h>
 

@@ -32,7 +32,6 @@
 #include <base/mem.h>
 
 #include <bucket/bucket.h>
-#include <cache/cache.h>
 #include <names/names.h>
 #include <snapshots/domain_snapshot.h>
 #include "shared_listing.h"

@@ -9,9 +9,7 @@
 
 #include <base/mem.h>
 #include <bucket/bucket.h>
-#include <cache/cache.h>
 #include <names/names.h>
-#include <snapshots/domain_snapshot.h>
 #include "summary.h"
 
 enum {

@@ -11,7 +11,6 @@
 #include <journal/plan.h>
 
 #include <bucket/bucket.h>
-#include <cache/cache.h>
 #include <names/names.h>
 #include <snapshots/domain_snapshot.h>
 

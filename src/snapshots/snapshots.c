@@ -29,8 +29,6 @@
 #include <utlist.h>
 
 #include <bucket/bucket.h>
-#include <cache/cache.h>
-#include <names/names.h>
 #include "snapshot_build.h"
 
 struct build {

@@ -2,8 +2,6 @@
 /* See summary.h. */
 #include "summary.h"
 
-#include <errno.h>
-
 static void done(struct store_request *req)
 {
 	struct summary_request *r = req->arg;

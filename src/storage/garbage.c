@@ -6,7 +6,6 @@
 #include <storage/garbage.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

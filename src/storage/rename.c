@@ -3,7 +3,6 @@
 #include <storage/rename.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include <storage/renames.h>

@@ -3,7 +3,6 @@
 #include <update/complete.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include <update/confirm.h>

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int read_image(void *ctx, uint64_t addr, void *buf, size_t n, struct err *err)
 {

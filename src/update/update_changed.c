@@ -12,8 +12,6 @@
  */
 #include "update_internal.h"
 
-#include <errno.h>
-
 static bool is_written(const struct update *u, uint64_t addr, uint64_t size)
 {
 	return size && update_is_written(u, addr, addr + size);

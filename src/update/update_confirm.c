@@ -10,7 +10,6 @@
  */
 #include "update_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

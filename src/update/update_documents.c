@@ -9,7 +9,6 @@
 #include "update_internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <domain/documents.h>

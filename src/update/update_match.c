@@ -9,7 +9,6 @@
  */
 #include "update_internal.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include <data/dtype.h>

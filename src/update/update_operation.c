@@ -2,7 +2,6 @@
 /* One operation of the plan of an update. */
 #include "update_internal.h"
 
-#include <errno.h>
 #include <string.h>
 #include <overlay/draft_plan.h>
 

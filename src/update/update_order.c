@@ -19,7 +19,6 @@
  */
 #include "update_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 enum { GAIN, TURN, LOSE }; /* the steps, as phases after PHASE_GROUPS */

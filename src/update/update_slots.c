@@ -2,8 +2,6 @@
 /* The slots that the chunks of a dataset have in the image. */
 #include "update_internal.h"
 
-#include <string.h>
-
 bool slots_of(const struct update_base *b, uint32_t opened, const struct grid *grid,
 	      struct slots *out)
 {

@@ -4,7 +4,6 @@
 #define BUCKET_SCHEMAS_H
 
 #include <schema/schema.h>
-#include <bucket/schemas.h>
 
 /* Ends with NULL. New domains get the first one that has a writer: bucket_new_domains(). */
 const struct schema_ops *const *schema_all(void);
