@@ -205,10 +205,8 @@ int draft_change_resume(const struct commit *commit, bool *found, struct err *er
 				    .is_repeated = true,
 				    .puts = bucket_puts(commit->bucket, 0),
 				    .cancelled = commit->cancelled};
-	const struct complete complete = {.apply = &apply,
-					  .plan = &plan,
-					  .schema = bucket_new_domains(commit->bucket),
-					  .path = path};
+	const struct complete complete = {
+		.apply = &apply, .schema = bucket_new_domains(commit->bucket), .path = path};
 	domain_change_begin(&commit->bucket->changes);
 	rc = complete_run(&complete, &result, err);
 	if (rc == -ESTALE)

@@ -5,6 +5,7 @@
 #include <base/fd.h>
 
 #include <dirent.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -125,6 +126,7 @@ int draft_dir_begin(struct journal *j, const struct draft_about *about, struct d
 int draft_dir_publish(struct draft_dir *p, struct err *err)
 {
 	char name[NAME];
+	assert(p->guard >= 0);
 	name_with(name, p, DRAFT_DIR_NEW);
 	if (renameat(p->j->dir, name, p->j->dir, p->id))
 		return err_errno(err, -errno, "cannot make a draft");

@@ -109,10 +109,8 @@ static void withdraw(const struct drop *d, struct draft *draft, struct plan *pla
 				    .store = d->e->bucket.store,
 				    .draft = draft,
 				    .plan = plan};
-	const struct complete complete = {.apply = &apply,
-					  .plan = plan,
-					  .schema = bucket_new_domains(&d->e->bucket),
-					  .path = d->path};
+	const struct complete complete = {
+		.apply = &apply, .schema = bucket_new_domains(&d->e->bucket), .path = d->path};
 	const uint64_t n = complete_withdraw(&complete);
 	if (n)
 		say(d, "deleted %" PRIu64 " object%s that its commit had stored", n,

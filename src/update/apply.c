@@ -17,6 +17,7 @@
  */
 #include <update/apply.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -403,6 +404,7 @@ static void release(void *arg)
 	if (!is_known)
 		free(w);
 	pthread_mutex_lock(&r->lock);
+	assert(r->pending > 0);
 	if (is_known) {
 		w->next = r->finished;
 		r->finished = w;

@@ -41,7 +41,7 @@ static int delete_version(const struct complete *c, const char *key, const char 
 
 static bool has_own_mark(const struct complete *c, const struct store_answer *a)
 {
-	return a->has_mark && a->mark[0] && plan_has_mark(c->plan, a->mark);
+	return a->has_mark && a->mark[0] && plan_has_mark(c->apply->plan, a->mark);
 }
 
 /* ---- which dataset a chunk belongs to ---- */
@@ -50,7 +50,7 @@ static bool has_own_mark(const struct complete *c, const struct store_answer *a)
  * keys of the dataset begin with; 0 if the plan does not say which dataset that is. */
 static size_t find_document(const struct complete *c, const char *chunk, char *key, size_t room)
 {
-	const struct plan_subject *s = &c->plan->subject;
+	const struct plan_subject *s = &c->apply->plan->subject;
 	size_t folder;
 	for (uint32_t i = 0; s->root && c->schema->editor && i < s->count; i++)
 		if (c->schema->editor->key_of_id(s->root, s->objects[i], key, room, &folder) >= 0 &&
@@ -115,7 +115,7 @@ static int settle_cut(const struct complete *c, uint32_t i, struct err *err)
 {
 	if (i == APPLY_NO_CONFLICT)
 		return 0;
-	struct plan_operation *op = &c->plan->operations[i];
+	struct plan_operation *op = &c->apply->plan->operations[i];
 	if (op->action != PLAN_DELETE || op->phase != PHASE_CUT)
 		return 0;
 	struct err own = ERR_INIT;
@@ -139,13 +139,13 @@ static bool find_growth(const struct complete *c)
 	bool grows = false;
 	char key[SCHEMA_KEY_MAX + 1];
 	size_t folder = 0; /* of the dataset whose document has the key */
-	for (uint32_t i = 0; i < c->plan->count; i++) {
-		const struct plan_operation *op = &c->plan->operations[i];
+	for (uint32_t i = 0; i < c->apply->plan->count; i++) {
+		const struct plan_operation *op = &c->apply->plan->operations[i];
 		if (!is_growth(op) || (folder && strncmp(op->key, key, folder) == 0))
 			continue;
 		grows = true;
 		folder = find_document(c, op->key, key, sizeof(key));
-		struct plan_operation *shape = folder ? last_put(c->plan, key) : NULL;
+		struct plan_operation *shape = folder ? last_put(c->apply->plan, key) : NULL;
 		if (shape)
 			shape->shows = true;
 	}
@@ -159,9 +159,9 @@ static int refresh(const struct complete *c, struct err *err)
 	const int rc = draft_get_plan(c->apply->draft, &now, err);
 	if (rc)
 		return rc;
-	for (uint32_t i = 0; i < now.count && i < c->plan->count; i++) {
-		c->plan->operations[i].done |= now.operations[i].done;
-		c->plan->operations[i].sent = now.operations[i].sent;
+	for (uint32_t i = 0; i < now.count && i < c->apply->plan->count; i++) {
+		c->apply->plan->operations[i].done |= now.operations[i].done;
+		c->apply->plan->operations[i].sent = now.operations[i].sent;
 	}
 	plan_release(&now);
 	return 0;
@@ -174,7 +174,7 @@ static int confirm(const struct complete *c, struct err *err)
 					.schema = c->schema,
 					.cancelled = c->apply->cancelled,
 					.path = c->path};
-	return c->confirm ? c->confirm(c->ctx, err) : confirm_plan(&subject, c->plan, err);
+	return c->confirm ? c->confirm(c->ctx, err) : confirm_plan(&subject, c->apply->plan, err);
 }
 
 /* Fails with -ESTALE if another program has put one of the shapes. It may have found the new places
@@ -183,14 +183,15 @@ static int look_at_shapes(const struct complete *c, uint32_t *conflict, struct e
 {
 	auto_request struct store_request *req = store_request_new(c->apply->store, STORE_HEAD);
 	int rc = req ? 0 : err_no_memory(err);
-	for (uint32_t i = 0; !rc && i < c->plan->count; i++) {
-		const struct plan_operation *op = &c->plan->operations[i];
+	for (uint32_t i = 0; !rc && i < c->apply->plan->count; i++) {
+		const struct plan_operation *op = &c->apply->plan->operations[i];
 		const struct store_answer *a = &req->answer;
 		if (!op->shows || op->done)
 			continue;
 		rc = head(c, op->key, req, err);
 		if (rc || store_absence(a) || !a->has_mark || !a->mark[0] ||
-		    plan_has_mark(c->plan, a->mark) || strcmp(a->meta.etag, op->version) == 0)
+		    plan_has_mark(c->apply->plan, a->mark) ||
+		    strcmp(a->meta.etag, op->version) == 0)
 			continue;
 		*conflict = i;
 		rc = err_set(err, -ESTALE, "object %s: another program has changed it", op->key);
@@ -239,7 +240,7 @@ static int is_gone(const struct complete *c, struct store_request *req, struct e
 					     .cancelled = c->apply->cancelled};
 	char key[SCHEMA_KEY_MAX + 1];
 	struct storage storage;
-	int rc = schema_storage_of_root(c->schema, c->plan->subject.root, &storage, err);
+	int rc = schema_storage_of_root(c->schema, c->apply->plan->subject.root, &storage, err);
 	if (!rc)
 		rc = storage_root_key(&place, &storage, key, err);
 	if (!rc)
@@ -253,7 +254,7 @@ static bool is_outside(const struct complete *c, const struct plan_operation *op
 	char key[SCHEMA_KEY_MAX + 1];
 	if (!is_growth(op) || !find_document(c, op->key, key, sizeof(key)))
 		return false;
-	const struct plan_operation *shape = last_put(c->plan, key);
+	const struct plan_operation *shape = last_put(c->apply->plan, key);
 	return shape && !shape->done && !shape->sent;
 }
 
@@ -262,7 +263,7 @@ static bool is_outside(const struct complete *c, const struct plan_operation *op
 static int withdraw_object(const struct complete *c, uint32_t i, struct store_request *req,
 			   struct err *err)
 {
-	const struct plan_operation *op = &c->plan->operations[i];
+	const struct plan_operation *op = &c->apply->plan->operations[i];
 	char version[STORE_ETAG_MAX];
 	int rc = head(c, op->key, req, err);
 	if (rc || store_absence(&req->answer) || !has_own_mark(c, &req->answer))
@@ -281,8 +282,8 @@ static int withdraw(const struct complete *c, uint64_t *removed, struct err *err
 	int rc = req ? refresh(c, err) : err_no_memory(err);
 	const int gone = rc ? rc : is_gone(c, req, err);
 	rc = gone < 0 ? gone : 0;
-	for (uint32_t i = 0; !rc && i < c->plan->count; i++) {
-		const struct plan_operation *op = &c->plan->operations[i];
+	for (uint32_t i = 0; !rc && i < c->apply->plan->count; i++) {
+		const struct plan_operation *op = &c->apply->plan->operations[i];
 		if (op->action != PLAN_PUT || !(gone || is_outside(c, op)))
 			continue;
 		rc = withdraw_object(c, i, req, err);
@@ -296,7 +297,7 @@ uint64_t complete_withdraw(const struct complete *c)
 {
 	struct err why = ERR_INIT;
 	uint64_t removed = 0;
-	if (c->plan->subject.root && withdraw(c, &removed, &why))
+	if (c->apply->plan->subject.root && withdraw(c, &removed, &why))
 		log_warning(c->apply->env->log,
 			    "domain /%s: objects that a failed commit has put may remain in the "
 			    "bucket: %s",

@@ -161,7 +161,6 @@ static int run_plan(struct update *u, struct plan *plan, bool is_repeated, struc
 				    .phase_done = phase_done,
 				    .ctx = &r};
 	const struct complete complete = {.apply = &apply,
-					  .plan = plan,
 					  .schema = u->schema,
 					  .path = domain_path(u->base->domain),
 					  .confirm = confirm,
@@ -296,7 +295,6 @@ static void withdraw_replaced(const struct update_base *b, const struct update_o
 				    .plan = &plan,
 				    .cancelled = opt->cancelled};
 	const struct complete complete = {.apply = &apply,
-					  .plan = &plan,
 					  .schema = domain_schema(b->domain),
 					  .path = domain_path(b->domain)};
 	if (draft_get_plan(opt->draft, &plan, NULL))
@@ -308,17 +306,18 @@ static void withdraw_replaced(const struct update_base *b, const struct update_o
 int domain_update(struct update_base *b, const struct update_options *opt,
 		  struct update_result *out, struct err *err)
 {
-	struct err own = ERR_INIT;
+	struct err own;
 	struct update u;
 	int rc;
 	bool again = true;
+	err = err ? err : &own;
 	*out = (struct update_result){0};
 	for (unsigned int left = REPLANS; again; left--) {
-		*(err ? err : &own) = (struct err)ERR_INIT;
-		rc = init(&u, b, opt, out, err ? err : &own);
+		*err = (struct err)ERR_INIT;
+		rc = init(&u, b, opt, out, err);
 		u.may_replan = left > 0;
 		if (!rc)
-			rc = update(&u, err ? err : &own);
+			rc = update(&u, err);
 		again = rc && u.replans && u.may_replan && !update_is_pending(b);
 		release(&u);
 	}

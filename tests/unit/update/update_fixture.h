@@ -496,7 +496,7 @@ static inline int world_resume(struct world *w)
 				    .is_repeated = true,
 				    .puts = 4};
 	const struct complete complete = {
-		.apply = &apply, .plan = &plan, .schema = schema_all()[0], .path = DOMAIN_PATH};
+		.apply = &apply, .schema = schema_all()[0], .path = DOMAIN_PATH};
 	rc = complete_run(&complete, &out, &w->err);
 	if (rc == -ESTALE)
 		complete_withdraw(&complete);

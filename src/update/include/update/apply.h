@@ -49,7 +49,7 @@ struct apply {
 	struct store *store;
 	struct draft *draft;
 	struct draft_snapshot *snapshot; /* of the plan; may be NULL if no body is a PLAN_RANGE */
-	const struct plan *plan;	 /* operations that are done are left out */
+	struct plan *plan;		 /* operations that are done are left out */
 	/* An earlier process or attempt may have done operations that the journal does not note. */
 	bool is_repeated;
 	unsigned int puts;	      /* requests at the same time, > 0 */

@@ -26,7 +26,6 @@ struct schema_ops;
 
 struct complete {
 	const struct apply *apply; /* notes_sent is not used */
-	struct plan *plan;	   /* that of `apply` */
 	const struct schema_ops *schema;
 	const char *path; /* of the domain when it was opened */
 	/* Checks that the domain still has what was changed: see update/confirm.h. NULL means
