@@ -26,8 +26,7 @@ int draft_base_of_image(struct snapshot *s, struct draft_base **out, struct err 
 void draft_base_free(struct draft_base *b); /* b may be NULL */
 /* Returns the snapshot of the domain, or NULL if the base is a plain object. */
 struct snapshot *draft_base_snapshot(const struct draft_base *b);
-/* Returns the size of the version that was opened. */
-/* Returns 0 if b is NULL. */
+/* Returns the size of the version that was opened, or 0 if b is NULL. */
 uint64_t draft_base_size(const struct draft_base *b);
 /* For draft_beneath.read. */
 int draft_base_read(void *base, uint64_t offset, void *buf, size_t n, struct err *err);

@@ -74,11 +74,16 @@ static int resume_plan(const struct commit *c, bool *found, struct err *err)
 static int change_domain(struct commit *c, struct base_reader *beneath, struct commit_result *out,
 			 struct err *err)
 {
+	int rc = base_reader_open(beneath, c->bucket, draft_get_about(c->draft), err);
+	if (!rc)
+		rc = draft_resume(c->draft, err);
+	if (rc)
+		return rc;
 	struct draft_change *change =
 		draft_change_new(c->bucket, draft_base_snapshot(beneath->base));
 	if (!change)
 		return err_no_memory(err);
-	int rc = check_file(c->bucket, c->snapshot, err);
+	rc = check_file(c->bucket, c->snapshot, err);
 	if (!rc)
 		rc = draft_change_commit(change, c, out, err);
 	draft_change_free(change);
@@ -94,11 +99,7 @@ static int commit_change(struct commit *c, struct base_reader *beneath, struct c
 		rc = resume_plan(c, &found, err);
 	if (!rc && found)
 		out->kind = COMMIT_DOMAIN;
-	if (!rc && !found)
-		rc = base_reader_open(beneath, c->bucket, draft_get_about(c->draft), err);
-	if (!rc && !found)
-		rc = draft_resume(c->draft, err);
-	if (!rc && !found)
+	else if (!rc)
 		rc = change_domain(c, beneath, out, err);
 	draft_snapshot_close(c->snapshot);
 	return rc;

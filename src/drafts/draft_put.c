@@ -253,17 +253,16 @@ int draft_put_begin(struct draft_put *p, struct err *err)
 }
 
 /* Chooses the number of the storage. */
-static int choose_number(struct draft_put *p, const struct draft_stat *stat, uint32_t *number,
-			 struct err *err)
+static int choose_number(struct draft_put *p, const struct draft_stat *stat, struct err *err)
 {
 	const struct commit_record *before = &p->before;
-	*number = p->c->number;
 	if (is_first(p))
 		return 0;
 	/* Noting the same once more changes nothing, but fails if the draft was recovered. */
 	const int rc = draft_mark(p->c->draft, stat->mark, err);
 	if (rc == -EROFS)
-		*number = before->number + !(stat->is_marked && before->state != COMMIT_REFUSED);
+		p->run.number =
+			before->number + !(stat->is_marked && before->state != COMMIT_REFUSED);
 	else if (!rc && (before->state != COMMIT_BEGUN || before->number > p->c->number))
 		return err_set(err, -EINVAL, "%s: commit %u was made before", p->about->name,
 			       p->c->number);
@@ -279,6 +278,7 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 		.bucket = c->bucket,
 		.about = draft_get_about(c->draft),
 		.before = commit_record_decode(stat.mark),
+		.run = {.draft = c->draft, .is_last = c->is_last, .number = c->number},
 	};
 	p->bytes = (struct source){.size = draft_snapshot_source(c->snapshot)->size,
 				   .read_at = read_snapshot,
@@ -286,16 +286,11 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 				   .ctx = p};
 	const bool is_again = draft_put_is_again(p);
 	p->is_unfinished = c->is_asked && !(is_again && stat.is_marked);
-	uint32_t number, oldest = c->number;
-	const int rc = choose_number(p, &stat, &number, err);
-	if (is_again)
-		oldest = (uint32_t)max_u64(oldest_of(&p->before), c->left ? c->left->dropped : 0);
-	oldest = (uint32_t)min_u64(oldest, c->number);
-	p->run = (struct commit_run){.draft = c->draft,
-				     .is_last = c->is_last,
-				     .number = number,
-				     .oldest = oldest,
-				     .end = number};
+	const uint64_t oldest =
+		max_u64(oldest_of(&p->before), is_again && c->left ? c->left->dropped : 0);
+	p->run.oldest = is_again ? (uint32_t)min_u64(oldest, c->number) : c->number;
+	const int rc = choose_number(p, &stat, err);
+	p->run.end = p->run.number;
 	return rc;
 }
 
@@ -373,12 +368,6 @@ void draft_commit_forget(struct bucket *bucket, struct draft *d)
 		drop_left(bucket, d, oldest_of(&m), m.number + 1);
 }
 
-static void set_may_be_seen(struct draft_put *p, bool may_be_seen)
-{
-	if (p->c->left)
-		p->c->left->may_be_seen = may_be_seen;
-}
-
 /* Returns whether the commit can be refused for good: see COMMIT_REFUSED. Earlier processes may
  * have repeated the commit of a draft of theirs with the next number. */
 static bool is_refused(const struct draft_put *p, int rc)
@@ -412,14 +401,15 @@ void draft_put_fail(struct draft_put *p, int rc)
 		return;
 	if (!p->c->is_asked)
 		draft_put_begin(p, NULL);
-	if (p->run.state == COMMIT_CLEARING || p->run.state == COMMIT_SHOWN)
-		set_may_be_seen(p, true);
+	if (p->c->left && (p->run.state == COMMIT_CLEARING || p->run.state == COMMIT_SHOWN))
+		p->c->left->may_be_seen = true;
 	commit_go(&p->run, commit_failure(rc));
 }
 
 void draft_put_end(struct draft_put *p, const struct commit_result *out)
 {
-	set_may_be_seen(p, false);
+	if (p->c->left)
+		p->c->left->may_be_seen = false;
 	confirm_dropped(p);
 	drop_left(p->bucket, p->c->draft, p->run.oldest,
 		  out->kind == COMMIT_OBJECT ? p->run.end : p->run.number);

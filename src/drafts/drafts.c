@@ -166,14 +166,6 @@ int drafts_check_new(struct drafts *t, const char *path, struct err *err)
 	return rc ? rc : check_dir(t, path, err);
 }
 
-static int check_create(struct drafts *t, const char *path, struct err *err)
-{
-	const int rc = drafts_check_new(t, path, err);
-	if (!rc)
-		names_will_create(t->bucket->names, path);
-	return rc;
-}
-
 /* Checks whether a program may change the domain. It may not if the journal has an unfinished
  * change of the domain, because the new change would begin without it. */
 static int check_domain(struct drafts *t, const char *path, unsigned int flags,
@@ -202,10 +194,10 @@ static int check_domain(struct drafts *t, const char *path, unsigned int flags,
 static int check_open(struct drafts *t, const char *path, unsigned int flags,
 		      const struct names_node *n, struct err *err)
 {
+	if (!n && !(flags & ENGINE_CREATE))
+		return err_set(err, -ENOENT, "%s: no such file or directory", path);
 	if (!n)
-		return flags & ENGINE_CREATE
-			       ? check_create(t, path, err)
-			       : err_set(err, -ENOENT, "%s: no such file or directory", path);
+		return drafts_check_new(t, path, err);
 	if (n->kind == NAMES_DIR)
 		return err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
 	if (flags & ENGINE_CREATE && flags & ENGINE_EXCLUSIVE)
@@ -290,6 +282,8 @@ static int begin(struct drafts *t, const char *path, unsigned int flags, struct 
 	int rc = find(t->bucket, path, &n, err);
 	if (!rc)
 		rc = check_open(t, path, flags, n, err);
+	if (!rc && !n)
+		names_will_create(t->bucket->names, path);
 	if (!rc)
 		rc = make(t, path, flags, n, out, err);
 	if (rc)
