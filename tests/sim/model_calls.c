@@ -70,9 +70,24 @@ static bool is_answer(const struct history *h, const struct op *op)
 	}
 }
 
+/* A conflict needs somebody else, also if something has failed: a mount knows what it has put
+ * itself.
+ */
+static void check_conflicts(const struct history *h, struct model_result *out)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
+		if (writes && op->rc == -ESTALE && !meets_others(h, op))
+			model_fault(out, "operation %u meets another program, and there is none",
+				    i);
+	}
+}
+
 void model_calls_check(const struct history *h, struct model_result *out)
 {
 	char text[256];
+	check_conflicts(h, out);
 	if (has_failures(h))
 		return;
 	for (unsigned int i = 0; i < h->nops; i++) {

@@ -256,6 +256,12 @@ static const struct script scripts[] = {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_SLOW, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},
 		WAIT(1, 80), END}},
+	{"a mount stores a file whose PUT has had no answer", 1, 1, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LOST, .at = 1,
+		 .on = "f1/a.h5/.domain.json"},
+		CREATE(0, F1_A), {OP(OP_CREATE, 0, F1_B), .fault = FAULT_LOST, .at = 1,
+		 .on = "f1/b.h5/.domain.json"}, CHANGE(0, F1_B, CHANGE_TAG),
+		CREATE(0, F1_B), RESTART(0), END}},
 };
 /* clang-format on */
 
