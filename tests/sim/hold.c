@@ -88,29 +88,40 @@ static bool has_value(const struct hold *h, uint64_t from, uint64_t at, uint8_t 
 	return false;
 }
 
+/* A few sizes that a file may have, because changes may have failed. */
+struct sizes {
+	uint64_t v[HOLD_EDITS + 1];
+	unsigned int n;
+};
+
+static void add_size(struct sizes *s, uint64_t size)
+{
+	unsigned int i = 0;
+	while (i < s->n && s->v[i] != size)
+		i++;
+	if (i == s->n)
+		s->v[s->n++] = size;
+}
+
 /* Whether one of the states from `low` on has this size. */
 static bool has_size(const struct hold *h, unsigned int low, uint64_t size)
 {
-	/* A few sizes, because changes may have failed. */
-	uint64_t sizes[HOLD_EDITS + 1] = {h->n_first};
-	unsigned int n = 1;
+	struct sizes now = {.v = {h->n_first}, .n = 1};
 	bool found = false;
 	for (unsigned int i = 0; i <= h->n && !found; i++) {
 		const struct hold_edit *e = &h->edits[i];
-		for (unsigned int k = 0; k < n && i >= low; k++)
-			found |= sizes[k] == size;
+		struct sizes next = {.n = 0};
+		for (unsigned int k = 0; k < now.n && i >= low; k++)
+			found |= now.v[k] == size;
 		if (i == h->n || (e->kind != HOLD_WRITE && e->kind != HOLD_SIZE))
 			continue;
-		const unsigned int before = n;
-		for (unsigned int k = 0; k < before; k++) {
-			const uint64_t next = e->kind == HOLD_SIZE
-						      ? e->offset
-						      : max_u64(sizes[k], e->offset + e->n);
-			if (e->done)
-				sizes[k] = next;
-			else if (next != sizes[k] && n <= HOLD_EDITS)
-				sizes[n++] = next;
+		for (unsigned int k = 0; k < now.n; k++) {
+			if (!e->done)
+				add_size(&next, now.v[k]);
+			add_size(&next, e->kind == HOLD_SIZE ? e->offset
+							     : max_u64(now.v[k], e->offset + e->n));
 		}
+		now = next;
 	}
 	return found;
 }
