@@ -249,9 +249,11 @@ static const struct script scripts[] = {
 		 .on = "f1/a.h5/.domain.json"},
 		MOVE_BY(0, 1, F1_A, F1_B), CREATE_BY(0, 2, F1_A), REMOVE_BY(0, 3, F1_B),
 		MOVE_BY(0, 4, F1_A, F1_B), END}},
-	{"programs hold files while the disk of the journal fails", 1, 0, false, {
-		HOLD(0, 0), HOLD(0, 1), HOLD(0, 2), KILL(0), HOLD(0, 0), HOLD(0, 1), HOLD(0, 2),
-		KILL(0), END}},
+	{"programs hold files while the disk of the journal fails", 2, 0, false, {
+		HOLD(0, 0), KILL(0), HOLD(0, 0), KILL(0), HOLD(0, 0), KILL(0), HOLD(0, 0), KILL(0),
+		HOLD(0, 0), KILL(0), HOLD(0, 0), KILL(0), HOLD(1, 0), KILL(1), HOLD(1, 0), KILL(1),
+		HOLD(1, 0), KILL(1), HOLD(1, 0), KILL(1), HOLD(1, 0), KILL(1), HOLD(1, 0), KILL(1),
+		END}},
 	{"a slow PUT over a file, whose storage is due meanwhile", 2, 1, false, {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_SLOW, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},
