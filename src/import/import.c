@@ -217,15 +217,15 @@ static bool is_same_file(const struct import *im)
 	       import_is_same_kind(im);
 }
 
-/* Runs the import. *again says that this has only completed an earlier import of another file to
- * this path. */
+/* Runs the import. *again says that this has only completed an earlier import to this path, of
+ * another file or of a domain that has another name now. */
 static int run(struct import *im, bool *again, struct err *err)
 {
 	int rc = import_begin(im, err);
 	if (rc)
 		return rc;
 	if (im->is_finished) {
-		*again = !is_same_file(im);
+		*again = im->is_elsewhere || !is_same_file(im);
 		im->result->finished_earlier = !*again;
 		return import_clean_up(im, err);
 	}
@@ -264,13 +264,18 @@ static int abort_import(struct import *im, uint64_t *deleted, struct err *err)
 		return rc;
 	if (!found)
 		return err_set(err, -ENOENT, "%s: there is no unfinished import", im->opt->path);
-	if (import_names_record(im, im->document))
+	rc = import_find_finished(im, err);
+	if (!rc && im->is_elsewhere)
+		return import_clean_up(im, err);
+	if (!rc && im->is_finished)
 		return err_set(err, -EBUSY,
 			       "%s: the domain is complete; start the import again without "
 			       "--abort to finish it",
 			       im->opt->path);
 	/* The import may still be running in another process. */
-	rc = storage_delete(&im->place, NULL, im->opt->path, &im->record.storage, deleted, err);
+	if (!rc)
+		rc = storage_delete(&im->place, NULL, im->opt->path, &im->record.storage, deleted,
+				    err);
 	if (rc > 0)
 		return err_set(err, -EBUSY, "%s: the domain has just been completed",
 			       im->opt->path);

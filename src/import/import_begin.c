@@ -5,6 +5,8 @@
  *
  *   document of the target         record        result
  *   names the storage of a record  that record   finished earlier: only cleaning up is left
+ *   anything else; a rename has    that record   the same, and then as if there was no record
+ *   given this storage a name
  *   a folder                       any           -EISDIR
  *   a domain, without --replace    any           -EEXIST
  *   none, or a domain to replace   none          a new import
@@ -20,6 +22,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <storage/storage_names.h>
 
 /* ---- the record ---- */
 
@@ -188,6 +192,31 @@ static void begin_commit(struct import *im)
 	};
 }
 
+/* Whether the domain of the record was complete, and has been renamed since. Returns 1, 0, or a
+ * negative errno. */
+static int was_renamed(const struct import *im, struct err *err)
+{
+	char path[STORE_KEY_MAX + 1];
+	const int rc = storage_names_find(&im->place, &im->record.storage, path, err);
+	if (rc > 0)
+		import_note(im,
+			    "an earlier import to this path was complete, and its domain was "
+			    "renamed to /%s",
+			    path);
+	return rc;
+}
+
+int import_find_finished(struct import *im, struct err *err)
+{
+	if (import_names_record(im, im->document)) {
+		im->is_finished = true;
+		return 0;
+	}
+	const int rc = was_renamed(im, err);
+	im->is_finished = im->is_elsewhere = rc > 0;
+	return rc < 0 ? rc : 0;
+}
+
 int import_begin(struct import *im, struct err *err)
 {
 	bool found = false;
@@ -198,7 +227,8 @@ int import_begin(struct import *im, struct err *err)
 	int rc = document_get(&im->place, im->opt->path, &im->document, err);
 	if (!rc)
 		rc = import_read_record(im, &found, err);
-	im->is_finished = !rc && found && import_names_record(im, im->document);
+	if (!rc && found)
+		rc = import_find_finished(im, err);
 	if (rc || im->is_finished)
 		return rc;
 	rc = check_target(im, err);

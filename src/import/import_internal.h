@@ -45,10 +45,11 @@ struct import {
 	struct schema_document *folder;	  /* of the nearest ancestor that has one, or NULL */
 	bool has_folder;		  /* an ancestor has one */
 	size_t folder_len;		  /* length of its path */
-	bool is_new;	  /* this call has put the record, and nothing else has been put */
-	bool is_finished; /* the document names the storage of the record already */
-	bool is_lost;	  /* no later call can or should continue the import */
-	bool is_repeated; /* a put of the document may have succeeded without an answer */
+	bool is_new;	   /* this call has put the record, and nothing else has been put */
+	bool is_finished;  /* the document names the storage of the record already, or did */
+	bool is_elsewhere; /* … and the domain has another name now */
+	bool is_lost;	   /* no later call can or should continue the import */
+	bool is_repeated;  /* a put of the document may have succeeded without an answer */
 
 	/* The file. */
 	struct h5file *file;
@@ -94,6 +95,8 @@ bool import_is_same_kind(const struct import *im);
 bool import_replaces(const struct import *im, const struct schema_document *d);
 /* Returns whether the document names the storage that the record names. */
 bool import_names_record(const struct import *im, const struct schema_document *d);
+/* Finds out whether the domain of the record is complete: sets is_finished and is_elsewhere. */
+int import_find_finished(struct import *im, struct err *err);
 
 /* ---- import_check.c: step 2 ---- */
 

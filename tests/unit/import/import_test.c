@@ -6,6 +6,9 @@
  */
 #include "import_fixture.h"
 
+#include <domain/documents.h>
+#include <storage/change.h>
+
 enum { PUTS = CHUNKS + OBJECTS + 2 /* the document and the record */ };
 
 static void test_whole(void **state)
@@ -233,6 +236,64 @@ static void test_abort_of_a_complete_one(void **state)
 	world_release(&w);
 }
 
+static struct schema_document *read_document(struct world *w, const char *path)
+{
+	const struct document_place place = {
+		.env = &w->env, .store = w->store, .schema = w->opt.schema};
+	struct schema_document *d = NULL;
+	assert_int_equal(document_get(&place, path, &d, NULL), 0);
+	assert_non_null(d);
+	return d;
+}
+
+static void check_other_storage(struct world *w, const char *a, const char *b)
+{
+	struct schema_document *x = read_document(w, a), *y = read_document(w, b);
+	assert_string_not_equal(x->info.root, y->info.root);
+	schema_document_unref(x);
+	schema_document_unref(y);
+}
+
+static void rename_domain(struct world *w, const char *to)
+{
+	const struct change c = {.env = &w->env, .store = w->store, .schema = w->opt.schema};
+	struct schema_document *d = read_document(w, w->opt.path);
+	struct change_garbage garbage = {0};
+	assert_int_equal(change_rename_domain(&c, w->opt.path, d, to, NULL, &garbage, NULL), 0);
+	schema_document_unref(d);
+}
+
+/* An import has lacked only its last step, and then its domain was renamed. Removing and continuing
+ * complete it; the second one then makes a domain with a storage of its own. */
+static void test_renamed(void **state)
+{
+	struct world w;
+	struct err err;
+	struct import_result result;
+	uint64_t deleted;
+	world_init(&w, 0);
+	const unsigned int n = requests_of(&w);
+	world_release(&w);
+	for (int continues = 0; continues < 2; continues++) {
+		world_init(&w, 0);
+		w.seed = 1;
+		assert_int_equal(world_import_failing(&w, n, -EIO, &err), -EIO);
+		rename_domain(&w, "home/ann/moved.h5");
+		w.seed = 2;
+		if (continues)
+			world_must_import(&w, &result);
+		else
+			assert_int_equal(domain_import_abort(&w.opt, &deleted, &err), 0);
+		assert_non_null(strstr(w.notes, "renamed to /home/ann/moved.h5"));
+		assert_int_equal(world_objects(&w, "home/ann/moved.h5"), OBJECTS);
+		assert_int_equal(world_keys(&w, "db/.import-"), 0);
+		assert_int_equal(domain_import_abort(&w.opt, &deleted, &err), -ENOENT);
+		if (continues)
+			check_other_storage(&w, "home/ann/moved.h5", w.opt.path);
+		world_release(&w);
+	}
+}
+
 /* The bucket cannot be written: the file is not even opened. */
 static void test_read_only_bucket(void **state)
 {
@@ -337,6 +398,7 @@ int main(void)
 		cmocka_unit_test(test_continued),
 		cmocka_unit_test(test_abort),
 		cmocka_unit_test(test_abort_of_a_complete_one),
+		cmocka_unit_test(test_renamed),
 		cmocka_unit_test(test_read_only_bucket),
 		cmocka_unit_test(test_target_exists),
 		cmocka_unit_test(test_other_record),
