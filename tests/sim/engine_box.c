@@ -139,6 +139,13 @@ void world_release(struct world *w)
 	baton_end();
 }
 
+void world_cut_message(const struct world *w, struct err *err)
+{
+	char *at = strstr(err->msg, w->dir);
+	if (at)
+		*at = '\0';
+}
+
 /* ---- the surroundings of an engine ---- */
 
 static struct store *bucket_of(void *ctx, const struct env *env, struct err *err)
@@ -239,13 +246,15 @@ static void killed(void *ctx)
 {
 	struct box *b = ctx;
 	char to[PATH_LEN];
+	b->kills++;
+	if (!b->disk)
+		return;
 	journal_of(b, b->generation + 1, to);
 	mkdir(to, 0700);
 	const bool power = !b->keeps_power && rng_once_in(&b->crashes, 2);
 	b->lost_power |= power;
 	b->powers += power;
 	disk_crash(b->disk, to, &b->crashes, power ? DISK_POWER : DISK_PROCESS);
-	b->kills++;
 }
 
 /* What a call of the journal returns to its caller instead of doing its work; 0: nothing. */

@@ -45,6 +45,8 @@ struct world_plan {
  * end the program. */
 void world_init(struct world *w, const struct world_plan *plan);
 void world_release(struct world *w);
+/* Cuts a message before the name of the directory, which is different in each run of a history. */
+void world_cut_message(const struct world *w, struct err *err);
 
 /* Calls of the journal that fail. */
 struct disk_fault {

@@ -3,6 +3,7 @@
 #include "actor.h"
 
 #include "baton.h"
+#include "imports.h"
 #include "turns.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@ enum {
 	SETTLE_ROUNDS = 2,
 	SETTLE_SECONDS = 4000,	   /* more than an hour */
 	CLOCK_SECONDS = 2 * 86400, /* that clocks may differ: see box_set_clock() */
-	DEAD_STEPS = 60,	   /* of other engines until a killed one is there again */
+	LATE_SECONDS = 1000,
+	DEAD_STEPS = 60, /* of other engines until a killed one is there again */
 };
 #define SECOND UINT64_C(1000000000)
 
@@ -47,11 +49,12 @@ void history_first(const struct history *h, uint64_t uid, struct content *out)
 void history_text(const struct op *op, char *text, size_t size)
 {
 	static const char *const kinds[OP_KINDS] = {
-		[OP_CREATE] = "create", [OP_CHANGE] = "change",	  [OP_REMOVE] = "remove",
-		[OP_RENAME] = "rename", [OP_MKDIR] = "mkdir",	  [OP_LIST] = "list",
-		[OP_READ] = "read",	[OP_HOLD] = "hold",	  [OP_PLAIN] = "plain",
-		[OP_WAIT] = "wait",	[OP_CLOCK] = "clock",	  [OP_RESTART] = "restart",
-		[OP_DROP] = "drop",	[OP_RECOVER] = "recover", [OP_KILL] = "kill"};
+		[OP_CREATE] = "create",	  [OP_CHANGE] = "change", [OP_IMPORT] = "import",
+		[OP_REMOVE] = "remove",	  [OP_RENAME] = "rename", [OP_MKDIR] = "mkdir",
+		[OP_LIST] = "list",	  [OP_READ] = "read",	  [OP_HOLD] = "hold",
+		[OP_PLAIN] = "plain",	  [OP_WAIT] = "wait",	  [OP_CLOCK] = "clock",
+		[OP_RESTART] = "restart", [OP_DROP] = "drop",	  [OP_RECOVER] = "recover",
+		[OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
@@ -150,6 +153,9 @@ static enum op_status status_of(const struct op *op)
 	/* The new name may be there. */
 	if (op->kind == OP_RENAME && (op->rc == -ESTALE || op->rc == -EBUSY))
 		return OP_MAYBE;
+	/* Somebody may have removed the record when the domain was there already. */
+	if (op->kind == OP_IMPORT && op->rc != -EEXIST)
+		return OP_MAYBE;
 	/* A file that meets a rename which is being finished is stored later, by the same mount or
 	 * the next one. */
 	if (writes && op->rc == -EBUSY)
@@ -224,11 +230,16 @@ static bool needs_all(const struct op *op)
 	return op->kind == OP_RESTART || op->kind == OP_DROP || op->kind == OP_RECOVER;
 }
 
+static struct box *box_of(struct actor *a, const struct op *op)
+{
+	return op->kind == OP_IMPORT ? a->importer : &a->h->boxes[a->engine];
+}
+
 static void look_up(struct actor *a, unsigned int name, uint64_t *at, bool *is_there)
 {
 	struct engine_stat st;
 	const int rc = engine_lookup(actor_engine(a), history_names[name], &st, NULL);
-	/* A plain object may be what a failed program has left: see has_torn() in model.c. */
+	/* A plain object may be what a failed program has left: see model_has_torn() in model.c. */
 	*is_there = rc == 0 && st.kind == ENGINE_DOMAIN;
 	if ((rc == 0 || rc == -ENOENT) && !a->h->boxes[a->engine].line.dead)
 		*at = actor_moment(a);
@@ -247,13 +258,15 @@ static void look_after(struct actor *a, struct op *op)
 
 void actor_run(struct actor *a, struct op *op)
 {
-	struct box *b = &a->h->boxes[a->engine];
+	struct box *b = box_of(a, op);
 	struct err err = ERR_INIT;
 	note_op(a, op, "begins", &err);
 	op->begin = actor_moment(a);
 	op->begin_ns = baton_now();
 	op->powers = b->powers;
-	op->uid = op->kind == OP_CREATE ? history_tag(a->h, (unsigned int)(op - a->h->ops)) : 0;
+	op->uid = op->kind == OP_CREATE || op->kind == OP_IMPORT
+			  ? history_tag(a->h, (unsigned int)(op - a->h->ops))
+			  : 0;
 	const unsigned int repeated = b->line.repeated, disk_faults = b->disk_faults;
 	if (op->kind != OP_HOLD)
 		operation_arm(b, op);
@@ -271,10 +284,23 @@ void actor_run(struct actor *a, struct op *op)
 	look_after(a, op);
 }
 
+static void run_import(struct actor *a, struct op *op)
+{
+	turns_take(a->h, op);
+	import_start(a, op);
+	actor_run(a, op);
+	import_finish(a, op);
+	turns_return(a->h, op);
+}
+
 static void begin_op(struct actor *a, struct op *op)
 {
 	struct history *h = a->h;
 	struct box *b = &h->boxes[a->engine];
+	if (op->kind == OP_IMPORT) {
+		run_import(a, op);
+		return;
+	}
 	turns_take(h, op);
 	if (needs_all(op))
 		box_enter_alone(b);
@@ -374,9 +400,14 @@ static void settle(struct history *h)
 				box_revive(&h->boxes[i]);
 			else
 				box_restart(&h->boxes[i]);
+			/* The storage of a renamed file is kept for a PUT that takes up to an hour
+			 * (DETAILS.md, "Renames"). */
+			if (round == 0 && i == 0) {
+				baton_sleep(LATE_SECONDS * SECOND);
+				scheduler_deliver(s);
+			}
 			baton_sleep(seconds * SECOND);
 		}
-		scheduler_deliver(s);
 	}
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_release(&h->boxes[i]);

@@ -24,6 +24,7 @@ extern const char *const history_names[NAMES_MAX];
 enum op_kind {
 	OP_CREATE, /* a new file replaces what has the name */
 	OP_CHANGE, /* r+ */
+	OP_IMPORT, /* by a process of its own: see imports.h */
 	OP_REMOVE,
 	OP_RENAME,
 	OP_MKDIR, /* of a folder of its own */
@@ -89,6 +90,7 @@ struct op {
 	enum change_kind change;
 	enum op_program program;
 	enum session_flush flush; /* before the end of a session */
+	bool replaces;		  /* OP_IMPORT: with --replace */
 	bool again;		  /* a close that fails is repeated before the file is closed */
 	unsigned int dies;	  /* 0, or: the program is killed after so many writes by libhdf5 */
 	enum fault fault;
@@ -134,6 +136,7 @@ struct op {
 	unsigned int powers;	       /* that its machine had lost when it began */
 	bool is_written;	       /* and the engine lived when all was written */
 	bool was_recovered;	       /* somebody has committed its draft */
+	bool is_tidy;		       /* OP_IMPORT: nothing unfinished is left */
 	bool loses_draft; /* OP_RECOVER: a draft is gone and not stored, or there and stored */
 	uint64_t uid;	  /* of the file that it creates or changes */
 	struct content before, after;

@@ -315,12 +315,13 @@ static void print_counts(const struct totals *t)
 	       "%u "
 	       "failures with which an engine went on; %u renames, %u removals, %u reads, %u "
 	       "restarts, "
-	       "%u drops, %u drafts recovered, %u files held, %u calls for plain objects\n",
+	       "%u drops, %u drafts recovered, %u files held, %u imported, %u calls for plain "
+	       "objects\n",
 	       t->parts, (unsigned long long)t->steps, t->kills, t->powers, t->revivals,
 	       t->disk_faults, t->done[OP_CREATE] + t->done[OP_CHANGE], t->done[OP_CREATE],
 	       t->done[OP_CHANGE], t->conflicts, t->went_on, t->done[OP_RENAME], t->done[OP_REMOVE],
 	       t->done[OP_READ], t->done[OP_RESTART], t->done[OP_DROP], t->recovered,
-	       t->done[OP_HOLD], t->plain);
+	       t->done[OP_HOLD], t->done[OP_IMPORT], t->plain);
 }
 
 int main(int argc, char **argv)

@@ -44,7 +44,7 @@ struct folder {
 
 /* If another mount makes a domain where a plain object is, the object is shown when that is
  * removed. */
-static bool has_torn(const struct history *h)
+bool model_has_torn(const struct history *h)
 {
 	bool torn = h->torn;
 	for (unsigned int i = 0; i < h->nops; i++)
@@ -60,7 +60,7 @@ static int find_name(void *arg, const char *name, enum engine_kind kind)
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
 		if (strcmp(path, history_names[i]) != 0)
 			continue;
-		if (kind == ENGINE_PLAIN && has_torn(f->found->h)) {
+		if (kind == ENGINE_PLAIN && model_has_torn(f->found->h)) {
 			f->found->has_plain = true;
 			return 0;
 		}
@@ -476,8 +476,22 @@ bool model_is_known(const struct history *h, uint64_t uid)
 		if (h->first[i] == uid)
 			return true;
 	for (unsigned int i = 0; i < h->nops; i++)
-		if (h->ops[i].kind == OP_CREATE && h->ops[i].uid == uid)
+		if ((h->ops[i].kind == OP_CREATE || h->ops[i].kind == OP_IMPORT) &&
+		    h->ops[i].uid == uid)
 			return true;
+	return false;
+}
+
+bool model_is_imported_twice(const struct history *h, uint64_t uid)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		if (op->kind != OP_IMPORT || op->uid != uid || op->stored == op->end)
+			continue;
+		for (unsigned int k = 0; k < h->nops; k++)
+			if (h->ops[k].kind == OP_RENAME && h->ops[k].name == op->name)
+				return true;
+	}
 	return false;
 }
 
@@ -500,7 +514,8 @@ static void check_content(struct found *f, unsigned int name)
 		model_fault(f->result, "%s has a file that nobody has made", history_names[name]);
 		return;
 	}
-	if (f->gaps->plain_put || has_copies(f->h, f->content[name].uid))
+	if (f->gaps->plain_put || has_copies(f->h, f->content[name].uid) ||
+	    model_is_imported_twice(f->h, f->content[name].uid))
 		return;
 	for (enum content_part part = 0; part < PART_SPARE; part++)
 		check_part(f, name, part);
@@ -563,7 +578,7 @@ static void note_files(struct found *f)
 			if (h->first[i] && h->first[i] == h->first[k])
 				h->parts = h->part + 1;
 	}
-	h->torn = has_torn(h);
+	h->torn = model_has_torn(h);
 	if (f->has_plain)
 		h->parts = h->part + 1;
 }

@@ -7,6 +7,7 @@
  * its end:
  *
  *   create   sees what has the name; then replaces it, if it is still that
+ *   import   the same, by a process of its own; without --replace the name leads to nothing
  *   change   at a moment between the beginning and the end of the close, a name leads to the file
  *   remove   the name vanishes
  *   rename   the new name leads to the file, too; then the old name vanishes

@@ -14,7 +14,7 @@ static bool has_failures(const struct history *h)
 {
 	for (unsigned int i = 0; i < h->nops; i++)
 		if (h->ops[i].kind == OP_DROP || h->ops[i].kind == OP_RECOVER ||
-		    h->ops[i].kind == OP_KILL)
+		    h->ops[i].kind == OP_KILL || (h->ops[i].kind == OP_IMPORT && h->ops[i].hit))
 			return true;
 	for (unsigned int i = 0; i < h->engines; i++)
 		if (h->boxes[i].kills || h->boxes[i].line.faults || h->boxes[i].disk_faults ||

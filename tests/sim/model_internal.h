@@ -21,6 +21,10 @@ bool model_is_known(const struct history *h, uint64_t uid);
 /* Whether the file of a change had no name at a moment of it. */
 bool model_was_moved(const struct history *h, const struct op *op);
 
+/* Whether the bucket may have a file twice, because its import was started again after another
+ * program had renamed the complete domain (DETAILS.md, "Imports"). */
+bool model_is_imported_twice(const struct history *h, uint64_t uid);
+
 void model_check_reads(struct found *f);
 void model_check_lists(struct found *f);
 void model_check_refused(struct found *f);

@@ -127,6 +127,16 @@ static void add_see(struct search *s, struct plan *p, const struct op *op)
 	p->steps[0].absent_from = oldest_listing(s->m->h, op);
 }
 
+/* A step of the first attempt, which may have done nothing. */
+static void add_again(struct plan *p, const struct op *op)
+{
+	unsigned int i = 0;
+	while (p->steps[i].kind)
+		i++;
+	add(p, STEP_REPLACE, op->begin, op->stored, false);
+	p->steps[i].skip = true;
+}
+
 bool model_was_vacated(const struct history *h, const struct op *op)
 {
 	for (unsigned int i = 0; i < h->nops; i++) {
@@ -151,6 +161,18 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 	if (op->kind == OP_CREATE && op->was_open && op->status != OP_REFUSED) {
 		add_see(s, p, op);
 		add(p, STEP_REPLACE, op->closes, op->stored, op->status != OP_DONE);
+	} else if (op->kind == OP_IMPORT && op->status == OP_REFUSED) {
+		if (!model_has_torn(s->m->h))
+			add_look(p, op->name, true, op->begin, op->end);
+	} else if (op->kind == OP_IMPORT) {
+		/* Without --replace, the name leads to nothing. */
+		if (op->replaces)
+			add(p, STEP_SEE, op->begin, op->stored, false);
+		/* If the file was removed before the import was started again, it is there again.
+		 */
+		if (op->stored > op->end)
+			add_again(p, op);
+		add(p, STEP_REPLACE, op->begin, op->stored, op->status != OP_DONE);
 	} else if (op->kind == OP_CHANGE && op->status == OP_DONE) {
 		add(p, STEP_ALIVE, op->closes, op->stored, false);
 	}
@@ -256,7 +278,7 @@ static void make_plan(struct search *s, struct plan *p, const struct op *op)
 	if (op->kind == OP_CREATE)
 		p->others = history_draft_names(s->m->h, op) & ~(1u << op->name);
 	plan_open(s, p, op);
-	if (op->kind == OP_CREATE || op->kind == OP_CHANGE)
+	if (op->kind == OP_CREATE || op->kind == OP_CHANGE || op->kind == OP_IMPORT)
 		plan_change(s, p, op);
 	else if (op->kind == OP_LIST)
 		plan_list(p, op);

@@ -22,6 +22,8 @@ bool model_is_torn(const struct op *op);
 bool model_meets_draft(const struct history *h, const struct op *op);
 /* Whether the name may have lost its file while the operation ran. */
 bool model_was_vacated(const struct history *h, const struct op *op);
+/* Whether an operation may have left a plain object. */
+bool model_has_torn(const struct history *h);
 /* Reports a fault if there is none. */
 void model_names_check(struct model_names *m);
 void model_fault(struct model_result *r, const char *fmt, ...)

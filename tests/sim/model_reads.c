@@ -3,6 +3,7 @@
 #include "model_internal.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "model_names.h"
 
@@ -190,6 +191,16 @@ static bool may_stay_half_done(const struct history *h)
 	return false;
 }
 
+/* Whether both names lead to one storage. */
+static bool share_storage(const struct found *f, unsigned int a, unsigned int b)
+{
+	char roots[2][64] = {"", ""};
+	const char *attribute = "user.hsds.root";
+	engine_getxattr(f->engine, history_names[a], attribute, roots[0], 63, NULL);
+	engine_getxattr(f->engine, history_names[b], attribute, roots[1], 63, NULL);
+	return strcmp(roots[0], roots[1]) == 0;
+}
+
 /* A rename that was interrupted is finished by the next mount, so each file has one name. */
 void model_check_twice(struct found *f)
 {
@@ -197,7 +208,9 @@ void model_check_twice(struct found *f)
 		return;
 	for (unsigned int i = 0; i < NAMES_MAX; i++)
 		for (unsigned int k = 0; k < i; k++)
-			if (f->has[i] && f->has[k] && f->content[i].uid == f->content[k].uid)
+			if (f->has[i] && f->has[k] && f->content[i].uid == f->content[k].uid &&
+			    (!model_is_imported_twice(f->h, f->content[i].uid) ||
+			     share_storage(f, i, k)))
 				model_fault(f->result, "%s and %s are the same file",
 					    history_names[k], history_names[i]);
 }

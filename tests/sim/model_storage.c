@@ -57,12 +57,18 @@ static bool ends_with(const char *key, const char *end)
 	return n > k && strcmp(key + n - k, end) == 0;
 }
 
+static bool is_import_record(const char *key)
+{
+	return strncmp(key, "db/.import-", strlen("db/.import-")) == 0;
+}
+
 /* Counts the storages without a name. */
 static void count_storages(struct history *h, const struct store_page *page, struct storages *s,
 			   struct model_result *r)
 {
 	for (size_t i = 0; i < page->n; i++)
-		if (strncmp(page->items[i].key, "db/", 3) == 0)
+		if (strncmp(page->items[i].key, "db/", 3) == 0 &&
+		    !is_import_record(page->items[i].key))
 			storage_of(s, page->items[i].key, true);
 	for (size_t i = 0; i < page->n; i++)
 		if (ends_with(page->items[i].key, "/.domain.json"))
@@ -146,6 +152,16 @@ static bool is_changed_later(const struct history *h, const struct op *op)
 	return false;
 }
 
+/* Whether an import may have left something: it was not tidied up, or a request arrives later. If
+ * it has replaced a file, was killed, and another program has removed its own file since, the
+ * storage of the replaced one stays (DETAILS.md, "Imports"). */
+static bool is_untidy(const struct op *op)
+{
+	const bool is_late = op->hit && (op->fault == FAULT_LATE || op->fault == FAULT_KILL_LATE);
+	return op->kind == OP_IMPORT &&
+	       (!op->is_tidy || is_late || (op->replaces && op->status == OP_MAYBE));
+}
+
 /* Storage may stay if a machine has lost its power, because the notes about it are not durable; if
  * a request may have arrived later, or the journal could not note something; if a draft was
  * dropped, or waits in the journal to be committed once more (JOURNAL.md, "Conflicts"); and after a
@@ -161,18 +177,31 @@ static bool may_leave_storage(const struct history *h)
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
 		const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
-		const bool is_late =
-			op->hit && (!op->fault || op->fault == FAULT_SLOW ||
-				    op->fault == FAULT_LATE || op->fault == FAULT_KILL_LATE);
+		const bool is_late = op->hit && op->kind != OP_IMPORT &&
+				     (!op->fault || op->fault == FAULT_SLOW ||
+				      op->fault == FAULT_LATE || op->fault == FAULT_KILL_LATE);
 		const bool is_kept =
 			writes && op->status == OP_REFUSED &&
 			(op->kind == OP_CHANGE || op->was_repeated || model_was_vacated(h, op));
-		if (is_late || op->kind == OP_DROP || is_kept ||
+		if (is_late || is_untidy(op) || op->kind == OP_DROP || is_kept ||
 		    ((writes || op->kind == OP_REMOVE) && op->status == OP_MAYBE) ||
 		    (op->kind == OP_RENAME && op->status == OP_MAYBE && is_changed_later(h, op)))
 			return true;
 	}
 	return false;
+}
+
+/* The record of an import is deleted when it ends, and by `--abort`. */
+static void check_records(const struct history *h, const struct store_page *page,
+			  struct model_result *r)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (is_untidy(&h->ops[i]))
+			return;
+	for (size_t i = 0; i < page->n; i++)
+		if (is_import_record(page->items[i].key))
+			model_fault(r, "%s is the record of an import that has ended",
+				    page->items[i].key);
 }
 
 /* Objects that a change has removed are deleted later, under the name that the file had then. If it
@@ -198,6 +227,8 @@ void model_storage_check(struct history *h, const struct model_gaps *gaps, struc
 		if (!has_rename(h))
 			check_links(h, &page, s, r);
 	}
+	if (!h->may_leave)
+		check_records(h, &page, r);
 	h->left = r->unnamed;
 	h->may_leave = may_leave_storage(h) || has_rename(h);
 	free(s);

@@ -8,6 +8,7 @@
 #include <hsmount/engine.h>
 
 #include "baton.h"
+#include "imports.h"
 #include "program.h"
 #include "turns.h"
 #include "recover.h"
@@ -226,6 +227,8 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 		return operation_create(a, op, err);
 	case OP_CHANGE:
 		return change(a, op, err);
+	case OP_IMPORT:
+		return import_file(a, op, err);
 	case OP_REMOVE:
 		return engine_unlink(e, name, err);
 	case OP_RENAME:

@@ -150,16 +150,23 @@ static int write_status(struct engine_file *f, uint8_t status, struct err *err)
 	return write_at(f, STATUS, &status, 1, err);
 }
 
+uint8_t *program_file(const struct program *p, const struct content *c, size_t *n)
+{
+	struct content template;
+	uint8_t *bytes = malloc(p->n + CONTENT_GROWTH);
+	*n = p->n;
+	memcpy(bytes, p->file, p->n);
+	if (content_read(bytes, *n, &template, NULL) ||
+	    content_change(bytes, n, &template, c, NULL))
+		abort();
+	return bytes;
+}
+
 static int create_bytes(const struct program *p, const struct op *op, struct engine_file *f,
 			struct err *err)
 {
-	struct content template;
-	size_t n = p->n;
-	uint8_t *bytes = malloc(n + CONTENT_GROWTH);
-	memcpy(bytes, p->file, n);
-	if (content_read(bytes, n, &template, err) ||
-	    content_change(bytes, &n, &template, &op->after, err))
-		abort();
+	size_t n;
+	uint8_t *bytes = program_file(p, &op->after, &n);
 	int rc = engine_resize(f, 0, err);
 	if (!rc)
 		rc = write_at(f, 0, bytes, n, err);

@@ -17,6 +17,8 @@ struct program {
 	void *ctx;
 };
 
+/* The bytes of a file that a program without a library writes. Heap. */
+uint8_t *program_file(const struct program *p, const struct content *c, size_t *n);
 /* Writes op->after. */
 int program_create(const struct program *p, const struct op *op, struct engine_file *f,
 		   struct err *err);

@@ -101,6 +101,7 @@ static void commit(struct recovery *r, struct left *l, const struct engine_optio
 	const struct engine_draft_commit opt = {.bucket = bucket};
 	const unsigned int repeated = b->line.repeated;
 	const int rc = engine_drafts_commit(r->drafts, l->id, &opt, r->err);
+	world_cut_message(&r->actor->h->world, r->err);
 	scheduler_note(s, "recover commit of file %llx: %d %s", (unsigned long long)l->op->uid, rc,
 		       rc ? r->err->msg : "");
 	/* Otherwise the command was killed, and nobody has its answer. */

@@ -4,6 +4,7 @@
  * and in some of them which request fails. Names: see history_names.
  */
 #include "history.h"
+#include "imports.h"
 
 #include <errno.h>
 
@@ -40,6 +41,12 @@ struct script {
 #define RESTART(e)	    {OP(OP_RESTART, e, 0)}
 #define DROP(e)		    {OP(OP_DROP, e, 0)}
 #define RECOVER(e)	    {OP(OP_RECOVER, e, 0)}
+/* By the k-th actor of engine 0. */
+#define IMPORT(k, n)	    {OP(OP_IMPORT, IMPORTS_ENGINE, n), .actor = k}
+#define IMPORT_OVER(k, n)   {OP(OP_IMPORT, IMPORTS_ENGINE, n), .actor = k, .replaces = true}
+/* Its i-th PUT or DELETE has a fault. The seed decides whether it is continued or removed. */
+#define IMPORT_FAULT(k, n, over, f, i) \
+	{OP(OP_IMPORT, IMPORTS_ENGINE, n), .actor = k, .replaces = over, .fault = f, .at = i}
 #define KILL(e)		    {OP(OP_KILL, e, 0)}
 #define END		    {OP(OP_KINDS, 0, 0)}
 /* The request for the document of a name has a fault. */
@@ -207,6 +214,25 @@ static const struct script scripts[] = {
 		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_GROW, .fault = FAULT_KILL, .at = 2,
 		 .keeps_power = true},
 		RECOVER(0), CHANGE(1, F1_A, CHANGE_GROW), CHANGE(1, F1_A, CHANGE_GROW), END}},
+	{"an import beside a creation of the same file", 1, 0, false, {
+		IMPORT(1, F1_A), CREATE(0, F1_A), IMPORT(2, F1_A), REMOVE(0, F1_A),
+		IMPORT_OVER(1, F1_A), MOVE(0, F1_A, F1_B), END}},
+	{"an import replaces a file that a mount changes", 1, 1, false, {
+		SLOW(0, F1_A, CHANGE_X1), IMPORT_OVER(1, F1_A), CHANGE(0, F1_A, CHANGE_TAG),
+		READ(0, 2, F1_A, 4), READ(0, 2, F1_A, 3), END}},
+	{"an import replaces a file that two mounts rename", 2, 1, false, {
+		IMPORT_OVER(2, F1_A), MOVE(0, F1_A, F2_C), MOVE(1, F2_C, F1_A),
+		IMPORT_OVER(2, F2_C), MOVE(0, F1_A, F2_C), END}},
+	{"a killed import is renamed before it is continued", 1, 0, true, {
+		IMPORT_FAULT(1, F1_A, false, FAULT_KILL_AFTER, 14), MOVE(0, F1_A, F2_C),
+		IMPORT_FAULT(1, F1_A, false, FAULT_KILL, 15), MOVE(0, F1_A, F2_C),
+		LIST(0, 0, F1_A), END}},
+	{"an import has no answer, and its file is removed", 1, 0, true, {
+		IMPORT_FAULT(1, F1_A, false, FAULT_LOST, 14), REMOVE(0, F1_A),
+		IMPORT_FAULT(1, F1_A, false, FAULT_LOST, 14), CREATE(0, F1_A), END}},
+	{"an import dies when it has replaced a file", 1, 1, true, {
+		IMPORT_FAULT(1, F1_A, true, FAULT_KILL_AFTER, 14), CHANGE(0, F1_A, CHANGE_TAG),
+		IMPORT_FAULT(1, F1_A, true, FAULT_KILL_AFTER, 16), MOVE(0, F1_A, F2_C), END}},
 	{"a grower loses its power, and its draft is dropped", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_GROW), DROP(0), CHANGE(1, F1_A, CHANGE_GROW), END}},
 	{"programs of one mount remove and rename two files", 1, 3, false, {
@@ -292,7 +318,11 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 	for (; s->ops[h->nops].kind != OP_KINDS; h->nops++) {
 		struct op *op = &h->ops[h->nops];
 		*op = s->ops[h->nops];
-		op->actor = op->engine + op->actor * h->engines;
+		op->actor = (op->kind == OP_IMPORT ? 0 : op->engine) + op->actor * h->engines;
+		if (op->kind == OP_IMPORT) {
+			op->again = rng_once_in(&r, 2);
+			op->waits = rng_below(&r, SLOW_STEPS);
+		}
 		h->actors = op->actor < h->actors ? h->actors : op->actor + 1;
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
