@@ -22,6 +22,7 @@
 #include <drafts/drafts.h>
 
 enum {
+	TTL_NS = 1000000000,
 	SPOOL_SIZE = 64 << 20,
 	CACHE_SIZE = 8 << 20,
 	PATH_LEN = 512,
@@ -228,6 +229,7 @@ static void settings_init(struct settings *s, struct box *b)
 	opt->user = "ann";
 	opt->journal_dir = s->journal;
 	opt->spool_size = b->spool_size;
+	opt->metadata_ttl = (double)b->ttl_ns / 1e9;
 	disk_use(b->disk);
 }
 
@@ -290,7 +292,7 @@ static ssize_t at_disk(void *ctx, enum disk_call call, const char *name, size_t 
 	return 0;
 }
 
-/* Some engines have little memory, or a small journal. */
+/* Some engines have little memory, or a small journal, or always ask the bucket. */
 static void choose_budgets(struct box *b, uint64_t seed)
 {
 	struct rng r = rng_derive(seed, 300 + b->number);
@@ -298,6 +300,8 @@ static void choose_budgets(struct box *b, uint64_t seed)
 		b->cache_size = (uint64_t)(1 + rng_below(&r, 8)) << 14;
 	if (rng_once_in(&r, 8))
 		b->spool_size = (uint64_t)(4 + rng_below(&r, 8)) << 18;
+	if (rng_once_in(&r, 4))
+		b->ttl_ns = 0;
 }
 
 void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed, bool read_only)
@@ -314,6 +318,7 @@ void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed
 	pthread_cond_init(&b->changed, NULL);
 	b->cache_size = CACHE_SIZE;
 	b->spool_size = SPOOL_SIZE;
+	b->ttl_ns = TTL_NS;
 	if (!read_only) {
 		choose_budgets(b, seed);
 		journal_of(b, 0, journal);

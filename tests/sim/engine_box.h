@@ -71,9 +71,9 @@ struct box {
 	unsigned int powers; /* how often */
 	bool keeps_power;    /* the next kill is not the loss of it */
 	struct disk_fault disk_fault;
-	unsigned int disk_calls;  /* since box_arm_disk() */
-	unsigned int disk_faults; /* that have happened */
-	uint64_t cache_size, spool_size;
+	unsigned int disk_calls;		 /* since box_arm_disk() */
+	unsigned int disk_faults;		 /* that have happened */
+	uint64_t cache_size, spool_size, ttl_ns; /* ttl_ns: of metadata */
 	/* Called after a kill, when nobody uses the journal. It may be NULL. */
 	void (*inspect)(struct box *b, const char *journal, const struct engine_options *bucket,
 			void *ctx);

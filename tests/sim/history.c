@@ -49,12 +49,12 @@ void history_first(const struct history *h, uint64_t uid, struct content *out)
 void history_text(const struct op *op, char *text, size_t size)
 {
 	static const char *const kinds[OP_KINDS] = {
-		[OP_CREATE] = "create",	  [OP_CHANGE] = "change", [OP_IMPORT] = "import",
-		[OP_REMOVE] = "remove",	  [OP_RENAME] = "rename", [OP_MKDIR] = "mkdir",
-		[OP_LIST] = "list",	  [OP_READ] = "read",	  [OP_HOLD] = "hold",
-		[OP_PLAIN] = "plain",	  [OP_WAIT] = "wait",	  [OP_CLOCK] = "clock",
-		[OP_RESTART] = "restart", [OP_DROP] = "drop",	  [OP_RECOVER] = "recover",
-		[OP_KILL] = "kill"};
+		[OP_CREATE] = "create",	  [OP_CHANGE] = "change",   [OP_IMPORT] = "import",
+		[OP_REMOVE] = "remove",	  [OP_RENAME] = "rename",   [OP_MKDIR] = "mkdir",
+		[OP_LIST] = "list",	  [OP_READ] = "read",	    [OP_HOLD] = "hold",
+		[OP_PLAIN] = "plain",	  [OP_FOLDERS] = "folders", [OP_WAIT] = "wait",
+		[OP_CLOCK] = "clock",	  [OP_RESTART] = "restart", [OP_DROP] = "drop",
+		[OP_RECOVER] = "recover", [OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
@@ -134,6 +134,12 @@ static bool is_refusal(const struct op *op)
 	       op->rc == -EISDIR || op->rc == -ENOTDIR || op->rc == -EOPNOTSUPP;
 }
 
+/* A program on names of its own, which judges what has happened. */
+static bool is_own(const struct op *op)
+{
+	return op->kind == OP_PLAIN || op->kind == OP_FOLDERS;
+}
+
 static enum op_status status_of(const struct op *op)
 {
 	const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
@@ -145,8 +151,7 @@ static enum op_status status_of(const struct op *op)
 		return OP_DONE;
 	if (writes && !op->was_open)
 		return OP_NONE;
-	if (op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_HOLD ||
-	    op->kind == OP_PLAIN)
+	if (op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_HOLD || is_own(op))
 		return OP_NONE;
 	if (op->rc == 0)
 		return OP_DONE;
@@ -345,7 +350,7 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 		if (engine_mkdir(actor_engine(&a), name, &err))
 			abort();
 	}
-	if (plain_set_up(actor_engine(&a), &err))
+	if (plain_set_up(actor_engine(&a), &err) || folders_set_up(actor_engine(&a), &err))
 		abort();
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
 		struct op op = {.kind = OP_CREATE,
@@ -446,6 +451,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 		h->boxes[i].inspect_ctx = h;
 	}
 	h->plain = plain_new(h->seed);
+	h->folders = folders_new();
 	set_up(h, file, n);
 	run_part(h, file, n);
 }
@@ -471,6 +477,7 @@ void history_release(struct history *h)
 {
 	free_holds(h);
 	plain_free(h->plain);
+	folders_free(h->folders);
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_free_disk(&h->boxes[i]);
 	world_release(&h->world);

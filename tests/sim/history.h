@@ -10,6 +10,7 @@
 
 #include "content.h"
 #include "engine_box.h"
+#include "folders.h"
 #include "hold.h"
 #include "list.h"
 #include "mem_store.h"
@@ -32,6 +33,7 @@ enum op_kind {
 	OP_READ,
 	OP_HOLD,    /* of a file of its own: see hold.h */
 	OP_PLAIN,   /* of plain objects: see plain.h */
+	OP_FOLDERS, /* of folders of its own: see folders.h */
 	OP_WAIT,    /* time passes, and garbage that is due is deleted */
 	OP_CLOCK,   /* somebody sets the clock of the machine */
 	OP_RESTART, /* unmount and mount */
@@ -121,7 +123,7 @@ struct op {
 	bool was_repeated; /* a request of the engine was sent again meanwhile */
 	bool goes_on;	   /* it has failed, and its engine goes on with its draft */
 	bool armed;	   /* its fault is that of the line now */
-	bool left_draft;   /* of OP_PLAIN */
+	bool left_draft;   /* of OP_PLAIN, OP_FOLDERS */
 	bool left;	   /* others may use its names: see turns.h */
 	int rc;
 	/* Moments: the operation begins, the file is open, it begins to close, the operation ends.
@@ -144,6 +146,9 @@ struct op {
 	struct list list;
 };
 
+/* Names, and one for all plain objects and one for all folders that programs share. */
+enum { TURN_PLAIN = NAMES_MAX, TURN_FOLDERS, TURN_NAMES };
+
 /* Who uses a name in an engine: see turns.h. */
 struct turn {
 	bool used, written;
@@ -153,8 +158,7 @@ struct turn {
 struct turns {
 	pthread_mutex_t lock; /* guards all of them */
 	pthread_cond_t changed;
-	/* The last one is that of all plain objects. */
-	struct turn of[ENGINES_MAX][NAMES_MAX + 1];
+	struct turn of[ENGINES_MAX][TURN_NAMES];
 };
 
 struct history {
@@ -177,6 +181,7 @@ struct history {
 	struct box boxes[ENGINES_MAX];
 	struct turns turns;
 	struct plain *plain;
+	struct folders *folders;
 	uint64_t first[NAMES_MAX];	    /* uids of the files that exist at first; 0: none */
 	struct content contents[NAMES_MAX]; /* of these */
 	/* A history of many operations has several parts. Between two of them all engines end, and

@@ -43,7 +43,7 @@ struct totals {
 	unsigned int histories, failed, unnamed, undecided, kills, hits, differ;
 	unsigned int statuses[4];
 	unsigned int done[OP_KINDS]; /* acknowledged operations of each kind */
-	unsigned int plain;	     /* acts on plain objects */
+	unsigned int plain, folders; /* calls for them */
 	unsigned int parts, powers, revivals, conflicts, disk_faults, went_on, recovered;
 	uint64_t steps;
 };
@@ -150,6 +150,7 @@ static void count_part(void *ctx, const struct history *h)
 	struct totals *t = ctx;
 	t->parts++;
 	t->plain += h->plain->acts;
+	t->folders += h->folders->acts;
 	for (unsigned int i = 0; i < h->engines; i++) {
 		t->kills += h->boxes[i].kills;
 		t->powers += h->boxes[i].powers;
@@ -316,12 +317,12 @@ static void print_counts(const struct totals *t)
 	       "failures with which an engine went on; %u renames, %u removals, %u reads, %u "
 	       "restarts, "
 	       "%u drops, %u drafts recovered, %u files held, %u imported, %u calls for plain "
-	       "objects\n",
+	       "objects, %u for folders\n",
 	       t->parts, (unsigned long long)t->steps, t->kills, t->powers, t->revivals,
 	       t->disk_faults, t->done[OP_CREATE] + t->done[OP_CHANGE], t->done[OP_CREATE],
 	       t->done[OP_CHANGE], t->conflicts, t->went_on, t->done[OP_RENAME], t->done[OP_REMOVE],
 	       t->done[OP_READ], t->done[OP_RESTART], t->done[OP_DROP], t->recovered,
-	       t->done[OP_HOLD], t->done[OP_IMPORT], t->plain);
+	       t->done[OP_HOLD], t->done[OP_IMPORT], t->plain, t->folders);
 }
 
 int main(int argc, char **argv)

@@ -553,15 +553,22 @@ static void check_holds(struct found *f)
 		box_inspect(&f->h->boxes[i], check_engine_holds, &all);
 }
 
-static void check_plain(struct found *f)
+static void add_faults(struct model_result *r, const struct str *faults, bool decided)
 {
-	struct plain *p = f->h->plain;
-	if (!plain_check(p, f->engine, f->h->boxes, f->h->engines, !f->gaps->plain_put))
-		f->result->undecided++;
-	if (p->faults.b.len) {
-		str_addf(&f->result->faults, "%s", str_text(&p->faults));
-		f->result->nfaults++;
-	}
+	r->undecided += !decided;
+	r->nfaults += faults->b.len > 0;
+	str_addf(&r->faults, "%s", str_text(faults));
+}
+
+/* Programs on names of their own. */
+static void check_players(struct found *f)
+{
+	struct history *h = f->h;
+	const bool order_matters = !f->gaps->plain_put;
+	bool decided = plain_check(h->plain, f->engine, h->boxes, h->engines, order_matters);
+	add_faults(f->result, &h->plain->faults, decided);
+	decided = folders_check(h->folders, f->engine, h->world.bucket, order_matters);
+	add_faults(f->result, &h->folders->faults, decided);
 }
 
 /* ---- the next part ---- */
@@ -623,7 +630,7 @@ void model_check(struct history *h, const struct model_gaps *gaps, struct model_
 	}
 	model_check_dirs(&f);
 	check_holds(&f);
-	check_plain(&f);
+	check_players(&f);
 	note_files(&f);
 	box_release(&b);
 	model_storage_check(h, gaps, out);

@@ -194,18 +194,19 @@ static int hold(struct actor *a, struct op *op, struct err *err)
 	return rc ? rc : hold_run(h, &r, wait_a_step, a, err);
 }
 
-static int use_plain(struct actor *a, struct op *op, struct err *err)
+static int play(struct actor *a, struct op *op, struct err *err)
 {
 	struct history *h = a->h;
 	const unsigned int number = h->part * OPS_MAX + (unsigned int)(op - h->ops);
-	struct plain_program g = {.p = h->plain,
-				  .box = &h->boxes[a->engine],
-				  .random = rng_derive(h->seed, 100000 + number),
-				  .wait = wait_a_step,
-				  .ctx = a,
-				  .plain_delete = h->lacks & STORE_MEM_NO_DELETE_IF};
-	const int rc = plain_run(&g, err);
-	op->left_draft = g.has_draft;
+	const bool is_plain = op->kind == OP_PLAIN;
+	struct player by = {.order = is_plain ? &h->plain->order : &h->folders->order,
+			    .box = &h->boxes[a->engine],
+			    .random = rng_derive(h->seed, 100000 + number),
+			    .wait = wait_a_step,
+			    .ctx = a,
+			    .plain_delete = h->lacks & STORE_MEM_NO_DELETE_IF};
+	const int rc = is_plain ? plain_run(h->plain, &by, err) : folders_run(h->folders, &by, err);
+	op->left_draft = by.has_draft;
 	return rc;
 }
 
@@ -242,7 +243,8 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 	case OP_HOLD:
 		return hold(a, op, err);
 	case OP_PLAIN:
-		return use_plain(a, op, err);
+	case OP_FOLDERS:
+		return play(a, op, err);
 	case OP_WAIT:
 		baton_sleep(op->waits * SECOND);
 		return 0;

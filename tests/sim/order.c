@@ -3,6 +3,7 @@
  * state of its own. */
 #include "order.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,8 @@ struct order_step *order_step(struct order_act *a, enum order_kind kind, uint16_
 	if (i == ORDER_STEPS)
 		abort();
 	a->steps[i] = (struct order_step){.kind = kind,
+					  .at = a->at,
+					  .to = a->to,
 					  .value = value,
 					  .from = from,
 					  .until = may ? ORDER_NEVER : until,
@@ -57,24 +60,46 @@ struct order_step *order_last(struct order_act *a)
 	return &a->steps[i];
 }
 
-/* Does a step, or returns false if it is not possible. */
-static bool take(const struct order *o, unsigned int i, const struct order_step *step,
-		 struct state *s)
+void order_describe(const struct order *o, unsigned int i, char *text, size_t size)
 {
-	uint16_t *at = &s->has[o->acts[i].at], *to = &s->has[o->acts[i].to], *seen = &s->seen[i];
+	const struct order_act *a = &o->acts[i];
+	int n = snprintf(text, size, "%2u [%llu, %llu] engine %u: %s %u %u:", i,
+			 (unsigned long long)a->begin, (unsigned long long)a->end, a->engine,
+			 a->what, a->at, a->to);
+	for (const struct order_step *s = a->steps; s->kind && n < (int)size; s++)
+		n += snprintf(text + n, size - (size_t)n, " %s%u/%u", s->may ? "perhaps " : "",
+			      s->kind, s->value);
+}
+
+/* Does a step, or returns false if it is not possible. */
+static bool take(unsigned int i, const struct order_step *step, struct state *s)
+{
+	uint16_t *at = &s->has[step->at], *to = &s->has[step->to], *seen = &s->seen[i];
 	switch (step->kind) {
 	case ORDER_SEE:
 		*seen = *at;
 		return true;
 	case ORDER_SHOW:
+		if (*at != step->value)
+			return false;
 		*seen = *at;
-		return *at == step->value;
+		return true;
 	case ORDER_DRAFT:
 		return *at == step->value || !*at || !s->seen[step->of];
 	case ORDER_BARE:
 		return !*at && s->seen[step->of];
 	case ORDER_THERE:
 		return *at;
+	case ORDER_SOME:
+		return *at || *to;
+	case ORDER_NEITHER:
+		return !*at && !*to;
+	case ORDER_MAKE:
+	case ORDER_FILL:
+		if (*at)
+			return step->kind == ORDER_FILL;
+		*at = step->value;
+		return true;
 	case ORDER_REPLACE:
 		if (*at != *seen)
 			return false;
@@ -154,9 +179,33 @@ static uint64_t deadline(const struct search *s, const struct state *state)
 	return first;
 }
 
-static bool search_from(struct search *s, const struct state *state)
+/* Whether a step that must not happen after this moment may be the next one. */
+static bool is_due(const struct order_step *step, const struct state *state, uint64_t until)
 {
-	const uint64_t until = deadline(s, state);
+	return step->kind && (state->has[step->at] ? step->from : step->absent_from) <= until;
+}
+
+/* Does all steps that see what is so, and change nothing: to wait with them helps nobody. */
+static void observe(const struct search *s, struct state *state, uint64_t until)
+{
+	for (unsigned int i = 0; i < s->o->n; i++) {
+		const struct order_step *step = next_step(s, state, i);
+		while (step->kind >= ORDER_SHOW && step->kind <= ORDER_CHECK &&
+		       is_due(step, state, until) && take(i, step, state)) {
+			state->done[i]++;
+			step = next_step(s, state, i);
+		}
+	}
+}
+
+static bool search_from(struct search *s, const struct state *before)
+{
+	struct state now = *before, *state = &now;
+	uint64_t until = 0;
+	while (until != deadline(s, state)) {
+		until = deadline(s, state);
+		observe(s, state, until);
+	}
 	if (until == ORDER_NEVER && memcmp(state->has, s->end, sizeof(state->has)) == 0)
 		return true;
 	if (s->too_large || !visit(s, state))
@@ -164,13 +213,12 @@ static bool search_from(struct search *s, const struct state *state)
 	for (unsigned int i = 0; i < s->o->n; i++) {
 		const struct order_step *step = next_step(s, state, i);
 		struct state next = *state;
-		const bool is_absent = !state->has[s->o->acts[i].at];
-		if (!step->kind || (is_absent ? step->absent_from : step->from) > until)
+		if (!is_due(step, state, until))
 			continue;
 		next.done[i] += !(step->may && step->kind == ORDER_REPLACE);
 		if (step->skip && search_from(s, &next))
 			return true;
-		if (take(s->o, i, step, &next) && search_from(s, &next))
+		if (take(i, step, &next) && search_from(s, &next))
 			return true;
 	}
 	return false;

@@ -12,24 +12,30 @@
 #define SIM_ORDER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { ORDER_REGISTERS = 4, ORDER_ACTS = 96, ORDER_STEPS = 12 };
 #define ORDER_NEVER UINT64_MAX
 
+/* Those from ORDER_SHOW to ORDER_CHECK change nothing. */
 enum order_kind {
 	ORDER_NONE,
-	ORDER_SEE,   /* the act notes what the register has */
-	ORDER_SHOW,  /* the register has this value, which is noted */
-	ORDER_DRAFT, /* the same; or it has, or act `of` has noted, nothing */
-	ORDER_BARE,  /* it has nothing, and act `of` has noted a value */
-	ORDER_THERE, /* it has a value */
+	ORDER_SEE,     /* the act notes what the register has */
+	ORDER_SHOW,    /* the register has this value, which is noted */
+	ORDER_DRAFT,   /* the same; or it has, or act `of` has noted, nothing */
+	ORDER_BARE,    /* it has nothing, and act `of` has noted a value */
+	ORDER_THERE,   /* it has a value */
+	ORDER_SOME,    /* it, or the register `to`, has a value */
+	ORDER_NEITHER, /* both have nothing */
+	ORDER_CHECK,   /* it has a value, and that is what was noted */
+	ORDER_MAKE,    /* it has nothing, and gets this value */
+	ORDER_FILL,    /* it gets this value if it has nothing */
 	/* It gets this value, if it still has what was noted. One that must happen notes the value.
 	 * One that may be left out may also happen several times. */
 	ORDER_REPLACE,
 	ORDER_REMOVE, /* it has a value, and loses it */
 	ORDER_DROP,   /* it loses its value, if that is what was noted */
-	ORDER_CHECK,  /* it has a value, and that is what was noted */
 	ORDER_WIPE,   /* it loses its value, whatever that is */
 	ORDER_LINK,   /* the register `to` gets the same value, which is noted */
 	ORDER_GIVE,   /* the register `to` gets what was noted, unless that is nothing */
@@ -37,6 +43,7 @@ enum order_kind {
 
 struct order_step {
 	enum order_kind kind;
+	unsigned int at, to;  /* registers: those of the act, unless the caller changes them */
 	uint16_t value;	      /* 0: nothing */
 	unsigned int of;      /* of ORDER_DRAFT, ORDER_BARE */
 	uint64_t from, until; /* moments */
@@ -49,7 +56,7 @@ struct order_act {
 	unsigned int at, to; /* registers */
 	unsigned int engine;
 	const char *what;
-	uint64_t begin_ns, end; /* end: 0 as long as it goes on */
+	uint64_t begin_ns, begin, end; /* end: 0 as long as it goes on */
 	struct order_step steps[ORDER_STEPS + 1];
 };
 
@@ -68,6 +75,8 @@ struct order_step *order_step(struct order_act *a, enum order_kind kind, uint16_
 			      uint64_t from, uint64_t until, bool may);
 /* The last step of an act. */
 struct order_step *order_last(struct order_act *a);
+/* Describes the i-th act. */
+void order_describe(const struct order *o, unsigned int i, char *text, size_t size);
 enum order_result order_search(const struct order *o, const uint16_t first[ORDER_REGISTERS],
 			       const uint16_t end[ORDER_REGISTERS]);
 

@@ -13,6 +13,12 @@
 
 #include "baton.h"
 
+/* A program. */
+struct plain_program {
+	struct plain *p;
+	struct player *by;
+};
+
 enum {
 	EMPTY = 1, /* the content without a record */
 	CALLS_MAX = 5,
@@ -94,7 +100,7 @@ static unsigned int depth_of(const struct plain *p, uint16_t content)
 	return n;
 }
 
-/* ---- moments and names ---- */
+/* ---- names ---- */
 
 struct name {
 	char path[32];
@@ -107,76 +113,14 @@ static struct name name_of(unsigned int i)
 	return n;
 }
 
-static uint64_t moment(const struct plain_program *g)
-{
-	return scheduler_moment(g->box->line.scheduler);
-}
-
-static struct order_act *begin(struct plain_program *g, const char *what, unsigned int at,
-			       unsigned int to)
-{
-	struct order_act *a = order_act(&g->p->order, what, g->box->number, at, to);
-	if (a)
-		a->begin_ns = baton_now();
-	return a;
-}
-
-/* A name that is absent may have been so for a second (metadata_ttl), unless this engine has found
- * or changed it meanwhile (DETAILS.md, "Freshness"); an attempt that failed is not enough. So a
- * step may see what was so when an earlier act ran. */
-static uint64_t absent_from(const struct plain *p, const struct order_act *act, uint64_t from)
-{
-	const uint64_t ttl_ns = 1000000000;
-	uint64_t oldest = from, used = 0;
-	for (unsigned int i = 0; i < p->order.n; i++) {
-		const struct order_act *a = &p->order.acts[i];
-		const struct order_step *first = &a->steps[0];
-		const uint64_t begin = first->from;
-		const bool found =
-			!first->may && !first->skip && (first->kind != ORDER_SHOW || first->value);
-		if (a == act || !a->end || a->end > from)
-			continue;
-		if (found && a->engine == act->engine && (a->at == act->at || a->to == act->at))
-			used = max_u64(used, begin);
-		if (a->begin_ns + ttl_ns >= act->begin_ns)
-			oldest = min_u64(oldest, begin);
-	}
-	return max_u64(oldest, used);
-}
-
-static struct order_step *look(struct plain_program *g, struct order_act *a, enum order_kind kind,
-			       uint16_t value, uint64_t from)
-{
-	struct order_step *s = order_step(a, kind, value, from, moment(g), false);
-	s->absent_from = absent_from(g->p, a, from);
-	return s;
-}
-
-static void end(struct plain_program *g, struct order_act *a)
-{
-	a->end = moment(g);
-}
-
 static void note(struct plain_program *g, const char *what, unsigned int name, int rc)
 {
-	scheduler_note(g->box->line.scheduler, "engine %u: plain: %s file%u: %d", g->box->number,
-		       what, name, rc);
-}
-
-static bool is_dead(const struct plain_program *g)
-{
-	return g->box->line.dead;
-}
-
-/* Whether an error tells what other programs have done. */
-static bool is_answer(int rc)
-{
-	return !rc || rc == -ENOENT || rc == -ESTALE || rc == -EEXIST || rc == -EBUSY;
+	player_note(g->by, what, name_of(name).path, rc);
 }
 
 static int first_of(int first, int rc)
 {
-	return is_answer(first) ? rc : first;
+	return player_is_answer(first) ? rc : first;
 }
 
 /* ---- programs that read ---- */
@@ -194,17 +138,17 @@ static int read_all(struct plain_program *g, struct engine_file *f, const char *
 	const size_t half = (size_t)(st.size / 2);
 	ssize_t got = engine_pread(f, bytes, half, 0, NULL, err), more = 0;
 	if (got >= 0) {
-		g->wait(g->ctx);
+		player_wait(g->by);
 		more = engine_pread(f, bytes + got, FILE_MAX - half, (uint64_t)got, NULL, err);
 	}
 	int rc = got < 0 ? (int)got : more < 0 ? (int)more : 0;
-	if (!rc && !is_dead(g)) {
+	if (!rc && !player_is_dead(g->by)) {
 		rc = content_of(g->p, bytes, (size_t)(got + more));
 		if (!rc)
 			fault(g->p,
 			      "engine %u, %s: file%u has %zd bytes that are no content which "
 			      "anybody has written",
-			      g->box->number, who, name, got + more);
+			      g->by->box->number, who, name, got + more);
 	}
 	free(bytes);
 	return rc;
@@ -212,21 +156,22 @@ static int read_all(struct plain_program *g, struct engine_file *f, const char *
 
 static int read_file(struct plain_program *g, unsigned int name, struct err *err)
 {
-	struct order_act *a = begin(g, "read", name, name);
+	struct order_act *a = player_begin(g->by, "read", name, name);
 	struct engine_file *f;
-	const uint64_t from = moment(g);
+	const uint64_t from = player_moment(g->by);
 	if (!a)
 		return 0;
-	int rc = engine_file_open(g->box->engine, name_of(name).path, &f, err);
-	const uint64_t opened = moment(g);
+	int rc = engine_file_open(g->by->box->engine, name_of(name).path, &f, err);
+	const uint64_t opened = player_moment(g->by);
 	if (!rc) {
 		rc = read_all(g, f, "a reader", name, err);
 		engine_file_close(f);
 	}
 	note(g, "read", name, rc);
-	if (!is_dead(g) && (rc > 0 || rc == -ENOENT))
-		look(g, a, ORDER_SHOW, (uint16_t)(rc > 0 ? rc : 0), from)->until = opened;
-	end(g, a);
+	if (!player_is_dead(g->by) && (rc > 0 || rc == -ENOENT))
+		player_look(g->by, a, ORDER_SHOW, (uint16_t)(rc > 0 ? rc : 0), from)->until =
+			opened;
+	player_end(g->by, a);
 	return rc > 0 ? 0 : rc;
 }
 
@@ -236,28 +181,29 @@ static int read_file(struct plain_program *g, unsigned int name, struct err *err
 static int look_inside(struct plain_program *g, const struct order_act *session, unsigned int name,
 		       uint16_t now, struct err *err)
 {
-	struct order_act *a = begin(g, "look", name, name);
+	struct order_act *a = player_begin(g->by, "look", name, name);
 	struct engine_file *f;
-	const uint64_t from = moment(g);
+	const uint64_t from = player_moment(g->by);
 	if (!a)
 		return 0;
-	int rc = engine_file_open(g->box->engine, name_of(name).path, &f, err);
-	const uint64_t opened = moment(g);
+	int rc = engine_file_open(g->by->box->engine, name_of(name).path, &f, err);
+	const uint64_t opened = player_moment(g->by);
 	const bool is_bare = rc == -ENOENT;
 	if (!rc) {
 		rc = read_all(g, f, "a reader beside the writer", name, err);
 		engine_file_close(f);
 	}
 	note(g, "look", name, rc);
-	if ((rc > 0 || is_bare) && !is_dead(g)) {
+	if ((rc > 0 || is_bare) && !player_is_dead(g->by)) {
 		const enum order_kind kind = is_bare	 ? ORDER_BARE
 					     : rc == now ? ORDER_DRAFT
 							 : ORDER_SHOW;
-		struct order_step *s = look(g, a, kind, (uint16_t)(rc > 0 ? rc : 0), from);
+		struct order_step *s =
+			player_look(g->by, a, kind, (uint16_t)(rc > 0 ? rc : 0), from);
 		s->until = opened;
 		s->of = (unsigned int)(session - g->p->order.acts);
 	}
-	end(g, a);
+	player_end(g->by, a);
 	return rc > 0 || is_bare ? 0 : rc;
 }
 
@@ -283,15 +229,15 @@ static int note_name(void *arg, const char *name, enum engine_kind kind)
 static int list_all(struct plain_program *g, struct err *err)
 {
 	struct listing l = {.p = g->p};
-	const uint64_t from = moment(g);
-	const int rc = engine_list(g->box->engine, PLAIN_DIR, note_name, &l, err);
+	const uint64_t from = player_moment(g->by);
+	const int rc = engine_list(g->by->box->engine, PLAIN_DIR, note_name, &l, err);
 	note(g, "list", 0, rc);
-	for (unsigned int i = 0; !rc && !is_dead(g) && i < g->p->names; i++) {
-		struct order_act *a = begin(g, l.has[i] ? "list" : "list without", i, i);
+	for (unsigned int i = 0; !rc && !player_is_dead(g->by) && i < g->p->names; i++) {
+		struct order_act *a = player_begin(g->by, l.has[i] ? "list" : "list without", i, i);
 		if (!a)
 			return 0;
-		look(g, a, l.has[i] ? ORDER_THERE : ORDER_SHOW, 0, from);
-		end(g, a);
+		player_look(g->by, a, l.has[i] ? ORDER_THERE : ORDER_SHOW, 0, from);
+		player_end(g->by, a);
 	}
 	return rc;
 }
@@ -301,27 +247,28 @@ static int list_all(struct plain_program *g, struct err *err)
 static int remove_file(struct plain_program *g, unsigned int name, bool plain_delete,
 		       struct err *err)
 {
-	struct order_act *a = begin(g, "remove", name, name);
-	const uint64_t from = moment(g);
+	struct order_act *a = player_begin(g->by, "remove", name, name);
+	const uint64_t from = player_moment(g->by);
 	if (!a)
 		return 0;
-	const unsigned int repeated = g->box->line.repeated;
-	const int rc = engine_unlink(g->box->engine, name_of(name).path, err);
+	const unsigned int repeated = g->by->box->line.repeated;
+	const int rc = engine_unlink(g->by->box->engine, name_of(name).path, err);
 	note(g, "remove", name, rc);
 	/* If the request was repeated, nobody knows whether the first attempt has removed the
 	 * name, or another program. */
-	const bool may = rc || is_dead(g) || g->box->line.repeated != repeated;
-	if (rc == -ENOENT && !is_dead(g)) {
-		look(g, a, ORDER_SHOW, 0, from);
+	const bool may = rc || player_is_dead(g->by) || player_has_repeated(g->by, repeated);
+	if (rc == -ENOENT && !player_is_dead(g->by)) {
+		player_look(g->by, a, ORDER_SHOW, 0, from);
 	} else if (!may && !plain_delete) {
-		order_step(a, ORDER_REMOVE, 0, from, moment(g), false);
-	} else if (rc != -ESTALE || is_dead(g)) {
-		order_step(a, ORDER_SEE, 0, from, moment(g), may);
+		order_step(a, ORDER_REMOVE, 0, from, player_moment(g->by), false);
+	} else if (rc != -ESTALE || player_is_dead(g->by)) {
+		order_step(a, ORDER_SEE, 0, from, player_moment(g->by), may);
 		if (plain_delete)
-			order_step(a, ORDER_CHECK, 0, from, moment(g), may);
-		order_step(a, plain_delete ? ORDER_WIPE : ORDER_DROP, 0, from, moment(g), may);
+			order_step(a, ORDER_CHECK, 0, from, player_moment(g->by), may);
+		order_step(a, plain_delete ? ORDER_WIPE : ORDER_DROP, 0, from, player_moment(g->by),
+			   may);
 	}
-	end(g, a);
+	player_end(g->by, a);
 	return rc;
 }
 
@@ -345,19 +292,20 @@ static void plan_rename(struct order_act *a, uint64_t from, uint64_t until, bool
 static int rename_file(struct plain_program *g, unsigned int name, unsigned int to,
 		       bool plain_delete, struct err *err)
 {
-	struct order_act *a = begin(g, "rename", name, to);
-	const uint64_t from = moment(g);
+	struct order_act *a = player_begin(g->by, "rename", name, to);
+	const uint64_t from = player_moment(g->by);
 	if (!a)
 		return 0;
-	const unsigned int repeated = g->box->line.repeated;
-	const int rc = engine_rename(g->box->engine, name_of(name).path, name_of(to).path, 0, err);
+	const unsigned int repeated = g->by->box->line.repeated;
+	const int rc =
+		engine_rename(g->by->box->engine, name_of(name).path, name_of(to).path, 0, err);
 	note(g, "rename", name, rc);
-	if (rc == -ENOENT && !is_dead(g))
-		look(g, a, ORDER_SHOW, 0, from);
+	if (rc == -ENOENT && !player_is_dead(g->by))
+		player_look(g->by, a, ORDER_SHOW, 0, from);
 	else
-		plan_rename(a, from, moment(g), plain_delete, !rc && !is_dead(g),
-			    g->box->line.repeated != repeated);
-	end(g, a);
+		plan_rename(a, from, player_moment(g->by), plain_delete,
+			    !rc && !player_is_dead(g->by), player_has_repeated(g->by, repeated));
+	player_end(g->by, a);
 	return rc;
 }
 
@@ -402,23 +350,31 @@ static void note_refused(struct session *s)
 	if (p->nrefused < PLAIN_DRAFTS && s->now > EMPTY)
 		p->refused[p->nrefused++] =
 			(struct plain_draft){.name = s->name,
-					     .engine = s->g->box->number,
+					     .engine = s->g->by->box->number,
 					     .tag = tag_of(p->contents[s->now].record),
-					     .moment = moment(s->g)};
+					     .moment = player_moment(s->g->by)};
 }
 
 /* A request without an answer may arrive when a later one has succeeded: if the name has again what
  * the session had found, it has an effect. */
 static void may_arrive_later(const struct session *s)
 {
-	struct order_act *a = begin(s->g, "late", s->name, s->name);
+	struct order_act *a = player_begin(s->g->by, "late", s->name, s->name);
 	if (!a)
 		return;
 	a->steps[0] = s->act->steps[0];
 	if (s->committed)
-		order_step(a, ORDER_SHOW, s->committed, a->steps[0].from, moment(s->g), false);
+		order_step(a, ORDER_SHOW, s->committed, a->steps[0].from, player_moment(s->g->by),
+			   false);
 	order_step(a, ORDER_REPLACE, s->now, a->steps[0].from, 0, true);
-	end(s->g, a);
+	player_end(s->g->by, a);
+}
+
+/* Whether an earlier commit of this content has failed. */
+static bool was_tried(const struct session *s)
+{
+	const struct order_step *last = order_last(s->act);
+	return last->kind == ORDER_REPLACE && last->may && last->value == s->now;
 }
 
 /* A commit without an answer may happen later, and more than once: the next mounts repeat it. If a
@@ -426,7 +382,7 @@ static void may_arrive_later(const struct session *s)
 static void plan_commit(struct session *s, uint64_t from, bool is_done, bool was_repeated)
 {
 	struct order_step *last = order_last(s->act);
-	const bool again = last->kind == ORDER_REPLACE && last->may && last->value == s->now;
+	const bool again = was_tried(s);
 	if (!again && (!is_done || was_repeated))
 		last = order_step(s->act, ORDER_REPLACE, s->now, from, 0, true);
 	if (!is_done)
@@ -436,10 +392,10 @@ static void plan_commit(struct session *s, uint64_t from, bool is_done, bool was
 			may_arrive_later(s);
 		last->may = false;
 		last->skip = true;
-		last->until = moment(s->g);
+		last->until = player_moment(s->g->by);
 		from = last->from;
 	}
-	order_step(s->act, ORDER_REPLACE, s->now, from, moment(s->g), false);
+	order_step(s->act, ORDER_REPLACE, s->now, from, player_moment(s->g->by), false);
 	s->committed = s->now;
 }
 
@@ -447,30 +403,31 @@ static int commit(struct session *s, int (*fn)(struct engine_file *f, struct err
 		  const char *what, struct err *err)
 {
 	struct plain_program *g = s->g;
-	const uint64_t from = moment(g);
-	const unsigned int repeated = g->box->line.repeated;
+	const uint64_t from = player_moment(g->by);
+	const unsigned int repeated = g->by->box->line.repeated;
 	const int rc = fn(s->file, err);
 	note(g, what, s->name, rc);
 	if (s->now == s->committed)
 		return rc;
-	plan_commit(s, from, !rc && !is_dead(g), g->box->line.repeated != repeated);
-	if (rc == -ESTALE && !is_dead(g) && s->act->steps[0].kind == ORDER_SHOW)
+	if (rc == -ESTALE && !player_is_dead(g->by) && s->act->steps[0].kind == ORDER_SHOW &&
+	    !was_tried(s))
 		note_refused(s);
+	plan_commit(s, from, !rc && !player_is_dead(g->by), player_has_repeated(g->by, repeated));
 	return rc;
 }
 
 static int write_round(struct session *s, struct err *err)
 {
 	struct plain_program *g = s->g;
-	const unsigned int records = 1 + rng_below(&g->random, 2);
+	const unsigned int records = 1 + rng_below(&g->by->random, 2);
 	int rc = 0;
 	for (unsigned int i = 0; i < records && !rc; i++) {
 		rc = write_record(s, err);
-		g->wait(g->ctx);
+		player_wait(g->by);
 	}
-	if (!rc && !is_dead(g) && rng_once_in(&g->random, 3))
+	if (!rc && !player_is_dead(g->by) && rng_once_in(&g->by->random, 3))
 		rc = look_inside(g, s->act, s->name, s->now, err);
-	if (!rc && !is_dead(g) && rng_once_in(&g->random, 3))
+	if (!rc && !player_is_dead(g->by) && rng_once_in(&g->by->random, 3))
 		rc = commit(s, engine_sync, "fsync", err);
 	return rc;
 }
@@ -480,14 +437,14 @@ static int write_round(struct session *s, struct err *err)
 static int close_file(struct session *s, int rc, struct err *err)
 {
 	struct plain_program *g = s->g;
-	if (!rc && !is_dead(g) && !rng_once_in(&g->random, 8)) {
+	if (!rc && !player_is_dead(g->by) && !rng_once_in(&g->by->random, 8)) {
 		rc = commit(s, engine_flush, "close", err);
-		if (rc && !is_dead(g) && rng_once_in(&g->random, 2))
+		if (rc && !player_is_dead(g->by) && rng_once_in(&g->by->random, 2))
 			rc = commit(s, engine_sync, "fsync again", err);
 	}
 	if (s->now != s->committed) {
-		plan_commit(s, moment(g), false, false);
-		g->has_draft = true;
+		plan_commit(s, player_moment(g->by), false, false);
+		g->by->has_draft = true;
 	}
 	engine_file_close(s->file);
 	return rc;
@@ -510,27 +467,27 @@ static int write_file(struct plain_program *g, unsigned int name, bool whole, st
 {
 	struct session s = {.g = g, .name = name};
 	const unsigned int flags = whole ? ENGINE_CREATE | ENGINE_TRUNCATE : 0;
-	s.act = begin(g, whole ? "write" : "append", name, name);
-	const uint64_t from = moment(g);
+	s.act = player_begin(g->by, whole ? "write" : "append", name, name);
+	const uint64_t from = player_moment(g->by);
 	if (!s.act)
 		return 0;
-	int rc = engine_open_write(g->box->engine, name_of(name).path, flags, &s.file, err);
-	const uint64_t opened = moment(g);
+	int rc = engine_open_write(g->by->box->engine, name_of(name).path, flags, &s.file, err);
+	const uint64_t opened = player_moment(g->by);
 	note(g, s.act->what, name, rc);
 	if (!rc) {
 		rc = begin_content(&s, whole, err);
-		look(g, s.act, s.committed ? ORDER_SHOW : ORDER_SEE, s.committed, from)->until =
-			opened;
+		player_look(g->by, s.act, s.committed ? ORDER_SHOW : ORDER_SEE, s.committed, from)
+			->until = opened;
 		if (depth_of(g->p, s.now) < DEPTH_MAX)
-			for (unsigned int i = 1 + rng_below(&g->random, ROUNDS_MAX);
-			     i && !rc && !is_dead(g); i--)
+			for (unsigned int i = 1 + rng_below(&g->by->random, ROUNDS_MAX);
+			     i && !rc && !player_is_dead(g->by); i--)
 				rc = write_round(&s, err);
 		rc = close_file(&s, rc, err);
-		g->has_draft |= !is_answer(rc);
-	} else if (rc == -ENOENT && !is_dead(g)) {
-		look(g, s.act, ORDER_SHOW, 0, from);
+		g->by->has_draft |= !player_is_answer(rc);
+	} else if (rc == -ENOENT && !player_is_dead(g->by)) {
+		player_look(g->by, s.act, ORDER_SHOW, 0, from);
 	}
-	end(g, s.act);
+	player_end(g->by, s.act);
 	return rc;
 }
 
@@ -538,7 +495,7 @@ static int write_file(struct plain_program *g, unsigned int name, bool whole, st
 
 static int call(struct plain_program *g, struct err *err)
 {
-	struct rng *r = &g->random;
+	struct rng *r = &g->by->random;
 	const unsigned int name = rng_below(r, g->p->names), what = rng_below(r, 14);
 	const unsigned int to = (name + 1 + rng_below(r, g->p->names - 1)) % g->p->names;
 	if (what < 4)
@@ -548,19 +505,20 @@ static int call(struct plain_program *g, struct err *err)
 	if (what < 10)
 		return read_file(g, name, err);
 	if (what < 12)
-		return rename_file(g, name, to, g->plain_delete, err);
-	return what == 12 ? remove_file(g, name, g->plain_delete, err) : list_all(g, err);
+		return rename_file(g, name, to, g->by->plain_delete, err);
+	return what == 12 ? remove_file(g, name, g->by->plain_delete, err) : list_all(g, err);
 }
 
-int plain_run(struct plain_program *g, struct err *err)
+int plain_run(struct plain *p, struct player *by, struct err *err)
 {
-	const unsigned int calls = 1 + rng_below(&g->random, CALLS_MAX);
+	struct plain_program program = {p, by}, *g = &program;
+	const unsigned int calls = 1 + rng_below(&g->by->random, CALLS_MAX);
 	int first = 0;
-	for (unsigned int i = 0; i < calls && !is_dead(g) && !g->has_draft; i++) {
-		first = first_of(first, call(g, is_answer(first) ? err : NULL));
-		g->wait(g->ctx);
+	for (unsigned int i = 0; i < calls && !player_is_dead(g->by) && !g->by->has_draft; i++) {
+		first = first_of(first, call(g, player_is_answer(first) ? err : NULL));
+		player_wait(g->by);
 	}
-	return is_answer(first) ? 0 : first;
+	return player_is_answer(first) ? 0 : first;
 }
 
 struct plain *plain_new(uint64_t seed)
@@ -648,15 +606,9 @@ static void describe(struct plain *p, const uint16_t last[ORDER_REGISTERS])
 	fault(p, "no order of what programs have done leads to contents %u, %u, %u from %u, %u, %u",
 	      last[0], last[1], last[2], p->first[0], p->first[1], p->first[2]);
 	for (unsigned int i = 0; i < p->order.n; i++) {
-		const struct order_act *a = &p->order.acts[i];
 		char text[200];
-		size_t n = 0;
-		for (const struct order_step *s = a->steps; s->kind && n < sizeof(text) - 40; s++)
-			n += (size_t)snprintf(text + n, sizeof(text) - n, " %s%u",
-					      s->may ? "perhaps " : "", s->value);
-		fault(p, "%2u [%llu, %llu] engine %u: %s file%u file%u:%s", i,
-		      (unsigned long long)a->steps[0].from, (unsigned long long)a->end, a->engine,
-		      a->what, a->at, a->to, n ? text : "");
+		order_describe(&p->order, i, text, sizeof(text));
+		fault(p, "%s", text);
 	}
 }
 

@@ -22,9 +22,7 @@
 
 #include <base/str.h>
 
-#include "engine_box.h"
-#include "order.h"
-#include "rng.h"
+#include "player.h"
 
 #define PLAIN_DIR "plain"
 enum { PLAIN_NAMES = 3, PLAIN_RECORDS = 1024, PLAIN_DRAFTS = 64 };
@@ -51,24 +49,13 @@ struct plain {
 	struct str faults; /* what is wrong, a line each */
 };
 
-/* A program. */
-struct plain_program {
-	struct plain *p;
-	struct box *box;
-	struct rng random;
-	void (*wait)(void *ctx);
-	void *ctx;
-	bool plain_delete; /* the service has no conditional DELETE */
-	bool has_draft;	   /* it has failed, and its engine may have a draft */
-};
-
 struct plain *plain_new(uint64_t seed);
 void plain_free(struct plain *p); /* p may be NULL */
 /* Makes the folder. */
 int plain_set_up(struct engine *e, struct err *err);
 /* Runs a program. It ends if its engine is killed. Returns the first error that does not tell what
  * other programs have done. */
-int plain_run(struct plain_program *g, struct err *err);
+int plain_run(struct plain *p, struct player *by, struct err *err);
 /* Somebody has dropped the drafts of an engine. */
 void plain_dropped(struct plain *p, unsigned int engine);
 /* Judges the end of a part of a history, and begins the next one. e: an engine that has seen

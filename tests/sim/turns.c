@@ -17,7 +17,9 @@ static unsigned int names_of(const struct history *h, const struct op *op)
 	if (op->kind == OP_RENAME)
 		names |= 1u << op->to;
 	if (op->kind == OP_PLAIN)
-		names = 1u << NAMES_MAX;
+		names = 1u << TURN_PLAIN;
+	if (op->kind == OP_FOLDERS)
+		names = 1u << TURN_FOLDERS;
 	return history_has_inside(h, op) ? names | names_of(h, op + 1) : names;
 }
 
@@ -36,7 +38,7 @@ static bool writes(const struct op *op)
 static bool must_wait_locked(const struct history *h, const struct op *op, unsigned int names)
 {
 	const struct turn *t = h->turns.of[op->engine];
-	for (unsigned int i = 0; i <= NAMES_MAX; i++)
+	for (unsigned int i = 0; i < TURN_NAMES; i++)
 		if (names & 1u << i &&
 		    (op->kind == OP_READ ? t[i].written
 					 : t[i].used || (t[i].movers && writes(op)) ||
@@ -48,12 +50,12 @@ static bool must_wait_locked(const struct history *h, const struct op *op, unsig
 static void enter_locked(struct history *h, const struct op *op, unsigned int names, bool begins)
 {
 	struct turn *t = h->turns.of[op->engine];
-	for (unsigned int i = 0; i <= NAMES_MAX; i++) {
+	for (unsigned int i = 0; i < TURN_NAMES; i++) {
 		if (!(names & 1u << i))
 			continue;
 		if (op->kind == OP_READ) {
 			t[i].readers += begins ? 1 : -1u;
-		} else if (!writes(op) && op->kind != OP_PLAIN) {
+		} else if (!writes(op) && op->kind < OP_READ) {
 			t[i].movers += begins ? 1 : -1u;
 		} else {
 			t[i].used = begins;

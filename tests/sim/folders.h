@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs that make, remove and list folders, and programs of other engines that create files in
+ * them at the same time. A folder exists if it has a document, or if something is in it.
+ *
+ *   mkdir    the folder had neither; then it has a document
+ *   rmdir    one listing has shown that it is empty; then its document is gone. A file that comes
+ *            between the two stays, and the folder with it
+ *   create   the file is there, whatever becomes of the folder
+ *   remove, rename of a file    before, the folder gets a document if it has none (DETAILS.md,
+ *            "Changing names", "Empty directories")
+ *   rename of a folder          EXDEV
+ *
+ * These are steps of order.h. The registers are the documents of two folders, and their files.
+ */
+#ifndef SIM_FOLDERS_H
+#define SIM_FOLDERS_H
+
+#include <base/str.h>
+
+#include "player.h"
+
+enum { FOLDERS = 2 };
+
+struct folders {
+	struct order order; /* of this part of the history */
+	uint16_t first[ORDER_REGISTERS];
+	uint16_t nfiles;   /* numbers of files, from 1, of all parts */
+	unsigned int acts; /* of the last part that was judged */
+	struct str faults; /* what is wrong, a line each */
+};
+
+struct folders *folders_new(void);
+void folders_free(struct folders *p); /* p may be NULL */
+/* Makes the folder that has them. */
+int folders_set_up(struct engine *e, struct err *err);
+/* Runs a program. It ends if its engine is killed. Returns the first error that does not tell what
+ * other programs have done. */
+int folders_run(struct folders *p, struct player *by, struct err *err);
+/* Judges the end of a part of a history, and begins the next one. e: an engine that has seen
+ * nothing of it. order_matters: false if the service checks no conditions. Returns false if the
+ * search was too large. */
+bool folders_check(struct folders *p, struct engine *e, struct store *bucket, bool order_matters);
+
+#endif
