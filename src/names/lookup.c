@@ -479,7 +479,7 @@ static int resolve(struct names *ns, const char *path, struct names_node **out, 
 		return err_set(err, rc, "%s: the same request has just failed", path);
 	rc = request_node(ns, path, out, &is_proved, err);
 	if (rc == 0)
-		names_complete_add(ns, path); /* a complete listing may be older */
+		names_found(ns, path);
 	/* A document that cannot be read now may be readable soon, so it is not cached. */
 	if (rc == 0 && (*out)->doc.kind != NAMES_DOC_BROKEN && !names_has_changed(ns, changes))
 		names_cache_put(ns->cache, *out, names_now(ns), names_valid_until(ns, *out));

@@ -187,6 +187,13 @@ void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint6
 	free(displaced);
 }
 
+void names_cache_end_absence(struct names_cache *c, const char *mount_path)
+{
+	pthread_mutex_lock(&c->lock);
+	end_absence_locked(c, mount_path);
+	pthread_mutex_unlock(&c->lock);
+}
+
 bool names_cache_is_absent(struct names_cache *c, const char *mount_path, uint64_t now)
 {
 	pthread_mutex_lock(&c->lock);

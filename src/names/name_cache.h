@@ -56,9 +56,10 @@ void names_cache_join_walk(struct names_cache *c, struct names_node *node, uint6
 /* Keeps the walk of a node active: a request for a node of it has just ended. */
 void names_cache_continue_walk(struct names_cache *c, struct names_node *node, uint64_t now);
 
-/* Records that nothing has this name, for names_cache_is_absent(). names_cache_put() and
- * names_cache_drop() end that. */
+/* Records that nothing has this name, for names_cache_is_absent(). names_cache_put(),
+ * names_cache_drop() and names_cache_end_absence() end that. */
 void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until);
+void names_cache_end_absence(struct names_cache *c, const char *mount_path);
 bool names_cache_is_absent(struct names_cache *c, const char *mount_path, uint64_t now);
 
 /* The entries of a directory, in the caller's format. The list is transferred. It is not kept

@@ -51,6 +51,12 @@ struct names_node *names_recall(struct names *ns, const char *path)
 	return names_cache_recall(ns->cache, path);
 }
 
+void names_found(struct names *ns, const char *path)
+{
+	names_complete_add(ns, path);
+	names_cache_end_absence(ns->cache, path);
+}
+
 void names_forget(struct names *ns, const char *path)
 {
 	/* What had the name may be newer than a listing. */

@@ -33,6 +33,10 @@ static inline bool names_has_changed(struct names *ns, uint64_t changes)
 	return atomic_load(&ns->changes) != changes;
 }
 
+/* Something has the name. An earlier listing or answer does not prove any more that it is absent.
+ */
+void names_found(struct names *ns, const char *path);
+
 static inline uint64_t names_now(const struct names *ns)
 {
 	return ns->env->now(ns->env);

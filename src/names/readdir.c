@@ -557,7 +557,7 @@ static int report(struct listing *l, names_list_fn fn, void *arg)
 	}
 	for (size_t i = 0; !rc && i < l->n; i++) {
 		const struct names_node *node = l->entries[i].node;
-		names_complete_add(l->ns, node->name); /* the complete listing may be older */
+		names_found(l->ns, node->name);
 		rc = fn(arg, names_last(node->name), node->kind);
 	}
 	return rc;

@@ -14,8 +14,9 @@
 
 #include "small_domain.h"
 
-/* Its names are changed while a document is read. */
+/* One of its names is changed while a document is read. */
 static struct names *changing;
+static const char *changed;
 
 static int classify_marked(const char *path, const struct schema_listing *listing,
 			   unsigned int *step, const struct schema_answer *answer,
@@ -25,7 +26,7 @@ static int classify_marked(const char *path, const struct schema_listing *listin
 	static const char *const names[] = {"mark", "description"};
 	const struct domain_info info = {.root = "the root", .owner = "mark", .modified_ns = 7};
 	if (changing)
-		names_changed(changing, path);
+		names_changed(changing, changed);
 	if (*step && answer->absent)
 		return *step == 1 ? 0 : err_set(err, -EIO, "no description");
 	if (*step == 2) {
@@ -138,6 +139,7 @@ static void an_answer_older_than_a_change_is_not_cached(void **state)
 	small_put(f->store, "m.h5/mark", "x");
 	small_put(f->store, "m.h5/description", "x");
 	changing = f->names;
+	changed = "m.h5";
 	assert_int_equal(names_resolve(f->names, "m.h5", &node, NULL), 0);
 	changing = NULL;
 	assert_null(names_recall(f->names, "m.h5"));
@@ -149,6 +151,22 @@ static void an_answer_older_than_a_change_is_not_cached(void **state)
 	assert_null(names_recall(f->names, "m.h5"));
 }
 
+/* Even if something else is changed meanwhile. */
+static void a_name_that_is_found_is_not_absent_any_more(void **state)
+{
+	struct fixture *f = *state;
+	auto_names_node struct names_node *node = NULL, *again = NULL;
+	assert_int_equal(names_resolve(f->names, "m.h5", &node, NULL), -ENOENT);
+	small_put(f->store, "m.h5/mark", "x");
+	small_put(f->store, "m.h5/description", "x");
+	assert_int_equal(names_resolve_for_change(f->names, "m.h5", &node, NULL), -ENOENT);
+	changing = f->names;
+	changed = "other.h5";
+	assert_int_equal(names_resolve(f->names, "m.h5", &node, NULL), 0);
+	changing = NULL;
+	assert_int_equal(names_resolve_for_change(f->names, "m.h5", &again, NULL), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -158,6 +176,7 @@ int main(void)
 		TEST(a_directory_shows_domains_of_both),
 		TEST(what_a_schema_cannot_read_is_broken),
 		TEST(an_answer_older_than_a_change_is_not_cached),
+		TEST(a_name_that_is_found_is_not_absent_any_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
