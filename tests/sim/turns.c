@@ -35,13 +35,18 @@ static bool writes(const struct op *op)
 	return op->kind == OP_CREATE || op->kind == OP_CHANGE;
 }
 
+static bool moves(const struct op *op)
+{
+	return op->kind == OP_REMOVE || op->kind == OP_RENAME;
+}
+
 static bool must_wait_locked(const struct history *h, const struct op *op, unsigned int names)
 {
 	const struct turn *t = h->turns.of[op->engine];
 	for (unsigned int i = 0; i < TURN_NAMES; i++)
 		if (names & 1u << i &&
 		    (op->kind == OP_READ ? t[i].written
-					 : t[i].used || (t[i].movers && writes(op)) ||
+					 : t[i].used || (t[i].movers && !moves(op)) ||
 						   (writes(op) && hides(op) && t[i].readers)))
 			return true;
 	return false;
@@ -55,7 +60,7 @@ static void enter_locked(struct history *h, const struct op *op, unsigned int na
 			continue;
 		if (op->kind == OP_READ) {
 			t[i].readers += begins ? 1 : -1u;
-		} else if (!writes(op) && op->kind < OP_READ) {
+		} else if (moves(op)) {
 			t[i].movers += begins ? 1 : -1u;
 		} else {
 			t[i].used = begins;
