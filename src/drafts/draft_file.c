@@ -67,7 +67,7 @@ void draft_file_close(struct draft_file *f)
 		pthread_mutex_unlock(&d->t->lock);
 	}
 	if (last) {
-		draft_finish(d);
+		draft_finish(d, false);
 		pthread_mutex_lock(&d->t->lock);
 		d->closing--;
 		pthread_mutex_unlock(&d->t->lock);

@@ -16,6 +16,7 @@
  */
 #include "draft_put.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -272,6 +273,7 @@ static int choose_number(struct draft_put *p, const struct draft_stat *stat, str
 int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 {
 	struct draft_stat stat;
+	assert(!c->is_asked || (c->is_last && !c->left));
 	draft_get_stat(c->draft, &stat);
 	*p = (struct draft_put){
 		.c = c,

@@ -291,9 +291,7 @@ static void end_last(struct file_draft *d)
 		file_draft_unref(d);
 }
 
-/* Commits what is left. If `again` is set, also what has failed before, without a change since
- * then. */
-static void finish(struct file_draft *d, bool again)
+void draft_finish(struct file_draft *d, bool again)
 {
 	struct drafts *t = d->t;
 	struct draft_hold hold;
@@ -307,11 +305,6 @@ static void finish(struct file_draft *d, bool again)
 		end_last(d);
 	}
 	draft_table_release(t, &hold);
-}
-
-void draft_finish(struct file_draft *d)
-{
-	finish(d, false);
 }
 
 /* ---- the end ---- */
@@ -344,7 +337,7 @@ static void *retry(void *arg)
 	uint64_t version = 0;
 	while (!atomic_load(&r->t->cancelled) && (d = next_draft(r->t, version))) {
 		version = d->version;
-		finish(d, true);
+		draft_finish(d, true);
 		file_draft_unref(d);
 	}
 	pthread_mutex_lock(&r->t->lock);

@@ -12,9 +12,9 @@
  * the draft is in conflict with the bucket. */
 int draft_save(struct file_draft *d, bool even_empty, bool *waits, struct err *err);
 /* To be called when the last program that writes has closed the draft: commits what is left, unless
- * another program has opened the draft meanwhile. The draft loses its name if nothing is left. Logs
- * errors. */
-void draft_finish(struct file_draft *d);
+ * another program has opened the draft meanwhile. If `again` is set, also what has failed before,
+ * without a change since then. The draft loses its name if nothing is left. Logs errors. */
+void draft_finish(struct file_draft *d, bool again);
 /* Commits what is left of all drafts, also what has failed before, for at most 15 seconds. No file
  * is open. */
 void draft_retry_all(struct drafts *t);
