@@ -396,6 +396,16 @@ static int check_listed(const struct schema_document *d, const char *path, struc
 	return 0;
 }
 
+/* The answer to the request that gives a name may be lost. Then what had the name is examined
+ * later. */
+static void doubt_replaced(struct engine *e, const char *path,
+			   const struct schema_document *replaced, const struct storage *next)
+{
+	struct change_garbage g = {0};
+	if (schema_storage_of(replaced, &g.storage) && !same_storage(&g.storage, next))
+		garbage_add_early(e->bucket.garbage, path, &g, next);
+}
+
 /* Gives a domain a name, and notes in the journal what may be left. `replaced` is the domain that
  * has this name, or NULL. */
 static int give_name(struct engine *e, const struct change *c, const struct names_node *source,
@@ -412,6 +422,8 @@ static int give_name(struct engine *e, const struct change *c, const struct name
 	const uint32_t note = garbage_note_change(e, to, replaced, doc);
 	const uint32_t rename = known ? garbage_note_rename(e, source->path, &storage) : GC_NONE;
 	const int rc = change_rename_domain(c, source->path, doc, to, replaced, &garbage, err);
+	if (garbage.half_done && !garbage.storage.schema)
+		doubt_replaced(e, to, replaced, &storage);
 	garbage_settle(e->bucket.garbage, to, &garbage, note);
 	if (known)
 		garbage_rescue(e->bucket.garbage, &storage);

@@ -78,7 +78,8 @@ static void check_conflicts(const struct history *h, struct model_result *out)
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
 		const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
-		if (writes && op->rc == -ESTALE && !meets_others(h, op))
+		if (writes && op->rc == -ESTALE && !meets_others(h, op) &&
+		    !model_was_vacated(h, op))
 			model_fault(out, "operation %u meets another program, and there is none",
 				    i);
 	}

@@ -141,8 +141,9 @@ bool model_was_vacated(const struct history *h, const struct op *op)
 {
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *o = &h->ops[i];
+		/* A rename that was interrupted is finished later. */
 		if ((o->kind == OP_REMOVE || o->kind == OP_RENAME) && o->name == op->name &&
-		    o->begin < op->end && o->end > op->begin)
+		    o->begin < op->end && (o->end > op->begin || o->status == OP_MAYBE))
 			return true;
 	}
 	return false;

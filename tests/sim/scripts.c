@@ -248,6 +248,13 @@ static const struct script scripts[] = {
 		CREATE_BY(0, 2, F1_B), {OP(OP_CHANGE, 0, F1_B), .actor = 3},
 		{OP(OP_CHANGE, 0, F1_A), .actor = 4, .change = CHANGE_X1},
 		REMOVE_BY(0, 5, F1_B), CREATE_BY(0, 5, F1_B), END}},
+	{"a mount renames and removes files that it has just closed", 1, 0, false, {
+		CREATE_BY(0, 0, F1_A), MOVE_BY(0, 1, F1_A, F1_B), REMOVE_BY(0, 2, F1_A),
+		CREATE_BY(0, 3, F1_A), MOVE_BY(0, 4, F1_A, F1_B), MOVE_BY(0, 5, F1_B, F1_A),
+		CREATE_BY(0, 0, F1_A), {OP(OP_CHANGE, 0, F1_A), .actor = 1},
+		MOVE_BY(0, 2, F1_A, F1_B), CREATE_BY(0, 3, F1_B), REMOVE_BY(0, 4, F1_B),
+		{OP(OP_CHANGE, 0, F1_A), .actor = 5}, CREATE_BY(0, 0, F1_B),
+		MOVE_BY(0, 1, F1_B, F1_A), REMOVE_BY(0, 2, F1_A), MOVE_BY(0, 5, F1_B, F1_A), END}},
 	{"programs of one mount open two files while another one counts", 2, 3, false, {
 		READ(0, 0, F1_A, 0), READ(0, 1, F1_A, 0), READ(0, 2, F1_B, 0),
 		CHANGE(1, F1_A, CHANGE_COUNT), CHANGE(1, F1_B, CHANGE_COUNT),
@@ -284,6 +291,8 @@ static const struct script scripts[] = {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_SLOW, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},
 		WAIT(1, 80), END}},
+	{"a rename over a file has no answer", 1, 3, true, {
+		MOVE_FAULT(0, F1_A, F1_B, FAULT_LOST, "f1/b.h5"), WAIT(0, 40), END}},
 	{"a mount stores a file whose PUT has had no answer", 1, 1, true, {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LOST, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},
