@@ -393,6 +393,7 @@ static int call(struct program *g, struct err *err)
 int folders_run(struct folders *p, struct player *by, struct err *err)
 {
 	struct program g = {p, by, by->box->engine};
+	by->order = &p->order;
 	const unsigned int calls = 1 + rng_below(&by->random, CALLS_MAX);
 	int first = 0;
 	for (unsigned int i = 0; i < calls && !player_is_dead(by) && !by->has_draft; i++) {

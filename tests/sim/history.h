@@ -11,6 +11,7 @@
 #include "content.h"
 #include "engine_box.h"
 #include "folders.h"
+#include "foreign.h"
 #include "hold.h"
 #include "list.h"
 #include "mem_store.h"
@@ -34,6 +35,7 @@ enum op_kind {
 	OP_HOLD,    /* of a file of its own: see hold.h */
 	OP_PLAIN,   /* of plain objects: see plain.h */
 	OP_FOLDERS, /* of folders of its own: see folders.h */
+	OP_FOREIGN, /* of a domain that another program writes, too: see foreign.h */
 	OP_WAIT,    /* time passes, and garbage that is due is deleted */
 	OP_CLOCK,   /* somebody sets the clock of the machine */
 	OP_RESTART, /* unmount and mount */
@@ -123,7 +125,7 @@ struct op {
 	bool was_repeated; /* a request of the engine was sent again meanwhile */
 	bool goes_on;	   /* it has failed, and its engine goes on with its draft */
 	bool armed;	   /* its fault is that of the line now */
-	bool left_draft;   /* of OP_PLAIN, OP_FOLDERS */
+	bool left_draft;   /* of OP_PLAIN, OP_FOLDERS, OP_FOREIGN */
 	bool left;	   /* others may use its names: see turns.h */
 	int rc;
 	/* Moments: the operation begins, the file is open, it begins to close, the operation ends.
@@ -146,8 +148,8 @@ struct op {
 	struct list list;
 };
 
-/* Names, and one for all plain objects and one for all folders that programs share. */
-enum { TURN_PLAIN = NAMES_MAX, TURN_FOLDERS, TURN_NAMES };
+/* Names, and one for each kind of names that programs share. */
+enum { TURN_PLAIN = NAMES_MAX, TURN_FOLDERS, TURN_FOREIGN, TURN_NAMES };
 
 /* Who uses a name in an engine: see turns.h. */
 struct turn {
@@ -182,6 +184,7 @@ struct history {
 	struct turns turns;
 	struct plain *plain;
 	struct folders *folders;
+	struct foreign *foreign;
 	uint64_t first[NAMES_MAX];	    /* uids of the files that exist at first; 0: none */
 	struct content contents[NAMES_MAX]; /* of these */
 	/* A history of many operations has several parts. Between two of them all engines end, and

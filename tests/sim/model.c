@@ -569,6 +569,8 @@ static void check_players(struct found *f)
 	add_faults(f->result, &h->plain->faults, decided);
 	decided = folders_check(h->folders, f->engine, h->world.bucket, order_matters);
 	add_faults(f->result, &h->folders->faults, decided);
+	decided = foreign_check(h->foreign, f->engine, order_matters);
+	add_faults(f->result, &h->foreign->faults, decided);
 }
 
 /* ---- the next part ---- */

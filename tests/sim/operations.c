@@ -194,18 +194,19 @@ static int hold(struct actor *a, struct op *op, struct err *err)
 	return rc ? rc : hold_run(h, &r, wait_a_step, a, err);
 }
 
+/* A program on names of its own. */
 static int play(struct actor *a, struct op *op, struct err *err)
 {
 	struct history *h = a->h;
 	const unsigned int number = h->part * OPS_MAX + (unsigned int)(op - h->ops);
-	const bool is_plain = op->kind == OP_PLAIN;
-	struct player by = {.order = is_plain ? &h->plain->order : &h->folders->order,
-			    .box = &h->boxes[a->engine],
+	struct player by = {.box = &h->boxes[a->engine],
 			    .random = rng_derive(h->seed, 100000 + number),
 			    .wait = wait_a_step,
 			    .ctx = a,
 			    .plain_delete = h->lacks & STORE_MEM_NO_DELETE_IF};
-	const int rc = is_plain ? plain_run(h->plain, &by, err) : folders_run(h->folders, &by, err);
+	const int rc = op->kind == OP_PLAIN	? plain_run(h->plain, &by, err)
+		       : op->kind == OP_FOLDERS ? folders_run(h->folders, &by, err)
+						: foreign_run(h->foreign, &by, err);
 	op->left_draft = by.has_draft;
 	return rc;
 }
@@ -244,6 +245,7 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 		return hold(a, op, err);
 	case OP_PLAIN:
 	case OP_FOLDERS:
+	case OP_FOREIGN:
 		return play(a, op, err);
 	case OP_WAIT:
 		baton_sleep(op->waits * SECOND);

@@ -107,6 +107,9 @@ static bool take(unsigned int i, const struct order_step *step, struct state *s)
 		if (!step->may && !step->skip)
 			*seen = step->value;
 		return true;
+	case ORDER_PUT:
+		*at = step->value;
+		return true;
 	case ORDER_REMOVE:
 		if (!*at)
 			return false;
@@ -198,6 +201,14 @@ static void observe(const struct search *s, struct state *state, uint64_t until)
 	}
 }
 
+static bool is_end(const struct search *s, const struct state *state)
+{
+	for (unsigned int i = 0; i < ORDER_REGISTERS; i++)
+		if (s->end[i] != state->has[i] && s->end[i] != ORDER_ANY)
+			return false;
+	return true;
+}
+
 static bool search_from(struct search *s, const struct state *before)
 {
 	struct state now = *before, *state = &now;
@@ -206,7 +217,7 @@ static bool search_from(struct search *s, const struct state *before)
 		until = deadline(s, state);
 		observe(s, state, until);
 	}
-	if (until == ORDER_NEVER && memcmp(state->has, s->end, sizeof(state->has)) == 0)
+	if (until == ORDER_NEVER && is_end(s, state))
 		return true;
 	if (s->too_large || !visit(s, state))
 		return false;

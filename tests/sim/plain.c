@@ -512,6 +512,7 @@ static int call(struct plain_program *g, struct err *err)
 int plain_run(struct plain *p, struct player *by, struct err *err)
 {
 	struct plain_program program = {p, by}, *g = &program;
+	by->order = &p->order;
 	const unsigned int calls = 1 + rng_below(&g->by->random, CALLS_MAX);
 	int first = 0;
 	for (unsigned int i = 0; i < calls && !player_is_dead(g->by) && !g->by->has_draft; i++) {

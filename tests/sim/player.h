@@ -9,7 +9,7 @@
 #include "rng.h"
 
 struct player {
-	struct order *order;
+	struct order *order; /* to which acts are added */
 	struct box *box;
 	struct rng random;
 	void (*wait)(void *ctx);

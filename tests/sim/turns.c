@@ -20,6 +20,8 @@ static unsigned int names_of(const struct history *h, const struct op *op)
 		names = 1u << TURN_PLAIN;
 	if (op->kind == OP_FOLDERS)
 		names = 1u << TURN_FOLDERS;
+	if (op->kind == OP_FOREIGN)
+		names = 1u << TURN_FOREIGN;
 	return history_has_inside(h, op) ? names | names_of(h, op + 1) : names;
 }
 
