@@ -433,6 +433,7 @@ static void run_part(struct history *h, const uint8_t *file, size_t n)
 
 void history_run(struct history *h, const uint8_t *file, size_t n, struct log *log, bool trace)
 {
+	history_leave_out(h);
 	const struct world_plan plan = {.seed = h->order,
 					.lacks = h->lacks,
 					.switches = h->switches,
@@ -468,6 +469,7 @@ void history_run_next(struct history *h, const uint8_t *file, size_t n)
 	free_holds(h);
 	h->part++;
 	history_make_part(h);
+	history_leave_out(h);
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_begin_again(&h->boxes[i]);
 	scheduler_note(&h->world.scheduler, "part %u", h->part);

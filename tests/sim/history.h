@@ -18,7 +18,7 @@
 #include "plain.h"
 #include "session.h"
 
-enum { NAMES_MAX = 6, OPS_MAX = 48, ACTORS_MAX = 6 };
+enum { NAMES_MAX = 6, OPS_MAX = 48, ACTORS_MAX = 6, PARTS_MAX = 64 };
 
 /* Names are numbers in histories, from 0. */
 extern const char *const history_names[NAMES_MAX];
@@ -190,6 +190,8 @@ struct history {
 	/* A history of many operations has several parts. Between two of them all engines end, and
 	 * somebody drops what waits in the journals. */
 	unsigned int part, parts;
+	/* Operations of each part that are not done: bit i is the i-th that the seed has made. */
+	uint64_t left_out[PARTS_MAX];
 	unsigned int
 		left;	/* storages without a name that there were at the beginning of the part */
 	bool torn;	/* an earlier part may have left plain objects */
@@ -222,6 +224,9 @@ void history_programs(struct history *h);
 void history_make(struct history *h, uint64_t seed, unsigned int nops);
 /* Makes the operations of its next part. */
 void history_make_part(struct history *h);
+void history_remove_op(struct history *h, unsigned int i);
+/* Removes the operations of this part that are left out. */
+void history_leave_out(struct history *h);
 /* ---- scripts.c ---- */
 
 unsigned int scripts_count(void);

@@ -172,7 +172,7 @@ static void run_again(const struct options *o, const struct trial *t, struct his
 		      struct log *log)
 {
 	struct model_result r;
-	if (o->smallest && h->parts == 1)
+	if (o->smallest)
 		minimise(t, h);
 	trial_run(t, h, log, true, &r);
 	report(h, &r);

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { ORDERS = 40 };
+enum { ORDERS = 40, LONG_ORDERS = 4 /* of a history of several parts */ };
 
 void trial_run(const struct trial *t, struct history *h, struct log *log, bool trace,
 	       struct model_result *out)
@@ -24,38 +24,30 @@ void trial_run(const struct trial *t, struct history *h, struct log *log, bool t
 		t->each(t->ctx, h);
 }
 
-/* Whether a history fails in one of the orders, which h has then. */
+/* Whether a history fails in one of the orders, which h has then. Its parts after the one that
+ * fails are cut off. */
 static bool fails(const struct trial *t, struct history *h)
 {
+	const unsigned int orders = h->parts > 1 ? LONG_ORDERS : ORDERS;
 	struct history *copy = malloc(sizeof(*copy));
 	bool found = false;
 	if (!copy)
 		abort();
-	for (unsigned int i = 0; i < ORDERS && !found; i++) {
+	for (unsigned int i = 0; i < orders && !found; i++) {
 		struct model_result r;
 		*copy = *h;
 		copy->order = h->order + i * 1000003;
 		trial_run(t, copy, NULL, false, &r);
 		found = r.nfaults;
-		if (found)
+		if (found) {
 			h->order = copy->order;
+			h->parts = copy->part + 1;
+		}
 		model_release(&r);
 		history_release(copy);
 	}
 	free(copy);
 	return found;
-}
-
-static void remove_op(struct history *h, unsigned int i)
-{
-	const unsigned int n = i + 1 < h->nops && h->ops[i + 1].inside ? 2 : 1;
-	for (unsigned int k = i; k + n < h->nops; k++) {
-		struct op *op = &h->ops[k];
-		*op = h->ops[k + n];
-		if (op->follows > i)
-			op->follows = op->follows > i + n ? op->follows - n : 0;
-	}
-	h->nops -= n;
 }
 
 /* The smaller histories: without an operation, its fault, its wait. Returns false if there is
@@ -65,7 +57,7 @@ static bool reduce(struct history *h, unsigned int i, unsigned int what)
 	struct op *op = &h->ops[i];
 	switch (what) {
 	case 0:
-		remove_op(h, i);
+		history_remove_op(h, i);
 		return true;
 	case 1:
 		op->fault = FAULT_NONE;
@@ -92,12 +84,45 @@ static bool make_smaller(const struct trial *t, struct history *h, struct histor
 	return false;
 }
 
+/* Tries the history without some more operations of a part. */
+static bool leave_out(const struct trial *t, struct history *h, struct history *smaller,
+		      unsigned int part, uint64_t ops)
+{
+	if ((h->left_out[part] | ops) == h->left_out[part])
+		return false;
+	*smaller = *h;
+	smaller->left_out[part] |= ops;
+	if (!fails(t, smaller))
+		return false;
+	*h = *smaller;
+	return true;
+}
+
+/* The operations of later parts are made while the history runs, so they are left out by number:
+ * first all of a part, then one after the other. */
+static void make_parts_smaller(const struct trial *t, struct history *h, struct history *smaller)
+{
+	if (!fails(t, h))
+		return;
+	for (unsigned int part = 0; part < h->parts; part++)
+		leave_out(t, h, smaller, part, UINT64_MAX);
+	for (unsigned int part = 0; part < h->parts; part++)
+		for (unsigned int i = 0; i < OPS_MAX; i++)
+			leave_out(t, h, smaller, part, UINT64_C(1) << i);
+}
+
 void minimise(const struct trial *t, struct history *h)
 {
 	struct history *smaller = malloc(sizeof(*smaller));
 	if (!smaller)
 		abort();
-	while (make_smaller(t, h, smaller))
+	if (h->parts > 1)
+		make_parts_smaller(t, h, smaller);
+	if (h->parts == 1) {
+		history_leave_out(h);
+		h->left_out[0] = 0;
+	}
+	while (h->parts == 1 && make_smaller(t, h, smaller))
 		;
 	free(smaller);
 }

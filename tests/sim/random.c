@@ -193,7 +193,7 @@ void history_make(struct history *h, uint64_t seed, unsigned int nops)
 	history_service(h, &r);
 	const unsigned int some = 5 + rng_below(&r, 11);
 	/* The search for an order takes long if many operations may come in any order. */
-	h->parts = nops > OPS_MAX - 2 ? (nops + PART_OPS - 1) / PART_OPS : 1;
+	h->parts = nops > OPS_MAX - 2 ? min_u64((nops + PART_OPS - 1) / PART_OPS, PARTS_MAX) : 1;
 	make_ops(h, !nops ? some : h->parts > 1 ? PART_OPS : nops, &r);
 }
 
@@ -203,4 +203,25 @@ void history_make_part(struct history *h)
 	h->nops = 0;
 	memset(h->ops, 0, sizeof(h->ops));
 	make_ops(h, PART_OPS, &r);
+}
+
+/* ---- smaller histories ---- */
+
+void history_remove_op(struct history *h, unsigned int i)
+{
+	const unsigned int n = i + 1 < h->nops && h->ops[i + 1].inside ? 2 : 1;
+	for (unsigned int k = i; k + n < h->nops; k++) {
+		struct op *op = &h->ops[k];
+		*op = h->ops[k + n];
+		if (op->follows > i)
+			op->follows = op->follows > i + n ? op->follows - n : 0;
+	}
+	h->nops -= n;
+}
+
+void history_leave_out(struct history *h)
+{
+	for (unsigned int i = h->nops; i-- > 0;)
+		if (h->left_out[h->part] >> i & 1)
+			history_remove_op(h, i);
 }
