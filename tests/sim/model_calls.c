@@ -70,16 +70,27 @@ static bool is_answer(const struct history *h, const struct op *op)
 	}
 }
 
-/* A conflict needs somebody else, also if something has failed: a mount knows what it has put
- * itself.
- */
+/* Whether a mount may meet what it has sent itself: a request that arrives late, a rename that it
+ * finishes, or a draft that the journal could not describe. */
+static bool meets_itself(const struct history *h, const struct op *op)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *o = &h->ops[i];
+		if ((o->kind == OP_RENAME && o->status == OP_MAYBE) ||
+		    (o->hit && (o->fault == FAULT_SLOW || o->fault == FAULT_LATE ||
+				o->fault == FAULT_KILL_LATE)))
+			return true;
+	}
+	return h->boxes[op->engine].disk_faults;
+}
+
+/* Otherwise a mount knows what it has put itself, also if an answer was lost. */
 static void check_conflicts(const struct history *h, struct model_result *out)
 {
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
 		const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
-		if (writes && op->rc == -ESTALE && !meets_others(h, op) &&
-		    !model_was_vacated(h, op))
+		if (writes && op->rc == -ESTALE && !meets_others(h, op) && !meets_itself(h, op))
 			model_fault(out, "operation %u meets another program, and there is none",
 				    i);
 	}
