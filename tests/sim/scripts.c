@@ -263,6 +263,11 @@ static const struct script scripts[] = {
 		READ(0, 0, F1_A, 0), READ(0, 1, F1_B, 0), READ(0, 2, F1_A, 0),
 		CHANGE(1, F1_B, CHANGE_COUNT), CHANGE(1, F1_A, CHANGE_COUNT),
 		READ(0, 0, F1_A, 0), READ(0, 1, F1_A, 0), READ(0, 2, F1_B, 0), END}},
+	{"an open is slow while another mount counts", 2, 1, false, {
+		{OP(OP_READ, 0, F1_A), .fault = FAULT_SLOW, .at = 10, .all = true},
+		CHANGE(1, F1_A, CHANGE_COUNT), {OP(OP_WAIT, 0, 0), .actor = 1, .waits = 2},
+		READ(0, 1, F1_A, 0), {OP(OP_WAIT, 0, 0), .actor = 2, .waits = 3},
+		READ(0, 2, F1_A, 0), CHANGE(1, F1_A, CHANGE_COUNT), END}},
 	{"programs of one mount read while it counts", 1, 3, false, {
 		READ(0, 1, F1_A, 0), READ(0, 2, F1_A, 0), READ(0, 3, F1_B, 0), READ(0, 4, F1_A, 0),
 		READ(0, 5, F1_B, 0), CHANGE(0, F1_A, CHANGE_COUNT), READ(0, 1, F1_A, 0),
