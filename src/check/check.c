@@ -63,10 +63,14 @@ static int visit(struct walk *w, const char *path, struct path **rest)
 {
 	auto_names_node struct names_node *n = NULL;
 	struct err why = ERR_INIT;
-	if (names_resolve(w->e->bucket.names, path, &n, &why)) {
+	const int rc = names_resolve(w->e->bucket.names, path, &n, &why);
+	if (rc) {
 		w->c->names_unknown = true;
-		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
-					"the path cannot be looked up: %s", why.msg);
+		w->c->is_gone = rc == -ENOENT;
+		return w->c->is_gone
+			       ? 0
+			       : check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
+						  "the path cannot be looked up: %s", why.msg);
 	}
 	if (n->doc.kind == NAMES_DOC_STORE)
 		return check_domain(w->c, w->e, n);
@@ -99,6 +103,8 @@ static int walk_from(struct walk *w, const char *path)
 	if (n->kind == NAMES_OBJECT)
 		return err_set(c->err, -EINVAL, "%s: neither a domain nor a directory", path);
 	rc = visit(w, path, &first);
+	if (!rc && c->is_gone)
+		rc = err_set(c->err, -ENOENT, "%s: it was removed during the check", path);
 	while (first) {
 		struct path *p = first;
 		first = p->next;

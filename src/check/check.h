@@ -43,6 +43,7 @@ struct check {
 	struct engine_check_result result; /* of the current domain or file */
 	uint64_t expected;		   /* stored bytes to decode, as far as is known */
 	bool names_unknown;		   /* a name or a document could not be read */
+	bool is_gone;			   /* the last domain was removed during the check */
 	struct bytes storages; /* those of all domains and imports so far, as uint64_t */
 	struct err *err;       /* gets the reason why the check ends */
 };
@@ -109,6 +110,7 @@ struct domain_check {
 	struct object_paths *paths;
 	struct check_image *image; /* NULL if it could not be made or read */
 };
+/* If the domain has been removed since it was looked up, it has no result. */
 int check_domain(struct check *c, struct engine *e, const struct names_node *n);
 int check_links(struct domain_check *dc);
 /* dir is the directory of the domain in the mount. */

@@ -14,6 +14,8 @@
 #include <store/store.h>
 #include <bucket/schemas.h>
 
+enum { LOOKS = 3 /* at a domain that other programs replace */ };
+
 static enum engine_check_severity severity_of(enum tree_problem_kind kind)
 {
 	switch (kind) {
@@ -155,11 +157,34 @@ static int report_closed(struct check *c, int rc, bool failed, const struct err 
 			  "the domain cannot be opened: %s", why->msg);
 }
 
-int check_domain(struct check *c, struct engine *e, const struct names_node *n)
+static bool is_same_document(const struct names_node *a, const struct names_node *b)
+{
+	const struct schema_document *x = a->doc.document, *y = b->doc.document;
+	return x && y ? strcmp(x->etag, y->etag) == 0 : x == y;
+}
+
+/* Looks a domain up again that cannot be opened. *now is what has its name, if another program has
+ * replaced it since, or NULL. */
+static void look_again(struct check *c, struct engine *e, const struct names_node *n,
+		       struct names_node **now)
+{
+	names_forget(e->bucket.names, n->name);
+	const int rc = names_resolve(e->bucket.names, n->name, now, NULL);
+	c->is_gone = rc == -ENOENT || (!rc && (*now)->kind != NAMES_DOMAIN);
+	c->names_unknown |= c->is_gone;
+	if (!rc && (c->is_gone || is_same_document(n, *now))) {
+		names_node_unref(*now);
+		*now = NULL;
+	}
+}
+
+static int check_node(struct check *c, struct engine *e, const struct names_node *n,
+		      unsigned int looks)
 {
 	struct domain *d = NULL;
 	struct err why = ERR_INIT;
 	const uint64_t failures = check_failed_requests(e);
+	auto_names_node struct names_node *now = NULL;
 	auto_free char *path = NULL;
 	if (asprintf(&path, "/%s", n->name) < 0) {
 		path = NULL;
@@ -169,13 +194,24 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 	c->names_unknown |= !document;
 	if (check_note_document(c, document))
 		return -ENOMEM;
-	check_begin(c, path);
 	const struct domain_hint hint = {.document = document};
 	int rc = domain_open(&e->bucket.domains, n->path, &hint, &d, &why);
+	const bool failed = check_failed_requests(e) != failures;
+	if (rc && !failed && looks)
+		look_again(c, e, n, &now);
+	if (c->is_gone || now)
+		return c->is_gone ? 0 : check_node(c, e, now, looks - 1);
+	check_begin(c, path);
 	if (rc)
-		rc = report_closed(c, rc, check_failed_requests(e) != failures, &why);
+		rc = report_closed(c, rc, failed, &why);
 	else
 		rc = check_open(c, e, n, d);
 	domain_unref(d);
 	return rc ? rc : check_end(c);
+}
+
+int check_domain(struct check *c, struct engine *e, const struct names_node *n)
+{
+	c->is_gone = false;
+	return check_node(c, e, n, LOOKS);
 }

@@ -38,6 +38,39 @@ static void a_damaged_domain_does_not_end_the_check(void **state)
 	str_release(&s.text);
 }
 
+struct removing {
+	struct findings findings;
+	struct test_bucket *bucket;
+};
+
+static int remove_others(void *arg, const struct engine_check_result *r)
+{
+	struct removing *s = arg;
+	if (strcmp(r->path, "/a.h5") == 0) {
+		bucket_remove(s->bucket, "z.h5/.domain.json");
+		bucket_domain(s->bucket, 6, "y.h5");
+		bucket_remove(s->bucket, "db/00000005-00000000/.group.json");
+	}
+	return findings_end(&s->findings, r);
+}
+
+/* A domain that was removed before its turn is left out, and of one that was replaced the new one
+ * is checked. The storage that was left is not reported, because names have changed. */
+static void domains_that_others_remove(void **state)
+{
+	struct removing s = {.bucket = *state};
+	const struct engine_check_sink sink = {
+		.finding = findings_add, .result = remove_others, .arg = &s};
+	put_all(s.bucket);
+	bucket_domain(s.bucket, 5, "y.h5");
+	bucket_open(s.bucket, 1000, 0);
+	assert_int_equal(engine_check(s.bucket->engine, "", false, &sink, NULL), 0);
+	assert_string_equal(
+		str_text(&s.findings.text),
+		"= sound /a.h5\n= sound /b/c/deep.h5\n= sound /b/x.h5\n= sound /y.h5\n");
+	str_release(&s.findings.text);
+}
+
 /* A storage without a name is a note, but not if a name could not be read. */
 static void storages_without_a_name(void **state)
 {
@@ -129,6 +162,8 @@ int main(void)
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_domain_does_not_end_the_check,
 						bucket_setup, bucket_teardown),
+		cmocka_unit_test_setup_teardown(domains_that_others_remove, bucket_setup,
+						bucket_teardown),
 		cmocka_unit_test_setup_teardown(a_name_that_is_not_listed, bucket_setup,
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(storages_without_a_name, bucket_setup,
