@@ -12,7 +12,7 @@ struct actor {
 	unsigned int number, engine;
 	const uint8_t *file;
 	size_t n;
-	struct box *importer; /* the process that runs its import: see imports.h */
+	struct box *process; /* see process.h */
 };
 
 static inline struct engine *actor_engine(const struct actor *a)

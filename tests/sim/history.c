@@ -4,6 +4,7 @@
 
 #include "baton.h"
 #include "imports.h"
+#include "process.h"
 #include "turns.h"
 
 #include <errno.h>
@@ -49,12 +50,13 @@ void history_first(const struct history *h, uint64_t uid, struct content *out)
 void history_text(const struct op *op, char *text, size_t size)
 {
 	static const char *const kinds[OP_KINDS] = {
-		[OP_CREATE] = "create", [OP_CHANGE] = "change",	  [OP_IMPORT] = "import",
-		[OP_REMOVE] = "remove", [OP_RENAME] = "rename",	  [OP_MKDIR] = "mkdir",
-		[OP_LIST] = "list",	[OP_READ] = "read",	  [OP_HOLD] = "hold",
-		[OP_PLAIN] = "plain",	[OP_FOLDERS] = "folders", [OP_FOREIGN] = "foreign",
-		[OP_WAIT] = "wait",	[OP_CLOCK] = "clock",	  [OP_RESTART] = "restart",
-		[OP_DROP] = "drop",	[OP_RECOVER] = "recover", [OP_KILL] = "kill"};
+		[OP_CREATE] = "create",	  [OP_CHANGE] = "change", [OP_IMPORT] = "import",
+		[OP_REMOVE] = "remove",	  [OP_RENAME] = "rename", [OP_MKDIR] = "mkdir",
+		[OP_LIST] = "list",	  [OP_READ] = "read",	  [OP_CHECK] = "check",
+		[OP_HOLD] = "hold",	  [OP_PLAIN] = "plain",	  [OP_FOLDERS] = "folders",
+		[OP_FOREIGN] = "foreign", [OP_WAIT] = "wait",	  [OP_CLOCK] = "clock",
+		[OP_RESTART] = "restart", [OP_DROP] = "drop",	  [OP_RECOVER] = "recover",
+		[OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
@@ -151,7 +153,8 @@ static enum op_status status_of(const struct op *op)
 		return OP_DONE;
 	if (writes && !op->was_open)
 		return OP_NONE;
-	if (op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_HOLD || is_own(op))
+	if (op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_CHECK ||
+	    op->kind == OP_HOLD || is_own(op))
 		return OP_NONE;
 	if (op->rc == 0)
 		return OP_DONE;
@@ -237,7 +240,7 @@ static bool needs_all(const struct op *op)
 
 static struct box *box_of(struct actor *a, const struct op *op)
 {
-	return op->kind == OP_IMPORT ? a->importer : &a->h->boxes[a->engine];
+	return process_has(op) ? a->process : &a->h->boxes[a->engine];
 }
 
 static void look_up(struct actor *a, unsigned int name, uint64_t *at, bool *is_there)
@@ -289,12 +292,14 @@ void actor_run(struct actor *a, struct op *op)
 	look_after(a, op);
 }
 
-static void run_import(struct actor *a, struct op *op)
+static void run_process(struct actor *a, struct op *op)
 {
 	turns_take(a->h, op);
-	import_start(a, op);
+	process_begin(a, op, 0);
 	actor_run(a, op);
-	import_finish(a, op);
+	process_end(a);
+	if (op->kind == OP_IMPORT)
+		import_finish(a, op);
 	turns_return(a->h, op);
 }
 
@@ -302,8 +307,8 @@ static void begin_op(struct actor *a, struct op *op)
 {
 	struct history *h = a->h;
 	struct box *b = &h->boxes[a->engine];
-	if (op->kind == OP_IMPORT) {
-		run_import(a, op);
+	if (process_has(op)) {
+		run_process(a, op);
 		return;
 	}
 	turns_take(h, op);

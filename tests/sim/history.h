@@ -8,6 +8,7 @@
 #ifndef SIM_HISTORY_H
 #define SIM_HISTORY_H
 
+#include "checks.h"
 #include "content.h"
 #include "engine_box.h"
 #include "folders.h"
@@ -32,6 +33,7 @@ enum op_kind {
 	OP_MKDIR, /* of a folder of its own */
 	OP_LIST,  /* of the folder of a name: see list.h */
 	OP_READ,
+	OP_CHECK,   /* of the whole bucket: see checks.h */
 	OP_HOLD,    /* of a file of its own: see hold.h */
 	OP_PLAIN,   /* of plain objects: see plain.h */
 	OP_FOLDERS, /* of folders of its own: see folders.h */
@@ -146,6 +148,7 @@ struct op {
 	struct content before, after;
 	struct hold *hold;
 	struct list list;
+	struct check_findings check;
 };
 
 /* Names, and one for each kind of names that programs share. */

@@ -12,40 +12,23 @@
 
 #include <hsmount/engine.h>
 
+#include "process.h"
 #include "program.h"
 
 enum { ATTEMPTS_MAX = 8, FILE_NAME = 128 };
-
-static unsigned int number_of(const struct actor *a, const struct op *op)
-{
-	return a->h->part * OPS_MAX + (unsigned int)(op - a->h->ops);
-}
-
-static void begin_process(struct actor *a, const struct op *op, unsigned int attempt)
-{
-	const uint64_t number = number_of(a, op);
-	box_init(a->importer, &a->h->world, IMPORTS_ENGINE,
-		 a->h->seed + 1000 * (number + 1) + attempt, true);
-}
-
-void import_start(struct actor *a, const struct op *op)
-{
-	a->importer = calloc(1, sizeof(*a->importer));
-	begin_process(a, op, 0);
-}
 
 /* ---- the file ---- */
 
 static void file_name(const struct actor *a, const struct op *op, char name[static FILE_NAME])
 {
-	snprintf(name, FILE_NAME, "%s/import-%u.h5", a->h->world.dir, number_of(a, op));
+	snprintf(name, FILE_NAME, "%s/import-%u.h5", a->h->world.dir, process_number(a, op));
 }
 
 /* Its time is the same in each run of a history, and different for each import, which notices by
  * the time that another file has its path. */
 static void make_file(struct actor *a, struct op *op, const char *name)
 {
-	const struct timespec time = {.tv_sec = 1600000000 + number_of(a, op)};
+	const struct timespec time = {.tv_sec = 1600000000 + process_number(a, op)};
 	const struct timespec times[2] = {time, time};
 	const struct program p = {.file = a->file, .n = a->n};
 	size_t n;
@@ -69,7 +52,7 @@ static int run_command(struct actor *a, const struct op *op, bool aborts, struct
 					  .abort = aborts,
 					  .replace = op->replaces && !aborts,
 					  .local_user = "ann"};
-	const int rc = engine_import(a->importer->engine, &opt, err);
+	const int rc = engine_import(a->process->engine, &opt, err);
 	world_cut_message(&a->h->world, err);
 	return rc;
 }
@@ -88,11 +71,11 @@ int import_file(struct actor *a, struct op *op, struct err *err)
 static int try_again(struct actor *a, struct op *op, unsigned int attempt, bool aborts)
 {
 	struct err err = ERR_INIT;
-	begin_process(a, op, attempt);
+	process_begin(a, op, attempt);
 	const int rc = run_command(a, op, aborts, &err);
 	scheduler_note(&a->h->world.scheduler, "import %s: %d %s", aborts ? "--abort" : "again", rc,
 		       err.msg);
-	box_release(a->importer);
+	process_end(a);
 	if (!rc && !aborts) {
 		op->status = OP_DONE;
 		op->stored = actor_moment(a);
@@ -116,11 +99,8 @@ static void tidy(struct actor *a, struct op *op)
 void import_finish(struct actor *a, struct op *op)
 {
 	char file[FILE_NAME];
-	box_release(a->importer);
 	actor_take_steps(a, op->waits);
 	tidy(a, op);
 	file_name(a, op, file);
 	unlink(file);
-	free(a->importer);
-	a->importer = NULL;
 }

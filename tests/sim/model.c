@@ -625,6 +625,7 @@ void model_check(struct history *h, const struct model_gaps *gaps, struct model_
 		model_names_check(&names);
 	if (!gaps->plain_put) {
 		model_check_lists(&f);
+		model_check_checks(&f);
 		model_check_refused(&f);
 		model_check_reads(&f);
 		model_check_twice(&f);

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "model_names.h"
+#include "process.h"
 
 /* An unmount waits for requests, and gives what fails a few seconds. */
 #define UNMOUNT_NS (UINT64_C(600) * 1000000000)
@@ -14,7 +15,7 @@ static bool has_failures(const struct history *h)
 {
 	for (unsigned int i = 0; i < h->nops; i++)
 		if (h->ops[i].kind == OP_DROP || h->ops[i].kind == OP_RECOVER ||
-		    h->ops[i].kind == OP_KILL || (h->ops[i].kind == OP_IMPORT && h->ops[i].hit))
+		    h->ops[i].kind == OP_KILL || (process_has(&h->ops[i]) && h->ops[i].hit))
 			return true;
 	for (unsigned int i = 0; i < h->engines; i++)
 		if (h->boxes[i].kills || h->boxes[i].line.faults || h->boxes[i].disk_faults ||
@@ -55,7 +56,7 @@ static bool is_answer(const struct history *h, const struct op *op)
 	case -ESTALE:
 	case -EBUSY:
 	case -EEXIST:
-		return op->kind != OP_LIST;
+		return op->kind != OP_LIST && op->kind != OP_CHECK;
 	case -ENOENT:
 		return op->kind != OP_CREATE && op->kind != OP_MKDIR && !op->was_open;
 	case -ENODATA: /* of this program */

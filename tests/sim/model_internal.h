@@ -27,6 +27,7 @@ bool model_is_imported_twice(const struct history *h, uint64_t uid);
 
 void model_check_reads(struct found *f);
 void model_check_lists(struct found *f);
+void model_check_checks(struct found *f);
 void model_check_refused(struct found *f);
 void model_check_twice(struct found *f);
 void model_check_dirs(struct found *f);

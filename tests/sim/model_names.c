@@ -163,7 +163,8 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 		add_see(s, p, op);
 		add(p, STEP_REPLACE, op->closes, op->stored, op->status != OP_DONE);
 	} else if (op->kind == OP_IMPORT && op->status == OP_REFUSED) {
-		if (!model_has_torn(s->m->h))
+		/* A plain object, or the record of an unfinished import, is in the way, too. */
+		if (!model_has_torn(s->m->h) && !s->m->h->may_leave)
 			add_look(p, op->name, true, op->begin, op->end);
 	} else if (op->kind == OP_IMPORT) {
 		/* Without --replace, the name leads to nothing. */
@@ -264,12 +265,17 @@ static void plan_looks(struct search *s, struct plan *p, const struct op *op)
 		add_look(p, op->to, op->after_to.is_there, op->begin, op->after_to.at);
 }
 
-/* Listings always ask the bucket (SEMANTICS.md, "Freshness"). */
+/* What a listing, or a check, has shown. Listings always ask the bucket (SEMANTICS.md,
+ * "Freshness"). */
 static void plan_list(struct plan *p, const struct op *op)
 {
 	p->is_loose = true;
-	for (unsigned int i = 0; i < NAMES_MAX && op->status == OP_DONE; i++)
-		if (list_is_beside(history_names[i], history_names[op->name]))
+	for (unsigned int i = 0; i < NAMES_MAX && op->status == OP_DONE && !op->hit; i++)
+		if (op->kind == OP_CHECK && op->check.unknown & 1u << i)
+			continue;
+		else if (op->kind == OP_CHECK)
+			add_look(p, i, op->check.domains & 1u << i, op->begin, op->end);
+		else if (list_is_beside(history_names[i], history_names[op->name]))
 			add_look(p, i, op->list.domains & 1u << i, op->begin, op->end);
 }
 
@@ -281,7 +287,7 @@ static void make_plan(struct search *s, struct plan *p, const struct op *op)
 	plan_open(s, p, op);
 	if (op->kind == OP_CREATE || op->kind == OP_CHANGE || op->kind == OP_IMPORT)
 		plan_change(s, p, op);
-	else if (op->kind == OP_LIST)
+	else if (op->kind == OP_LIST || op->kind == OP_CHECK)
 		plan_list(p, op);
 	else if (op->status == OP_DONE || op->status == OP_MAYBE)
 		plan_name(s, p, op);

@@ -103,6 +103,40 @@ void model_check_lists(struct found *f)
 	}
 }
 
+/* ---- what a check has found ---- */
+
+/* Whether other programs may have changed or replaced a file while it was checked: then a part of
+ * it cannot be read (DETAILS.md, "What a check covers"). What has failed before may be stored at
+ * any time. */
+static bool may_change(const struct history *h, const struct op *check, unsigned int name)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		const bool is_over = op->status != OP_MAYBE && op->stored < check->begin;
+		const bool is_of = op->name == name || (op->kind == OP_RENAME && op->to == name);
+		if (op->kind <= OP_RENAME && op->begin < check->end && !is_over &&
+		    (is_of || (op->kind == OP_CHANGE && model_was_moved(h, op))))
+			return true;
+	}
+	return false;
+}
+
+/* Nothing that others do is an error. */
+void model_check_checks(struct found *f)
+{
+	for (unsigned int i = 0; i < f->h->nops; i++) {
+		const struct op *op = &f->h->ops[i];
+		bool is_wrong = op->check.errors || op->check.other[0];
+		if (op->kind != OP_CHECK || op->status != OP_DONE || op->hit)
+			continue;
+		for (unsigned int k = 0; k < NAMES_MAX; k++)
+			is_wrong |= op->check.unchecked & 1u << k && !may_change(f->h, op, k);
+		if (is_wrong)
+			model_fault(f->result, "check %u has found: %s %s", i, op->check.text,
+				    op->check.other);
+	}
+}
+
 /* ---- what was refused ---- */
 
 static bool is_name_of_later(const struct history *h, unsigned int i)

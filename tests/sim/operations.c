@@ -241,6 +241,8 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 		return list_folder(&op->list, e, name, err);
 	case OP_READ:
 		return read_file(a, op, err);
+	case OP_CHECK:
+		return check_bucket(a->process, &op->check, err);
 	case OP_HOLD:
 		return hold(a, op, err);
 	case OP_PLAIN:

@@ -4,7 +4,7 @@
  * and in some of them which request fails. Names: see history_names.
  */
 #include "history.h"
-#include "imports.h"
+#include "process.h"
 
 #include <errno.h>
 
@@ -42,11 +42,12 @@ struct script {
 #define DROP(e)		    {OP(OP_DROP, e, 0)}
 #define RECOVER(e)	    {OP(OP_RECOVER, e, 0)}
 /* By the k-th actor of engine 0. */
-#define IMPORT(k, n)	    {OP(OP_IMPORT, IMPORTS_ENGINE, n), .actor = k}
-#define IMPORT_OVER(k, n)   {OP(OP_IMPORT, IMPORTS_ENGINE, n), .actor = k, .replaces = true}
+#define IMPORT(k, n)	    {OP(OP_IMPORT, PROCESS_ENGINE, n), .actor = k}
+#define CHECK(k)	    {OP(OP_CHECK, PROCESS_ENGINE, 0), .actor = k}
+#define IMPORT_OVER(k, n)   {OP(OP_IMPORT, PROCESS_ENGINE, n), .actor = k, .replaces = true}
 /* Its i-th PUT or DELETE has a fault. The seed decides whether it is continued or removed. */
 #define IMPORT_FAULT(k, n, over, f, i) \
-	{OP(OP_IMPORT, IMPORTS_ENGINE, n), .actor = k, .replaces = over, .fault = f, .at = i}
+	{OP(OP_IMPORT, PROCESS_ENGINE, n), .actor = k, .replaces = over, .fault = f, .at = i}
 #define KILL(e)		    {OP(OP_KILL, e, 0)}
 #define END		    {OP(OP_KINDS, 0, 0)}
 /* The request for the document of a name has a fault. */
@@ -214,6 +215,13 @@ static const struct script scripts[] = {
 		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_GROW, .fault = FAULT_KILL, .at = 2,
 		 .keeps_power = true},
 		RECOVER(0), CHANGE(1, F1_A, CHANGE_GROW), CHANGE(1, F1_A, CHANGE_GROW), END}},
+	{"a check beside renames and removals", 2, 7, false, {
+		CHECK(1), MOVE(0, F1_A, F3_E), REMOVE(0, F1_B), CHECK(2), MOVE(1, F2_A, F1_B),
+		CHECK(1), MOVE(1, F3_E, F2_C), CREATE(0, F1_A), END}},
+	{"a check beside programs that change and replace the files", 2, 3, false, {
+		CHECK(1), SLOW(0, F1_A, CHANGE_GROW), CREATE(1, F1_B), CHECK(2),
+		CHANGE(0, F1_A, CHANGE_SHRINK), CHANGE(1, F1_A, CHANGE_EXTRA), CHECK(1),
+		CHANGE(0, F1_A, CHANGE_MOVE), CHANGE(1, F1_B, CHANGE_UNLINK), CHECK(2), END}},
 	{"an import beside a creation of the same file", 1, 0, false, {
 		IMPORT(1, F1_A), CREATE(0, F1_A), IMPORT(2, F1_A), REMOVE(0, F1_A),
 		IMPORT_OVER(1, F1_A), MOVE(0, F1_A, F1_B), END}},
@@ -332,7 +340,7 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 	for (; s->ops[h->nops].kind != OP_KINDS; h->nops++) {
 		struct op *op = &h->ops[h->nops];
 		*op = s->ops[h->nops];
-		op->actor = (op->kind == OP_IMPORT ? 0 : op->engine) + op->actor * h->engines;
+		op->actor = (process_has(op) ? 0 : op->engine) + op->actor * h->engines;
 		if (op->kind == OP_IMPORT) {
 			op->again = rng_once_in(&r, 2);
 			op->waits = rng_below(&r, SLOW_STEPS);
