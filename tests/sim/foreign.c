@@ -19,7 +19,7 @@
 #define PATH	 DIR_NAME "/domain.h5"
 enum { CALLS_MAX = 5, FIRST_VALUE = 1, FIRST_STORAGE = 0x30, ROWS_OF_DOMAIN = 1000 };
 /* Registers of a domain. */
-enum { ROOT, X0, X1, ROWS };
+enum { ROOT, X0, X1, ROWS, OBJECTS };
 
 /* A program. */
 struct program_of {
@@ -135,14 +135,14 @@ static struct foreign_domain *add_content(struct program_of *g, const struct con
 					  unsigned int but)
 {
 	struct foreign_domain *d = domain_of(g->p, c->uid);
-	uint16_t v[ORDER_REGISTERS];
+	uint16_t v[ORDER_REGISTERS] = {0};
 	if (!d || !registers_of(g->p, c, v)) {
 		fault(g->p, "engine %u, %s: what it reads is no content that the domain had",
 		      g->by->box->number, who);
 		return NULL;
 	}
 	add(g, &g->p->names, who, 0, ORDER_SHOW, d->number, from, until);
-	for (unsigned int i = 0; i < ORDER_REGISTERS; i++)
+	for (unsigned int i = 0; i < OBJECTS; i++)
 		if (i != but)
 			add(g, &d->order, who, i, ORDER_SHOW, v[i], from, until);
 	return d;
@@ -173,7 +173,7 @@ static void make_domain(struct program_of *g)
 	p->number++;
 	p->rows = CONTENT_CHUNK;
 	*d = (struct foreign_domain){.number = p->number};
-	for (unsigned int i = 0; i < ORDER_REGISTERS; i++)
+	for (unsigned int i = 0; i < OBJECTS; i++)
 		d->first[i] = i == ROWS ? CONTENT_CHUNK : FIRST_VALUE;
 	const struct template t = template_of(p, FIRST_VALUE);
 	template_put_objects(p->bucket, &t);
@@ -303,7 +303,7 @@ static int read_domain(struct program_of *g, struct err *err)
 	else if (!rc && op.mixed)
 		fault(g->p, "engine %u has read two contents in one open", g->by->box->number);
 	else if (!rc)
-		add_content(g, &op.before, "read", g->begin, opened, ORDER_REGISTERS);
+		add_content(g, &op.before, "read", g->begin, opened, OBJECTS);
 	return answer_of(g, rc);
 }
 
@@ -313,7 +313,7 @@ static int store_change(struct program_of *g, const struct op *op, struct engine
 			uint16_t value, uint64_t opened, struct err *err)
 {
 	const unsigned int at = op->change == CHANGE_TAG ? ROOT : op->change == CHANGE_X0 ? X0 : X1;
-	uint16_t v[ORDER_REGISTERS];
+	uint16_t v[ORDER_REGISTERS] = {0};
 	struct foreign_domain *d =
 		add_content(g, &op->before, "open to change", g->begin, opened, at);
 	if (!d || !registers_of(g->p, &op->before, v))

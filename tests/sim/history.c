@@ -50,13 +50,13 @@ void history_first(const struct history *h, uint64_t uid, struct content *out)
 void history_text(const struct op *op, char *text, size_t size)
 {
 	static const char *const kinds[OP_KINDS] = {
-		[OP_CREATE] = "create",	  [OP_CHANGE] = "change", [OP_IMPORT] = "import",
-		[OP_REMOVE] = "remove",	  [OP_RENAME] = "rename", [OP_MKDIR] = "mkdir",
-		[OP_LIST] = "list",	  [OP_READ] = "read",	  [OP_CHECK] = "check",
-		[OP_HOLD] = "hold",	  [OP_PLAIN] = "plain",	  [OP_FOLDERS] = "folders",
-		[OP_FOREIGN] = "foreign", [OP_WAIT] = "wait",	  [OP_CLOCK] = "clock",
-		[OP_RESTART] = "restart", [OP_DROP] = "drop",	  [OP_RECOVER] = "recover",
-		[OP_KILL] = "kill"};
+		[OP_CREATE] = "create",	  [OP_CHANGE] = "change",   [OP_IMPORT] = "import",
+		[OP_REMOVE] = "remove",	  [OP_RENAME] = "rename",   [OP_MKDIR] = "mkdir",
+		[OP_LIST] = "list",	  [OP_READ] = "read",	    [OP_CHECK] = "check",
+		[OP_HOLD] = "hold",	  [OP_PLAIN] = "plain",	    [OP_FOLDERS] = "folders",
+		[OP_FOREIGN] = "foreign", [OP_ACLS] = "acls",	    [OP_WAIT] = "wait",
+		[OP_CLOCK] = "clock",	  [OP_RESTART] = "restart", [OP_DROP] = "drop",
+		[OP_RECOVER] = "recover", [OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
@@ -139,7 +139,7 @@ static bool is_refusal(const struct op *op)
 /* A program on names of its own, which judges what has happened. */
 static bool is_own(const struct op *op)
 {
-	return op->kind == OP_PLAIN || op->kind == OP_FOLDERS || op->kind == OP_FOREIGN;
+	return op->kind >= OP_PLAIN && op->kind <= OP_ACLS;
 }
 
 static enum op_status status_of(const struct op *op)
@@ -355,7 +355,8 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 		if (engine_mkdir(actor_engine(&a), name, &err))
 			abort();
 	}
-	if (plain_set_up(actor_engine(&a), &err) || folders_set_up(actor_engine(&a), &err))
+	if (plain_set_up(actor_engine(&a), &err) || folders_set_up(actor_engine(&a), &err) ||
+	    acls_set_up(actor_engine(&a), &err))
 		abort();
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
 		struct op op = {.kind = OP_CREATE,
@@ -459,6 +460,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 	h->plain = plain_new(h->seed);
 	h->folders = folders_new();
 	h->foreign = foreign_new(h->world.bucket);
+	h->acls = acls_new(file, n);
 	set_up(h, file, n);
 	run_part(h, file, n);
 }
@@ -487,6 +489,7 @@ void history_release(struct history *h)
 	plain_free(h->plain);
 	folders_free(h->folders);
 	foreign_free(h->foreign);
+	acls_free(h->acls);
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_free_disk(&h->boxes[i]);
 	world_release(&h->world);

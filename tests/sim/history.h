@@ -8,6 +8,7 @@
 #ifndef SIM_HISTORY_H
 #define SIM_HISTORY_H
 
+#include "acls.h"
 #include "checks.h"
 #include "content.h"
 #include "engine_box.h"
@@ -38,6 +39,7 @@ enum op_kind {
 	OP_PLAIN,   /* of plain objects: see plain.h */
 	OP_FOLDERS, /* of folders of its own: see folders.h */
 	OP_FOREIGN, /* of a domain that another program writes, too: see foreign.h */
+	OP_ACLS,    /* of access control lists: see acls.h */
 	OP_WAIT,    /* time passes, and garbage that is due is deleted */
 	OP_CLOCK,   /* somebody sets the clock of the machine */
 	OP_RESTART, /* unmount and mount */
@@ -127,7 +129,7 @@ struct op {
 	bool was_repeated; /* a request of the engine was sent again meanwhile */
 	bool goes_on;	   /* it has failed, and its engine goes on with its draft */
 	bool armed;	   /* its fault is that of the line now */
-	bool left_draft;   /* of OP_PLAIN, OP_FOLDERS, OP_FOREIGN */
+	bool left_draft;   /* of a program on names of its own */
 	bool left;	   /* others may use its names: see turns.h */
 	int rc;
 	/* Moments: the operation begins, the file is open, it begins to close, the operation ends.
@@ -152,7 +154,7 @@ struct op {
 };
 
 /* Names, and one for each kind of names that programs share. */
-enum { TURN_PLAIN = NAMES_MAX, TURN_FOLDERS, TURN_FOREIGN, TURN_NAMES };
+enum { TURN_PLAIN = NAMES_MAX, TURN_FOLDERS, TURN_FOREIGN, TURN_ACLS, TURN_NAMES };
 
 /* Who uses a name in an engine: see turns.h. */
 struct turn {
@@ -188,6 +190,7 @@ struct history {
 	struct plain *plain;
 	struct folders *folders;
 	struct foreign *foreign;
+	struct acls *acls;
 	uint64_t first[NAMES_MAX];	    /* uids of the files that exist at first; 0: none */
 	struct content contents[NAMES_MAX]; /* of these */
 	/* A history of many operations has several parts. Between two of them all engines end, and

@@ -42,8 +42,8 @@ struct options {
 struct totals {
 	unsigned int histories, failed, unnamed, undecided, kills, hits, differ;
 	unsigned int statuses[4];
-	unsigned int done[OP_KINDS];	      /* acknowledged operations of each kind */
-	unsigned int plain, folders, foreign; /* calls for them */
+	unsigned int done[OP_KINDS];		    /* acknowledged operations of each kind */
+	unsigned int plain, folders, foreign, acls; /* calls for them */
 	unsigned int parts, powers, revivals, conflicts, disk_faults, went_on, recovered;
 	uint64_t steps;
 };
@@ -152,6 +152,7 @@ static void count_part(void *ctx, const struct history *h)
 	t->plain += h->plain->acts;
 	t->folders += h->folders->acts;
 	t->foreign += h->foreign->acts;
+	t->acls += h->acls->acts;
 	for (unsigned int i = 0; i < h->engines; i++) {
 		t->kills += h->boxes[i].kills;
 		t->powers += h->boxes[i].powers;
@@ -312,18 +313,17 @@ static void stay_here(void)
 static void print_counts(const struct totals *t)
 {
 	printf("%u parts, %llu steps; %u crashes, %u of them power losses; %u recoveries at once; "
-	       "%u "
-	       "calls of disks failed; %u commits (%u of new files, %u of changes), %u conflicts, "
-	       "%u "
-	       "failures with which an engine went on; %u renames, %u removals, %u reads, %u "
-	       "restarts, "
-	       "%u drops, %u drafts recovered, %u files held, %u imported, %u calls for plain "
-	       "objects, %u for folders, %u for a foreign domain\n",
+	       "%u calls of disks failed; %u commits (%u of new files, %u of changes), %u "
+	       "conflicts, %u failures with which an engine went on; %u renames, %u removals, %u "
+	       "reads, %u restarts, %u drops, %u drafts recovered, %u files held, %u imported\n",
 	       t->parts, (unsigned long long)t->steps, t->kills, t->powers, t->revivals,
 	       t->disk_faults, t->done[OP_CREATE] + t->done[OP_CHANGE], t->done[OP_CREATE],
 	       t->done[OP_CHANGE], t->conflicts, t->went_on, t->done[OP_RENAME], t->done[OP_REMOVE],
 	       t->done[OP_READ], t->done[OP_RESTART], t->done[OP_DROP], t->recovered,
-	       t->done[OP_HOLD], t->done[OP_IMPORT], t->plain, t->folders, t->foreign);
+	       t->done[OP_HOLD], t->done[OP_IMPORT]);
+	printf("on names of their own: %u calls for plain objects, %u for folders, %u for a domain "
+	       "with a foreign writer, %u for access control lists\n",
+	       t->plain, t->folders, t->foreign, t->acls);
 }
 
 int main(int argc, char **argv)

@@ -16,6 +16,7 @@
 #include "model_names.h"
 #include "model_storage.h"
 #include "session.h"
+#include "store_calls.h"
 
 enum { FILE_MAX = 1 << 20 };
 
@@ -74,6 +75,14 @@ static int find_name(void *arg, const char *name, enum engine_kind kind)
 	if (kind != ENGINE_DIR)
 		model_fault(f->found->result, "%s: nobody has made it", path);
 	return 0;
+}
+
+/* A domain hides a plain object of the same name. */
+static void find_hidden(struct found *f)
+{
+	for (unsigned int i = 0; i < NAMES_MAX; i++)
+		f->has_plain |= model_has_torn(f->h) &&
+				call_head(f->h->world.bucket, history_names[i], NULL, NULL) == 0;
 }
 
 static void list_names(struct found *f)
@@ -571,6 +580,8 @@ static void check_players(struct found *f)
 	add_faults(f->result, &h->folders->faults, decided);
 	decided = foreign_check(h->foreign, f->engine, order_matters);
 	add_faults(f->result, &h->foreign->faults, decided);
+	decided = acls_check(h->acls, f->engine, order_matters);
+	add_faults(f->result, &h->acls->faults, decided);
 }
 
 /* ---- the next part ---- */
@@ -611,6 +622,7 @@ void model_check(struct history *h, const struct model_gaps *gaps, struct model_
 	box_init(&b, &h->world, ENGINES_MAX - 1, h->seed + 1, true);
 	f.engine = b.engine;
 	list_names(&f);
+	find_hidden(&f);
 	for (unsigned int i = 0; i < NAMES_MAX; i++)
 		read_name(&f, i);
 	if (!out->nfaults)

@@ -471,12 +471,19 @@ static bool look(const struct search *s, struct state *state)
 
 static bool search_from(struct search *s, const struct state *from);
 
+/* A commit without an answer may be repeated when another program has removed the file (DETAILS.md,
+ * "Writing files", "Steps of a commit"). */
+static bool is_repeated(const struct step *step)
+{
+	return step->kind == STEP_REPLACE && step->may;
+}
+
 /* Goes on with a step. */
 static bool try_step(struct search *s, const struct state *state, unsigned int i,
 		     const struct step *step)
 {
 	struct state next = *state;
-	next.done[i]++;
+	next.done[i] += !is_repeated(step);
 	if (step->skip && search_from(s, &next))
 		return true;
 	if (take(s, i, step, &next) && search_from(s, &next))
@@ -485,7 +492,7 @@ static bool try_step(struct search *s, const struct state *state, unsigned int i
 		if (!(s->plans[i].others & 1u << k))
 			continue;
 		next = *state;
-		next.done[i]++;
+		next.done[i] += !is_repeated(step);
 		next.names[k] = s->plans[i].uid;
 		if (search_from(s, &next))
 			return true;

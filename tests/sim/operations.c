@@ -206,7 +206,8 @@ static int play(struct actor *a, struct op *op, struct err *err)
 			    .plain_delete = h->lacks & STORE_MEM_NO_DELETE_IF};
 	const int rc = op->kind == OP_PLAIN	? plain_run(h->plain, &by, err)
 		       : op->kind == OP_FOLDERS ? folders_run(h->folders, &by, err)
-						: foreign_run(h->foreign, &by, err);
+		       : op->kind == OP_FOREIGN ? foreign_run(h->foreign, &by, err)
+						: acls_run(h->acls, &by, err);
 	op->left_draft = by.has_draft;
 	return rc;
 }
@@ -248,6 +249,7 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 	case OP_PLAIN:
 	case OP_FOLDERS:
 	case OP_FOREIGN:
+	case OP_ACLS:
 		return play(a, op, err);
 	case OP_WAIT:
 		baton_sleep(op->waits * SECOND);

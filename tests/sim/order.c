@@ -101,11 +101,17 @@ static bool take(unsigned int i, const struct order_step *step, struct state *s)
 		*at = step->value;
 		return true;
 	case ORDER_REPLACE:
-		if (*at != *seen)
+	case ORDER_RENEW:
+		if (*at != *seen && (*at || step->kind == ORDER_REPLACE))
 			return false;
 		*at = step->value;
 		if (!step->may && !step->skip)
 			*seen = step->value;
+		return true;
+	case ORDER_SET:
+		if (!*at)
+			return false;
+		*at = step->value;
 		return true;
 	case ORDER_PUT:
 		*at = step->value;
@@ -226,7 +232,8 @@ static bool search_from(struct search *s, const struct state *before)
 		struct state next = *state;
 		if (!is_due(step, state, until))
 			continue;
-		next.done[i] += !(step->may && step->kind == ORDER_REPLACE);
+		next.done[i] +=
+			!(step->may && (step->kind == ORDER_REPLACE || step->kind == ORDER_RENEW));
 		if (step->skip && search_from(s, &next))
 			return true;
 		if (take(i, step, &next) && search_from(s, &next))

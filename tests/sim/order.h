@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORDER_REGISTERS = 4, ORDER_ACTS = 96, ORDER_STEPS = 12 };
+enum { ORDER_REGISTERS = 5, ORDER_ACTS = 96, ORDER_STEPS = 12 };
 #define ORDER_NEVER UINT64_MAX
 #define ORDER_ANY   0xfffe /* at the end: nobody knows */
 
@@ -35,6 +35,8 @@ enum order_kind {
 	/* It gets this value, if it still has what was noted. One that must happen notes the value.
 	 * One that may be left out may also happen several times. */
 	ORDER_REPLACE,
+	ORDER_RENEW,  /* the same, also if it has nothing */
+	ORDER_SET,    /* it has a value, and gets this one */
 	ORDER_PUT,    /* it gets this value, whatever it has */
 	ORDER_REMOVE, /* it has a value, and loses it */
 	ORDER_DROP,   /* it loses its value, if that is what was noted */

@@ -16,12 +16,8 @@ static unsigned int names_of(const struct history *h, const struct op *op)
 				     : 0;
 	if (op->kind == OP_RENAME)
 		names |= 1u << op->to;
-	if (op->kind == OP_PLAIN)
-		names = 1u << TURN_PLAIN;
-	if (op->kind == OP_FOLDERS)
-		names = 1u << TURN_FOLDERS;
-	if (op->kind == OP_FOREIGN)
-		names = 1u << TURN_FOREIGN;
+	if (op->kind >= OP_PLAIN && op->kind <= OP_ACLS)
+		names = 1u << (TURN_PLAIN + op->kind - OP_PLAIN);
 	return history_has_inside(h, op) ? names | names_of(h, op + 1) : names;
 }
 
