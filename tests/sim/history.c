@@ -52,11 +52,11 @@ void history_text(const struct op *op, char *text, size_t size)
 	static const char *const kinds[OP_KINDS] = {
 		[OP_CREATE] = "create",	  [OP_CHANGE] = "change",   [OP_IMPORT] = "import",
 		[OP_REMOVE] = "remove",	  [OP_RENAME] = "rename",   [OP_MKDIR] = "mkdir",
-		[OP_LIST] = "list",	  [OP_READ] = "read",	    [OP_CHECK] = "check",
-		[OP_HOLD] = "hold",	  [OP_PLAIN] = "plain",	    [OP_FOLDERS] = "folders",
-		[OP_FOREIGN] = "foreign", [OP_ACLS] = "acls",	    [OP_WAIT] = "wait",
-		[OP_CLOCK] = "clock",	  [OP_RESTART] = "restart", [OP_DROP] = "drop",
-		[OP_RECOVER] = "recover", [OP_KILL] = "kill"};
+		[OP_LIST] = "list",	  [OP_CUT] = "cut",	    [OP_READ] = "read",
+		[OP_CHECK] = "check",	  [OP_HOLD] = "hold",	    [OP_PLAIN] = "plain",
+		[OP_FOLDERS] = "folders", [OP_FOREIGN] = "foreign", [OP_ACLS] = "acls",
+		[OP_WAIT] = "wait",	  [OP_CLOCK] = "clock",	    [OP_RESTART] = "restart",
+		[OP_DROP] = "drop",	  [OP_RECOVER] = "recover", [OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
@@ -144,6 +144,8 @@ static bool is_own(const struct op *op)
 
 static enum op_status status_of(const struct op *op)
 {
+	if (op->kind == OP_CUT)
+		return op->rc == 0 || op->rc == -EROFS ? OP_DONE : OP_NONE;
 	const bool writes = op->kind == OP_CREATE || op->kind == OP_CHANGE;
 	/* If a removal was repeated, nobody knows whether its first attempt has removed the name,
 	 * or another program: see "Renames" in doc/DETAILS.md. */

@@ -33,6 +33,7 @@ enum op_kind {
 	OP_RENAME,
 	OP_MKDIR, /* of a folder of its own */
 	OP_LIST,  /* of the folder of a name: see list.h */
+	OP_CUT,	  /* truncate(2) of a domain, and an open with O_TRUNC that is closed at once */
 	OP_READ,
 	OP_CHECK,   /* of the whole bucket: see checks.h */
 	OP_HOLD,    /* of a file of its own: see hold.h */
@@ -99,6 +100,7 @@ struct op {
 	enum op_program program;
 	enum session_flush flush; /* before the end of a session */
 	bool replaces;		  /* OP_IMPORT: with --replace */
+	bool opens;		  /* OP_CUT: with O_TRUNC; otherwise to another size than 0 */
 	bool again;		  /* a close that fails is repeated before the file is closed */
 	unsigned int dies;	  /* 0, or: the program is killed after so many writes by libhdf5 */
 	enum fault fault;

@@ -12,6 +12,7 @@
  *   remove   the name vanishes
  *   rename   the new name leads to the file, too; then the old name vanishes
  *   read     at a moment of the open, the name leads to the file that it shows; also of a change
+ *   cut      as a read, but the file is not seen
  *   list     each name of the folder is there or not at a moment of its own; the same for a check
  *
  * An operation that has failed, or whose engine was killed, may do its steps at any later moment,

@@ -59,6 +59,8 @@ static bool is_answer(const struct history *h, const struct op *op)
 		return op->kind != OP_LIST && op->kind != OP_CHECK;
 	case -ENOENT:
 		return op->kind != OP_CREATE && op->kind != OP_MKDIR && !op->was_open;
+	case -EROFS: /* a part of an HDF5 file is not an HDF5 file */
+		return op->kind == OP_CUT && !op->opens;
 	case -ENODATA: /* of this program */
 		return op->kind == OP_CHANGE;
 	case -EINTR: /* this program was killed */
@@ -66,7 +68,8 @@ static bool is_answer(const struct history *h, const struct op *op)
 	default:
 		/* Another mount may have deleted the storage, if a reader has the file open, or a
 		 * slow open has read only its document. */
-		return (op->kind == OP_READ || (op->kind == OP_CHANGE && !op->was_open)) &&
+		return (op->kind == OP_READ || op->kind == OP_CUT ||
+			(op->kind == OP_CHANGE && !op->was_open)) &&
 		       (meets_others(h, op) || meets_change(h, op));
 	}
 }

@@ -254,6 +254,20 @@ static void plan_open(struct search *s, struct plan *p, const struct op *op)
 	p->steps[0].absent_from = oldest_listing(s->m->h, op);
 }
 
+/* A domain is not cut (SEMANTICS.md, "System calls"), so this shows whether there is one. */
+static void plan_cut(struct search *s, struct plan *p, const struct op *op)
+{
+	if (model_has_torn(s->m->h) || model_meets_draft(s->m->h, op))
+		return;
+	if (op->rc == -EROFS || (op->rc == 0 && op->opens))
+		add_look(p, op->name, true, op->begin, op->shown);
+	/* What is cut is no domain. */
+	if (!op->is_absent && (op->rc || op->opens))
+		return;
+	add_look(p, op->name, false, op->begin, op->shown);
+	p->steps[0].absent_from = oldest_listing(s->m->h, op);
+}
+
 /* What the engine shows right after its operation. */
 static void plan_looks(struct search *s, struct plan *p, const struct op *op)
 {
@@ -287,6 +301,8 @@ static void make_plan(struct search *s, struct plan *p, const struct op *op)
 	plan_open(s, p, op);
 	if (op->kind == OP_CREATE || op->kind == OP_CHANGE || op->kind == OP_IMPORT)
 		plan_change(s, p, op);
+	else if (op->kind == OP_CUT)
+		plan_cut(s, p, op);
 	else if (op->kind == OP_LIST || op->kind == OP_CHECK)
 		plan_list(p, op);
 	else if (op->status == OP_DONE || op->status == OP_MAYBE)

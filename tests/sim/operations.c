@@ -168,6 +168,19 @@ static int read_file(struct actor *a, struct op *op, struct err *err)
 	return rc;
 }
 
+/* An HDF5 file is not cut to another size, and O_TRUNC alone changes nothing before the engine is
+ * told the size: see ENGINE_TRUNCATE. */
+static int cut(struct actor *a, struct op *op, struct err *err)
+{
+	struct engine_file *f;
+	const int rc = engine_open_write(actor_engine(a), history_names[op->name],
+					 op->opens ? ENGINE_TRUNCATE : ENGINE_RESIZE, &f, err);
+	note_open(a, op, rc);
+	if (!rc)
+		engine_file_close(f);
+	return rc;
+}
+
 void history_dir(const struct op *op, char path[static HISTORY_DIR])
 {
 	snprintf(path, HISTORY_DIR, "f%u/dir%u", 1 + op->name % 2, op->name);
@@ -240,6 +253,8 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 		return make_dir(a, op, err);
 	case OP_LIST:
 		return list_folder(&op->list, e, name, err);
+	case OP_CUT:
+		return cut(a, op, err);
 	case OP_READ:
 		return read_file(a, op, err);
 	case OP_CHECK:

@@ -22,11 +22,12 @@ static enum fault fault_from(struct rng *r)
 static enum op_kind kind_from(struct rng *r)
 {
 	static const unsigned int weights[OP_KINDS] = {
-		[OP_CREATE] = 5,  [OP_CHANGE] = 9, [OP_IMPORT] = 2,  [OP_REMOVE] = 4,
-		[OP_RENAME] = 7,  [OP_MKDIR] = 1,  [OP_LIST] = 4,    [OP_READ] = 4,
-		[OP_CHECK] = 1,	  [OP_HOLD] = 2,   [OP_PLAIN] = 1,   [OP_FOLDERS] = 1,
-		[OP_FOREIGN] = 1, [OP_ACLS] = 1,   [OP_WAIT] = 2,    [OP_CLOCK] = 1,
-		[OP_RESTART] = 1, [OP_DROP] = 1,   [OP_RECOVER] = 1, [OP_KILL] = 1,
+		[OP_CREATE] = 5,  [OP_CHANGE] = 9,  [OP_IMPORT] = 2, [OP_REMOVE] = 4,
+		[OP_RENAME] = 7,  [OP_MKDIR] = 1,   [OP_LIST] = 4,   [OP_READ] = 4,
+		[OP_CHECK] = 1,	  [OP_CUT] = 1,	    [OP_HOLD] = 2,   [OP_PLAIN] = 1,
+		[OP_FOLDERS] = 1, [OP_FOREIGN] = 1, [OP_ACLS] = 1,   [OP_WAIT] = 2,
+		[OP_CLOCK] = 1,	  [OP_RESTART] = 1, [OP_DROP] = 1,   [OP_RECOVER] = 1,
+		[OP_KILL] = 1,
 	};
 	unsigned int sum = 0, kind = 0;
 	for (unsigned int i = 0; i < OP_KINDS; i++)
@@ -65,6 +66,7 @@ static void make_op(struct history *h, struct op *op, struct rng *r)
 	do {
 		op->to = rng_below(r, names);
 	} while (op->to == op->name);
+	op->opens = op->kind == OP_CUT && rng_once_in(r, 2);
 	if (process_has(op))
 		op->engine = PROCESS_ENGINE;
 	if (op->kind == OP_IMPORT) {

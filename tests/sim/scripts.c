@@ -48,6 +48,7 @@ struct script {
 /* Its i-th PUT or DELETE has a fault. The seed decides whether it is continued or removed. */
 #define IMPORT_FAULT(k, n, over, f, i) \
 	{OP(OP_IMPORT, PROCESS_ENGINE, n), .actor = k, .replaces = over, .fault = f, .at = i}
+#define CUT(e, n, o)	    {OP(OP_CUT, e, n), .opens = o}
 #define KILL(e)		    {OP(OP_KILL, e, 0)}
 #define END		    {OP(OP_KINDS, 0, 0)}
 /* The request for the document of a name has a fault. */
@@ -215,6 +216,10 @@ static const struct script scripts[] = {
 		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_GROW, .fault = FAULT_KILL, .at = 2,
 		 .keeps_power = true},
 		RECOVER(0), CHANGE(1, F1_A, CHANGE_GROW), CHANGE(1, F1_A, CHANGE_GROW), END}},
+	{"a file is cut while another mount replaces and removes it", 2, 3, false, {
+		CUT(0, F1_A, false), CREATE(1, F1_A), CUT(0, F1_A, true), MOVE(1, F1_B, F1_A),
+		CUT(0, F1_A, true), CUT(0, F1_B, false), REMOVE(1, F1_A), CUT(0, F1_A, true),
+		CUT(0, F1_A, false), END}},
 	{"a check beside renames and removals", 2, 7, false, {
 		CHECK(1), MOVE(0, F1_A, F3_E), REMOVE(0, F1_B), CHECK(2), MOVE(1, F2_A, F1_B),
 		CHECK(1), MOVE(1, F3_E, F2_C), CREATE(0, F1_A), END}},
