@@ -309,6 +309,9 @@ static const struct script scripts[] = {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_SLOW, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},
 		WAIT(1, 80), END}},
+	{"a mount is killed after it has removed objects", 1, 1, true, {
+		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE(0, F1_A, CHANGE_UNLINK),
+		CHANGE(0, F1_A, CHANGE_UNEXTRA), KILL(0), WAIT(0, 40), END}},
 	{"a rename over a file has no answer", 1, 3, true, {
 		MOVE_FAULT(0, F1_A, F1_B, FAULT_LOST, "f1/b.h5"), WAIT(0, 40), END}},
 	{"a mount stores a file whose PUT has had no answer", 1, 1, true, {
