@@ -312,6 +312,8 @@ static const struct script scripts[] = {
 	{"a mount is killed after it has removed objects", 1, 1, true, {
 		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE(0, F1_A, CHANGE_UNLINK),
 		CHANGE(0, F1_A, CHANGE_UNEXTRA), KILL(0), WAIT(0, 40), END}},
+	{"a killed rename is finished by the next mount", 1, 1, true, {
+		MOVE_FAULT(0, F1_A, F2_C, FAULT_KILL, "f1/a.h5"), WAIT(0, 40), END}},
 	{"a rename over a file has no answer", 1, 3, true, {
 		MOVE_FAULT(0, F1_A, F1_B, FAULT_LOST, "f1/b.h5"), WAIT(0, 40), END}},
 	{"a mount stores a file whose PUT has had no answer", 1, 1, true, {
