@@ -223,10 +223,12 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 	} else if (op->kind == OP_REMOVE) {
 		add(p, STEP_REMOVE, op->begin, op->end, false);
 	} else if (op->kind == OP_RENAME &&
-		   (op->rc == -EBUSY || (op->rc && op->status == OP_MAYBE))) {
+		   (op->rc == -EBUSY || (op->rc && op->status == OP_MAYBE) ||
+		    (op->hit && op->fault == FAULT_SLOW))) {
 		/* Another program has removed or replaced the old name meanwhile, and the new name
 		 * stays (DETAILS.md, "Renames"). So may two files be exchanged, of which each is
-		 * renamed over the other one. */
+		 * renamed over the other one. A slow new name may still arrive when another mount
+		 * has renamed the file in the same way, and removed it. */
 		add(p, STEP_SEE, op->begin, op->end, true);
 		add(p, STEP_GIVE, op->begin, op->end, true);
 		add(p, STEP_UNLINK, op->begin, op->end, true); /* by whoever finishes it */
