@@ -259,6 +259,14 @@ static void killed(void *ctx)
 	disk_crash(b->disk, to, &b->crashes, power ? DISK_POWER : DISK_PROCESS);
 }
 
+/* The directory of a bucket has a digest of its path as its name, which is another one in each run.
+ */
+static const char *shown_name(const char *name)
+{
+	enum { DIGEST = 64 };
+	return strlen(name) == DIGEST ? "of the bucket" : name;
+}
+
 /* What a call of the journal returns to its caller instead of doing its work; 0: nothing. */
 static ssize_t fail_at_disk(struct box *b, enum disk_call call, const char *name, size_t n)
 {
@@ -271,7 +279,7 @@ static ssize_t fail_at_disk(struct box *b, enum disk_call call, const char *name
 		return 0;
 	const bool half = f->half && i == f->at && call == DISK_WRITE && n > SECTOR;
 	scheduler_note(b->line.scheduler, "engine %u:     %s %s; %s: %d", b->number,
-		       call_names[call], name, half ? "writes a half" : "fails", f->rc);
+		       call_names[call], shown_name(name), half ? "writes a half" : "fails", f->rc);
 	b->disk_faults++;
 	return half ? (ssize_t)(n / 2) : f->rc;
 }
@@ -286,7 +294,7 @@ static ssize_t at_disk(void *ctx, enum disk_call call, const char *name, size_t 
 	if (l->fault < FAULT_KILL || l->hit || l->dead || !rng_once_in(&b->crashes, KILL_ONE_IN))
 		return fail_at_disk(b, call, name, n);
 	scheduler_note(l->scheduler, "engine %u:     %s %s; fault: kill", b->number,
-		       call_names[call], name);
+		       call_names[call], shown_name(name));
 	l->hit = true;
 	box_kill(b);
 	return 0;

@@ -98,7 +98,8 @@ void operation_arm(struct box *b, struct op *op)
 	 * (DETAILS.md, "Failed writes"). */
 	if (op->kind != OP_CREATE || op->closes)
 		arm_disk(b, op);
-	if (!op->fault || (b->line.fault && !op->armed))
+	/* It is armed once more before a close; a fault that has happened by then counts. */
+	if (!op->fault || (b->line.fault && !op->armed) || (op->armed && b->line.hit))
 		return;
 	op->armed = true;
 	b->keeps_power = op->keeps_power;

@@ -11,7 +11,7 @@
 
 enum {
 	WRITES_MAX = 12, /* of a program that is killed */
-	PART_OPS = 13
+	PART_OPS = 14
 };
 
 static enum fault fault_from(struct rng *r)
@@ -194,7 +194,7 @@ void history_make(struct history *h, uint64_t seed, unsigned int nops)
 	h->present = 1 + rng_below(&r, 15);
 	h->quiet = rng_once_in(&r, 3);
 	history_service(h, &r);
-	const unsigned int some = 5 + rng_below(&r, 11);
+	const unsigned int some = 5 + rng_below(&r, 13);
 	/* The search for an order takes long if many operations may come in any order. */
 	h->parts = nops > OPS_MAX - 2 ? min_u64((nops + PART_OPS - 1) / PART_OPS, PARTS_MAX) : 1;
 	make_ops(h, !nops ? some : h->parts > 1 ? PART_OPS : nops, &r);
