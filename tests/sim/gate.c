@@ -243,8 +243,10 @@ static enum fault without_effect(enum fault fault)
 /* The fault of a request. other: the second key of a move, or NULL. */
 static enum fault fault_of(struct line *l, bool changes, const char *key, const char *other)
 {
-	if (baton_now() < l->renewed_ns)
+	if (baton_now() < l->renewed_ns) {
+		l->faults++;
 		return FAULT_EXPIRED;
+	}
 	if (!l->fault || l->hit || !(l->all || changes))
 		return FAULT_NONE;
 	if (l->key && !ends_with(key, l->key) && !(other && ends_with(other, l->key)))

@@ -277,13 +277,17 @@ void actor_run(struct actor *a, struct op *op)
 	op->uid = op->kind == OP_CREATE || op->kind == OP_IMPORT
 			  ? history_tag(a->h, (unsigned int)(op - a->h->ops))
 			  : 0;
-	const unsigned int repeated = b->line.repeated, disk_faults = b->disk_faults;
+	const unsigned int repeated = b->line.repeated, disk_faults = b->disk_faults,
+			   faults = b->line.faults;
 	if (op->kind != OP_HOLD)
 		operation_arm(b, op);
 	op->rc = operation_carry_out(a, op, &err);
 	operation_disarm(b, op);
 	op->was_repeated = b->line.repeated != repeated;
 	op->hit |= b->disk_faults != disk_faults;
+	/* A name whose document cannot be read is listed as a file (DETAILS.md), also if the fault
+	 * is that of another operation. */
+	op->hit |= op->kind == OP_LIST && b->line.faults != faults;
 	op->stored = op->end = actor_moment(a);
 	op->end_ns = baton_now();
 	/* A killed engine has answered nobody. */

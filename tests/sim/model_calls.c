@@ -52,7 +52,9 @@ static bool is_answer(const struct history *h, const struct op *op)
 	case -EOPNOTSUPP:
 		return op->kind == OP_CHANGE && op->change == CHANGE_ALIEN;
 	case 0:
-		return op->kind != OP_CHANGE || op->change != CHANGE_ALIEN;
+		/* A new file that a domain cannot hold becomes a plain object. */
+		return op->kind != OP_CHANGE || op->change != CHANGE_ALIEN ||
+		       model_meets_draft(h, op);
 	case -ESTALE:
 	case -EBUSY:
 	case -EEXIST:

@@ -183,6 +183,8 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 bool model_is_torn(const struct op *op)
 {
 	const bool writes = op->was_open || (op->kind == OP_CHANGE && op->hit && op->disk.at);
+	if (op->kind == OP_CHANGE && op->change == CHANGE_ALIEN && op->was_open)
+		return op->status == OP_DONE || op->status == OP_MAYBE;
 	return (op->kind == OP_CREATE || op->kind == OP_CHANGE) && writes && !op->closes && op->rc;
 }
 

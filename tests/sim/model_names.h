@@ -14,7 +14,7 @@ struct model_names {
 
 /* Whether the operation may have left a plain object: a new file of which a part could not be
  * written becomes one, if nothing has its name, also if a program changes it before its commit has
- * succeeded (DETAILS.md, "Failed writes"). */
+ * succeeded (DETAILS.md, "Failed writes"). So does one that a domain cannot hold. */
 bool model_is_torn(const struct op *op);
 /* Whether the operation may have met something else than a domain under one of its names: a plain
  * object, the draft of a failed operation with which the engine goes on, or that of a file that a
