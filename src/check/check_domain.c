@@ -197,7 +197,8 @@ static int check_node(struct check *c, struct engine *e, const struct names_node
 	const struct domain_hint hint = {.document = document};
 	int rc = domain_open(&e->bucket.domains, n->path, &hint, &d, &why);
 	const bool failed = check_failed_requests(e) != failures;
-	if (rc && !failed && looks)
+	/* A store that is all of the bucket has no name that could be looked up. */
+	if (rc && !failed && looks && n->doc.kind != NAMES_DOC_STORE)
 		look_again(c, e, n, &now);
 	if (c->is_gone || now)
 		return c->is_gone ? 0 : check_node(c, e, now, looks - 1);
