@@ -53,7 +53,8 @@ static int list_dir(struct walk *w, const char *path, struct path **at)
 	w->at = at;
 	const int rc = names_list(w->e->bucket.names, path, add_path, w, &why);
 	w->c->names_unknown |= rc != 0;
-	if (rc && !w->rc)
+	/* A directory without a document vanishes with its last name. */
+	if (rc && rc != -ENOENT && !w->rc)
 		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
 					"the directory cannot be listed: %s", why.msg);
 	return w->rc;
