@@ -3,7 +3,6 @@
 #include "acls.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,15 +27,7 @@ struct program_of {
 	struct engine *e;
 };
 
-static void __attribute__((format(printf, 2, 3))) fault(struct acls *p, const char *fmt, ...)
-{
-	char text[300];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	str_addf(&p->faults, "  access control lists: %s\n", text);
-}
+#define FAULT(p, ...) player_fault(&(p)->faults, "access control lists", __VA_ARGS__)
 
 static uint64_t now(const struct program_of *g)
 {
@@ -68,7 +59,7 @@ static int read_list(struct acls *p, struct engine *e, unsigned int at, struct e
 	const char *user = strstr(text, "\"user");
 	const int number = user ? atoi(user + strlen("\"user")) : FIRST_LIST;
 	if (number < FIRST_LIST || number > p->nlists)
-		fault(p, "%s has a list that nobody has set: %s", paths[at], text);
+		FAULT(p, "%s has a list that nobody has set: %s", paths[at], text);
 	return number;
 }
 
@@ -363,7 +354,7 @@ int acls_set_up(struct engine *e, struct err *err)
 static void describe(struct acls *p, const uint16_t last[ORDER_REGISTERS])
 {
 	char text[200];
-	fault(p,
+	FAULT(p,
 	      "no order of the calls leads from %u, %u, and %u of the folder, and files %u, %u, to "
 	      "%u, "
 	      "%u, %u, files %u, %u",
@@ -371,7 +362,7 @@ static void describe(struct acls *p, const uint16_t last[ORDER_REGISTERS])
 	      last[2], last[3], last[4]);
 	for (unsigned int i = 0; i < p->order.n; i++) {
 		order_describe(&p->order, i, text, sizeof(text));
-		fault(p, "%s", text);
+		FAULT(p, "%s", text);
 	}
 }
 
@@ -383,13 +374,13 @@ bool acls_check(struct acls *p, struct engine *e, bool order_matters)
 	for (unsigned int i = 0; i < PATHS; i++) {
 		const int rc = read_list(p, e, i, &err);
 		if (rc < 0 && rc != -ENOENT && !p->is_torn)
-			fault(p, "%s: it cannot be read: %s", paths[i], err.msg);
+			FAULT(p, "%s: it cannot be read: %s", paths[i], err.msg);
 		last[i] = (uint16_t)(rc > 0 ? rc : 0);
 	}
 	for (unsigned int i = 0; i < THE_FOLDER; i++) {
 		const int rc = read_uid(e, i, &err);
 		if (rc < 0 && rc != -ENOENT && !p->is_torn)
-			fault(p, "%s: its file cannot be read: %s", paths[i], err.msg);
+			FAULT(p, "%s: its file cannot be read: %s", paths[i], err.msg);
 		last[FILES + i] = (uint16_t)(rc > 0 ? rc : 0);
 	}
 	if (!p->faults.b.len && order_matters && !p->is_torn)

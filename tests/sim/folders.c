@@ -3,7 +3,6 @@
 #include "folders.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +25,7 @@ struct path {
 	char text[64];
 };
 
-static void __attribute__((format(printf, 2, 3))) fault(struct folders *p, const char *fmt, ...)
-{
-	char text[300];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	str_addf(&p->faults, "  folders: %s\n", text);
-}
+#define FAULT(p, ...) player_fault(&(p)->faults, "folders", __VA_ARGS__)
 
 /* ---- names and registers ---- */
 
@@ -157,7 +148,7 @@ static int rename_dir(struct program *g, unsigned int i, struct err *err)
 	const int rc = engine_rename(g->e, dir_of(i).text, dir_of(1 - i).text, 0, err);
 	const bool answered = player_note(g->by, a->what, dir_of(i).text, rc);
 	if (!rc)
-		fault(g->p, "engine %u has renamed a folder", g->by->box->number);
+		FAULT(g->p, "engine %u has renamed a folder", g->by->box->number);
 	if (answered && (rc == -ENOENT || rc == -EXDEV))
 		look_cached(g, a, rc == -EXDEV ? ORDER_SOME : ORDER_NEITHER, from);
 	player_end(g->by, a);
@@ -180,7 +171,7 @@ static int note_name(void *arg, const char *name, enum engine_kind kind)
 	if (kind == ENGINE_PLAIN && strcmp(name, "file.dat") == 0)
 		l->has_file = true;
 	else
-		fault(l->p, "%s is listed, and nobody has made it", name);
+		FAULT(l->p, "%s is listed, and nobody has made it", name);
 	return 0;
 }
 
@@ -280,7 +271,7 @@ static int number_of(struct folders *p, struct engine_file *f, struct err *err)
 	if (n == 0)
 		return UINT16_MAX;
 	if (n > 0 && (!number || number > p->nfiles))
-		fault(p, "a file has %zd bytes that nobody has written", n);
+		FAULT(p, "a file has %zd bytes that nobody has written", n);
 	return n < 0 ? (int)n : (int)number;
 }
 
@@ -444,13 +435,13 @@ static void look_at_end(struct folders *p, struct engine *e, struct store *bucke
 	const bool has_file = is_stored(bucket, file_of(i).text, "");
 	last[i] = is_stored(bucket, dir_of(i).text, "/.domain.json");
 	if (engine_list(e, TOP, note_name, &top, &err))
-		fault(p, "they cannot be listed: %s", err.msg);
+		FAULT(p, "they cannot be listed: %s", err.msg);
 	const int rc = engine_list(e, dir_of(i).text, note_name, &l, &err);
 	if (rc != (top.has[i] ? 0 : -ENOENT))
-		fault(p, "dir%u is %s, and listing it returns %d", i,
+		FAULT(p, "dir%u is %s, and listing it returns %d", i,
 		      top.has[i] ? "there" : "not there", rc);
 	if (top.has[i] != (last[i] || has_file) || l.has_file != has_file)
-		fault(p, "dir%u: the bucket has %s document and %s file, and a mount shows %s", i,
+		FAULT(p, "dir%u: the bucket has %s document and %s file, and a mount shows %s", i,
 		      last[i] ? "a" : "no", has_file ? "a" : "no",
 		      l.has_file   ? "both"
 		      : top.has[i] ? "an empty folder"
@@ -459,14 +450,14 @@ static void look_at_end(struct folders *p, struct engine *e, struct store *bucke
 		last[register_of_file(i)] = (uint16_t)number_of(p, f, &err);
 		engine_file_close(f);
 	} else if (has_file) {
-		fault(p, "the file of dir%u cannot be opened: %s", i, err.msg);
+		FAULT(p, "the file of dir%u cannot be opened: %s", i, err.msg);
 	}
 }
 
 static void describe(struct folders *p, const uint16_t last[ORDER_REGISTERS])
 {
 	char text[200];
-	fault(p,
+	FAULT(p,
 	      "no order of the calls leads from documents %u and %u, and files %u and %u, to %u, "
 	      "%u, "
 	      "%u, %u",
@@ -474,7 +465,7 @@ static void describe(struct folders *p, const uint16_t last[ORDER_REGISTERS])
 	      last[3]);
 	for (unsigned int i = 0; i < p->order.n; i++) {
 		order_describe(&p->order, i, text, sizeof(text));
-		fault(p, "%s", text);
+		FAULT(p, "%s", text);
 	}
 }
 

@@ -3,7 +3,6 @@
 #include "foreign.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,15 +29,7 @@ struct program_of {
 	unsigned int changes;	  /* that there were at its beginning */
 };
 
-static void __attribute__((format(printf, 2, 3))) fault(struct foreign *p, const char *fmt, ...)
-{
-	char text[300];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	str_addf(&p->faults, "  foreign writer: %s\n", text);
-}
+#define FAULT(p, ...) player_fault(&(p)->faults, "foreign writer", __VA_ARGS__)
 
 static uint64_t now(const struct program_of *g)
 {
@@ -137,7 +128,7 @@ static struct foreign_domain *add_content(struct program_of *g, const struct con
 	struct foreign_domain *d = domain_of(g->p, c->uid);
 	uint16_t v[ORDER_REGISTERS] = {0};
 	if (!d || !registers_of(g->p, c, v)) {
-		fault(g->p, "engine %u, %s: what it reads is no content that the domain had",
+		FAULT(g->p, "engine %u, %s: what it reads is no content that the domain had",
 		      g->by->box->number, who);
 		return NULL;
 	}
@@ -301,7 +292,7 @@ static int read_domain(struct program_of *g, struct err *err)
 	if (rc == -ENOENT)
 		add_absence(g);
 	else if (!rc && op.mixed)
-		fault(g->p, "engine %u has read two contents in one open", g->by->box->number);
+		FAULT(g->p, "engine %u has read two contents in one open", g->by->box->number);
 	else if (!rc)
 		add_content(g, &op.before, "read", g->begin, opened, OBJECTS);
 	return answer_of(g, rc);
@@ -370,7 +361,7 @@ static int note_name(void *arg, const char *name, enum engine_kind kind)
 {
 	struct listing *l = arg;
 	if (strcmp(name, PATH + strlen(DIR_NAME "/")) != 0 || kind != ENGINE_DOMAIN)
-		fault(l->p, "%s is listed as %d", name, kind);
+		FAULT(l->p, "%s is listed as %d", name, kind);
 	l->has = true;
 	return 0;
 }
@@ -447,11 +438,11 @@ static void describe(struct foreign *p, const struct order *o, const char *what,
 		     const uint16_t first[ORDER_REGISTERS], const uint16_t last[ORDER_REGISTERS])
 {
 	char text[200];
-	fault(p, "no order of the calls leads the %s from %u, %u, %u, %u to %u, %u, %u, %u", what,
+	FAULT(p, "no order of the calls leads the %s from %u, %u, %u, %u to %u, %u, %u, %u", what,
 	      first[0], first[1], first[2], first[3], last[0], last[1], last[2], last[3]);
 	for (unsigned int i = 0; i < o->n; i++) {
 		order_describe(o, i, text, sizeof(text));
-		fault(p, "%s", text);
+		FAULT(p, "%s", text);
 	}
 }
 
@@ -468,10 +459,10 @@ static void look_at_end(struct foreign *p, struct engine *e, uint16_t v[ORDER_RE
 		engine_file_close(f);
 	}
 	if (rc != (p->is_there ? 0 : -ENOENT))
-		fault(p, "at the end, the domain is %s, and it cannot be read: %d %s",
+		FAULT(p, "at the end, the domain is %s, and it cannot be read: %d %s",
 		      p->is_there ? "there" : "removed", rc, err.msg);
 	else if (!rc && (op.before.uid != p->number || !registers_of(p, &op.before, v)))
-		fault(p, "at the end, domain %llu has a content that it never had",
+		FAULT(p, "at the end, domain %llu has a content that it never had",
 		      (unsigned long long)op.before.uid);
 }
 

@@ -154,19 +154,28 @@ static int read_all(struct plain_program *g, struct engine_file *f, const char *
 	return rc;
 }
 
+/* Opens a name, and does the same. *opened: the moment at which the open has returned. */
+static int open_and_read(struct plain_program *g, const char *who, unsigned int name,
+			 uint64_t *opened, struct err *err)
+{
+	struct engine_file *f;
+	int rc = engine_file_open(g->by->box->engine, name_of(name).path, &f, err);
+	*opened = player_moment(g->by);
+	if (rc)
+		return rc;
+	rc = read_all(g, f, who, name, err);
+	engine_file_close(f);
+	return rc;
+}
+
 static int read_file(struct plain_program *g, unsigned int name, struct err *err)
 {
 	struct order_act *a = player_begin(g->by, "read", name, name);
-	struct engine_file *f;
 	const uint64_t from = player_moment(g->by);
+	uint64_t opened;
 	if (!a)
 		return 0;
-	int rc = engine_file_open(g->by->box->engine, name_of(name).path, &f, err);
-	const uint64_t opened = player_moment(g->by);
-	if (!rc) {
-		rc = read_all(g, f, "a reader", name, err);
-		engine_file_close(f);
-	}
+	const int rc = open_and_read(g, "a reader", name, &opened, err);
 	note(g, "read", name, rc);
 	if (!player_is_dead(g->by) && (rc > 0 || rc == -ENOENT))
 		player_look(g->by, a, ORDER_SHOW, (uint16_t)(rc > 0 ? rc : 0), from)->until =
@@ -182,17 +191,12 @@ static int look_inside(struct plain_program *g, const struct order_act *session,
 		       uint16_t now, struct err *err)
 {
 	struct order_act *a = player_begin(g->by, "look", name, name);
-	struct engine_file *f;
 	const uint64_t from = player_moment(g->by);
+	uint64_t opened;
 	if (!a)
 		return 0;
-	int rc = engine_file_open(g->by->box->engine, name_of(name).path, &f, err);
-	const uint64_t opened = player_moment(g->by);
+	const int rc = open_and_read(g, "a reader beside the writer", name, &opened, err);
 	const bool is_bare = rc == -ENOENT;
-	if (!rc) {
-		rc = read_all(g, f, "a reader beside the writer", name, err);
-		engine_file_close(f);
-	}
 	note(g, "look", name, rc);
 	if ((rc > 0 || is_bare) && !player_is_dead(g->by)) {
 		const enum order_kind kind = is_bare	 ? ORDER_BARE

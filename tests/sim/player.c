@@ -3,6 +3,7 @@
 #include "player.h"
 
 #include <errno.h>
+#include <stdarg.h>
 
 #include <base/mem.h>
 
@@ -92,4 +93,14 @@ bool player_is_answer(int rc)
 bool player_has_repeated(const struct player *g, unsigned int repeated)
 {
 	return g->box->line.repeated != repeated;
+}
+
+void player_fault(struct str *faults, const char *who, const char *fmt, ...)
+{
+	va_list ap;
+	str_addf(faults, "  %s: ", who);
+	va_start(ap, fmt);
+	str_addv(faults, fmt, ap);
+	va_end(ap);
+	str_addf(faults, "\n");
 }

@@ -8,6 +8,10 @@
 #include "order.h"
 #include "rng.h"
 
+/* Adds a line to the faults of a judge. who: its kind of names. */
+void player_fault(struct str *faults, const char *who, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 struct player {
 	struct order *order; /* to which acts are added */
 	struct box *box;
