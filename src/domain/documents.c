@@ -163,11 +163,13 @@ int document_delete_key(const struct document_place *p, const char *key, const c
 	req->cond.if_match = version && version[0] ? version : NULL;
 	req->cancelled = cancelled_by(p->cancelled);
 	store_run(p->store, req);
+	const int rc = store_failure(&req->answer, err);
+	const bool is_deleted = !rc && !req->answer.was_absent;
 	if (found)
-		*found = !req->answer.was_absent ? DOCUMENT_WAS_THERE
-			 : req->answer.repeated	 ? DOCUMENT_MAY_BE_OURS
-						 : DOCUMENT_WAS_ABSENT;
-	return store_failure(&req->answer, err);
+		*found = is_deleted		? DOCUMENT_WAS_THERE
+			 : req->answer.repeated ? DOCUMENT_MAY_BE_OURS
+						: DOCUMENT_WAS_ABSENT;
+	return rc;
 }
 
 int document_delete(const struct document_place *p, const char *path, const char *version,

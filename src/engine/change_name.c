@@ -235,7 +235,9 @@ static int remove_dir(struct engine *e, const char *path, struct err *err)
 
 /* ---- domains and plain objects ---- */
 
-static int delete_object(struct engine *e, const struct names_node *n, struct err *err)
+/* repeated may be NULL; *repeated says whether the request was sent more than once. */
+static int delete_object(struct engine *e, const struct names_node *n, bool *repeated,
+			 struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(e->bucket.store, STORE_DELETE);
 	if (!req)
@@ -244,9 +246,20 @@ static int delete_object(struct engine *e, const struct names_node *n, struct er
 	req->cond.if_match = n->meta.etag[0] ? n->meta.etag : NULL;
 	store_run(e->bucket.store, req);
 	const int rc = store_failure(&req->answer, err);
+	if (repeated)
+		*repeated = req->answer.repeated;
 	return rc || !req->answer.was_absent || req->answer.repeated
 		       ? rc
 		       : err_set(err, -ESTALE, "%s: another program has removed it", n->path);
+}
+
+/* For a name that is removed. Another object in its place may have been put after an earlier
+ * attempt of the DELETE, and stays. */
+static int remove_object(struct engine *e, const struct names_node *n, struct err *err)
+{
+	bool repeated = false;
+	const int rc = delete_object(e, n, &repeated, err);
+	return rc == -ESTALE && repeated ? 0 : rc;
 }
 
 static int remove_domain(struct engine *e, const struct change *c, const struct names_node *n,
@@ -276,7 +289,7 @@ static int remove_file(struct engine *e, const char *path, struct err *err)
 	rc = keep_dir_or_wait(e, &c, path, &late, err);
 	if (rc)
 		return rc;
-	rc = n->kind == NAMES_DOMAIN ? remove_domain(e, &c, n, err) : delete_object(e, n, err);
+	rc = n->kind == NAMES_DOMAIN ? remove_domain(e, &c, n, err) : remove_object(e, n, err);
 	changed(e, path, n);
 	if (!rc && late)
 		keep_dir_late(e, &c, path);
@@ -375,7 +388,7 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 		rc = put_over(e, c, m, &get->answer.body, note, err);
 	if (rc)
 		return rc;
-	rc = delete_object(e, m->source, err);
+	rc = delete_object(e, m->source, NULL, err);
 	/* The kernel, and this file, repeat a call that fails with ESTALE. */
 	return rc == -ESTALE ? err_set(err, -EBUSY,
 				       "%s: another program has changed it at the same moment; %s "
@@ -439,7 +452,7 @@ static int give_name_over(struct engine *e, const struct change *c, const struct
 	struct err why = ERR_INIT;
 	int rc = give_name(e, c, m->source, doc, m->to, NULL, &why);
 	if (rc == 0) {
-		rc = delete_object(e, m->target, err);
+		rc = delete_object(e, m->target, NULL, err);
 		/* The kernel, and this file, repeat a call that fails with ESTALE. */
 		return rc == -ESTALE ? err_set(err, -EBUSY,
 					       "%s: another program has changed it at the same "
@@ -448,7 +461,7 @@ static int give_name_over(struct engine *e, const struct change *c, const struct
 				     : rc;
 	}
 	if (rc == -ENOTDIR) {
-		rc = delete_object(e, m->target, err);
+		rc = delete_object(e, m->target, NULL, err);
 		return rc ? rc : give_name(e, c, m->source, doc, m->to, NULL, err);
 	}
 	err_copy(err, &why);
@@ -469,7 +482,7 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 	if (rc)
 		return rc;
 	if (strcmp(m->source->path, to) == 0)
-		return m->target && !replaces ? delete_object(e, m->target, err) : 0;
+		return m->target && !replaces ? delete_object(e, m->target, NULL, err) : 0;
 	return m->target && !replaces ? give_name_over(e, c, m, doc, err)
 				      : give_name(e, c, m->source, doc, to, replaced, err);
 }

@@ -20,6 +20,19 @@ static struct document_place place_of(const struct change *c)
 		.env = c->env, .store = c->store, .schema = c->schema, .cancelled = c->cancelled};
 }
 
+/* To be called if a DELETE that was repeated has found another version. Whoever repeats the whole
+ * call would remove what another program has put there since. `leads` says whether the name still
+ * leads to what was to be removed: 1, 0 or a negative errno. If not, it is removed, by the DELETE
+ * or by that program. */
+static int taken_since(int leads, struct err *err)
+{
+	if (leads > 0)
+		return -ESTALE;
+	if (!leads)
+		err_clear(err);
+	return leads;
+}
+
 /* ---- folders ---- */
 
 int change_make_folder(const struct change *c, const char *path, struct err *err)
@@ -54,6 +67,18 @@ static int is_empty(const struct change *c, const char *path, struct err *err)
 	return rc ? rc : !page->more;
 }
 
+/* Returns 1 if a path has the folder that had this document, perhaps changed since, 0 if not, or a
+ * negative errno. */
+static int is_same_folder(const struct document_place *p, const char *path,
+			  const struct schema_document *folder, struct err *err)
+{
+	struct schema_document *now = NULL;
+	const int rc = document_get(p, path, &now, err);
+	const bool same = !rc && now && now->info.created_ns == folder->info.created_ns;
+	schema_document_unref(now);
+	return rc == -ENOENT ? 0 : rc ? rc : same;
+}
+
 int change_remove_folder(const struct change *c, const char *path,
 			 const struct schema_document *folder, struct err *err)
 {
@@ -73,6 +98,8 @@ int change_remove_folder(const struct change *c, const char *path,
 	}
 	if (!rc && folder)
 		rc = document_delete(&place, path, folder->etag, &found, err);
+	if (rc == -ESTALE && found == DOCUMENT_MAY_BE_OURS)
+		rc = taken_since(is_same_folder(&place, path, folder, err), err);
 	if (!rc && found == DOCUMENT_WAS_ABSENT)
 		rc = err_set(err, -ESTALE, "%s: another program has removed it", path);
 	schema_document_unref(made);
@@ -136,6 +163,8 @@ int change_remove_domain(const struct change *c, const char *path,
 	if (names < 0)
 		return names;
 	int rc = document_delete(&place, path, domain->etag, &found, err);
+	if (rc == -ESTALE && found == DOCUMENT_MAY_BE_OURS && lost.storage.schema)
+		rc = taken_since(document_names_storage(&place, path, &lost.storage, err), err);
 	/* Perhaps a rename has just given the name once more, and it is the only one. */
 	if (rc == -ESTALE && names)
 		return err_set(err, -EBUSY, "%s: another program has just changed it", path);

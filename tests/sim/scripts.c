@@ -316,6 +316,10 @@ static const struct script scripts[] = {
 		MOVE_FAULT(0, F1_A, F2_C, FAULT_KILL, "f1/a.h5"), WAIT(0, 40), END}},
 	{"a rename over a file has no answer", 1, 3, true, {
 		MOVE_FAULT(0, F1_A, F1_B, FAULT_LOST, "f1/b.h5"), WAIT(0, 40), END}},
+	{"a removal is sent twice, and the file is imported again meanwhile", 1, 1, false, {
+		{OP(OP_REMOVE, 0, F1_A), .fault = FAULT_REPEATED, .at = 1,
+		 .on = "f1/a.h5/.domain.json"}, IMPORT(1, F1_A), IMPORT(2, F1_A),
+		IMPORT(3, F1_A), END}},
 	{"a mount stores a file whose PUT has had no answer", 1, 1, true, {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LOST, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},

@@ -67,11 +67,12 @@ int document_exists(const struct document_place *p, const char *key, struct err 
 enum document_found {
 	DOCUMENT_WAS_THERE,
 	DOCUMENT_WAS_ABSENT,
-	DOCUMENT_MAY_BE_OURS, /* it was absent, and an earlier attempt may have deleted it */
+	/* An earlier attempt may have deleted it: it was absent, or has another version. */
+	DOCUMENT_MAY_BE_OURS,
 };
 /* The first function deletes the document of a path, the second one an object. If version is
  * neither NULL nor "", they fail with -ESTALE if the object has another version. found may be NULL;
- * *found has a meaning only with a version. */
+ * *found has a meaning only with a version, and after a success or -ESTALE. */
 int document_delete(const struct document_place *p, const char *path, const char *version,
 		    enum document_found *found, struct err *err);
 int document_delete_key(const struct document_place *p, const char *key, const char *version,
