@@ -340,9 +340,16 @@ static void put_whole(struct s3_operation *op)
 		s3_send_head(op, after_first_look);
 }
 
+/* Returns whether the ETag would not show that the object is another one. */
+static bool may_keep_etag(const struct store_cond *cond)
+{
+	return cond->is_new_version && cond->if_match && s3_etag_is_md5(cond->if_match);
+}
+
 static bool has_parts(const struct store_request *req)
 {
-	return req->in_parts && store_body_size(req) > S3_PARTS_MIN;
+	const uint64_t size = store_body_size(req);
+	return (req->in_parts && size > S3_PARTS_MIN) || (size && may_keep_etag(&req->cond));
 }
 
 /* Reads the body into memory, because its SHA-256 is sent before it. */

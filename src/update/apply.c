@@ -29,6 +29,8 @@
 
 #include <store/put_queue.h>
 
+#include "update_internal.h"
+
 enum { NONE = UINT32_MAX, LOOKS = 4 /* at an object, before its changes count as a conflict */ };
 
 struct item {
@@ -167,6 +169,9 @@ static struct store_cond condition_of(const struct work *w)
 	struct store_cond cond = {.retried = false};
 	if (w->op->condition == PLAN_IF_VERSION)
 		cond.if_match = w->expect;
+	/* A leftover. Perhaps the program that has put it is about to delete it, and its bytes are
+	 * the same. */
+	cond.is_new_version = cond.if_match && w->op->phase == PHASE_NEW_CHUNKS;
 	if (w->op->condition == PLAN_IF_ABSENT)
 		cond.if_none_match = "*";
 	if (w->op->action == PLAN_PUT && w->op->condition != PLAN_ALWAYS)

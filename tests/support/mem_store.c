@@ -222,18 +222,26 @@ static uint64_t digest(const struct bytes *body)
 	return h;
 }
 
-static void set_version_locked(struct mem_store *m, struct object *o)
+/* As an upload in parts gives it. */
+static const char *form_of(const struct store_cond *cond)
+{
+	const char *old = cond && cond->is_new_version ? cond->if_match : NULL;
+	return old && !strstr(old, "-parts") ? "-parts" : "";
+}
+
+/* cond is NULL if the object is moved. */
+static void set_version_locked(struct mem_store *m, struct object *o, const struct store_cond *cond)
 {
 	const uint64_t version = m->lacks & STORE_MEM_NO_SERIAL ? digest(&o->body) : ++m->serial;
-	snprintf(o->meta.etag, sizeof(o->meta.etag), "mem-%" PRIx64, version);
+	snprintf(o->meta.etag, sizeof(o->meta.etag), "mem-%" PRIx64 "%s", version, form_of(cond));
 	o->meta.mtime_ns = m->clock ? m->clock() : 0;
 }
 
 /* On success the store owns the contents of *fresh. */
-static int insert_locked(struct mem_store *m, struct object *fresh)
+static int insert_locked(struct mem_store *m, struct object *fresh, const struct store_cond *cond)
 {
 	fresh->meta.size = fresh->body.len;
-	set_version_locked(m, fresh);
+	set_version_locked(m, fresh, cond);
 	struct object *o = lookup_locked(m, fresh->key);
 	if (o) {
 		release(o);
@@ -274,7 +282,7 @@ static int put_locked(struct mem_store *m, struct store_request *req, struct byt
 	if (req->mark && !(m->lacks & STORE_MEM_NO_MARKS))
 		strcpy(fresh.mark, req->mark);
 	if (rc == 0)
-		rc = insert_locked(m, &fresh);
+		rc = insert_locked(m, &fresh, &req->cond);
 	if (rc) {
 		free(fresh.key);
 		return rc;
@@ -378,7 +386,7 @@ static int move(struct store *s, const char *from, const char *from_version, con
 	/* The entry of the old key leaves room for the new one, so this cannot fail. */
 	lookup_locked(m, from)->body = (struct bytes){0};
 	delete_locked(m, from);
-	rc = insert_locked(m, &moved);
+	rc = insert_locked(m, &moved, NULL);
 	*meta = moved.meta;
 	return rc;
 }

@@ -41,6 +41,16 @@ static void test_versions_agree(void **state)
 	struct store_meta again;
 	assert_int_equal(call_put(s, "d/x", body, sizeof(body), NULL, &again, &err), 0);
 	assert_int_equal(strcmp(again.etag, put.etag) == 0, f->version_is_content);
+	for (int i = 0; i < 3; i++) {
+		const struct store_meta old = again;
+		const struct store_cond cond = {.if_match = old.etag, .is_new_version = true};
+		assert_int_equal(call_put(s, "d/x", body, sizeof(body), &cond, &again, &err), 0);
+		assert_string_not_equal(again.etag, old.etag);
+	}
+	assert_int_equal(call_get(s, "d/x", 0, UINT64_MAX, 0, NULL, &res, &err), 0);
+	assert_int_equal(res.body.len, sizeof(body));
+	assert_memory_equal(res.body.data, body, sizeof(body));
+	bytes_release(&res.body);
 	assert_int_equal(call_put(s, "d/x", body, 3, NULL, &again, &err), 0);
 	assert_string_not_equal(again.etag, put.etag);
 }

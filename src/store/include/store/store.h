@@ -145,6 +145,10 @@ struct store_cond {
 	 * as met. store_retry_new() sets this, unless the service has refused the attempt. A caller
 	 * sets it if an earlier process may have made the same request. */
 	bool retried;
+	/* PUT with if_match: the object gets another version also if its bytes stay the same. Then
+	 * a DELETE of the old version, which another program has sent, does not remove it. S3 sends
+	 * it in parts, unless the old version was sent so: the ETag has another form then. */
+	bool is_new_version;
 };
 
 enum store_state { STORE_UNKNOWN, STORE_PRESENT, STORE_ABSENT };
