@@ -243,7 +243,7 @@ static void forget_commit(struct file_draft *d)
 	struct commit_record m = bytes ? commit_record_of(bytes) : (struct commit_record){0};
 	if (!commit_is_running(&m))
 		return;
-	draft_commit_forget(d->t->bucket, bytes);
+	draft_commit_forget(d->t->bucket, bytes, &d->left);
 	m.state = COMMIT_ENDED;
 	m.failed = 0;
 	draft_mark(bytes, commit_record_encode(&m), NULL);
@@ -304,7 +304,9 @@ static int rename_draft(struct file_draft *d, struct draft_texts *x, bool replac
 {
 	pthread_mutex_lock(&d->making);
 	struct draft *bytes = atomic_load(&d->bytes);
-	int rc = bytes ? draft_describe(bytes, x->path, x->name, x->seen, err) : 0;
+	int rc = bytes ? draft_commit_expect(d->t->bucket, bytes, &d->left, err) : 0;
+	if (!rc && bytes)
+		rc = draft_describe(bytes, x->path, x->name, x->seen, err);
 	bool named = true;
 	if (!rc) {
 		drafts_detach(d->t, x->name);

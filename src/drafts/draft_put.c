@@ -354,20 +354,55 @@ static void confirm_dropped(const struct draft_put *p)
 	}
 }
 
-/* Makes the storage of the commits [first, end) garbage, because no domain has it. */
-static void drop_left(struct bucket *bucket, const struct draft *d, uint32_t first, uint32_t end)
+static int expect_name(struct bucket *bucket, const struct draft *d, uint32_t number,
+		       struct err *err)
 {
+	const struct change change = {
+		.env = &bucket->env, .store = bucket->store, .schema = bucket_new_domains(bucket)};
+	const struct storage storage = storage_of(bucket, d, number);
+	return change_expect_name(&change, &storage, draft_get_about(d)->path, err);
+}
+
+/* Makes the storage of the commits [first, end) garbage, because no domain has it. If may_arrive is
+ * set, the document of one of them may still arrive. */
+static void drop_left(struct bucket *bucket, const struct draft *d, uint32_t first, uint32_t end,
+		      bool may_arrive)
+{
+	struct err why = ERR_INIT;
 	for (uint32_t i = first; i < end; i++) {
 		const struct change_garbage left = {.storage = storage_of(bucket, d, i)};
-		garbage_add(bucket->garbage, draft_get_about(d)->path, &left);
+		if (!may_arrive || !expect_name(bucket, d, i, &why))
+			garbage_add(bucket->garbage, draft_get_about(d)->path, &left);
+		else
+			log_warning(bucket->log,
+				    "%s: what a commit that has failed has stored below %s stays "
+				    "in the bucket: %s",
+				    draft_get_about(d)->name, left.storage.prefix, why.msg);
 	}
 }
 
-void draft_commit_forget(struct bucket *bucket, struct draft *d)
+/* Returns the first commit of those that have failed whose storage may be there. */
+static uint32_t first_left(const struct commit_record *m, const struct failed_commits *left)
+{
+	return left->dropped > oldest_of(m) ? left->dropped : oldest_of(m);
+}
+
+void draft_commit_forget(struct bucket *bucket, struct draft *d, const struct failed_commits *left)
 {
 	const struct commit_record m = commit_record_of(d);
 	if (commit_is_running(&m))
-		drop_left(bucket, d, oldest_of(&m), m.number + 1);
+		drop_left(bucket, d, first_left(&m, left), m.number + 1, left->may_be_seen);
+}
+
+int draft_commit_expect(struct bucket *bucket, struct draft *d, const struct failed_commits *left,
+			struct err *err)
+{
+	const struct commit_record m = commit_record_of(d);
+	int rc = 0;
+	for (uint32_t i = first_left(&m, left);
+	     !rc && left->may_be_seen && commit_is_running(&m) && i <= m.number; i++)
+		rc = expect_name(bucket, d, i, err);
+	return rc;
 }
 
 /* Returns whether the commit can be refused for good: see COMMIT_REFUSED. Earlier processes may
@@ -393,7 +428,7 @@ static bool refuse(struct draft_put *p)
 			    "%s: the journal does not know that the bucket has refused it: %s",
 			    p->about->name, why.msg);
 	else
-		drop_left(p->bucket, p->c->draft, p->run.number, p->run.end);
+		drop_left(p->bucket, p->c->draft, p->run.number, p->run.end, false);
 	return p->run.state == COMMIT_REFUSED;
 }
 
@@ -408,13 +443,23 @@ void draft_put_fail(struct draft_put *p, int rc)
 	commit_go(&p->run, commit_failure(rc));
 }
 
+/* Returns whether the document of an earlier attempt may still arrive. */
+static bool may_arrive_late(const struct draft_put *p)
+{
+	return p->c->left ? p->c->left->may_be_seen : draft_put_is_again(p);
+}
+
 void draft_put_end(struct draft_put *p, const struct commit_result *out)
 {
+	const bool may_arrive = may_arrive_late(p);
+	const bool is_domain = out->kind == COMMIT_DOMAIN;
+	confirm_dropped(p);
+	drop_left(p->bucket, p->c->draft, p->run.oldest, is_domain ? p->run.number : p->run.end,
+		  may_arrive);
+	if (may_arrive && is_domain && !is_first(p) && p->run.state == COMMIT_SHOWN)
+		expect_name(p->bucket, p->c->draft, p->run.number, NULL);
 	if (p->c->left)
 		p->c->left->may_be_seen = false;
-	confirm_dropped(p);
-	drop_left(p->bucket, p->c->draft, p->run.oldest,
-		  out->kind == COMMIT_OBJECT ? p->run.end : p->run.number);
 	commit_end(&p->run, p->bucket->log);
 }
 

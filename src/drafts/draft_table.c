@@ -116,7 +116,7 @@ static void free_draft(struct file_draft *d)
 	struct draft *bytes = atomic_load(&d->bytes);
 	struct err err = ERR_INIT;
 	if (bytes && d->life != DRAFT_LEFT && (!d->change || atomic_load(&d->is_emptied)))
-		draft_commit_forget(d->t->bucket, bytes);
+		draft_commit_forget(d->t->bucket, bytes, &d->left);
 	if (d->life == DRAFT_LEFT)
 		draft_close(bytes);
 	else if (bytes && draft_drop(bytes, &err))

@@ -24,6 +24,9 @@ bool model_was_moved(const struct history *h, const struct op *op);
 /* Whether the bucket may have a file twice, because its import was started again after another
  * program had renamed the complete domain (DETAILS.md, "Imports"). */
 bool model_is_imported_twice(const struct history *h, uint64_t uid);
+/* Whether a file may get the name with which it was made at any moment, because a request for that
+ * arrives late. */
+bool model_was_made_late(const struct history *h, uint64_t uid);
 
 void model_check_reads(struct found *f);
 void model_check_lists(struct found *f);

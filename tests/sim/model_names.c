@@ -6,6 +6,8 @@
  */
 #include "model_names.h"
 
+#include "model_internal.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +151,24 @@ bool model_was_vacated(const struct history *h, const struct op *op)
 	return false;
 }
 
+static bool is_late(const struct op *op)
+{
+	return op->hit && (op->fault == FAULT_LATE || op->fault == FAULT_KILL_LATE);
+}
+
+static bool may_arrive_late(const struct op *op)
+{
+	return op->was_repeated || is_late(op);
+}
+
+bool model_was_made_late(const struct history *h, uint64_t uid)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].kind == OP_CREATE && h->ops[i].uid == uid && is_late(&h->ops[i]))
+			return true;
+	return false;
+}
+
 static void plan_change(struct search *s, struct plan *p, const struct op *op)
 {
 	/* The refusal counts for good only if the name has another file when the mount looks again,
@@ -162,6 +182,10 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 	if (op->kind == OP_CREATE && op->was_open && op->status != OP_REFUSED) {
 		add_see(s, p, op);
 		add(p, STEP_REPLACE, op->closes, op->stored, op->status != OP_DONE);
+		/* A request that has had no answer may still be carried out: see "Committing again"
+		 * in doc/DETAILS.md. */
+		if (is_late(op))
+			add(p, STEP_REPLACE, op->closes, NEVER, true);
 	} else if (op->kind == OP_IMPORT && op->status == OP_REFUSED) {
 		/* A plain object, or the record of an unfinished import, is in the way, too. */
 		if (!model_has_torn(s->m->h) && !s->m->h->may_leave)
@@ -336,12 +360,6 @@ static bool has_other_name(const struct state *s, unsigned int name)
 		if (i != name && s->names[i] == s->names[name])
 			return true;
 	return false;
-}
-
-static bool may_arrive_late(const struct op *op)
-{
-	return op->was_repeated ||
-	       (op->hit && (op->fault == FAULT_LATE || op->fault == FAULT_KILL_LATE));
 }
 
 /* Does the step, or returns false if it is not possible. */

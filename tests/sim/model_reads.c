@@ -243,6 +243,7 @@ void model_check_twice(struct found *f)
 	for (unsigned int i = 0; i < NAMES_MAX; i++)
 		for (unsigned int k = 0; k < i; k++)
 			if (f->has[i] && f->has[k] && f->content[i].uid == f->content[k].uid &&
+			    !model_was_made_late(f->h, f->content[i].uid) &&
 			    (!model_is_imported_twice(f->h, f->content[i].uid) ||
 			     share_storage(f, i, k)))
 				model_fault(f->result, "%s and %s are the same file",

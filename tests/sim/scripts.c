@@ -320,6 +320,19 @@ static const struct script scripts[] = {
 		{OP(OP_REMOVE, 0, F1_A), .fault = FAULT_REPEATED, .at = 1,
 		 .on = "f1/a.h5/.domain.json"}, IMPORT(1, F1_A), IMPORT(2, F1_A),
 		IMPORT(3, F1_A), END}},
+	{"a new file is stored under another name, and its first PUT arrives late", 2, 0, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LATE, .at = 1,
+		 .on = "f1/a.h5/.domain.json"},
+		MOVE(0, F1_A, F2_C), RESTART(0), WAIT(1, 2), REMOVE(1, F1_A), WAIT(1, 40),
+		REMOVE(1, F1_A), WAIT(1, 40), END}},
+	{"the second PUT stores a file, it is removed, the first one arrives", 2, 0, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LATE, .at = 1,
+		 .on = "f1/a.h5/.domain.json"},
+		RESTART(0), REMOVE(1, F1_A), WAIT(0, 40), END}},
+	{"a new file is removed before it is stored, and its PUT arrives late", 1, 0, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LATE, .at = 1,
+		 .on = "f1/a.h5/.domain.json"},
+		REMOVE(0, F1_A), WAIT(0, 40), WAIT(0, 40), END}},
 	{"a mount stores a file whose PUT has had no answer", 1, 1, true, {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LOST, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},

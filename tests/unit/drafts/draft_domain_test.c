@@ -339,7 +339,7 @@ static void the_storage_of_a_dropped_draft_is_garbage(void **state)
 		gate_fail(w.gate, at, -EIO);
 		w.gate->after = true;
 		assert_int_equal(world_commit(&w, true), -EIO);
-		draft_commit_forget(&w.e->bucket, w.draft);
+		draft_commit_forget(&w.e->bucket, w.draft, &w.left);
 		assert_int_equal(draft_drop(w.draft, NULL), 0);
 		w.draft = NULL;
 		world_open_gate(&w);

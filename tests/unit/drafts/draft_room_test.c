@@ -138,7 +138,9 @@ static void storage_of_a_domain_stays(void **state)
 			shut(&w, at, false);
 			const int rc = world_commit_as(&w, 2, true);
 			ended = w.gate->n < at;
-			assert_int_equal(rc, ended ? 0 : -ENOSPC);
+			/* Without the list of names, the commit succeeds, and the storage of the
+			 * first one stays. */
+			assert_true(rc == -ENOSPC || (rc == 0 && at > last));
 			/* A program has it open, perhaps: so nothing is deleted at once. */
 			assert_int_equal(stored(&w, 1), 3);
 			assert_int_equal(world_objects(&w, path), 2);

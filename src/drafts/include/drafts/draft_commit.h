@@ -57,7 +57,7 @@ enum commit_kind {
  * first commit to the last one. A zeroed struct means that no commit was tried. */
 struct failed_commits {
 	/* The storage of a failed commit may be, or have been, that of a domain: the answer to the
-	 * put of the document was lost. */
+	 * put of the document was lost. It may even arrive later. */
 	bool may_be_seen;
 	uint32_t dropped; /* the storage of commits with smaller numbers is deleted */
 };
@@ -113,7 +113,11 @@ int draft_commit(const struct commit *c, struct commit_result *out, struct err *
 
 /* To be called for a draft of this process that is dropped: makes the storage of commits that have
  * failed garbage. */
-void draft_commit_forget(struct bucket *bucket, struct draft *d);
+void draft_commit_forget(struct bucket *bucket, struct draft *d, const struct failed_commits *left);
+/* To be called before a draft of this process gets another name: a commit that has failed may yet
+ * give its storage to the old one. Notes this in the bucket. */
+int draft_commit_expect(struct bucket *bucket, struct draft *d, const struct failed_commits *left,
+			struct err *err);
 
 /* ---- draft_left.c ---- */
 

@@ -80,6 +80,11 @@ int change_rename_domain(const struct change *c, const char *from,
  * younger. */
 int change_finish_rename(const struct change *c, const struct storage *storage, int64_t age_ns,
 			 struct err *err);
+/* Notes in the list of names of a storage that this path may get it at any moment: a document that
+ * names it was sent, and has had no answer. For an hour the storage is not deleted then; afterwards
+ * only if the path does not lead to it. A GET and a PUT. Fails with the errors of the store. */
+int change_expect_name(const struct change *c, const struct storage *storage, const char *path,
+		       struct err *err);
 /* Returns 1 if a path is a domain with this storage, 0 if not, or a negative errno. */
 int change_has_storage(const struct change *c, const char *path, const struct storage *storage,
 		       struct err *err);

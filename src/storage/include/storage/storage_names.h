@@ -3,7 +3,7 @@
  * The list of names of a storage: an object below the storage, with all names that renames have
  * given to the domain, and the last rename. Deletions of storage look at these names, because no
  * listing shows which domains elsewhere in the bucket lead to a storage. The service ignores the
- * object. It is made by the first rename, and deleted with the storage.
+ * object. It is made by the first rename or pending name, and deleted with the storage.
  *
  * Every change of the list is conditional on the version that was read. So whoever changes it
  * first is known to all others: the list is also the lock of the names. See doc/JOURNAL.md, "The
@@ -18,8 +18,9 @@
  *                            +16  8  when it began, or was taken over or withdrawn
  *                            +24     version of the document of `from`, NUL; `from`, NUL; `to`, NUL
  *
- *   type 3, a pending name: a rename that is not the last one any more may still give it
- *    +0  8  number of the rename
+ *   type 3, a pending name: a rename that is not the last one any more, or a commit that has had no
+ *           answer, may still give it
+ *    +0  8  number of the rename, or a random one
  *    +8  8  when it began, or was withdrawn
  *   +16     path, NUL
  *
