@@ -201,13 +201,16 @@ static int create(struct program_of *g, unsigned int at, struct err *err)
 		player_look(g->by, b, ORDER_SEE, 0, from);
 		rc = program_create(&p, &op, f, err);
 		g->p->is_torn |= rc != 0;
+		int set = 0;
 		if (!rc && rng_once_in(&g->by->random, 3))
-			rc = set_inside(g, a, &number, err);
+			set = set_inside(g, a, &number, err);
 		player_wait(g->by);
+		/* The file is whole, whatever its list is. */
 		if (!rc && !player_is_dead(g->by))
 			rc = close_new(g, a, b, f, number, uid, err);
 		else
 			g->by->has_draft = g->p->may_leave = true;
+		rc = rc ? rc : set;
 		engine_file_close(f);
 	}
 	player_end(g->by, a);

@@ -23,10 +23,11 @@ static int take_finding(void *arg, const struct engine_check_finding *f)
 {
 	struct check_findings *c = arg;
 	const unsigned int bit = bit_of(f->path);
-	char *text = bit ? c->text : c->other;
+	const bool is_error = f->severity == ENGINE_CHECK_ERROR;
+	char *text = bit ? c->text : is_error ? c->other : c->other_unchecked;
 	if (f->severity != ENGINE_CHECK_ERROR && f->severity != ENGINE_CHECK_UNCHECKED)
 		return 0;
-	if (f->severity == ENGINE_CHECK_ERROR)
+	if (is_error)
 		c->errors |= bit;
 	else
 		c->unchecked |= bit;

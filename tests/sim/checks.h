@@ -15,8 +15,10 @@ struct check_findings {
 	unsigned int unknown;	/* bit i: an import to it is not finished, and it may be a domain */
 	unsigned int errors;	/* bit i: it has an error */
 	unsigned int unchecked; /* bit i: a part of it could not be checked */
-	/* The first error, or part that was not checked, of a name; and of anything else. */
-	char text[CHECK_TEXT], other[CHECK_TEXT];
+	/* The first error, or part that was not checked, of a name. */
+	char text[CHECK_TEXT];
+	/* The first error of anything else, and the first part of it that was not checked. */
+	char other[CHECK_TEXT], other_unchecked[CHECK_TEXT];
 };
 
 int check_bucket(struct box *b, struct check_findings *out, struct err *err);

@@ -222,18 +222,24 @@ static unsigned int left_names(const struct history *h, const struct op *o, cons
 	if (o->engine != op->engine)
 		return 0;
 	return (o->end < op->end ? history_draft_names(h, o) : 0) |
-	       (is_released ? 1u << o->name : 0);
+	       (is_released ? history_names_of(h, o) : 0);
+}
+
+/* The names under which others may have left something else than a domain when an operation runs.
+ */
+static unsigned int left_for(const struct history *h, const struct op *op)
+{
+	unsigned int left = 0;
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (&h->ops[i] != op)
+			left |= left_names(h, &h->ops[i], op);
+	return left;
 }
 
 bool model_meets_draft(const struct history *h, const struct op *op)
 {
-	unsigned int names = 1u << op->name, left = 0;
-	if (op->kind == OP_RENAME)
-		names |= 1u << op->to;
-	for (unsigned int i = 0; i < h->nops; i++)
-		if (&h->ops[i] != op)
-			left |= left_names(h, &h->ops[i], op);
-	return h->torn || left & names;
+	const unsigned int to = op->kind == OP_RENAME ? 1u << op->to : 0;
+	return h->torn || left_for(h, op) & (1u << op->name | to);
 }
 
 static void plan_name(struct search *s, struct plan *p, const struct op *op)
@@ -248,9 +254,8 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 		add(p, plain ? STEP_WIPE : STEP_DROP, op->begin, op->end, may);
 	} else if (op->kind == OP_REMOVE) {
 		add(p, STEP_REMOVE, op->begin, op->end, false);
-	} else if (op->kind == OP_RENAME &&
-		   (op->rc == -EBUSY || (op->rc && op->status == OP_MAYBE) ||
-		    (op->hit && op->fault == FAULT_SLOW))) {
+	} else if (op->kind == OP_RENAME && (op->rc == -EBUSY || op->status == OP_MAYBE ||
+					     (op->hit && op->fault == FAULT_SLOW))) {
 		/* Another program has removed or replaced the old name meanwhile, and the new name
 		 * stays (DETAILS.md, "Renames"). So may two files be exchanged, of which each is
 		 * renamed over the other one. A slow new name may still arrive when another mount
@@ -309,16 +314,21 @@ static void plan_looks(struct search *s, struct plan *p, const struct op *op)
 
 /* What a listing, or a check, has shown. Listings always ask the bucket (SEMANTICS.md,
  * "Freshness"). */
-static void plan_list(struct plan *p, const struct op *op)
+static void plan_list(struct search *s, struct plan *p, const struct op *op)
 {
+	const struct check_findings *c = &op->check;
+	const bool is_check = op->kind == OP_CHECK;
+	const unsigned int shown = is_check ? c->domains : op->list.domains;
+	/* What a killed program has left is stored as a plain file. */
+	const unsigned int unknown = left_for(s->m->h, op) & ~shown;
 	p->is_loose = true;
-	for (unsigned int i = 0; i < NAMES_MAX && op->status == OP_DONE && !op->hit; i++)
-		if (op->kind == OP_CHECK && op->check.unknown & 1u << i)
-			continue;
-		else if (op->kind == OP_CHECK)
-			add_look(p, i, op->check.domains & 1u << i, op->begin, op->end);
-		else if (list_is_beside(history_names[i], history_names[op->name]))
-			add_look(p, i, op->list.domains & 1u << i, op->begin, op->end);
+	for (unsigned int i = 0; i < NAMES_MAX && op->status == OP_DONE && !op->hit; i++) {
+		const bool is_seen =
+			is_check ? !(c->unknown & 1u << i)
+				 : list_is_beside(history_names[i], history_names[op->name]);
+		if (is_seen && !(unknown & 1u << i))
+			add_look(p, i, shown & 1u << i, op->begin, op->end);
+	}
 }
 
 static void make_plan(struct search *s, struct plan *p, const struct op *op)
@@ -332,7 +342,7 @@ static void make_plan(struct search *s, struct plan *p, const struct op *op)
 	else if (op->kind == OP_CUT)
 		plan_cut(s, p, op);
 	else if (op->kind == OP_LIST || op->kind == OP_CHECK)
-		plan_list(p, op);
+		plan_list(s, p, op);
 	else if (op->status == OP_DONE || op->status == OP_MAYBE)
 		plan_name(s, p, op);
 	plan_looks(s, p, op);

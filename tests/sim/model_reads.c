@@ -121,6 +121,16 @@ static bool may_change(const struct history *h, const struct op *check, unsigned
 	return false;
 }
 
+/* The same for the files of programs that have names of their own. */
+static bool may_change_others(const struct history *h, const struct op *check)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].kind >= OP_PLAIN && h->ops[i].kind <= OP_ACLS &&
+		    h->ops[i].begin < check->end)
+			return true;
+	return false;
+}
+
 /* Nothing that others do is an error. */
 void model_check_checks(struct found *f)
 {
@@ -131,9 +141,10 @@ void model_check_checks(struct found *f)
 			continue;
 		for (unsigned int k = 0; k < NAMES_MAX; k++)
 			is_wrong |= op->check.unchecked & 1u << k && !may_change(f->h, op, k);
+		is_wrong |= op->check.other_unchecked[0] && !may_change_others(f->h, op);
 		if (is_wrong)
-			model_fault(f->result, "check %u has found: %s %s", i, op->check.text,
-				    op->check.other);
+			model_fault(f->result, "check %u has found: %s %s %s", i, op->check.text,
+				    op->check.other, op->check.other_unchecked);
 	}
 }
 
