@@ -574,7 +574,8 @@ static void check_players(struct found *f)
 {
 	struct history *h = f->h;
 	const bool order_matters = !f->gaps->plain_put;
-	bool decided = plain_check(h->plain, f->engine, h->boxes, h->engines, order_matters);
+	bool decided = plain_check(h->plain, f->engine, h->boxes, h->engines,
+				   order_matters && !(h->lacks & STORE_MEM_NO_PARTS_IF));
 	add_faults(f->result, &h->plain->faults, decided);
 	decided = folders_check(h->folders, f->engine, h->world.bucket, order_matters);
 	add_faults(f->result, &h->folders->faults, decided);

@@ -135,6 +135,19 @@ static void make_recovery(struct history *h, struct rng *r)
 	next->engine = op->engine;
 }
 
+/* Plain objects of S3 may be uploads in parts. */
+static void choose_parts(struct history *h)
+{
+	struct rng r = rng_derive(h->seed, 6);
+	if (!h->repeats || rng_once_in(&r, 2))
+		return;
+	h->lacks |= STORE_MEM_PARTS;
+	if (rng_once_in(&r, 3))
+		h->lacks |= STORE_MEM_PARTS_LOST;
+	if (rng_once_in(&r, 8))
+		h->lacks |= STORE_MEM_NO_PARTS_IF;
+}
+
 /* Most are like S3; some can move objects, as a directory can. */
 void history_service(struct history *h, struct rng *r)
 {
@@ -149,6 +162,7 @@ void history_service(struct history *h, struct rng *r)
 		h->lacks |= STORE_MEM_NO_MARKS;
 	if (rng_once_in(r, 24))
 		h->lacks |= STORE_MEM_NO_IF_MATCH | STORE_MEM_NO_IF_NONE_MATCH;
+	choose_parts(h);
 }
 
 void history_programs(struct history *h)

@@ -8,6 +8,10 @@
  *
  *   compare | change | after a PUT, compare again
  *
+ * An upload in parts has these, too, if the service lacks the condition of its last request:
+ *
+ *   part | part | compare | complete | if the answer is lost: compare again
+ *
  * Threads: one lock guards everything, and bodies of GETs are copied under it. Workers answer the
  * requests. The lock is free between two steps.
  */
@@ -24,6 +28,8 @@
 #include <string.h>
 
 #include <base/source.h>
+
+enum { PARTS = 2 /* of an upload */ };
 
 struct object {
 	char *key;
@@ -314,10 +320,10 @@ static void delete_locked(struct mem_store *m, const char *key)
 	memmove(o, o + 1, (size_t)(m->v + m->n - o) * sizeof(*o));
 }
 
-/* Other requests may come here if the service lacks the condition. */
-static void pause_locked(struct mem_store *m, const struct store_request *req, unsigned int lack)
+/* Other requests may come here if the service has or lacks one of these. */
+static void pause_locked(struct mem_store *m, const struct store_request *req, unsigned int lacks)
 {
-	if (!(m->lacks & lack))
+	if (!(m->lacks & lacks))
 		return;
 	pthread_mutex_unlock(&m->lock);
 	if (m->between)
@@ -325,32 +331,57 @@ static void pause_locked(struct mem_store *m, const struct store_request *req, u
 	pthread_mutex_lock(&m->lock);
 }
 
-static unsigned int lack_of(const struct store_request *req)
+static bool has_parts(const struct mem_store *m, const struct store_request *req)
+{
+	return req->in_parts && m->lacks & STORE_MEM_PARTS;
+}
+
+static unsigned int lack_of(const struct mem_store *m, const struct store_request *req)
 {
 	if (req->op == STORE_DELETE)
 		return req->cond.if_match ? STORE_MEM_NO_DELETE_IF : 0;
+	if (has_parts(m, req))
+		return req->cond.if_match || req->cond.if_none_match ? STORE_MEM_NO_PARTS_IF : 0;
 	if (req->cond.if_match)
 		return STORE_MEM_NO_IF_MATCH;
 	return req->cond.if_none_match ? STORE_MEM_NO_IF_NONE_MATCH : 0;
 }
 
+/* Looks whether the object is still the one that was put. */
+static int compare_again_locked(struct mem_store *m, struct store_request *req, bool is_lost)
+{
+	const struct object *o = lookup_locked(m, req->key);
+	const struct store_cond *cond = &req->cond;
+	struct store_answer *a = &req->answer;
+	const bool is_same = o && strcmp(o->meta.etag, a->meta.etag) == 0;
+	int code = -ESTALE;
+	/* The upload is gone when its last request is repeated, so that a condition fails, too. */
+	if (is_lost && (m->lacks & lack_of(m, req) || !(cond->if_match || cond->if_none_match)))
+		code = -EIO;
+	else if (is_lost && cond->if_none_match)
+		code = -EEXIST;
+	a->repeated = is_lost || !is_same;
+	return is_same ? 0
+		       : err_set(&a->err, code, "object %s: another writer has replaced it",
+				 req->key);
+}
+
 static int put_in_steps_locked(struct mem_store *m, struct store_request *req, struct bytes *body)
 {
-	const unsigned int lack = lack_of(req);
-	struct store_answer *a = &req->answer;
+	const bool in_parts = has_parts(m, req);
+	const bool is_lost = in_parts && m->lacks & STORE_MEM_PARTS_LOST;
+	const unsigned int lack = lack_of(m, req);
+	for (unsigned int i = 0; in_parts && i < PARTS; i++)
+		pause_locked(m, req, STORE_MEM_PARTS);
 	int rc = check_put_locked(m, req, body);
-	if (rc || a->state == STORE_PRESENT)
+	if (rc || req->answer.state == STORE_PRESENT)
 		return rc;
 	pause_locked(m, req, lack);
 	rc = put_locked(m, req, body);
-	if (rc || !(m->lacks & lack))
+	if (rc || !(is_lost || m->lacks & lack))
 		return rc;
-	pause_locked(m, req, lack);
-	const struct object *o = lookup_locked(m, req->key);
-	if (o && strcmp(o->meta.etag, a->meta.etag) == 0)
-		return 0;
-	a->repeated = true;
-	return err_set(&a->err, -ESTALE, "object %s: another writer has replaced it", req->key);
+	pause_locked(m, req, is_lost ? STORE_MEM_PARTS_LOST : lack);
+	return compare_again_locked(m, req, is_lost);
 }
 
 static int delete_in_steps_locked(struct mem_store *m, struct store_request *req)
@@ -358,7 +389,7 @@ static int delete_in_steps_locked(struct mem_store *m, struct store_request *req
 	const int rc = check_delete_locked(m, req);
 	if (rc)
 		return rc;
-	pause_locked(m, req, lack_of(req));
+	pause_locked(m, req, lack_of(m, req));
 	delete_locked(m, req->key);
 	req->answer.state = STORE_ABSENT;
 	return 0;

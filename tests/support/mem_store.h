@@ -25,6 +25,14 @@ enum store_mem_lacks {
 	STORE_MEM_NO_MOVE = 1 << 4,
 	/* A version of an object differs from another one only if the bytes do, as in S3. */
 	STORE_MEM_NO_SERIAL = 1 << 5,
+	/* A put with in_parts is an upload in parts, whatever its size. A service compares its
+	 * condition when the upload is completed. */
+	STORE_MEM_PARTS = 1 << 6,
+	STORE_MEM_NO_PARTS_IF = 1 << 7, /* this condition */
+	/* The answer to the completion is lost, and a look at the object decides, as in
+	 * s3/multipart.c. If another writer has replaced the object meanwhile, the put fails,
+	 * although it was carried out. */
+	STORE_MEM_PARTS_LOST = 1 << 8,
 };
 
 /* Called while no request is in progress. between, which may be NULL, is called whenever other

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store in memory: the contract with and without workers, keys that a directory cannot hold,
- * and services without conditions. */
+ * services without conditions, and uploads in parts. */
 #include "mem_store.h"
 #include "store_contract.h"
 
@@ -135,6 +135,63 @@ static void test_no_conditions_of_put(void **state)
 	}
 }
 
+static int put_in_parts(struct store *s, const char *text, const struct store_cond *cond)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+	const struct piece piece = {text, strlen(text)};
+	store_request_key(req, "x");
+	req->pieces = &piece;
+	req->n_pieces = 1;
+	req->in_parts = true;
+	req->cond = *cond;
+	store_run(s, req);
+	return store_failure(&req->answer, NULL);
+}
+
+/* Other writers may come while two parts are sent, before the completion if its condition is not
+ * checked, and before the look at the object if the answer to the completion is lost. */
+static void test_uploads_in_parts(void **state)
+{
+	enum { LOST = STORE_MEM_PARTS_LOST, NO_IF = STORE_MEM_NO_PARTS_IF };
+	static const struct {
+		unsigned int lacks;
+		bool exists;
+		unsigned int at; /* when another writer puts the object; 0: never */
+		unsigned int calls;
+		int code;
+		const char *want;
+	} cases[] = {
+		{0, true, 0, 2, 0, "mine"},
+		{0, false, 0, 2, 0, "mine"},
+		{0, true, 2, 2, -ESTALE, "other"},
+		{0, false, 2, 2, -EEXIST, "other"},
+		{LOST, true, 0, 3, 0, "mine"},
+		{LOST, true, 3, 3, -ESTALE, "other"},
+		{LOST, false, 3, 3, -EEXIST, "other"},
+		{NO_IF, true, 2, 2, -ESTALE, "other"},
+		{NO_IF, true, 3, 4, 0, "mine"}, /* that of the other writer is lost */
+		{NO_IF, true, 4, 4, -ESTALE, "other"},
+		{NO_IF | LOST, true, 4, 4, -EIO, "other"},
+	};
+	struct store *s = ((struct fixture *)*state)->s;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct other other = {.s = s, .at = cases[i].at};
+		struct store_meta meta;
+		store_mem_set_lacks(s, 0, NULL, NULL);
+		assert_int_equal(call_put(s, "x", "old", 3, NULL, &meta, NULL), 0);
+		if (!cases[i].exists)
+			assert_int_equal(call_delete(s, "x", NULL, NULL), 0);
+		const struct store_cond cond = {
+			.if_match = cases[i].exists ? meta.etag : NULL,
+			.if_none_match = cases[i].exists ? NULL : "*",
+		};
+		store_mem_set_lacks(s, STORE_MEM_PARTS | cases[i].lacks, write_between, &other);
+		assert_int_equal(put_in_parts(s, "mine", &cond), cases[i].code);
+		assert_int_equal(other.calls, cases[i].calls);
+		assert_object(s, "x", cases[i].want);
+	}
+}
+
 static void test_no_move(void **state)
 {
 	struct fixture *f = *state;
@@ -154,6 +211,7 @@ int main(void)
 		CONTRACT_TEST(test_marks_are_dropped, mem_inline),
 		CONTRACT_TEST(test_no_condition_of_delete, mem_inline),
 		CONTRACT_TEST(test_no_conditions_of_put, mem_inline),
+		CONTRACT_TEST(test_uploads_in_parts, mem_inline),
 		CONTRACT_TEST(test_no_move, mem_inline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
