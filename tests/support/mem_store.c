@@ -25,6 +25,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/source.h>
@@ -37,6 +38,7 @@ struct object {
 	struct store_meta meta;
 	char note[STORE_NOTE_MAX + 1];
 	char mark[STORE_MARK_MAX + 1];
+	int64_t from, until; /* by the clock; until: only of what was there earlier */
 };
 
 struct mem_store {
@@ -46,10 +48,15 @@ struct mem_store {
 	void (*between)(void *arg, const char *key);
 	void *arg;
 	int64_t (*clock)(void);
+	int64_t lag_ns;	      /* of listings, at most */
 	pthread_mutex_t lock; /* guards all members below */
 	struct object *v;     /* ascending by key */
 	size_t n, cap;
 	uint64_t serial; /* of the last version that was written, for its ETag */
+	/* Only if listings lag: what was there earlier, without bodies. */
+	struct object *past;
+	size_t npast, past_cap;
+	uint64_t listings;
 };
 
 static struct mem_store *mem_of(struct store *s)
@@ -157,7 +164,44 @@ static int list_locked(const struct mem_store *m, struct store_request *req)
 	return 0;
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+	return strcmp(((const struct object *)a)->key, ((const struct object *)b)->key);
+}
+
+/* Lists what was there at an earlier moment. */
+static int list_past_locked(struct mem_store *m, struct store_request *req)
+{
+	const int64_t at = m->clock() - (int64_t)(m->listings++ * 5 % 8) * m->lag_ns / 8;
+	struct mem_store view = {.v = calloc(m->n + m->npast + 1, sizeof(*view.v))};
+	if (!view.v)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n; i++)
+		if (m->v[i].from <= at)
+			view.v[view.n++] = m->v[i];
+	for (size_t i = 0; i < m->npast; i++)
+		if (m->past[i].from <= at && at < m->past[i].until)
+			view.v[view.n++] = m->past[i];
+	qsort(view.v, view.n, sizeof(*view.v), compare_keys);
+	const int rc = list_locked(&view, req);
+	free(view.v);
+	return rc;
+}
+
 /* ---- put, delete ---- */
+
+static int grow(struct object **v, size_t n, size_t *cap)
+{
+	if (n < *cap)
+		return 0;
+	const size_t more = *cap ? 2 * *cap : 64;
+	struct object *grown = reallocarray(*v, more, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	*v = grown;
+	*cap = more;
+	return 0;
+}
 
 static void release(struct object *o)
 {
@@ -165,17 +209,17 @@ static void release(struct object *o)
 	bytes_release(&o->body);
 }
 
-static int grow_locked(struct mem_store *m)
+/* An object is replaced or deleted. */
+static void release_locked(struct mem_store *m, struct object *o)
 {
-	if (m->n < m->cap)
-		return 0;
-	const size_t cap = m->cap ? 2 * m->cap : 64;
-	struct object *v = reallocarray(m->v, cap, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	m->v = v;
-	m->cap = cap;
-	return 0;
+	if (!m->lag_ns || grow(&m->past, m->npast, &m->past_cap)) {
+		release(o);
+		return;
+	}
+	bytes_release(&o->body);
+	m->past[m->npast] = *o;
+	m->past[m->npast].body = (struct bytes){0};
+	m->past[m->npast++].until = m->clock();
 }
 
 static bool is_equal(const struct bytes *a, const struct bytes *b)
@@ -240,7 +284,7 @@ static void set_version_locked(struct mem_store *m, struct object *o, const stru
 {
 	const uint64_t version = m->lacks & STORE_MEM_NO_SERIAL ? digest(&o->body) : ++m->serial;
 	snprintf(o->meta.etag, sizeof(o->meta.etag), "mem-%" PRIx64 "%s", version, form_of(cond));
-	o->meta.mtime_ns = m->clock ? m->clock() : 0;
+	o->from = o->meta.mtime_ns = m->clock ? m->clock() : 0;
 }
 
 /* On success the store owns the contents of *fresh. */
@@ -250,9 +294,9 @@ static int insert_locked(struct mem_store *m, struct object *fresh, const struct
 	set_version_locked(m, fresh, cond);
 	struct object *o = lookup_locked(m, fresh->key);
 	if (o) {
-		release(o);
+		release_locked(m, o);
 	} else {
-		if (grow_locked(m))
+		if (grow(&m->v, m->n, &m->cap))
 			return -ENOMEM;
 		const size_t i = find_locked(m, fresh->key);
 		o = &m->v[i];
@@ -315,7 +359,7 @@ static void delete_locked(struct mem_store *m, const char *key)
 	struct object *o = lookup_locked(m, key);
 	if (!o)
 		return;
-	release(o);
+	release_locked(m, o);
 	m->n--;
 	memmove(o, o + 1, (size_t)(m->v + m->n - o) * sizeof(*o));
 }
@@ -428,7 +472,7 @@ static int answer_locked(struct mem_store *m, struct store_request *req, struct 
 {
 	switch (req->op) {
 	case STORE_LIST:
-		return list_locked(m, req);
+		return m->lag_ns ? list_past_locked(m, req) : list_locked(m, req);
 	case STORE_PUT:
 		return put_in_steps_locked(m, req, body);
 	case STORE_DELETE:
@@ -476,6 +520,9 @@ static void free_store(struct store *s)
 	struct mem_store *m = mem_of(s);
 	for (size_t i = 0; i < m->n; i++)
 		release(&m->v[i]);
+	for (size_t i = 0; i < m->npast; i++)
+		release(&m->past[i]);
+	free(m->past);
 	free(m->v);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
@@ -498,6 +545,12 @@ static const struct store_ops mem_ops_no_move = {
 void store_mem_set_clock(struct store *mem, int64_t (*clock)(void))
 {
 	mem_of(mem)->clock = clock;
+}
+
+void store_mem_set_lag(struct store *mem, int64_t ns)
+{
+	assert(mem_of(mem)->clock);
+	mem_of(mem)->lag_ns = ns;
 }
 
 void store_mem_set_lacks(struct store *mem, unsigned int lacks,

@@ -13,6 +13,10 @@ struct store *store_mem_new(const struct env *env, struct err *err);
  * progress. */
 void store_mem_set_clock(struct store *mem, int64_t (*clock)(void));
 
+/* Listings show what the bucket had at a moment up to so long ago; 0: what it has now. Called while
+ * no request is in progress, after the clock was set. */
+void store_mem_set_lag(struct store *mem, int64_t ns);
+
 /* What the service behind this bucket lacks. A condition that it lacks is compared
  * before the change, as the other stores do it: other requests may come between the two. After a
  * PUT, the store checks once more whether the object is still the one that was put; if it is not,

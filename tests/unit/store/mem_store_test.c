@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store in memory: the contract with and without workers, keys that a directory cannot hold,
- * services without conditions, and uploads in parts. */
+ * services without conditions, uploads in parts, and listings that lag. */
 #include "mem_store.h"
 #include "store_contract.h"
 
@@ -192,6 +192,35 @@ static void test_uploads_in_parts(void **state)
 	}
 }
 
+static int64_t now_ns;
+
+static int64_t clock_of_test(void)
+{
+	return now_ns;
+}
+
+/* Of eight listings, each one shows another moment of the last 80 ns. */
+static void test_listings_lag(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	static const char *const want[8] = {"b c", "a b", "b c", "a b", "b", "b c", "a b", "b"};
+	store_mem_set_clock(s, clock_of_test);
+	store_mem_set_lag(s, 80);
+	now_ns = 100;
+	put_text(s, "a", "1");
+	put_text(s, "b", "1");
+	now_ns = 160;
+	assert_int_equal(call_delete(s, "a", NULL, NULL), 0);
+	put_text(s, "b", "2");
+	now_ns = 175;
+	put_text(s, "c", "1");
+	now_ns = 200;
+	for (size_t i = 0; i < 8; i++)
+		assert_listing(s, "", false, want[i]);
+	assert_code(s, "a", -ENOENT);
+	assert_object(s, "b", "2");
+}
+
 static void test_no_move(void **state)
 {
 	struct fixture *f = *state;
@@ -212,6 +241,7 @@ int main(void)
 		CONTRACT_TEST(test_no_condition_of_delete, mem_inline),
 		CONTRACT_TEST(test_no_conditions_of_put, mem_inline),
 		CONTRACT_TEST(test_uploads_in_parts, mem_inline),
+		CONTRACT_TEST(test_listings_lag, mem_inline),
 		CONTRACT_TEST(test_no_move, mem_inline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
