@@ -121,13 +121,13 @@ int store_stack_identity(const struct store_stack_parts *parts, const char *name
 	auto_bytes struct bytes server = {0};
 	auto_free char *path = NULL, *bucket = NULL, *prefix = NULL;
 	int rc = 0;
-	if (!parts->s3)
+	if (!store_stack_is_s3(name))
 		path = realpath(store_stack_dir(name), NULL);
 	else if (store_stack_split_s3(name, &bucket, &prefix, err))
 		return -ENOMEM;
 	if (parts->s3)
 		rc = store_s3_identity(parts->s3, &server);
-	else if (!path)
+	else if (!path && !bucket)
 		rc = -errno;
 	str_addn(out, (const char *)server.data, server.len);
 	str_addf(out, "%s%s%s", path ? path : "", prefix ? "\n" : "", prefix ? prefix : "");

@@ -120,7 +120,8 @@ void world_init(struct world *w, const struct world_plan *plan)
 			    .pool = pool_new(0),
 			    .workers = plan->workers,
 			    .repeats = plan->repeats,
-			    .is_busy = plan->is_busy};
+			    .is_busy = plan->is_busy,
+			    .is_s3 = plan->lacks & STORE_MEM_PARTS};
 	w->env = env_real(plan->log, w->pool);
 	snprintf(w->dir, sizeof(w->dir), "%s/hsmount-sim-XXXXXX", parent());
 	if (!mkdtemp(w->dir))
@@ -229,7 +230,8 @@ static void settings_init(struct settings *s, struct box *b)
 	path_in(s->bucket, b->world->dir, "bucket");
 	journal_of(b, b->generation, s->journal);
 	opt->world = &s->world;
-	opt->bucket = s->bucket;
+	/* A directory knows no versions of files to which domains refer. */
+	opt->bucket = b->world->is_s3 ? "s3://bucket" : s->bucket;
 	opt->log = b->world->log;
 	opt->workers = b->world->workers;
 	opt->cache_size = b->cache_size;
@@ -241,14 +243,22 @@ static void settings_init(struct settings *s, struct box *b)
 	disk_use(b->disk);
 }
 
+/* The requests of a mount that begins have no faults. */
 static void open_engine(struct box *b, bool read_only)
 {
+	const struct line line = b->line;
 	struct settings s;
 	struct err err = ERR_INIT;
 	settings_init(&s, b);
 	s.opt.write = !read_only;
+	b->line.fault = FAULT_NONE;
+	b->line.renewed_ns = 0;
+	b->line.dead = false;
 	if (engine_open(&s.opt, &b->engine, &err))
 		give_up("an engine cannot be opened: %s", err.msg);
+	b->line.fault = line.fault;
+	b->line.renewed_ns = line.renewed_ns;
+	b->line.dead = line.dead;
 }
 
 /* The process ends here, or its machine loses its power: this is what the disk has. */

@@ -29,6 +29,7 @@ struct world {
 	unsigned int workers; /* of each engine */
 	bool repeats;	      /* requests that fail for a moment are repeated, as for S3 */
 	bool is_busy;	      /* many requests fail for a moment */
+	bool is_s3;	      /* the engines know that it is a service, and no directory */
 };
 
 struct world_plan {
