@@ -15,6 +15,7 @@
 #include "folders.h"
 #include "foreign.h"
 #include "hold.h"
+#include "links.h"
 #include "list.h"
 #include "mem_store.h"
 #include "plain.h"
@@ -41,6 +42,7 @@ enum op_kind {
 	OP_FOLDERS, /* of folders of its own: see folders.h */
 	OP_FOREIGN, /* of a domain that another program writes, too: see foreign.h */
 	OP_ACLS,    /* of access control lists: see acls.h */
+	OP_LINKS,   /* of a domain that refers to a file of the bucket: see links.h */
 	OP_WAIT,    /* time passes, and garbage that is due is deleted */
 	OP_CLOCK,   /* somebody sets the clock of the machine */
 	OP_RESTART, /* unmount and mount */
@@ -193,6 +195,7 @@ struct history {
 	struct folders *folders;
 	struct foreign *foreign;
 	struct acls *acls;
+	struct links *links;
 	uint64_t first[NAMES_MAX];	    /* uids of the files that exist at first; 0: none */
 	struct content contents[NAMES_MAX]; /* of these */
 	/* A history of many operations has several parts. Between two of them all engines end, and

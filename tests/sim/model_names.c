@@ -7,6 +7,7 @@
 #include "model_names.h"
 
 #include "model_internal.h"
+#include "model_storage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -188,7 +189,7 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 			add(p, STEP_REPLACE, op->closes, NEVER, true);
 	} else if (op->kind == OP_IMPORT && op->status == OP_REFUSED) {
 		/* A plain object, or the record of an unfinished import, is in the way, too. */
-		if (!model_has_torn(s->m->h) && !s->m->h->may_leave)
+		if (!model_has_torn(s->m->h) && !model_has_untidy(s->m->h))
 			add_look(p, op->name, true, op->begin, op->end);
 	} else if (op->kind == OP_IMPORT) {
 		/* Without --replace, the name leads to nothing. */
@@ -262,6 +263,12 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 		 * has renamed the file in the same way, and removed it. */
 		add(p, STEP_SEE, op->begin, op->end, true);
 		add(p, STEP_GIVE, op->begin, op->end, true);
+		/* If the request for the new name was sent again, another program may have removed
+		 * that name in between. */
+		if (op->was_repeated) {
+			add(p, STEP_GIVE, op->begin, op->end, false);
+			p->steps[2].skip = true;
+		}
 		add(p, STEP_UNLINK, op->begin, op->end, true); /* by whoever finishes it */
 	} else if (op->kind == OP_RENAME) {
 		/* An attempt that another program has disturbed is made once more. */

@@ -172,7 +172,7 @@ static bool may_leave_storage(const struct history *h)
 	for (unsigned int i = 0; i < h->engines; i++)
 		if (h->boxes[i].lost_power)
 			return true;
-	if (h->may_leave || h->acls->may_leave)
+	if (h->may_leave || h->acls->may_leave || h->links->may_leave)
 		return true;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
@@ -191,13 +191,17 @@ static bool may_leave_storage(const struct history *h)
 	return false;
 }
 
-/* The record of an import is deleted when it ends, and by `--abort`. */
-static void check_records(const struct history *h, const struct store_page *page,
-			  struct model_result *r)
+bool model_has_untidy(const struct history *h)
 {
 	for (unsigned int i = 0; i < h->nops; i++)
 		if (is_untidy(&h->ops[i]))
-			return;
+			return true;
+	return h->may_leave || h->links->may_leave;
+}
+
+/* The record of an import is deleted when it ends, and by `--abort`. */
+static void check_records(const struct store_page *page, struct model_result *r)
+{
 	for (size_t i = 0; i < page->n; i++)
 		if (is_import_record(page->items[i].key))
 			model_fault(r, "%s is the record of an import that has ended",
@@ -227,8 +231,8 @@ void model_storage_check(struct history *h, const struct model_gaps *gaps, struc
 		if (!has_rename(h))
 			check_links(h, &page, s, r);
 	}
-	if (!h->may_leave)
-		check_records(h, &page, r);
+	if (!model_has_untidy(h))
+		check_records(&page, r);
 	h->left = r->unnamed;
 	h->may_leave = may_leave_storage(h) || has_rename(h);
 	free(s);

@@ -9,6 +9,8 @@
 
 #include "model_names.h"
 
+/* Whether an import may have left its record. */
+bool model_has_untidy(const struct history *h);
 void model_storage_check(struct history *h, const struct model_gaps *gaps, struct model_result *r);
 
 #endif

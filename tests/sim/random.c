@@ -41,7 +41,7 @@ static enum op_kind kind_from(struct rng *r)
  * operations have one kind. OP_KINDS: not in this one. */
 static enum op_kind focus_of(const struct history *h)
 {
-	static const enum op_kind kinds[] = {OP_PLAIN, OP_FOLDERS, OP_FOREIGN, OP_ACLS};
+	static const enum op_kind kinds[] = {OP_PLAIN, OP_FOLDERS, OP_FOREIGN, OP_ACLS, OP_LINKS};
 	struct rng r = rng_derive(h->seed, 5 + 10000 * h->part);
 	return rng_once_in(&r, 8) ? kinds[rng_below(&r, sizeof(kinds) / sizeof(kinds[0]))]
 				  : OP_KINDS;

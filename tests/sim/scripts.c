@@ -36,6 +36,7 @@ struct script {
 #define MOVE_BY(e, k, n, m) {OP(OP_RENAME, e, n), .actor = k, .to = m}
 /* The seed decides which calls of the disk fail. */
 #define HOLD(e, k)	    {OP(OP_HOLD, e, 0), .actor = k, .disk = {.many = 1}}
+#define LINKS(e, k)	    {OP(OP_LINKS, e, 0), .actor = k}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
 #define RESTART(e)	    {OP(OP_RESTART, e, 0)}
@@ -339,6 +340,9 @@ static const struct script scripts[] = {
 		CREATE(0, F1_A), {OP(OP_CREATE, 0, F1_B), .fault = FAULT_LOST, .at = 1,
 		 .on = "f1/b.h5/.domain.json"}, CHANGE(0, F1_B, CHANGE_TAG),
 		CREATE(0, F1_B), RESTART(0), END}},
+	{"a file to which a domain refers is replaced", 2, 0, false, {
+		LINKS(0, 0), LINKS(1, 0), LINKS(0, 1), LINKS(1, 1), LINKS(0, 0), LINKS(1, 0),
+		LINKS(0, 1), LINKS(1, 1), LINKS(0, 0), END}},
 };
 /* clang-format on */
 
