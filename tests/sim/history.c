@@ -182,6 +182,13 @@ static enum op_status status_of(const struct op *op)
 	return !op->hit && is_refusal(op) ? OP_REFUSED : OP_MAYBE;
 }
 
+/* Waits until the operation that it follows has ended. */
+static void await_op(struct actor *a, const struct op *op)
+{
+	while (op->follows && !a->h->ops[op->follows - 1].end)
+		scheduler_step(&a->h->world.scheduler);
+}
+
 /* Whether the next operation of the actor deals with what is in the journal, and no other actor can
  * use the engine before. */
 static bool is_tidied_next(const struct actor *a, const struct op *op)
@@ -192,6 +199,21 @@ static bool is_tidied_next(const struct actor *a, const struct op *op)
 		if (op->actor == a->number)
 			return op->kind == OP_DROP || op->kind == OP_RECOVER;
 	return false;
+}
+
+/* A killed engine is there again after a while; or when the next operation of its only program
+ * begins, if that follows another one. */
+static void stay_dead(struct actor *a, const struct op *op)
+{
+	struct rng *r = &a->h->boxes[a->engine].random;
+	const struct op *end = a->h->ops + a->h->nops, *next = op + 1;
+	while (next < end && next->actor != a->number)
+		next++;
+	if (next < end && next->follows && a->h->actors <= a->h->engines &&
+	    !(a->h->one_by_one && rng_once_in(r, 2)))
+		await_op(a, next);
+	else
+		actor_take_steps(a, rng_below(r, DEAD_STEPS));
 }
 
 /* The engine keeps a draft of what has failed under the name, and following operations deal with
@@ -209,7 +231,7 @@ static void settle_engine(struct actor *a, struct op *op)
 	if (is_tidied_next(a, op) || !(b->line.dead || has_failed))
 		return;
 	if (b->line.dead)
-		actor_take_steps(a, rng_below(&b->random, DEAD_STEPS));
+		stay_dead(a, op);
 	box_enter_alone(b);
 	line_arm(&b->line, FAULT_NONE, 0, NULL, false);
 	a->h->revivals += b->line.dead;
@@ -340,9 +362,7 @@ static void *act(void *arg)
 	for (unsigned int i = 0; i < h->nops; i++) {
 		if (h->ops[i].actor != a->number || h->ops[i].inside)
 			continue;
-		const unsigned int follows = h->ops[i].follows;
-		while (follows && !h->ops[follows - 1].end)
-			scheduler_step(&h->world.scheduler);
+		await_op(a, &h->ops[i]);
 		begin_op(a, &h->ops[i]);
 		scheduler_step(&h->world.scheduler);
 	}

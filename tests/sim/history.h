@@ -181,6 +181,7 @@ struct history {
 	unsigned int workers;  /* of each engine */
 	unsigned int present;  /* bit i: the name i exists at first */
 	bool quiet;	       /* without faults */
+	bool one_by_one;       /* each operation follows the one before */
 	/* The service: enum store_mem_lacks; and whether its requests are repeated, as those to S3.
 	 */
 	unsigned int lacks;

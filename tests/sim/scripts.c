@@ -55,6 +55,8 @@ struct script {
 /* The request for the document of a name has a fault. */
 #define MOVE_FAULT(e, n, m, f, document) \
 	{OP(OP_RENAME, e, n), .to = m, .fault = f, .at = 1, .on = document "/.domain.json"}
+/* One of the next calls of the disk fails. */
+#define CREATE_FULL(e, n)   {OP(OP_CREATE, e, n), .disk = {.at = 20, .many = 1}}
 /* The second PUT or DELETE of a change has a fault. */
 #define CHANGE_FAULT(e, n, what, f) {OP(OP_CHANGE, e, n), .change = what, .fault = f, .at = 2}
 
@@ -343,6 +345,24 @@ static const struct script scripts[] = {
 	{"a file to which a domain refers is replaced", 2, 0, false, {
 		LINKS(0, 0), LINKS(1, 0), LINKS(0, 1), LINKS(1, 1), LINKS(0, 0), LINKS(1, 0),
 		LINKS(0, 1), LINKS(1, 1), LINKS(0, 0), END}},
+	{"a killed creation is renamed before it is recovered", 2, 0, false, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_KILL_AFTER, .at = 1,
+		 .on = "f1/a.h5/.domain.json", .keeps_power = true},
+		{OP(OP_RENAME, 1, F1_A), .to = F2_C, .follows = 1},
+		{OP(OP_WAIT, 0, 0), .waits = 2, .follows = 2},
+		{OP(OP_CHANGE, 1, F2_C), .change = CHANGE_TAG, .follows = 3}, END}},
+	{"three mounts grow one dataset", 3, 1, false, {
+		SLOW(0, F1_A, CHANGE_GROW), SLOW(1, F1_A, CHANGE_GROW),
+		SLOW(2, F1_A, CHANGE_GROW), SLOW(0, F1_A, CHANGE_GROW),
+		SLOW(1, F1_A, CHANGE_GROW_EMPTY), SLOW(2, F1_A, CHANGE_GROW_EMPTY),
+		SLOW(0, F1_A, CHANGE_GROW_EMPTY), END}},
+	{"files are stored while the disk of the journal is full", 1, 0, true, {
+		CREATE_FULL(0, F1_A), CREATE_FULL(0, F1_B), CREATE_FULL(0, F1_A),
+		CREATE_FULL(0, F1_B), CREATE_FULL(0, F1_A), CREATE_FULL(0, F1_B),
+		CREATE_FULL(0, F1_A), CREATE_FULL(0, F1_B), KILL(0), REMOVE(0, F1_A), END}},
+	{"a PUT without an answer arrives when the file is deleted", 2, 1, true, {
+		MOVE_FAULT(0, F1_A, F2_C, FAULT_LATE, "f2/c.h5"), REMOVE(1, F1_A), WAIT(1, 80),
+		END}},
 };
 /* clang-format on */
 
@@ -367,7 +387,7 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 	h->switches = switches[rng_below(&r, 4)];
 	h->workers = 1 + rng_below(&r, 4);
 	history_service(h, &r);
-	const bool one_by_one = s->has_order && !rng_once_in(&r, 3);
+	h->one_by_one = s->has_order && !rng_once_in(&r, 3);
 	for (; s->ops[h->nops].kind != OP_KINDS; h->nops++) {
 		struct op *op = &h->ops[h->nops];
 		*op = s->ops[h->nops];
@@ -380,11 +400,11 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
 		if (op->disk.many)
-			op->disk = (struct disk_fault){.at = 1 + rng_below(&r, 150),
+			op->disk = (struct disk_fault){.at = 1 + rng_below(&r, op->disk.at ? op->disk.at : 150),
 						       .many = 1 + rng_below(&r, 8),
 						       .rc = rng_once_in(&r, 2) ? -ENOSPC : -EIO,
 						       .half = rng_once_in(&r, 2)};
-		op->follows = one_by_one ? h->nops : 0;
+		op->follows = op->follows ? op->follows       : h->one_by_one ? h->nops : 0;
 	}
 	history_programs(h);
 }
