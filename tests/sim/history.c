@@ -5,6 +5,7 @@
 #include "baton.h"
 #include "imports.h"
 #include "process.h"
+#include "store_calls.h"
 #include "turns.h"
 
 #include <errno.h>
@@ -371,6 +372,13 @@ static void *act(void *arg)
 
 /* ---- a history ---- */
 
+static void put_plain(struct history *h, unsigned int name)
+{
+	if (call_put(h->world.bucket, history_names[name], "plain", 5, NULL, NULL, NULL))
+		abort();
+	h->torn = true;
+}
+
 /* Folders, and the files that exist at first. */
 static void set_up(struct history *h, const uint8_t *file, size_t n)
 {
@@ -390,6 +398,8 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 				.name = i,
 				.uid = history_tag(h, OPS_MAX + i),
 				.left = true};
+		if (h->present & 1u << (HISTORY_PLAIN + i))
+			put_plain(h, i);
 		if (!(h->present & 1u << i))
 			continue;
 		h->first[i] = op.uid;

@@ -26,6 +26,8 @@ enum { NAMES_MAX = 6, OPS_MAX = 48, ACTORS_MAX = 6, PARTS_MAX = 64 };
 /* Names are numbers in histories, from 0. */
 extern const char *const history_names[NAMES_MAX];
 
+enum { HISTORY_PLAIN = 8 };
+
 enum op_kind {
 	OP_CREATE, /* a new file replaces what has the name */
 	OP_CHANGE, /* r+ */
@@ -179,9 +181,10 @@ struct history {
 	unsigned int engines, actors;
 	unsigned int switches; /* locks of struct baton_plan */
 	unsigned int workers;  /* of each engine */
-	unsigned int present;  /* bit i: the name i exists at first */
-	bool quiet;	       /* without faults */
-	bool one_by_one;       /* each operation follows the one before */
+	/* Bit i: the name i exists at first; or bit HISTORY_PLAIN + i: as a plain object. */
+	unsigned int present;
+	bool quiet;	 /* without faults */
+	bool one_by_one; /* each operation follows the one before */
 	/* The service: enum store_mem_lacks; and whether its requests are repeated, as those to S3.
 	 */
 	unsigned int lacks;

@@ -191,6 +191,20 @@ static bool may_leave_storage(const struct history *h)
 	return false;
 }
 
+/* A domain that has replaced a plain object leaves nothing of it (DETAILS.md, "Changing names"). */
+static void check_plain(const struct store_page *page, struct model_result *r)
+{
+	for (size_t i = 0; i + 1 < page->n; i++)
+		for (unsigned int k = 0; k < NAMES_MAX; k++) {
+			const size_t n = strlen(history_names[k]);
+			if (strcmp(page->items[i].key, history_names[k]) == 0 &&
+			    strncmp(page->items[i + 1].key, history_names[k], n) == 0 &&
+			    strcmp(page->items[i + 1].key + n, "/.domain.json") == 0)
+				model_fault(r, "%s is a plain object and a domain",
+					    history_names[k]);
+		}
+}
+
 bool model_has_untidy(const struct history *h)
 {
 	for (unsigned int i = 0; i < h->nops; i++)
@@ -228,6 +242,7 @@ void model_storage_check(struct history *h, const struct model_gaps *gaps, struc
 	if (!gaps->plain_delete && !gaps->plain_put && !may_leave_storage(h)) {
 		if (r->unnamed > h->left)
 			model_fault(r, "%u storages have no name", r->unnamed - h->left);
+		check_plain(&page, r);
 		if (!has_rename(h))
 			check_links(h, &page, s, r);
 	}

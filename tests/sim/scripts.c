@@ -51,6 +51,8 @@ struct script {
 	{OP(OP_IMPORT, PROCESS_ENGINE, n), .actor = k, .replaces = over, .fault = f, .at = i}
 #define CUT(e, n, o)	    {OP(OP_CUT, e, n), .opens = o}
 #define KILL(e)		    {OP(OP_KILL, e, 0)}
+/* A name that a plain object has at first. */
+#define PLAIN(n)	    (1u << (HISTORY_PLAIN + (n)))
 #define END		    {OP(OP_KINDS, 0, 0)}
 /* The request for the document of a name has a fault. */
 #define MOVE_FAULT(e, n, m, f, document) \
@@ -342,6 +344,9 @@ static const struct script scripts[] = {
 		CREATE(0, F1_A), {OP(OP_CREATE, 0, F1_B), .fault = FAULT_LOST, .at = 1,
 		 .on = "f1/b.h5/.domain.json"}, CHANGE(0, F1_B, CHANGE_TAG),
 		CREATE(0, F1_B), RESTART(0), END}},
+	{"files take the names of plain objects", 2, 2 | PLAIN(F1_A) | PLAIN(F2_A), true, {
+		CREATE(0, F1_A), CHANGE(1, F1_A, CHANGE_TAG), MOVE(1, F1_B, F2_A),
+		CHANGE(0, F2_A, CHANGE_X0), RESTART(0), END}},
 	{"a file to which a domain refers is replaced", 2, 0, false, {
 		LINKS(0, 0), LINKS(1, 0), LINKS(0, 1), LINKS(1, 1), LINKS(0, 0), LINKS(1, 0),
 		LINKS(0, 1), LINKS(1, 1), LINKS(0, 0), END}},
@@ -376,6 +381,15 @@ const char *scripts_name(unsigned int i)
 	return scripts[i].name;
 }
 
+static void arm_disk(struct disk_fault *f, struct rng *r)
+{
+	const unsigned int first = f->at ? f->at : 150;
+	*f = (struct disk_fault){.at = 1 + rng_below(r, first),
+				 .many = 1 + rng_below(r, 8),
+				 .rc = rng_once_in(r, 2) ? -ENOSPC : -EIO,
+				 .half = rng_once_in(r, 2)};
+}
+
 void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 {
 	static const unsigned int switches[] = {1, 4, 16, 64};
@@ -400,11 +414,9 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
 		if (op->disk.many)
-			op->disk = (struct disk_fault){.at = 1 + rng_below(&r, op->disk.at ? op->disk.at : 150),
-						       .many = 1 + rng_below(&r, 8),
-						       .rc = rng_once_in(&r, 2) ? -ENOSPC : -EIO,
-						       .half = rng_once_in(&r, 2)};
-		op->follows = op->follows ? op->follows       : h->one_by_one ? h->nops : 0;
+			arm_disk(&op->disk, &r);
+		if (!op->follows && h->one_by_one)
+			op->follows = h->nops;
 	}
 	history_programs(h);
 }
