@@ -344,6 +344,10 @@ static const struct script scripts[] = {
 		CREATE(0, F1_A), {OP(OP_CREATE, 0, F1_B), .fault = FAULT_LOST, .at = 1,
 		 .on = "f1/b.h5/.domain.json"}, CHANGE(0, F1_B, CHANGE_TAG),
 		CREATE(0, F1_B), RESTART(0), END}},
+	{"a grower is killed at its shape while another mount grows", 2, 1, false, {
+		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_GROW, .fault = FAULT_KILL, .at = 2,
+		 .keeps_power = true},
+		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), END}},
 	{"files take the names of plain objects", 2, 2 | PLAIN(F1_A) | PLAIN(F2_A), true, {
 		CREATE(0, F1_A), CHANGE(1, F1_A, CHANGE_TAG), MOVE(1, F1_B, F2_A),
 		CHANGE(0, F2_A, CHANGE_X0), RESTART(0), END}},
