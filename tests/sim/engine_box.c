@@ -239,6 +239,7 @@ static void open_engine(struct box *b, bool read_only)
 	struct err err = ERR_INIT;
 	settings_init(&s, b);
 	s.opt.write = !read_only;
+	b->lives++;
 	if (engine_open(&s.opt, &b->engine, &err))
 		give_up("an engine cannot be opened: %s", err.msg);
 }
@@ -521,6 +522,7 @@ void box_begin_again(struct box *b)
 	b->lost_power = false;
 	b->kills = b->powers = b->disk_faults = 0;
 	b->line.faults = b->line.repeated = 0;
+	b->line.is_late = false;
 	b->longest_close_ns = 0;
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->changed, NULL);

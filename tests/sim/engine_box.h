@@ -67,6 +67,7 @@ struct box {
 	struct disk *disk;  /* of the journal; NULL: none */
 	struct rng crashes; /* what they leave */
 	unsigned int kills;
+	unsigned int lives;  /* how often the engine was opened */
 	bool lost_power;     /* so the journal may have lost what is not durable */
 	unsigned int powers; /* how often */
 	bool keeps_power;    /* the next kill is not the loss of it */

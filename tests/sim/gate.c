@@ -370,6 +370,7 @@ static void serve(struct store *store, struct store_request *req)
 		add_late(s, l->engine, req);
 	if (fault == FAULT_SLOW)
 		baton_sleep(slow_ns(s));
+	l->is_late |= fault == FAULT_LATE || fault == FAULT_KILL_LATE || l->dead;
 	if (is_carried_out(fault))
 		carry_out(l, req);
 	l->repeated += fault == FAULT_REPEATED;

@@ -56,7 +56,8 @@ void history_text(const struct op *op, char *text, size_t size)
 		[OP_CHECK] = "check",	  [OP_HOLD] = "hold",	    [OP_PLAIN] = "plain",
 		[OP_FOLDERS] = "folders", [OP_FOREIGN] = "foreign", [OP_ACLS] = "acls",
 		[OP_WAIT] = "wait",	  [OP_CLOCK] = "clock",	    [OP_RESTART] = "restart",
-		[OP_DROP] = "drop",	  [OP_RECOVER] = "recover", [OP_KILL] = "kill"};
+		[OP_SHARED] = "shared",	  [OP_DROP] = "drop",	    [OP_RECOVER] = "recover",
+		[OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
@@ -139,7 +140,7 @@ static bool is_refusal(const struct op *op)
 /* A program on names of its own, which judges what has happened. */
 static bool is_own(const struct op *op)
 {
-	return op->kind >= OP_PLAIN && op->kind <= OP_ACLS;
+	return op->kind >= OP_PLAIN && op->kind <= OP_SHARED;
 }
 
 static enum op_status status_of(const struct op *op)
@@ -362,7 +363,7 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 			abort();
 	}
 	if (plain_set_up(actor_engine(&a), &err) || folders_set_up(actor_engine(&a), &err) ||
-	    acls_set_up(actor_engine(&a), &err))
+	    acls_set_up(actor_engine(&a), &err) || shared_set_up(actor_engine(&a), &err))
 		abort();
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
 		struct op op = {.kind = OP_CREATE,
@@ -467,6 +468,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 	h->folders = folders_new();
 	h->foreign = foreign_new(h->world.bucket);
 	h->acls = acls_new(file, n);
+	h->shared = shared_new(file, n);
 	set_up(h, file, n);
 	run_part(h, file, n);
 }
@@ -496,6 +498,7 @@ void history_release(struct history *h)
 	folders_free(h->folders);
 	foreign_free(h->foreign);
 	acls_free(h->acls);
+	shared_free(h->shared);
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_free_disk(&h->boxes[i]);
 	world_release(&h->world);

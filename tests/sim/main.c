@@ -42,8 +42,8 @@ struct options {
 struct totals {
 	unsigned int histories, failed, unnamed, undecided, kills, hits, differ;
 	unsigned int statuses[4];
-	unsigned int done[OP_KINDS];		    /* acknowledged operations of each kind */
-	unsigned int plain, folders, foreign, acls; /* calls for them */
+	unsigned int done[OP_KINDS]; /* acknowledged operations of each kind */
+	unsigned int plain, folders, foreign, acls, shared; /* calls for them */
 	unsigned int parts, powers, revivals, conflicts, disk_faults, went_on, recovered;
 	uint64_t steps;
 };
@@ -153,6 +153,7 @@ static void count_part(void *ctx, const struct history *h)
 	t->folders += h->folders->acts;
 	t->foreign += h->foreign->acts;
 	t->acls += h->acls->acts;
+	t->shared += h->shared->acts;
 	for (unsigned int i = 0; i < h->engines; i++) {
 		t->kills += h->boxes[i].kills;
 		t->powers += h->boxes[i].powers;
@@ -322,8 +323,9 @@ static void print_counts(const struct totals *t)
 	       t->done[OP_READ], t->done[OP_RESTART], t->done[OP_DROP], t->recovered,
 	       t->done[OP_HOLD], t->done[OP_IMPORT]);
 	printf("on names of their own: %u calls for plain objects, %u for folders, %u for a domain "
-	       "with a foreign writer, %u for access control lists\n",
-	       t->plain, t->folders, t->foreign, t->acls);
+	       "with a foreign writer, %u for access control lists, %u for files of several "
+	       "programs\n",
+	       t->plain, t->folders, t->foreign, t->acls, t->shared);
 }
 
 int main(int argc, char **argv)

@@ -582,6 +582,8 @@ static void check_players(struct found *f)
 	add_faults(f->result, &h->foreign->faults, decided);
 	decided = acls_check(h->acls, f->engine, order_matters);
 	add_faults(f->result, &h->acls->faults, decided);
+	shared_check(h->shared, f->engine, h->boxes, h->engines);
+	add_faults(f->result, &h->shared->faults, true);
 }
 
 /* ---- the next part ---- */

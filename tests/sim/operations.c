@@ -221,7 +221,8 @@ static int play(struct actor *a, struct op *op, struct err *err)
 	const int rc = op->kind == OP_PLAIN	? plain_run(h->plain, &by, err)
 		       : op->kind == OP_FOLDERS ? folders_run(h->folders, &by, err)
 		       : op->kind == OP_FOREIGN ? foreign_run(h->foreign, &by, err)
-						: acls_run(h->acls, &by, err);
+		       : op->kind == OP_ACLS	? acls_run(h->acls, &by, err)
+						: shared_run(h->shared, &by, err);
 	op->left_draft = by.has_draft;
 	return rc;
 }
@@ -266,6 +267,7 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 	case OP_FOLDERS:
 	case OP_FOREIGN:
 	case OP_ACLS:
+	case OP_SHARED:
 		return play(a, op, err);
 	case OP_WAIT:
 		baton_sleep(op->waits * SECOND);

@@ -36,6 +36,9 @@ struct script {
 #define MOVE_BY(e, k, n, m) {OP(OP_RENAME, e, n), .actor = k, .to = m}
 /* The seed decides which calls of the disk fail. */
 #define HOLD(e, k)	    {OP(OP_HOLD, e, 0), .actor = k, .disk = {.many = 1}}
+#define SHARED(e, k)	    {OP(OP_SHARED, e, 0), .actor = k}
+#define SHARED_FAULT(e, k, f, i) {OP(OP_SHARED, e, 0), .actor = k, .fault = f, .at = i}
+#define SHARED_DISK(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .disk = {.many = 1}}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
 #define RESTART(e)	    {OP(OP_RESTART, e, 0)}
@@ -322,6 +325,18 @@ static const struct script scripts[] = {
 		CREATE(0, F1_A), {OP(OP_CREATE, 0, F1_B), .fault = FAULT_LOST, .at = 1,
 		 .on = "f1/b.h5/.domain.json"}, CHANGE(0, F1_B, CHANGE_TAG),
 		CREATE(0, F1_B), RESTART(0), END}},
+	{"programs of one mount write the same files", 1, 0, false, {
+		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 0),
+		SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 4), WAIT(0, 2),
+		SHARED(0, 0), SHARED(0, 1), END}},
+	{"programs write the same files while commits fail", 1, 0, false, {
+		SHARED_FAULT(0, 0, FAULT_REFUSED, 2), SHARED(0, 1), SHARED(0, 2),
+		{OP(OP_KILL, 0, 0), .actor = 3}, SHARED(0, 4), SHARED_FAULT(0, 1, FAULT_LOST, 1),
+		SHARED(0, 2), SHARED_FAULT(0, 4, FAULT_KILL, 2), SHARED(0, 0), SHARED(0, 1),
+		{OP(OP_KILL, 0, 0), .actor = 3}, SHARED(0, 2), SHARED(0, 4), END}},
+	{"programs write the same files while the disk of the journal fails", 1, 0, false, {
+		SHARED_DISK(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED_DISK(0, 0), SHARED(0, 1),
+		SHARED_DISK(0, 2), SHARED(0, 0), RESTART(0), SHARED_DISK(0, 0), SHARED(0, 1), END}},
 };
 /* clang-format on */
 
