@@ -147,13 +147,12 @@ ssize_t draft_file_write(struct draft_file *f, const void *buf, size_t n, uint64
 {
 	struct draft *bytes;
 	int rc = begin_change(f, &bytes, err);
+	if (!rc)
+		rc = draft_write(bytes, offset, buf, n, err);
+	if (rc && f->writes)
+		note_loss(f, offset, rc);
 	if (rc)
 		return rc;
-	rc = draft_write(bytes, offset, buf, n, err);
-	if (rc) {
-		note_loss(f, offset, rc);
-		return rc;
-	}
 	if (f->d->change)
 		draft_change_wrote(f->d->change, bytes, offset, n);
 	end_loss(f, offset, offset + n);
