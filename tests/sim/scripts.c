@@ -53,6 +53,7 @@ struct script {
 	{OP(OP_IMPORT, PROCESS_ENGINE, n), .actor = k, .replaces = over, .fault = f, .at = i}
 #define CUT(e, n, o)	    {OP(OP_CUT, e, n), .opens = o}
 #define KILL(e)		    {OP(OP_KILL, e, 0)}
+#define KILL_BY(e, k)	    {OP(OP_KILL, e, 0), .actor = k}
 #define END		    {OP(OP_KINDS, 0, 0)}
 /* The request for the document of a name has a fault. */
 #define MOVE_FAULT(e, n, m, f, document) \
@@ -331,9 +332,13 @@ static const struct script scripts[] = {
 		SHARED(0, 0), SHARED(0, 1), END}},
 	{"programs write the same files while commits fail", 1, 0, false, {
 		SHARED_FAULT(0, 0, FAULT_REFUSED, 2), SHARED(0, 1), SHARED(0, 2),
-		{OP(OP_KILL, 0, 0), .actor = 3}, SHARED(0, 4), SHARED_FAULT(0, 1, FAULT_LOST, 1),
+		KILL_BY(0, 3), SHARED(0, 4), SHARED_FAULT(0, 1, FAULT_LOST, 1),
 		SHARED(0, 2), SHARED_FAULT(0, 4, FAULT_KILL, 2), SHARED(0, 0), SHARED(0, 1),
-		{OP(OP_KILL, 0, 0), .actor = 3}, SHARED(0, 2), SHARED(0, 4), END}},
+		KILL_BY(0, 3), SHARED(0, 2), SHARED(0, 4), END}},
+	{"programs write the same files while their mount is killed", 1, 0, false, {
+		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), KILL_BY(0, 4), SHARED(0, 0),
+		SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), KILL_BY(0, 4), SHARED(0, 0),
+		SHARED(0, 1), SHARED(0, 2), KILL_BY(0, 3), END}},
 	{"programs write the same files while the disk of the journal fails", 1, 0, false, {
 		SHARED_DISK(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED_DISK(0, 0), SHARED(0, 1),
 		SHARED_DISK(0, 2), SHARED(0, 0), RESTART(0), SHARED_DISK(0, 0), SHARED(0, 1), END}},

@@ -13,6 +13,8 @@
 enum {
 	CALLS_MAX = 6,
 	STEPS_MAX = 7,
+	LOOKS_MAX = 4,
+	LINGER_MAX = 25,
 	SMALL = 150, /* several cells are in one frame of the journal */
 	LARGE = 20000,
 	LARGE_ONE_IN = 6,
@@ -70,7 +72,7 @@ int shared_read_cells(const struct shared_mount *m, struct engine_file *f, struc
 		abort();
 	const ssize_t got = engine_pread(f, bytes, FILE_MAX, 0, NULL, err);
 	v->has_cells = got >= 0 && v->name < SHARED_DOMAINS;
-	v->size = got < 0 ? 0 : (uint64_t)got;
+	v->size = got < 0 ? UINT64_MAX : (uint64_t)got;
 	for (unsigned int i = 0; v->has_cells && i < m->nsessions; i++) {
 		const uint8_t *cell = bytes + shared_cell_at(i);
 		unsigned int w = 0;
@@ -136,6 +138,7 @@ static struct shared_call *begin(struct program_of *g, enum shared_kind kind, un
 static void end(struct program_of *g, struct shared_call *c, int rc, int nothing,
 		unsigned int repeated)
 {
+	c->rc = is_dead(g) ? 0 : rc;
 	if (is_dead(g) || (rc && (rc != nothing || player_has_repeated(g->by, repeated))))
 		return;
 	c->outcome = rc ? SHARED_NONE : SHARED_DONE;
@@ -182,7 +185,6 @@ struct opened {
 	struct shared_session *s;
 	struct engine_file *file;
 	unsigned int number; /* of the session */
-	bool has_failed;
 };
 
 static int see_draft(struct opened *o, struct err *err)
@@ -194,7 +196,8 @@ static int see_draft(struct opened *o, struct err *err)
 				.is_there = true};
 	const int rc = shared_read_cells(o->g->m, o->file, &v, err);
 	v.opened = v.end = now(o->g);
-	if (!rc && !is_dead(o->g))
+	v.is_lost = rc == -ESTALE;
+	if ((!rc || v.is_lost) && !is_dead(o->g))
 		add_view(o->g, &v);
 	note(o->g, "read of a draft", o->s->name, rc);
 	return rc;
@@ -240,12 +243,38 @@ static int cut(struct opened *o, struct shared_call *c, struct err *err)
 	return rc;
 }
 
+/* What the session writes now is beside what it has written. So a part that is missing stays so. */
+static void begin_cell(struct opened *o)
+{
+	struct shared_mount *m = o->g->m;
+	if (m->nsessions == SHARED_SESSIONS)
+		return;
+	const struct shared_session *old = o->s;
+	o->s->close_begin = now(o->g);
+	o->number = m->nsessions++;
+	o->s = &m->sessions[o->number];
+	*o->s = (struct shared_session){.name = old->name,
+					.draft = old->draft,
+					.open_begin = old->open_begin,
+					.open_end = old->open_end,
+					.close_begin = UINT64_MAX};
+}
+
+/* Others often open the file, or remove it, meanwhile. */
+static void linger(struct opened *o)
+{
+	for (unsigned int i = rng_below(&o->g->by->random, LINGER_MAX); i && !is_dead(o->g); i--)
+		player_wait(o->g->by);
+}
+
 /* A program often goes on after a failure. */
 static int use_file(struct opened *o, struct shared_call *cuts, struct err *err)
 {
 	struct rng *r = &o->g->by->random;
 	const unsigned int steps = rng_below(r, STEPS_MAX);
 	int first = cuts ? cut(o, cuts, err) : see_draft(o, err);
+	if (rng_once_in(r, 2))
+		linger(o);
 	for (unsigned int i = 0; i < steps && !is_dead(o->g); i++) {
 		const unsigned int what = rng_below(r, 8);
 		struct err *why = first ? NULL : err;
@@ -253,8 +282,12 @@ static int use_file(struct opened *o, struct shared_call *cuts, struct err *err)
 			       : what == 5 ? see_draft(o, why)
 					   : save(o, engine_sync, "fsync", why);
 		first = first ? first : rc;
-		if (rc && rng_once_in(r, 2))
+		if (rc && rng_once_in(r, 3))
 			break;
+		if (rc && !is_dead(o->g)) {
+			begin_cell(o);
+			linger(o);
+		}
 		player_wait(o->g->by);
 	}
 	return first;
@@ -385,6 +418,14 @@ static int look_up(struct program_of *g, unsigned int name, struct err *err)
 	return rc;
 }
 
+static int look_often(struct program_of *g, unsigned int name, struct err *err)
+{
+	int rc = 0;
+	for (unsigned int i = rng_below(&g->by->random, LOOKS_MAX); i < LOOKS_MAX && !rc; i++)
+		rc = look_up(g, name, err);
+	return rc;
+}
+
 static int remove_file(struct program_of *g, unsigned int name, struct err *err)
 {
 	char path[SHARED_PATH];
@@ -395,6 +436,7 @@ static int remove_file(struct program_of *g, unsigned int name, struct err *err)
 	end(g, c, rc, -ENOENT, repeated);
 	if (c->outcome == SHARED_NONE)
 		note_answer(g, name, c->begin, rc);
+	look_up(g, name, NULL);
 	return rc;
 }
 
@@ -417,6 +459,8 @@ static int rename_file(struct program_of *g, unsigned int name, struct err *err)
 		end(g, c, rc, -ENOENT, repeated);
 	if (c->outcome == SHARED_NONE)
 		note_answer(g, name, c->begin, rc);
+	look_up(g, name, NULL);
+	look_up(g, to, NULL);
 	return rc;
 }
 
@@ -430,9 +474,9 @@ static int call(struct program_of *g, struct err *err)
 		return name < SHARED_DOMAINS ? write_file(g, name, err) : make_domain(g, name, err);
 	if (what < 9)
 		return read_file(g, name, err);
-	if (what < 13)
-		return look_up(g, name, err);
-	return what == 13 ? remove_file(g, name, err) : rename_file(g, name, err);
+	if (what < 12)
+		return look_often(g, name, err);
+	return what < 14 ? remove_file(g, name, err) : rename_file(g, name, err);
 }
 
 int shared_run(struct shared *p, struct player *by, struct err *err)

@@ -19,6 +19,7 @@
  *   - A name is there, or not, as the last call on it has left it (SEMANTICS.md, "Changing names":
  *     a change is visible at once in the mount that made it).
  *   - A commit stores the draft as it was at one moment.
+ *   - A session can read its file, and meets no conflict, because no other mount changes it.
  *   - A file of which a write has failed replaces nothing (DETAILS.md, "Failed writes").
  *
  * A commit that has failed, or whose mount was killed, is repeated by each later mount until it
@@ -62,6 +63,7 @@ struct shared_call {
 	bool is_alone;
 	unsigned int name, to;
 	unsigned int life; /* of the box */
+	int rc;
 	uint64_t draft, begin, end;
 };
 
@@ -85,6 +87,7 @@ struct shared_view {
 	const struct shared_session *by; /* of SHARED_DRAFT */
 	uint64_t begin, opened, end;	 /* opened: when the open has returned */
 	bool is_there, has_cells;
+	bool is_lost; /* SHARED_DRAFT: a read has failed with ESTALE */
 	uint64_t size;
 	uint8_t cells[SHARED_SESSIONS]; /* the number of the write of each session; 0: none */
 };
@@ -96,7 +99,8 @@ struct shared_mount {
 	struct shared_view views[SHARED_VIEWS];
 	unsigned int nsessions, ncalls, nviews;
 	bool is_late;	 /* a request has arrived after a later call */
-	bool has_failed; /* something has */
+	bool has_failed; /* something has, or the mount was killed */
+	bool is_sound;	 /* nothing else has happened than kills */
 };
 
 struct shared {
@@ -104,6 +108,7 @@ struct shared {
 	size_t n;
 	struct shared_mount of[ENGINES_MAX];
 	unsigned int part;
+	bool may_leave;	   /* storage of domains, because a call had no answer */
 	unsigned int acts; /* of the last part that was judged */
 	struct str faults; /* what is wrong, a line each */
 };

@@ -250,6 +250,9 @@ static void judge_cell(const struct judge *j, const struct shared_view *v, unsig
 
 static void judge_view(const struct judge *j, const struct shared_view *v)
 {
+	if (v->is_lost && !j->m->has_failed && place_of(j, v->by, v->begin, v->end) < SHARED_NAMES)
+		FAULT(j, "a writer of %u at %llu cannot read its file", v->name,
+		      (unsigned long long)v->begin);
 	const int there = v->kind == SHARED_DRAFT ? -1 : presence(j, v->name, v->begin, v->opened);
 	if (there == 1 && !v->is_there && !j->m->has_failed)
 		FAULT(j, "%u is absent at %llu", v->name, (unsigned long long)v->begin);
@@ -301,6 +304,18 @@ static void judge_moment(const struct judge *j, const struct shared_view *v, uin
 		      v->name, (unsigned long long)from, (unsigned long long)until);
 }
 
+/* Whether the bucket certainly had a file of this name when a session opened it. */
+static bool had_file(const struct judge *j, const struct shared_session *s)
+{
+	for (unsigned int i = 0; i < j->m->nsessions; i++) {
+		const struct shared_session *o = &j->m->sessions[i];
+		if (saved(j, o, s->open_begin) &&
+		    place_of(j, o, s->open_begin, s->open_end) == s->name)
+			return true;
+	}
+	return false;
+}
+
 /* A file with a part that could not be written has not replaced the file of the bucket. */
 static void judge_loss(const struct judge *j, const struct shared_view *v, uint64_t draft)
 {
@@ -315,7 +330,7 @@ static void judge_loss(const struct judge *j, const struct shared_view *v, uint6
 			continue;
 		if (loss >= s->writes && loss + 1 < s->writes + s->nwrites)
 			return;
-		stored |= saved(j, s, loss->begin);
+		stored |= saved(j, s, loss->begin) || had_file(j, s);
 	}
 	for (unsigned int i = 0; stored && i < j->m->nsessions; i++) {
 		const struct shared_session *s = &j->m->sessions[i];
@@ -356,6 +371,27 @@ static void judge_end(const struct judge *j, struct engine *e, unsigned int name
 	}
 }
 
+/* Nobody else has changed what the mount has seen. After a request without an answer, a file that
+ * is written again is a conflict with itself. */
+static void judge_conflicts(const struct judge *j)
+{
+	for (unsigned int i = 0; i < j->m->ncalls; i++) {
+		const struct shared_call *c = &j->m->calls[i];
+		if (c->kind == SHARED_SAVE && c->rc == -ESTALE && j->m->is_sound)
+			FAULT(j, "a commit of %u at %llu meets another program, and there is none",
+			      c->name, (unsigned long long)c->begin);
+	}
+}
+
+/* Whether a call on a domain has had no answer, so that its storage may stay. */
+static bool may_leave(const struct shared_mount *m)
+{
+	for (unsigned int i = 0; i < m->ncalls; i++)
+		if (m->calls[i].name >= SHARED_DOMAINS && m->calls[i].outcome == SHARED_MAYBE)
+			return true;
+	return false;
+}
+
 static void judge_mount(struct shared *p, struct engine *e, unsigned int number)
 {
 	const struct judge j = {.p = p, .m = &p->of[number], .number = number};
@@ -365,6 +401,7 @@ static void judge_mount(struct shared *p, struct engine *e, unsigned int number)
 	for (unsigned int i = 0; i < j.m->nsessions; i++)
 		for (unsigned int k = 0; k < i; k++)
 			judge_drafts(&j, &j.m->sessions[k], &j.m->sessions[i]);
+	judge_conflicts(&j);
 	for (unsigned int i = 0; i < SHARED_NAMES; i++)
 		judge_end(&j, e, i);
 	if (p->faults.b.len > before)
@@ -377,9 +414,11 @@ void shared_check(struct shared *p, struct engine *e, const struct box *boxes, u
 	for (unsigned int i = 0; i < n; i++) {
 		const struct box *b = &boxes[i];
 		struct shared_mount *m = &p->of[i];
-		m->has_failed = b->kills || b->line.faults || b->disk_faults;
+		m->is_sound = !b->line.faults && !b->disk_faults;
+		m->has_failed = b->kills || !m->is_sound;
 		m->is_late = b->line.is_late;
 		judge_mount(p, e, i);
+		p->may_leave |= may_leave(m);
 		p->acts += m->ncalls + m->nviews;
 		memset(m, 0, sizeof(*m));
 	}
