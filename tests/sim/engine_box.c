@@ -30,6 +30,7 @@ enum {
 	KILL_ONE_IN = 100, /* calls that change files */
 	SECTOR = 512
 };
+#define LONG_TTL_NS (30 * UINT64_C(1000000000))
 
 static void __attribute__((noreturn, format(printf, 1, 2))) give_up(const char *fmt, ...)
 {
@@ -114,7 +115,8 @@ void world_init(struct world *w, const struct world_plan *plan)
 			    .pool = pool_new(0),
 			    .workers = plan->workers,
 			    .repeats = plan->repeats,
-			    .is_busy = plan->is_busy};
+			    .is_busy = plan->is_busy,
+			    .keeps_opens = plan->keeps_opens};
 	w->env = env_real(plan->log, w->pool);
 	snprintf(w->dir, sizeof(w->dir), "%s/hsmount-sim-XXXXXX", parent());
 	if (!mkdtemp(w->dir))
@@ -230,6 +232,7 @@ static void settings_init(struct settings *s, struct box *b)
 	opt->journal_dir = s->journal;
 	opt->spool_size = b->spool_size;
 	opt->metadata_ttl = (double)b->ttl_ns / 1e9;
+	opt->open_ttl = b->world->keeps_opens ? opt->metadata_ttl : 0;
 	disk_use(b->disk);
 }
 
@@ -327,7 +330,7 @@ void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed
 	pthread_cond_init(&b->changed, NULL);
 	b->cache_size = CACHE_SIZE;
 	b->spool_size = SPOOL_SIZE;
-	b->ttl_ns = TTL_NS;
+	b->ttl_ns = w->keeps_opens ? LONG_TTL_NS : TTL_NS;
 	if (!read_only) {
 		choose_budgets(b, seed);
 		journal_of(b, 0, journal);

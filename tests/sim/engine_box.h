@@ -29,6 +29,7 @@ struct world {
 	unsigned int workers; /* of each engine */
 	bool repeats;	      /* requests that fail for a moment are repeated, as for S3 */
 	bool is_busy;	      /* many requests fail for a moment */
+	bool keeps_opens;     /* metadata_ttl is half a minute, and opens are kept so long, too */
 };
 
 struct world_plan {
@@ -37,7 +38,7 @@ struct world_plan {
 	unsigned int switches; /* locks of struct baton_plan; 0: as 1 */
 	unsigned int spurious; /* of struct baton_plan */
 	unsigned int workers;  /* of each engine */
-	bool repeats, is_busy;
+	bool repeats, is_busy, keeps_opens;
 	struct log *log;
 };
 

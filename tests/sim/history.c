@@ -444,6 +444,17 @@ static void run_part(struct history *h, const uint8_t *file, size_t n)
 	}
 }
 
+/* If one mount alone changes the bucket, it may keep what it has found, and must show the same as
+ * if it asked again. */
+static bool keeps_opens(const struct history *h)
+{
+	struct rng r = rng_derive(h->seed, 6);
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].kind == OP_IMPORT || h->ops[i].kind == OP_FOREIGN)
+			return false;
+	return h->engines == 1 && h->parts <= 1 && rng_once_in(&r, 2);
+}
+
 void history_run(struct history *h, const uint8_t *file, size_t n, struct log *log, bool trace)
 {
 	history_leave_out(h);
@@ -454,6 +465,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 					.workers = h->workers,
 					.repeats = h->repeats,
 					.is_busy = h->is_busy,
+					.keeps_opens = keeps_opens(h),
 					.log = log};
 	world_init(&h->world, &plan);
 	turns_init(&h->turns);
