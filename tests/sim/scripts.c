@@ -329,19 +329,23 @@ static const struct script scripts[] = {
 	{"programs of one mount write the same files", 1, 0, false, {
 		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 0),
 		SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 4), WAIT(0, 2),
-		SHARED(0, 0), SHARED(0, 1), END}},
+		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 4), END}},
 	{"programs write the same files while commits fail", 1, 0, false, {
-		SHARED_FAULT(0, 0, FAULT_REFUSED, 2), SHARED(0, 1), SHARED(0, 2),
-		KILL_BY(0, 3), SHARED(0, 4), SHARED_FAULT(0, 1, FAULT_LOST, 1),
-		SHARED(0, 2), SHARED_FAULT(0, 4, FAULT_KILL, 2), SHARED(0, 0), SHARED(0, 1),
-		KILL_BY(0, 3), SHARED(0, 2), SHARED(0, 4), END}},
+		SHARED_FAULT(0, 0, FAULT_REFUSED, 2), SHARED(0, 1), SHARED(0, 2), KILL_BY(0, 3),
+		SHARED(0, 4), SHARED_FAULT(0, 1, FAULT_LOST, 1), SHARED(0, 2),
+		SHARED_FAULT(0, 4, FAULT_KILL, 2), SHARED(0, 0), SHARED(0, 1), KILL_BY(0, 3),
+		SHARED_FAULT(0, 0, FAULT_FAILED, 1), SHARED(0, 2), SHARED(0, 4), SHARED(0, 1),
+		KILL_BY(0, 3), SHARED(0, 0), SHARED(0, 4), END}},
 	{"programs write the same files while their mount is killed", 1, 0, false, {
-		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), KILL_BY(0, 4), SHARED(0, 0),
-		SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), KILL_BY(0, 4), SHARED(0, 0),
-		SHARED(0, 1), SHARED(0, 2), KILL_BY(0, 3), END}},
+		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), KILL_BY(0, 4),
+		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), KILL_BY(0, 4),
+		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), KILL_BY(0, 3), SHARED(0, 0),
+		SHARED(0, 1), SHARED(0, 2), KILL_BY(0, 4), SHARED(0, 3), SHARED(0, 2), END}},
 	{"programs write the same files while the disk of the journal fails", 1, 0, false, {
-		SHARED_DISK(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED_DISK(0, 0), SHARED(0, 1),
-		SHARED_DISK(0, 2), SHARED(0, 0), RESTART(0), SHARED_DISK(0, 0), SHARED(0, 1), END}},
+		SHARED_DISK(0, 0), SHARED_DISK(0, 1), SHARED(0, 2), SHARED_DISK(0, 0),
+		SHARED_DISK(0, 1), SHARED_DISK(0, 2), SHARED(0, 0), SHARED_DISK(0, 3),
+		RESTART(0), SHARED_DISK(0, 0), SHARED(0, 1), SHARED_DISK(0, 2), SHARED_DISK(0, 3),
+		SHARED_DISK(0, 0), SHARED_DISK(0, 1), SHARED_DISK(0, 2), SHARED(0, 3), END}},
 };
 /* clang-format on */
 

@@ -113,13 +113,15 @@ static bool touches(const struct shared_call *c, unsigned int name)
 	       (c->name == name || (c->kind == SHARED_RENAME && c->to == name));
 }
 
-/* Whether a mount before that of a call has left a commit that later ones repeat. draft: only one
- * of this draft counts; 0: of any. */
+/* Whether a mount before that of a call has left a commit that later ones repeat. That it shall not
+ * be repeated because the file was removed need not be durable when the power fails. draft: only
+ * one of this draft counts; 0: of any. */
 static bool is_repeated(const struct judge *j, const struct shared_call *c, uint64_t draft)
 {
 	for (unsigned int i = 0; i < j->m->ncalls; i++) {
 		const struct shared_call *o = &j->m->calls[i];
-		if (o->kind == SHARED_SAVE && o->outcome == SHARED_MAYBE && o->life < c->life &&
+		const bool is_earlier = o->life < c->life || j->m->lost_power;
+		if (o->kind == SHARED_SAVE && o->outcome == SHARED_MAYBE && is_earlier &&
 		    (!draft || o->draft == draft))
 			return true;
 	}
@@ -417,6 +419,7 @@ void shared_check(struct shared *p, struct engine *e, const struct box *boxes, u
 		m->is_sound = !b->line.faults && !b->disk_faults;
 		m->has_failed = b->kills || !m->is_sound;
 		m->is_late = b->line.is_late;
+		m->lost_power = b->powers;
 		judge_mount(p, e, i);
 		p->may_leave |= may_leave(m);
 		p->acts += m->ncalls + m->nviews;
