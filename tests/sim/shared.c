@@ -20,6 +20,7 @@ enum {
 	LARGE_ONE_IN = 6,
 	LARGE_AT = SHARED_SESSIONS * SMALL,
 	FILE_MAX = LARGE_AT + SHARED_SESSIONS / LARGE_ONE_IN * LARGE,
+	COMMON = LARGE_ONE_IN - 1, /* the place of a small cell that no session has */
 };
 
 /* A program. */
@@ -203,6 +204,15 @@ static int see_draft(struct opened *o, struct err *err)
 	return rc;
 }
 
+/* Sessions may write the same bytes at the same time. What is there then is not judged. */
+static ssize_t write_common(struct opened *o, struct err *err)
+{
+	uint8_t bytes[SMALL];
+	for (size_t i = 0; i < SMALL; i++)
+		bytes[i] = byte_of(o->number, SHARED_WRITES + o->s->nwrites, i);
+	return engine_pwrite(o->file, bytes, SMALL, (uint64_t)COMMON * SMALL, err);
+}
+
 static int write_cell(struct opened *o, struct err *err)
 {
 	struct shared_session *s = o->s;
@@ -213,8 +223,12 @@ static int write_cell(struct opened *o, struct err *err)
 	struct shared_write *w = &s->writes[s->nwrites++];
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = byte_of(o->number, s->nwrites, i);
-	*w = (struct shared_write){.begin = now(o->g), .end = UINT64_MAX};
-	const ssize_t put = engine_pwrite(o->file, bytes, n, shared_cell_at(o->number), err);
+	*w = (struct shared_write){.is_common = rng_once_in(&o->g->by->random, 3),
+				   .begin = now(o->g),
+				   .end = UINT64_MAX};
+	ssize_t put = w->is_common ? write_common(o, err) : 0;
+	if (put >= 0)
+		put = engine_pwrite(o->file, bytes, n, shared_cell_at(o->number), err);
 	note(o->g, "write", s->name, put < 0 ? (int)put : 0);
 	if (is_dead(o->g))
 		return 0;
@@ -447,7 +461,6 @@ static int rename_file(struct program_of *g, unsigned int name, struct err *err)
 	const unsigned int n = first ? SHARED_NAMES - first : SHARED_DOMAINS;
 	const unsigned int to = first + (name - first + 1 + rng_below(&g->by->random, n - 1)) % n;
 	const unsigned int repeated = g->by->box->line.repeated;
-	const unsigned int disk_faults = g->by->box->disk_faults;
 	struct engine_stat st;
 	struct shared_call *c = begin(g, SHARED_RENAME, name, to);
 	engine_draft_stat(g->e, path_of(g, name, from), &st, &c->is_alone);
@@ -455,7 +468,7 @@ static int rename_file(struct program_of *g, unsigned int name, struct err *err)
 	note(g, "rename", name, rc);
 	/* If the journal cannot describe the draft under its new name, it keeps the old one, and
 	 * the log says so. */
-	if (g->by->box->disk_faults == disk_faults)
+	if (!g->by->box->disk_faults)
 		end(g, c, rc, -ENOENT, repeated);
 	if (c->outcome == SHARED_NONE)
 		note_answer(g, name, c->begin, rc);

@@ -69,6 +69,7 @@ struct shared_call {
 
 struct shared_write {
 	bool done;
+	bool is_common; /* it has written bytes before that all sessions write */
 	uint64_t begin, end;
 };
 

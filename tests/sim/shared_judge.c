@@ -83,7 +83,8 @@ static const struct shared_write *first_loss(const struct judge *j, uint64_t dra
 			const struct shared_write *w = &s->writes[k];
 			if (w->done)
 				continue;
-			++*n;
+			/* The missing part of common bytes may come from another session. */
+			*n += w->is_common ? 2 : 1;
 			first = !first || w->begin < first->begin ? w : first;
 		}
 	}
