@@ -359,6 +359,10 @@ static void serve(struct store *store, struct store_request *req)
 		store_fail(store, req, -EIO, "%s: the engine was killed", req->key);
 		return;
 	}
+	if (req->op == STORE_GET && is_cancelled(&req->cancelled)) {
+		store_fail(store, req, -ECANCELED, "%s: cancelled", req->key);
+		return;
+	}
 	if (is_busy(l, req)) {
 		store_fail(store, req, -EAGAIN, "%s: busy", req->key);
 		return;
