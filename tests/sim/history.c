@@ -121,6 +121,7 @@ static void inspect(struct box *b, const char *journal, const struct engine_opti
 	for (unsigned int i = 0; i < h->nops; i++)
 		if (h->ops[i].hold && h->ops[i].engine == b->number)
 			hold_check_journal(h->ops[i].hold, journal, bucket);
+	shared_check_journal(h->shared, b, journal, bucket);
 }
 
 /* ---- results ---- */

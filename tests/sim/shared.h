@@ -19,6 +19,7 @@
  *   - A name is there, or not, as the last call on it has left it (SEMANTICS.md, "Changing names":
  *     a change is visible at once in the mount that made it).
  *   - A commit stores the draft as it was at one moment.
+ *   - What a killed mount leaves in its journal can be read.
  *   - A session can read its file, and meets no conflict, because no other mount changes it.
  *   - A file of which a write has failed replaces nothing (DETAILS.md, "Failed writes").
  *
@@ -121,6 +122,10 @@ void shared_free(struct shared *p); /* p may be NULL */
 int shared_set_up(struct engine *e, struct err *err);
 /* Runs a program. It ends if its engine is killed. Returns the first error that is no answer. */
 int shared_run(struct shared *p, struct player *by, struct err *err);
+/* Judges what a killed mount has left in its journal, which no engine uses. bucket: how drafts are
+ * read. */
+void shared_check_journal(struct shared *p, const struct box *b, const char *journal,
+			  const struct engine_options *bucket);
 /* Judges the end of a part of a history, and begins the next one. e: an engine that has seen
  * nothing of it. boxes: of the other engines. */
 void shared_check(struct shared *p, struct engine *e, const struct box *boxes, unsigned int n);

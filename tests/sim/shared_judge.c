@@ -3,10 +3,12 @@
 #include "shared.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/mem.h>
 #include <hsmount/engine.h>
+#include <hsmount/recover.h>
 
 /* Where the file of a session is. */
 enum { PLACE_UNKNOWN = SHARED_NAMES, PLACE_NOWHERE };
@@ -394,6 +396,47 @@ static bool may_leave(const struct shared_mount *m)
 			return true;
 	return false;
 }
+
+/* ---- the journal ---- */
+
+struct left {
+	struct shared *p;
+	struct engine_drafts *drafts;
+	const struct engine_options *bucket;
+};
+
+static int judge_left(void *arg, const struct engine_draft_item *item)
+{
+	struct left *l = arg;
+	const struct left *j = l;
+	struct engine_draft *d;
+	struct err err = ERR_INIT;
+	if (item->state == ENGINE_DRAFT_UNREADABLE)
+		FAULT(j, "the draft %s of %s is unreadable: %s", item->id, item->path, item->why);
+	/* What lies beneath may have changed. */
+	if (item->state != ENGINE_DRAFT_WAITING ||
+	    engine_draft_open(l->drafts, item->id, l->bucket, &d, &err))
+		return 0;
+	const uint64_t size = engine_draft_size(d);
+	uint8_t *bytes = malloc(size + 1);
+	if (bytes && engine_draft_read(d, bytes, size, 0, &err) == -EBADMSG)
+		FAULT(j, "the draft %s of %s is damaged: %s", item->id, item->path, err.msg);
+	free(bytes);
+	engine_draft_close(d);
+	return 0;
+}
+
+void shared_check_journal(struct shared *p, const struct box *b, const char *journal,
+			  const struct engine_options *bucket)
+{
+	struct left l = {.p = p, .bucket = bucket};
+	if (b->powers || b->disk_faults || engine_drafts_open(journal, &l.drafts, NULL))
+		return;
+	engine_drafts_list(l.drafts, NULL, judge_left, &l, NULL);
+	engine_drafts_close(l.drafts);
+}
+
+/* ---- a mount ---- */
 
 static void judge_mount(struct shared *p, struct engine *e, unsigned int number)
 {
