@@ -34,8 +34,8 @@ struct script {
 #define CREATE_BY(e, k, n)  {OP(OP_CREATE, e, n), .actor = k}
 #define REMOVE_BY(e, k, n)  {OP(OP_REMOVE, e, n), .actor = k}
 #define MOVE_BY(e, k, n, m) {OP(OP_RENAME, e, n), .actor = k, .to = m}
-/* The seed decides which calls of the disk fail. */
-#define HOLD(e, k)	    {OP(OP_HOLD, e, 0), .actor = k, .disk = {.many = 1}}
+/* The seed decides which calls of the disk fail, and how many. */
+#define HOLD(e, k)	    {OP(OP_HOLD, e, 0), .actor = k, .disk = {.many = 8}}
 #define SHARED(e, k)	    {OP(OP_SHARED, e, 0), .actor = k}
 #define SHARED_FAULT(e, k, f, i) {OP(OP_SHARED, e, 0), .actor = k, .fault = f, .at = i}
 #define SHARED_DISK(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .disk = {.many = 1}}
@@ -331,16 +331,16 @@ static const struct script scripts[] = {
 		SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 4), WAIT(0, 2),
 		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 4), END}},
 	{"programs write the same files while commits fail", 1, 0, false, {
-		SHARED_FAULT(0, 0, FAULT_REFUSED, 2), SHARED(0, 1), SHARED(0, 2), KILL_BY(0, 3),
-		SHARED(0, 4), SHARED_FAULT(0, 1, FAULT_LOST, 1), SHARED(0, 2),
-		SHARED_FAULT(0, 4, FAULT_KILL, 2), SHARED(0, 0), SHARED(0, 1), KILL_BY(0, 3),
-		SHARED_FAULT(0, 0, FAULT_FAILED, 1), SHARED(0, 2), SHARED(0, 4), SHARED(0, 1),
-		KILL_BY(0, 3), SHARED(0, 0), SHARED(0, 4), END}},
+		SHARED_FAULT(0, 0, FAULT_REFUSED, 2), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3),
+		SHARED_FAULT(0, 4, FAULT_FAILED, 1), KILL_BY(0, 3), SHARED(0, 0),
+		SHARED_FAULT(0, 1, FAULT_LOST, 1), SHARED(0, 2), SHARED(0, 4), SHARED(0, 3),
+		KILL_BY(0, 3), SHARED_FAULT(0, 0, FAULT_FAILED, 1), SHARED(0, 1),
+		SHARED_FAULT(0, 2, FAULT_KILL, 2), SHARED(0, 4), SHARED(0, 3), KILL_BY(0, 3), END}},
 	{"programs write the same files while their mount is killed", 1, 0, false, {
-		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), KILL_BY(0, 4),
-		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), KILL_BY(0, 4),
-		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), KILL_BY(0, 3), SHARED(0, 0),
-		SHARED(0, 1), SHARED(0, 2), KILL_BY(0, 4), SHARED(0, 3), SHARED(0, 2), END}},
+		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 4), KILL_BY(0, 4),
+		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), KILL_BY(0, 3),
+		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 4), KILL_BY(0, 4), SHARED(0, 3),
+		SHARED(0, 2), END}},
 	{"programs write the same files while the disk of the journal fails", 1, 0, false, {
 		SHARED_DISK(0, 0), SHARED_DISK(0, 1), SHARED(0, 2), SHARED_DISK(0, 0),
 		SHARED_DISK(0, 1), SHARED_DISK(0, 2), SHARED(0, 0), SHARED_DISK(0, 3),
@@ -384,7 +384,7 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
 		if (op->disk.many)
 			op->disk = (struct disk_fault){.at = 1 + rng_below(&r, 150),
-						       .many = 1 + rng_below(&r, 8),
+						       .many = 1 + rng_below(&r, op->disk.many),
 						       .rc = rng_once_in(&r, 2) ? -ENOSPC : -EIO,
 						       .half = rng_once_in(&r, 2)};
 		op->follows = one_by_one ? h->nops : 0;

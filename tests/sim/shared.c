@@ -223,12 +223,16 @@ static int write_cell(struct opened *o, struct err *err)
 	struct shared_write *w = &s->writes[s->nwrites++];
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = byte_of(o->number, s->nwrites, i);
-	*w = (struct shared_write){.is_common = rng_once_in(&o->g->by->random, 3),
-				   .begin = now(o->g),
-				   .end = UINT64_MAX};
-	ssize_t put = w->is_common ? write_common(o, err) : 0;
+	*w = (struct shared_write){.begin = now(o->g), .end = UINT64_MAX};
+	const bool is_first = rng_once_in(&o->g->by->random, 2);
+	ssize_t put = is_first ? write_common(o, err) : 0;
+	w->is_common = put < 0;
 	if (put >= 0)
 		put = engine_pwrite(o->file, bytes, n, shared_cell_at(o->number), err);
+	if (put >= 0 && !is_first) {
+		put = write_common(o, err);
+		w->is_common = put < 0;
+	}
 	note(o->g, "write", s->name, put < 0 ? (int)put : 0);
 	if (is_dead(o->g))
 		return 0;

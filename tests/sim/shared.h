@@ -70,7 +70,7 @@ struct shared_call {
 
 struct shared_write {
 	bool done;
-	bool is_common; /* it has written bytes before that all sessions write */
+	bool is_common; /* what has failed are bytes that all sessions write */
 	uint64_t begin, end;
 };
 
