@@ -260,6 +260,7 @@ static void killed(void *ctx)
 	const bool power = !b->keeps_power && rng_once_in(&b->crashes, 2);
 	b->lost_power |= power;
 	b->powers += power;
+	b->power_lives |= (uint64_t)power << b->lives % 64;
 	disk_crash(b->disk, to, &b->crashes, power ? DISK_POWER : DISK_PROCESS);
 }
 

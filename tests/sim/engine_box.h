@@ -68,10 +68,11 @@ struct box {
 	struct disk *disk;  /* of the journal; NULL: none */
 	struct rng crashes; /* what they leave */
 	unsigned int kills;
-	unsigned int lives;  /* how often the engine was opened */
-	bool lost_power;     /* so the journal may have lost what is not durable */
-	unsigned int powers; /* how often */
-	bool keeps_power;    /* the next kill is not the loss of it */
+	unsigned int lives;   /* how often the engine was opened */
+	uint64_t power_lives; /* bit i % 64: the i-th life has ended with the loss of power */
+	bool lost_power;      /* so the journal may have lost what is not durable */
+	unsigned int powers;  /* how often */
+	bool keeps_power;     /* the next kill is not the loss of it */
 	struct disk_fault disk_fault;
 	unsigned int disk_calls;		 /* since box_arm_disk() */
 	unsigned int disk_faults;		 /* that have happened */

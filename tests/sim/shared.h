@@ -100,10 +100,10 @@ struct shared_mount {
 	struct shared_call calls[SHARED_CALLS]; /* in the order in which they began */
 	struct shared_view views[SHARED_VIEWS];
 	unsigned int nsessions, ncalls, nviews;
-	bool is_late; /* a request has arrived after a later call */
-	bool lost_power;
-	bool has_failed; /* something has, or the mount was killed */
-	bool is_sound;	 /* nothing else has happened than kills */
+	bool is_late;	      /* a request has arrived after a later call */
+	uint64_t power_lives; /* of the box */
+	bool has_failed;      /* something has, or the mount was killed */
+	bool is_sound;	      /* nothing else has happened than kills */
 };
 
 struct shared {

@@ -116,16 +116,28 @@ static bool touches(const struct shared_call *c, unsigned int name)
 	       (c->name == name || (c->kind == SHARED_RENAME && c->to == name));
 }
 
-/* Whether a mount before that of a call has left a commit that later ones repeat. That it shall not
- * be repeated because the file was removed need not be durable when the power fails. draft: only
- * one of this draft counts; 0: of any. */
-static bool is_repeated(const struct judge *j, const struct shared_call *c, uint64_t draft)
+static bool is_renamed_to(const struct judge *j, unsigned int name)
+{
+	for (unsigned int i = 0; i < j->m->ncalls; i++) {
+		const struct shared_call *c = &j->m->calls[i];
+		if (c->kind == SHARED_RENAME && c->to == name && c->outcome != SHARED_NONE)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a mount before that of a call has left a commit that later ones repeat: of a draft, or,
+ * if that is 0, of one that may have the name. That it shall not be repeated because the file was
+ * removed need not be durable when the power fails. */
+static bool is_repeated(const struct judge *j, const struct shared_call *c, uint64_t draft,
+			unsigned int name)
 {
 	for (unsigned int i = 0; i < j->m->ncalls; i++) {
 		const struct shared_call *o = &j->m->calls[i];
-		const bool is_earlier = o->life < c->life || j->m->lost_power;
-		if (o->kind == SHARED_SAVE && o->outcome == SHARED_MAYBE && is_earlier &&
-		    (!draft || o->draft == draft))
+		const bool is_earlier = o->life < c->life || j->m->power_lives >> o->life % 64 & 1;
+		const bool is_meant =
+			draft ? o->draft == draft : o->name == name || is_renamed_to(j, name);
+		if (o->kind == SHARED_SAVE && o->outcome == SHARED_MAYBE && is_earlier && is_meant)
 			return true;
 	}
 	return false;
@@ -156,7 +168,7 @@ static unsigned int place_of(const struct judge *j, const struct shared_session 
 			continue;
 		if (c->kind == SHARED_CUT || c->outcome == SHARED_MAYBE || c->begin < last ||
 		    c->end > from || has_rival(j, c, c->name) || has_rival(j, c, c->to) ||
-		    (c->to == place && c->is_alone) || is_repeated(j, c, s->draft))
+		    (c->to == place && c->is_alone) || is_repeated(j, c, s->draft, place))
 			return PLACE_UNKNOWN;
 		last = c->end;
 		place = c->kind == SHARED_RENAME && c->name == place ? c->to : PLACE_NOWHERE;
@@ -181,7 +193,7 @@ static int presence(const struct judge *j, unsigned int name, uint64_t from, uin
 	if (!last)
 		return 0;
 	if (last->kind == SHARED_REMOVE || (last->kind == SHARED_RENAME && last->name == name))
-		return is_repeated(j, last, 0) ? -1 : 0;
+		return is_repeated(j, last, 0, name) ? -1 : 0;
 	return 1;
 }
 
@@ -463,7 +475,7 @@ void shared_check(struct shared *p, struct engine *e, const struct box *boxes, u
 		m->is_sound = !b->line.faults && !b->disk_faults;
 		m->has_failed = b->kills || !m->is_sound;
 		m->is_late = b->line.is_late;
-		m->lost_power = b->powers;
+		m->power_lives = b->power_lives;
 		judge_mount(p, e, i);
 		p->may_leave |= may_leave(m);
 		p->acts += m->ncalls + m->nviews;
