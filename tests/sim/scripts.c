@@ -61,6 +61,9 @@ struct script {
 /* The second PUT or DELETE of a change has a fault. */
 #define CHANGE_FAULT(e, n, what, f) {OP(OP_CHANGE, e, n), .change = what, .fault = f, .at = 2}
 
+/* The seed decides which calls of the disk fail. */
+#define CHANGE_DISK(e, n, what) {OP(OP_CHANGE, e, n), .change = what, .disk = {.many = 8}}
+
 static const struct script scripts[] = {
 	{"a rename there and back", 2, 1, false, {
 		MOVE(0, F1_A, F2_C), MOVE(1, F2_C, F1_A), MOVE(0, F1_A, F2_C),
@@ -326,6 +329,14 @@ static const struct script scripts[] = {
 		CREATE(0, F1_A), {OP(OP_CREATE, 0, F1_B), .fault = FAULT_LOST, .at = 1,
 		 .on = "f1/b.h5/.domain.json"}, CHANGE(0, F1_B, CHANGE_TAG),
 		CREATE(0, F1_B), RESTART(0), END}},
+	/* The texts of operations 1, 5, 9 and 13 are so long: see session.c. */
+	{"texts are too long for the plan of a commit", 2, 1, true, {
+		CHANGE(1, F1_A, CHANGE_TAG), CHANGE_DISK(0, F1_A, CHANGE_NOTE), KILL(0),
+		CHANGE(1, F1_A, CHANGE_TAG), WAIT(0, 2),
+		CHANGE_FAULT(0, F1_A, CHANGE_WORD, FAULT_KILL_AFTER), CHANGE(1, F1_A, CHANGE_TAG),
+		RESTART(0), WAIT(0, 2), CHANGE_FAULT(0, F1_A, CHANGE_NOTE, FAULT_KILL),
+		CHANGE(1, F1_A, CHANGE_COUNT), RESTART(0), WAIT(0, 2),
+		CHANGE_DISK(0, F1_A, CHANGE_WORD), KILL(0), END}},
 	{"programs of one mount write the same files", 1, 0, false, {
 		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 0),
 		SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 4), WAIT(0, 2),

@@ -88,7 +88,7 @@ static void end(struct session *s, hid_t id, herr_t (*release)(hid_t id))
 static void word_of(uint64_t v, char text[WORD_MAX])
 {
 	text[0] = '\0';
-	const uint64_t n = !v ? 0 : v % 8 == 1 ? WORD_REPEATS_MAX : v / 2 % 2 ? WORD_REPEATS : 1;
+	const uint64_t n = !v ? 0 : v % 4 == 1 ? WORD_REPEATS_MAX : v / 2 % 2 ? WORD_REPEATS : 1;
 	for (uint64_t i = 0; i < n; i++)
 		snprintf(text + i * WORD_DIGITS, WORD_DIGITS + 1, "%016llx", (unsigned long long)v);
 }
