@@ -83,7 +83,20 @@ void draft_file_stat(struct draft_file *f, struct engine_stat *st)
 
 /* ---- bytes ---- */
 
-ssize_t draft_file_read(struct draft_file *f, void *buf, size_t n, uint64_t offset, struct err *err)
+/* While a commit replaces the object that lies beneath, its old version cannot be read any more,
+ * and the new one is not known yet. Waits for the end of a commit if a call has failed for this
+ * reason. Returns whether the call may succeed now. The caller holds no name. */
+static bool wait_for_commit(const struct draft_file *f, int rc)
+{
+	struct draft_hold hold;
+	if (rc != -ESTALE || !f->d->base || !draft_table_hold_draft(f->d, &hold))
+		return false;
+	draft_table_release(f->d->t, &hold);
+	return true;
+}
+
+static ssize_t read_once(struct draft_file *f, void *buf, size_t n, uint64_t offset,
+			 struct err *err)
 {
 	struct draft *bytes = atomic_load(&f->d->bytes);
 	size_t got = 0;
@@ -97,6 +110,12 @@ ssize_t draft_file_read(struct draft_file *f, void *buf, size_t n, uint64_t offs
 	n = (size_t)min_u64(n, size - offset);
 	int rc = draft_base_read(f->d->base, offset, buf, n, err);
 	return rc ? rc : (ssize_t)n;
+}
+
+ssize_t draft_file_read(struct draft_file *f, void *buf, size_t n, uint64_t offset, struct err *err)
+{
+	const ssize_t got = read_once(f, buf, n, offset, err);
+	return got < 0 && wait_for_commit(f, (int)got) ? read_once(f, buf, n, offset, err) : got;
 }
 
 int64_t draft_file_seek(struct draft_file *f, uint64_t offset, int whence)
@@ -147,13 +166,14 @@ ssize_t draft_file_write(struct draft_file *f, const void *buf, size_t n, uint64
 {
 	struct draft *bytes;
 	int rc = begin_change(f, &bytes, err);
+	if (!rc)
+		rc = draft_write(bytes, offset, buf, n, err);
+	if (wait_for_commit(f, rc))
+		rc = draft_write(bytes, offset, buf, n, err);
+	if (rc && f->writes)
+		note_loss(f, offset, rc);
 	if (rc)
 		return rc;
-	rc = draft_write(bytes, offset, buf, n, err);
-	if (rc) {
-		note_loss(f, offset, rc);
-		return rc;
-	}
 	if (f->d->change)
 		draft_change_wrote(f->d->change, bytes, offset, n);
 	end_loss(f, offset, offset + n);

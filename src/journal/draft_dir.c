@@ -55,6 +55,8 @@ void draft_dir_close(struct draft_dir *p)
 	cleanup_close(&p->lock);
 	cleanup_close(&p->fd);
 	cleanup_close(&p->guard);
+	/* A draft that could not be made is closed twice. */
+	p->lock = p->fd = p->guard = -1;
 }
 
 /* ---- making ---- */

@@ -21,6 +21,7 @@ ssize_t __real_pwrite64(int fd, const void *buf, size_t n, off_t offset);
 int __real_ftruncate64(int fd, off_t size);
 int __real_fallocate64(int fd, int mode, off_t offset, off_t n);
 int __real_fsync(int fd);
+int __real_close(int fd);
 int __real_fdatasync(int fd);
 int __real_renameat2(int from_dir, const char *from, int to_dir, const char *to,
 		     unsigned int flags);
@@ -34,6 +35,7 @@ ssize_t __wrap_pwrite64(int fd, const void *buf, size_t n, off_t offset);
 int __wrap_ftruncate64(int fd, off_t size);
 int __wrap_fallocate64(int fd, int mode, off_t offset, off_t n);
 int __wrap_fsync(int fd);
+int __wrap_close(int fd);
 int __wrap_fdatasync(int fd);
 int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to,
@@ -280,4 +282,13 @@ int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to,
 int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
 	return __wrap_renameat2(from_dir, from, to_dir, to, 0);
+}
+
+/* A descriptor that is closed twice may be that of another thread by then. */
+int __wrap_close(int fd)
+{
+	const int rc = __real_close(fd);
+	if (rc && errno == EBADF)
+		disk_give_up("descriptor %d is closed twice", fd);
+	return rc;
 }

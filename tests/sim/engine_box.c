@@ -29,6 +29,7 @@ enum {
 	DROPPED_MAX = 16,
 	KILL_ONE_IN = 100, /* calls that change files */
 };
+#define LONG_TTL_NS (30 * UINT64_C(1000000000))
 
 static void __attribute__((noreturn, format(printf, 1, 2))) give_up(const char *fmt, ...)
 {
@@ -120,7 +121,8 @@ void world_init(struct world *w, const struct world_plan *plan)
 			    .workers = plan->workers,
 			    .repeats = plan->repeats,
 			    .is_busy = plan->is_busy,
-			    .is_s3 = plan->lacks & STORE_MEM_PARTS};
+			    .is_s3 = plan->lacks & STORE_MEM_PARTS,
+			    .keeps_opens = plan->keeps_opens};
 	w->env = env_real(plan->log, w->pool);
 	snprintf(w->dir, sizeof(w->dir), "%s/hsmount-sim-XXXXXX", parent());
 	if (!mkdtemp(w->dir))
@@ -239,6 +241,7 @@ static void settings_init(struct settings *s, struct box *b)
 	opt->journal_dir = s->journal;
 	opt->spool_size = b->spool_size;
 	opt->metadata_ttl = (double)b->ttl_ns / 1e9;
+	opt->open_ttl = b->world->keeps_opens ? opt->metadata_ttl : 0;
 	disk_use(b->disk);
 }
 
@@ -253,6 +256,7 @@ static void open_engine(struct box *b, bool read_only)
 	b->line.fault = FAULT_NONE;
 	b->line.renewed_ns = 0;
 	b->line.dead = false;
+	b->lives++;
 	if (engine_open(&s.opt, &b->engine, &err))
 		give_up("an engine cannot be opened: %s", err.msg);
 	b->line.fault = line.fault;
@@ -273,6 +277,7 @@ static void killed(void *ctx)
 	const bool power = !b->keeps_power && rng_once_in(&b->crashes, 2);
 	b->lost_power |= power;
 	b->powers += power;
+	b->power_lives |= (uint64_t)power << b->lives % 64;
 	disk_crash(b->disk, to, &b->crashes, power ? DISK_POWER : DISK_PROCESS);
 }
 
@@ -344,7 +349,7 @@ void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed
 	pthread_cond_init(&b->changed, NULL);
 	b->cache_size = CACHE_SIZE;
 	b->spool_size = SPOOL_SIZE;
-	b->ttl_ns = TTL_NS;
+	b->ttl_ns = w->keeps_opens ? LONG_TTL_NS : TTL_NS;
 	if (!read_only) {
 		choose_budgets(b, seed);
 		journal_of(b, 0, journal);
@@ -539,6 +544,7 @@ void box_begin_again(struct box *b)
 	b->lost_power = false;
 	b->kills = b->powers = b->disk_faults = 0;
 	b->line.faults = b->line.repeated = 0;
+	b->line.is_late = false;
 	b->longest_close_ns = 0;
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->changed, NULL);

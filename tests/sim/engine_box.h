@@ -30,6 +30,7 @@ struct world {
 	bool repeats;	      /* requests that fail for a moment are repeated, as for S3 */
 	bool is_busy;	      /* many requests fail for a moment */
 	bool is_s3;	      /* the engines know that it is a service, and no directory */
+	bool keeps_opens;     /* metadata_ttl is half a minute, and opens are kept so long, too */
 };
 
 struct world_plan {
@@ -38,7 +39,7 @@ struct world_plan {
 	unsigned int switches; /* locks of struct baton_plan; 0: as 1 */
 	unsigned int spurious; /* of struct baton_plan */
 	unsigned int workers;  /* of each engine */
-	bool repeats, is_busy;
+	bool repeats, is_busy, keeps_opens;
 	struct log *log;
 };
 
@@ -68,9 +69,11 @@ struct box {
 	struct disk *disk;  /* of the journal; NULL: none */
 	struct rng crashes; /* what they leave */
 	unsigned int kills;
-	bool lost_power;     /* so the journal may have lost what is not durable */
-	unsigned int powers; /* how often */
-	bool keeps_power;    /* the next kill is not the loss of it */
+	unsigned int lives;   /* how often the engine was opened */
+	uint64_t power_lives; /* bit i % 64: the i-th life has ended with the loss of power */
+	bool lost_power;      /* so the journal may have lost what is not durable */
+	unsigned int powers;  /* how often */
+	bool keeps_power;     /* the next kill is not the loss of it */
 	struct disk_fault disk_fault;
 	unsigned int disk_calls;		 /* since box_arm_disk() */
 	unsigned int disk_faults;		 /* that have happened */

@@ -359,6 +359,10 @@ static void serve(struct store *store, struct store_request *req)
 		store_fail(store, req, -EIO, "%s: the engine was killed", req->key);
 		return;
 	}
+	if (req->op == STORE_GET && is_cancelled(&req->cancelled)) {
+		store_fail(store, req, -ECANCELED, "%s: cancelled", req->key);
+		return;
+	}
 	if (is_busy(l, req)) {
 		store_fail(store, req, -EAGAIN, "%s: busy", req->key);
 		return;
@@ -370,6 +374,7 @@ static void serve(struct store *store, struct store_request *req)
 		add_late(s, l->engine, req);
 	if (fault == FAULT_SLOW)
 		baton_sleep(slow_ns(s));
+	l->is_late |= fault == FAULT_LATE || fault == FAULT_KILL_LATE || l->dead;
 	if (is_carried_out(fault))
 		carry_out(l, req);
 	l->repeated += fault == FAULT_REPEATED;

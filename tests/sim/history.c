@@ -56,9 +56,9 @@ void history_text(const struct op *op, char *text, size_t size)
 		[OP_LIST] = "list",	  [OP_CUT] = "cut",	    [OP_READ] = "read",
 		[OP_CHECK] = "check",	  [OP_HOLD] = "hold",	    [OP_PLAIN] = "plain",
 		[OP_FOLDERS] = "folders", [OP_FOREIGN] = "foreign", [OP_ACLS] = "acls",
-		[OP_LINKS] = "links",	  [OP_WAIT] = "wait",	    [OP_CLOCK] = "clock",
-		[OP_RESTART] = "restart", [OP_DROP] = "drop",	    [OP_RECOVER] = "recover",
-		[OP_KILL] = "kill"};
+		[OP_LINKS] = "links",	  [OP_SHARED] = "shared",   [OP_WAIT] = "wait",
+		[OP_CLOCK] = "clock",	  [OP_RESTART] = "restart", [OP_DROP] = "drop",
+		[OP_RECOVER] = "recover", [OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
@@ -122,6 +122,7 @@ static void inspect(struct box *b, const char *journal, const struct engine_opti
 	for (unsigned int i = 0; i < h->nops; i++)
 		if (h->ops[i].hold && h->ops[i].engine == b->number)
 			hold_check_journal(h->ops[i].hold, journal, bucket);
+	shared_check_journal(h->shared, b, journal, bucket);
 }
 
 /* ---- results ---- */
@@ -141,7 +142,7 @@ static bool is_refusal(const struct op *op)
 /* A program on names of its own, which judges what has happened. */
 static bool is_own(const struct op *op)
 {
-	return op->kind >= OP_PLAIN && op->kind <= OP_LINKS;
+	return op->kind >= OP_PLAIN && op->kind <= OP_SHARED;
 }
 
 static enum op_status status_of(const struct op *op)
@@ -391,7 +392,8 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 			abort();
 	}
 	if (plain_set_up(actor_engine(&a), &err) || folders_set_up(actor_engine(&a), &err) ||
-	    acls_set_up(actor_engine(&a), &err) || links_set_up(actor_engine(&a), &err))
+	    acls_set_up(actor_engine(&a), &err) || links_set_up(actor_engine(&a), &err) ||
+	    shared_set_up(actor_engine(&a), &err))
 		abort();
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
 		struct op op = {.kind = OP_CREATE,
@@ -474,6 +476,17 @@ static void run_part(struct history *h, const uint8_t *file, size_t n)
 	}
 }
 
+/* If one mount alone changes the bucket, it may keep what it has found, and must show the same as
+ * if it asked again. */
+static bool keeps_opens(const struct history *h)
+{
+	struct rng r = rng_derive(h->seed, 6);
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].kind == OP_IMPORT || h->ops[i].kind == OP_FOREIGN)
+			return false;
+	return h->engines == 1 && h->parts <= 1 && rng_once_in(&r, 2);
+}
+
 void history_run(struct history *h, const uint8_t *file, size_t n, struct log *log, bool trace)
 {
 	history_leave_out(h);
@@ -484,6 +497,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 					.workers = h->workers,
 					.repeats = h->repeats,
 					.is_busy = h->is_busy,
+					.keeps_opens = keeps_opens(h),
 					.log = log};
 	world_init(&h->world, &plan);
 	turns_init(&h->turns);
@@ -499,6 +513,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 	h->foreign = foreign_new(h->world.bucket);
 	h->acls = acls_new(file, n);
 	h->links = links_new(h->world.bucket);
+	h->shared = shared_new(file, n);
 	set_up(h, file, n);
 	run_part(h, file, n);
 }
@@ -529,6 +544,7 @@ void history_release(struct history *h)
 	foreign_free(h->foreign);
 	acls_free(h->acls);
 	links_free(h->links);
+	shared_free(h->shared);
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_free_disk(&h->boxes[i]);
 	world_release(&h->world);

@@ -20,6 +20,7 @@
 #include "mem_store.h"
 #include "plain.h"
 #include "session.h"
+#include "shared.h"
 
 enum { NAMES_MAX = 6, OPS_MAX = 48, ACTORS_MAX = 6, PARTS_MAX = 64 };
 
@@ -45,6 +46,7 @@ enum op_kind {
 	OP_FOREIGN, /* of a domain that another program writes, too: see foreign.h */
 	OP_ACLS,    /* of access control lists: see acls.h */
 	OP_LINKS,   /* of a domain that refers to a file of the bucket: see links.h */
+	OP_SHARED,  /* of files that several programs of a mount write: see shared.h */
 	OP_WAIT,    /* time passes, and garbage that is due is deleted */
 	OP_CLOCK,   /* somebody sets the clock of the machine */
 	OP_RESTART, /* unmount and mount */
@@ -200,6 +202,7 @@ struct history {
 	struct foreign *foreign;
 	struct acls *acls;
 	struct links *links;
+	struct shared *shared;
 	uint64_t first[NAMES_MAX];	    /* uids of the files that exist at first; 0: none */
 	struct content contents[NAMES_MAX]; /* of these */
 	/* A history of many operations has several parts. Between two of them all engines end, and

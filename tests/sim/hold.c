@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +114,7 @@ static bool has_size(const struct hold *h, unsigned int low, uint64_t size)
 		struct sizes next = {.n = 0};
 		for (unsigned int k = 0; k < now.n && i >= low; k++)
 			found |= now.v[k] == size;
-		if (i == h->n || (e->kind != HOLD_WRITE && e->kind != HOLD_SIZE))
+		if (i == h->n || e->kind > HOLD_ALLOCATE)
 			continue;
 		for (unsigned int k = 0; k < now.n; k++) {
 			if (!e->done)
@@ -218,7 +219,7 @@ static struct hold_edit make_edit(const struct hold *h, struct rng *r)
 	else if (what == 2)
 		e = (struct hold_edit){.kind = HOLD_SIZE, .offset = e.offset};
 	else if (what == 3)
-		e.kind = HOLD_ZERO;
+		e.kind = rng_once_in(r, 3) ? HOLD_ALLOCATE : HOLD_ZERO;
 	/* Writes often continue or replace what was there just before. */
 	if (e.kind == HOLD_WRITE && h->n && h->edits[h->n - 1].kind == HOLD_WRITE &&
 	    h->edits[h->n - 1].offset >= kept && rng_once_in(r, 3))
@@ -248,6 +249,8 @@ static int make_change(const struct hold *h, const struct hold_edit *e, struct e
 		return write_edit(h, e, f, err);
 	case HOLD_SIZE:
 		return engine_resize(f, e->offset, err);
+	case HOLD_ALLOCATE:
+		return engine_allocate(f, 0, e->offset, e->n, err);
 	case HOLD_ZERO:
 		return engine_allocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, e->offset,
 				       e->n, err);
@@ -260,6 +263,22 @@ static int make_change(const struct hold *h, const struct hold_edit *e, struct e
 static bool has_failures(const struct hold *h)
 {
 	return h->box->line.dead || h->box->line.faults || h->box->disk_faults || h->box->kills;
+}
+
+/* Bytes of a hole are 0. */
+static void look_for_hole(struct hold *h, struct engine_file *f, uint64_t start)
+{
+	enum { HOLE = 20000 };
+	static const uint8_t zeros[HOLE];
+	const int64_t data = engine_seek(f, start, SEEK_DATA),
+		      hole = engine_seek(f, start, SEEK_HOLE);
+	const uint64_t n = data < 0 ? HOLE : min_u64((uint64_t)data - start, HOLE);
+	if (h->box->line.dead || (data < 0 && data != -ENXIO))
+		return;
+	if (differs(h, h->n, start, n, zeros) != UINT64_MAX ||
+	    (hole >= 0 && differs(h, h->n, (uint64_t)hole, 1, zeros) != UINT64_MAX))
+		fault(h, "there is a hole at %llu or %lld, where bytes were written",
+		      (unsigned long long)start, (long long)hole);
 }
 
 /* All descriptors show the last state. */
@@ -283,6 +302,7 @@ static void look(struct hold *h, struct engine_file *f, struct rng *r)
 			      (unsigned long long)(start + (uint64_t)got));
 	}
 	free(bytes);
+	look_for_hole(h, f, start);
 }
 
 /* A program that opens the file while others write it has the same draft. */
@@ -333,6 +353,35 @@ static int read_first(struct hold *h, struct engine_file *f, struct err *err)
 	return (int)got;
 }
 
+static void *sync_file(void *arg)
+{
+	struct hold *h = arg;
+	h->synced = engine_sync(h->syncs, NULL);
+	h->sync->done = !h->synced && !h->box->line.dead;
+	h->sync->until = h->n;
+	return NULL;
+}
+
+/* Waits for the thread that is in fsync(2), and returns what that has returned. */
+static int end_sync(struct hold *h)
+{
+	if (!h->syncs)
+		return 0;
+	pthread_join(h->syncer, NULL);
+	h->syncs = NULL;
+	return h->synced;
+}
+
+static int begin_sync(struct hold *h, struct hold_edit *e, struct engine_file *f)
+{
+	const int rc = end_sync(h);
+	h->syncs = f;
+	h->sync = e;
+	if (pthread_create(&h->syncer, NULL, sync_file, h))
+		abort();
+	return rc;
+}
+
 static int change_all(struct hold *h, struct engine_file *f[HANDLES], struct rng *r,
 		      void (*wait)(void *ctx), void *ctx, struct err *err)
 {
@@ -342,8 +391,12 @@ static int change_all(struct hold *h, struct engine_file *f[HANDLES], struct rng
 		struct hold_edit *e = &h->edits[h->n];
 		*e = make_edit(h, r);
 		h->n++;
-		const int rc = make_change(h, e, f[rng_below(r, HANDLES)], first ? NULL : err);
-		e->done = !rc && !h->box->line.dead;
+		struct engine_file *by = f[rng_below(r, HANDLES)];
+		const bool waits = e->kind != HOLD_SYNC || !rng_once_in(r, 2);
+		const int rc =
+			waits ? make_change(h, e, by, first ? NULL : err) : begin_sync(h, e, by);
+		if (waits)
+			e->done = !rc && !h->box->line.dead;
 		first = first ? first : rc;
 		/* Without its beginning, the file is not what the model believes. */
 		if (rc && h->n == 1)
@@ -354,7 +407,8 @@ static int change_all(struct hold *h, struct engine_file *f[HANDLES], struct rng
 			look_at_draft(h, r);
 		wait(ctx);
 	}
-	return first;
+	const int synced = end_sync(h);
+	return first ? first : synced;
 }
 
 /* close(2) of each descriptor. That of a complete file is as an fsync(2). */
@@ -397,16 +451,24 @@ int hold_run(struct hold *h, struct rng *r, void (*wait)(void *ctx), void *ctx, 
 
 enum finding { ABSENT, RIGHT, WRONG };
 
+/* Whether one of the first n changes is a write that has failed. */
+static bool lacks_part(const struct hold *h, uint64_t n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (h->edits[i].kind == HOLD_WRITE && !h->edits[i].done)
+			return true;
+	return false;
+}
+
 /* The number of the last state that was acknowledged, or -1. stored: as in the bucket. A file that
  * lacks a part replaces nothing: close() does nothing then, and fsync() makes the journal durable
  * (DETAILS.md, "Failed writes"). */
 static int acknowledged(const struct hold *h, bool stored)
 {
 	int last = -1;
-	bool lacks = h->kind != HOLD_OTHER;
 	for (unsigned int i = 0; i < h->n; i++) {
 		const struct hold_edit *e = &h->edits[i];
-		lacks |= e->kind == HOLD_WRITE && !e->done;
+		const bool lacks = h->kind != HOLD_OTHER || lacks_part(h, max_u64(i, e->until));
 		if ((e->kind == HOLD_SYNC || e->kind == HOLD_CLOSE) && e->done &&
 		    (!lacks || (!stored && e->kind == HOLD_SYNC)))
 			last = (int)i;

@@ -4,6 +4,8 @@
  * descriptors, and calls fsync(2) now and then; and what must be there when its machine has
  * crashed. Each byte is judged, so a file of a hold is no valid HDF5 file.
  *
+ * Another thread of the program may wait in fsync(2) while it goes on writing.
+ *
  * All changes of the file are numbered. State k has the first k of them. A change that has failed,
  * or whose engine was killed meanwhile, may have happened in part. What must be there:
  *
@@ -32,8 +34,9 @@ enum hold_kind {
 enum { HOLD_EDITS = 56, HOLD_PATH = 24 };
 
 struct hold_edit {
-	enum { HOLD_WRITE, HOLD_SIZE, HOLD_ZERO, HOLD_SYNC, HOLD_CLOSE } kind;
+	enum { HOLD_WRITE, HOLD_SIZE, HOLD_ALLOCATE, HOLD_ZERO, HOLD_SYNC, HOLD_CLOSE } kind;
 	bool done;
+	unsigned int until; /* HOLD_SYNC: the edits that had begun when it ended */
 	uint64_t offset, n; /* HOLD_SIZE: the size is `offset` */
 	uint64_t seed;	    /* of the bytes */
 };
@@ -48,6 +51,11 @@ struct hold {
 	size_t n_first;
 	struct hold_edit edits[HOLD_EDITS];
 	unsigned int n;
+	/* The thread that is in fsync(2), which is the edit `sync`. Its result is `synced`. */
+	pthread_t syncer;
+	struct engine_file *syncs; /* NULL: there is none */
+	struct hold_edit *sync;
+	int synced;
 	unsigned int powers; /* that the box had lost when it began */
 	bool kills;	     /* the engine is killed before the program closes the file */
 	bool is_closed;	     /* the program has begun to close it, while its engine was alive */

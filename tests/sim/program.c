@@ -3,8 +3,11 @@
 #include "program.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <base/cancel.h>
 
 #include "baton.h"
 #include "session.h"
@@ -226,10 +229,42 @@ static int read_twice(const struct program *p, struct op *op, struct engine_file
 	return content_read(again, (size_t)k, &op->before, err);
 }
 
+struct reader {
+	struct engine_file *file;
+	struct cancel cancel;
+};
+
+static void *read_all(void *arg)
+{
+	struct reader *r = arg;
+	uint8_t *bytes = malloc(FILE_MAX);
+	engine_pread(r->file, bytes, FILE_MAX, 0, &r->cancel, NULL);
+	free(bytes);
+	return NULL;
+}
+
+/* A signal interrupts a read. The program reads the same again before the requests of the first
+ * read have ended. */
+static void read_in_vain(const struct program *p, const struct op *op, struct engine_file *f)
+{
+	struct reader r = {.file = f};
+	pthread_t thread;
+	cancel_init(&r.cancel);
+	if (pthread_create(&thread, NULL, read_all, &r))
+		abort();
+	for (unsigned int i = 0; i < op->waits; i++)
+		p->wait(p->ctx);
+	cancel_fire(&r.cancel);
+	pthread_join(thread, NULL);
+	cancel_release(&r.cancel);
+}
+
 static int read_bytes(const struct program *p, struct op *op, struct engine_file *f,
 		      struct err *err)
 {
 	uint8_t *bytes = malloc(FILE_MAX), *again = malloc(FILE_MAX);
+	if (op->waits % 3 == 1)
+		read_in_vain(p, op, f);
 	const int rc = read_twice(p, op, f, bytes, again, err);
 	op->uid = op->before.uid;
 	free(bytes);

@@ -27,7 +27,7 @@ static enum op_kind kind_from(struct rng *r)
 		[OP_CHECK] = 1,	  [OP_CUT] = 1,	    [OP_HOLD] = 2,   [OP_PLAIN] = 1,
 		[OP_FOLDERS] = 1, [OP_FOREIGN] = 1, [OP_ACLS] = 1,   [OP_WAIT] = 2,
 		[OP_CLOCK] = 1,	  [OP_RESTART] = 1, [OP_DROP] = 1,   [OP_RECOVER] = 1,
-		[OP_KILL] = 1,
+		[OP_KILL] = 1,	  [OP_SHARED] = 1,
 	};
 	unsigned int sum = 0, kind = 0;
 	for (unsigned int i = 0; i < OP_KINDS; i++)
@@ -41,7 +41,8 @@ static enum op_kind kind_from(struct rng *r)
  * operations have one kind. OP_KINDS: not in this one. */
 static enum op_kind focus_of(const struct history *h)
 {
-	static const enum op_kind kinds[] = {OP_PLAIN, OP_FOLDERS, OP_FOREIGN, OP_ACLS, OP_LINKS};
+	static const enum op_kind kinds[] = {OP_PLAIN, OP_FOLDERS, OP_FOREIGN,
+					     OP_ACLS,  OP_LINKS,   OP_SHARED};
 	struct rng r = rng_derive(h->seed, 5 + 10000 * h->part);
 	return rng_once_in(&r, 8) ? kinds[rng_below(&r, sizeof(kinds) / sizeof(kinds[0]))]
 				  : OP_KINDS;

@@ -259,7 +259,7 @@ static const char real_pwrite[] = "pwrite64", real_write[] = "write", real_fsync
 		  real_renameat2[] = "renameat2", real_mkdirat[] = "mkdirat",
 		  real_unlinkat[] = "unlinkat", real_ftruncate[] = "ftruncate64",
 		  real_fallocate[] = "fallocate64", real_openat[] = "openat64",
-		  real_pread[] = "pread64", real_flock[] = "flock";
+		  real_pread[] = "pread64", real_flock[] = "flock", real_close[] = "close";
 
 ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
@@ -360,6 +360,15 @@ int openat(int dir, const char *name, int flags, ...)
 			after;                                                                     \
 		return rc;                                                                         \
 	}
+
+/* A descriptor that is closed twice may be that of another thread by then. */
+int close(int fd)
+{
+	const int rc = REAL(close)(fd);
+	if (rc && errno == EBADF)
+		fail_msg("descriptor %d is closed twice", fd);
+	return rc;
+}
 
 REPLACE(fsync, (int fd), (fd), fd, NULL, (void)0, disk_synced(fd))
 REPLACE(fdatasync, (int fd), (fd), fd, NULL, (void)0, disk_synced(fd))
