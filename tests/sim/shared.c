@@ -130,7 +130,8 @@ static struct shared_call *begin(struct program_of *g, enum shared_kind kind, un
 				  .to = to,
 				  .life = g->by->box->lives,
 				  .begin = now(g),
-				  .end = UINT64_MAX};
+				  .end = UINT64_MAX,
+				  .returned = UINT64_MAX};
 	return c;
 }
 
@@ -140,6 +141,7 @@ static void end(struct program_of *g, struct shared_call *c, int rc, int nothing
 		unsigned int repeated)
 {
 	c->rc = is_dead(g) ? 0 : rc;
+	c->returned = is_dead(g) ? UINT64_MAX : now(g);
 	if (is_dead(g) || (rc && (rc != nothing || player_has_repeated(g->by, repeated))))
 		return;
 	c->outcome = rc ? SHARED_NONE : SHARED_DONE;
@@ -322,13 +324,17 @@ static int close_file(struct opened *o, int rc, struct err *err)
 	}
 	const struct box *b = o->g->by->box;
 	const unsigned int faults = b->line.faults + b->disk_faults;
-	struct shared_call *c = begin(o->g, SHARED_SAVE, o->s->name, o->s->name);
-	c->draft = o->s->draft;
+	struct shared_call *c =
+		is_dead(o->g) ? NULL : begin(o->g, SHARED_SAVE, o->s->name, o->s->name);
+	if (c)
+		c->draft = o->s->draft;
 	o->s->close_begin = now(o->g);
 	engine_file_close(o->file);
 	/* It has no answer. */
-	if (!is_dead(o->g) && b->line.faults + b->disk_faults == faults)
-		c->outcome = SHARED_NONE;
+	if (c && !is_dead(o->g)) {
+		c->returned = now(o->g);
+		c->outcome = b->line.faults + b->disk_faults == faults ? SHARED_NONE : SHARED_MAYBE;
+	}
 	return rc;
 }
 

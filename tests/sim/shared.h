@@ -18,7 +18,8 @@
  *     by the next mount.
  *   - A name is there, or not, as the last call on it has left it (SEMANTICS.md, "Changing names":
  *     a change is visible at once in the mount that made it).
- *   - A commit stores the draft as it was at one moment.
+ *   - A commit stores the draft as it was at one moment. What was written after the last commit has
+ *     begun is not stored, not even by the next mount.
  *   - What a killed mount leaves in its journal can be read.
  *   - A session can read its file, and meets no conflict, because no other mount changes it.
  *   - A file of which a write has failed replaces nothing (DETAILS.md, "Failed writes").
@@ -66,6 +67,7 @@ struct shared_call {
 	unsigned int life; /* of the box */
 	int rc;
 	uint64_t draft, begin, end;
+	uint64_t returned; /* UINT64_MAX: it has not */
 };
 
 struct shared_write {

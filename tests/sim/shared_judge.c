@@ -236,6 +236,17 @@ static bool may_be_torn(const struct shared_session *s, const struct shared_view
 	return false;
 }
 
+/* Whether a commit that may have stored a write had begun, and had not returned before it. */
+static bool may_be_stored(const struct judge *j, uint64_t draft, const struct shared_write *w)
+{
+	for (unsigned int i = 0; i < j->m->ncalls; i++) {
+		const struct shared_call *c = &j->m->calls[i];
+		if (c->kind == SHARED_SAVE && c->draft == draft && c->returned > w->begin)
+			return true;
+	}
+	return false;
+}
+
 static void judge_cell(const struct judge *j, const struct shared_view *v, unsigned int i)
 {
 	static const char *const names[] = {"look-up", "reader", "writer", "fresh mount"};
@@ -259,6 +270,10 @@ static void judge_cell(const struct judge *j, const struct shared_view *v, unsig
 	} else if (v->cells[i] < must) {
 		FAULT(j, "a %s of %u at %llu shows write %u of session %u, and must show %u",
 		      names[v->kind], v->name, (unsigned long long)v->begin, v->cells[i], i, must);
+	} else if (v->kind == SHARED_END && v->cells[i] &&
+		   !may_be_stored(j, s->draft, &s->writes[v->cells[i] - 1])) {
+		FAULT(j, "%u has write %u of session %u, which no commit has stored", v->name,
+		      v->cells[i], i);
 	} else if (returns && v->cells[i]) {
 		FAULT(j, "a %s of %u at %llu shows write %u of session %u, whose file is gone",
 		      names[v->kind], v->name, (unsigned long long)v->begin, v->cells[i], i);
