@@ -28,6 +28,7 @@ enum {
 	PATH_LEN = 512,
 	DROPPED_MAX = 16,
 	KILL_ONE_IN = 100, /* calls that change files */
+	SECTOR = 512
 };
 #define LONG_TTL_NS (30 * UINT64_C(1000000000))
 
@@ -289,8 +290,7 @@ static const char *shown_name(const char *name)
 	return strlen(name) == DIGEST ? "of the bucket" : name;
 }
 
-/* A disk that becomes full may end a write in the middle of a record, if that is in two blocks.
- * What a call of the journal returns to its caller instead of doing its work; 0: nothing. */
+/* What a call of the journal returns to its caller instead of doing its work; 0: nothing. */
 static ssize_t fail_at_disk(struct box *b, enum disk_call call, const char *name, size_t n)
 {
 	const struct disk_fault *f = &b->disk_fault;
@@ -300,7 +300,7 @@ static ssize_t fail_at_disk(struct box *b, enum disk_call call, const char *name
 	const unsigned int i = ++b->disk_calls;
 	if (i < f->at || i >= f->at + f->many)
 		return 0;
-	const bool half = f->half && i == f->at && call == DISK_WRITE && n > 1;
+	const bool half = f->half && i == f->at && call == DISK_WRITE && n > SECTOR;
 	scheduler_note(b->line.scheduler, "engine %u:     %s %s; %s: %d", b->number,
 		       call_names[call], shown_name(name), half ? "writes a half" : "fails", f->rc);
 	b->disk_faults++;

@@ -55,7 +55,7 @@ struct disk_fault {
 	unsigned int at;   /* 0: none; or the first call that fails, counted from 1 */
 	unsigned int many; /* calls that fail from then on */
 	int rc;		   /* -EIO or -ENOSPC */
-	bool half;	   /* the first one writes a half of its bytes instead */
+	bool half;	   /* a first one of many bytes writes a half of them instead */
 };
 
 /* Actors use an engine together, or one of them alone: for a restart, or to go on after a kill. */

@@ -355,6 +355,11 @@ static const struct script scripts[] = {
 		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_GROW, .fault = FAULT_KILL, .at = 2,
 		 .keeps_power = true},
 		CHANGE(1, F1_A, CHANGE_GROW_EMPTY), END}},
+	{"an unmount cannot delete the storage of removed files", 1, 3, true, {
+		REMOVE(0, F1_A),
+		{OP(OP_RESTART, 0, 0), .fault = FAULT_REFUSED, .at = 1, .many = 40}, WAIT(0, 40),
+		REMOVE(0, F1_B), {OP(OP_RESTART, 0, 0), .fault = FAULT_KILL, .at = 1,
+		.keeps_power = true}, WAIT(0, 40), RESTART(0), END}},
 	{"files take the names of plain objects", 2, 2 | PLAIN(F1_A) | PLAIN(F2_A), true, {
 		CREATE(0, F1_A), CHANGE(1, F1_A, CHANGE_TAG), MOVE(1, F1_B, F2_A),
 		CHANGE(0, F2_A, CHANGE_X0), RESTART(0), END}},
