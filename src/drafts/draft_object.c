@@ -109,10 +109,12 @@ static int same_part(struct draft_put *p, uint64_t at, uint64_t end, struct err 
 	return same;
 }
 
-/* Returns 1 if a commit of this draft may have put the object, 0 if not, or a negative errno.
- * Another program may have put equal bytes. If the store does not keep marks, only the bytes can
- * tell. */
-static int may_be_ours(const struct draft_put *p, struct err *err)
+enum { NOT_OURS, PERHAPS_OURS, OURS };
+
+/* Finds out whether a commit of this draft has put the object, by its mark. Another program may
+ * have put equal bytes. If the store does not keep marks, only the bytes can tell. Returns one of
+ * the above, or a negative errno. */
+static int find_owner(const struct draft_put *p, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->bucket->store, STORE_HEAD);
 	const char *id = draft_id(p->c->draft);
@@ -126,20 +128,23 @@ static int may_be_ours(const struct draft_put *p, struct err *err)
 	store_run(p->bucket->store, req);
 	const int rc = store_failure(a, err);
 	if (rc == -ESTALE || (!rc && store_absence(a)))
-		return 0;
+		return NOT_OURS;
 	if (rc)
 		return rc;
 	if (a->mark[0])
-		return strncmp(a->mark, id, strlen(id)) == 0 && a->mark[strlen(id)] == '-';
-	return store_keeps_marks(p->bucket->store) != STORE_MARKS_KEPT;
+		return strncmp(a->mark, id, strlen(id)) == 0 && a->mark[strlen(id)] == '-'
+			       ? OURS
+			       : NOT_OURS;
+	return store_keeps_marks(p->bucket->store) == STORE_MARKS_KEPT ? NOT_OURS : PERHAPS_OURS;
 }
 
-int draft_same_object(struct draft_put *p, struct err *err)
+/* Returns 1 if the object has the bytes of the draft, 0 if not, or a negative errno. */
+static int has_bytes(struct draft_put *p, struct err *err)
 {
 	struct draft *d = p->c->draft;
 	struct draft_extent x = {0};
 	struct draft_stat stat;
-	int same = p->present.node->meta.size == p->bytes.size ? may_be_ours(p, err) : 0;
+	int same = p->present.node->meta.size == p->bytes.size;
 	if (p->about->kind != DRAFT_CHANGE)
 		return same == 1 ? same_part(p, 0, p->bytes.size, err) : same;
 	draft_get_stat(d, &stat);
@@ -149,6 +154,12 @@ int draft_same_object(struct draft_put *p, struct err *err)
 		if (x.kind != DRAFT_BENEATH)
 			same = same_part(p, x.start, min_u64(x.end, p->bytes.size), err);
 	return same;
+}
+
+int draft_same_object(struct draft_put *p, struct err *err)
+{
+	const int owner = find_owner(p, err);
+	return owner > NOT_OURS ? has_bytes(p, err) : owner;
 }
 
 int draft_check_object(const struct draft_put *p, struct err *err)
@@ -251,27 +262,39 @@ static int put_over(struct draft_put *p, const char *key, char etag[STORE_ETAG_M
 					     : put(p, key, &cond, etag, err);
 }
 
+/* Judges an object that has appeared under the name since the draft was opened. Returns 1 if it has
+ * the bytes of the draft, and 0 if an earlier attempt has put other bytes, which this one replaces.
+ * A change of an object needs what lay beneath, and that is gone. */
+static int judge_object(struct draft_put *p, struct err *err)
+{
+	const int owner = find_owner(p, err);
+	const int same = owner > NOT_OURS ? has_bytes(p, err) : owner;
+	if (same)
+		return same;
+	return owner == OURS && p->about->kind != DRAFT_CHANGE ? 0 : draft_put_stale(p, err);
+}
+
 int draft_put_object(struct draft_put *p, struct commit_result *out, struct err *err)
 {
 	const char *key = p->about->name;
 	const struct present *there = &p->present;
 	char etag[STORE_ETAG_MAX];
-	if (there->differs && there->kind == PRESENT_OBJECT) {
-		const int same = draft_same_object(p, err);
-		if (same != 1)
-			return same ? same : draft_put_stale(p, err);
-		const int rc = remove_left(p, err);
-		return rc ? rc : draft_put_result(out, COMMIT_OBJECT, key, there->etag, err);
-	}
+	const bool is_left = there->differs && there->kind == PRESENT_OBJECT;
+	const int same = is_left ? judge_object(p, err) : 0;
+	if (same < 0)
+		return same;
+	snprintf(etag, sizeof(etag), "%s", there->etag ? there->etag : "");
 	/* A domain that was to be replaced is gone, by an earlier attempt. An object is not: its
 	 * replacement is one step. */
 	if (there->differs && there->kind == PRESENT_NOTHING && p->about->version[0] == 'o')
 		return draft_put_stale(p, err);
 	/* The note may have names out of the file. */
 	printable(p->note, sizeof(p->note), out->kept);
-	int rc = draft_put_begin(p, err);
-	if (!rc)
+	int rc = same ? 0 : draft_put_begin(p, err);
+	if (!rc && !same)
 		rc = put_over(p, key, etag, err);
+	if (!rc && is_left)
+		rc = remove_left(p, err);
 	if (rc == -EEXIST || rc == -ESTALE)
 		return draft_put_stale(p, err);
 	return rc ? rc : draft_put_result(out, COMMIT_OBJECT, key, etag, err);

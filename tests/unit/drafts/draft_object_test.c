@@ -65,6 +65,28 @@ static void a_repeated_put_finds_its_object(void **state)
 	world_end(&w);
 }
 
+/* The answer is lost, and the program goes on writing. What its earlier attempt has put is no
+ * conflict; what another program has put over it is one. */
+static void later_bytes_replace_an_own_object(void **state)
+{
+	for (int theirs = 0; theirs < 2; theirs++) {
+		struct world w;
+		world_begin_text(&w, "a", "mine");
+		gate_fail(w.gate, 1, -EIO);
+		w.gate->after = true;
+		assert_int_equal(world_commit_as(&w, 1, false), -EIO);
+		world_open_gate(&w);
+		if (theirs)
+			world_put(&w, "a", "theirs", 6);
+		world_write(&w, "mine, later", 11);
+		assert_int_equal(world_commit_as(&w, 2, true), theirs ? -ESTALE : 0);
+		world_check_object(&w, "a", theirs ? "theirs" : "mine, later", theirs ? 6 : 11);
+		if (!theirs)
+			world_check_version(&w, "a");
+		world_end(&w);
+	}
+}
+
 static void numbers_increase(void **state)
 {
 	struct world w;
@@ -82,6 +104,7 @@ int main(void)
 		cmocka_unit_test(an_empty_file_is_an_empty_object),
 		cmocka_unit_test(the_change_of_another_writer_is_kept),
 		cmocka_unit_test(a_repeated_put_finds_its_object),
+		cmocka_unit_test(later_bytes_replace_an_own_object),
 		cmocka_unit_test(numbers_increase),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
