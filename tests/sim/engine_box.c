@@ -541,6 +541,7 @@ void box_begin_again(struct box *b)
 	box_inspect(b, drop_drafts, NULL);
 	/* Hours have passed. */
 	disk_settle(b->disk);
+	b->was_harmed |= b->powers || b->disk_faults;
 	b->lost_power = false;
 	b->kills = b->powers = b->disk_faults = 0;
 	b->line.faults = b->line.repeated = 0;

@@ -73,7 +73,9 @@ struct box {
 	uint64_t power_lives; /* bit i % 64: the i-th life has ended with the loss of power */
 	bool lost_power;      /* so the journal may have lost what is not durable */
 	unsigned int powers;  /* how often */
-	bool keeps_power;     /* the next kill is not the loss of it */
+	/* Its machine had lost its power, or its disk had failed, in an earlier part. */
+	bool was_harmed;
+	bool keeps_power; /* the next kill is not the loss of it */
 	struct disk_fault disk_fault;
 	unsigned int disk_calls;		 /* since box_arm_disk() */
 	unsigned int disk_faults;		 /* that have happened */

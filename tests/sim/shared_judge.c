@@ -457,7 +457,8 @@ void shared_check_journal(struct shared *p, const struct box *b, const char *jou
 			  const struct engine_options *bucket)
 {
 	struct left l = {.p = p, .bucket = bucket};
-	if (b->powers || b->disk_faults || engine_drafts_open(journal, &l.drafts, NULL))
+	if (b->was_harmed || b->powers || b->disk_faults ||
+	    engine_drafts_open(journal, &l.drafts, NULL))
 		return;
 	engine_drafts_list(l.drafts, NULL, judge_left, &l, NULL);
 	engine_drafts_close(l.drafts);
