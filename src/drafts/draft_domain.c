@@ -129,12 +129,16 @@ static int begin(void *ctx, struct err *err)
 	return rc;
 }
 
-static void publish(void *ctx)
+static int publish(void *ctx, struct err *err)
 {
 	const struct work *w = ctx;
+	const int rc = draft_put_check_stored(w->p, err);
+	if (rc)
+		return rc;
 	commit_go(&w->p->run, COMMIT_SHOWN);
 	if (w->p->present.kind == PRESENT_DOMAIN)
 		draft_put_drop(w->p, w->p->present.node);
+	return 0;
 }
 
 static int make_way(void *ctx, struct err *err)
@@ -275,6 +279,8 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 	if (rc)
 		return rc;
 	rc = domain_import(&opt, &r, err);
+	if (!rc && p->c->stored)
+		*p->c->stored = r.versions;
 	if (!rc)
 		return draft_put_result(out, COMMIT_DOMAIN, w->path, r.etag, err);
 	if (r.unseen)

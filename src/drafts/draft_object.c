@@ -290,7 +290,9 @@ int draft_put_object(struct draft_put *p, struct commit_result *out, struct err 
 		return draft_put_stale(p, err);
 	/* The note may have names out of the file. */
 	printable(p->note, sizeof(p->note), out->kept);
-	int rc = same ? 0 : draft_put_begin(p, err);
+	int rc = same ? 0 : draft_put_check_stored(p, err);
+	if (!rc && !same)
+		rc = draft_put_begin(p, err);
 	if (!rc && !same)
 		rc = put_over(p, key, etag, err);
 	if (!rc && is_left)

@@ -218,6 +218,22 @@ int draft_put_find(struct draft_put *p, struct err *err)
 	return 0;
 }
 
+int draft_put_check_stored(struct draft_put *p, struct err *err)
+{
+	const struct storage_sum *stored = p->c->stored;
+	const struct document_place place = {.env = &p->bucket->env,
+					     .store = p->bucket->store,
+					     .schema = bucket_new_domains(p->bucket),
+					     .cancelled = p->c->cancelled};
+	struct storage storage;
+	if (!stored || !stored->is_known || p->present.kind != PRESENT_DOMAIN ||
+	    !schema_storage_of(p->present.node->doc.document, &storage) ||
+	    !same_storage(&storage, &stored->storage))
+		return 0;
+	const int same = storage_sum_is_there(&place, stored, err);
+	return same < 0 ? same : same ? 0 : draft_put_stale(p, err);
+}
+
 int draft_put_result(struct commit_result *out, enum commit_kind kind, const char *path,
 		     const char *etag, struct err *err)
 {

@@ -59,6 +59,9 @@ int draft_put_begin(struct draft_put *p, struct err *err);
  * calls this after draft_put_begin(), which has noted the number of this commit, so that no later
  * process makes them again. What cannot be deleted is deleted after a success. */
 void draft_put_make_room(struct draft_put *p);
+/* Fails with -ESTALE if another program has changed the domain of p->present in place since a
+ * commit of this draft has stored it. */
+int draft_put_check_stored(struct draft_put *p, struct err *err);
 /* Says what the bucket has now. Fails with -ENAMETOOLONG. */
 int draft_put_result(struct commit_result *out, enum commit_kind kind, const char *path,
 		     const char *etag, struct err *err);

@@ -167,6 +167,7 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 		.snapshot = s,
 		.number = d->number,
 		.left = &d->left,
+		.stored = &d->stored,
 		.acls = d->acls ? &d->acls->info : NULL,
 		.is_last = is_last,
 		.cancelled = &d->t->cancelled,

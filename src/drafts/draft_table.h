@@ -63,6 +63,7 @@ struct file_draft {
 	uint32_t number;   /* of the last commit */
 	uint64_t numbered; /* draft_stat.changes of what it has committed */
 	struct failed_commits left;
+	struct storage_sum stored; /* by the last commit */
 
 	/* Guarded by the table's lock. The texts change only while the name is held, too. */
 	char *name; /* in the mount */

@@ -130,6 +130,12 @@ static int list_stored(struct import *im, struct err *err)
 
 /* ---- one import ---- */
 
+static void note_put(void *ctx, const char *key, const char *etag)
+{
+	const struct import *im = ctx;
+	storage_sum_add(&im->result->versions, key, etag);
+}
+
 static int prepare(struct import *im, struct err *err)
 {
 	int rc = open_file(im, err);
@@ -144,7 +150,12 @@ static int prepare(struct import *im, struct err *err)
 	if (rc)
 		return rc;
 	im->queue = put_queue_new(im->opt->env, im->opt->store, im->opt->puts, im->opt->cancelled);
-	return im->queue ? 0 : err_no_memory(err);
+	if (!im->queue)
+		return err_no_memory(err);
+	put_queue_on_put(im->queue, note_put, im);
+	rc = storage_sum_begin(&im->place, &im->record.storage, &im->result->versions, err);
+	im->result->versions.is_known &= !im->keys; /* of those the versions are not known */
+	return rc;
 }
 
 /* Nothing but the record is stored: removes it, so that nothing is left of this call. */

@@ -206,10 +206,9 @@ int import_end(struct import *im, struct err *err)
 	int rc = put_folders(im, err);
 	if (!rc)
 		rc = leave_replaced(im, err);
-	if (rc)
-		return rc;
-	if (commit)
-		commit->publish(commit->ctx);
-	rc = put_domain(im, err);
+	if (!rc && commit)
+		rc = commit->publish(commit->ctx, err);
+	if (!rc)
+		rc = put_domain(im, err);
 	return rc || commit ? rc : check_named(im, err);
 }

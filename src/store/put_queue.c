@@ -52,6 +52,9 @@ struct put_queue {
 	const struct env *env;
 	struct store *store;
 	const atomic_bool *cancelled;
+	/* May be NULL. */
+	void (*on_put)(void *ctx, const char *key, const char *etag);
+	void *on_put_ctx;
 	unsigned int puts;  /* requests at a time, at most */
 	unsigned int large; /* requests with large bodies that are sent in any case */
 	unsigned int ahead; /* operations that are made or READY, at most */
@@ -227,6 +230,8 @@ static void count(const struct operation *op)
 		q->counts.puts++;
 	else
 		q->counts.deletes++;
+	if (op->put.make && q->on_put)
+		q->on_put(q->on_put_ctx, op->put.key, op->req->answer.meta.etag);
 	q->counts.bytes += size_of(op);
 	q->counts.weight += op->put.weight;
 	pthread_mutex_unlock(&q->lock);
@@ -371,6 +376,13 @@ int put_queue_add(struct put_queue *q, const struct put *p, struct err *err)
 	if (pool_run(q->env->pool, &op->job))
 		make(op); /* no thread could be started */
 	return 0;
+}
+
+void put_queue_on_put(struct put_queue *q, void (*fn)(void *ctx, const char *key, const char *etag),
+		      void *ctx)
+{
+	q->on_put = fn;
+	q->on_put_ctx = ctx;
 }
 
 int put_queue_flush(struct put_queue *q, struct err *err)

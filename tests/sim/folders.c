@@ -157,14 +157,25 @@ static int rename_dir(struct program *g, unsigned int i, struct err *err)
 
 struct listing {
 	struct folders *p;
+	const struct line *line; /* of its mount; NULL: no request fails */
+	unsigned int faults;	 /* that it had when the listing began */
 	bool has[FOLDERS], has_file;
 };
+
+/* What has a document that cannot be read is shown as a file: it may be a domain. */
+static bool is_unreadable(const struct listing *l, unsigned int i, const char *name)
+{
+	const char *dir = dir_of(i).text + strlen(TOP "/");
+	return l->line && l->line->faults != l->faults && strncmp(name, dir, strlen(dir)) == 0 &&
+	       strcmp(name + strlen(dir), ".h5") == 0;
+}
 
 static int note_name(void *arg, const char *name, enum engine_kind kind)
 {
 	struct listing *l = arg;
 	for (unsigned int i = 0; i < FOLDERS; i++)
-		if (kind == ENGINE_DIR && strcmp(dir_of(i).text + strlen(TOP "/"), name) == 0) {
+		if ((kind == ENGINE_DIR && strcmp(dir_of(i).text + strlen(TOP "/"), name) == 0) ||
+		    is_unreadable(l, i, name)) {
 			l->has[i] = true;
 			return 0;
 		}
@@ -177,7 +188,8 @@ static int note_name(void *arg, const char *name, enum engine_kind kind)
 
 static int list_dir(struct program *g, unsigned int i, struct err *err)
 {
-	struct listing l = {.p = g->p};
+	const struct line *line = &g->by->box->line;
+	struct listing l = {.p = g->p, .line = line, .faults = line->faults};
 	struct order_act *a = begin_dir(g, "list", i);
 	const uint64_t from = now(g);
 	if (!a)
@@ -201,7 +213,8 @@ static int list_dir(struct program *g, unsigned int i, struct err *err)
 
 static int list_top(struct program *g, struct err *err)
 {
-	struct listing l = {.p = g->p};
+	const struct line *line = &g->by->box->line;
+	struct listing l = {.p = g->p, .line = line, .faults = line->faults};
 	const uint64_t from = now(g);
 	const int rc = engine_list(g->e, TOP, note_name, &l, err);
 	if (!player_note(g->by, "list", TOP, rc) || rc)

@@ -267,6 +267,28 @@ static void an_earlier_attempt_may_be_seen(void **state)
 	}
 }
 
+/* A draft has become a domain, and programs go on writing to it. Another program changes the domain
+ * in place meanwhile, so its document stays as it was. Summaries of the service are no change. */
+static void a_change_in_place_is_a_conflict(void **state)
+{
+	static const char *const keys[] = {NULL, ".info.json", ".summary.json", "d/1-2-3/0",
+					   ".group.json"};
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		struct world w;
+		char key[256];
+		begin(&w);
+		assert_int_equal(world_commit_as(&w, 1, false), 0);
+		snprintf(key, sizeof(key), "%s%s", w.stored.storage.prefix, keys[i] ? keys[i] : "");
+		if (keys[i])
+			world_put(&w, key, "{}", 2);
+		world_write_file(&w, OTHER);
+		assert_int_equal(world_commit_as(&w, 2, true), i > 2 ? -ESTALE : 0);
+		if (i > 2)
+			check_refused(&w, 2);
+		world_end(&w);
+	}
+}
+
 /* After the refusal, nothing shows what has the name. */
 static void without_the_other_document_it_stays(void **state)
 {
@@ -352,6 +374,7 @@ int main(void)
 		cmocka_unit_test(after_a_lost_answer_it_stays),
 		cmocka_unit_test(other_answers_may_be_lost),
 		cmocka_unit_test(an_earlier_attempt_may_be_seen),
+		cmocka_unit_test(a_change_in_place_is_a_conflict),
 		cmocka_unit_test(without_the_other_document_it_stays),
 		cmocka_unit_test(a_killed_process_notes_nothing),
 		cmocka_unit_test(its_number_is_not_used_again),

@@ -34,6 +34,7 @@ struct world {
 	struct draft *draft;
 	uint32_t number; /* of the last commit */
 	struct failed_commits left;
+	struct storage_sum stored;
 	struct commit_result result;
 	struct err err;
 };
@@ -178,6 +179,7 @@ static inline void world_draft(struct world *w, const char *name)
 	w->draft = make_draft(&w->f, &about);
 	w->number = 0;
 	w->left = (struct failed_commits){0};
+	w->stored = (struct storage_sum){0};
 }
 
 static inline void world_write(struct world *w, const void *bytes, size_t n)
@@ -206,6 +208,7 @@ static inline int world_commit_as(struct world *w, uint32_t number, bool is_last
 				 .snapshot = s,
 				 .number = number,
 				 .left = &w->left,
+				 .stored = &w->stored,
 				 .is_last = is_last};
 	const int rc = draft_commit(&c, &w->result, &w->err);
 	draft_snapshot_close(s);

@@ -22,10 +22,11 @@ static int begin(void *ctx, struct err *err)
 	return c->begin ? err_set(err, c->begin, "the journal is full") : 0;
 }
 
-static void publish(void *ctx)
+static int publish(void *ctx, struct err *err)
 {
 	struct caller *c = ctx;
 	c->published++;
+	return 0;
 }
 
 static int make_way(void *ctx, struct err *err)

@@ -22,6 +22,7 @@
 
 #include <drafts/commit_state.h>
 #include <schema/storage_id.h>
+#include <storage/storage_sum.h>
 #include <store/store.h>
 
 struct domain_info;
@@ -75,6 +76,10 @@ struct commit {
 	 * commit with a larger number puts its first object, because a full bucket needs the
 	 * room. */
 	struct failed_commits *left;
+	/* NULL, or what the last commit of this draft in this process has stored as a domain; the
+	 * commit keeps it up to date. Before it replaces this domain, it lists the objects. If
+	 * another program has changed one in place, the commit fails with -ESTALE. */
+	struct storage_sum *stored;
 	/* The access control list of a domain, as for import_options.acls; borrowed. A plain object
 	 * has none. NULL is as if the name was written without a list. */
 	const struct domain_info *acls;

@@ -42,6 +42,7 @@
 #include <base/source.h>
 #include <hsmount/err.h>
 #include <schema/storage_id.h>
+#include <storage/storage_sum.h>
 #include <store/store.h>
 
 struct domain_info;
@@ -89,8 +90,9 @@ struct import_commit {
 	bool in_order;
 	/* Called after step 2, before the first put. An error ends the import. */
 	int (*begin)(void *ctx, struct err *err);
-	/* Called after step 4. From the next request on, the domain may be replaced. */
-	void (*publish)(void *ctx);
+	/* Called after step 4. From the next request on, the domain may be replaced. An error ends
+	 * the import. */
+	int (*publish)(void *ctx, struct err *err);
 	/* Called if the path of the domain is an object, which a directory cannot have beside the
 	 * document. It deletes the object; then the document is put once more. */
 	int (*make_way)(void *ctx, struct err *err);
@@ -152,6 +154,7 @@ struct import_result {
 	 * else, and the first and only attempt to put the document was refused. So no reader can
 	 * have seen the storage. Attempts of earlier calls do not count. */
 	bool unseen;
+	struct storage_sum versions; /* of the objects, if this call has put all of them */
 	/* The ETag of the document of the domain. That of an earlier attempt may be found instead.
 	 */
 	char etag[STORE_ETAG_MAX];
