@@ -85,13 +85,15 @@ void draft_file_stat(struct draft_file *f, struct engine_stat *st)
 
 /* While a commit replaces the object that lies beneath, its old version cannot be read any more,
  * and the new one is not known yet. Waits for the end of a commit if a call has failed for this
- * reason. Returns whether the call may succeed now. The caller holds no name. */
+ * reason. A draft that has no name has no commit any more. Returns whether the call may succeed
+ * now. The caller holds no name. */
 static bool wait_for_commit(const struct draft_file *f, int rc)
 {
 	struct draft_hold hold;
-	if (rc != -ESTALE || !f->d->base || !draft_table_hold_draft(f->d, &hold))
+	if (rc != -ESTALE || !f->d->base)
 		return false;
-	draft_table_release(f->d->t, &hold);
+	if (draft_table_hold_draft(f->d, &hold))
+		draft_table_release(f->d->t, &hold);
 	return true;
 }
 
@@ -161,15 +163,20 @@ static void end_loss(struct draft_file *f, uint64_t first, uint64_t end)
 		atomic_compare_exchange_strong(&f->d->lost_at, &at, NOTHING_LOST);
 }
 
+static int write_once(struct draft_file *f, struct draft **bytes, const void *buf, size_t n,
+		      uint64_t offset, struct err *err)
+{
+	const int rc = begin_change(f, bytes, err);
+	return rc ? rc : draft_write(*bytes, offset, buf, n, err);
+}
+
 ssize_t draft_file_write(struct draft_file *f, const void *buf, size_t n, uint64_t offset,
 			 struct err *err)
 {
 	struct draft *bytes;
-	int rc = begin_change(f, &bytes, err);
-	if (!rc)
-		rc = draft_write(bytes, offset, buf, n, err);
+	int rc = write_once(f, &bytes, buf, n, offset, err);
 	if (wait_for_commit(f, rc))
-		rc = draft_write(bytes, offset, buf, n, err);
+		rc = write_once(f, &bytes, buf, n, offset, err);
 	if (rc && f->writes)
 		note_loss(f, offset, rc);
 	if (rc)
