@@ -371,23 +371,29 @@ static void confirm_dropped(const struct draft_put *p)
 }
 
 static int expect_name(struct bucket *bucket, const struct draft *d, uint32_t number,
-		       struct err *err)
+		       const atomic_bool *cancelled, struct err *err)
 {
-	const struct change change = {
-		.env = &bucket->env, .store = bucket->store, .schema = bucket_new_domains(bucket)};
+	const struct change change = {.env = &bucket->env,
+				      .store = bucket->store,
+				      .schema = bucket_new_domains(bucket),
+				      .cancelled = cancelled};
 	const struct storage storage = storage_of(bucket, d, number);
 	return change_expect_name(&change, &storage, draft_get_about(d)->path, err);
 }
 
 /* Makes the storage of the commits [first, end) garbage, because no domain has it. If may_arrive is
- * set, the document of one of them may still arrive. */
+ * set, the document of one of them may still arrive. A bucket that does not answer is asked once,
+ * because the caller waits. */
 static void drop_left(struct bucket *bucket, const struct draft *d, uint32_t first, uint32_t end,
-		      bool may_arrive)
+		      bool may_arrive, const atomic_bool *cancelled)
 {
 	struct err why = ERR_INIT;
+	int rc = 0;
 	for (uint32_t i = first; i < end; i++) {
 		const struct change_garbage left = {.storage = storage_of(bucket, d, i)};
-		if (!may_arrive || !expect_name(bucket, d, i, &why))
+		if (may_arrive && !rc)
+			rc = expect_name(bucket, d, i, cancelled, &why);
+		if (!rc)
 			garbage_add(bucket->garbage, draft_get_about(d)->path, &left);
 		else
 			log_warning(bucket->log,
@@ -407,7 +413,7 @@ void draft_commit_forget(struct bucket *bucket, struct draft *d, const struct fa
 {
 	const struct commit_record m = commit_record_of(d);
 	if (commit_is_running(&m))
-		drop_left(bucket, d, first_left(&m, left), m.number + 1, left->may_be_seen);
+		drop_left(bucket, d, first_left(&m, left), m.number + 1, left->may_be_seen, NULL);
 }
 
 int draft_commit_expect(struct bucket *bucket, struct draft *d, const struct failed_commits *left,
@@ -417,7 +423,7 @@ int draft_commit_expect(struct bucket *bucket, struct draft *d, const struct fai
 	int rc = 0;
 	for (uint32_t i = first_left(&m, left);
 	     !rc && left->may_be_seen && commit_is_running(&m) && i <= m.number; i++)
-		rc = expect_name(bucket, d, i, err);
+		rc = expect_name(bucket, d, i, NULL, err);
 	return rc;
 }
 
@@ -444,7 +450,7 @@ static bool refuse(struct draft_put *p)
 			    "%s: the journal does not know that the bucket has refused it: %s",
 			    p->about->name, why.msg);
 	else
-		drop_left(p->bucket, p->c->draft, p->run.number, p->run.end, false);
+		drop_left(p->bucket, p->c->draft, p->run.number, p->run.end, false, NULL);
 	return p->run.state == COMMIT_REFUSED;
 }
 
@@ -471,9 +477,9 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out)
 	const bool is_domain = out->kind == COMMIT_DOMAIN;
 	confirm_dropped(p);
 	drop_left(p->bucket, p->c->draft, p->run.oldest, is_domain ? p->run.number : p->run.end,
-		  may_arrive);
+		  may_arrive, p->c->cancelled);
 	if (may_arrive && is_domain && !is_first(p) && p->run.state == COMMIT_SHOWN)
-		expect_name(p->bucket, p->c->draft, p->run.number, NULL);
+		expect_name(p->bucket, p->c->draft, p->run.number, p->c->cancelled, NULL);
 	if (p->c->left)
 		p->c->left->may_be_seen = false;
 	commit_end(&p->run, p->bucket->log);

@@ -149,6 +149,24 @@ static void storage_of_a_domain_stays(void **state)
 	}
 }
 
+/* The program removes the file, and waits for one request only. */
+static void a_bucket_that_does_not_answer_is_asked_once(void **state)
+{
+	const unsigned int last = requests_of_a_commit();
+	struct world w;
+	lose_document(&w, last);
+	shut(&w, 2, false);
+	assert_int_equal(world_commit_as(&w, 2, true), -ENOSPC);
+	assert_int_equal(commit_record_of(w.draft).number, 2);
+	shut(&w, 1, false);
+	draft_commit_forget(&w.e->bucket, w.draft, &w.left);
+	assert_int_equal(w.gate->n, 1);
+	world_open_gate(&w);
+	world_collect(&w);
+	assert_int_equal(world_objects(&w, "home/x.h5"), 2);
+	world_end(&w);
+}
+
 /* A later process does not know what was lost. */
 static void without_memory_it_stays(void **state)
 {
@@ -176,6 +194,7 @@ int main(void)
 		cmocka_unit_test(room_is_made_before_the_first_put),
 		cmocka_unit_test(storage_is_deleted_once),
 		cmocka_unit_test(storage_of_a_domain_stays),
+		cmocka_unit_test(a_bucket_that_does_not_answer_is_asked_once),
 		cmocka_unit_test(without_memory_it_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
