@@ -340,16 +340,19 @@ static void put_whole(struct s3_operation *op)
 		s3_send_head(op, after_first_look);
 }
 
-/* Returns whether the ETag would not show that the object is another one. */
-static bool may_keep_etag(const struct store_cond *cond)
+/* Returns whether the ETag of a whole object might not show that it is another one. A service that
+ * refuses uploads in parts, or their conditions, gets a whole object nevertheless. */
+static bool may_keep_etag(const struct s3_operation *op)
 {
-	return cond->is_new_version && cond->if_match && s3_etag_is_md5(cond->if_match);
+	const struct store_cond *cond = &op->req->cond;
+	return cond->is_new_version && cond->if_match && s3_etag_is_md5(cond->if_match) &&
+	       s3_support(op->s, S3_PARTS_MATCH) != S3_MISSING;
 }
 
-static bool has_parts(const struct store_request *req)
+static bool has_parts(const struct s3_operation *op)
 {
-	const uint64_t size = store_body_size(req);
-	return (req->in_parts && size > S3_PARTS_MIN) || (size && may_keep_etag(&req->cond));
+	const uint64_t size = store_body_size(op->req);
+	return (op->req->in_parts && size > S3_PARTS_MIN) || (size && may_keep_etag(op));
 }
 
 /* Reads the body into memory, because its SHA-256 is sent before it. */
@@ -371,7 +374,7 @@ static void put_apart(void *arg)
 {
 	struct store_request *req = arg;
 	struct s3_operation *op = store_private(store_working(req), req);
-	op->apart = has_parts(req);
+	op->apart = has_parts(op);
 	if (op->apart) {
 		s3_put_parts(op);
 		return;
@@ -405,7 +408,7 @@ static void start(struct s3_operation *op)
 	op->pieces = req->pieces;
 	op->n_pieces = req->n_pieces;
 	op->part = sends_part(op) ? req->part : NULL;
-	if ((store_has_source(req) && !op->part) || has_parts(req))
+	if ((store_has_source(req) && !op->part) || has_parts(op))
 		store_work_apart(&op->s->base, req, put_apart);
 	else
 		put_whole(op);
@@ -421,7 +424,7 @@ static void start_single(struct s3_operation *op)
 
 static void after_probe(struct s3_operation *op)
 {
-	if (has_parts(op->req))
+	if (has_parts(op))
 		s3_await_probe(op, S3_PROBE_PARTS, start);
 	else
 		start_single(op);
@@ -431,7 +434,7 @@ void s3_put(struct s3_operation *op)
 {
 	if (has_cond(op->req))
 		s3_await_probe(op, S3_PROBE_SINGLE, after_probe);
-	else if (has_parts(op->req))
+	else if (has_parts(op))
 		start(op);
 	else
 		start_single(op);

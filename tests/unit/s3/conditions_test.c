@@ -137,6 +137,8 @@ static unsigned int serve_object(struct service *s, const char *method, const ch
 		s->loses--;
 		return 503;
 	}
+	if (strcmp(method, "POST") == 0)
+		return 501; /* no uploads in parts */
 	if (strcmp(method, "DELETE") == 0)
 		return serve_delete(s, key, head);
 	return find(s, key) ? 200 : 404;
@@ -413,6 +415,25 @@ static void test_another_writer(void **state)
 	}
 }
 
+/* A put that asks for another version would be sent in parts. */
+static void test_without_uploads_in_parts(void **state)
+{
+	struct service s = {0};
+	struct fixture *f = start(&s, true);
+	char first[STORE_ETAG_MAX], now[STORE_ETAG_MAX];
+	assert_int_equal(put_x(f, "one", &absent, first), 0);
+	const struct store_cond same = {.if_match = first, .is_new_version = true};
+	for (int i = 0; i < 2; i++) {
+		store(&s, "x", "one", "other");
+		assert_int_equal(put_x(f, "one", &same, now), 0);
+		assert_string_equal(support(f, "parts_if_match"), "missing");
+		assert_string_equal(find(&s, "x")->mark, "own-1");
+	}
+	store(&s, "x", "two", "other");
+	assert_int_equal(put_x(f, "one", &same, now), -ESTALE);
+	stop(&s, f);
+}
+
 /* The other writer puts the same bytes just after ours: the mark shows it. */
 static void test_equal_bytes_just_after(void **state)
 {
@@ -491,6 +512,7 @@ int main(void)
 		cmocka_unit_test(test_equal_bytes),
 		cmocka_unit_test(test_lost_answers),
 		cmocka_unit_test(test_another_writer),
+		cmocka_unit_test(test_without_uploads_in_parts),
 		cmocka_unit_test(test_equal_bytes_just_after),
 		cmocka_unit_test(test_busy_service),
 		cmocka_unit_test(test_unreachable_service),

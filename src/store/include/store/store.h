@@ -147,7 +147,8 @@ struct store_cond {
 	bool retried;
 	/* PUT with if_match: the object gets another version also if its bytes stay the same. Then
 	 * a DELETE of the old version, which another program has sent, does not remove it. S3 sends
-	 * it in parts, unless the old version was sent so: the ETag has another form then. */
+	 * it in parts, unless the old version was sent so: the ETag has another form then. A
+	 * service that refuses this, and an empty object, may keep the version. */
 	bool is_new_version;
 };
 
