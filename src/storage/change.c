@@ -67,14 +67,18 @@ static int is_empty(const struct change *c, const char *path, struct err *err)
 	return rc ? rc : !page->more;
 }
 
-/* Returns 1 if a path has the folder that had this document, perhaps changed since, 0 if not, or a
- * negative errno. */
-static int is_same_folder(const struct document_place *p, const char *path,
-			  const struct schema_document *folder, struct err *err)
+/* Returns 1 if a path has the folder or domain that had this document, perhaps changed since, 0 if
+ * not, or a negative errno. */
+static int is_same(const struct document_place *p, const char *path,
+		   const struct schema_document *old, struct err *err)
 {
 	struct schema_document *now = NULL;
+	const char *root = old->info.root;
 	const int rc = document_get(p, path, &now, err);
-	const bool same = !rc && now && now->info.created_ns == folder->info.created_ns;
+	bool same = !rc && now && !now->info.root == !root;
+	if (same)
+		same = root ? strcmp(now->info.root, root) == 0
+			    : now->info.created_ns == old->info.created_ns;
 	schema_document_unref(now);
 	return rc == -ENOENT ? 0 : rc ? rc : same;
 }
@@ -99,7 +103,7 @@ int change_remove_folder(const struct change *c, const char *path,
 	if (!rc && folder)
 		rc = document_delete(&place, path, folder->etag, &found, err);
 	if (rc == -ESTALE && found == DOCUMENT_MAY_BE_OURS)
-		rc = taken_since(is_same_folder(&place, path, folder, err), err);
+		rc = taken_since(is_same(&place, path, folder, err), err);
 	if (!rc && found == DOCUMENT_WAS_ABSENT)
 		rc = err_set(err, -ESTALE, "%s: another program has removed it", path);
 	schema_document_unref(made);
@@ -152,7 +156,8 @@ int change_remove_domain(const struct change *c, const char *path,
 			 const struct schema_document *domain, struct change_garbage *out,
 			 struct err *err)
 {
-	struct document_place place = place_of(c);
+	const struct document_place reader = place_of(c);
+	struct document_place place = reader;
 	struct change_garbage lost = {0};
 	enum document_found found = DOCUMENT_WAS_THERE;
 	*out = (struct change_garbage){0};
@@ -163,8 +168,8 @@ int change_remove_domain(const struct change *c, const char *path,
 	if (names < 0)
 		return names;
 	int rc = document_delete(&place, path, domain->etag, &found, err);
-	if (rc == -ESTALE && found == DOCUMENT_MAY_BE_OURS && lost.storage.schema)
-		rc = taken_since(document_names_storage(&place, path, &lost.storage, err), err);
+	if (rc == -ESTALE && found == DOCUMENT_MAY_BE_OURS)
+		rc = taken_since(is_same(&reader, path, domain, err), err);
 	/* Perhaps a rename has just given the name once more, and it is the only one. */
 	if (rc == -ESTALE && names)
 		return err_set(err, -EBUSY, "%s: another program has just changed it", path);

@@ -84,12 +84,80 @@ static void test_conflicts(void **state)
 	world_release(&w);
 }
 
+/* ---- a DELETE whose answer is lost ---- */
+
+#define OLD_DOMAIN(n)                                                                              \
+	"{\"root\": \"g-0568d8c5-a77e-11e4-9f7a-3c15c2da029" n                                     \
+	"\", \"owner\": \"ann\", \"created\": 1" n "}"
+#define FOLDER_MADE(n) "{\"owner\": \"ann\", \"created\": 1" n "}"
+#define DOCUMENT       "x/.domain.json"
+
+static const char *by_other; /* what another program puts */
+
+static void put_other(struct store *bucket)
+{
+	struct err err = ERR_INIT;
+	assert_int_equal(call_put(bucket, DOCUMENT, by_other, strlen(by_other), NULL, NULL, &err),
+			 0);
+}
+
+/* The answer to the DELETE is lost, and another program puts a document before it is repeated. */
+static int remove_beside(struct world *w, const struct schema_document *old, struct err *err)
+{
+	struct change_garbage garbage;
+	const struct change c = change_of(w);
+	const bool is_folder = !old->info.root;
+	world_open_gate(w);
+	w->gate->at = is_folder ? 2 : 1; /* a folder is listed before */
+	w->gate->after = true;
+	w->gate->code = -EAGAIN;
+	w->gate->other_at = w->gate->at + 1;
+	w->gate->other = put_other;
+	return is_folder ? change_remove_folder(&c, "x", old, err)
+			 : change_remove_domain(&c, "x", old, &garbage, err);
+}
+
+/* What another program has made stays. What it has changed is still there, so the caller repeats
+ * the call. */
+static void test_repeated_removals(void **state)
+{
+	static const struct store_retry_options quick = {.attempts = 4, .base_ms = 1, .cap_ms = 1};
+	static const struct {
+		const char *old, *now;
+		int code;
+	} cases[] = {
+		{FOLDER_MADE("1"), FOLDER_MADE("2"), 0},
+		{FOLDER_MADE("1"), FOLDER_MADE("1") " ", -ESTALE},
+		{FOLDER_MADE("1"), OLD_DOMAIN("1"), 0},
+		{OLD_DOMAIN("1"), OLD_DOMAIN("2"), 0},
+		{OLD_DOMAIN("1"), OLD_DOMAIN("1") " ", -ESTALE},
+		{OLD_DOMAIN("1"), FOLDER_MADE("1"), 0},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		world_init(&w, 0);
+		w.store = store_retry_new(w.store, &quick, &err);
+		assert_non_null(w.store);
+		world_put(&w, DOCUMENT, cases[i].old);
+		struct schema_document *old = look_up(&w, "x");
+		by_other = cases[i].now;
+		const int rc = remove_beside(&w, old, &err);
+		if (rc != cases[i].code)
+			fail_msg("%zu: %d %s", i, rc, err.msg);
+		assert_int_equal(world_keys(&w, "x/"), 1);
+		schema_document_unref(old);
+		world_release(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_acls),
 		cmocka_unit_test(test_folders),
 		cmocka_unit_test(test_conflicts),
+		cmocka_unit_test(test_repeated_removals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
