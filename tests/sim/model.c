@@ -455,7 +455,8 @@ static bool is_explained(struct found *f, const struct content *end, enum conten
 static void check_part(struct found *f, unsigned int name, enum content_part part)
 {
 	char text[128];
-	if (is_explained(f, &f->content[name], part))
+	if (is_explained(f, &f->content[name], part) ||
+	    model_may_be_replaced(f->h, f->content[name].uid))
 		return;
 	describe_part(text, sizeof(text), &f->content[name], part);
 	model_fault(f->result,

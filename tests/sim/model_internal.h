@@ -28,6 +28,11 @@ bool model_is_imported_twice(const struct history *h, uint64_t uid);
  * arrives late. */
 bool model_was_made_late(const struct history *h, uint64_t uid);
 
+/* Whether a program wrote to the draft of a new file, which another program of its mount had made,
+ * and its commit has failed or was killed. The next mount repeats it, and replaces what others have
+ * changed in place since: see "Committing again" in doc/DETAILS.md. */
+bool model_may_be_replaced(const struct history *h, uint64_t uid);
+
 void model_check_reads(struct found *f);
 void model_check_lists(struct found *f);
 void model_check_checks(struct found *f);

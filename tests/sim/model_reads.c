@@ -71,6 +71,19 @@ void model_check_reads(struct found *f)
 	}
 }
 
+bool model_may_be_replaced(const struct history *h, uint64_t uid)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		for (unsigned int k = 0; k < h->nops; k++) {
+			const struct op *made = &h->ops[i], *op = &h->ops[k];
+			if (made->kind == OP_CREATE && made->uid == uid && op->kind == OP_CHANGE &&
+			    op->uid == uid && op->status == OP_MAYBE &&
+			    op->engine == made->engine && op->begin < made->end)
+				return true;
+		}
+	return false;
+}
+
 /* ---- what was listed ---- */
 
 /* Whether a folder that was made before the listing began is missing. */
