@@ -38,9 +38,11 @@ int err_errno(struct err *err, int code, const char *fmt, ...)
 /* Sets err to "out of memory", and returns -ENOMEM. */
 int err_no_memory(struct err *err);
 
-/* Resets err, without writing all of it. */
+/* Resets err, which may be NULL, without writing all of it. */
 static inline void err_clear(struct err *err)
 {
+	if (!err)
+		return;
 	err->code = 0;
 	err->retry_after_ms = 0;
 	err->msg[0] = '\0';

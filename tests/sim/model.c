@@ -456,7 +456,8 @@ static void check_part(struct found *f, unsigned int name, enum content_part par
 {
 	char text[128];
 	if (is_explained(f, &f->content[name], part) ||
-	    model_may_be_replaced(f->h, f->content[name].uid))
+	    model_may_be_replaced(f->h, f->content[name].uid) ||
+	    model_was_given_meanwhile(f->h, name))
 		return;
 	describe_part(text, sizeof(text), &f->content[name], part);
 	model_fault(f->result,

@@ -32,6 +32,9 @@ bool model_was_made_late(const struct history *h, uint64_t uid);
  * and its commit has failed or was killed. The next mount repeats it, and replaces what others have
  * changed in place since: see "Committing again" in doc/DETAILS.md. */
 bool model_may_be_replaced(const struct history *h, uint64_t uid);
+/* Whether a rename gave this name while another program stored the file again under the old one:
+ * then this one has an earlier state (DETAILS.md, "Renames"). */
+bool model_was_given_meanwhile(const struct history *h, unsigned int name);
 
 void model_check_reads(struct found *f);
 void model_check_lists(struct found *f);

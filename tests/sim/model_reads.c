@@ -71,6 +71,14 @@ void model_check_reads(struct found *f)
 	}
 }
 
+bool model_was_given_meanwhile(const struct history *h, unsigned int name)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].kind == OP_RENAME && h->ops[i].rc == -EBUSY && h->ops[i].to == name)
+			return true;
+	return false;
+}
+
 bool model_may_be_replaced(const struct history *h, uint64_t uid)
 {
 	for (unsigned int i = 0; i < h->nops; i++)
