@@ -2,6 +2,8 @@
 /* Changes of names: what a reader sees if a change ends after any of its requests. */
 #include "change_fixture.h"
 
+#include <storage/storage_sum.h>
+
 static void test_folders(void **state)
 {
 	struct world w;
@@ -151,11 +153,36 @@ static void test_repeated_removals(void **state)
 	}
 }
 
+/* A listing of several pages has the versions that were put, until one of them changes. */
+static void test_sum(void **state)
+{
+	enum { MANY = 2500, KEY = 160 };
+	struct world w;
+	struct storage_sum sum;
+	struct store_meta meta;
+	char key[KEY];
+	world_init(&w, 0);
+	const struct document_place place = {
+		.env = &w.env, .store = w.store, .schema = schema_all()[0]};
+	const struct storage storage = schema_storage_of_number(place.schema, 7);
+	assert_int_equal(storage_sum_begin(&place, &storage, &sum, NULL), 0);
+	for (unsigned int i = MANY; i > 0; i--) {
+		snprintf(key, sizeof(key), "%sd/x/%u", storage.prefix, i);
+		assert_int_equal(call_put(w.store, key, &i, sizeof(i), NULL, &meta, NULL), 0);
+		storage_sum_add(&sum, key, meta.etag);
+	}
+	assert_int_equal(storage_sum_is_there(&place, &sum, NULL), 1);
+	assert_int_equal(call_put(w.store, key, "other", 5, NULL, &meta, NULL), 0);
+	assert_int_equal(storage_sum_is_there(&place, &sum, NULL), 0);
+	world_release(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_acls),
 		cmocka_unit_test(test_folders),
+		cmocka_unit_test(test_sum),
 		cmocka_unit_test(test_conflicts),
 		cmocka_unit_test(test_repeated_removals),
 	};
