@@ -433,6 +433,7 @@ const char *content_part_name(enum content_part part)
 					    "/rows",
 					    "/note",
 					    "/words",
+					    "/grid",
 					    "/g/e0",
 					    "/e1",
 					    "/g/spare"};
@@ -467,6 +468,9 @@ uint64_t content_value(const struct content *c, enum content_part part)
 		return c->note;
 	case PART_WORDS:
 		return mix_all(6, c->words, CONTENT_WORDS);
+	case PART_GRID:
+		return mix_all(mix(mix(7, c->grid.n[0]), c->grid.n[1]), c->grid.value[0],
+			       CONTENT_GRID * CONTENT_GRID);
 	case PART_E0:
 		return c->extras[0];
 	case PART_E1:
@@ -474,6 +478,20 @@ uint64_t content_value(const struct content *c, enum content_part part)
 	default:
 		return c->has_spare ? mix_all(5, c->spare, CONTENT_CELLS) : 0;
 	}
+}
+
+struct content_chunks content_chunks(const struct content *c, enum content_part part)
+{
+	static const uint64_t zeros[CONTENT_CHUNK];
+	struct content_chunks out = {.n = {c->nrows / CONTENT_CHUNK, 1}};
+	if (part == PART_GRID)
+		return c->grid;
+	for (uint64_t i = 0; i < out.n[0]; i++) {
+		const uint64_t *v = c->rows + i * CONTENT_CHUNK;
+		if (memcmp(v, zeros, sizeof(zeros)) != 0)
+			out.value[i][0] = mix_all(8, v, CONTENT_CHUNK);
+	}
+	return out;
 }
 
 bool content_agrees(const struct content *bytes, const struct content *library)
@@ -488,7 +506,11 @@ bool content_agrees(const struct content *bytes, const struct content *library)
 
 void content_init(struct content *c, uint64_t uid)
 {
-	*c = (struct content){.uid = uid, .tag = uid, .has_spare = true, .nrows = CONTENT_CHUNK};
+	*c = (struct content){.uid = uid,
+			      .tag = uid,
+			      .has_spare = true,
+			      .nrows = CONTENT_CHUNK,
+			      .grid = {.n = {1, 1}}};
 	for (unsigned int i = 0; i < CONTENT_CELLS; i++) {
 		c->x[i] = i ? uid : 1;
 		c->spare[i] = uid;

@@ -13,6 +13,7 @@
  *
  *   - /: attribute "note", a text that comes and goes
  *   - /words: 4 texts in a chunk
+ *   - /grid: chunks of 2 x 2 equal numbers; both dimensions grow and shrink
  *   - /g/e0, /e1: datasets of 4 equal numbers that come and go, and take the name of each other
  *
  * A change of a content touches as few bytes of the file as the change of a library would.
@@ -32,7 +33,16 @@ enum {
 	CONTENT_ROWS = 40,
 	CONTENT_LINKS = 4,
 	CONTENT_WORDS = 4,
-	CONTENT_EXTRAS = 2
+	CONTENT_EXTRAS = 2,
+	CONTENT_GRID = 3, /* chunks of /grid in each dimension, at most */
+	CONTENT_GRID_CHUNK = 2
+};
+
+/* The chunks of a dataset that grows. */
+struct content_chunks {
+	uint64_t n[2]; /* how many, in each dimension */
+	/* A number that stands for the elements of a chunk. 0: all of them are 0. */
+	uint64_t value[CONTENT_ROWS / CONTENT_CHUNK][CONTENT_GRID];
 };
 
 struct content {
@@ -44,6 +54,7 @@ struct content {
 	uint64_t spare[CONTENT_CELLS];
 	/* Of a library. 0: there is none, or an empty text; otherwise a text or an element. */
 	uint64_t note, words[CONTENT_WORDS], extras[CONTENT_EXTRAS];
+	struct content_chunks grid;
 	/* Only of a content that a program writes: with a dataset whose data are in another file.
 	 * No domain can hold it. */
 	bool is_alien;
@@ -57,6 +68,7 @@ enum content_part {
 	PART_ROWS,
 	PART_NOTE,
 	PART_WORDS,
+	PART_GRID,
 	PART_E0,
 	PART_E1,
 	PART_SPARE,
@@ -65,6 +77,8 @@ enum content_part {
 const char *content_part_name(enum content_part part);
 /* A number that stands for the value of a part. */
 uint64_t content_value(const struct content *c, enum content_part part);
+/* Of /rows and /grid. */
+struct content_chunks content_chunks(const struct content *c, enum content_part part);
 
 /* The first content of a file. */
 void content_init(struct content *c, uint64_t uid);

@@ -60,10 +60,11 @@ void history_text(const struct op *op, char *text, size_t size)
 		[OP_CLOCK] = "clock",	  [OP_RESTART] = "restart", [OP_DROP] = "drop",
 		[OP_RECOVER] = "recover", [OP_KILL] = "kill"};
 	static const char *const changes[] = {
-		"count",	 "tag",		 "cell",	"x0",	"x1",	 "grow",
-		"grow equal",	 "grow empty",	 "shrink",	"link", "spare", "unlink spare",
-		"two",		 "note",	 "unnote",	"word", "extra", "move extra",
-		"replace extra", "unlink extra", "swap extras", "alien"};
+		"count",	 "tag",		 "cell",	"x0",	  "x1",	   "grow",
+		"grow equal",	 "grow empty",	 "shrink",	"link",	  "spare", "unlink spare",
+		"two",		 "note",	 "unnote",	"word",	  "extra", "move extra",
+		"replace extra", "unlink extra", "swap extras", "taller", "wider", "larger",
+		"smaller",	 "alien"};
 	static const char *const programs[PROGRAMS] = {"", " by libhdf5", " by libhdf5, latest"};
 	static const char *const results[] = {"no effect", "done", "refused", "maybe"};
 	char what[96] = "", fault[48] = "";

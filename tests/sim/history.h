@@ -79,6 +79,10 @@ enum change_kind {
 	CHANGE_REPLACE, /* another one takes its link; or it comes */
 	CHANGE_UNEXTRA, /* it is removed; or comes */
 	CHANGE_SWAP,	/* two of them exchange their links; or one comes */
+	CHANGE_TALLER,	/* /grid gets a row of chunks */
+	CHANGE_WIDER,	/* a column of them */
+	CHANGE_LARGER,	/* both, and only their common chunk is written */
+	CHANGE_SMALLER, /* it loses both */
 	CHANGE_ALIEN,	/* the tag, and a dataset that a domain cannot hold */
 	CHANGE_KINDS
 };

@@ -208,7 +208,7 @@ static bool is_half_stored(const struct op *op, uint64_t uid, enum content_part 
 	       op->rc == -ESTALE && is_first;
 }
 
-static bool is_change_of(const struct history *h, const struct op *op, uint64_t uid)
+bool model_is_change_of(const struct history *h, const struct op *op, uint64_t uid)
 {
 	return op->kind == OP_CHANGE && op->uid == uid && op->change != CHANGE_ALIEN &&
 	       (op->status == OP_DONE || op->status == OP_MAYBE ||
@@ -219,7 +219,7 @@ static bool is_change_of(const struct history *h, const struct op *op, uint64_t 
 static bool add_edge(const struct history *h, struct chain *c, const struct op *op, uint64_t uid,
 		     enum content_part part)
 {
-	if (!is_change_of(h, op, uid) && !is_half_stored(op, uid, part))
+	if (!model_is_change_of(h, op, uid) && !is_half_stored(op, uid, part))
 		return false;
 	const struct edge e = {.from = content_value(&op->before, part),
 			       .to = content_value(&op->after, part),
@@ -227,110 +227,6 @@ static bool add_edge(const struct history *h, struct chain *c, const struct op *
 	if (e.from != e.to)
 		c->edges[c->n++] = e;
 	return e.from != e.to;
-}
-
-/* ---- rows ---- */
-
-struct rows {
-	const struct history *h;
-	const struct content *end;
-	bool used[OPS_MAX];
-};
-
-static bool is_zero(const uint64_t *v)
-{
-	for (unsigned int i = 0; i < CONTENT_CHUNK; i++)
-		if (v[i])
-			return false;
-	return true;
-}
-
-/* Whether a grower that was not acknowledged has put these elements. Until it has withdrawn them,
- * or its journal is recovered, they are visible if another grower's shape has them: see "Growth" in
- * doc/DETAILS.md. */
-static bool is_of_loser(const struct history *h, const uint64_t *v)
-{
-	for (unsigned int i = 0; i < h->nops; i++) {
-		const struct op *op = &h->ops[i];
-		const uint64_t old = op->before.nrows;
-		if (op->kind == OP_CHANGE && op->status != OP_DONE && old < op->after.nrows &&
-		    memcmp(v, op->after.rows + old, CONTENT_CHUNK * sizeof(*v)) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* What a change makes of a state. False: its program has not read this state. */
-static bool change_rows(const struct history *h, const struct op *op, const struct content *state,
-			struct content *out)
-{
-	*out = op->after;
-	if (op->before.nrows != state->nrows)
-		return false;
-	for (uint64_t i = 0; i < state->nrows; i += CONTENT_CHUNK) {
-		const uint64_t *seen = op->before.rows + i, *is = state->rows + i;
-		if (memcmp(seen, is, CONTENT_CHUNK * sizeof(*is)) == 0)
-			continue;
-		if (!is_zero(seen) && !is_of_loser(h, seen))
-			return false;
-		if (i < out->nrows)
-			memcpy(out->rows + i, is, CONTENT_CHUNK * sizeof(*is));
-	}
-	return true;
-}
-
-/* Whether these are of a grower that was killed when its shape was on the way, while another one
- * put its own: then they stay (DETAILS.md, "Growth"). */
-static bool is_of_killed(const struct history *h, const uint64_t *v)
-{
-	for (unsigned int i = 0; i < h->nops; i++) {
-		const struct op *op = &h->ops[i];
-		const uint64_t old = op->before.nrows;
-		if (op->kind != OP_CHANGE || op->status != OP_MAYBE || op->fault < FAULT_KILL ||
-		    old >= op->after.nrows ||
-		    memcmp(v, op->after.rows + old, CONTENT_CHUNK * sizeof(*v)) != 0)
-			continue;
-		for (unsigned int k = 0; k < h->nops; k++)
-			if (h->ops[k].kind == OP_CHANGE && h->ops[k].status == OP_DONE &&
-			    h->ops[k].begin < op->end && h->ops[k].end > op->begin)
-				return true;
-	}
-	return false;
-}
-
-static bool is_end(const struct rows *r, const struct content *state)
-{
-	bool all = state->nrows == r->end->nrows;
-	for (uint64_t i = 0; all && i < state->nrows; i += CONTENT_CHUNK) {
-		const uint64_t *v = state->rows + i, *end = r->end->rows + i;
-		all = memcmp(v, end, CONTENT_CHUNK * sizeof(*v)) == 0 ||
-		      (is_zero(v) && is_of_killed(r->h, end));
-	}
-	return all;
-}
-
-static bool follow_rows(struct rows *r, const struct content *state)
-{
-	bool all = is_end(r, state);
-	for (unsigned int i = 0; i < r->h->nops && all; i++) {
-		const struct op *op = &r->h->ops[i];
-		all = r->used[i] || op->status != OP_DONE || !is_change_of(r->h, op, r->end->uid) ||
-		      op->before.nrows == op->after.nrows;
-	}
-	if (all)
-		return true;
-	for (unsigned int i = 0; i < r->h->nops; i++) {
-		const struct op *op = &r->h->ops[i];
-		struct content next;
-		if (r->used[i] || !is_change_of(r->h, op, r->end->uid) ||
-		    op->before.nrows == op->after.nrows || !change_rows(r->h, op, state, &next))
-			continue;
-		r->used[i] = true;
-		if (follow_rows(r, &next))
-			return true;
-		r->used[i] = false;
-	}
-	return false;
 }
 
 /* ---- datasets that come and go ---- */
@@ -373,7 +269,7 @@ static bool store_link(const struct op *op, unsigned int done, unsigned int i,
 /* How many links of a change may have been stored. */
 static unsigned int max_links(const struct extras *x, const struct op *op)
 {
-	if (is_change_of(x->h, op, x->end->uid))
+	if (model_is_change_of(x->h, op, x->end->uid))
 		return count_links(op);
 	return is_half_stored(op, x->end->uid, PART_E0) && count_links(op) > 1 ? 1 : 0;
 }
@@ -428,6 +324,9 @@ static void describe_part(char *text, size_t size, const struct content *c, enum
 	else if (part == PART_ROWS)
 		snprintf(text, size, "%llu rows, the last is %llx", (unsigned long long)c->nrows,
 			 (unsigned long long)c->rows[c->nrows ? c->nrows - 1 : 0]);
+	else if (part == PART_GRID)
+		snprintf(text, size, "%llu x %llu chunks", (unsigned long long)c->grid.n[0],
+			 (unsigned long long)c->grid.n[1]);
 	else if (part == PART_NOTE)
 		snprintf(text, size, "%llx", (unsigned long long)c->note);
 	else
@@ -439,12 +338,11 @@ static void describe_part(char *text, size_t size, const struct content *c, enum
 static bool is_explained(struct found *f, const struct content *end, enum content_part part)
 {
 	struct chain c = {.end = content_value(end, part)};
-	struct rows rows = {.h = f->h, .end = end};
 	struct extras extras = {.h = f->h, .end = end};
 	struct content first;
 	history_first(f->h, end->uid, &first);
-	if (part == PART_ROWS)
-		return f->gaps->no_marks || follow_rows(&rows, &first);
+	if (part == PART_ROWS || part == PART_GRID)
+		return f->gaps->no_marks || model_explains_growth(f->h, end, part);
 	if (part == PART_E0 || part == PART_E1)
 		return follow_extras(&extras, first.extras);
 	for (unsigned int i = 0; i < f->h->nops; i++)

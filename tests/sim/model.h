@@ -24,9 +24,9 @@
  * has each acknowledged change once, may have those that failed, and has none that was refused. So
  * an increment that is lost is found although all writers write equal bytes.
  *
- * /rows consists of several objects. An open may have read the shape of a grower and not the chunk
- * that the grower has put just before, which it shows as zeros. What it changes then is right all
- * the same.
+ * /rows and /grid consist of several objects. An open may have read the shape of a grower and not
+ * the chunk that the grower has put just before, which it shows as zeros. What it changes then is
+ * right all the same.
  *
  * What is allowed nevertheless is in model_gaps.
  */

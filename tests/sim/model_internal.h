@@ -18,6 +18,11 @@ struct found {
 
 /* Whether somebody has made a file with this uid. */
 bool model_is_known(const struct history *h, uint64_t uid);
+/* Whether a change of this file is stored, or may be. */
+bool model_is_change_of(const struct history *h, const struct op *op, uint64_t uid);
+/* Whether an order of the changes leads to the end of a dataset that grows. */
+bool model_explains_growth(const struct history *h, const struct content *end,
+			   enum content_part part);
 /* Whether the file of a change had no name at a moment of it. */
 bool model_was_moved(const struct history *h, const struct op *op);
 

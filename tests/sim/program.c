@@ -27,6 +27,27 @@ static void bytes_set(struct op *op, uint64_t *v, unsigned int n, uint64_t to)
 		v[i] = to;
 }
 
+/* Adds rows and columns of chunks to /grid, or removes them. New chunks get a value, or all but
+ * the last one stay empty. */
+static bool size_grid(struct content_chunks *grid, int rows, int columns, bool only_last,
+		      uint64_t value)
+{
+	const struct content_chunks old = *grid;
+	*grid = (struct content_chunks){
+		.n = {old.n[0] + (uint64_t)(int64_t)rows, old.n[1] + (uint64_t)(int64_t)columns}};
+	if (!grid->n[0] || !grid->n[1] || grid->n[0] > CONTENT_GRID || grid->n[1] > CONTENT_GRID)
+		return false;
+	for (uint64_t i = 0; i < grid->n[0]; i++)
+		for (uint64_t k = 0; k < grid->n[1]; k++) {
+			const bool is_last = i == grid->n[0] - 1 && k == grid->n[1] - 1;
+			if (i < old.n[0] && k < old.n[1])
+				grid->value[i][k] = old.value[i][k];
+			else if (is_last || !only_last)
+				grid->value[i][k] = value;
+		}
+	return true;
+}
+
 /* Returns false if the change is not possible. */
 static bool decide(struct op *op, uint64_t tag)
 {
@@ -96,6 +117,14 @@ static bool decide(struct op *op, uint64_t tag)
 	case CHANGE_REPLACE:
 		c->extras[!c->extras[0] && c->extras[1]] = tag;
 		return true;
+	case CHANGE_TALLER:
+		return size_grid(&c->grid, 1, 0, false, tag);
+	case CHANGE_WIDER:
+		return size_grid(&c->grid, 0, 1, false, tag);
+	case CHANGE_LARGER:
+		return size_grid(&c->grid, 1, 1, true, tag);
+	case CHANGE_SMALLER:
+		return size_grid(&c->grid, -1, -1, true, tag);
 	case CHANGE_UNEXTRA:
 		if (c->extras[0] || !c->extras[1])
 			c->extras[0] = c->extras[0] ? 0 : tag;

@@ -377,6 +377,16 @@ static const struct script scripts[] = {
 		SLOW(2, F1_A, CHANGE_GROW), SLOW(0, F1_A, CHANGE_GROW),
 		SLOW(1, F1_A, CHANGE_GROW_EMPTY), SLOW(2, F1_A, CHANGE_GROW_EMPTY),
 		SLOW(0, F1_A, CHANGE_GROW_EMPTY), END}},
+	{"two mounts grow both dimensions of a dataset", 2, 1, false, {
+		SLOW(0, F1_A, CHANGE_TALLER), SLOW(1, F1_A, CHANGE_WIDER),
+		SLOW(0, F1_A, CHANGE_LARGER), SLOW(1, F1_A, CHANGE_LARGER),
+		CHANGE(0, F1_A, CHANGE_SMALLER), CHANGE(1, F1_A, CHANGE_TALLER),
+		READ(1, 1, F1_A, 4), READ(0, 1, F1_A, 3), END}},
+	{"a grower is dropped, then another mount grows both dimensions", 2, 1, true, {
+		CHANGE_FAULT(0, F1_A, CHANGE_WIDER, FAULT_KILL), DROP(0), WAIT(1, 2),
+		CHANGE(1, F1_A, CHANGE_LARGER),
+		CHANGE_FAULT(0, F1_A, CHANGE_TALLER, FAULT_KILL), DROP(0), WAIT(1, 2),
+		CHANGE(1, F1_A, CHANGE_LARGER), CHANGE(0, F1_A, CHANGE_SMALLER), END}},
 	{"files are stored while the disk of the journal is full", 1, 0, true, {
 		CREATE_FULL(0, F1_A), CREATE_FULL(0, F1_B), CREATE_FULL(0, F1_A),
 		CREATE_FULL(0, F1_B), CREATE_FULL(0, F1_A), CREATE_FULL(0, F1_B),

@@ -192,12 +192,18 @@ static hid_t open_dataset(struct session *s, const char *path)
 	return CALL(s, H5Dopen2(s->h5, path, H5P_DEFAULT));
 }
 
+/* n: for the rank of the dataset. */
+static void get_shape(struct session *s, hid_t dataset, hsize_t *n)
+{
+	const hid_t space = CALL(s, H5Dget_space(dataset));
+	CALL(s, H5Sget_simple_extent_dims(space, n, NULL));
+	end(s, space, H5Sclose);
+}
+
 static hsize_t size_of(struct session *s, hid_t dataset)
 {
 	hsize_t n = 0;
-	const hid_t space = CALL(s, H5Dget_space(dataset));
-	CALL(s, H5Sget_simple_extent_dims(space, &n, NULL));
-	end(s, space, H5Sclose);
+	get_shape(s, dataset, &n);
 	return n;
 }
 
@@ -213,15 +219,21 @@ static uint64_t get_numbers(struct session *s, const char *path, uint64_t *out, 
 	return n;
 }
 
-static void write_elements(struct session *s, hid_t d, hid_t type, hsize_t at, hsize_t n,
-			   const void *v)
+static void write_box(struct session *s, hid_t d, hid_t type, int rank, const hsize_t *at,
+		      const hsize_t *n, const void *v)
 {
 	const hid_t file = CALL(s, H5Dget_space(d));
-	const hid_t memory = CALL(s, H5Screate_simple(1, &n, NULL));
-	CALL(s, H5Sselect_hyperslab(file, H5S_SELECT_SET, &at, NULL, &n, NULL));
+	const hid_t memory = CALL(s, H5Screate_simple(rank, n, NULL));
+	CALL(s, H5Sselect_hyperslab(file, H5S_SELECT_SET, at, NULL, n, NULL));
 	CALL(s, H5Dwrite(d, type, memory, file, H5P_DEFAULT, v));
 	end(s, memory, H5Sclose);
 	end(s, file, H5Sclose);
+}
+
+static void write_elements(struct session *s, hid_t d, hid_t type, hsize_t at, hsize_t n,
+			   const void *v)
+{
+	write_box(s, d, type, 1, &at, &n, v);
 }
 
 /* Writes what differs, as one range for each chunk. */
@@ -299,14 +311,12 @@ static void set_words(struct session *s, const uint64_t from[CONTENT_WORDS],
 
 enum layout { LAYOUT_CHUNKS, LAYOUT_DEFLATE, LAYOUT_CONTIGUOUS, LAYOUTS };
 
-static hid_t add_dataset(struct session *s, const char *path, hid_t type, hsize_t n, hsize_t max,
-			 enum layout layout)
+static hid_t add_space(struct session *s, const char *path, hid_t type, hid_t space,
+		       const hsize_t *chunk, enum layout layout)
 {
-	const hsize_t chunk = CONTENT_CHUNK;
-	const hid_t space = CALL(s, H5Screate_simple(1, &n, &max));
 	const hid_t create = CALL(s, H5Pcreate(H5P_DATASET_CREATE));
 	if (layout != LAYOUT_CONTIGUOUS)
-		CALL(s, H5Pset_chunk(create, 1, &chunk));
+		CALL(s, H5Pset_chunk(create, H5Sget_simple_extent_ndims(space), chunk));
 	if (layout == LAYOUT_DEFLATE)
 		CALL(s, H5Pset_deflate(create, 1));
 	const hid_t d =
@@ -314,6 +324,13 @@ static hid_t add_dataset(struct session *s, const char *path, hid_t type, hsize_
 	end(s, create, H5Pclose);
 	end(s, space, H5Sclose);
 	return d;
+}
+
+static hid_t add_dataset(struct session *s, const char *path, hid_t type, hsize_t n, hsize_t max,
+			 enum layout layout)
+{
+	const hsize_t chunk = CONTENT_CHUNK;
+	return add_space(s, path, type, CALL(s, H5Screate_simple(1, &n, &max)), &chunk, layout);
 }
 
 static void add_numbers(struct session *s, const char *path, const uint64_t *v, hsize_t n,
@@ -324,6 +341,61 @@ static void add_numbers(struct session *s, const char *path, const uint64_t *v, 
 	write_elements(s, d, type, 0, n, v);
 	end(s, d, H5Dclose);
 	end(s, type, H5Tclose);
+}
+
+/* ---- a dataset of two dimensions ---- */
+
+enum { SIDE = CONTENT_GRID_CHUNK, GRID_MAX = CONTENT_GRID * SIDE };
+
+static void get_grid(struct session *s, struct content_chunks *out)
+{
+	uint64_t v[GRID_MAX * GRID_MAX] = {0};
+	hsize_t n[2] = {0};
+	const hid_t d = open_dataset(s, "grid");
+	get_shape(s, d, n);
+	if ((n[0] % SIDE || n[1] % SIDE || n[0] > GRID_MAX || n[1] > GRID_MAX) && !s->f.rc)
+		s->f.rc = err_set(&s->f.err, -EIO, "/grid has %zu x %zu elements", (size_t)n[0],
+				  (size_t)n[1]);
+	CALL(s, H5Dread(d, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, v));
+	end(s, d, H5Dclose);
+	*out = (struct content_chunks){.n = {n[0] / SIDE, n[1] / SIDE}};
+	for (hsize_t i = 0; i < n[0] * n[1] && !s->f.rc; i++) {
+		const hsize_t row = i / n[1], column = i % n[1];
+		const uint64_t first = v[(row - row % SIDE) * n[1] + column - column % SIDE];
+		out->value[row / SIDE][column / SIDE] = first;
+		if (v[i] != first)
+			s->f.rc = err_set(&s->f.err, -EIO, "/grid has a chunk that nobody wrote");
+	}
+}
+
+static void change_grid(struct session *s, const struct content_chunks *from,
+			const struct content_chunks *to)
+{
+	if (memcmp(from, to, sizeof(*to)) == 0)
+		return;
+	const hsize_t n[2] = {to->n[0] * SIDE, to->n[1] * SIDE}, side[2] = {SIDE, SIDE};
+	const hid_t d = open_dataset(s, "grid"), type = CALL(s, H5Tcopy(H5T_NATIVE_UINT64));
+	CALL(s, H5Dset_extent(d, n));
+	for (hsize_t i = 0; i < to->n[0]; i++)
+		for (hsize_t k = 0; k < to->n[1]; k++) {
+			const uint64_t v = to->value[i][k], all[SIDE * SIDE] = {v, v, v, v};
+			const hsize_t at[2] = {i * SIDE, k * SIDE};
+			if (from->value[i][k] != v)
+				write_box(s, d, type, 2, at, side, all);
+		}
+	end(s, type, H5Tclose);
+	end(s, d, H5Dclose);
+}
+
+static void add_grid(struct session *s, const struct content_chunks *grid)
+{
+	static const hsize_t side[2] = {SIDE, SIDE}, max[2] = {H5S_UNLIMITED, H5S_UNLIMITED};
+	static const struct content_chunks one = {.n = {1, 1}};
+	const hid_t type = CALL(s, H5Tcopy(H5T_STD_U64LE));
+	const hid_t space = CALL(s, H5Screate_simple(2, side, max));
+	end(s, add_space(s, "grid", type, space, side, LAYOUT_CHUNKS), H5Dclose);
+	end(s, type, H5Tclose);
+	change_grid(s, &one, grid);
 }
 
 /* ---- links ---- */
@@ -485,6 +557,7 @@ int session_fill(struct session *s, const struct content *c, struct err *err)
 	end(s, add_dataset(s, "words", type, CONTENT_WORDS, CONTENT_WORDS, LAYOUT_CHUNKS),
 	    H5Dclose);
 	end(s, type, H5Tclose);
+	add_grid(s, &c->grid);
 	add_group(s, "g");
 	add_group(s, "g/empty");
 	if (c->has_spare)
@@ -510,6 +583,7 @@ int session_get(struct session *s, struct content *out, struct err *err)
 	get_numbers(s, "x", out->x, CONTENT_CELLS);
 	out->nrows = get_numbers(s, "rows", out->rows, CONTENT_ROWS);
 	get_words(s, out->words);
+	get_grid(s, &out->grid);
 	out->has_spare = has_link(s, "g/spare");
 	if (out->has_spare)
 		get_numbers(s, "g/spare", out->spare, CONTENT_CELLS);
@@ -530,6 +604,7 @@ int session_set(struct session *s, const struct content *from, const struct cont
 	change_numbers(s, "x", from->x, to->x, CONTENT_CELLS);
 	change_rows(s, from, to);
 	set_words(s, from->words, to->words);
+	change_grid(s, &from->grid, &to->grid);
 	if (from->has_spare && !to->has_spare)
 		remove_link(s, "g/spare");
 	else if (from->has_spare)

@@ -22,13 +22,14 @@
 #define NUMBER	    "'type':{'class':'H5T_INTEGER','base':'H5T_STD_U64LE'}"
 #define ATTRIBUTE(value) \
 	"{" NUMBER ",'shape':{'class':'H5S_SCALAR'},'value':" value ",'created':1}"
-#define CHUNKS	    "'layout':{'class':'H5D_CHUNKED','dims':[4]}"
+#define CHUNKS(n)   "'layout':{'class':'H5D_CHUNKED','dims':[" n "]}"
 #define TEXT	    "'type':{'class':'H5T_STRING','charSet':'H5T_CSET_UTF8'," \
 		    "'strPad':'H5T_STR_NULLTERM','length':'H5T_VARIABLE'}"
 #define SHAPE(dims) "'shape':{'class':'H5S_SIMPLE'," dims "}"
-#define DATASET(id, type, dims) \
+#define DATASET(id, type, dims, chunk) \
 	HEAD(id) "," type "," SHAPE(dims) ",'attributes':{}," \
-	"'creationProperties':{" CHUNKS "}," CHUNKS "}"
+	"'creationProperties':{" CHUNKS(chunk) "}," CHUNKS(chunk) "}"
+#define EIGHT(id)   DATASET(id, NUMBER, "'dims':[8]", "4")
 
 static const struct {
 	const char *key, *json;
@@ -37,7 +38,8 @@ static const struct {
 	{PREFIX "/.group.json",
 	 HEAD(ROOT) ","
 	 "'links':{'x':" HARD(ID("d", "1")) ",'rows':" HARD(ID("d", "2")) ","
-	 "'g':" HARD(ID("g", "3")) ",'words':" HARD(ID("d", "6")) "},"
+	 "'g':" HARD(ID("g", "3")) ",'words':" HARD(ID("d", "6")) ","
+	 "'grid':" HARD(ID("d", "7")) "},"
 	 "'attributes':{'uid':" ATTRIBUTE("UID") ",'count':" ATTRIBUTE("0") ","
 	 "'tag':" ATTRIBUTE("TAG") "}}"},
 	{PREFIX "/g/0001-000000-000003/.group.json",
@@ -46,13 +48,16 @@ static const struct {
 	 "'attributes':{}}"},
 	{PREFIX "/g/0001-000000-000005/.group.json",
 	 HEAD(ID("g", "5")) ",'links':{},'attributes':{}}"},
-	{PREFIX "/d/0001-000000-000001/.dataset.json", DATASET(ID("d", "1"), NUMBER, "'dims':[8]")},
+	{PREFIX "/d/0001-000000-000001/.dataset.json", EIGHT(ID("d", "1"))},
 	{PREFIX "/d/0001-000000-000002/.dataset.json",
-	 DATASET(ID("d", "2"), NUMBER, "'dims':[ROWS],'maxdims':[0]")},
-	{PREFIX "/d/0001-000000-000004/.dataset.json", DATASET(ID("d", "4"), NUMBER, "'dims':[8]")},
-	{PREFIX "/d/0001-000000-000006/.dataset.json", DATASET(ID("d", "6"), TEXT, "'dims':[4]")},
+	 DATASET(ID("d", "2"), NUMBER, "'dims':[ROWS],'maxdims':[0]", "4")},
+	{PREFIX "/d/0001-000000-000004/.dataset.json", EIGHT(ID("d", "4"))},
+	{PREFIX "/d/0001-000000-000006/.dataset.json", DATASET(ID("d", "6"), TEXT, "'dims':[4]", "4")},
+	{PREFIX "/d/0001-000000-000007/.dataset.json",
+	 DATASET(ID("d", "7"), NUMBER, "'dims':[2,2],'maxdims':[0,0]", "2,2")},
 };
 /* clang-format on */
+_Static_assert(sizeof(documents) / sizeof(documents[0]) == TEMPLATE_DOCUMENTS, "all are put");
 
 /* ---- documents ---- */
 

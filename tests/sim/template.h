@@ -19,7 +19,7 @@ struct template
 };
 
 /* Numbers of documents; the others need no name. */
-enum { TEMPLATE_DOMAIN, TEMPLATE_ROOT, TEMPLATE_ROWS = 5, TEMPLATE_DOCUMENTS = 8 };
+enum { TEMPLATE_DOMAIN, TEMPLATE_ROOT, TEMPLATE_ROWS = 5, TEMPLATE_DOCUMENTS = 9 };
 
 /* These put what the service puts: without conditions. */
 void template_put_document(struct store *s, const struct template *t, unsigned int i);
