@@ -52,7 +52,8 @@ static const struct {
 	{PREFIX "/d/0001-000000-000002/.dataset.json",
 	 DATASET(ID("d", "2"), NUMBER, "'dims':[ROWS],'maxdims':[0]", "4")},
 	{PREFIX "/d/0001-000000-000004/.dataset.json", EIGHT(ID("d", "4"))},
-	{PREFIX "/d/0001-000000-000006/.dataset.json", DATASET(ID("d", "6"), TEXT, "'dims':[4]", "4")},
+	{PREFIX "/d/0001-000000-000006/.dataset.json",
+	 DATASET(ID("d", "6"), TEXT, "'dims':[4]", "4")},
 	{PREFIX "/d/0001-000000-000007/.dataset.json",
 	 DATASET(ID("d", "7"), NUMBER, "'dims':[2,2],'maxdims':[0,0]", "2,2")},
 };
