@@ -31,7 +31,7 @@ struct names_cache {
 	struct budget_share share;
 	size_t lists; /* bytes of all lists */
 	struct walk walks[NAMES_WALKS];
-	uint64_t last_walk;
+	uint64_t last_walk, changes;
 	struct absence absent[NAMES_ABSENT]; /* by hash */
 };
 
@@ -100,6 +100,21 @@ void names_cache_free(struct names_cache *c)
 		free(c->absent[i].path);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
+}
+
+uint64_t names_cache_changes(struct names_cache *c)
+{
+	pthread_mutex_lock(&c->lock);
+	const uint64_t changes = c->changes;
+	pthread_mutex_unlock(&c->lock);
+	return changes;
+}
+
+void names_cache_change(struct names_cache *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->changes++;
+	pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- walks ---- */
@@ -176,15 +191,19 @@ static void end_absence_locked(struct names_cache *c, const char *mount_path)
 	}
 }
 
-void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until)
+void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until,
+			    uint64_t changes)
 {
-	char *copy = strdup(mount_path);
+	char *unused = strdup(mount_path);
 	pthread_mutex_lock(&c->lock);
 	struct absence *a = absence_of(c, mount_path);
-	char *displaced = a->path;
-	*a = (struct absence){.path = copy, .until = until};
+	if (c->changes == changes) {
+		char *displaced = a->path;
+		*a = (struct absence){.path = unused, .until = until};
+		unused = displaced;
+	}
 	pthread_mutex_unlock(&c->lock);
-	free(displaced);
+	free(unused);
 }
 
 void names_cache_end_absence(struct names_cache *c, const char *mount_path)
@@ -273,11 +292,9 @@ static bool make_room_locked(struct names_cache *c, const struct names_node *nod
 	return true;
 }
 
-void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t now, uint64_t expires)
+static void put_locked(struct names_cache *c, struct names_node *node, uint64_t now,
+		       uint64_t expires, struct names_node *old)
 {
-	pthread_mutex_lock(&c->lock);
-	const uint64_t charged = c->share.charged;
-	struct names_node *old = find_locked(c, node->name);
 	if (old) {
 		inherit_note(node, old);
 		node->flat_keys = old->flat_keys;
@@ -293,6 +310,16 @@ void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t no
 		else
 			budget_share_return(&c->share, node->charged);
 	}
+}
+
+void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t now, uint64_t expires,
+		     uint64_t changes)
+{
+	pthread_mutex_lock(&c->lock);
+	const uint64_t charged = c->share.charged;
+	struct names_node *old = c->changes == changes ? find_locked(c, node->name) : NULL;
+	if (c->changes == changes)
+		put_locked(c, node, now, expires, old);
 	const bool has_grown = c->share.charged > charged;
 	pthread_mutex_unlock(&c->lock);
 	names_node_unref(old);
@@ -314,10 +341,10 @@ void names_cache_drop(struct names_cache *c, const char *mount_path)
 /* ---- lists of directories ---- */
 
 void names_cache_put_list(struct names_cache *c, const char *mount_path, struct bytes *list,
-			  uint64_t expires)
+			  uint64_t expires, uint64_t changes)
 {
 	pthread_mutex_lock(&c->lock);
-	struct names_node *node = find_locked(c, mount_path);
+	struct names_node *node = c->changes == changes ? find_locked(c, mount_path) : NULL;
 	if (node)
 		forget_list_locked(c, node);
 	if (node && list->len <= NAMES_CACHE_LISTS_MAX - c->lists) {
@@ -328,6 +355,15 @@ void names_cache_put_list(struct names_cache *c, const char *mount_path, struct 
 	}
 	pthread_mutex_unlock(&c->lock);
 	bytes_release(list);
+}
+
+void names_cache_drop_list(struct names_cache *c, const char *mount_path)
+{
+	pthread_mutex_lock(&c->lock);
+	struct names_node *node = find_locked(c, mount_path);
+	if (node)
+		forget_list_locked(c, node);
+	pthread_mutex_unlock(&c->lock);
 }
 
 bool names_cache_get_list(struct names_cache *c, const char *mount_path, uint64_t now,

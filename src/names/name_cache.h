@@ -37,6 +37,13 @@ struct names_cache;
 struct names_cache *names_cache_new(struct budget *budget); /* NULL if out of memory */
 void names_cache_free(struct names_cache *c);
 
+/* How many names this mount has changed. What was read before the last change is not cached: the
+ * functions below that put something do nothing if `changes`, which the caller has got here before
+ * it read, is not the number any more. */
+uint64_t names_cache_changes(struct names_cache *c);
+/* A name was changed. Its node is dropped afterwards. */
+void names_cache_change(struct names_cache *c);
+
 /* Returns the node if its own time has not passed at `now`, otherwise NULL. The caller unrefs it.
  */
 struct names_node *names_cache_get(struct names_cache *c, const char *mount_path, uint64_t now);
@@ -45,8 +52,8 @@ struct names_node *names_cache_look_up(struct names_cache *c, const char *mount_
 /* Returns the node, valid or stale, or NULL if there is none. The caller unrefs it. */
 struct names_node *names_cache_recall(struct names_cache *c, const char *mount_path);
 /* Replaces the node of this path. The cache takes another reference, if there is room. */
-void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t now,
-		     uint64_t expires);
+void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t now, uint64_t expires,
+		     uint64_t changes);
 void names_cache_drop(struct names_cache *c, const char *mount_path);
 
 /* Begins a walk and returns its number. took is the duration of the listing in ns. */
@@ -58,14 +65,16 @@ void names_cache_continue_walk(struct names_cache *c, struct names_node *node, u
 
 /* Records that nothing has this name, for names_cache_is_absent(). names_cache_put(),
  * names_cache_drop() and names_cache_end_absence() end that. */
-void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until);
+void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until,
+			    uint64_t changes);
 void names_cache_end_absence(struct names_cache *c, const char *mount_path);
 bool names_cache_is_absent(struct names_cache *c, const char *mount_path, uint64_t now);
 
 /* The entries of a directory, in the caller's format. The list is transferred. It is not kept
  * if the directory has no node or the lists of all directories become too long. */
 void names_cache_put_list(struct names_cache *c, const char *mount_path, struct bytes *list,
-			  uint64_t expires);
+			  uint64_t expires, uint64_t changes);
+void names_cache_drop_list(struct names_cache *c, const char *mount_path);
 /* Copies the list. Returns false if there is none, if it is stale, or if out of memory. */
 bool names_cache_get_list(struct names_cache *c, const char *mount_path, uint64_t now,
 			  struct bytes *list);

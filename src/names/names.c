@@ -89,19 +89,18 @@ static void drop_others(struct names *ns, const char *path)
 
 static void drop_name(struct names *ns, const char *path)
 {
-	struct bytes none = {0};
 	auto_free char *dir = strndup(path, names_parent_len(path));
 	names_cache_drop(ns->cache, path);
 	drop_others(ns, path);
 	if (dir)
-		names_cache_put_list(ns->cache, dir, &none, 0);
+		names_cache_drop_list(ns->cache, dir);
 }
 
 void names_changed(struct names *ns, const char *path)
 {
 	const size_t n = names_parent_len(path);
 	auto_free char *dir = n && schema_is_mark(ns->schemas, path) ? strndup(path, n) : NULL;
-	atomic_fetch_add(&ns->changes, 1);
+	names_cache_change(ns->cache);
 	names_complete_add(ns, path);
 	drop_name(ns, path);
 	/* The directory may have become a domain, or may be none any more. */

@@ -18,20 +18,13 @@ struct names {
 	const char *const *roots; /* as in the options */
 	struct names_cache *cache;
 	struct names_complete *complete;
-	atomic_uint_fast64_t changes; /* calls of names_changed() */
-	atomic_bool left_out;	      /* a listing has left something out */
-	atomic_bool has_marks;	      /* a listing has shown a mark: see the options */
+	atomic_bool left_out;  /* a listing has left something out */
+	atomic_bool has_marks; /* a listing has shown a mark: see the options */
 };
 
 enum {
 	NAMES_AT_ONCE = 256, /* requests in one round */
 };
-
-/* Returns whether a name was changed since *changes was read from ns->changes. */
-static inline bool names_has_changed(struct names *ns, uint64_t changes)
-{
-	return atomic_load(&ns->changes) != changes;
-}
 
 /* Something has the name. An earlier listing or answer does not prove any more that it is absent.
  */

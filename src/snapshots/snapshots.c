@@ -43,9 +43,10 @@ struct build {
 struct snapshot_entry {
 	struct snapshot *current;
 	struct build *build;
-	uint64_t checked;	  /* start of the last check that found `current` valid; ns */
-	uint64_t built;		  /* tick at which the last build began */
-	bool stale;		  /* a read has found another version since */
+	uint64_t checked;  /* start of the last check that found `current` valid; ns */
+	uint64_t built;	   /* tick at which the last build began */
+	uint64_t outdated; /* tick at which another version was last known to exist; 0: never */
+	bool stale;	   /* that was after the last build began */
 	struct domain_puts *puts; /* NULL if none are known */
 	struct engine_stat last;  /* of the snapshot that was opened last; version 0 if none was */
 	uint64_t listed;	  /* of the same */
@@ -63,6 +64,7 @@ struct snapshots {
 	struct snapshot *all;
 	unsigned int nidle, nputs; /* entries that are idle; that have puts */
 	uint64_t idle_bytes, live, last_version, ticks;
+	uint64_t outdated;   /* the last one of all entries that are not remembered any more */
 	uint64_t idle_limit; /* bytes */
 	struct bucket *bucket;
 };
@@ -158,6 +160,7 @@ static void trim_locked(struct snapshots *t, struct snapshot **garbage)
 			break;
 		if (entry->current || entry->build || entry->puts)
 			continue;
+		t->outdated = max_u64(t->outdated, entry->outdated);
 		HASH_DEL(t->entries, entry);
 		free(entry);
 	}
@@ -295,9 +298,10 @@ static void build_locked(struct snapshots *t, struct snapshot_entry *entry, stru
 	bool was_idle = entry->idle;
 	uint64_t version = ++t->last_version;
 	b->refs = 1;
-	/* If another build has begun since the look-up, it may have read a newer document. */
+	/* If another build has begun since the look-up, it may have read a newer document; and
+	 * there is one if the domain was outdated since. */
 	struct snapshot_domain of = *domain;
-	if (of.requested.tick < entry->built)
+	if (of.requested.tick < max_u64(entry->built, max_u64(entry->outdated, t->outdated)))
 		of.requested = (struct snapshot_time){0};
 	b->began = of.requested.tick ? of.requested : time_locked(t);
 	entry->built = b->began.tick;
@@ -431,29 +435,45 @@ void snapshots_keep(struct snapshots *t, const char *path, const struct snapshot
 	free_snapshots(garbage);
 }
 
+static void outdate_locked(struct snapshots *t, struct snapshot_entry *entry)
+{
+	entry->stale = true;
+	entry->outdated = ++t->ticks;
+}
+
+/* The same for a path that may have no entry. An open whose look-up has ended may be about to make
+ * it. Returns the entry, or NULL if out of memory. */
+static struct snapshot_entry *outdate_path_locked(struct snapshots *t, const char *path)
+{
+	struct snapshot_entry *entry = get_entry_locked(t, path);
+	if (entry) {
+		outdate_locked(t, entry);
+		entry->last = (struct engine_stat){0};
+	} else {
+		t->outdated = ++t->ticks;
+	}
+	return entry;
+}
+
 void snapshot_mark_stale(struct snapshot *s)
 {
 	struct snapshots *t = s->owner;
 	pthread_mutex_lock(&t->lock);
 	if (s->entry)
-		s->entry->stale = true;
+		outdate_locked(t, s->entry);
 	pthread_mutex_unlock(&t->lock);
 }
 
 void snapshots_forget(struct snapshots *t, const char *path)
 {
 	struct snapshot *garbage = NULL;
-	struct snapshot_entry *entry = NULL;
 	pthread_mutex_lock(&t->lock);
-	HASH_FIND_STR(t->entries, path, entry);
+	struct snapshot_entry *entry = outdate_path_locked(t, path);
 	struct domain_puts *puts = take_puts_locked(t, entry);
-	if (entry) {
-		entry->stale = true;
-		entry->last = (struct engine_stat){0};
-		/* A build may be about to find that the current snapshot is still valid. */
-		if (!entry->build)
-			drop_current_locked(t, entry, &garbage);
-	}
+	/* A build may be about to find that the current snapshot is still valid. */
+	if (entry && !entry->build)
+		drop_current_locked(t, entry, &garbage);
+	trim_locked(t, &garbage);
 	pthread_mutex_unlock(&t->lock);
 	domain_puts_free(puts);
 	free_snapshots(garbage);
@@ -474,6 +494,7 @@ static struct domain_puts *keep_puts_locked(struct snapshots *t, struct snapshot
 
 void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts *puts)
 {
+	struct snapshot *garbage = NULL;
 	struct snapshot_entry *entry = NULL;
 	pthread_mutex_lock(&t->lock);
 	HASH_FIND_STR(t->entries, path, entry);
@@ -483,16 +504,14 @@ void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts
 	 * reads more than it needs. */
 	puts = domain_puts_join(earlier, puts);
 	pthread_mutex_lock(&t->lock);
-	entry = puts && domain_puts_is_all(puts) ? get_entry_locked(t, path) : NULL;
-	if (!entry)
-		HASH_FIND_STR(t->entries, path, entry);
-	if (entry) {
-		entry->stale = true;
-		entry->last = (struct engine_stat){0};
+	entry = outdate_path_locked(t, path);
+	/* If nothing of the domain is known, a part of it is of no use. */
+	if (entry && (entry->current || entry->build || (puts && domain_puts_is_all(puts))))
 		puts = keep_puts_locked(t, entry, puts);
-	}
+	trim_locked(t, &garbage);
 	pthread_mutex_unlock(&t->lock);
 	domain_puts_free(puts);
+	free_snapshots(garbage);
 }
 
 bool snapshots_has(struct snapshots *t, const char *path)
@@ -512,7 +531,7 @@ void snapshots_forget_last(struct snapshots *t, const char *path, uint64_t versi
 	HASH_FIND_STR(t->entries, path, entry);
 	if (entry && entry->last.version == version) {
 		entry->last = (struct engine_stat){0};
-		entry->stale = true;
+		outdate_locked(t, entry);
 	}
 	pthread_mutex_unlock(&t->lock);
 }

@@ -48,7 +48,7 @@ static void put(struct names_cache *c, const char *path, enum names_kind kind)
 		doc = doc_of("g-1");
 	auto_names_node struct names_node *node = names_node_new(path, kind, path, &doc);
 	assert_non_null(node);
-	names_cache_put(c, node, 0, 10);
+	names_cache_put(c, node, 0, 10, 0);
 }
 
 static bool is_valid(struct names_cache *c, const char *path, uint64_t now)
@@ -131,7 +131,7 @@ static void the_beginning_of_a_large_listing_stays(void **state)
 			snprintf(path, sizeof(path), "%d-%d", comes, i);
 			auto_names_node struct names_node *node =
 				names_node_new(path, NAMES_DOMAIN, path, &doc);
-			names_cache_put(c, node, now, now + 10);
+			names_cache_put(c, node, now, now + 10, 0);
 			names_cache_join_walk(c, node, walk);
 			kept += is_cached(c, path);
 		}
@@ -143,7 +143,7 @@ static void the_beginning_of_a_large_listing_stays(void **state)
 		auto_names_node struct names_node *late = NULL;
 		struct names_doc doc = doc_of("g-1");
 		late = names_node_new("late", NAMES_DOMAIN, "late", &doc);
-		names_cache_put(c, late, comes ? now + 1 : now + TTL, now + 20);
+		names_cache_put(c, late, comes ? now + 1 : now + TTL, now + 20, 0);
 		assert_false(is_cached(c, path));
 		assert_true(is_cached(c, "late"));
 		names_cache_drop(c, "late");
@@ -154,7 +154,7 @@ static bool put_list(struct names_cache *c, const char *path, size_t n)
 {
 	struct bytes list = {0}, known = {0};
 	assert_int_equal(bytes_append_zero(&list, n), 0);
-	names_cache_put_list(c, path, &list, 10);
+	names_cache_put_list(c, path, &list, 10, 0);
 	assert_null(list.data);
 	const bool kept = names_cache_get_list(c, path, 9, &known);
 	if (kept)
@@ -373,7 +373,7 @@ static void put_version(struct names_cache *c, const char *etag, const char *not
 	strcpy(node->meta.etag, etag);
 	if (note)
 		names_node_set_note(node, note);
-	names_cache_put(c, node, 0, 10);
+	names_cache_put(c, node, 0, 10, 0);
 	const char *now = atomic_load(&node->note);
 	if (!now || !expected)
 		assert_ptr_equal(now, expected);
@@ -408,26 +408,50 @@ static void an_absence_ends(void **state)
 	struct names_cache *c = *state;
 	char path[32];
 	assert_false(names_cache_is_absent(c, "a", 0));
-	names_cache_put_absent(c, "a", 10);
+	names_cache_put_absent(c, "a", 10, 0);
 	assert_true(names_cache_is_absent(c, "a", 9));
 	assert_false(names_cache_is_absent(c, "a", 10));
 	assert_false(names_cache_is_absent(c, "b", 9));
 	put(c, "a", NAMES_DOMAIN);
 	assert_false(names_cache_is_absent(c, "a", 9));
-	names_cache_put_absent(c, "b", 10);
+	names_cache_put_absent(c, "b", 10, 0);
 	names_cache_drop(c, "b");
 	assert_false(names_cache_is_absent(c, "b", 9));
 	for (int i = 0; i < 10 * NAMES_ABSENT; i++) {
 		snprintf(path, sizeof(path), "%d", i);
-		names_cache_put_absent(c, path, 10);
+		names_cache_put_absent(c, path, 10, 0);
 		assert_true(names_cache_is_absent(c, path, 9));
 	}
+}
+
+static void what_is_older_than_a_change_is_not_cached(void **state)
+{
+	struct names_cache *c = *state;
+	struct bytes list = {0};
+	const uint64_t before = names_cache_changes(c);
+	put(c, "d", NAMES_DIR);
+	names_cache_change(c);
+	struct names_doc none = {0};
+	struct names_node *old = names_node_new("a", NAMES_DIR, "a", &none);
+	names_cache_put(c, old, 0, 10, before);
+	assert_null(names_cache_recall(c, "a"));
+	names_cache_put(c, old, 0, 10, names_cache_changes(c));
+	names_node_unref(old);
+	struct names_node *new = names_cache_recall(c, "a");
+	assert_ptr_equal(new, old);
+	names_node_unref(new);
+	names_cache_put_absent(c, "b", 10, before);
+	assert_false(names_cache_is_absent(c, "b", 0));
+	assert_int_equal(bytes_append(&list, "x", 1), 0);
+	names_cache_put_list(c, "d", &list, 10, before);
+	assert_false(names_cache_get_list(c, "d", 0, &list));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_name_becomes_stale_and_is_recalled),
+		TEST(what_is_older_than_a_change_is_not_cached),
 		TEST(the_oldest_names_are_evicted),
 		TEST(others_get_the_memory_of_names),
 		TEST(the_beginning_of_a_large_listing_stays),

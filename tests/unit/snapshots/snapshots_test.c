@@ -308,6 +308,49 @@ static void a_document_older_than_a_build_is_read_again(void **state)
 	assert_int_equal(f->gate.documents, 2);
 }
 
+/* An open whose look-up has ended before this mount changes the name. path: with or without a
+ * snapshot of an earlier open. */
+static void open_beside_a_change(struct fixture *f, const char *path, const char *key)
+{
+	struct opener later = opener_of(f, path);
+	f->e.open_ttl_ns = UINT64_C(3600) * 1000000000;
+	put_document(f, key, "before");
+	struct opener found = opener_found(f, path);
+	put_document(f, key, "after");
+	snapshots_forget(f->e.snapshots, path);
+	open_now(&found);
+	names_node_unref(found.node);
+	assert_owner(&found, "after");
+	open_now(&later);
+	assert_owner(&later, "after");
+}
+
+static void a_document_older_than_a_change_of_the_name_is_read_again(void **state)
+{
+	struct fixture *f = *state;
+	struct opener first = opener_of(f, "d.h5");
+	open_now(&first);
+	open_beside_a_change(f, "d.h5", DOCUMENT);
+	open_beside_a_change(f, "e.h5", OTHER_DOCUMENT);
+}
+
+/* The table remembers only so many domains. */
+static void a_change_of_a_name_is_remembered(void **state)
+{
+	struct fixture *f = *state;
+	struct opener found = opener_found(f, "d.h5");
+	char path[32];
+	put_document(f, DOCUMENT, "after");
+	snapshots_forget(f->e.snapshots, "d.h5");
+	for (unsigned int i = 0; i < 2 * SNAPSHOTS_REMEMBERED; i++) {
+		snprintf(path, sizeof(path), "x%u.h5", i);
+		snapshots_forget(f->e.snapshots, path);
+	}
+	open_now(&found);
+	names_node_unref(found.node);
+	assert_owner(&found, "after");
+}
+
 /* Earlier builds, and those of other domains, do not matter. */
 static void a_document_newer_than_all_builds_is_used(void **state)
 {
@@ -582,6 +625,8 @@ int main(void)
 		TEST(a_later_open_does_not_get_the_failure_of_an_earlier_one),
 		TEST(opens_that_wait_share_the_next_build),
 		TEST(a_document_older_than_a_build_is_read_again),
+		TEST(a_document_older_than_a_change_of_the_name_is_read_again),
+		TEST(a_change_of_a_name_is_remembered),
 		TEST(a_document_newer_than_all_builds_is_used),
 		TEST(an_open_after_the_document_was_read_asks_again),
 		TEST(idle_images_have_a_limit_in_bytes),
