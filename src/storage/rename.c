@@ -451,17 +451,36 @@ static bool is_finished(const struct job *j)
 	       strcmp(r->from, j->from) == 0 && strcmp(r->to, j->to) == 0;
 }
 
+/* Returns 1 if the list has a third name that leads to the storage, 0 if not, or a negative errno.
+ */
+static int has_third_name(const struct job *j, struct err *err)
+{
+	int leads = 0;
+	for (size_t i = 0; !leads && i < j->names.n; i++) {
+		const char *path = j->names.v[i].path;
+		if (strcmp(path, j->from) != 0 && strcmp(path, j->to) != 0)
+			leads = document_names_storage(&j->place, path, &j->storage, err);
+	}
+	return leads;
+}
+
 /* Finds out why the document of the old name is gone. If `is_ours` is set, perhaps this process has
- * deleted it, and has had no answer. Returns 0 if the rename is complete. */
+ * deleted it, and has had no answer. A process that has finished this rename may have found it
+ * gone, too. If another rename has deleted it, the name that this one has given is in the list.
+ * Returns 0 if the rename is complete. */
 static int explain_gone(struct job *j, bool is_ours, struct err *err)
 {
-	const int rc = j->has_storage ? storage_names_read(&j->place, &j->names, err) : 0;
+	int rc = j->has_storage ? storage_names_read(&j->place, &j->names, err) : 0;
 	if (rc)
 		return rc;
 	is_ours &= !j->has_storage ||
 		   (rename_is_open(j->names.rename.state) && j->names.rename.number == j->number);
 	if (is_ours || (j->has_storage && is_finished(j)))
-		return 0;
+		rc = j->has_storage ? has_third_name(j, err) : 0;
+	else
+		rc = 1;
+	if (rc <= 0)
+		return rc;
 	return err_set(err, -EBUSY,
 		       "%s: another program has removed or renamed it at the same moment; the "
 		       "domain was given the name /%s",
