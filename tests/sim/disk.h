@@ -97,6 +97,9 @@ void disk_use(struct disk *d);
 
 /* All that was written is durable, because much time has passed. No file is open. */
 void disk_settle(struct disk *d);
+/* Whether what the log writes is dropped. A log takes locks, at which other threads may run, so
+ * the engines have one also when nobody reads it. */
+void disk_hide_log(bool hide);
 
 enum disk_crash { DISK_PROCESS, DISK_POWER };
 

@@ -171,13 +171,14 @@ static void count_part(void *ctx, const struct history *h)
 	}
 }
 
-static void run_again(const struct options *o, const struct trial *t, struct history *h,
-		      struct log *log)
+static void run_again(const struct options *o, const struct trial *t, struct history *h)
 {
 	struct model_result r;
 	if (o->smallest)
 		minimise(t, h);
-	trial_run(t, h, log, true, &r);
+	disk_hide_log(!o->trace);
+	trial_run(t, h, true, &r);
+	disk_hide_log(true);
 	report(h, &r);
 	printf("its trace:\n%s", str_text(&h->world.scheduler.trace));
 	model_release(&r);
@@ -199,6 +200,7 @@ static void say_seed(int signal)
 	while (k)
 		text[n++] = digits[--k];
 	memcpy(text + n, " crashes\n", 9);
+	disk_hide_log(false);
 	if (write(STDERR_FILENO, text, n + 9) < 0)
 		_exit(3);
 }
@@ -215,7 +217,7 @@ static void watch_crashes(void)
 /* ---- one history ---- */
 
 static uint64_t run(const struct options *o, uint64_t seed, const struct trial *trial,
-		    struct log *log, struct totals *t)
+		    struct totals *t)
 {
 	struct history *h = calloc(1, sizeof(*h)), *made = malloc(sizeof(*made));
 	struct model_result r;
@@ -228,14 +230,14 @@ static uint64_t run(const struct options *o, uint64_t seed, const struct trial *
 	struct trial counted = *trial;
 	counted.each = count_part;
 	counted.ctx = t;
-	trial_run(&counted, h, NULL, false, &r);
+	trial_run(&counted, h, false, &r);
 	const uint64_t hash = h->world.scheduler.hash;
 	count(t, h, &r);
 	const bool fails = r.nfaults;
 	model_release(&r);
 	history_release(h);
 	if ((fails && !o->brief) || o->trace)
-		run_again(o, trial, made, log);
+		run_again(o, trial, made);
 	else if (fails)
 		printf("history %llu (%s) fails\n", (unsigned long long)seed, made->name);
 	free(h);
@@ -250,7 +252,7 @@ static char *trace_of(const struct options *o, uint64_t seed, const struct trial
 	struct model_result r;
 	if (!h || !make(h, o, seed))
 		abort();
-	trial_run(trial, h, NULL, true, &r);
+	trial_run(trial, h, true, &r);
 	char *text = strdup(str_text(&h->world.scheduler.trace));
 	model_release(&r);
 	history_release(h);
@@ -272,19 +274,18 @@ static void print_difference(const struct options *o, uint64_t seed, const struc
 }
 
 static void run_seed(const struct options *o, uint64_t seed, const struct trial *trial,
-		     struct log *log, struct totals *t)
+		     struct totals *t)
 {
-	const uint64_t hash = run(o, seed, trial, log, t);
+	const uint64_t hash = run(o, seed, trial, t);
 	struct totals ignored = {0};
-	if (!o->again || hash == run(o, seed, trial, log, &ignored))
+	if (!o->again || hash == run(o, seed, trial, &ignored))
 		return;
 	t->differ++;
 	print_difference(o, seed, trial);
 }
 
 /* Lines that begin with # are comments. */
-static void run_file(const struct options *o, const struct trial *trial, struct log *log,
-		     struct totals *t)
+static void run_file(const struct options *o, const struct trial *trial, struct totals *t)
 {
 	FILE *f = fopen(o->seeds, "r");
 	char line[512];
@@ -298,7 +299,7 @@ static void run_file(const struct options *o, const struct trial *trial, struct 
 		const uint64_t seed = strtoull(line, &end, 10);
 		one.steps = (unsigned int)strtoul(end, NULL, 10);
 		if (line[0] != '#')
-			run_seed(&one, seed, trial, log, t);
+			run_seed(&one, seed, trial, t);
 	}
 	fclose(f);
 }
@@ -343,19 +344,19 @@ int main(int argc, char **argv)
 	/* Without it, libhdf5 does not mark files as open. */
 	setenv("HDF5_USE_FILE_LOCKING", "TRUE", 1);
 	uint8_t *file = content_template(&n);
-	const struct trial trial = {.file = file, .n = n};
-	struct log *log = o.trace ? log_new("sim", LOG_LEVEL_INFO) : NULL;
+	const struct trial trial = {.file = file, .n = n, .log = log_new("sim", LOG_LEVEL_INFO)};
+	disk_hide_log(true);
 	watch_crashes();
 	if (o.seeds)
-		run_file(&o, &trial, log, &t);
+		run_file(&o, &trial, &t);
 	for (unsigned int i = 0; !o.seeds && i < o.histories; i++)
-		run_seed(&o, o.seed + i, &trial, log, &t);
+		run_seed(&o, o.seed + i, &trial, &t);
 	printf("%u histories, %u failed; operations: %u acknowledged, %u refused, %u uncertain, "
 	       "%u without effect; %u faults, %u kills; %u storages without a name; %u undecided\n",
 	       t.histories, t.failed, t.statuses[OP_DONE], t.statuses[OP_REFUSED],
 	       t.statuses[OP_MAYBE], t.statuses[OP_NONE], t.hits, t.kills, t.unnamed, t.undecided);
 	print_counts(&t);
-	log_free(log);
+	log_free(trial.log);
 	free(file);
 	return t.failed || t.differ || t.undecided ? 1 : 0;
 }

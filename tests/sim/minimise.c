@@ -7,11 +7,10 @@
 
 enum { ORDERS = 40, LONG_ORDERS = 4 /* of a history of several parts */ };
 
-void trial_run(const struct trial *t, struct history *h, struct log *log, bool trace,
-	       struct model_result *out)
+void trial_run(const struct trial *t, struct history *h, bool trace, struct model_result *out)
 {
 	const struct model_gaps gaps = model_gaps_of(h);
-	history_run(h, t->file, t->n, log, trace);
+	history_run(h, t->file, t->n, t->log, trace);
 	model_check(h, &gaps, out);
 	while (!out->nfaults && !out->undecided && h->part + 1 < h->parts) {
 		if (t->each)
@@ -37,7 +36,7 @@ static bool fails(const struct trial *t, struct history *h)
 		struct model_result r;
 		*copy = *h;
 		copy->order = h->order + i * 1000003;
-		trial_run(t, copy, NULL, false, &r);
+		trial_run(t, copy, false, &r);
 		found = r.nfaults;
 		if (found) {
 			h->order = copy->order;

@@ -9,6 +9,7 @@
 struct trial {
 	const uint8_t *file; /* the template */
 	size_t n;
+	struct log *log; /* of the engines */
 	/* Called after each part of a history. NULL: not. */
 	void (*each)(void *ctx, const struct history *h);
 	void *ctx;
@@ -16,8 +17,7 @@ struct trial {
 
 /* Runs the history and checks it. Afterwards *h has the results; history_release() and
  * model_release() follow. */
-void trial_run(const struct trial *t, struct history *h, struct log *log, bool trace,
-	       struct model_result *out);
+void trial_run(const struct trial *t, struct history *h, bool trace, struct model_result *out);
 /* Leaves out operations, faults and waits as long as the history fails in one of a few orders of
  * its requests. h: as it was made, before it runs. */
 void minimise(const struct trial *t, struct history *h);

@@ -377,6 +377,10 @@ static const struct script scripts[] = {
 		SLOW(2, F1_A, CHANGE_GROW), SLOW(0, F1_A, CHANGE_GROW),
 		SLOW(1, F1_A, CHANGE_GROW_EMPTY), SLOW(2, F1_A, CHANGE_GROW_EMPTY),
 		SLOW(0, F1_A, CHANGE_GROW_EMPTY), END}},
+	{"an object of a failed commit arrives when the file was changed", 1, 0, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LATE, .at = 3},
+		CHANGE(0, F1_A, CHANGE_WIDER), CHANGE(0, F1_A, CHANGE_TALLER),
+		CHANGE(0, F1_A, CHANGE_GROW), CHANGE(0, F1_A, CHANGE_TWO), END}},
 	{"two mounts grow both dimensions of a dataset", 2, 1, false, {
 		SLOW(0, F1_A, CHANGE_TALLER), SLOW(1, F1_A, CHANGE_WIDER),
 		SLOW(0, F1_A, CHANGE_LARGER), SLOW(1, F1_A, CHANGE_LARGER),
