@@ -470,7 +470,7 @@ static int request_node(struct names *ns, const char *path, struct names_node **
 static int resolve(struct names *ns, const char *path, struct names_node **out, struct err *err)
 {
 	const uint64_t began_ns = names_now(ns), second = UINT64_C(1000000000);
-	const uint64_t changes = atomic_load(&ns->changes);
+	const struct names_since since = {&ns->changes, atomic_load(&ns->changes)};
 	struct err own = ERR_INIT;
 	bool is_proved;
 	err = err ? err : &own;
@@ -481,13 +481,13 @@ static int resolve(struct names *ns, const char *path, struct names_node **out, 
 	if (rc == 0)
 		names_found(ns, path);
 	/* A document that cannot be read now may be readable soon, so it is not cached. */
-	if (rc == 0 && (*out)->doc.kind != NAMES_DOC_BROKEN && !names_has_changed(ns, changes))
-		names_cache_put(ns->cache, *out, names_now(ns), names_valid_until(ns, *out));
+	if (rc == 0 && (*out)->doc.kind != NAMES_DOC_BROKEN)
+		names_cache_put(ns->cache, *out, names_now(ns), names_valid_until(ns, *out),
+				&since);
 	if (rc == -ENOENT && !is_proved) {
 		names_cache_drop(ns->cache, path);
-		if (!names_has_changed(ns, changes))
-			names_cache_put_absent(ns->cache, path,
-					       began_ns + min_u64(ns->ttl_ns, second));
+		names_cache_put_absent(ns->cache, path, began_ns + min_u64(ns->ttl_ns, second),
+				       &since);
 	} else if (rc && took_long(ns, began_ns)) {
 		names_cache_put_failure(ns->cache, path, rc, names_now(ns) + second);
 	}

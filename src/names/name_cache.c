@@ -176,13 +176,23 @@ static void end_absence_locked(struct names_cache *c, const char *mount_path)
 	}
 }
 
-void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until)
+/* To be called with the lock, so that the change drops what was put before it. */
+static bool is_old_locked(const struct names_since *since)
 {
-	char *copy = strdup(mount_path);
+	return since && atomic_load(since->changes) != since->seen;
+}
+
+void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until,
+			    const struct names_since *since)
+{
+	char *displaced = strdup(mount_path);
 	pthread_mutex_lock(&c->lock);
-	struct absence *a = absence_of(c, mount_path);
-	char *displaced = a->path;
-	*a = (struct absence){.path = copy, .until = until};
+	if (!is_old_locked(since)) {
+		struct absence *a = absence_of(c, mount_path);
+		char *copy = displaced;
+		displaced = a->path;
+		*a = (struct absence){.path = copy, .until = until};
+	}
 	pthread_mutex_unlock(&c->lock);
 	free(displaced);
 }
@@ -273,11 +283,9 @@ static bool make_room_locked(struct names_cache *c, const struct names_node *nod
 	return true;
 }
 
-void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t now, uint64_t expires)
+static void put_locked(struct names_cache *c, struct names_node *node, struct names_node *old,
+		       uint64_t now, uint64_t expires)
 {
-	pthread_mutex_lock(&c->lock);
-	const uint64_t charged = c->share.charged;
-	struct names_node *old = find_locked(c, node->name);
 	if (old) {
 		inherit_note(node, old);
 		node->flat_keys = old->flat_keys;
@@ -293,6 +301,17 @@ void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t no
 		else
 			budget_share_return(&c->share, node->charged);
 	}
+}
+
+void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t now, uint64_t expires,
+		     const struct names_since *since)
+{
+	pthread_mutex_lock(&c->lock);
+	const uint64_t charged = c->share.charged;
+	const bool is_old = is_old_locked(since);
+	struct names_node *old = is_old ? NULL : find_locked(c, node->name);
+	if (!is_old)
+		put_locked(c, node, old, now, expires);
 	const bool has_grown = c->share.charged > charged;
 	pthread_mutex_unlock(&c->lock);
 	names_node_unref(old);
@@ -314,10 +333,10 @@ void names_cache_drop(struct names_cache *c, const char *mount_path)
 /* ---- lists of directories ---- */
 
 void names_cache_put_list(struct names_cache *c, const char *mount_path, struct bytes *list,
-			  uint64_t expires)
+			  uint64_t expires, const struct names_since *since)
 {
 	pthread_mutex_lock(&c->lock);
-	struct names_node *node = find_locked(c, mount_path);
+	struct names_node *node = is_old_locked(since) ? NULL : find_locked(c, mount_path);
 	if (node)
 		forget_list_locked(c, node);
 	if (node && list->len <= NAMES_CACHE_LISTS_MAX - c->lists) {

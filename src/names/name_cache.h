@@ -33,6 +33,14 @@ enum {
 	NAMES_WALK_MAX_S = 600,
 };
 
+/* What was found since `seen` was read from *changes is kept only if *changes is still the same:
+ * this mount may have changed the name meanwhile. Who changes a name increments *changes, and then
+ * drops the node. NULL: it is kept in any case. */
+struct names_since {
+	const atomic_uint_fast64_t *changes;
+	uint64_t seen;
+};
+
 struct names_cache;
 struct names_cache *names_cache_new(struct budget *budget); /* NULL if out of memory */
 void names_cache_free(struct names_cache *c);
@@ -45,8 +53,8 @@ struct names_node *names_cache_look_up(struct names_cache *c, const char *mount_
 /* Returns the node, valid or stale, or NULL if there is none. The caller unrefs it. */
 struct names_node *names_cache_recall(struct names_cache *c, const char *mount_path);
 /* Replaces the node of this path. The cache takes another reference, if there is room. */
-void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t now,
-		     uint64_t expires);
+void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t now, uint64_t expires,
+		     const struct names_since *since);
 void names_cache_drop(struct names_cache *c, const char *mount_path);
 
 /* Begins a walk and returns its number. took is the duration of the listing in ns. */
@@ -58,14 +66,15 @@ void names_cache_continue_walk(struct names_cache *c, struct names_node *node, u
 
 /* Records that nothing has this name, for names_cache_is_absent(). names_cache_put(),
  * names_cache_drop() and names_cache_end_absence() end that. */
-void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until);
+void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until,
+			    const struct names_since *since);
 void names_cache_end_absence(struct names_cache *c, const char *mount_path);
 bool names_cache_is_absent(struct names_cache *c, const char *mount_path, uint64_t now);
 
 /* The entries of a directory, in the caller's format. The list is transferred. It is not kept
  * if the directory has no node or the lists of all directories become too long. */
 void names_cache_put_list(struct names_cache *c, const char *mount_path, struct bytes *list,
-			  uint64_t expires);
+			  uint64_t expires, const struct names_since *since);
 /* Copies the list. Returns false if there is none, if it is stale, or if out of memory. */
 bool names_cache_get_list(struct names_cache *c, const char *mount_path, uint64_t now,
 			  struct bytes *list);

@@ -94,7 +94,7 @@ static void drop_name(struct names *ns, const char *path)
 	names_cache_drop(ns->cache, path);
 	drop_others(ns, path);
 	if (dir)
-		names_cache_put_list(ns->cache, dir, &none, 0);
+		names_cache_put_list(ns->cache, dir, &none, 0, NULL);
 }
 
 void names_changed(struct names *ns, const char *path)

@@ -27,12 +27,6 @@ enum {
 	NAMES_AT_ONCE = 256, /* requests in one round */
 };
 
-/* Returns whether a name was changed since *changes was read from ns->changes. */
-static inline bool names_has_changed(struct names *ns, uint64_t changes)
-{
-	return atomic_load(&ns->changes) != changes;
-}
-
 /* Something has the name. An earlier listing or answer does not prove any more that it is absent.
  */
 void names_found(struct names *ns, const char *path);

@@ -53,7 +53,7 @@ struct listing {
 	bool is_marked;		/* an object in the directory is a mark: struct schema_mark */
 	struct store_page flat; /* all keys, of all levels, or none */
 	uint64_t began_ns;
-	uint64_t changes;	   /* names_has_changed() since the beginning */
+	struct names_since since;  /* the beginning */
 	struct omitted unfit;	   /* keys that cannot be file names */
 	struct omitted unlistable; /* prefixes that cannot be listed */
 };
@@ -505,7 +505,8 @@ static void cache_list(struct listing *l)
 	if (rc)
 		bytes_release(&names);
 	else
-		names_cache_put_list(l->ns->cache, l->dir, &names, names_now(l->ns) + ttl_ns);
+		names_cache_put_list(l->ns->cache, l->dir, &names, names_now(l->ns) + ttl_ns,
+				     &l->since);
 }
 
 static int report_cached(const struct bytes *names, names_list_fn fn, void *arg)
@@ -525,7 +526,8 @@ static void cache_nodes(struct listing *l, uint64_t walk)
 		struct names_node *node = l->entries[i].node;
 		/* A document that cannot be read now may be readable soon. */
 		if (!l->entries[i].known && node->doc.kind != NAMES_DOC_BROKEN)
-			names_cache_put(ns->cache, node, now, names_valid_until(ns, node));
+			names_cache_put(ns->cache, node, now, names_valid_until(ns, node),
+					&l->since);
 		if (walk)
 			names_cache_join_walk(ns->cache, node, walk);
 	}
@@ -550,7 +552,7 @@ static int report(struct listing *l, names_list_fn fn, void *arg)
 	int rc = 0;
 	log_omitted(l, &l->unfit, "keys cannot be file names and are left out");
 	log_omitted(l, &l->unlistable, "entries cannot be listed");
-	if (!names_has_changed(l->ns, l->changes)) {
+	if (atomic_load(&l->ns->changes) == l->since.seen) {
 		cache_nodes(l, begin_walk(l));
 		cache_list(l);
 		note_flat(l);
@@ -597,7 +599,7 @@ int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, 
 	struct listing l = {.ns = ns,
 			    .dir = path,
 			    .began_ns = names_now(ns),
-			    .changes = atomic_load(&ns->changes)};
+			    .since = {&ns->changes, atomic_load(&ns->changes)}};
 	auto_bytes struct bytes list = {0};
 	bool sure;
 	if (names_cache_get_list(ns->cache, path, names_now(ns), &list))
@@ -633,13 +635,13 @@ static int preload(struct listing *l, struct store_request *req, struct err *err
 
 void names_preload(struct names *ns)
 {
-	struct listing l = {.ns = ns, .dir = "", .changes = atomic_load(&ns->changes)};
+	struct listing l = {
+		.ns = ns, .dir = "", .since = {&ns->changes, atomic_load(&ns->changes)}};
 	struct err unused = ERR_INIT;
 	auto_request struct store_request *req = store_request_new(ns->store, STORE_LIST);
 	if (req && ns->ttl_ns && !ns->roots && preload(&l, req, &unused) == 0) {
 		sort(&l);
-		if (!names_has_changed(ns, l.changes))
-			cache_nodes(&l, 0);
+		cache_nodes(&l, 0);
 	}
 	release_listing(&l);
 }

@@ -45,7 +45,7 @@ static void begin(struct fixture *f)
 				  .schemas = schema_all(),
 				  .cache = names_cache_new(NULL)};
 	auto_names_node struct names_node *dir = names_node_new("d", NAMES_DIR, "d", &none);
-	names_cache_put(f->names.cache, dir, 0, UINT64_MAX);
+	names_cache_put(f->names.cache, dir, 0, UINT64_MAX, NULL);
 }
 
 static void end(struct fixture *f)

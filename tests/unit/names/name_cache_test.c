@@ -48,7 +48,7 @@ static void put(struct names_cache *c, const char *path, enum names_kind kind)
 		doc = doc_of("g-1");
 	auto_names_node struct names_node *node = names_node_new(path, kind, path, &doc);
 	assert_non_null(node);
-	names_cache_put(c, node, 0, 10);
+	names_cache_put(c, node, 0, 10, NULL);
 }
 
 static bool is_valid(struct names_cache *c, const char *path, uint64_t now)
@@ -131,7 +131,7 @@ static void the_beginning_of_a_large_listing_stays(void **state)
 			snprintf(path, sizeof(path), "%d-%d", comes, i);
 			auto_names_node struct names_node *node =
 				names_node_new(path, NAMES_DOMAIN, path, &doc);
-			names_cache_put(c, node, now, now + 10);
+			names_cache_put(c, node, now, now + 10, NULL);
 			names_cache_join_walk(c, node, walk);
 			kept += is_cached(c, path);
 		}
@@ -143,7 +143,7 @@ static void the_beginning_of_a_large_listing_stays(void **state)
 		auto_names_node struct names_node *late = NULL;
 		struct names_doc doc = doc_of("g-1");
 		late = names_node_new("late", NAMES_DOMAIN, "late", &doc);
-		names_cache_put(c, late, comes ? now + 1 : now + TTL, now + 20);
+		names_cache_put(c, late, comes ? now + 1 : now + TTL, now + 20, NULL);
 		assert_false(is_cached(c, path));
 		assert_true(is_cached(c, "late"));
 		names_cache_drop(c, "late");
@@ -154,7 +154,7 @@ static bool put_list(struct names_cache *c, const char *path, size_t n)
 {
 	struct bytes list = {0}, known = {0};
 	assert_int_equal(bytes_append_zero(&list, n), 0);
-	names_cache_put_list(c, path, &list, 10);
+	names_cache_put_list(c, path, &list, 10, NULL);
 	assert_null(list.data);
 	const bool kept = names_cache_get_list(c, path, 9, &known);
 	if (kept)
@@ -373,7 +373,7 @@ static void put_version(struct names_cache *c, const char *etag, const char *not
 	strcpy(node->meta.etag, etag);
 	if (note)
 		names_node_set_note(node, note);
-	names_cache_put(c, node, 0, 10);
+	names_cache_put(c, node, 0, 10, NULL);
 	const char *now = atomic_load(&node->note);
 	if (!now || !expected)
 		assert_ptr_equal(now, expected);
@@ -408,20 +408,49 @@ static void an_absence_ends(void **state)
 	struct names_cache *c = *state;
 	char path[32];
 	assert_false(names_cache_is_absent(c, "a", 0));
-	names_cache_put_absent(c, "a", 10);
+	names_cache_put_absent(c, "a", 10, NULL);
 	assert_true(names_cache_is_absent(c, "a", 9));
 	assert_false(names_cache_is_absent(c, "a", 10));
 	assert_false(names_cache_is_absent(c, "b", 9));
 	put(c, "a", NAMES_DOMAIN);
 	assert_false(names_cache_is_absent(c, "a", 9));
-	names_cache_put_absent(c, "b", 10);
+	names_cache_put_absent(c, "b", 10, NULL);
 	names_cache_drop(c, "b");
 	assert_false(names_cache_is_absent(c, "b", 9));
 	for (int i = 0; i < 10 * NAMES_ABSENT; i++) {
 		snprintf(path, sizeof(path), "%d", i);
-		names_cache_put_absent(c, path, 10);
+		names_cache_put_absent(c, path, 10, NULL);
 		assert_true(names_cache_is_absent(c, path, 9));
 	}
+}
+
+/* A name was changed since what is put was read. */
+static void what_is_older_than_a_change_is_not_kept(void **state)
+{
+	struct names_cache *c = *state;
+	atomic_uint_fast64_t changes = 0;
+	const struct names_since since = {&changes, 0};
+	struct names_doc doc = {0};
+	struct bytes list = {0};
+	auto_names_node struct names_node *node = names_node_new("d", NAMES_DIR, "d", &doc);
+	assert_non_null(node);
+	for (int i = 0; i < 2; i++) {
+		names_cache_put(c, node, 0, 10, &since);
+		assert_int_equal(bytes_append_zero(&list, 3), 0);
+		names_cache_put_list(c, "d", &list, 10, &since);
+		names_cache_put_absent(c, "e", 10, &since);
+		assert_int_equal(is_valid(c, "d", 9), i == 0);
+		assert_int_equal(names_cache_get_list(c, "d", 9, &list), i == 0);
+		assert_int_equal(names_cache_is_absent(c, "e", 9), i == 0);
+		bytes_release(&list);
+		changes++;
+		names_cache_drop(c, "d");
+		names_cache_drop(c, "e");
+	}
+	put(c, "d", NAMES_DIR);
+	assert_int_equal(bytes_append_zero(&list, 3), 0);
+	names_cache_put_list(c, "d", &list, 10, &since);
+	assert_false(names_cache_get_list(c, "d", 9, &list));
 }
 
 int main(void)
@@ -445,6 +474,7 @@ int main(void)
 		TEST(a_size_belongs_to_its_node),
 		TEST(a_note_outlives_its_name),
 		TEST(an_absence_ends),
+		TEST(what_is_older_than_a_change_is_not_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
