@@ -44,7 +44,7 @@ struct snapshot_entry {
 	struct snapshot *current;
 	struct build *build;
 	uint64_t checked;	  /* start of the last check that found `current` valid; ns */
-	uint64_t built;		  /* tick at which the last build began */
+	uint64_t built;		  /* tick at which the last build began, or it was forgotten */
 	bool stale;		  /* a read has found another version since */
 	struct domain_puts *puts; /* NULL if none are known */
 	struct engine_stat last;  /* of the snapshot that was opened last; version 0 if none was */
@@ -63,6 +63,7 @@ struct snapshots {
 	struct snapshot *all;
 	unsigned int nidle, nputs; /* entries that are idle; that have puts */
 	uint64_t idle_bytes, live, last_version, ticks;
+	uint64_t forgot;     /* tick at which a path without an entry was forgotten */
 	uint64_t idle_limit; /* bytes */
 	struct bucket *bucket;
 };
@@ -295,9 +296,10 @@ static void build_locked(struct snapshots *t, struct snapshot_entry *entry, stru
 	bool was_idle = entry->idle;
 	uint64_t version = ++t->last_version;
 	b->refs = 1;
-	/* If another build has begun since the look-up, it may have read a newer document. */
+	/* If another build has begun since the look-up, it may have read a newer document. If this
+	 * process has removed or replaced the domain, the document is old. */
 	struct snapshot_domain of = *domain;
-	if (of.requested.tick < entry->built)
+	if (of.requested.tick < entry->built || of.requested.tick < t->forgot)
 		of.requested = (struct snapshot_time){0};
 	b->began = of.requested.tick ? of.requested : time_locked(t);
 	entry->built = b->began.tick;
@@ -447,7 +449,11 @@ void snapshots_forget(struct snapshots *t, const char *path)
 	pthread_mutex_lock(&t->lock);
 	HASH_FIND_STR(t->entries, path, entry);
 	struct domain_puts *puts = take_puts_locked(t, entry);
+	t->ticks++;
+	if (!entry)
+		t->forgot = t->ticks;
 	if (entry) {
+		entry->built = t->ticks;
 		entry->stale = true;
 		entry->last = (struct engine_stat){0};
 		/* A build may be about to find that the current snapshot is still valid. */

@@ -293,6 +293,20 @@ static void opens_that_wait_share_the_next_build(void **state)
 
 /* ---- documents that a look-up has read ---- */
 
+/* This mount has replaced the domain since the look-up, before anybody has opened it, or later. */
+static void a_document_older_than_a_change_is_read_again(void **state)
+{
+	struct fixture *f = *state;
+	for (int i = 0; i < 2; i++) {
+		struct opener found = opener_found(f, "d.h5");
+		put_document(f, DOCUMENT, i ? "later" : "after");
+		snapshots_forget(f->e.snapshots, "d.h5");
+		open_now(&found);
+		assert_owner(&found, i ? "later" : "after");
+		names_node_unref(found.node);
+	}
+}
+
 static void a_document_older_than_a_build_is_read_again(void **state)
 {
 	struct fixture *f = *state;
@@ -582,6 +596,7 @@ int main(void)
 		TEST(a_later_open_does_not_get_the_failure_of_an_earlier_one),
 		TEST(opens_that_wait_share_the_next_build),
 		TEST(a_document_older_than_a_build_is_read_again),
+		TEST(a_document_older_than_a_change_is_read_again),
 		TEST(a_document_newer_than_all_builds_is_used),
 		TEST(an_open_after_the_document_was_read_asks_again),
 		TEST(idle_images_have_a_limit_in_bytes),
