@@ -39,50 +39,18 @@ int draft_delete_object(const struct draft_put *p, const char *key, const char *
 	return store_failure(&req->answer, err);
 }
 
-/* Returns whether the first and only attempt of a put was refused, so that nobody can have seen
- * it. */
-static bool is_refused(const struct store_answer *a)
-{
-	const int rc = store_failure(a, NULL);
-	return (rc == -EEXIST || rc == -ESTALE || rc == -EISDIR) && !a->repeated;
-}
-
-/* Puts the bytes. `etag` gets the new version. */
-static int put(struct draft_put *p, const char *key, const struct store_cond *cond,
-	       char etag[STORE_ETAG_MAX], struct err *err)
-{
-	auto_request struct store_request *req = store_request_new(p->bucket->store, STORE_PUT);
-	char mark[STORE_MARK_MAX + 1];
-	if (!req)
-		return err_no_memory(err);
-	store_request_key(req, key);
-	req->body = &p->bytes;
-	req->in_parts = true;
-	req->priority = STORE_COMMIT;
-	req->cond = *cond;
-	req->note = nonempty(p->note);
-	snprintf(mark, sizeof(mark), "%s-%" PRIu32, draft_id(p->c->draft), p->run.number);
-	req->mark = mark;
-	req->cancelled = cancelled_by(p->c->cancelled);
-	store_run(p->bucket->store, req);
-	if (!is_refused(&req->answer))
-		commit_go(&p->run, p->run.state == COMMIT_BEGUN ? COMMIT_SENT : COMMIT_SHOWN);
-	memcpy(etag, req->answer.meta.etag, STORE_ETAG_MAX);
-	return store_failure(&req->answer, err);
-}
-
 /* ---- an object that an earlier attempt may have put ---- */
 
-/* Returns 1 if n bytes of an object at an offset are those of the draft, 0 if not, or a negative
- * errno. */
-static int same_range(struct draft_put *p, struct store_request *req, uint8_t *buf, uint64_t offset,
-		      size_t n, struct err *err)
+/* Returns 1 if n bytes of a version of the object at an offset are those of the draft, 0 if not, or
+ * a negative errno. */
+static int same_range(struct draft_put *p, const char *etag, struct store_request *req,
+		      uint8_t *buf, uint64_t offset, size_t n, struct err *err)
 {
 	store_request_reset(req, STORE_GET);
 	store_request_key(req, p->about->name);
 	req->range = (struct store_range){.first = offset, .length = n};
 	req->max = n;
-	req->cond.if_match = nonempty(p->present.etag);
+	req->cond.if_match = nonempty(etag);
 	req->cancelled = cancelled_by(p->c->cancelled);
 	store_run(p->bucket->store, req);
 	int rc = store_failure(&req->answer, err);
@@ -97,7 +65,8 @@ static int same_range(struct draft_put *p, struct store_request *req, uint8_t *b
 }
 
 /* Returns 1 if the object has the same bytes in [at, end), 0 if not, or a negative errno. */
-static int same_part(struct draft_put *p, uint64_t at, uint64_t end, struct err *err)
+static int same_part(struct draft_put *p, const char *etag, uint64_t at, uint64_t end,
+		     struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->bucket->store, STORE_GET);
 	auto_free uint8_t *buf = malloc(COMPARED);
@@ -105,7 +74,7 @@ static int same_part(struct draft_put *p, uint64_t at, uint64_t end, struct err 
 	if (!req || !buf)
 		return err_no_memory(err);
 	for (; same == 1 && at < end; at += COMPARED)
-		same = same_range(p, req, buf, at, (size_t)min_u64(end - at, COMPARED), err);
+		same = same_range(p, etag, req, buf, at, (size_t)min_u64(end - at, COMPARED), err);
 	return same;
 }
 
@@ -138,28 +107,93 @@ static int find_owner(const struct draft_put *p, struct err *err)
 	return store_keeps_marks(p->bucket->store) == STORE_MARKS_KEPT ? NOT_OURS : PERHAPS_OURS;
 }
 
-/* Returns 1 if the object has the bytes of the draft, 0 if not, or a negative errno. */
-static int has_bytes(struct draft_put *p, struct err *err)
+/* Returns 1 if this version of the object has the bytes of the draft, 0 if not, or a negative
+ * errno. */
+static int has_bytes(struct draft_put *p, const struct store_meta *meta, struct err *err)
 {
 	struct draft *d = p->c->draft;
 	struct draft_extent x = {0};
 	struct draft_stat stat;
-	int same = p->present.node->meta.size == p->bytes.size;
+	int same = meta->size == p->bytes.size;
 	if (p->about->kind != DRAFT_CHANGE)
-		return same == 1 ? same_part(p, 0, p->bytes.size, err) : same;
+		return same == 1 ? same_part(p, meta->etag, 0, p->bytes.size, err) : same;
 	draft_get_stat(d, &stat);
 	if (stat.changes != draft_snapshot_changes(p->c->snapshot))
 		return 0; /* the extents are not those of the snapshot */
 	while (same == 1 && draft_next_extent(d, &x))
 		if (x.kind != DRAFT_BENEATH)
-			same = same_part(p, x.start, min_u64(x.end, p->bytes.size), err);
+			same = same_part(p, meta->etag, x.start, min_u64(x.end, p->bytes.size),
+					 err);
 	return same;
 }
 
 int draft_same_object(struct draft_put *p, struct err *err)
 {
 	const int owner = find_owner(p, err);
-	return owner > NOT_OURS ? has_bytes(p, err) : owner;
+	return owner > NOT_OURS ? has_bytes(p, &p->present.node->meta, err) : owner;
+}
+
+/* ---- a put ---- */
+
+/* Returns whether the first and only attempt of a put was refused, so that nobody can have seen
+ * it. */
+static bool is_refused(const struct store_answer *a)
+{
+	const int rc = store_failure(a, NULL);
+	return (rc == -EEXIST || rc == -ESTALE || rc == -EISDIR) && !a->repeated;
+}
+
+/* To be called if a put was sent again after a lost answer, and could not read any more what lies
+ * beneath the draft. Returns 1 if the first attempt has stored the object, whose version `etag`
+ * gets, 0 if not, or a negative errno. */
+static int is_stored(struct draft_put *p, const struct store_request *put,
+		     char etag[STORE_ETAG_MAX], struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->bucket->store, STORE_HEAD);
+	if (!req)
+		return err_no_memory(err);
+	store_request_key(req, put->key);
+	req->wants_mark = true;
+	req->cancelled = put->cancelled;
+	store_run(p->bucket->store, req);
+	const struct store_answer *a = &req->answer;
+	const int rc = store_failure(a, err);
+	if (rc || store_absence(a))
+		return rc;
+	memcpy(etag, a->meta.etag, STORE_ETAG_MAX);
+	if (a->mark[0] || store_keeps_marks(p->bucket->store) == STORE_MARKS_KEPT)
+		return strcmp(a->mark, put->mark) == 0;
+	return has_bytes(p, &a->meta, err);
+}
+
+/* Puts the bytes. `etag` gets the new version. */
+static int put(struct draft_put *p, const char *key, const struct store_cond *cond,
+	       char etag[STORE_ETAG_MAX], struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->bucket->store, STORE_PUT);
+	char mark[STORE_MARK_MAX + 1];
+	if (!req)
+		return err_no_memory(err);
+	store_request_key(req, key);
+	req->body = &p->bytes;
+	req->in_parts = true;
+	req->priority = STORE_COMMIT;
+	req->cond = *cond;
+	req->note = nonempty(p->note);
+	snprintf(mark, sizeof(mark), "%s-%" PRIu32, draft_id(p->c->draft), p->run.number);
+	req->mark = mark;
+	req->cancelled = cancelled_by(p->c->cancelled);
+	store_run(p->bucket->store, req);
+	if (!is_refused(&req->answer))
+		commit_go(&p->run, p->run.state == COMMIT_BEGUN ? COMMIT_SENT : COMMIT_SHOWN);
+	memcpy(etag, req->answer.meta.etag, STORE_ETAG_MAX);
+	const int rc = store_failure(&req->answer, err);
+	if (rc != -ESTALE || !req->answer.repeated)
+		return rc;
+	const int stored = is_stored(p, req, etag, err);
+	if (stored > 0)
+		err_clear(err);
+	return stored < 0 ? stored : stored ? 0 : rc;
 }
 
 int draft_check_object(const struct draft_put *p, struct err *err)
@@ -268,7 +302,7 @@ static int put_over(struct draft_put *p, const char *key, char etag[STORE_ETAG_M
 static int judge_object(struct draft_put *p, struct err *err)
 {
 	const int owner = find_owner(p, err);
-	const int same = owner > NOT_OURS ? has_bytes(p, err) : owner;
+	const int same = owner > NOT_OURS ? has_bytes(p, &p->present.node->meta, err) : owner;
 	if (same)
 		return same;
 	return owner == OURS && p->about->kind != DRAFT_CHANGE ? 0 : draft_put_stale(p, err);

@@ -186,7 +186,7 @@ int change_expect_name(const struct change *c, const struct storage *storage, co
 	enum { ATTEMPTS = 8 /* beside others who change the list */ };
 	const struct document_place place = place_of(c);
 	auto_names struct storage_names names = {.storage = *storage};
-	struct rename_record r = {.began_ns = env_wall(c->env), .to = path};
+	struct rename_record r = {.began_ns = storage_names_new_time(c->env), .to = path};
 	int rc = -ESTALE;
 	c->env->random(c->env, &r.number, sizeof(r.number));
 	for (int i = 0; rc == -ESTALE && i < ATTEMPTS; i++) {

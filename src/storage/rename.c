@@ -115,7 +115,7 @@ static int finish(const struct document_place *p, struct renames *renames,
 	renames_settle(renames, r->number); /* from now on, that of this number counts */
 	names->rename.number = number;
 	names->rename.state = RENAME_TAKEN;
-	names->rename.began_ns = env_wall(p->env);
+	names->rename.began_ns = storage_names_new_time(p->env);
 	int rc = storage_names_put(p, names, err);
 	if (!rc)
 		rc = document_delete(p, r->from, r->version, NULL, err);
@@ -129,20 +129,40 @@ static int finish(const struct document_place *p, struct renames *renames,
 	return rc;
 }
 
-/* Finishes the last rename in the list if that is necessary. *is_given is set if it has given its
- * new name. */
-static int finish_last(const struct document_place *p, struct renames *renames,
-		       struct storage_names *names, bool *is_given, struct err *err)
+/* Returns 1 if the last rename in the list is younger than this, 0 if not, or a negative errno.
+ * Puts the list again, because only a new version shows what time it is by the clock of the bucket.
+ */
+static int is_younger(const struct document_place *p, struct storage_names *names, int64_t age_ns,
+		      struct err *err)
 {
+	char key[SCHEMA_KEY_MAX + 1];
+	int64_t now_ns;
+	int rc = storage_names_put(p, names, err);
+	if (!rc)
+		rc = storage_own_key(p, &names->storage, p->schema->storage->names, key, err);
+	if (!rc)
+		rc = storage_names_now(p, key, &now_ns, err);
+	return rc ? rc : now_ns - names->rename.began_ns < age_ns;
+}
+
+/* Finishes the last rename in the list if that is necessary, and if it is so old. *is_given is set
+ * if it has given its new name. */
+static int finish_last(const struct document_place *p, struct renames *renames,
+		       struct storage_names *names, int64_t age_ns, bool *is_given, struct err *err)
+{
+	const struct rename_record *r = &names->rename;
 	*is_given = false;
-	if (!rename_is_open(names->rename.state) ||
-	    renames_is_settled(renames, names->rename.number))
+	if (!rename_is_open(r->state) || renames_is_settled(renames, r->number))
 		return 0;
 	const int progress = progress_of(p, names, err);
 	*is_given = progress > NOT_GIVEN;
 	if (progress != HALF_DONE)
 		return progress < 0 ? progress : 0;
-	return finish(p, renames, names, err);
+	const int young = age_ns ? is_younger(p, names, age_ns, err) : 0;
+	if (young == 1 || young == -ESTALE)
+		return err_set(err, -EBUSY, "the rename of /%s to /%s may be running", r->from,
+			       r->to);
+	return young ? young : finish(p, renames, names, err);
 }
 
 int change_finish_rename(const struct change *c, const struct storage *storage, int64_t age_ns,
@@ -152,13 +172,7 @@ int change_finish_rename(const struct change *c, const struct storage *storage, 
 	auto_names struct storage_names names = {.storage = *storage};
 	bool is_given;
 	const int rc = storage_names_read(&place, &names, err);
-	const struct rename_record *r = &names.rename;
-	if (rc || !rename_is_open(r->state))
-		return rc;
-	if (env_wall(c->env) - r->began_ns < age_ns)
-		return err_set(err, -EBUSY, "the rename of /%s to /%s may be running", r->from,
-			       r->to);
-	return finish_last(&place, c->renames, &names, &is_given, err);
+	return rc ? rc : finish_last(&place, c->renames, &names, age_ns, &is_given, err);
 }
 
 static int changed_meanwhile(const char *path, struct err *err)
@@ -169,11 +183,13 @@ static int changed_meanwhile(const char *path, struct err *err)
 		       path);
 }
 
-/* Returns whether another process is deleting the old name, or has just done so. Then the program
- * that removes the new one may not know yet that it is the only one. */
-static bool is_being_finished(const struct document_place *p, const struct rename_record *r)
+/* Returns 1 if another process is deleting the old name, or has just done so: then the program that
+ * removes the new one may not know yet that it is the only one. Returns 0 if not, or a negative
+ * errno. */
+static int is_being_finished(const struct document_place *p, struct storage_names *names,
+			     struct err *err)
 {
-	return r->state == RENAME_TAKEN && env_wall(p->env) - r->began_ns < TAKEN_NS;
+	return names->rename.state == RENAME_TAKEN ? is_younger(p, names, TAKEN_NS, err) : 0;
 }
 
 /* Changes the list so that no process finishes the last rename any more. If the new name is
@@ -183,11 +199,12 @@ static int withdraw_last(const struct document_place *p, struct storage_names *n
 			 const char *path, struct err *err)
 {
 	struct rename_record *r = &names->rename;
-	if (!is_old && is_being_finished(p, r))
-		return changed_meanwhile(path, err);
+	int rc = is_old ? 0 : is_being_finished(p, names, err);
+	if (rc)
+		return rc == 1 || rc == -ESTALE ? changed_meanwhile(path, err) : rc;
 	r->state = is_old && rename_is_open(r->state) ? RENAME_WITHDRAWN : RENAME_NONE;
-	r->began_ns = env_wall(p->env);
-	const int rc = storage_names_put(p, names, err);
+	r->began_ns = storage_names_new_time(p->env);
+	rc = storage_names_put(p, names, err);
 	return rc == -ESTALE ? changed_meanwhile(path, err) : rc;
 }
 
@@ -211,22 +228,22 @@ int rename_leave(const struct document_place *p, struct renames *renames,
 
 /* In a list that is nearly full, a day is too long. A pending name is in the list as a name, too,
  * so it can leave without a look at its document. */
-static bool is_current(const struct job *j, const struct storage_name *name, int64_t now)
+static bool is_current(const struct job *j, const struct storage_name *name)
 {
+	const int64_t age_ns = j->names.read_ns - name->given_ns;
 	if (name->is_pending)
-		return renames_may_give(j->c->renames, j->place.env, name->rename, name->given_ns);
-	const int64_t age = j->names.n + EXPIRED_MAX > STORAGE_NAMES_MAX ? MINUTE_NS : DAY_NS;
-	return now - name->given_ns < age || strcmp(name->path, j->from) == 0 ||
-	       strcmp(name->path, j->to) == 0;
+		return renames_may_give(j->c->renames, name->rename, age_ns);
+	const int64_t limit = j->names.n + EXPIRED_MAX > STORAGE_NAMES_MAX ? MINUTE_NS : DAY_NS;
+	return age_ns < limit || strcmp(name->path, j->from) == 0 || strcmp(name->path, j->to) == 0;
 }
 
 /* Names leave the list after a day, if they do not lead to the storage any more. */
-static int drop_old_names(struct job *j, int64_t now, struct err *err)
+static int drop_old_names(struct job *j, struct err *err)
 {
 	struct storage_names *names = &j->names;
 	unsigned int examined = 0;
 	for (size_t i = 0; i < names->n && examined < EXPIRED_MAX;) {
-		if (is_current(j, &names->v[i], now)) {
+		if (is_current(j, &names->v[i])) {
 			i++;
 			continue;
 		}
@@ -251,21 +268,22 @@ static int drop_old_names(struct job *j, int64_t now, struct err *err)
 static int keep_pending(struct job *j, struct err *err)
 {
 	const struct rename_record *r = &j->names.rename;
-	const bool may_give = rename_may_give(r) &&
-			      renames_may_give(j->c->renames, j->place.env, r->number, r->began_ns);
+	const bool may_give =
+		rename_may_give(r) &&
+		renames_may_give(j->c->renames, r->number, j->names.read_ns - r->began_ns);
 	return may_give ? storage_names_add_pending(&j->names, r, err) : 0;
 }
 
 static int enter(struct job *j, bool is_given, struct err *err)
 {
-	const int64_t now = env_wall(j->place.env);
+	const int64_t now = storage_names_new_time(j->place.env);
 	const struct rename_record record = {.state = RENAME_BEGUN,
 					     .number = j->number,
 					     .began_ns = now,
 					     .version = j->domain->etag,
 					     .from = j->from,
 					     .to = j->to};
-	int rc = drop_old_names(j, now, err);
+	int rc = drop_old_names(j, err);
 	if (!rc && !is_given)
 		rc = keep_pending(j, err);
 	if (!rc)
@@ -289,7 +307,7 @@ static int claim_once(struct job *j, bool reads, struct err *err)
 	bool is_given;
 	int rc = reads ? storage_names_read(&j->place, &j->names, err) : 0;
 	if (!rc)
-		rc = finish_last(&j->place, j->c->renames, &j->names, &is_given, err);
+		rc = finish_last(&j->place, j->c->renames, &j->names, 0, &is_given, err);
 	if (rc)
 		return rc;
 	return is_given && is_renamed(j) ? -ESTALE : enter(j, is_given, err);

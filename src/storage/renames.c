@@ -103,9 +103,9 @@ bool renames_is_settled(struct renames *r, uint64_t number)
 	return settled;
 }
 
-bool renames_may_give(struct renames *r, const struct env *env, uint64_t number, int64_t since_ns)
+bool renames_may_give(struct renames *r, uint64_t number, int64_t age_ns)
 {
-	return env_wall(env) - since_ns < ARRIVES_NS && !renames_is_settled(r, number);
+	return age_ns < ARRIVES_NS && !renames_is_settled(r, number);
 }
 
 bool renames_knows(struct renames *r, const struct storage *storage)

@@ -113,28 +113,40 @@ static int counts(const struct document_place *p, const struct store_item *mark,
 
 /* ---- the names ---- */
 
-/* Fails with -EBUSY if a rename may make a new name appear at any moment. */
-static int check_renames(const struct document_place *p, struct renames *renames,
-			 const struct storage_names *names, struct err *err)
+/* Returns a name that a rename may still give at this time, or NULL. */
+static const char *awaited(const struct storage_names *names, struct renames *renames,
+			   int64_t now_ns)
 {
 	const struct rename_record *r = &names->rename;
-	if (rename_may_give(r) && renames_may_give(renames, p->env, r->number, r->began_ns))
-		return err_set(err, -EBUSY, "a rename of /%s to /%s may not have ended", r->from,
-			       r->to);
+	if (rename_may_give(r) && renames_may_give(renames, r->number, now_ns - r->began_ns))
+		return r->to;
 	for (size_t i = 0; i < names->n; i++) {
 		const struct storage_name *name = &names->v[i];
 		if (name->is_pending &&
-		    renames_may_give(renames, p->env, name->rename, name->given_ns))
-			return err_set(err, -EBUSY, "a rename to /%s may not have ended",
-				       name->path);
+		    renames_may_give(renames, name->rename, now_ns - name->given_ns))
+			return name->path;
 	}
-	return 0;
+	return NULL;
+}
+
+/* Fails with -EBUSY if a rename may make a new name appear at any moment. What could not appear any
+ * more when the list was put need not be compared with the time of the mark. */
+static int check_renames(const struct document_place *p, const struct mark *m,
+			 struct renames *renames, const struct storage_names *names,
+			 struct err *err)
+{
+	int64_t now_ns;
+	if (!awaited(names, renames, names->read_ns))
+		return 0;
+	const int rc = storage_names_now(p, m->key, &now_ns, err);
+	const char *path = rc ? NULL : awaited(names, renames, now_ns);
+	return path ? err_set(err, -EBUSY, "a rename to /%s may not have ended", path) : rc;
 }
 
 /* Returns 1 if a name leads to the storage, and 0 if none does. Fails with -EBUSY if a rename may
  * not have ended. */
-static int look_at_list(const struct document_place *p, struct renames *renames,
-			const struct storage *storage, struct err *err)
+static int look_at_list(const struct document_place *p, const struct mark *m,
+			struct renames *renames, const struct storage *storage, struct err *err)
 {
 	char seen[STORE_ETAG_MAX];
 	auto_names struct storage_names names = {.storage = *storage};
@@ -144,7 +156,7 @@ static int look_at_list(const struct document_place *p, struct renames *renames,
 		memcpy(seen, names.etag, sizeof(seen));
 		rc = storage_names_leads(p, &names, &path, err);
 		if (!rc)
-			rc = check_renames(p, renames, &names, err);
+			rc = check_renames(p, m, renames, &names, err);
 		/* Without a list there was nothing that took time. */
 		if (!rc && seen[0])
 			rc = storage_names_read(p, &names, err);
@@ -154,11 +166,11 @@ static int look_at_list(const struct document_place *p, struct renames *renames,
 	return rc ? rc : err_set(err, -EBUSY, "the names of the domain change all the time");
 }
 
-static int has_name(const struct document_place *p, struct renames *renames, const char *path,
-		    const struct storage *storage, struct err *err)
+static int has_name(const struct document_place *p, const struct mark *m, struct renames *renames,
+		    const char *path, const struct storage *storage, struct err *err)
 {
 	const int rc = storage_is_shared(p, path, storage, err);
-	return rc ? rc : look_at_list(p, renames, storage, err);
+	return rc ? rc : look_at_list(p, m, renames, storage, err);
 }
 
 /* ---- deleting ---- */
@@ -192,7 +204,7 @@ int storage_delete(const struct document_place *p, struct renames *renames, cons
 	int rc = put_mark(p, storage, &m, err);
 	if (rc)
 		return rc;
-	rc = has_name(p, renames, path, storage, err);
+	rc = has_name(p, &m, renames, path, storage, err);
 	if (rc == 0)
 		return delete_all(p, &m, storage, deleted, err);
 	drop_mark(p, &m, &ignored);

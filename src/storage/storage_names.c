@@ -139,7 +139,7 @@ static int parse_name(struct cursor *c, bool is_pending, struct storage_names *o
 	name.rename = is_pending ? cur_u64(c) : 0;
 	name.given_ns = (int64_t)cur_u64(c);
 	name.path = cur_cstr(c, NULL);
-	if (!cur_ok(c) || cur_left(c) || name.given_ns < 0 || !store_key_ok(name.path) ||
+	if (!cur_ok(c) || cur_left(c) || name.given_ns == INT64_MIN || !store_key_ok(name.path) ||
 	    find(out, &name))
 		return err_set(err, -EBADMSG, "a record of a name is not valid");
 	return add(out, &name, err);
@@ -154,8 +154,9 @@ static int parse_rename(struct cursor *c, struct storage_names *out, struct err 
 	r.from = cur_cstr(c, NULL);
 	r.to = cur_cstr(c, NULL);
 	if (!cur_ok(c) || cur_left(c) || zero || state < RENAME_BEGUN || state > RENAME_TAKEN ||
-	    r.began_ns < 0 || strlen(r.version) >= STORE_ETAG_MAX || !store_key_ok(r.from) ||
-	    !store_key_ok(r.to) || strcmp(r.from, r.to) == 0 || out->rename.state != RENAME_NONE)
+	    r.began_ns == INT64_MIN || strlen(r.version) >= STORE_ETAG_MAX ||
+	    !store_key_ok(r.from) || !store_key_ok(r.to) || strcmp(r.from, r.to) == 0 ||
+	    out->rename.state != RENAME_NONE)
 		return err_set(err, -EBADMSG, "the record of the last rename is not valid");
 	r.state = (enum rename_state)state;
 	return storage_names_set_rename(out, &r, err);
@@ -187,6 +188,44 @@ int storage_own_key(const struct document_place *p, const struct storage *storag
 		       : err_set(err, -ENAMETOOLONG, "the path of the storage is too long");
 }
 
+/* ---- times ---- */
+
+int64_t storage_names_new_time(const struct env *env)
+{
+	return -env_wall(env);
+}
+
+static int64_t known_time(int64_t ns, int64_t stored_ns)
+{
+	return ns >= 0 ? ns : stored_ns > 0 ? stored_ns : -ns;
+}
+
+/* Gives the new records their time. */
+static void set_times(struct storage_names *names, int64_t stored_ns, int64_t wall_ns)
+{
+	for (size_t i = 0; i < names->n; i++)
+		names->v[i].given_ns = known_time(names->v[i].given_ns, stored_ns);
+	names->rename.began_ns = known_time(names->rename.began_ns, stored_ns);
+	names->read_ns = stored_ns > 0 ? stored_ns : wall_ns;
+}
+
+int storage_names_now(const struct document_place *p, const char *key, int64_t *now_ns,
+		      struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->store, STORE_HEAD);
+	if (!req)
+		return err_no_memory(err);
+	store_request_key(req, key);
+	req->cancelled = cancelled_by(p->cancelled);
+	store_run(p->store, req);
+	const int rc = store_failure(&req->answer, err);
+	const int64_t stored_ns = req->answer.meta.mtime_ns;
+	*now_ns = stored_ns > 0 ? stored_ns : env_wall(p->env);
+	if (!rc && store_absence(&req->answer))
+		return err_set(err, -EBUSY, "%s: another program has removed it", key);
+	return rc;
+}
+
 int storage_names_read(const struct document_place *p, struct storage_names *names, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
@@ -206,6 +245,7 @@ int storage_names_read(const struct document_place *p, struct storage_names *nam
 		return err_set(err, rc == -ENOMEM ? rc : -EIO, "list of names %s: %s", key,
 			       why.msg);
 	memcpy(names->etag, req->answer.meta.etag, sizeof(names->etag));
+	set_times(names, req->answer.meta.mtime_ns, env_wall(p->env));
 	return 0;
 }
 

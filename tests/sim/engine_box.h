@@ -27,6 +27,7 @@ struct world {
 	struct scheduler scheduler;
 	struct log *log;
 	unsigned int workers; /* of each engine */
+	bool has_clock;	      /* the bucket knows when it has stored an object */
 	bool repeats;	      /* requests that fail for a moment are repeated, as for S3 */
 	bool is_busy;	      /* many requests fail for a moment */
 	bool is_s3;	      /* the engines know that it is a service, and no directory */
@@ -115,7 +116,8 @@ void box_tidy(struct box *b,
 	      void *ctx);
 /* The clock of its machine, nanoseconds since 1970. */
 int64_t box_wall(const struct box *b);
-/* Sets the clock of the machine, by at most a day. */
+/* Sets the clock of the machine, by at most a day. If the bucket has no clock, those of machines
+ * must not differ by nearly an hour (DETAILS.md, "Renames"): by at most a quarter. */
 void box_set_clock(struct box *b);
 /* Until the next restart or kill, or another call, calls of the journal fail. at 0: none. */
 void box_arm_disk(struct box *b, const struct disk_fault *fault);

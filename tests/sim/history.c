@@ -18,8 +18,9 @@
 enum {
 	SPURIOUS = 500,
 	SETTLE_ROUNDS = 2,
-	SETTLE_SECONDS = 4000,	   /* more than an hour */
-	CLOCK_SECONDS = 2 * 86400, /* that clocks may differ: see box_set_clock() */
+	/* How long nothing is deleted because of a rename: more than an hour, and what clocks
+	 * may differ by (JOURNAL.md, "Marks of deletions"). */
+	SETTLE_SECONDS = 4000 + 2 * 900,
 	LATE_SECONDS = 1000,
 	DEAD_STEPS = 60, /* of other engines until a killed one is there again */
 };
@@ -429,21 +430,10 @@ static void run_actors(struct history *h, const uint8_t *file, size_t n)
 		pthread_join(threads[i], NULL);
 }
 
-/* How long nothing is deleted because of a rename: an hour by its clock (JOURNAL.md, "Marks of
- * deletions"). */
-static uint64_t settle_seconds(const struct history *h)
-{
-	for (unsigned int i = 0; i < h->nops; i++)
-		if (h->ops[i].kind == OP_CLOCK)
-			return SETTLE_SECONDS + CLOCK_SECONDS;
-	return SETTLE_SECONDS;
-}
-
 /* All engines recover, and delete their garbage. */
 static void settle(struct history *h)
 {
 	struct scheduler *s = &h->world.scheduler;
-	const uint64_t seconds = settle_seconds(h);
 	for (unsigned int round = 0; round < SETTLE_ROUNDS; round++) {
 		for (unsigned int i = 0; i < h->engines; i++) {
 			scheduler_note(s, "engine %u: restart at the end", i);
@@ -457,7 +447,7 @@ static void settle(struct history *h)
 				baton_sleep(LATE_SECONDS * SECOND);
 				scheduler_deliver(s);
 			}
-			baton_sleep(seconds * SECOND);
+			baton_sleep(SETTLE_SECONDS * SECOND);
 		}
 	}
 	for (unsigned int i = 0; i < h->engines; i++)

@@ -77,12 +77,15 @@ static bool is_answer(const struct history *h, const struct op *op)
 }
 
 /* Whether a mount may meet what it has sent itself: a request that arrives late, a rename that it
- * finishes, or a draft that the journal could not describe. */
+ * finishes, a removal without an answer while the file is written (DETAILS.md, "Renames"), or a
+ * draft that the journal could not describe. */
 static bool meets_itself(const struct history *h, const struct op *op)
 {
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *o = &h->ops[i];
 		if ((o->kind == OP_RENAME && o->status == OP_MAYBE) ||
+		    (o->kind == OP_REMOVE && o->status == OP_MAYBE && o->name == op->name &&
+		     o->begin < op->end) ||
 		    (o->hit && (o->fault == FAULT_SLOW || o->fault == FAULT_LATE ||
 				o->fault == FAULT_KILL_LATE)))
 			return true;

@@ -76,6 +76,10 @@ static const struct script scripts[] = {
 	{"a slow rename while the storage is deleted", 2, 1, false, {
 		{OP(OP_RENAME, 0, F1_A), .to = F2_C, .fault = FAULT_SLOW, .at = 1},
 		REMOVE(1, F1_A), WAIT(1, 80), WAIT(1, 80), END}},
+	{"a slow rename while a machine with a wrong clock deletes the storage", 2, 1, false, {
+		{OP(OP_CLOCK, 1, 0)}, {OP(OP_RENAME, 0, F1_A), .to = F2_C, .fault = FAULT_SLOW,
+		.at = 1, .on = "f2/c.h5/.domain.json"},
+		REMOVE(1, F1_A), WAIT(1, 80), WAIT(1, 80), END}},
 	{"a slow PUT over a file, and the storage is renamed and removed", 2, 3, true, {
 		{OP(OP_RENAME, 0, F1_A), .to = F1_B, .fault = FAULT_SLOW, .at = 1,
 		 .on = "f1/b.h5/.domain.json"},
@@ -453,8 +457,11 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 	static const unsigned int switches[] = {1, 4, 16, 64};
 	struct rng r = rng_derive(seed, 3);
 	const struct script *s = &scripts[i];
-	*h = (struct history){
-		.seed = seed, .name = s->name, .engines = s->engines, .present = s->present};
+	*h = (struct history){.seed = seed,
+			      .order = seed,
+			      .name = s->name,
+			      .engines = s->engines,
+			      .present = s->present};
 	h->actors = h->engines;
 	h->switches = switches[rng_below(&r, 4)];
 	h->workers = 1 + rng_below(&r, 4);

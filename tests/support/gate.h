@@ -30,6 +30,7 @@ struct gate {
 	bool later;	 /* all later ones fail, too */
 	bool after;	 /* they reach the bucket before they fail */
 	int code;
+	bool has_no_clock; /* it does not tell when it has stored lists of names and marks */
 	atomic_uint ops[STORE_OPS];
 	atomic_uint last_change; /* the number of the last PUT or DELETE */
 	int sync;		 /* the result of store_sync() */
@@ -70,6 +71,8 @@ static inline void gate_completed(struct store *s, struct store_request *req)
 {
 	struct gate *g = gate_of(s);
 	const bool *fails = store_private(s, req);
+	if (g->has_no_clock && strstr(req->key, "/.hsmount-"))
+		req->answer.meta.mtime_ns = 0;
 	if (req->deferred && g->life[0]) {
 		assert_true(g->ndeferred < sizeof(g->deferred) / sizeof(g->deferred[0]));
 		g->deferred[g->ndeferred++] = strdup(req->key);

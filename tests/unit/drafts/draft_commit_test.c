@@ -404,6 +404,43 @@ static void assert_stale(struct world *w, const char *key, const char *text)
 	world_check_object(w, key, text, strlen(text));
 }
 
+/* The answer to the PUT of a changed object is lost. The PUT that is sent again cannot read the
+ * object that lay beneath, and finds its own one, or that of another writer. */
+static void an_own_object_is_found_although_the_old_one_is_gone(void **state)
+{
+	static const struct store_retry_options quick = {
+		.attempts = 3, .base_ms = 1, .cap_ms = 1, .budget_ms = 60000};
+	for (unsigned int i = 0; i < 4; i++) {
+		const bool theirs = i % 2, has_marks = i / 2;
+		struct world w;
+		struct old_version o;
+		uint8_t bytes[100] = "plain";
+		world_begin(&w, false, 0);
+		store_mem_set_lacks(w.gate->base.inner, has_marks ? 0 : STORE_MEM_NO_MARKS, NULL,
+				    NULL);
+		change_object(&w, &o, bytes, sizeof(bytes), 50, "X");
+		w.e->bucket.store = store_retry_new(w.e->bucket.store, &quick, NULL);
+		assert_non_null(w.e->bucket.store);
+		other_key = "x.h5";
+		gate_fail(w.gate, 1, -EAGAIN);
+		w.gate->after = true;
+		w.gate->other_at = theirs ? 2 : 0;
+		w.gate->other = other_write;
+		assert_int_equal(world_commit(&w, true), theirs ? -ESTALE : 0);
+		assert_int_equal(w.gate->ops[STORE_PUT], 2);
+		assert_int_equal(w.gate->ops[STORE_HEAD], 1);
+		bytes[50] = 'X';
+		if (theirs) {
+			world_check_object(&w, "x.h5", "{}", 2);
+		} else {
+			world_check_object(&w, "x.h5", bytes, sizeof(bytes));
+			world_names(&w);
+			world_check_version(&w, "x.h5");
+		}
+		world_end(&w);
+	}
+}
+
 /* Before the commit. */
 static void a_changed_name_fails(void **state)
 {
@@ -475,6 +512,7 @@ int main(void)
 		cmocka_unit_test(a_failed_look_up_is_no_conflict),
 		cmocka_unit_test(a_change_of_an_object_is_finished),
 		cmocka_unit_test(another_writer_is_noticed),
+		cmocka_unit_test(an_own_object_is_found_although_the_old_one_is_gone),
 		cmocka_unit_test(a_changed_name_fails),
 		cmocka_unit_test(a_removed_name_fails),
 		cmocka_unit_test(later_bytes_are_not_lost),

@@ -81,6 +81,121 @@ static void test_wrong_clocks(void **state)
 	}
 }
 
+/* What clocks of two machines may differ by. */
+static const int64_t wrong_hours[] = {5, -5};
+
+/* The bucket has a clock of its own. */
+static void set_up_clocks(struct world *w)
+{
+	set_up(w);
+	bucket_ns = wall_ns - 2 * HOUR_NS;
+	store_mem_set_clock(w->gate->base.inner, bucket_clock);
+}
+
+/* A rename of FROM to TO of which this request, and all later ones, have no answer. */
+static void rename_until(struct world *w, const struct change *c, unsigned int at)
+{
+	struct err err = ERR_INIT;
+	struct change_garbage garbage;
+	struct schema_document *d = look_up(w, FROM);
+	world_open_gate(w);
+	w->gate->at = at;
+	w->gate->later = true;
+	w->gate->code = -EIO;
+	assert_int_equal(change_rename_domain(c, FROM, d, TO, NULL, &garbage, &err), -EIO);
+	schema_document_unref(d);
+	world_open_gate(w);
+}
+
+/* For an hour by the clock of the bucket, a name may arrive whose request had no answer: that of a
+ * rename, or that of a commit. */
+static void test_late_names_and_wrong_clocks(void **state)
+{
+	for (size_t i = 0; i < 4; i++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		uint64_t deleted;
+		set_up_clocks(&w);
+		const struct change c = change_of(&w);
+		const struct storage storage = storage_of_domain(&w, FROM);
+		const struct change_garbage gone = {.storage = storage};
+		if (i / 2)
+			assert_int_equal(change_expect_name(&c, &storage, TO, &err), 0);
+		else
+			rename_until(&w, &c, 2);
+		wall_ns += wrong_hours[i % 2] * HOUR_NS;
+		assert_int_equal(remove_as(&w, &c, FROM), -EBUSY);
+		bucket_ns += 59 * MINUTE_NS;
+		assert_int_equal(change_collect(&c, FROM, &gone, &deleted, &err), -EBUSY);
+		bucket_ns += 2 * MINUTE_NS;
+		assert_int_equal(change_collect(&c, FROM, &gone, &deleted, &err), 0);
+		assert_int_equal(world_keys(&w, ""), 0);
+		world_release(&w);
+	}
+}
+
+/* The name that a rename may still give is kept when another process renames the domain. */
+static void test_pending_names_and_wrong_clocks(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		set_up_clocks(&w);
+		const struct change c = change_of(&w);
+		rename_until(&w, &c, 2);
+		wall_ns += wrong_hours[i] * HOUR_NS;
+		for (unsigned int n = 0; n < 3; n++) {
+			bucket_ns += 15 * MINUTE_NS;
+			assert_int_equal(rename_as(&w, &c, n % 2 ? "a.h5" : FROM,
+						   n % 2 ? FROM : "a.h5", &err),
+					 0);
+		}
+		assert_int_equal(remove_as(&w, &c, "a.h5"), -EBUSY);
+		world_release(&w);
+	}
+}
+
+/* A process takes the last rename over, and is killed before it deletes the old name. */
+static void take_over(struct world *w, const struct change *c, const struct storage *storage)
+{
+	auto_names struct storage_names names = {.storage = *storage};
+	const struct document_place place = {
+		.env = &w->env, .store = w->gate->base.inner, .schema = schema_all()[0]};
+	for (unsigned int at = 1; names.rename.state != RENAME_TAKEN; at++) {
+		world_open_gate(w);
+		w->gate->at = at;
+		w->gate->later = true;
+		w->gate->code = -EIO;
+		assert_int_equal(change_finish_rename(c, storage, 0, NULL), -EIO);
+		assert_int_equal(storage_names_read(&place, &names, NULL), 0);
+	}
+	world_open_gate(w);
+}
+
+/* For half a minute after a process has taken a rename over, its new name is not removed; and a
+ * rename is taken over when it is half a minute old. */
+static void test_taken_over_and_wrong_clocks(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		set_up_clocks(&w);
+		const struct change c = change_of(&w);
+		const struct storage storage = storage_of_domain(&w, FROM);
+		rename_until(&w, &c, 4);
+		wall_ns += wrong_hours[i] * HOUR_NS;
+		bucket_ns += MINUTE_NS / 3;
+		assert_int_equal(change_finish_rename(&c, &storage, MINUTE_NS / 2, &err), -EBUSY);
+		bucket_ns += MINUTE_NS / 3;
+		take_over(&w, &c, &storage);
+		assert_int_equal(remove_as(&w, &c, TO), -EBUSY);
+		bucket_ns += MINUTE_NS;
+		assert_int_equal(remove_as(&w, &c, TO), 0);
+		assert_names(&w, FROM, TO);
+		world_release(&w);
+	}
+}
+
 /* A deletion that was killed may be repeated at once. Until then its mark counts for an hour, and
  * it may have deleted the root group, after which nobody gives the storage a name. */
 static void test_a_killed_deletion(void **state)
@@ -315,6 +430,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_name_for_a_storage_that_is_deleted),
 		cmocka_unit_test(test_wrong_clocks),
+		cmocka_unit_test(test_late_names_and_wrong_clocks),
+		cmocka_unit_test(test_pending_names_and_wrong_clocks),
+		cmocka_unit_test(test_taken_over_and_wrong_clocks),
 		cmocka_unit_test(test_a_killed_deletion),
 		cmocka_unit_test(test_a_deletion_meets_a_rename),
 		cmocka_unit_test(test_a_name_that_arrives_late),

@@ -25,9 +25,9 @@ uint64_t renames_begin(struct renames *r, const struct env *env, const struct st
 void renames_settle(struct renames *r, uint64_t number);
 /* Returns whether a rename of this process is settled. Renames of other processes never are. */
 bool renames_is_settled(struct renames *r, uint64_t number);
-/* Returns whether a rename that began at this time, or was withdrawn, may still give its new name.
+/* Returns whether a rename that began so long ago, or was withdrawn, may still give its new name.
  */
-bool renames_may_give(struct renames *r, const struct env *env, uint64_t number, int64_t since_ns);
+bool renames_may_give(struct renames *r, uint64_t number, int64_t age_ns);
 /* Returns whether this process sees this version of a list of names for the first time. 0 is no
  * version. */
 bool renames_is_new_list(struct renames *r, uint64_t version);

@@ -25,6 +25,11 @@
  *   +16     path, NUL
  *
  * Times are in nanoseconds since 1970, and paths are those of the bucket.
+ *
+ * The clocks of machines differ, so the times are those of the bucket. A process does not know the
+ * time that the bucket will give to the list which it puts. It writes its own time, negated, in the
+ * records that are new. When the list is read, they get the time at which the bucket has stored it.
+ * If the bucket does not know this, they get the time of the process that has put them.
  */
 #ifndef STORAGE_STORAGE_NAMES_H
 #define STORAGE_STORAGE_NAMES_H
@@ -55,7 +60,7 @@ static inline bool rename_is_open(enum rename_state state)
 struct rename_record {
 	enum rename_state state; /* RENAME_NONE: there is no record */
 	uint64_t number;	 /* random */
-	int64_t began_ns;
+	int64_t began_ns;	 /* this and all other times of a list: negative if it is new */
 	const char *version, *from, *to;
 };
 
@@ -79,6 +84,8 @@ struct storage_names {
 	struct storage storage;
 	struct arena *arena;
 	char etag[STORE_ETAG_MAX]; /* "": the bucket has no list */
+	/* A moment that had come when the list was read, by the same clock as its times. */
+	int64_t read_ns;
 	struct storage_name *v;
 	size_t n, room;
 	struct rename_record rename;
@@ -93,12 +100,19 @@ int storage_names_emit(const struct storage_names *names, struct bytes *out);
 int storage_names_init(struct storage_names *names, const struct storage *storage, struct err *err);
 void storage_names_release(struct storage_names *names);
 #define auto_names __attribute__((cleanup(storage_names_release)))
+/* The time of a record that is new. */
+int64_t storage_names_new_time(const struct env *env);
 /* Reads the list, in place of what *names has. A storage without a list has an empty one. */
 int storage_names_read(const struct document_place *p, struct storage_names *names,
 		       struct err *err);
 /* Puts the list, if the bucket still has the version that was read. Otherwise fails with
  * -ESTALE. */
 int storage_names_put(const struct document_place *p, struct storage_names *names, struct err *err);
+
+/* Finds out what time it is by the clock of the times of lists. The object of this key is one below
+ * the storage that this process has just put. Fails with -EBUSY if it is gone. One HEAD. */
+int storage_names_now(const struct document_place *p, const char *key, int64_t *now_ns,
+		      struct err *err);
 
 /* Adds a name, or sets the time of one that is there. Copies the path. Fails with -ENOMEM, and with
  * -ENOSPC if the list is full. */
