@@ -47,6 +47,8 @@ enum { COMMIT_VERSION = 1024 /* bytes, with the NUL */ };
  * known. */
 struct names_node;
 int commit_version_of(const struct names_node *node, char out[COMMIT_VERSION]);
+/* Writes the version of a domain whose document has this ETag. */
+int commit_version_of_domain(const char *etag, char out[COMMIT_VERSION]);
 
 enum commit_kind {
 	COMMIT_WAITS, /* the draft is not complete, and nothing was stored */
