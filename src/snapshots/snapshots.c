@@ -28,6 +28,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include <base/mem.h>
 #include <bucket/bucket.h>
 #include "snapshot_build.h"
 
@@ -63,6 +64,7 @@ struct snapshots {
 	struct snapshot *all;
 	unsigned int nidle, nputs; /* entries that are idle; that have puts */
 	uint64_t idle_bytes, live, last_version, ticks;
+	uint64_t forgot;     /* the last tick at which this process had changed a name */
 	uint64_t idle_limit; /* bytes */
 	struct bucket *bucket;
 };
@@ -295,9 +297,10 @@ static void build_locked(struct snapshots *t, struct snapshot_entry *entry, stru
 	bool was_idle = entry->idle;
 	uint64_t version = ++t->last_version;
 	b->refs = 1;
-	/* If another build has begun since the look-up, it may have read a newer document. */
+	/* If another build has begun since the look-up, it may have read a newer document. If this
+	 * process has changed a name since, the document may be gone. */
 	struct snapshot_domain of = *domain;
-	if (of.requested.tick < entry->built)
+	if (of.requested.tick < max_u64(entry->built, t->forgot))
 		of.requested = (struct snapshot_time){0};
 	b->began = of.requested.tick ? of.requested : time_locked(t);
 	entry->built = b->began.tick;
@@ -445,6 +448,7 @@ void snapshots_forget(struct snapshots *t, const char *path)
 	struct snapshot *garbage = NULL;
 	struct snapshot_entry *entry = NULL;
 	pthread_mutex_lock(&t->lock);
+	t->forgot = ++t->ticks;
 	HASH_FIND_STR(t->entries, path, entry);
 	struct domain_puts *puts = take_puts_locked(t, entry);
 	if (entry) {

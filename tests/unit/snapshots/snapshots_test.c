@@ -308,6 +308,18 @@ static void a_document_older_than_a_build_is_read_again(void **state)
 	assert_int_equal(f->gate.documents, 2);
 }
 
+/* This process has removed the domain since it was looked up. */
+static void a_document_older_than_a_removal_is_read_again(void **state)
+{
+	struct fixture *f = *state;
+	struct opener found = opener_found(f, "d.h5");
+	assert_int_equal(call_delete(f->e.store, DOCUMENT, NULL, NULL), 0);
+	snapshots_forget(f->e.snapshots, "d.h5");
+	open_now(&found);
+	names_node_unref(found.node);
+	assert_int_equal(found.code, -ENOENT);
+}
+
 /* Earlier builds, and those of other domains, do not matter. */
 static void a_document_newer_than_all_builds_is_used(void **state)
 {
@@ -582,6 +594,7 @@ int main(void)
 		TEST(a_later_open_does_not_get_the_failure_of_an_earlier_one),
 		TEST(opens_that_wait_share_the_next_build),
 		TEST(a_document_older_than_a_build_is_read_again),
+		TEST(a_document_older_than_a_removal_is_read_again),
 		TEST(a_document_newer_than_all_builds_is_used),
 		TEST(an_open_after_the_document_was_read_asks_again),
 		TEST(idle_images_have_a_limit_in_bytes),
