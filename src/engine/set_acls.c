@@ -11,8 +11,6 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-#include <storage/change.h>
-
 enum { ACLS_ARENA = 1 << 20 };
 
 static int check_flags(const char *path, bool is_new, int flags, struct err *err)
@@ -46,12 +44,7 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 		    struct err *err)
 {
 	auto_names_node struct names_node *n = NULL;
-	struct change c = {
-		.env = &e->bucket.env,
-		.store = e->bucket.store,
-		.owner = e->bucket.user,
-		.now_ns = env_wall(&e->bucket.env),
-	};
+	struct change c = engine_change(e, NULL);
 	struct change_versions versions;
 	bool now;
 	if (drafts_is_alone(e->drafts, path))
