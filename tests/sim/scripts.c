@@ -341,6 +341,11 @@ static const struct script scripts[] = {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LATE, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},
 		RESTART(0), REMOVE(1, F1_A), WAIT(0, 40), END}},
+	{"an object of a new file arrives late, when the file is changed", 1, 0, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LATE, .at = 9},
+		CHANGE(0, F1_A, CHANGE_COUNT), CHANGE(0, F1_A, CHANGE_CELL),
+		CHANGE(0, F1_A, CHANGE_COUNT), CHANGE(0, F1_A, CHANGE_X0),
+		CHANGE(0, F1_A, CHANGE_COUNT), END}},
 	{"a new file is removed before it is stored, and its PUT arrives late", 1, 0, true, {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LATE, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},
