@@ -161,6 +161,11 @@ struct storage commit_storage(const struct schema_ops *schema, const char *draft
 	return schema_storage_of_number(schema, commit_seed(draft_id, number));
 }
 
+int commit_version_of_domain(const char *etag, char out[COMMIT_VERSION])
+{
+	return snprintf(out, COMMIT_VERSION, "d:%s", etag) < COMMIT_VERSION ? 0 : -ENAMETOOLONG;
+}
+
 int commit_version_of(const struct names_node *node, char out[COMMIT_VERSION])
 {
 	const struct schema_document *d = node ? node->doc.document : NULL;
@@ -169,8 +174,8 @@ int commit_version_of(const struct names_node *node, char out[COMMIT_VERSION])
 	if (node && node->kind == NAMES_DOMAIN && node->doc.kind == NAMES_DOC_BROKEN)
 		return node->doc.code ? node->doc.code : -EIO;
 	if (node && node->kind == NAMES_DOMAIN)
-		n = snprintf(out, COMMIT_VERSION, "d:%s", d ? d->etag : "");
-	else if (node)
+		return commit_version_of_domain(d ? d->etag : "", out);
+	if (node)
 		n = snprintf(out, COMMIT_VERSION, "o:%s", node->meta.etag);
 	return n < COMMIT_VERSION ? 0 : -ENAMETOOLONG;
 }

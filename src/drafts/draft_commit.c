@@ -133,6 +133,7 @@ static int commit(struct draft_put *p, struct commit_result *out, struct err *er
 	else if (out->kind != COMMIT_WAITS)
 		draft_put_end(p, out);
 	out->state = p->run.state;
+	out->has_put = p->run.end > p->run.number;
 	return rc;
 }
 

@@ -287,16 +287,19 @@ void drafts_set_acls(struct drafts *t, const char *path, struct schema_document 
 /* The next commit describes it to the journal. */
 void drafts_new_version(struct drafts *t, const char *path, const char *from, const char *to)
 {
-	char *seen = strdup(to);
+	char seen[COMMIT_VERSION], now[COMMIT_VERSION];
+	if (!t || commit_version_of_domain(from, seen) || commit_version_of_domain(to, now))
+		return;
+	char *text = strdup(now);
 	pthread_mutex_lock(&t->lock);
 	struct file_draft *d = draft_table_find_locked(t, path);
-	if (seen && d && strcmp(d->seen, from) == 0) {
+	if (text && d && strcmp(d->seen, seen) == 0) {
 		char *old = d->seen;
-		d->seen = seen;
-		seen = old;
+		d->seen = text;
+		text = old;
 	}
 	pthread_mutex_unlock(&t->lock);
-	free(seen);
+	free(text);
 }
 
 /* Renames a draft. Takes the texts over on success. */

@@ -14,74 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <storage/change.h>
-#include <update/update.h>
-
 enum { COPIED_MAX = 64 << 20 /* bytes of a plain object that is renamed */ };
-/* A rename of another process that began less than this ago may be running. */
-#define RUNNING_NS (INT64_C(30) * 1000000000)
-
-static struct change change_of(struct engine *e, const atomic_bool *cancelled)
-{
-	return (struct change){
-		.env = &e->bucket.env,
-		.store = e->bucket.store,
-		.schema = bucket_new_domains(&e->bucket),
-		.owner = e->bucket.user,
-		.now_ns = env_wall(&e->bucket.env),
-		.cancelled = cancelled,
-		.renames = e->bucket.renames,
-	};
-}
-
-/* ---- garbage ---- */
-
-static int reads_storage(void *arg, struct snapshot *s)
-{
-	struct storage storage;
-	return atomic_load(&s->use.open) &&
-	       schema_storage_of(domain_document(s->domain), &storage) &&
-	       same_storage(&storage, arg);
-}
-
-/* Out of memory: it may be read. */
-static bool is_read(void *ctx, const struct storage *storage)
-{
-	const struct engine *e = ctx;
-	struct storage wanted = *storage;
-	return snapshots_each(e->bucket.snapshots, reads_storage, &wanted) != 0;
-}
-
-static int collect(void *ctx, const char *path, const struct change_garbage *g,
-		   const atomic_bool *cancelled, struct err *err)
-{
-	struct engine *e = ctx;
-	const struct change c = change_of(e, cancelled);
-	uint64_t deleted;
-	return g->objects ? update_collect(&e->bucket.domains, gc_objects_get(g->objects),
-					   cancelled, &deleted, err)
-			  : change_collect(&c, path, g, &deleted, err);
-}
-
-static int finish_rename(void *ctx, const struct storage *storage, bool is_ours,
-			 const atomic_bool *cancelled, struct err *err)
-{
-	const struct change c = change_of(ctx, cancelled);
-	return change_finish_rename(&c, storage, is_ours ? 0 : RUNNING_NS, err);
-}
-
-struct garbage_ops change_garbage_ops(struct engine *e)
-{
-	return (struct garbage_ops){.schema = bucket_new_domains(&e->bucket),
-				    .is_read = is_read,
-				    .collect = collect,
-				    .judge = garbage_judge,
-				    .finish_rename = finish_rename,
-				    .note = garbage_note,
-				    .forget = garbage_forget,
-				    .forget_objects = garbage_forget_objects,
-				    .ctx = e};
-}
 
 /* ---- looking up ---- */
 
@@ -186,7 +119,7 @@ static void keep_dir_late(struct engine *e, const struct change *c, const char *
 
 static int make_dir(struct engine *e, const char *path, struct err *err)
 {
-	const struct change c = change_of(e, NULL);
+	const struct change c = engine_change(e, NULL);
 	auto_names_node struct names_node *n = NULL;
 	int rc = names_check_new(e->bucket.names, path, err);
 	if (!rc)
@@ -204,7 +137,7 @@ static int make_dir(struct engine *e, const char *path, struct err *err)
 
 static int remove_dir(struct engine *e, const char *path, struct err *err)
 {
-	const struct change c = change_of(e, NULL);
+	const struct change c = engine_change(e, NULL);
 	auto_names_node struct names_node *n = NULL;
 	bool late;
 	int rc = drafts_is_alone(e->drafts, path) ? 0 : find(e, path, &n, err);
@@ -278,7 +211,7 @@ static int remove_domain(struct engine *e, const struct change *c, const struct 
 
 static int remove_file(struct engine *e, const char *path, struct err *err)
 {
-	const struct change c = change_of(e, NULL);
+	const struct change c = engine_change(e, NULL);
 	auto_names_node struct names_node *n = NULL;
 	bool late;
 	int rc = find(e, path, &n, err);
@@ -326,7 +259,6 @@ static int put_copy(struct engine *e, const struct move *m, const struct bytes *
 	return store_failure(&req->answer, err);
 }
 
-/* The domain stays, so the copy must not. */
 static void withdraw_copy(struct engine *e, const struct move *m, const char *etag)
 {
 	auto_request struct store_request *req = store_request_new(e->bucket.store, STORE_DELETE);
@@ -335,6 +267,20 @@ static void withdraw_copy(struct engine *e, const struct move *m, const char *et
 	store_request_key(req, m->to);
 	req->cond.if_match = etag;
 	store_run(e->bucket.store, req);
+}
+
+/* The domain could not be removed, because another program was faster. If it stays, the copy must
+ * not. If it is gone, the name has the copy, perhaps that of another mount that renames the same
+ * file: the two have one version. Then returns 0. */
+static int settle_copy(struct engine *e, const struct move *m, const char *etag, int rc)
+{
+	auto_names_node struct names_node *now = NULL;
+	changed(e, m->to, m->target);
+	if (find(e, m->to, &now, NULL))
+		return rc;
+	if (now->kind == NAMES_DOMAIN)
+		withdraw_copy(e, m, etag);
+	return now->kind == NAMES_OBJECT ? 0 : rc;
 }
 
 /* A domain that has the new name hides the object, so it is removed when the object is there. In a
@@ -351,9 +297,9 @@ static int put_over(struct engine *e, const struct change *c, const struct move 
 	struct err why = ERR_INIT;
 	int rc = put_copy(e, m, body, note, hidden, etag, &why);
 	if (is_over && (rc == 0 || rc == -EISDIR)) {
-		const int removed = remove_domain(e, c, m->target, err);
+		int removed = remove_domain(e, c, m->target, err);
 		if (rc == 0 && (removed == -ESTALE || removed == -EBUSY))
-			withdraw_copy(e, m, etag);
+			removed = settle_copy(e, m, etag, removed);
 		if (removed || rc == 0)
 			return removed;
 		rc = put_copy(e, m, body, note, false, etag, &why);
@@ -525,7 +471,7 @@ static int find_move(struct engine *e, struct move *m, bool no_replace, struct e
 static int rename_file(struct engine *e, const char *from, const char *to, bool no_replace,
 		       struct err *err)
 {
-	const struct change c = change_of(e, NULL);
+	const struct change c = engine_change(e, NULL);
 	struct move m = {.from = from, .to = to};
 	int rc = find_move(e, &m, no_replace, err);
 	if (!rc)

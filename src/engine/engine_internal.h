@@ -14,11 +14,15 @@
 #include <names/names.h>
 #include <store/store.h>
 
+#include <storage/change.h>
 #include <storage/garbage.h>
 #include <snapshots/domain_snapshot.h>
 #include <snapshots/snapshots.h>
 
-/* Returns how garbage is examined and deleted (change_name.c). */
+/* What a change of names or of access control lists needs. cancelled may be NULL (garbage_ops.c).
+ */
+struct change engine_change(struct engine *e, const atomic_bool *cancelled);
+/* Returns how garbage is examined and deleted (garbage_ops.c). */
 struct garbage_ops change_garbage_ops(struct engine *e);
 /* Notes of garbage in the journal (garbage_log.c). */
 int garbage_notes_open(struct engine *e, struct journal *j, struct err *err);

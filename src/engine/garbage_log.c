@@ -5,8 +5,6 @@
 
 #include <inttypes.h>
 
-#include <storage/change.h>
-
 /* The journal keeps the numbers of storages, which are of the schema of new domains. If a name
  * vanishes, the number of the storage to which it leads then is 0. */
 static uint64_t number_of(const struct storage *s)

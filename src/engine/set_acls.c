@@ -4,16 +4,12 @@
  * folder is replaced. A folder without a document gets one. A new file that is not in the bucket
  * yet keeps the list until its commit. Any thread.
  */
-#include <drafts/draft_commit.h>
-
 #include <drafts/drafts.h>
 #include "engine_internal.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/xattr.h>
-
-#include <storage/change.h>
 
 enum { ACLS_ARENA = 1 << 20 };
 
@@ -26,19 +22,6 @@ static int check_flags(const char *path, bool is_new, int flags, struct err *err
 	if (flags & XATTR_REPLACE && is_new)
 		return err_set(err, -ENODATA, "%s: it has no access control list", path);
 	return 0;
-}
-
-/* A draft of this name replaces the document that has the new list. */
-static void tell_draft(struct engine *e, const struct names_node *before)
-{
-	auto_names_node struct names_node *now = NULL;
-	char from[COMMIT_VERSION], to[COMMIT_VERSION];
-	bool is_new;
-	if (!e->drafts || commit_version_of(before, from) ||
-	    names_resolve_for_open(e->bucket.names, before->name, &now, &is_new, NULL) ||
-	    commit_version_of(now, to))
-		return;
-	drafts_new_version(e->drafts, before->name, from, to);
 }
 
 /* The name is held, so the draft is not committed meanwhile. */
@@ -61,12 +44,8 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 		    struct err *err)
 {
 	auto_names_node struct names_node *n = NULL;
-	struct change c = {
-		.env = &e->bucket.env,
-		.store = e->bucket.store,
-		.owner = e->bucket.user,
-		.now_ns = env_wall(&e->bucket.env),
-	};
+	struct change c = engine_change(e, NULL);
+	struct change_versions versions;
 	bool now;
 	if (drafts_is_alone(e->drafts, path))
 		return set_acls_of_draft(e, path, acls, flags, err);
@@ -86,10 +65,10 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 	if (rc)
 		return rc;
 	c.schema = is_new ? bucket_new_domains(&e->bucket) : n->doc.document->schema;
-	rc = change_set_acls(&c, n->path, is_new, acls, err);
+	rc = change_set_acls(&c, n->path, is_new, acls, &versions, err);
 	names_changed(e->bucket.names, n->name);
 	if (!rc && n->kind == NAMES_DOMAIN) {
-		tell_draft(e, n);
+		drafts_new_version(e->drafts, n->name, versions.from, versions.to);
 		drafts_set_acls(e->drafts, n->name, NULL);
 	}
 	return rc;

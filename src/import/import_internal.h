@@ -129,11 +129,6 @@ int link_verify(struct import *im, struct err *err);
 
 /* Puts all chunks, the user block and all documents of objects. */
 int import_store(struct import *im, struct err *err);
-/* Puts an object of the storage, in which nobody else has one. The condition is that it is not
- * there yet: a request without an answer, which arrives after the domain is complete, does not
- * replace what others have changed since. What an earlier attempt has put is replaced all the same.
- * Without such a condition, the object is put at once. Fails as put_queue_add(). */
-int import_put(struct import *im, struct put *put, struct err *err);
 /* import_body.c: puts a body that exists already. *body is emptied. */
 int import_put_body(struct import *im, const char *key, struct bytes *body, uint64_t weight,
 		    struct err *err);

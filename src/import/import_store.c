@@ -97,7 +97,7 @@ static int put_chunk(struct chunks *c, struct err *err)
 	}
 	if (im->opt->link)
 		return put_made(c, parts, key, weight, err);
-	struct put put = {
+	const struct put put = {
 		.key = key,
 		.make = chunk_make,
 		.find = chunk_find,
@@ -107,7 +107,7 @@ static int put_chunk(struct chunks *c, struct err *err)
 		.memory = chunk_memory(parts),
 		.weight = weight,
 	};
-	rc = import_put(im, &put, err);
+	rc = put_queue_add(im->queue, &put, err);
 	import_progress(im);
 	return rc;
 }
@@ -208,7 +208,7 @@ static int put_document(struct import *im, uint32_t number, struct err *err)
 		return err_set(err, rc, "%s: the key of the object is too long",
 			       import_path(im, number));
 	}
-	struct put put = {
+	const struct put put = {
 		.key = key,
 		.make = make_document,
 		.explain = explain_document,
@@ -217,7 +217,7 @@ static int put_document(struct import *im, uint32_t number, struct err *err)
 		.memory = document_memory(&tree_object(im->tree, number)->o),
 	};
 	im->result->objects++;
-	return import_put(im, &put, err);
+	return put_queue_add(im->queue, &put, err);
 }
 
 /* Puts the documents of all objects of a kind, except for the root group. */

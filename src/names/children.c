@@ -146,6 +146,11 @@ int names_children_marks(struct names *ns, struct names_below *all, size_t n)
 
 /* ---- listings ---- */
 
+bool names_doc_is_overtaken(const struct names_doc *doc, const struct names_below *b)
+{
+	return doc->kind == NAMES_DOC_NONE && b->path && b->children == CHILDREN_DOC && !b->store;
+}
+
 static int children_in(const struct names *ns, const struct store_request *req)
 {
 	const struct store_page *page = &req->answer.page;

@@ -33,6 +33,11 @@ void names_below_release(struct names_below *b);
  * EACCES and nothing shows that it exists. The directory of the path must not be marked. */
 void names_doc_use_mark(struct names_doc *doc, const struct names_below *b);
 
+/* Returns whether a listing shows nothing but a document that was absent when it was requested. The
+ * document may have come in between, and what else was there may have gone: then there was a
+ * directory at each moment. So the document is requested again. */
+bool names_doc_is_overtaken(const struct names_doc *doc, const struct names_below *b);
+
 /* Makes req the listing that names_children_take() evaluates. */
 void names_children_prepare(const char *path, struct store_request *req);
 /* Fills in b, except for the path. Returns 0 or -ENOMEM; other failures are in b. */

@@ -135,6 +135,8 @@ static int probe(struct names *ns, const char *path, const char *bare, const cha
 		return -ENOMEM;
 	int rc = run_round(ns, path, bare, marked, reqs, p);
 	store_requests_free(reqs, REQ_MAX);
+	if (!rc && names_doc_is_overtaken(&p->doc, &p->below))
+		rc = names_docs_get(ns, &path, 1, NULL, &p->doc);
 	if (!rc && atomic_load(&ns->has_marks))
 		rc = names_children_marks(ns, &p->below, 1);
 	if (rc)

@@ -3,7 +3,8 @@
  * Lists a directory in three rounds: a delimited listing (of the root: root_list.c); then, in
  * parallel, the documents of all prefixes; then, in parallel, a listing below each prefix whose
  * document alone does not decide how it is shown (domains without an extension, folders, broken
- * documents, no document).
+ * documents, no document). If that listing shows a document that was absent, it is requested once
+ * more.
  *
  * If a prefix is probably listed anyway, it is listed before the document is requested, and the
  * document only if the listing shows that it may exist (list_first()).
@@ -180,7 +181,18 @@ static void list_flat(struct listing *l, const struct prefix *prefixes, size_t n
 		names_flat_list(l->ns, l->dir, &l->flat);
 }
 
-static int get_docs(struct listing *l, struct prefix *prefixes, size_t n)
+/* Whether the document of a prefix need not be requested. */
+static bool has_doc(struct listing *l, struct prefix *p, bool again)
+{
+	if (again)
+		return !names_doc_is_overtaken(&p->doc, &p->below);
+	if (p->below.path && p->below.children >= 0 && !p->below.has_document)
+		return true;
+	return l->flat.n && names_doc_confirm(l->ns, p->path, &l->flat, &p->doc);
+}
+
+/* again: only those that a listing shows, and that were absent. */
+static int get_docs(struct listing *l, struct prefix *prefixes, size_t n, bool again)
 {
 	auto_free const char **paths = calloc(n ? n : 1, sizeof(*paths));
 	auto_free struct names_doc *docs = calloc(n ? n : 1, sizeof(*docs));
@@ -189,17 +201,13 @@ static int get_docs(struct listing *l, struct prefix *prefixes, size_t n)
 	if (!paths || !docs || !index)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		const struct names_below *b = &prefixes[i].below;
-		if (b->path && b->children >= 0 && !b->has_document)
-			continue;
-		if (l->flat.n &&
-		    names_doc_confirm(l->ns, prefixes[i].path, &l->flat, &prefixes[i].doc))
+		if (has_doc(l, &prefixes[i], again))
 			continue;
 		index[unknown] = i;
 		paths[unknown++] = prefixes[i].path;
 	}
 	const struct schema_listing listing = names_doc_listing(&l->flat);
-	int rc = names_docs_get(l->ns, paths, unknown, l->flat.n ? &listing : NULL, docs);
+	int rc = names_docs_get(l->ns, paths, unknown, l->flat.n && !again ? &listing : NULL, docs);
 	for (size_t i = 0; !rc && i < unknown; i++)
 		prefixes[index[i]].doc = docs[i];
 	return rc;
@@ -367,9 +375,11 @@ static int add_prefixes(struct listing *l, const struct store_page *page, struct
 		failed = list_first(l, prefixes, n, err);
 	}
 	if (!rc && !failed)
-		rc = get_docs(l, prefixes, n);
+		rc = get_docs(l, prefixes, n, false);
 	if (!rc && !failed)
 		failed = list_children(l, prefixes, n, err);
+	if (!rc && !failed)
+		rc = get_docs(l, prefixes, n, true);
 	for (size_t i = 0; !rc && !failed && i < n; i++)
 		rc = add_prefix(l, &prefixes[i]);
 	for (size_t i = 0; i < n; i++) {

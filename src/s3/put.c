@@ -366,14 +366,7 @@ static int load(struct s3_operation *op)
 		return err_set(err_of(op), -ENOMEM, "PUT %s: out of memory", op->req->key);
 	op->pieces = &op->loaded->piece;
 	op->n_pieces = 1;
-	const int rc = s3_body_read(op->loaded, op->req, 0, (size_t)size);
-	const struct source_part *part = op->req->part;
-	if (rc || !part || s3_crc32c_of(op->pieces, op->n_pieces) == part->crc)
-		return rc;
-	const int found = s3_part_check(part, err_of(op));
-	return found ? found
-		     : err_set(err_of(op), -EAGAIN,
-			       "PUT %s: the local disk has returned other bytes", op->req->key);
+	return s3_body_read(op->loaded, op->req, 0, (size_t)size);
 }
 
 /* Runs in a thread of its own. */
@@ -401,13 +394,12 @@ uint64_t s3_part_min(const struct s3_store *s)
 		       : UINT64_MAX;
 }
 
-/* Returns whether the body is sent from its source. If the service drops marks, the check of a
- * conditional put needs its MD5. */
+/* Returns whether the body is sent from its source. The checks of a conditional put may need its
+ * MD5. */
 static bool sends_part(const struct s3_operation *op)
 {
 	const struct store_request *req = op->req;
-	return req->part && req->part->n >= s3_part_min(op->s) &&
-	       !(has_cond(req) && s3_drops_marks(op->s));
+	return req->part && !has_cond(req) && req->part->n >= s3_part_min(op->s);
 }
 
 static void start(struct s3_operation *op)

@@ -125,12 +125,14 @@ static int put_folder_acls(const struct change *c, const char *path, const struc
 }
 
 int change_set_acls(const struct change *c, const char *path, bool is_new,
-		    const struct domain_info *acls, struct err *err)
+		    const struct domain_info *acls, struct change_versions *out, struct err *err)
 {
 	const struct document_place place = place_of(c);
+	struct document_answer put;
 	char key[SCHEMA_KEY_MAX + 1];
 	auto_request struct store_request *req = NULL;
 	auto_bytes struct bytes text = {0};
+	*out = (struct change_versions){.from = ""};
 	if (is_new)
 		return put_folder_acls(c, path, acls, err);
 	int rc = document_key(&place, path, key, sizeof(key), err);
@@ -146,8 +148,11 @@ int change_set_acls(const struct change *c, const char *path, bool is_new,
 	rc = c->schema->documents->edit_acls(answer->body.data, answer->body.len, acls, &text, err);
 	if (rc)
 		return err_wrap(err, rc, "%s", key);
-	return document_write(&place, key, text.data, text.len, answer->meta.etag[0] ? &same : &any,
-			      NULL, err);
+	rc = document_write(&place, key, text.data, text.len, answer->meta.etag[0] ? &same : &any,
+			    &put, err);
+	memcpy(out->from, answer->meta.etag, STORE_ETAG_MAX);
+	memcpy(out->to, put.etag, STORE_ETAG_MAX);
+	return rc;
 }
 
 /* ---- domains ---- */

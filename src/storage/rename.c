@@ -29,6 +29,7 @@ struct job {
 	bool is_open; /* the rename has begun, and may be half done */
 	/* The storage of the target may get this name once more at any moment: rename_leave(). */
 	bool is_guarded;
+	bool is_complete; /* the claim has finished this very rename, which had been interrupted */
 	struct storage_names names;
 };
 
@@ -145,19 +146,18 @@ static int is_younger(const struct document_place *p, struct storage_names *name
 	return rc ? rc : now_ns - names->rename.began_ns < age_ns;
 }
 
-/* Finishes the last rename in the list if that is necessary, and if it is so old. *is_given is set
- * if it has given its new name. */
+/* Finishes the last rename in the list if that is necessary, and if it is so old. *progress says how
+ * far it was. */
 static int finish_last(const struct document_place *p, struct renames *renames,
-		       struct storage_names *names, int64_t age_ns, bool *is_given, struct err *err)
+		       struct storage_names *names, int64_t age_ns, int *progress, struct err *err)
 {
 	const struct rename_record *r = &names->rename;
-	*is_given = false;
+	*progress = NOT_GIVEN;
 	if (!rename_is_open(r->state) || renames_is_settled(renames, r->number))
 		return 0;
-	const int progress = progress_of(p, names, err);
-	*is_given = progress > NOT_GIVEN;
-	if (progress != HALF_DONE)
-		return progress < 0 ? progress : 0;
+	*progress = progress_of(p, names, err);
+	if (*progress != HALF_DONE)
+		return *progress < 0 ? *progress : 0;
 	const int young = age_ns ? is_younger(p, names, age_ns, err) : 0;
 	if (young == 1 || young == -ESTALE)
 		return err_set(err, -EBUSY, "the rename of /%s to /%s may be running", r->from,
@@ -170,9 +170,9 @@ int change_finish_rename(const struct change *c, const struct storage *storage, 
 {
 	const struct document_place place = place_of(c);
 	auto_names struct storage_names names = {.storage = *storage};
-	bool is_given;
+	int progress;
 	const int rc = storage_names_read(&place, &names, err);
-	return rc ? rc : finish_last(&place, c->renames, &names, age_ns, &is_given, err);
+	return rc ? rc : finish_last(&place, c->renames, &names, age_ns, &progress, err);
 }
 
 static int changed_meanwhile(const char *path, struct err *err)
@@ -304,13 +304,16 @@ static bool is_renamed(const struct job *j)
 
 static int claim_once(struct job *j, bool reads, struct err *err)
 {
-	bool is_given;
+	int progress;
 	int rc = reads ? storage_names_read(&j->place, &j->names, err) : 0;
 	if (!rc)
-		rc = finish_last(&j->place, j->c->renames, &j->names, 0, &is_given, err);
+		rc = finish_last(&j->place, j->c->renames, &j->names, 0, &progress, err);
 	if (rc)
 		return rc;
-	return is_given && is_renamed(j) ? -ESTALE : enter(j, is_given, err);
+	if (progress == NOT_GIVEN || !is_renamed(j))
+		return enter(j, progress != NOT_GIVEN, err);
+	j->is_complete = progress == HALF_DONE && strcmp(j->names.rename.to, j->to) == 0;
+	return j->is_complete ? 0 : -ESTALE;
 }
 
 /* A first rename does not ask whether there is a list: its PUT shows it. */
@@ -580,11 +583,12 @@ int change_rename_domain(const struct change *c, const char *from,
 	const bool is_known = renames_knows(c->renames, &j.storage);
 	j.number = renames_begin(c->renames, c->env, &j.storage);
 	rc = j.has_storage ? claim(&j, is_known, err) : 0;
-	j.is_open = !rc;
-	if (rc)
-		settle(&j);
-	else
+	j.is_open = !rc && !j.is_complete;
+	is_given = j.is_complete;
+	if (j.is_open)
 		rc = run(&j, &is_given, err);
+	else
+		settle(&j);
 	if (is_given && replaces)
 		*out = (struct change_garbage){.storage = replaced};
 	out->half_done = rc && j.is_open && j.has_storage;

@@ -227,8 +227,7 @@ static void add_mark(const struct retry_store *r, struct attempts *a, struct sto
 {
 	const struct env *env = r->base.env;
 	uint8_t random[RANDOM_BYTES];
-	if (req->op != STORE_PUT || req->mark || req->cond.unmarked ||
-	    !(req->cond.if_match || req->cond.if_none_match))
+	if (req->op != STORE_PUT || req->mark || !(req->cond.if_match || req->cond.if_none_match))
 		return;
 	env->random(env, random, sizeof(random));
 	for (size_t i = 0; i < sizeof(random); i++)

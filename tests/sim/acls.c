@@ -245,6 +245,14 @@ static int unlink_domain(struct program_of *g, unsigned int at, struct err *err)
 	return rc;
 }
 
+/* If an earlier rename was half done, it is finished in place of this one: then the new name has
+ * the file, and keeps its list. */
+static void plan_finish(struct program_of *g, struct order_act *a, uint64_t from)
+{
+	order_step(a, ORDER_LINK, 0, from, now(g), false)->skip = a->at < FILES;
+	order_step(a, ORDER_WIPE, 0, from, now(g), false);
+}
+
 static void plan_rename(struct program_of *g, struct order_act *a, uint64_t from, bool is_done,
 			bool was_repeated)
 {
@@ -269,6 +277,18 @@ static bool has_twin(const struct order *o, const struct order_act *a)
 	return false;
 }
 
+/* Whether an earlier rename with the same names may be half done. */
+static bool is_half_done(struct order *o, const struct order_act *a)
+{
+	for (unsigned int i = 0; i < o->n; i++) {
+		struct order_act *b = &o->acts[i];
+		if (b != a && b->at == a->at && b->to == a->to && b->at != b->to &&
+		    b->steps[0].kind && order_last(b)->may)
+			return true;
+	}
+	return false;
+}
+
 static int rename_domain(struct program_of *g, unsigned int at, struct err *err)
 {
 	struct order_act *a = player_begin(g->by, "rename", at, 1 - at);
@@ -284,12 +304,16 @@ static int rename_domain(struct program_of *g, unsigned int at, struct err *err)
 		player_end(g->by, a);
 		return rc;
 	}
-	plan_rename(g, a, from, done, has_repeated(g, repeated));
-	struct order_act *b = begin_file(g, a);
-	if (b) {
-		plan_rename(g, b, from, done, has_repeated(g, repeated));
-		player_end(g->by, b);
+	const bool finishes = done && is_half_done(&g->p->order, a);
+	struct order_act *const both[] = {a, begin_file(g, a)};
+	for (unsigned int i = 0; i < 2 && both[i]; i++) {
+		if (finishes)
+			plan_finish(g, both[i], from);
+		else
+			plan_rename(g, both[i], from, done, has_repeated(g, repeated));
 	}
+	if (both[1])
+		player_end(g->by, both[1]);
 	player_end(g->by, a);
 	return rc;
 }
@@ -369,6 +393,37 @@ static void describe(struct acls *p, const uint16_t last[ORDER_REGISTERS])
 	}
 }
 
+/* The last rename that may be half done, or NULL. The storage remembers no other. */
+static const struct order_act *last_half_done(struct order *o, const uint16_t last[ORDER_REGISTERS])
+{
+	const struct order_act *found = NULL;
+	if (!last[FILES] || last[FILES] != last[FILES + 1])
+		return NULL;
+	for (unsigned int i = 0; i < o->n; i++) {
+		struct order_act *a = &o->acts[i];
+		if (a->at < THE_FOLDER && a->to != a->at && a->steps[0].kind && order_last(a)->may)
+			found = a;
+	}
+	return found;
+}
+
+/* An engine may finish in a later part what this one has left half done. */
+static void begin_next(struct acls *p, const uint16_t last[ORDER_REGISTERS])
+{
+	const struct order_act *half = last_half_done(&p->order, last);
+	const unsigned int at = half ? half->at : 0, to = 1 - at;
+	p->acts = p->order.n;
+	p->order.n = 0;
+	memcpy(p->first, last, sizeof(p->first));
+	for (unsigned int file = 0; half && file <= FILES; file += FILES) {
+		struct order_act *a =
+			order_act(&p->order, "an earlier rename", 0, file + at, file + to);
+		a->end = 1;
+		order_step(a, ORDER_SEE, 0, 0, 0, false);
+		order_step(a, ORDER_DROP, 0, 0, 0, true);
+	}
+}
+
 bool acls_check(struct acls *p, struct engine *e, bool order_matters)
 {
 	uint16_t last[ORDER_REGISTERS] = {0};
@@ -390,8 +445,6 @@ bool acls_check(struct acls *p, struct engine *e, bool order_matters)
 		found = order_search(&p->order, p->first, last);
 	if (found == ORDER_IMPOSSIBLE)
 		describe(p, last);
-	memcpy(p->first, last, sizeof(last));
-	p->acts = p->order.n;
-	p->order.n = 0;
+	begin_next(p, last);
 	return found != ORDER_TOO_LARGE;
 }

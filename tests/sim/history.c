@@ -311,6 +311,10 @@ void actor_run(struct actor *a, struct op *op)
 	op->rc = operation_carry_out(a, op, &err);
 	operation_disarm(b, op);
 	op->was_repeated = b->line.repeated != repeated;
+	/* If the fault of another operation lets its first commit fail, the second one is not
+	 * refused for good (JOURNAL.md, "Conflicts": no commit with the same number has begun
+	 * before). */
+	op->was_repeated |= op->kind == OP_CREATE && op->rc && b->line.faults != faults;
 	op->hit |= b->disk_faults != disk_faults;
 	/* A name whose document cannot be read is listed as a file (DETAILS.md), also if the fault
 	 * is that of another operation. */

@@ -138,7 +138,7 @@ struct op {
 	bool is_absent;	   /* the name was not there when it was opened */
 	bool mixed;	   /* two reads of one open file disagree */
 	bool hit;	   /* the fault has happened */
-	bool was_repeated; /* a request of the engine was sent again meanwhile */
+	bool was_repeated; /* a request of the engine, or its commit, was sent again meanwhile */
 	bool goes_on;	   /* it has failed, and its engine goes on with its draft */
 	bool armed;	   /* its fault is that of the line now */
 	bool left_draft;   /* of a program on names of its own */

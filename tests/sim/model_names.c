@@ -170,6 +170,18 @@ bool model_was_made_late(const struct history *h, uint64_t uid)
 	return false;
 }
 
+/* Whether the file that was changed may be a plain object, to which a program has torn it: that has
+ * the name when it is free, also if another file has replaced the domain before. */
+static bool may_be_plain(const struct history *h, const struct op *op)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *o = &h->ops[i];
+		if (o != op && model_is_torn(o) && o->uid == op->uid && o->begin < op->end)
+			return true;
+	}
+	return false;
+}
+
 static void plan_change(struct search *s, struct plan *p, const struct op *op)
 {
 	/* The refusal counts for good only if the name has another file when the mount looks again,
@@ -200,7 +212,7 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 		if (op->stored > op->end)
 			add_again(p, op);
 		add(p, STEP_REPLACE, op->begin, op->stored, op->status != OP_DONE);
-	} else if (op->kind == OP_CHANGE && op->status == OP_DONE) {
+	} else if (op->kind == OP_CHANGE && op->status == OP_DONE && !may_be_plain(s->m->h, op)) {
 		add(p, STEP_ALIVE, op->closes, op->stored, false);
 	}
 }

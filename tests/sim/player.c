@@ -40,7 +40,8 @@ void player_end(struct player *g, struct order_act *a)
 }
 
 /* Since when an act, which has ended, proves what its engine knows of a register; 0: not at all. An
- * attempt that has failed proves nothing. */
+ * attempt that has failed proves nothing, and neither does that one of two registers has a value.
+ */
 static uint64_t proves_since(const struct order_act *a, unsigned int at)
 {
 	const struct order_step *s = a->steps;
@@ -48,8 +49,9 @@ static uint64_t proves_since(const struct order_act *a, unsigned int at)
 			       (s->kind == ORDER_SHOW && !s->value);
 	uint64_t since = 0;
 	for (; s->kind && !is_absent && !s->may; s++)
-		if (!s->skip && (s->at == at ||
-				 (s->to == at && (s->kind == ORDER_LINK || s->kind == ORDER_GIVE))))
+		if (!s->skip && s->kind != ORDER_SOME &&
+		    (s->at == at ||
+		     (s->to == at && (s->kind == ORDER_LINK || s->kind == ORDER_GIVE))))
 			since = max_u64(since, s->from);
 	return since;
 }

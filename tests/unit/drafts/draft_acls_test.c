@@ -5,6 +5,7 @@
 #include <sys/xattr.h>
 
 #include "draft_files.h"
+#include "store_calls.h"
 
 #define ALL                                                                                        \
 	"{\"create\":true,\"read\":true,\"update\":true,\"delete\":true,\"readACL\":true,"         \
@@ -145,6 +146,41 @@ static void a_name_that_exists_has_its_own(void **state)
 	table_end(&w);
 }
 
+/* Another program gives its domain the name. */
+static void replace(struct store *bucket)
+{
+	struct call_result res;
+	assert_int_equal(
+		call_get(bucket, "other.h5/.domain.json", 0, STORE_TO_END, 0, NULL, &res, NULL), 0);
+	assert_int_equal(call_put(bucket, "x.h5/.domain.json", res.body.data, res.body.len, NULL,
+				  NULL, NULL),
+			 0);
+	bytes_release(&res.body);
+}
+
+/* The domain is replaced before each request of the call. The draft is older than the new one. */
+static void it_hides_no_conflict(void **state)
+{
+	unsigned int at = 0;
+	for (bool ended = false; !ended;) {
+		struct world w;
+		table_begin(&w, false, 0);
+		make_domain(&w, "other.h5", NULL);
+		make_domain(&w, "x.h5", NULL);
+		struct engine_file *f = write_domain(&w, "x.h5", ONE);
+		world_open_gate(&w);
+		w.gate->other_at = ++at;
+		w.gate->other = replace;
+		assert_int_equal(set(&w, "x.h5", BOB, 0), 0);
+		ended = w.gate->n < at;
+		world_open_gate(&w);
+		assert_int_equal(engine_flush(f, NULL), ended ? 0 : -ESTALE);
+		engine_file_close(f);
+		table_end(&w);
+	}
+	assert_true(at > 2);
+}
+
 /* The number of the request that puts the document. */
 static unsigned int last_request(void)
 {
@@ -197,6 +233,7 @@ int main(void)
 		cmocka_unit_test(a_plain_file_loses_it),
 		cmocka_unit_test(it_follows_the_file),
 		cmocka_unit_test(a_name_that_exists_has_its_own),
+		cmocka_unit_test(it_hides_no_conflict),
 		cmocka_unit_test(a_commit_that_fails_keeps_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

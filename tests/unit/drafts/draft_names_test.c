@@ -3,6 +3,8 @@
  */
 #include "drafts_fixture.h"
 
+#include "draft_files.h"
+
 static int rename_code(struct world *w, const char *from, const char *to, unsigned int flags)
 {
 	return engine_rename(w->e, from, to, flags, NULL);
@@ -346,6 +348,45 @@ static void a_failed_draft_may_be_in_the_bucket(void **state)
 	table_end(&w);
 }
 
+/* Another mount renames the same file to the same name, of which there is a domain. */
+static void rename_it(struct store *bucket)
+{
+	assert_int_equal(call_put(bucket, "x.h5", "text", 4, NULL, NULL, NULL), 0);
+	call_delete(bucket, "x.h5/.domain.json", NULL, NULL);
+	call_delete(bucket, "a.dat", NULL, NULL);
+}
+
+static void make_domain(struct world *w, const char *path)
+{
+	size_t n;
+	auto_free uint8_t *bytes = file_bytes(ONE, &n);
+	struct engine_file *f = open_write(w, path, NEW);
+	assert_int_equal(engine_pwrite(f, bytes, n, 0, NULL), n);
+	close_ok(f);
+}
+
+static void two_renames_over_a_domain_lose_no_file(void **state)
+{
+	unsigned int at = 0;
+	for (bool ended = false; !ended;) {
+		struct world w;
+		table_begin(&w, false, 0);
+		make_domain(&w, "x.h5");
+		make_file(&w, "a.dat", "text");
+		world_open_gate(&w);
+		w.gate->other_at = ++at;
+		w.gate->other = rename_it;
+		const int rc = engine_rename(w.e, "a.dat", "x.h5", 0, NULL);
+		ended = w.gate->n < at;
+		assert_true(ended ? !rc : !rc || rc == -ENOENT || rc == -ESTALE || rc == -EBUSY);
+		check_bucket(&w, "x.h5", "text");
+		assert_false(in_bucket(&w, "x.h5/.domain.json"));
+		assert_false(in_bucket(&w, "a.dat"));
+		table_end(&w);
+	}
+	assert_true(at > 5);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -365,6 +406,7 @@ int main(void)
 		TEST(a_committed_file_is_renamed_over_another),
 		TEST(a_failed_draft_is_renamed),
 		TEST(a_failed_draft_may_be_in_the_bucket),
+		TEST(two_renames_over_a_domain_lose_no_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

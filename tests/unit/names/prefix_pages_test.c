@@ -247,6 +247,41 @@ static void failures(void **state)
 	assert_int_equal(names_list(f->names, "d", collect, NULL, NULL), -EACCES);
 }
 
+/* A mount removes the last file of a directory, which gets a document before, so that it stays. */
+static void keep_directory(struct store *bucket)
+{
+	assert_int_equal(call_put(bucket, "d/dir/.domain.json", "{\"owner\": \"ann\"}", 16, NULL,
+				  NULL, NULL),
+			 0);
+	call_delete(bucket, "d/dir/file", NULL, NULL);
+}
+
+static bool is_shown_meanwhile(struct fixture *f, bool is_listing, unsigned int at)
+{
+	auto_names_node struct names_node *node = NULL;
+	call_delete(f->store, "d/dir/.domain.json", NULL, NULL);
+	small_put(f->store, "d/dir/file", "12345678");
+	open_names(f, false, false);
+	f->gate->other_at = at;
+	f->gate->other = keep_directory;
+	if (!is_listing)
+		return names_resolve(f->names, "d/dir", &node, NULL) == 0;
+	auto_bytes struct bytes text = list(f, "d");
+	return strcmp((char *)text.data, "dir/\n") == 0;
+}
+
+static void a_directory_stays(void **state)
+{
+	struct fixture *f = *state;
+	for (int is_listing = 0; is_listing < 2; is_listing++) {
+		unsigned int at = 0;
+		do
+			assert_true(is_shown_meanwhile(f, is_listing, ++at));
+		while (f->gate->n >= at);
+		assert_true(at > 3);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -260,6 +295,7 @@ int main(void)
 		TEST(a_store_with_empty_prefixes),
 		TEST(documents_count),
 		TEST(failures),
+		TEST(a_directory_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,8 @@ enum { COMMIT_VERSION = 1024 /* bytes, with the NUL */ };
  * known. */
 struct names_node;
 int commit_version_of(const struct names_node *node, char out[COMMIT_VERSION]);
+/* Writes the version of a domain whose document has this ETag. */
+int commit_version_of_domain(const char *etag, char out[COMMIT_VERSION]);
 
 enum commit_kind {
 	COMMIT_WAITS, /* the draft is not complete, and nothing was stored */
@@ -68,8 +70,9 @@ struct commit {
 	struct draft *draft; /* its description says what is replaced */
 	struct draft_snapshot *snapshot;
 	/* The number of this commit: larger than those of all commits of this draft that have
-	 * begun, or that of the last one, if it has failed, was not refused, and the bytes are the
-	 * same. For a recovered draft, the number in its mark. */
+	 * begun, or that of the last one, if it has failed, was not refused, the bytes are the
+	 * same, and no request may still arrive, except that for the document. For a recovered
+	 * draft, the number in its mark. */
 	uint32_t number;
 	/* The commits of this draft that have failed, or NULL if an earlier process has written it.
 	 * The storage of commits that have failed and that nobody can have seen is deleted before a
@@ -98,6 +101,7 @@ struct commit {
 struct commit_result {
 	enum commit_kind kind;
 	enum commit_state state; /* how this attempt has ended; COMMIT_NONE if it has not begun */
+	bool has_put;		 /* of a new or replaced file: its new storage may have objects */
 	/* The version of what the bucket has now; not set with COMMIT_WAITS. The path in the bucket
 	 * is that of the draft, unless a plain object replaces a domain without extension. */
 	char version[COMMIT_VERSION];

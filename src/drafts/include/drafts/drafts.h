@@ -104,9 +104,9 @@ int drafts_rename(struct drafts *t, const char *from, const char *to, const stru
 /* Sets the access control list of the domain that a draft will be, instead of an earlier one. Takes
  * the list over; NULL removes it. Without a draft, nothing happens. */
 void drafts_set_acls(struct drafts *t, const char *path, struct schema_document *list);
-/* To be called when this program has changed what the bucket has at the path, from one version to
- * another (commit_version_of()), but not the file itself. So the commit of its draft is no
- * conflict. */
+/* To be called when this program has replaced the document of a domain by another one of the same
+ * file. If the first one, which has the ETag `from`, is the one that the draft of the path has
+ * seen, its commit is no conflict. */
 void drafts_new_version(struct drafts *t, const char *path, const char *from, const char *to);
 
 /* ---- attributes ---- */

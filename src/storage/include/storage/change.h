@@ -19,13 +19,13 @@
 #include <base/env.h>
 #include <hsmount/err.h>
 #include <schema/storage_id.h>
+#include <store/store.h>
 
 struct domain_info;
 struct gc_objects;
 struct renames;
 struct schema_document;
 struct schema_ops;
-struct store;
 
 /* What all changes need. The caller keeps everything that it points to. */
 struct change {
@@ -54,10 +54,15 @@ int change_make_folder(const struct change *c, const char *path, struct err *err
  * document. Fails with -ENOTEMPTY. */
 int change_remove_folder(const struct change *c, const char *path,
 			 const struct schema_document *folder, struct err *err);
+/* The ETag of the document that a change has replaced, and that of the new one. */
+struct change_versions {
+	char from[STORE_ETAG_MAX], to[STORE_ETAG_MAX];
+};
 /* Gives a domain or folder another access control list. The document that is there keeps everything
- * else. If `is_new` is set, the path is a folder without a document, which gets one. */
+ * else. If `is_new` is set, the path is a folder without a document, which gets one. *out has a
+ * meaning after a success; both are "" for a new document. */
 int change_set_acls(const struct change *c, const char *path, bool is_new,
-		    const struct domain_info *acls, struct err *err);
+		    const struct domain_info *acls, struct change_versions *out, struct err *err);
 /* Deletes the document of a domain. Fails with -EBUSY if another program has changed its names at
  * the same moment. */
 int change_remove_domain(const struct change *c, const char *path,

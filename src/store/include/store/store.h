@@ -150,8 +150,6 @@ struct store_cond {
 	 * it in parts, unless the old version was sent so: the ETag has another form then. A
 	 * service that refuses this, and an empty object, may keep the version. */
 	bool is_new_version;
-	/* PUT: it gets no mark, because the caller replaces what an earlier attempt has put. */
-	bool unmarked;
 };
 
 enum store_state { STORE_UNKNOWN, STORE_PRESENT, STORE_ABSENT };
