@@ -146,8 +146,8 @@ static int is_younger(const struct document_place *p, struct storage_names *name
 	return rc ? rc : now_ns - names->rename.began_ns < age_ns;
 }
 
-/* Finishes the last rename in the list if that is necessary, and if it is so old. *progress says how
- * far it was. */
+/* Finishes the last rename in the list if that is necessary, and if it is so old. *progress says
+ * how far it was. */
 static int finish_last(const struct document_place *p, struct renames *renames,
 		       struct storage_names *names, int64_t age_ns, int *progress, struct err *err)
 {
