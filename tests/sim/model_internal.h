@@ -34,8 +34,8 @@ bool model_is_imported_twice(const struct history *h, uint64_t uid);
 bool model_was_made_late(const struct history *h, uint64_t uid);
 
 /* Whether a program wrote to the draft of a new file, which another program of its mount had made,
- * and its commit has failed or was killed. The next mount repeats it, and replaces what others have
- * changed in place since: see "Committing again" in doc/DETAILS.md. */
+ * and its commit has failed, was killed, or was refused and then asked for. Who repeats it replaces
+ * what others have changed in place since: "Files that are written on" in doc/DETAILS.md. */
 bool model_may_be_replaced(const struct history *h, uint64_t uid);
 /* Whether a rename gave this name while another program stored the file again under the old one:
  * then this one has an earlier state (DETAILS.md, "Renames"). */

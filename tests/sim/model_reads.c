@@ -79,14 +79,24 @@ bool model_was_given_meanwhile(const struct history *h, unsigned int name)
 	return false;
 }
 
+/* Whether the commit of a change is repeated by another process than the one that has made it. */
+static bool is_repeated(const struct history *h, const struct op *op)
+{
+	bool found = op->status == OP_MAYBE;
+	for (unsigned int i = 0; i < h->nops && op->status == OP_REFUSED; i++)
+		found |= h->ops[i].kind == OP_RECOVER && h->ops[i].engine == op->engine &&
+			 h->ops[i].end > op->begin;
+	return found;
+}
+
 bool model_may_be_replaced(const struct history *h, uint64_t uid)
 {
 	for (unsigned int i = 0; i < h->nops; i++)
 		for (unsigned int k = 0; k < h->nops; k++) {
 			const struct op *made = &h->ops[i], *op = &h->ops[k];
 			if (made->kind == OP_CREATE && made->uid == uid && op->kind == OP_CHANGE &&
-			    op->uid == uid && op->status == OP_MAYBE &&
-			    op->engine == made->engine && op->begin < made->end)
+			    op->uid == uid && is_repeated(h, op) && op->engine == made->engine &&
+			    op->begin < made->end)
 				return true;
 		}
 	return false;
