@@ -136,6 +136,12 @@ void model_check_lists(struct found *f)
 
 /* ---- what a check has found ---- */
 
+static bool may_arrive_late(const struct op *op)
+{
+	return op->hit &&
+	       (op->fault == FAULT_SLOW || op->fault == FAULT_LATE || op->fault == FAULT_KILL_LATE);
+}
+
 /* Whether other programs may have changed or replaced a file while it was checked: then a part of
  * it cannot be read (DETAILS.md, "What a check covers"). What has failed before may be stored at
  * any time. */
@@ -143,7 +149,8 @@ static bool may_change(const struct history *h, const struct op *check, unsigned
 {
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
-		const bool is_over = op->status != OP_MAYBE && op->stored < check->begin;
+		const bool is_over =
+			op->status != OP_MAYBE && !may_arrive_late(op) && op->stored < check->begin;
 		const bool is_of = op->name == name || (op->kind == OP_RENAME && op->to == name);
 		if (op->kind <= OP_RENAME && op->begin < check->end && !is_over &&
 		    (is_of || (op->kind == OP_CHANGE && model_was_moved(h, op))))

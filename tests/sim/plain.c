@@ -112,13 +112,24 @@ static unsigned int depth_of(const struct plain *p, uint16_t content)
 	return n;
 }
 
+static size_t length_of(const struct plain *p, uint16_t content)
+{
+	size_t n = 0;
+	for (; content > EMPTY; content = p->contents[content].before)
+		n += size_of(p->contents[content].record);
+	return n;
+}
+
+/* Whether one of its records begins where an HDF5 file has its superblock: at 0, 512, 1024, … */
 static bool is_hdf5(const struct plain *p, uint16_t content)
 {
-	if (content <= EMPTY)
-		return false;
-	while (p->contents[content].before > EMPTY)
-		content = p->contents[content].before;
-	return tag_at(p->contents[content].record) > 0;
+	bool found = false;
+	for (; content > EMPTY && !found; content = p->contents[content].before) {
+		const size_t at = length_of(p, p->contents[content].before);
+		found = tag_at(p->contents[content].record) && at % 512 == 0 &&
+			(at & (at - 1)) == 0;
+	}
+	return found;
 }
 
 /* ---- names ---- */
