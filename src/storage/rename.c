@@ -14,7 +14,10 @@
 #define DAY_NS	  (INT64_C(86400) * 1000000000)
 /* For so long after a process has taken a rename over, the new name is not removed. */
 #define TAKEN_NS (INT64_C(30) * 1000000000)
-enum { EXPIRED_MAX = 16 /* old names that a claim examines */ };
+enum {
+	EXPIRED_MAX = 16, /* old names that a claim examines */
+	ADDED_MAX = 3,	  /* names that it adds */
+};
 
 struct job {
 	const struct change *c;
@@ -130,20 +133,24 @@ static int finish(const struct document_place *p, struct renames *renames,
 	return rc;
 }
 
-/* Returns 1 if the last rename in the list is younger than this, 0 if not, or a negative errno.
- * Puts the list again, because only a new version shows what time it is by the clock of the bucket.
+/* Puts the list again, because only a new version shows what time it is by the clock of the bucket.
  */
-static int is_younger(const struct document_place *p, struct storage_names *names, int64_t age_ns,
-		      struct err *err)
+static int renew(const struct document_place *p, struct storage_names *names, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-	int64_t now_ns;
 	int rc = storage_names_put(p, names, err);
 	if (!rc)
 		rc = storage_own_key(p, &names->storage, p->schema->storage->names, key, err);
-	if (!rc)
-		rc = storage_names_now(p, key, &now_ns, err);
-	return rc ? rc : now_ns - names->rename.began_ns < age_ns;
+	return rc ? rc : storage_names_now(p, key, &names->read_ns, err);
+}
+
+/* Returns 1 if the last rename in the list is younger than this, 0 if not, or a negative errno.
+ * Renews the list. */
+static int is_younger(const struct document_place *p, struct storage_names *names, int64_t age_ns,
+		      struct err *err)
+{
+	const int rc = renew(p, names, err);
+	return rc ? rc : names->read_ns - names->rename.began_ns < age_ns;
 }
 
 /* Finishes the last rename in the list if that is necessary, and if it is so old. *progress says
@@ -262,6 +269,16 @@ static int drop_old_names(struct job *j, struct err *err)
 	return 0;
 }
 
+static int make_room(struct job *j, struct err *err)
+{
+	int rc = drop_old_names(j, err);
+	if (rc || j->names.n + ADDED_MAX <= STORAGE_NAMES_MAX)
+		return rc;
+	/* Names that were young when the list was put may be old now. */
+	rc = renew(&j->place, &j->names, err);
+	return rc ? rc : drop_old_names(j, err);
+}
+
 /* The record of this rename replaces that of the last one, whose PUT may be so slow that it arrives
  * after the list was changed, and even after the name that this rename gives was removed. So the
  * list keeps its new name: until it cannot arrive any more, the storage is not deleted. */
@@ -283,7 +300,7 @@ static int enter(struct job *j, bool is_given, struct err *err)
 					     .version = j->domain->etag,
 					     .from = j->from,
 					     .to = j->to};
-	int rc = drop_old_names(j, err);
+	int rc = make_room(j, err);
 	if (!rc && !is_given)
 		rc = keep_pending(j, err);
 	if (!rc)

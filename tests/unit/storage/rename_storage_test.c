@@ -372,6 +372,31 @@ static void test_full_list(void **state)
 	tear_down(&w, names[n % 2]);
 }
 
+/* A program gives one file a thousand names within a minute, and goes on a minute later. */
+static void test_full_list_of_one_minute(void **state)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+	char path[32];
+	set_up_clocks(&w);
+	const struct change c = change_of(&w);
+	auto_names struct storage_names names = {.storage = storage_of_domain(&w, FROM)};
+	const struct document_place place = {
+		.env = &w.env, .store = w.store, .schema = schema_all()[0]};
+	assert_int_equal(rename_as(&w, &c, FROM, TO, &err), 0);
+	assert_int_equal(storage_names_read(&place, &names, &err), 0);
+	for (unsigned int i = 0; names.n < STORAGE_NAMES_MAX; i++) {
+		snprintf(path, sizeof(path), "home/%u.h5", i);
+		assert_int_equal(storage_names_add(&names, path, bucket_ns, &err), 0);
+	}
+	assert_int_equal(storage_names_put(&place, &names, &err), 0);
+	assert_int_equal(rename_as(&w, &c, TO, "else/c.h5", &err), -ENOSPC);
+	assert_names(&w, TO, "else/c.h5");
+	bucket_ns += MINUTE_NS;
+	assert_int_equal(rename_as(&w, &c, TO, "else/c.h5", &err), 0);
+	tear_down(&w, "else/c.h5");
+}
+
 static void test_damaged_list(void **state)
 {
 	struct world w;
@@ -438,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_a_name_that_arrives_late),
 		cmocka_unit_test(test_old_names),
 		cmocka_unit_test(test_full_list),
+		cmocka_unit_test(test_full_list_of_one_minute),
 		cmocka_unit_test(test_damaged_list),
 		cmocka_unit_test(test_hostile_lists),
 	};
