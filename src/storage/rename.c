@@ -212,6 +212,11 @@ static int withdraw_last(const struct document_place *p, struct storage_names *n
 	r->state = is_old && rename_is_open(r->state) ? RENAME_WITHDRAWN : RENAME_NONE;
 	r->began_ns = storage_names_new_time(p->env);
 	rc = storage_names_put(p, names, err);
+	/* A full bucket cannot take the list. If the old document is gone, nobody needs it. */
+	if ((rc == -ENOSPC || rc == -EDQUOT) && has_old(p, names, NULL) == 0) {
+		err_clear(err);
+		return 0;
+	}
 	return rc == -ESTALE ? changed_meanwhile(path, err) : rc;
 }
 
@@ -504,8 +509,8 @@ static int has_third_name(const struct job *j, struct err *err)
 
 /* Finds out why the document of the old name is gone. If `is_ours` is set, perhaps this process has
  * deleted it, and has had no answer. A process that has finished this rename may have found it
- * gone, too. If another rename has deleted it, the name that this one has given is in the list.
- * Returns 0 if the rename is complete. */
+ * gone, too. If another rename has deleted it, the name that the other one has given is in the
+ * list. Returns 0 if the rename is complete. */
 static int explain_gone(struct job *j, bool is_ours, struct err *err)
 {
 	int rc = j->has_storage ? storage_names_read(&j->place, &j->names, err) : 0;

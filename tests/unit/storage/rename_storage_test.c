@@ -397,6 +397,32 @@ static void test_full_list_of_one_minute(void **state)
 	tear_down(&w, "else/c.h5");
 }
 
+/* Removing needs no room in the bucket, unless a rename is half done: then the list of names has to
+ * say that nobody finishes it. */
+static void test_removed_from_a_full_bucket(void **state)
+{
+	for (int half = 0; half < 2; half++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		struct change_garbage garbage;
+		set_up(&w);
+		const struct change c = change_of(&w);
+		if (half)
+			rename_until(&w, &c, 4);
+		else
+			assert_int_equal(rename_as(&w, &c, FROM, TO, &err), 0);
+		struct schema_document *d = look_up(&w, TO);
+		world_open_gate(&w);
+		w.gate->at = 2; /* the PUT of the list */
+		w.gate->code = -ENOSPC;
+		assert_int_equal(change_remove_domain(&c, TO, d, &garbage, &err),
+				 half ? -ENOSPC : 0);
+		assert_int_equal(world_objects(&w, TO), half ? OBJECTS : 0);
+		schema_document_unref(d);
+		world_release(&w);
+	}
+}
+
 static void test_damaged_list(void **state)
 {
 	struct world w;
@@ -464,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_old_names),
 		cmocka_unit_test(test_full_list),
 		cmocka_unit_test(test_full_list_of_one_minute),
+		cmocka_unit_test(test_removed_from_a_full_bucket),
 		cmocka_unit_test(test_damaged_list),
 		cmocka_unit_test(test_hostile_lists),
 	};
