@@ -87,7 +87,12 @@ static int has_old(const struct document_place *p, const struct storage_names *n
 }
 
 /* What has become of a rename that has begun: whether its new name leads to the storage */
-enum { NOT_GIVEN, GIVEN, HALF_DONE /* … and the old one has not been removed */ };
+enum {
+	NOT_GIVEN,
+	GIVEN,
+	HALF_DONE, /* … and the old one has not been removed */
+	FINISHED,  /* … and this process has just removed the old one */
+};
 
 static int progress_of(const struct document_place *p, const struct storage_names *names,
 		       struct err *err)
@@ -112,8 +117,9 @@ static void note_refused(const struct document_place *p, struct storage_names *n
 /* Takes a rename over that is half done, so that no other process finishes it or removes the new
  * name meanwhile. Then deletes the old name. */
 static int finish(const struct document_place *p, struct renames *renames,
-		  struct storage_names *names, struct err *err)
+		  struct storage_names *names, int *progress, struct err *err)
 {
+	enum document_found found = DOCUMENT_WAS_ABSENT;
 	const struct rename_record *r = &names->rename;
 	const uint64_t number = renames_begin(renames, p->env, &names->storage);
 	renames_settle(renames, r->number); /* from now on, that of this number counts */
@@ -122,7 +128,9 @@ static int finish(const struct document_place *p, struct renames *renames,
 	names->rename.began_ns = storage_names_new_time(p->env);
 	int rc = storage_names_put(p, names, err);
 	if (!rc)
-		rc = document_delete(p, r->from, r->version, NULL, err);
+		rc = document_delete(p, r->from, r->version, &found, err);
+	if (!rc && found == DOCUMENT_WAS_THERE)
+		*progress = FINISHED;
 	if (rc == 0 || rc == -ESTALE)
 		renames_settle(renames, number);
 	else if (is_refusal(rc))
@@ -154,7 +162,7 @@ static int is_younger(const struct document_place *p, struct storage_names *name
 }
 
 /* Finishes the last rename in the list if that is necessary, and if it is so old. *progress says
- * how far it was. */
+ * how far it was, or that this process has finished it. */
 static int finish_last(const struct document_place *p, struct renames *renames,
 		       struct storage_names *names, int64_t age_ns, int *progress, struct err *err)
 {
@@ -169,7 +177,7 @@ static int finish_last(const struct document_place *p, struct renames *renames,
 	if (young == 1 || young == -ESTALE)
 		return err_set(err, -EBUSY, "the rename of /%s to /%s may be running", r->from,
 			       r->to);
-	return young ? young : finish(p, renames, names, err);
+	return young ? young : finish(p, renames, names, progress, err);
 }
 
 int change_finish_rename(const struct change *c, const struct storage *storage, int64_t age_ns,
@@ -324,6 +332,19 @@ static bool is_renamed(const struct job *j)
 	return strcmp(r->from, j->from) == 0 && strcmp(r->version, j->domain->etag) == 0;
 }
 
+/* Returns 1 if the list has a third name that leads to the storage, 0 if not, or a negative errno.
+ */
+static int has_third_name(const struct job *j, struct err *err)
+{
+	int leads = 0;
+	for (size_t i = 0; !leads && i < j->names.n; i++) {
+		const char *path = j->names.v[i].path;
+		if (strcmp(path, j->from) != 0 && strcmp(path, j->to) != 0)
+			leads = document_names_storage(&j->place, path, &j->storage, err);
+	}
+	return leads;
+}
+
 static int claim_once(struct job *j, bool reads, struct err *err)
 {
 	int progress;
@@ -334,8 +355,12 @@ static int claim_once(struct job *j, bool reads, struct err *err)
 		return rc;
 	if (progress == NOT_GIVEN || !is_renamed(j))
 		return enter(j, progress != NOT_GIVEN, err);
-	j->is_complete = progress == HALF_DONE && strcmp(j->names.rename.to, j->to) == 0;
-	return j->is_complete ? 0 : -ESTALE;
+	if (progress == GIVEN || strcmp(j->names.rename.to, j->to) != 0)
+		return -ESTALE;
+	/* Another process that has deleted the old document may have given another name. */
+	rc = progress == FINISHED ? 0 : has_third_name(j, err);
+	j->is_complete = rc == 0;
+	return rc > 0 ? -ESTALE : rc;
 }
 
 /* A first rename does not ask whether there is a list: its PUT shows it. */
@@ -492,19 +517,6 @@ static bool is_finished(const struct job *j)
 	const struct rename_record *r = &j->names.rename;
 	return rename_is_open(r->state) && r->number != j->number &&
 	       strcmp(r->from, j->from) == 0 && strcmp(r->to, j->to) == 0;
-}
-
-/* Returns 1 if the list has a third name that leads to the storage, 0 if not, or a negative errno.
- */
-static int has_third_name(const struct job *j, struct err *err)
-{
-	int leads = 0;
-	for (size_t i = 0; !leads && i < j->names.n; i++) {
-		const char *path = j->names.v[i].path;
-		if (strcmp(path, j->from) != 0 && strcmp(path, j->to) != 0)
-			leads = document_names_storage(&j->place, path, &j->storage, err);
-	}
-	return leads;
 }
 
 /* Finds out why the document of the old name is gone. If `is_ours` is set, perhaps this process has
