@@ -150,9 +150,11 @@ int change_set_acls(const struct change *c, const char *path, bool is_new,
 		return err_wrap(err, rc, "%s", key);
 	rc = document_write(&place, key, text.data, text.len, answer->meta.etag[0] ? &same : &any,
 			    &put, err);
+	if (rc)
+		return rc;
 	memcpy(out->from, answer->meta.etag, STORE_ETAG_MAX);
 	memcpy(out->to, put.etag, STORE_ETAG_MAX);
-	return rc;
+	return 0;
 }
 
 /* ---- domains ---- */

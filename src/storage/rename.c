@@ -14,7 +14,10 @@
 #define DAY_NS	  (INT64_C(86400) * 1000000000)
 /* For so long after a process has taken a rename over, the new name is not removed. */
 #define TAKEN_NS (INT64_C(30) * 1000000000)
-enum { EXPIRED_MAX = 16 /* old names that a claim examines */ };
+enum {
+	EXPIRED_MAX = 16, /* old names that a claim examines */
+	ADDED_MAX = 3,	  /* names that it adds */
+};
 
 struct job {
 	const struct change *c;
@@ -84,7 +87,12 @@ static int has_old(const struct document_place *p, const struct storage_names *n
 }
 
 /* What has become of a rename that has begun: whether its new name leads to the storage */
-enum { NOT_GIVEN, GIVEN, HALF_DONE /* … and the old one has not been removed */ };
+enum {
+	NOT_GIVEN,
+	GIVEN,
+	HALF_DONE, /* … and the old one has not been removed */
+	FINISHED,  /* … and this process has just removed the old one */
+};
 
 static int progress_of(const struct document_place *p, const struct storage_names *names,
 		       struct err *err)
@@ -109,8 +117,9 @@ static void note_refused(const struct document_place *p, struct storage_names *n
 /* Takes a rename over that is half done, so that no other process finishes it or removes the new
  * name meanwhile. Then deletes the old name. */
 static int finish(const struct document_place *p, struct renames *renames,
-		  struct storage_names *names, struct err *err)
+		  struct storage_names *names, int *progress, struct err *err)
 {
+	enum document_found found = DOCUMENT_WAS_ABSENT;
 	const struct rename_record *r = &names->rename;
 	const uint64_t number = renames_begin(renames, p->env, &names->storage);
 	renames_settle(renames, r->number); /* from now on, that of this number counts */
@@ -119,7 +128,9 @@ static int finish(const struct document_place *p, struct renames *renames,
 	names->rename.began_ns = storage_names_new_time(p->env);
 	int rc = storage_names_put(p, names, err);
 	if (!rc)
-		rc = document_delete(p, r->from, r->version, NULL, err);
+		rc = document_delete(p, r->from, r->version, &found, err);
+	if (!rc && found == DOCUMENT_WAS_THERE)
+		*progress = FINISHED;
 	if (rc == 0 || rc == -ESTALE)
 		renames_settle(renames, number);
 	else if (is_refusal(rc))
@@ -130,24 +141,28 @@ static int finish(const struct document_place *p, struct renames *renames,
 	return rc;
 }
 
-/* Returns 1 if the last rename in the list is younger than this, 0 if not, or a negative errno.
- * Puts the list again, because only a new version shows what time it is by the clock of the bucket.
+/* Puts the list again, because only a new version shows what time it is by the clock of the bucket.
  */
-static int is_younger(const struct document_place *p, struct storage_names *names, int64_t age_ns,
-		      struct err *err)
+static int renew(const struct document_place *p, struct storage_names *names, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-	int64_t now_ns;
 	int rc = storage_names_put(p, names, err);
 	if (!rc)
 		rc = storage_own_key(p, &names->storage, p->schema->storage->names, key, err);
-	if (!rc)
-		rc = storage_names_now(p, key, &now_ns, err);
-	return rc ? rc : now_ns - names->rename.began_ns < age_ns;
+	return rc ? rc : storage_names_now(p, key, &names->read_ns, err);
+}
+
+/* Returns 1 if the last rename in the list is younger than this, 0 if not, or a negative errno.
+ * Renews the list. */
+static int is_younger(const struct document_place *p, struct storage_names *names, int64_t age_ns,
+		      struct err *err)
+{
+	const int rc = renew(p, names, err);
+	return rc ? rc : names->read_ns - names->rename.began_ns < age_ns;
 }
 
 /* Finishes the last rename in the list if that is necessary, and if it is so old. *progress says
- * how far it was. */
+ * how far it was, or that this process has finished it. */
 static int finish_last(const struct document_place *p, struct renames *renames,
 		       struct storage_names *names, int64_t age_ns, int *progress, struct err *err)
 {
@@ -162,7 +177,7 @@ static int finish_last(const struct document_place *p, struct renames *renames,
 	if (young == 1 || young == -ESTALE)
 		return err_set(err, -EBUSY, "the rename of /%s to /%s may be running", r->from,
 			       r->to);
-	return young ? young : finish(p, renames, names, err);
+	return young ? young : finish(p, renames, names, progress, err);
 }
 
 int change_finish_rename(const struct change *c, const struct storage *storage, int64_t age_ns,
@@ -205,6 +220,11 @@ static int withdraw_last(const struct document_place *p, struct storage_names *n
 	r->state = is_old && rename_is_open(r->state) ? RENAME_WITHDRAWN : RENAME_NONE;
 	r->began_ns = storage_names_new_time(p->env);
 	rc = storage_names_put(p, names, err);
+	/* A full bucket cannot take the list. If the old document is gone, nobody needs it. */
+	if ((rc == -ENOSPC || rc == -EDQUOT) && has_old(p, names, NULL) == 0) {
+		err_clear(err);
+		return 0;
+	}
 	return rc == -ESTALE ? changed_meanwhile(path, err) : rc;
 }
 
@@ -262,6 +282,16 @@ static int drop_old_names(struct job *j, struct err *err)
 	return 0;
 }
 
+static int make_room(struct job *j, struct err *err)
+{
+	int rc = drop_old_names(j, err);
+	if (rc || j->names.n + ADDED_MAX <= STORAGE_NAMES_MAX)
+		return rc;
+	/* Names that were young when the list was put may be old now. */
+	rc = renew(&j->place, &j->names, err);
+	return rc ? rc : drop_old_names(j, err);
+}
+
 /* The record of this rename replaces that of the last one, whose PUT may be so slow that it arrives
  * after the list was changed, and even after the name that this rename gives was removed. So the
  * list keeps its new name: until it cannot arrive any more, the storage is not deleted. */
@@ -283,7 +313,7 @@ static int enter(struct job *j, bool is_given, struct err *err)
 					     .version = j->domain->etag,
 					     .from = j->from,
 					     .to = j->to};
-	int rc = drop_old_names(j, err);
+	int rc = make_room(j, err);
 	if (!rc && !is_given)
 		rc = keep_pending(j, err);
 	if (!rc)
@@ -302,6 +332,19 @@ static bool is_renamed(const struct job *j)
 	return strcmp(r->from, j->from) == 0 && strcmp(r->version, j->domain->etag) == 0;
 }
 
+/* Returns 1 if the list has a third name that leads to the storage, 0 if not, or a negative errno.
+ */
+static int has_third_name(const struct job *j, struct err *err)
+{
+	int leads = 0;
+	for (size_t i = 0; !leads && i < j->names.n; i++) {
+		const char *path = j->names.v[i].path;
+		if (strcmp(path, j->from) != 0 && strcmp(path, j->to) != 0)
+			leads = document_names_storage(&j->place, path, &j->storage, err);
+	}
+	return leads;
+}
+
 static int claim_once(struct job *j, bool reads, struct err *err)
 {
 	int progress;
@@ -312,8 +355,12 @@ static int claim_once(struct job *j, bool reads, struct err *err)
 		return rc;
 	if (progress == NOT_GIVEN || !is_renamed(j))
 		return enter(j, progress != NOT_GIVEN, err);
-	j->is_complete = progress == HALF_DONE && strcmp(j->names.rename.to, j->to) == 0;
-	return j->is_complete ? 0 : -ESTALE;
+	if (progress == GIVEN || strcmp(j->names.rename.to, j->to) != 0)
+		return -ESTALE;
+	/* Another process that has deleted the old document may have given another name. */
+	rc = progress == FINISHED ? 0 : has_third_name(j, err);
+	j->is_complete = rc == 0;
+	return rc > 0 ? -ESTALE : rc;
 }
 
 /* A first rename does not ask whether there is a list: its PUT shows it. */
@@ -472,23 +519,10 @@ static bool is_finished(const struct job *j)
 	       strcmp(r->from, j->from) == 0 && strcmp(r->to, j->to) == 0;
 }
 
-/* Returns 1 if the list has a third name that leads to the storage, 0 if not, or a negative errno.
- */
-static int has_third_name(const struct job *j, struct err *err)
-{
-	int leads = 0;
-	for (size_t i = 0; !leads && i < j->names.n; i++) {
-		const char *path = j->names.v[i].path;
-		if (strcmp(path, j->from) != 0 && strcmp(path, j->to) != 0)
-			leads = document_names_storage(&j->place, path, &j->storage, err);
-	}
-	return leads;
-}
-
 /* Finds out why the document of the old name is gone. If `is_ours` is set, perhaps this process has
  * deleted it, and has had no answer. A process that has finished this rename may have found it
- * gone, too. If another rename has deleted it, the name that this one has given is in the list.
- * Returns 0 if the rename is complete. */
+ * gone, too. If another rename has deleted it, the name that the other one has given is in the
+ * list. Returns 0 if the rename is complete. */
 static int explain_gone(struct job *j, bool is_ours, struct err *err)
 {
 	int rc = j->has_storage ? storage_names_read(&j->place, &j->names, err) : 0;

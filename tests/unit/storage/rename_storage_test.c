@@ -320,6 +320,56 @@ static void test_a_name_that_arrives_late(void **state)
 	assert_true(late > 0);
 }
 
+static bool has_deleted;
+
+static void delete_old(struct store *bucket)
+{
+	bool was_absent = true;
+	has_deleted = !call_delete_version(bucket, FROM "/.domain.json", NULL, &was_absent) &&
+		      !was_absent;
+}
+
+/* A rename to a third name has been slow, and deletes the old document while another process
+ * repeats a rename that was interrupted. Only one of the two succeeds. */
+static void test_repeated_beside_a_third_name(void **state)
+{
+	bool met = true;
+	for (unsigned int at = 1; met; at++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		struct change_garbage garbage;
+		set_up(&w);
+		const struct change c = change_of(&w);
+		const struct document_place place = {
+			.env = &w.env, .store = w.store, .schema = schema_all()[0]};
+		struct schema_document *d = look_up(&w, FROM);
+		world_open_gate(&w);
+		w.gate->at = 2; /* the PUT of the new name */
+		w.gate->later = true;
+		w.gate->code = -EIO;
+		assert_int_equal(
+			change_rename_domain(&c, FROM, d, "else/c.h5", NULL, &garbage, &err), -EIO);
+		world_open_gate(&w);
+		rename_until(&w, &c, 7);
+		assert_int_equal(document_put(&place, "else/c.h5", &d->info,
+					      &(struct store_cond){0}, NULL, &err),
+				 0);
+		struct schema_document *target = look_up(&w, TO);
+		assert_non_null(target);
+		has_deleted = false;
+		world_open_gate(&w);
+		w.gate->other_at = at;
+		w.gate->other = delete_old;
+		const int rc = change_rename_domain(&c, FROM, d, TO, target, &garbage, &err);
+		met = at <= w.gate->n;
+		world_open_gate(&w);
+		assert_int_equal(rc, has_deleted ? -ESTALE : 0);
+		schema_document_unref(d);
+		schema_document_unref(target);
+		world_release(&w);
+	}
+}
+
 /* Names leave the list after a day, but not as long as they lead to the storage. */
 static void test_old_names(void **state)
 {
@@ -370,6 +420,57 @@ static void test_full_list(void **state)
 			fail_msg("%u: %s", i, err.msg);
 	}
 	tear_down(&w, names[n % 2]);
+}
+
+/* A program gives one file a thousand names within a minute, and goes on a minute later. */
+static void test_full_list_of_one_minute(void **state)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+	char path[32];
+	set_up_clocks(&w);
+	const struct change c = change_of(&w);
+	auto_names struct storage_names names = {.storage = storage_of_domain(&w, FROM)};
+	const struct document_place place = {
+		.env = &w.env, .store = w.store, .schema = schema_all()[0]};
+	assert_int_equal(rename_as(&w, &c, FROM, TO, &err), 0);
+	assert_int_equal(storage_names_read(&place, &names, &err), 0);
+	for (unsigned int i = 0; names.n < STORAGE_NAMES_MAX; i++) {
+		snprintf(path, sizeof(path), "home/%u.h5", i);
+		assert_int_equal(storage_names_add(&names, path, bucket_ns, &err), 0);
+	}
+	assert_int_equal(storage_names_put(&place, &names, &err), 0);
+	assert_int_equal(rename_as(&w, &c, TO, "else/c.h5", &err), -ENOSPC);
+	assert_names(&w, TO, "else/c.h5");
+	bucket_ns += MINUTE_NS;
+	assert_int_equal(rename_as(&w, &c, TO, "else/c.h5", &err), 0);
+	tear_down(&w, "else/c.h5");
+}
+
+/* Removing needs no room in the bucket, unless a rename is half done: then the list of names has to
+ * say that nobody finishes it. */
+static void test_removed_from_a_full_bucket(void **state)
+{
+	for (int half = 0; half < 2; half++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		struct change_garbage garbage;
+		set_up(&w);
+		const struct change c = change_of(&w);
+		if (half)
+			rename_until(&w, &c, 4);
+		else
+			assert_int_equal(rename_as(&w, &c, FROM, TO, &err), 0);
+		struct schema_document *d = look_up(&w, TO);
+		world_open_gate(&w);
+		w.gate->at = 2; /* the PUT of the list */
+		w.gate->code = -ENOSPC;
+		assert_int_equal(change_remove_domain(&c, TO, d, &garbage, &err),
+				 half ? -ENOSPC : 0);
+		assert_int_equal(world_objects(&w, TO), half ? OBJECTS : 0);
+		schema_document_unref(d);
+		world_release(&w);
+	}
 }
 
 static void test_damaged_list(void **state)
@@ -436,8 +537,11 @@ int main(void)
 		cmocka_unit_test(test_a_killed_deletion),
 		cmocka_unit_test(test_a_deletion_meets_a_rename),
 		cmocka_unit_test(test_a_name_that_arrives_late),
+		cmocka_unit_test(test_repeated_beside_a_third_name),
 		cmocka_unit_test(test_old_names),
 		cmocka_unit_test(test_full_list),
+		cmocka_unit_test(test_full_list_of_one_minute),
+		cmocka_unit_test(test_removed_from_a_full_bucket),
 		cmocka_unit_test(test_damaged_list),
 		cmocka_unit_test(test_hostile_lists),
 	};
