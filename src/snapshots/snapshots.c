@@ -442,10 +442,15 @@ static void outdate_locked(struct snapshots *t, struct snapshot_entry *entry)
 }
 
 /* The same for a path that may have no entry. An open whose look-up has ended may be about to make
- * it. Returns the entry, or NULL if out of memory. */
-static struct snapshot_entry *outdate_path_locked(struct snapshots *t, const char *path)
+ * it. needed: a full table gets the entry, too. Returns the entry, or NULL if there is none. */
+static struct snapshot_entry *outdate_path_locked(struct snapshots *t, const char *path,
+						  bool needed)
 {
-	struct snapshot_entry *entry = get_entry_locked(t, path);
+	struct snapshot_entry *entry = NULL;
+	HASH_FIND_STR(t->entries, path, entry);
+	/* An entry that was never opened must not displace one whose size is remembered. */
+	if (!entry && (needed || HASH_COUNT(t->entries) < SNAPSHOTS_REMEMBERED))
+		entry = get_entry_locked(t, path);
 	if (entry) {
 		outdate_locked(t, entry);
 		entry->last = (struct engine_stat){0};
@@ -468,7 +473,7 @@ void snapshots_forget(struct snapshots *t, const char *path)
 {
 	struct snapshot *garbage = NULL;
 	pthread_mutex_lock(&t->lock);
-	struct snapshot_entry *entry = outdate_path_locked(t, path);
+	struct snapshot_entry *entry = outdate_path_locked(t, path, false);
 	struct domain_puts *puts = take_puts_locked(t, entry);
 	/* A build may be about to find that the current snapshot is still valid. */
 	if (entry && !entry->build)
@@ -504,9 +509,10 @@ void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts
 	 * reads more than it needs. */
 	puts = domain_puts_join(earlier, puts);
 	pthread_mutex_lock(&t->lock);
-	entry = outdate_path_locked(t, path);
 	/* If nothing of the domain is known, a part of it is of no use. */
-	if (entry && (entry->current || entry->build || (puts && domain_puts_is_all(puts))))
+	const bool has_all = puts && domain_puts_is_all(puts);
+	entry = outdate_path_locked(t, path, has_all);
+	if (entry && (entry->current || entry->build || has_all))
 		puts = keep_puts_locked(t, entry, puts);
 	trim_locked(t, &garbage);
 	pthread_mutex_unlock(&t->lock);

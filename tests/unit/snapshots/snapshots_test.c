@@ -334,23 +334,6 @@ static void a_document_older_than_a_change_of_the_name_is_read_again(void **stat
 	open_beside_a_change(f, "e.h5", OTHER_DOCUMENT);
 }
 
-/* The table remembers only so many domains. */
-static void a_change_of_a_name_is_remembered(void **state)
-{
-	struct fixture *f = *state;
-	struct opener found = opener_found(f, "d.h5");
-	char path[32];
-	put_document(f, DOCUMENT, "after");
-	snapshots_forget(f->e.snapshots, "d.h5");
-	for (unsigned int i = 0; i < 2 * SNAPSHOTS_REMEMBERED; i++) {
-		snprintf(path, sizeof(path), "x%u.h5", i);
-		snapshots_forget(f->e.snapshots, path);
-	}
-	open_now(&found);
-	names_node_unref(found.node);
-	assert_owner(&found, "after");
-}
-
 /* Earlier builds, and those of other domains, do not matter. */
 static void a_document_newer_than_all_builds_is_used(void **state)
 {
@@ -425,6 +408,31 @@ static void open_path(struct fixture *f, const char *path, int code)
 	struct opener o = opener_of(f, path);
 	open_now(&o);
 	assert_int_equal(o.code, code);
+}
+
+/* The table remembers only so many domains, those that were opened first. */
+static void a_change_of_a_name_is_remembered(void **state)
+{
+	struct fixture *f = *state;
+	struct opener opened = opener_of(f, "e.h5");
+	struct engine_stat st;
+	uint64_t listed;
+	char path[32];
+	put_document(f, OTHER_DOCUMENT, "other");
+	set_idle_limit(f, 0); /* only the last image stays */
+	open_now(&opened);
+	open_path(f, "d.h5", 0);
+	struct opener found = opener_found(f, "d.h5");
+	put_document(f, DOCUMENT, "after");
+	snapshots_forget(f->e.snapshots, "d.h5");
+	for (unsigned int i = 0; i < 2 * SNAPSHOTS_REMEMBERED; i++) {
+		snprintf(path, sizeof(path), "x%u.h5", i);
+		snapshots_forget(f->e.snapshots, path);
+	}
+	assert_true(snapshots_recall(f->e.snapshots, "e.h5", &st, &listed));
+	open_now(&found);
+	names_node_unref(found.node);
+	assert_owner(&found, "after");
 }
 
 /* As many idle images are kept as fit into the limit, and always the one that was used last; the
