@@ -164,10 +164,14 @@ static bool may_arrive_late(const struct op *op)
 
 bool model_was_made_late(const struct history *h, uint64_t uid)
 {
-	for (unsigned int i = 0; i < h->nops; i++)
-		if (h->ops[i].kind == OP_CREATE && h->ops[i].uid == uid && is_late(&h->ops[i]))
-			return true;
-	return false;
+	bool found = false;
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *op = &h->ops[i];
+		const bool is_repeated =
+			op->hit && op->fault == FAULT_LOST && op->status == OP_MAYBE;
+		found |= op->kind == OP_CREATE && op->uid == uid && (is_late(op) || is_repeated);
+	}
+	return found;
 }
 
 /* Whether the file that was changed may be a plain object, to which a program has torn it: that has
