@@ -267,9 +267,3 @@ uint64_t h5file_base(const struct h5file *f)
 {
 	return f->file.base;
 }
-
-void h5file_counts(const struct h5file *f, uint64_t *reads, uint64_t *bytes)
-{
-	*reads = f->file.source->reads;
-	*bytes = f->file.source->bytes;
-}
