@@ -30,7 +30,6 @@
 
 enum {
 	HASH_DIGITS = 5,
-	HASHED = HASH_DIGITS + 1,      /* where the hashed part of a key begins */
 	HASHED_MAX = 64 + 33 * 21 + 1, /* bytes of the longest hashed part, with its NUL */
 };
 
