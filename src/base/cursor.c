@@ -119,3 +119,18 @@ const char *cur_cstr(struct cursor *c, size_t *len)
 	c->pos = nul + 1;
 	return (const char *)p;
 }
+
+const char *cur_text(struct cursor *c, size_t len)
+{
+	size_t length = 0;
+	const char *text = cur_cstr(c, &length);
+	return text && length == len ? text : NULL;
+}
+
+bool cur_is_zero(struct cursor *c)
+{
+	while (cur_left(c) > 0)
+		if (cur_u8(c) != 0)
+			return false;
+	return true;
+}

@@ -108,14 +108,6 @@ static int encode(const struct pipeline *p, uint32_t first, uint32_t elem_size,
 	return 0;
 }
 
-int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
-			size_t n, uint8_t *out, size_t out_n, struct err *err)
-{
-	if (codec_stored_size(p, n) != out_n)
-		return err_set(err, -EINVAL, "%zu bytes are not encoded to %zu bytes", n, out_n);
-	return encode(p, 0, elem_size, plain, n, NULL, out, out_n, err);
-}
-
 bool codec_slot_is_deflated(const struct pipeline *p)
 {
 	return p->n > 0 && p->f[p->n - 1].id == FILTER_DEFLATE;

@@ -111,26 +111,63 @@ int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *off
 	return bytes_append(&e->heap, items, len);
 }
 
-struct walk {
+static int walk_compound(const struct dtype *t, uint8_t *at, const struct elems_walker *w)
+{
+	int r = 0;
+	for (uint32_t i = 0; r == 0 && i < t->compound.n; i++) {
+		const struct dtype_member *m = &t->compound.members[i];
+		r = elems_walk(m->type, at + m->offset, 1, w);
+	}
+	return r;
+}
+
+/* Each recursion walks over a child type, so it is at most DTYPE_MAX_DEPTH deep. */
+int elems_walk(const struct dtype *t, uint8_t *fixed, uint64_t n, const struct elems_walker *w)
+{
+	int r = 0;
+	if (dtype_is_plain(t))
+		return 0;
+	for (; n > 0 && r == 0; n--, fixed += t->size) {
+		switch (t->cls) {
+		case DTYPE_VLEN:
+			r = w->vlen(w->ctx, t, fixed);
+			break;
+		case DTYPE_REFERENCE:
+			r = w->reference(w->ctx, t, fixed);
+			break;
+		case DTYPE_COMPOUND:
+			r = walk_compound(t, fixed, w);
+			break;
+		case DTYPE_ARRAY:
+			r = elems_walk(t->array.base, fixed, t->array.nelems, w);
+			break;
+		default:
+			return 0; /* a plain type */
+		}
+	}
+	return r;
+}
+
+struct visit {
+	struct elems_walker walker;
 	uint8_t *heap;
 	size_t heap_len;
-	size_t budget; /* bytes of items, not of plain types, that the walk may still visit */
+	size_t budget; /* bytes of items, not of plain types, that may still be visited */
 	const struct elems_visitor *v;
 	struct err *err;
 };
 
-static int visit(struct walk *w, const struct dtype *t, uint8_t *at, uint64_t n);
-
 /* Returns the len bytes at an offset of the heap, or NULL if they are not inside of it. */
-static uint8_t *in_heap(const struct walk *w, uint64_t offset, uint64_t len)
+static uint8_t *in_heap(const struct visit *w, uint64_t offset, uint64_t len)
 {
 	if (offset % HEAP_ALIGN != 0 || offset > w->heap_len || len > w->heap_len - offset)
 		return NULL;
 	return w->heap + offset;
 }
 
-static int visit_vlen(struct walk *w, const struct dtype *t, uint8_t *elem)
+static int visit_vlen(void *ctx, const struct dtype *t, uint8_t *elem)
 {
+	struct visit *w = ctx;
 	const struct dtype *base = t->vlen.base;
 	struct elems_vlen v = elems_get_vlen(elem);
 	uint64_t len = (uint64_t)v.count * base->size; /* 32 bits each */
@@ -148,15 +185,16 @@ static int visit_vlen(struct walk *w, const struct dtype *t, uint8_t *elem)
 		if (len > w->budget)
 			return err_set(w->err, -EIO, "nested variable-length elements share items");
 		w->budget -= len;
-		r = visit(w, base, items, v.count);
+		r = elems_walk(base, items, v.count, &w->walker);
 		if (r != 0)
 			return r;
 	}
 	return w->v->vlen ? w->v->vlen(w->v->ctx, t, elem, items, (size_t)len, w->err) : 0;
 }
 
-static int visit_reference(struct walk *w, const struct dtype *t, uint8_t *elem)
+static int visit_reference(void *ctx, const struct dtype *t, uint8_t *elem)
 {
+	struct visit *w = ctx;
 	if (t->reference.kind == DTYPE_REF_REGION) {
 		struct cursor c = cursor_of(elem, DTYPE_REGREF_SIZE);
 		uint64_t offset = cur_u64(&c);
@@ -170,49 +208,14 @@ static int visit_reference(struct walk *w, const struct dtype *t, uint8_t *elem)
 	return w->v->reference ? w->v->reference(w->v->ctx, t, elem, w->err) : 0;
 }
 
-static int visit_compound(struct walk *w, const struct dtype *t, uint8_t *at)
-{
-	for (uint32_t i = 0; i < t->compound.n; i++) {
-		const struct dtype_member *m = &t->compound.members[i];
-		int r;
-		if (dtype_is_plain(m->type))
-			continue;
-		r = visit(w, m->type, at + m->offset, 1);
-		if (r != 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Each recursion visits a child type, so it is at most DTYPE_MAX_DEPTH deep. */
-static int visit(struct walk *w, const struct dtype *t, uint8_t *at, uint64_t n)
-{
-	int r = 0;
-	for (; n > 0 && r == 0; n--, at += t->size) {
-		switch (t->cls) {
-		case DTYPE_VLEN:
-			r = visit_vlen(w, t, at);
-			break;
-		case DTYPE_REFERENCE:
-			r = visit_reference(w, t, at);
-			break;
-		case DTYPE_COMPOUND:
-			r = visit_compound(w, t, at);
-			break;
-		case DTYPE_ARRAY:
-			r = visit(w, t->array.base, at, t->array.nelems);
-			break;
-		default:
-			return 0; /* a plain type */
-		}
-	}
-	return r;
-}
-
 int elems_visit(const struct dtype *t, uint8_t *fixed, uint64_t n, uint8_t *heap, size_t heap_len,
 		const struct elems_visitor *v, struct err *err)
 {
-	struct walk w = {
-		.heap = heap, .heap_len = heap_len, .budget = heap_len, .v = v, .err = err};
-	return dtype_is_plain(t) ? 0 : visit(&w, t, fixed, n);
+	struct visit visit = {.walker = {visit_vlen, visit_reference, &visit},
+			      .heap = heap,
+			      .heap_len = heap_len,
+			      .budget = heap_len,
+			      .v = v,
+			      .err = err};
+	return elems_walk(t, fixed, n, &visit.walker);
 }

@@ -97,14 +97,8 @@ int document_key(const struct document_place *p, const char *path, char *key, si
 
 int document_exists(const struct document_place *p, const char *key, struct err *err)
 {
-	auto_request struct store_request *req = store_request_new(p->store, STORE_HEAD);
-	if (!req)
-		return err_no_memory(err);
-	store_request_key(req, key);
-	req->cancelled = cancelled_by(p->cancelled);
-	store_run(p->store, req);
-	const int rc = store_failure(&req->answer, err);
-	return rc ? rc : !store_absence(&req->answer);
+	struct store_meta meta;
+	return store_look(p->store, key, p->cancelled, &meta, err);
 }
 
 /* ---- writing ---- */

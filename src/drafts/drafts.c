@@ -131,18 +131,11 @@ static int join(struct drafts *t, const char *path, unsigned int flags, struct f
  * commit needs its version. */
 static int find(struct bucket *bucket, const char *path, struct names_node **out, struct err *err)
 {
-	struct err why = ERR_INIT;
 	struct names_node *known = names_recall(bucket->names, path);
 	if (known && known->kind != NAMES_DIR)
 		names_forget(bucket->names, path);
 	names_node_unref(known);
-	int rc = names_resolve_for_change(bucket->names, path, out, &why);
-	if (rc == 0)
-		return 0;
-	*out = NULL;
-	if (rc != -ENOENT)
-		err_copy(err, &why);
-	return rc == -ENOENT ? 0 : rc;
+	return names_resolve_for_change(bucket->names, path, out, err);
 }
 
 static int check_dir(struct drafts *t, const char *path, struct err *err)

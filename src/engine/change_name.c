@@ -24,19 +24,6 @@ static int find(struct engine *e, const char *path, struct names_node **out, str
 	return names_resolve_for_open(e->bucket.names, path, out, &is_new, err);
 }
 
-/* *out is NULL if nothing has this name, or had it a moment ago. */
-static int find_any(struct engine *e, const char *path, struct names_node **out, struct err *err)
-{
-	struct err why = ERR_INIT;
-	const int rc = names_resolve_for_change(e->bucket.names, path, out, &why);
-	if (rc == 0)
-		return 0;
-	*out = NULL;
-	if (rc != -ENOENT)
-		err_copy(err, &why);
-	return rc == -ENOENT ? 0 : rc;
-}
-
 /* The directory of a path. */
 static int find_dir(struct engine *e, const char *path, struct names_node **out, struct err *err)
 {
@@ -125,7 +112,7 @@ static int make_dir(struct engine *e, const char *path, struct err *err)
 	if (!rc)
 		rc = check_dir(e, path, err);
 	if (!rc)
-		rc = find_any(e, path, &n, err);
+		rc = names_resolve_for_change(e->bucket.names, path, &n, err);
 	if (!rc && (n || drafts_is_alone(e->drafts, path)))
 		rc = err_set(err, -EEXIST, "%s: it exists", path);
 	if (rc)
@@ -455,7 +442,7 @@ static int find_move(struct engine *e, struct move *m, bool no_replace, struct e
 	if (!rc)
 		rc = check_dir(e, m->to, err);
 	if (!rc)
-		rc = find_any(e, m->to, &m->target, err);
+		rc = names_resolve_for_change(e->bucket.names, m->to, &m->target, err);
 	if (!rc)
 		forget_same(m);
 	if (rc || !m->target)
@@ -604,7 +591,7 @@ static int rename_alone(struct engine *e, const char *from, const char *to, bool
 	/* The commit needs the version that the bucket has now. */
 	names_forget(e->bucket.names, to);
 	if (!rc)
-		rc = find_any(e, to, &n, err);
+		rc = names_resolve_for_change(e->bucket.names, to, &n, err);
 	if (!rc && n && n->kind == NAMES_DIR)
 		rc = err_set(err, -EISDIR, "%s: is a directory", to);
 	if (!rc && n && no_replace)

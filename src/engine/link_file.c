@@ -36,18 +36,10 @@ static int check_key(const struct link_file *f, struct err *err)
 /* Sends a HEAD. meta->size is UINT64_MAX if there is no such object. */
 static int head(const struct link_file *f, struct store_meta *meta, struct err *err)
 {
-	auto_request struct store_request *req = store_request_new(f->e->bucket.store, STORE_HEAD);
-	if (!req)
-		return err_no_memory(err);
-	store_request_key(req, f->key);
-	req->cancelled = cancelled_by(f->cancelled);
-	store_run(f->e->bucket.store, req);
-	int rc = store_failure(&req->answer, err);
-	if (rc)
-		return err_wrap(err, rc, "%s", f->key);
-	*meta = store_absence(&req->answer) ? (struct store_meta){.size = UINT64_MAX}
-					    : req->answer.meta;
-	return 0;
+	const int rc = store_look(f->e->bucket.store, f->key, f->cancelled, meta, err);
+	if (!rc)
+		*meta = (struct store_meta){.size = UINT64_MAX};
+	return rc < 0 ? err_wrap(err, rc, "%s", f->key) : 0;
 }
 
 const char *link_file_etag(const struct link_file *f)

@@ -40,15 +40,10 @@ static int open_domain(struct engine_file *f, struct names_node *n,
 static int head_object(struct store *store, const char *path, struct store_meta *meta,
 		       struct err *err)
 {
-	auto_request struct store_request *req = store_request_new(store, STORE_HEAD);
-	if (!req)
-		return err_no_memory(err);
-	store_request_key(req, path);
-	store_run(store, req);
-	if (store_absence(&req->answer))
+	const int rc = store_look(store, path, NULL, meta, err);
+	if (!rc)
 		return err_set(err, -ENOENT, "it was deleted");
-	*meta = req->answer.meta;
-	return store_failure(&req->answer, err);
+	return rc < 0 ? rc : 0;
 }
 
 static int open_object(struct engine_file *f, const struct names_node *n, struct err *err)

@@ -22,11 +22,6 @@
 #include "kernel_request.h"
 #include "stats_files.h"
 
-static bool is_for_writing(const struct fuse_file_info *fi)
-{
-	return (fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC;
-}
-
 /* Opens what the thread sees under the inode's path. A draft can have been committed since the
  * look-up. */
 static int open_seen(struct session *s, pid_t thread, const struct inode_view *view,
@@ -164,7 +159,7 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct session *s = session_of(req);
 	const struct ops_open_mode mode = {
-		.writes = is_for_writing(fi),
+		.writes = (fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC,
 		.truncates = fi->flags & O_TRUNC,
 	};
 	auto_inode struct inode_view view = {0};

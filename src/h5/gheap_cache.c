@@ -267,25 +267,6 @@ int h5_gheap_cache_get(struct h5_gheap_cache *c, uint64_t addr, uint32_t index,
 	return rc ? err_wrap(err, rc, "global heap at %" PRIu64, addr) : 0;
 }
 
-int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
-		 struct bytes *out, struct err *err)
-{
-	struct h5_gheap_cache *c = h5_gheap_cache_new(f);
-	const uint8_t *data;
-	size_t n;
-	if (!c)
-		return err_set(err, -ENOMEM, "global heap: out of memory");
-	int rc = h5_gheap_cache_get(c, addr, index, &data, &n, err);
-	if (!rc && n > max)
-		rc = err_set(err, -EIO,
-			     "global heap at %" PRIu64 ": object %u has %zu bytes, more than %zu",
-			     addr, index, n, max);
-	if (!rc && bytes_append(out, data, n))
-		rc = err_set(err, -ENOMEM, "global heap: out of memory");
-	h5_gheap_cache_free(c);
-	return rc;
-}
-
 int h5_gheap_size(const struct h5_file *f, uint64_t addr, uint64_t *size, struct err *err)
 {
 	uint8_t header[GHEAP_HEADER_SIZE];

@@ -35,7 +35,7 @@
 #include "msg.h"
 
 enum {
-	SIGNATURE_LEN = H5_SIGNATURE_LEN,
+	SIGNATURE_LEN = 8,
 	CHECKED_FIXED = 12, /* bytes under the checksum of versions 2 and 3, without 4 addresses */
 	SMALLEST = 24,	    /* of any version with addresses of 2 bytes */
 	SIZE_OF_OFFSETS = 8,
@@ -94,7 +94,7 @@ static uint64_t cur_addr(struct cursor *c, const struct h5_superblock *sb)
 	return h5_cur_undef(c, sb->addr_size);
 }
 
-bool h5_is_signature(const uint8_t *bytes)
+static bool is_signature(const uint8_t *bytes)
 {
 	return memcmp(bytes, signature, SIGNATURE_LEN) == 0;
 }
@@ -159,7 +159,7 @@ int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err 
 	const uint8_t *checked = cur_bytes(&peek, SMALLEST);
 	if (!checked)
 		return err_set(err, -EIO, "superblock: file ends too early");
-	if (!h5_is_signature(cur_bytes(c, SIGNATURE_LEN)))
+	if (!is_signature(cur_bytes(c, SIGNATURE_LEN)))
 		return err_set(err, -EIO, "superblock: not an HDF5 file");
 
 	*sb = (struct h5_superblock){
@@ -191,12 +191,12 @@ uint64_t h5_superblock_next(uint64_t at)
 
 int h5_superblock_find(struct source *s, uint64_t *at, bool *found, struct err *err)
 {
-	uint8_t bytes[H5_SIGNATURE_LEN];
+	uint8_t bytes[SIGNATURE_LEN];
 	*found = false;
 	for (*at = 0; *at < s->size && s->size - *at >= sizeof(bytes);
 	     *at = h5_superblock_next(*at)) {
 		int rc = source_read(s, *at, bytes, sizeof(bytes), err);
-		*found = !rc && h5_is_signature(bytes);
+		*found = !rc && is_signature(bytes);
 		if (rc || *found)
 			return rc;
 	}

@@ -126,15 +126,13 @@ static int add_dense(void *ctx, const uint8_t *record, uint16_t record_size, str
 
 static int read_dense(struct reader *r, struct err *err)
 {
-	const struct h5_msg *m = h5_ohdr_find(&r->m.h->h, H5_MSG_ATTRIBUTE_INFO);
 	struct h5_ainfo info;
 	struct cursor body;
 	bool is_read;
-	if (!m)
-		return 0;
-	int rc = header_body(r->m.f, r->m.h, m, &body, NULL, err);
-	if (!rc)
-		rc = h5_ainfo_decode(&r->m.f->file, &body, &info, err);
+	int rc = header_find(r->m.f, r->m.h, H5_MSG_ATTRIBUTE_INFO, &body, err);
+	if (rc <= 0)
+		return rc;
+	rc = h5_ainfo_decode(&r->m.f->file, &body, &info, err);
 	if (rc)
 		return rc;
 	r->tracked = r->tracked || info.tracked;

@@ -26,18 +26,10 @@ struct reader {
 	struct err *err;
 };
 
-/* Finds the body of a message. Returns 1, 0 if there is none, or a negative errno. */
-static int find(struct reader *r, enum h5_msg_type type, struct cursor *body)
-{
-	const struct h5_msg *m = h5_ohdr_find(&r->h->h, type);
-	const int rc = m ? header_body(r->f, r->h, m, body, NULL, r->err) : 0;
-	return rc ? rc : m != NULL;
-}
-
 static int read_space(struct reader *r)
 {
 	struct cursor body;
-	int rc = find(r, H5_MSG_DATASPACE, &body);
+	int rc = header_find(r->f, r->h, H5_MSG_DATASPACE, &body, r->err);
 	if (rc <= 0)
 		return rc ? rc : err_set(r->err, -EIO, "the dataset has no dataspace");
 	return h5_dspace_decode(&r->f->file, &body, tree_arena(r->f->tree), &r->ds.space, r->err);
@@ -58,7 +50,7 @@ static int read_layout(struct reader *r)
 {
 	struct h5_layout *l = &r->info->layout;
 	struct cursor body;
-	int rc = find(r, H5_MSG_LAYOUT, &body);
+	int rc = header_find(r->f, r->h, H5_MSG_LAYOUT, &body, r->err);
 	if (rc <= 0)
 		return rc ? rc : err_set(r->err, -EIO, "the dataset has no layout");
 	rc = h5_layout_decode(&r->f->file, &body, l, r->err);
@@ -107,7 +99,7 @@ static int read_pipeline(struct reader *r)
 {
 	struct pipeline p = {.n = 0};
 	struct cursor body;
-	int rc = find(r, H5_MSG_PIPELINE, &body);
+	int rc = header_find(r->f, r->h, H5_MSG_PIPELINE, &body, r->err);
 	if (rc > 0)
 		rc = h5_pipeline_decode(&body, tree_arena(r->f->tree), &p, r->err);
 	return rc ? rc : keep_pipeline(r, &p);
@@ -138,11 +130,11 @@ static int read_fill(struct reader *r)
 			  : r->ds.requested == LAYOUT_CHUNKED ? ALLOC_TIME_INCR
 							      : ALLOC_TIME_LATE;
 	const enum alloc_time alloc = fill.alloc_time;
-	int rc = find(r, H5_MSG_FILL, &body);
+	int rc = header_find(r->f, r->h, H5_MSG_FILL, &body, r->err);
 	if (rc > 0) {
 		rc = h5_fill_decode(&body, &fill, r->err);
 	} else if (!rc) {
-		rc = find(r, H5_MSG_FILL_OLD, &body);
+		rc = header_find(r->f, r->h, H5_MSG_FILL_OLD, &body, r->err);
 		if (rc > 0)
 			rc = h5_fill_old_decode(&body, &fill, r->err);
 	}
@@ -198,7 +190,7 @@ static int read_external(struct reader *r)
 		return 0;
 	if (!mul_u64(r->ds.space.nelems, r->info->elem_size, &l->size))
 		return err_set(r->err, -EIO, "the dataset has more than 2^64 bytes");
-	int rc = find(r, H5_MSG_EXTERNAL_FILES, &body);
+	int rc = header_find(r->f, r->h, H5_MSG_EXTERNAL_FILES, &body, r->err);
 	if (rc > 0)
 		rc = external_open(r->f, &body, l->size, &r->info->shown.pieces, r->err);
 	if (rc)

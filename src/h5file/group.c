@@ -140,14 +140,12 @@ static int read_dense(struct reader *r, const struct h5_linfo *info, struct err 
 
 static int read_link_info(struct reader *r, struct err *err)
 {
-	const struct h5_msg *m = h5_ohdr_find(&r->m.h->h, H5_MSG_LINK_INFO);
 	struct h5_linfo info;
 	struct cursor body;
-	if (!m)
-		return 0;
-	int rc = header_body(r->m.f, r->m.h, m, &body, NULL, err);
-	if (!rc)
-		rc = h5_linfo_decode(&r->m.f->file, &body, &info, err);
+	int rc = header_find(r->m.f, r->m.h, H5_MSG_LINK_INFO, &body, err);
+	if (rc <= 0)
+		return rc;
+	rc = h5_linfo_decode(&r->m.f->file, &body, &info, err);
 	if (rc)
 		return rc;
 	r->tracked = info.tracked;
@@ -156,14 +154,12 @@ static int read_link_info(struct reader *r, struct err *err)
 
 static int read_symbols(struct reader *r, struct err *err)
 {
-	const struct h5_msg *m = h5_ohdr_find(&r->m.h->h, H5_MSG_SYMBOL_TABLE);
 	struct h5_symtab table;
 	struct cursor body;
-	if (!m)
-		return 0;
-	int rc = header_body(r->m.f, r->m.h, m, &body, NULL, err);
-	if (!rc)
-		rc = h5_symtab_decode(&r->m.f->file, &body, &table, err);
+	int rc = header_find(r->m.f, r->m.h, H5_MSG_SYMBOL_TABLE, &body, err);
+	if (rc <= 0)
+		return rc;
+	rc = h5_symtab_decode(&r->m.f->file, &body, &table, err);
 	return rc ? rc : h5_symtab_find(&r->m.f->file, &table, r->only, add_symbol, r, err);
 }
 

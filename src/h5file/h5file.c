@@ -125,20 +125,10 @@ int h5file_start(struct h5file *f, struct err *err)
 	return f->shared && f->heaps ? 0 : err_no_memory(err);
 }
 
-static int claim_superblock(struct h5file *f, struct err *err)
+/* Damage of the superblock, or of the table of shared messages, is a problem of the file, as is
+ * that of objects. */
+static int report(struct h5file *f, int rc, struct err *err)
 {
-	int rc = h5_file_claim(&f->file, err);
-	if (!is_local(rc))
-		return rc;
-	h5file_report(f, OBJECT_NONE, err);
-	err_clear(err);
-	return 0;
-}
-
-/* Damage of the table of shared messages is a problem of the file, as is that of objects. */
-static int claim_shared(struct h5file *f, struct err *err)
-{
-	int rc = h5_shared_claim(f->shared, err);
 	if (!is_local(rc))
 		return rc;
 	h5file_report(f, OBJECT_NONE, err);
@@ -152,9 +142,9 @@ static int read_all(struct h5file *f, struct err *err)
 	if (!rc)
 		rc = check_end(f, err);
 	if (!rc)
-		rc = claim_superblock(f, err);
+		rc = report(f, h5_file_claim(&f->file, err), err);
 	if (!rc)
-		rc = claim_shared(f, err);
+		rc = report(f, h5_shared_claim(f->shared, err), err);
 	if (!rc)
 		rc = walk_file(f, err);
 	return rc ? rc : claim_all(f, err);
@@ -266,10 +256,4 @@ int h5file_find(struct source *s, uint64_t *base, struct err *err)
 uint64_t h5file_base(const struct h5file *f)
 {
 	return f->file.base;
-}
-
-void h5file_counts(const struct h5file *f, uint64_t *reads, uint64_t *bytes)
-{
-	*reads = f->file.source->reads;
-	*bytes = f->file.source->bytes;
 }

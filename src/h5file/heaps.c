@@ -15,6 +15,7 @@
 #include "values.h"
 
 struct visit {
+	struct elems_walker walker;
 	struct values_items items;
 	struct addr_map seen; /* addresses of collections; the numbers are not used */
 	uint64_t last;	      /* the address that was seen last */
@@ -22,8 +23,6 @@ struct visit {
 	void *ctx;
 	struct err *err;
 };
-
-static int visit(struct visit *v, const struct dtype *t, const uint8_t *at, uint64_t n);
 
 static int visit_collection(struct visit *v, uint64_t addr)
 {
@@ -37,8 +36,9 @@ static int visit_collection(struct visit *v, uint64_t addr)
 	return rc ? rc : v->fn(v->ctx, addr, size);
 }
 
-static int visit_vlen(struct visit *v, const struct dtype *t, const uint8_t *elem)
+static int visit_vlen(void *ctx, const struct dtype *t, uint8_t *elem)
 {
+	struct visit *v = ctx;
 	const struct dtype *base = t->vlen.base;
 	auto_bytes struct bytes items = {0};
 	struct values_vlen value;
@@ -48,61 +48,30 @@ static int visit_vlen(struct visit *v, const struct dtype *t, const uint8_t *ele
 	if (rc || dtype_is_plain(base))
 		return rc;
 	rc = values_read(&v->items, base, &value, &items, v->err);
-	return rc ? rc : visit(v, base, items.data, value.count);
+	return rc ? rc : elems_walk(base, items.data, value.count, &v->walker);
 }
 
-static int visit_reference(struct visit *v, const struct dtype *t, const uint8_t *elem)
+static int visit_reference(void *ctx, const struct dtype *t, uint8_t *elem)
 {
 	uint64_t addr;
 	uint32_t index;
 	const bool is_set =
 		t->reference.kind == DTYPE_REF_REGION && values_region(elem, &addr, &index);
-	return is_set ? visit_collection(v, addr) : 0;
-}
-
-static int visit_compound(struct visit *v, const struct dtype *t, const uint8_t *at)
-{
-	int rc = 0;
-	for (uint32_t i = 0; !rc && i < t->compound.n; i++)
-		rc = visit(v, t->compound.members[i].type, at + t->compound.members[i].offset, 1);
-	return rc;
-}
-
-/* Each recursion visits a child type, so it is at most DTYPE_MAX_DEPTH deep. */
-static int visit(struct visit *v, const struct dtype *t, const uint8_t *at, uint64_t n)
-{
-	int rc = 0;
-	if (dtype_is_plain(t))
-		return 0;
-	for (; n > 0 && !rc; n--, at += t->size) {
-		switch (t->cls) {
-		case DTYPE_VLEN:
-			rc = visit_vlen(v, t, at);
-			break;
-		case DTYPE_REFERENCE:
-			rc = visit_reference(v, t, at);
-			break;
-		case DTYPE_COMPOUND:
-			rc = visit_compound(v, t, at);
-			break;
-		case DTYPE_ARRAY:
-			rc = visit(v, t->array.base, at, t->array.nelems);
-			break;
-		default:
-			return 0; /* a plain type */
-		}
-	}
-	return rc;
+	return is_set ? visit_collection(ctx, addr) : 0;
 }
 
 int heaps_visit(struct h5file *f, const struct dtype *t, struct bytes *in, uint64_t n,
 		int (*fn)(void *ctx, uint64_t addr, uint64_t size), void *ctx, struct err *err)
 {
-	struct visit v = {
-		.items = values_items_of(f), .last = H5_UNDEF, .fn = fn, .ctx = ctx, .err = err};
+	struct visit v = {.walker = {visit_vlen, visit_reference, &v},
+			  .items = values_items_of(f),
+			  .last = H5_UNDEF,
+			  .fn = fn,
+			  .ctx = ctx,
+			  .err = err};
 	int rc = values_widen(f, t, in, n, err);
 	if (!rc)
-		rc = visit(&v, t, in->data, n);
+		rc = elems_walk(t, in->data, n, &v.walker);
 	addr_map_release(&v.seen);
 	return rc;
 }

@@ -18,6 +18,14 @@ int header_body(struct h5file *f, const struct header *h, const struct h5_msg *m
 	return 0;
 }
 
+int header_find(struct h5file *f, const struct header *h, enum h5_msg_type type,
+		struct cursor *body, struct err *err)
+{
+	const struct h5_msg *m = h5_ohdr_find(&h->h, type);
+	const int rc = m ? header_body(f, h, m, body, NULL, err) : 0;
+	return rc ? rc : m != NULL;
+}
+
 int header_type(struct h5file *f, const struct header *h, const struct dtype **type,
 		uint64_t *committed, struct err *err)
 {

@@ -20,6 +20,10 @@ struct header {
  * may be NULL. */
 int header_body(struct h5file *f, const struct header *h, const struct h5_msg *m,
 		struct cursor *body, uint64_t *committed, struct err *err);
+/* Finds the body of the first message of a type. Returns 1, 0 if there is none, or a negative
+ * errno. */
+int header_find(struct h5file *f, const struct header *h, enum h5_msg_type type,
+		struct cursor *body, struct err *err);
 /* Decodes the datatype message into the arena of the tree. Returns -EIO if there is none. */
 int header_type(struct h5file *f, const struct header *h, const struct dtype **type,
 		uint64_t *committed, struct err *err);

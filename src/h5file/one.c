@@ -208,11 +208,6 @@ const struct h5file_dataset *h5file_one_dataset(const struct h5file_one *one)
 	return h5file_dataset(one->f, one->number);
 }
 
-const struct dataset *h5file_one_description(const struct h5file_one *one)
-{
-	return &tree_object(one->f->tree, one->number)->o.dataset;
-}
-
 uint64_t h5file_one_base(const struct h5file_one *one)
 {
 	return h5file_base(one->f);

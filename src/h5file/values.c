@@ -22,12 +22,11 @@
 #include <base/emit.h>
 
 struct convert {
+	struct elems_walker walker;
 	struct values_items items;
 	struct elems *out;
 	struct err *err;
 };
-
-static int convert(struct convert *c, const struct dtype *t, uint8_t *at, uint64_t n);
 
 /* Appends the item of a heap to out, which is empty. The cache keeps it only until another thread
  * reads the next one, so it is copied under the lock. */
@@ -104,8 +103,9 @@ int values_read(struct values_items *r, const struct dtype *base, const struct v
 	return values_widen(r->f, base, items, v->count, err);
 }
 
-static int convert_vlen(struct convert *c, const struct dtype *t, uint8_t *elem)
+static int convert_vlen(void *ctx, const struct dtype *t, uint8_t *elem)
 {
+	struct convert *c = ctx;
 	auto_bytes struct bytes items = {0};
 	struct values_vlen v;
 	uint64_t offset = 0;
@@ -117,7 +117,7 @@ static int convert_vlen(struct convert *c, const struct dtype *t, uint8_t *elem)
 	if (v.count)
 		rc = values_read(&c->items, t->vlen.base, &v, &items, c->err);
 	if (!rc && v.count)
-		rc = convert(c, t->vlen.base, items.data, v.count);
+		rc = elems_walk(t->vlen.base, items.data, v.count, &c->walker);
 	if (!rc)
 		rc = add_item(c, items.data, items.len, &offset);
 	if (!rc)
@@ -155,11 +155,14 @@ bool values_region(const uint8_t *elem, uint64_t *addr, uint32_t *index)
 	return *addr && *addr != H5_UNDEF;
 }
 
-static int convert_region(struct convert *c, uint8_t *elem)
+static int convert_reference(void *ctx, const struct dtype *t, uint8_t *elem)
 {
+	struct convert *c = ctx;
 	auto_bytes struct bytes selection = {0};
 	uint64_t addr, offset;
 	uint32_t index;
+	if (t->reference.kind != DTYPE_REF_REGION)
+		return 0;
 	const bool is_set = values_region(elem, &addr, &index);
 	memset(elem, 0, DTYPE_REGREF_SIZE);
 	if (!is_set)
@@ -175,51 +178,18 @@ static int convert_region(struct convert *c, uint8_t *elem)
 	return 0;
 }
 
-static int convert_compound(struct convert *c, const struct dtype *t, uint8_t *at)
-{
-	int rc = 0;
-	for (uint32_t i = 0; !rc && i < t->compound.n; i++)
-		rc = convert(c, t->compound.members[i].type, at + t->compound.members[i].offset, 1);
-	return rc;
-}
-
-/* Each recursion converts a child type, so it is at most DTYPE_MAX_DEPTH deep. */
-static int convert(struct convert *c, const struct dtype *t, uint8_t *at, uint64_t n)
-{
-	int rc = 0;
-	if (dtype_is_plain(t))
-		return 0;
-	for (; n > 0 && !rc; n--, at += t->size) {
-		switch (t->cls) {
-		case DTYPE_VLEN:
-			rc = convert_vlen(c, t, at);
-			break;
-		case DTYPE_REFERENCE:
-			if (t->reference.kind == DTYPE_REF_REGION)
-				rc = convert_region(c, at);
-			break;
-		case DTYPE_COMPOUND:
-			rc = convert_compound(c, t, at);
-			break;
-		case DTYPE_ARRAY:
-			rc = convert(c, t->array.base, at, t->array.nelems);
-			break;
-		default:
-			return 0; /* a plain type */
-		}
-	}
-	return rc;
-}
-
 int values_decode(struct h5file *f, const struct dtype *t, struct bytes *in, uint64_t n,
 		  struct elems *out, struct err *err)
 {
-	struct convert c = {.items = values_items_of(f), .out = out, .err = err};
+	struct convert c = {.walker = {convert_vlen, convert_reference, &c},
+			    .items = values_items_of(f),
+			    .out = out,
+			    .err = err};
 	out->fixed = *in;
 	*in = (struct bytes){0};
 	int rc = values_widen(f, t, &out->fixed, n, err);
 	if (!rc)
-		rc = convert(&c, t, out->fixed.data, n);
+		rc = elems_walk(t, out->fixed.data, n, &c.walker);
 	if (rc)
 		elems_release(out);
 	return rc;

@@ -183,19 +183,14 @@ static int visit(struct h5file *f, uint32_t number, struct err *err)
 	return 0;
 }
 
-static int check_work(const struct h5file *f, struct err *err)
-{
-	return f->work.left ? 0 : h5_file_spend(&f->file, 1, err);
-}
-
 /* Reads the objects from a number on. */
 static int visit_from(struct h5file *f, uint32_t number, struct err *err)
 {
 	int rc = 0;
 	for (; !rc && number < tree_numbers(f->tree); number++) {
 		rc = visit(f, number, err);
-		if (!rc)
-			rc = check_work(f, err);
+		if (!rc && !f->work.left)
+			rc = h5_file_spend(&f->file, 1, err);
 		if (!rc && number % CHARGE_INTERVAL == 0)
 			rc = objects_charge(f, err);
 	}

@@ -30,7 +30,8 @@ enum { MUST_DECODE = 2 /* result besides 0, PUT_NOTHING and negative errnos */ }
 
 /* ---- the dataset ---- */
 
-const char *chunk_origin_path(const struct chunk_origin *o, uint32_t number)
+/* Returns the path of an object of the file; never NULL. */
+static const char *origin_path(const struct chunk_origin *o, uint32_t number)
 {
 	const bool known = number < tree_numbers(o->tree) && o->paths && o->paths[number];
 	return known ? o->paths[number] : "";
@@ -423,6 +424,5 @@ void chunk_explain(void *arg, struct err *err)
 {
 	const struct chunk_parts *parts = arg;
 	const struct chunk_context *c = parts->context;
-	chunk_explain_number(chunk_origin_path(&c->from, c->number), &c->ds->grid, parts->number,
-			     err);
+	chunk_explain_number(origin_path(&c->from, c->number), &c->ds->grid, parts->number, err);
 }

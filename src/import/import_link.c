@@ -110,12 +110,6 @@ static int by_number(const void *a, const void *b)
 
 /* ---- references ---- */
 
-/* A very long path has been shortened in the middle (h5file/objects.h). */
-static bool is_whole(const char *path)
-{
-	return !strstr(path, "/.../");
-}
-
 /* The URI of the file, "bucket/key". */
 static const char *uri_of(struct import *im)
 {
@@ -251,8 +245,9 @@ static int make_reference(struct import *im, uint32_t number, struct scan *s, st
 	const struct import_link *link = im->opt->link;
 	const char *path = import_path(im, number);
 	*r = (struct reference){.exact = true, .table = OBJECT_NONE};
+	/* A very long path has been shortened in the middle (h5file/objects.h). */
 	r->file = (struct reference_file){.uri = uri_of(im),
-					  .h5path = is_whole(path) ? path : NULL,
+					  .h5path = strstr(path, "/.../") ? NULL : path,
 					  .etag = link->etag,
 					  .size = im->opt->file.size};
 	if (!r->file.uri)

@@ -91,23 +91,6 @@ static int damaged(struct err *err, const char *why)
 	return err_set(err, -EBADMSG, "the file `draft` %s", why);
 }
 
-/* Returns the text of n bytes at the cursor, with a NUL behind it and none in it, or NULL if there
- * is no such text. */
-static const char *read_text(struct cursor *c, size_t n)
-{
-	size_t length = 0;
-	const char *text = cur_cstr(c, &length);
-	return text && length == n ? text : NULL;
-}
-
-static bool is_zero(struct cursor *c)
-{
-	while (cur_left(c) > 0)
-		if (cur_u8(c) != 0)
-			return false;
-	return true;
-}
-
 static int decode_identity(struct cursor *c, size_t length, bool has, struct draft_about *about,
 			   struct err *err)
 {
@@ -130,15 +113,15 @@ static int decode_fields(struct cursor *c, uint32_t format, struct header *h, st
 	about->created_ns = (int64_t)cur_u64(c);
 	const size_t path = cur_u16(c), name = cur_u16(c), version = cur_u16(c);
 	const size_t identity = cur_u16(c);
-	about->path = read_text(c, path);
-	about->name = read_text(c, name);
-	about->version = read_text(c, version);
+	about->path = cur_text(c, path);
+	about->name = cur_text(c, name);
+	about->version = cur_text(c, version);
 	if (!about->path || !about->name || !about->version)
 		return damaged(err, "has a text of another length than it says");
 	int rc = decode_identity(c, identity, format >= HEADER_NO_LAYOUT, about, err);
 	if (rc)
 		return rc;
-	if ((about->layout && format < HEADER_VERSION) || !is_zero(c))
+	if ((about->layout && format < HEADER_VERSION) || !cur_is_zero(c))
 		return damaged(err, "has a reserved field that is not zero");
 	if (!about->layout && format == HEADER_VERSION)
 		return damaged(err, "does not say in which layout it is");

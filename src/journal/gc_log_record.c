@@ -37,14 +37,6 @@ _Static_assert(TEXT + GC_PATH + 1 <= GC_RECORD, "a path fits into a record");
 
 static const uint8_t magic[8] = {'H', 'S', 'M', 'G', 'A', 'R', 'B', 'G'};
 
-static bool is_zero(struct cursor *c)
-{
-	while (cur_left(c) > 0)
-		if (cur_u8(c) != 0)
-			return false;
-	return true;
-}
-
 /* ---- the header ---- */
 
 static uint32_t header_crc(const uint8_t bytes[GC_HEADER])
@@ -73,8 +65,9 @@ int gc_log_header_decode(const void *bytes, size_t n, struct err *err)
 		return err_set(err, -EBADMSG, "its header does not have its checksum");
 	if (version != GC_VERSION)
 		return err_set(err, -ENOTSUP, "it has version %" PRIu32 " of the format", version);
-	return is_zero(&c) ? 0
-			   : err_set(err, -EBADMSG, "a reserved field of its header is not zero");
+	return cur_is_zero(&c)
+		       ? 0
+		       : err_set(err, -EBADMSG, "a reserved field of its header is not zero");
 }
 
 /* ---- records ---- */
@@ -103,7 +96,7 @@ int gc_log_decode(const uint8_t bytes[GC_RECORD], uint32_t number, struct gc_ent
 {
 	struct cursor c = cursor_of(bytes, GC_RECORD), all = c;
 	*out = (struct gc_entry){.path = ""};
-	if (is_zero(&all))
+	if (cur_is_zero(&all))
 		return GC_FREE;
 	const uint32_t crc = cur_u32(&c);
 	const uint16_t state = cur_u16(&c), length = cur_u16(&c);
@@ -114,7 +107,7 @@ int gc_log_decode(const uint8_t bytes[GC_RECORD], uint32_t number, struct gc_ent
 	out->due_ns = (int64_t)cur_u64(&c);
 	const char *path = cur_cstr(&c, &n);
 	if (crc != checksum_crc32c(bytes + CRC_END, GC_RECORD - CRC_END, 0) || stored != number ||
-	    zero || !path || n != length || n == 0 || n > GC_PATH || !is_zero(&c) ||
+	    zero || !path || n != length || n == 0 || n > GC_PATH || !cur_is_zero(&c) ||
 	    state < GC_EXPECTED || state > GC_RENAMED)
 		return -EBADMSG;
 	out->state = (enum gc_state)state;

@@ -226,15 +226,6 @@ static int damaged(struct err *err, const char *why)
 	return err_set(err, -EBADMSG, "the file `plan` %s", why);
 }
 
-/* Returns the text of n bytes at the cursor, with a NUL behind it and none in it, or NULL if there
- * is no such text. */
-static const char *read_text(struct cursor *c, size_t n)
-{
-	size_t length = 0;
-	const char *text = cur_cstr(c, &length);
-	return text && length == n ? text : NULL;
-}
-
 static int read_operation(struct cursor *c, uint32_t i, const struct plan *plan, struct err *err)
 {
 	struct plan_operation *op = &plan->operations[i];
@@ -247,8 +238,8 @@ static int read_operation(struct cursor *c, uint32_t i, const struct plan *plan,
 	op->length = cur_u64(c);
 	const uint8_t *digest = cur_bytes(c, PLAN_DIGEST);
 	const size_t key = cur_u16(c), version = cur_u16(c);
-	op->key = read_text(c, key);
-	op->version = read_text(c, version);
+	op->key = cur_text(c, key);
+	op->version = cur_text(c, version);
 	if (!digest || !op->key || !op->version || zero)
 		return err_set(err, -EBADMSG, "operation %" PRIu32 " of the plan is damaged", i);
 	memcpy(op->sha256, digest, PLAN_DIGEST);

@@ -513,9 +513,14 @@ int names_resolve_for_open(struct names *ns, const char *path, struct names_node
 int names_resolve_for_change(struct names *ns, const char *path, struct names_node **out,
 			     struct err *err)
 {
+	struct err why = ERR_INIT;
 	bool is_new;
-	*out = NULL;
-	if (names_cache_is_absent(ns->cache, path, names_now(ns)))
-		return no_such(path, err);
-	return names_resolve_for_open(ns, path, out, &is_new, err);
+	int rc = -ENOENT;
+	if (!names_cache_is_absent(ns->cache, path, names_now(ns)))
+		rc = names_resolve_for_open(ns, path, out, &is_new, &why);
+	if (rc)
+		*out = NULL;
+	if (rc && rc != -ENOENT)
+		err_copy(err, &why);
+	return rc == -ENOENT ? 0 : rc;
 }

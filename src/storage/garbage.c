@@ -48,12 +48,6 @@ struct garbage {
 	atomic_bool cancelled, warned;
 };
 
-static void free_entry(struct entry *e)
-{
-	gc_objects_close(e->garbage.objects);
-	free(e);
-}
-
 struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops, bool threaded)
 {
 	struct garbage *q = calloc(1, sizeof(*q));
@@ -290,7 +284,8 @@ void garbage_free(struct garbage *q)
 	DL_FOREACH_SAFE(q->entries, e, next)
 	{
 		warn_at_end(q, e);
-		free_entry(e);
+		gc_objects_close(e->garbage.objects);
+		free(e);
 	}
 	pthread_cond_destroy(&q->changed);
 	pthread_mutex_destroy(&q->lock);

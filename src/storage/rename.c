@@ -63,11 +63,6 @@ static bool is_refusal(int rc)
 	}
 }
 
-static int lost(const char *path, struct err *err)
-{
-	return err_set(err, -ESTALE, "%s: another program is renaming the domain", path);
-}
-
 /* ---- the record of another rename ---- */
 
 /* Returns 1 if the document of the old name is still the one that was to be deleted, 0 if not, or a
@@ -372,7 +367,9 @@ static int claim(struct job *j, bool reads, struct err *err)
 	rc = claim_once(j, reads, err);
 	if (rc == -ESTALE && !reads)
 		rc = claim_once(j, true, err);
-	return rc == -ESTALE ? lost(j->from, err) : rc;
+	return rc == -ESTALE
+		       ? err_set(err, rc, "%s: another program is renaming the domain", j->from)
+		       : rc;
 }
 
 /* To be called when the rename is complete, or no process has to finish it. */
@@ -462,21 +459,18 @@ static int put_new(struct job *j, struct store_request *beside, char etag[STORE_
 static int check_old_name(struct job *j, struct err *err)
 {
 	const struct document_place *p = &j->place;
-	auto_request struct store_request *req = store_request_new(p->store, STORE_HEAD);
-	if (!req)
-		return err_no_memory(err);
-	int rc = document_key(p, j->from, req->key, req->room, err);
+	char key[SCHEMA_KEY_MAX + 1];
+	struct store_meta meta;
+	int rc = document_key(p, j->from, key, sizeof(key), err);
 	if (rc)
 		return rc;
-	req->cancelled = cancelled_by(p->cancelled);
-	store_run(p->store, req);
-	rc = store_failure(&req->answer, err);
-	if (!rc &&
-	    (store_absence(&req->answer) || strcmp(req->answer.meta.etag, j->domain->etag) != 0))
+	rc = store_look(p->store, key, p->cancelled, &meta, err);
+	if (rc > 0 && strcmp(meta.etag, j->domain->etag) == 0)
+		return 0;
+	if (rc >= 0)
 		rc = err_set(err, -ESTALE, "%s: another program has removed or changed it",
 			     j->from);
-	if (rc)
-		withdraw(j, false);
+	withdraw(j, false);
 	return rc;
 }
 

@@ -212,18 +212,12 @@ static void set_times(struct storage_names *names, int64_t stored_ns, int64_t wa
 int storage_names_now(const struct document_place *p, const char *key, int64_t *now_ns,
 		      struct err *err)
 {
-	auto_request struct store_request *req = store_request_new(p->store, STORE_HEAD);
-	if (!req)
-		return err_no_memory(err);
-	store_request_key(req, key);
-	req->cancelled = cancelled_by(p->cancelled);
-	store_run(p->store, req);
-	const int rc = store_failure(&req->answer, err);
-	const int64_t stored_ns = req->answer.meta.mtime_ns;
-	*now_ns = stored_ns > 0 ? stored_ns : env_wall(p->env);
-	if (!rc && store_absence(&req->answer))
+	struct store_meta meta = {0};
+	const int rc = store_look(p->store, key, p->cancelled, &meta, err);
+	*now_ns = meta.mtime_ns > 0 ? meta.mtime_ns : env_wall(p->env);
+	if (!rc)
 		return err_set(err, -EBUSY, "%s: another program has removed it", key);
-	return rc;
+	return rc < 0 ? rc : 0;
 }
 
 int storage_names_read(const struct document_place *p, struct storage_names *names, struct err *err)

@@ -51,6 +51,22 @@ void store_run(struct store *s, struct store_request *req)
 	store_run_all(s, &req, 1);
 }
 
+int store_look(struct store *s, const char *key, const atomic_bool *cancelled,
+	       struct store_meta *meta, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_HEAD);
+	if (!req)
+		return err_no_memory(err);
+	store_request_key(req, key);
+	req->cancelled = cancelled_by(cancelled);
+	store_run(s, req);
+	const int rc = store_failure(&req->answer, err);
+	if (rc || store_absence(&req->answer))
+		return rc;
+	*meta = req->answer.meta;
+	return 1;
+}
+
 struct store_request **store_requests_new(const struct store *s, size_t n)
 {
 	struct store_request **reqs = calloc(n ? n : 1, sizeof(*reqs));

@@ -23,11 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct dataset *dataset_of(const struct scan *s, uint32_t number)
-{
-	return &tree_object(s->tree, number)->o.dataset;
-}
-
 /* ---- finding a chunk ---- */
 
 /* Finds out what a state says of a chunk. `grid` is that of the state. Returns false if the state
@@ -374,7 +369,7 @@ static int add_all(struct update *u, uint32_t now, struct err *err)
 /* Refuses changes of a dataset whose data are elsewhere than in the domain. */
 static int check_place(const struct update *u, uint32_t now, size_t changes_before, struct err *err)
 {
-	const struct dataset *ds = dataset_of(u->now, now);
+	const struct dataset *ds = &tree_object(u->now->tree, now)->o.dataset;
 	const bool is_elsewhere = ds->reference || ds->initializer != INITIALIZER_NONE;
 	if (!is_elsewhere || u->chunks.len == changes_before)
 		return 0;

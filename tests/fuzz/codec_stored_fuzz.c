@@ -9,7 +9,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include <codec/chunk.h>
+#include "stored_encode.h"
 
 enum { HEADER = 2, MOST = 1 << 20 };
 
@@ -38,7 +38,7 @@ static void round_trip(const struct pipeline *p, uint32_t elem_size, const uint8
 	uint8_t *encoded = malloc(size ? size : 1);
 	struct bytes back = {0};
 	require(encoded != NULL);
-	require(codec_stored_encode(p, elem_size, x, n, encoded, size, NULL) == 0);
+	require(stored_encode(p, elem_size, x, n, encoded) == 0);
 	require(codec_hdf5_decode(p, 0, elem_size, encoded, size, n, &back, NULL) == 0);
 	require(back.len == n && (n == 0 || memcmp(back.data, x, n) == 0));
 	bytes_release(&back);
@@ -72,7 +72,7 @@ static void verbatim(const struct pipeline *p, uint32_t mask, uint32_t elem_size
 	applied(p, mask, &stored);
 	const size_t size = (size_t)codec_stored_size(&stored, n);
 	require(t && bytes_append_zero(&object, size) == 0);
-	require(codec_stored_encode(&stored, elem_size, x, n, object.data, size, NULL) == 0);
+	require(stored_encode(&stored, elem_size, x, n, object.data) == 0);
 	require(codec_verbatim(p, mask, t, object.data, size, &keep, NULL) == 0 && keep <= size);
 	if (keep > 0) {
 		struct codec_plan plan;

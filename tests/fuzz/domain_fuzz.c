@@ -471,9 +471,7 @@ static const struct input_object *victim(const struct world *w, const struct inp
 	for (size_t i = 0; i < in->n; i++) {
 		const struct input_object *o = &in->v[(from + i) % in->n];
 		const size_t n = strlen(o->key);
-		struct hsds1_key key;
-		hsds1_key_classify(o->key, &key);
-		if (key.cls == HSDS1_KEY_CHUNK)
+		if (hsds1_is_object(o->key) && o->key[strlen("01234-")] == 'c')
 			continue;
 		if (!w->large || (n > 5 && strcmp(o->key + n - 5, ".json") == 0))
 			return o;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include <h5/gheap.h>
+#include "gheap_item.h"
 #include "mem_src.h"
 
 #include "require.h"
@@ -34,7 +35,7 @@ static void write_and_read(const uint8_t *data, size_t n, size_t target)
 	mem_src_init(&m, w.out.data, w.out.len);
 	for (size_t i = 0; i < objects; i++) {
 		struct bytes out = {0};
-		require(!h5_gheap_get(&m.file, addr[i], index[i], len[i], &out, NULL) &&
+		require(!gheap_item(&m.file, addr[i], index[i], len[i], &out, NULL) &&
 			out.len == len[i] && !memcmp(out.data, data + i, len[i]));
 		bytes_release(&out);
 	}
@@ -52,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mem_src m;
 	struct bytes out = {0};
 	mem_src_init(&m, data + PREFIX, size - PREFIX);
-	if (!h5_gheap_get(&m.file, addr, index, size, &out, NULL))
+	if (!gheap_item(&m.file, addr, index, size, &out, NULL))
 		require(out.len <= size);
 	bytes_release(&out);
 	write_and_read(data + PREFIX, size - PREFIX, index);

@@ -25,14 +25,12 @@ static void check_root(const char *text)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	struct schema_id root;
-	struct hsds1_key k1;
 	struct hsds2_key k2;
 	require(schema_id_parse(text, strlen(text), &root));
 	require(hsds_object_key(&root, key, sizeof(key)) > 0);
-	hsds1_key_classify(key, &k1);
 	hsds2_key_classify(key, &k2);
 	if (root.form == SCHEMA_ID_V1)
-		require(k1.cls == HSDS1_KEY_OBJECT && schema_id_equal(&k1.id, &root));
+		require(hsds1_is_object(key) && strcmp(key + strlen("01234-"), text) == 0);
 	else
 		require(k2.cls == HSDS2_KEY_OBJECT && schema_id_equal(&k2.id, &root));
 }

@@ -640,13 +640,11 @@ static void object(uint32_t number)
 	fputs("}\n", stdout);
 }
 
-static void print_file(void)
+static void print_file(const struct source *s)
 {
 	static const char *const severities[] = {"damaged", "unsupported", "warning"};
 	const struct h5file_problem *p;
-	uint64_t reads, bytes;
-	h5file_counts(file, &reads, &bytes);
-	printf("{\"reads\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"problems\":[", reads, bytes);
+	printf("{\"reads\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"problems\":[", s->reads, s->bytes);
 	for (uint64_t i = 0; (p = h5file_problem(file, i)); i++) {
 		printf("%s{\"severity\":\"%s\",\"path\":", i ? "," : "", severities[p->severity]);
 		text(p->path);
@@ -665,11 +663,12 @@ static int dump(const char *path, const struct h5file_options *opt, struct err *
 		return rc;
 	struct source *s = source_file_source(local);
 	struct source_paged *pages = source_paged_new(s->size, PAGES, source_paged_fetch_source, s);
-	rc = pages ? h5file_open(source_paged_source(pages), opt, &file, err) : -ENOMEM;
+	s = pages ? source_paged_source(pages) : NULL;
+	rc = pages ? h5file_open(s, opt, &file, err) : -ENOMEM;
 	if (!rc) {
 		for (uint32_t i = 0; i < tree_numbers(h5file_tree(file)); i++)
 			object(i);
-		print_file();
+		print_file(s);
 		h5file_close(file);
 	}
 	source_paged_free(pages);

@@ -30,18 +30,6 @@ bool hsds1_is_storage(const char *key);
 /* Returns true if the key is that of a catalog. */
 bool hsds1_is_catalog(const char *key);
 
-/* What a key names. hsds1_key_classify() compares the digits of the hash, too. */
-enum hsds1_key_class { HSDS1_KEY_OBJECT, HSDS1_KEY_CHUNK, HSDS1_KEY_OTHER };
-struct hsds1_key {
-	enum hsds1_key_class cls;
-	struct schema_id id; /* of the object, or of the chunk's dataset */
-	bool is_partitioned; /* the key of a chunk has a partition */
-	uint64_t partition;
-	uint32_t rank; /* of a chunk: number of coordinates */
-	uint64_t coords[DSPACE_MAX_RANK];
-};
-void hsds1_key_classify(const char *key, struct hsds1_key *out);
-
 int hsds1_locate(const struct object *o, const struct object *table, uint64_t number,
 		 unsigned int *step, const struct schema_answer *answer, struct chunk_place *place,
 		 struct err *err);

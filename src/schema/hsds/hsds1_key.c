@@ -30,7 +30,6 @@
 
 enum {
 	HASH_DIGITS = 5,
-	HASHED = HASH_DIGITS + 1,      /* where the hashed part of a key begins */
 	HASHED_MAX = 64 + 33 * 21 + 1, /* bytes of the longest hashed part, with its NUL */
 };
 
@@ -120,6 +119,13 @@ int hsds1_chunk_prefix(const struct object *o, char *prefix, size_t cap)
 
 /* ---- recognising ---- */
 
+/* What a key names. */
+struct key {
+	struct schema_id id; /* of the object, or of the chunk's dataset */
+	uint32_t rank;	     /* of a chunk: number of coordinates; 0 for an object */
+	uint64_t coords[DSPACE_MAX_RANK];
+};
+
 /* The functions take_*() move *p past the text that they recognise. */
 static bool take_hex(const char **p, unsigned int n)
 {
@@ -140,13 +146,13 @@ static bool take_uuid(const char **p)
 }
 
 /* "c[<k>]-8-4-4-4-12_<i>_<j>…" */
-static bool take_chunk(const char **p, struct hsds1_key *out)
+static bool take_chunk(const char **p, struct key *out)
 {
+	uint64_t partition;
 	char id[SCHEMA_ID_MAX] = "d";
 	if (!key_take(p, 'c'))
 		return false;
-	out->is_partitioned = **p != '-';
-	if (out->is_partitioned && !key_take_number(p, &out->partition))
+	if (**p != '-' && !key_take_number(p, &partition))
 		return false;
 	const char *uuid = *p;
 	if (!take_uuid(p))
@@ -159,32 +165,21 @@ static bool take_chunk(const char **p, struct hsds1_key *out)
 }
 
 /* Parses all of a key except for the digits of the hash, which are not compared. */
-static bool parse_key(const char *key, struct hsds1_key *out)
+static bool parse_key(const char *key, struct key *out)
 {
 	const char *p = key;
-	*out = (struct hsds1_key){.cls = HSDS1_KEY_OTHER};
+	*out = (struct key){0};
 	if (!take_hex(&p, HASH_DIGITS) || !key_take(&p, '-'))
 		return false;
-	const bool is_chunk = *p == 'c';
-	if (is_chunk ? !take_chunk(&p, out)
-		     : strlen(p) != SCHEMA_ID_LEN || !schema_id_parse(p, SCHEMA_ID_LEN, &out->id) ||
-			       out->id.form != SCHEMA_ID_V1)
-		return false;
-	out->cls = is_chunk ? HSDS1_KEY_CHUNK : HSDS1_KEY_OBJECT;
-	return !is_chunk || *p == '\0';
-}
-
-void hsds1_key_classify(const char *key, struct hsds1_key *out)
-{
-	char expected[SCHEMA_KEY_MAX + 1];
-	if (!parse_key(key, out) || hash_key(key + HASHED, expected, sizeof(expected)) < 0 ||
-	    strcmp(expected, key) != 0)
-		*out = (struct hsds1_key){.cls = HSDS1_KEY_OTHER};
+	if (*p == 'c')
+		return take_chunk(&p, out) && *p == '\0';
+	return strlen(p) == SCHEMA_ID_LEN && schema_id_parse(p, SCHEMA_ID_LEN, &out->id) &&
+	       out->id.form == SCHEMA_ID_V1;
 }
 
 bool hsds1_is_object(const char *key)
 {
-	struct hsds1_key parsed;
+	struct key parsed;
 	return parse_key(key, &parsed);
 }
 
@@ -217,8 +212,8 @@ bool hsds1_chunk_of_key(const struct object *o, const char *key, uint64_t *numbe
 	const struct hsds2_locator *loc = o->dataset.locator;
 	const struct grid *grid = &o->dataset.grid;
 	char expected[SCHEMA_KEY_MAX + 1];
-	struct hsds1_key k;
-	if (!parse_key(key, &k) || k.cls != HSDS1_KEY_CHUNK || k.rank != grid->rank ||
+	struct key k;
+	if (!parse_key(key, &k) || !k.rank || k.rank != grid->rank ||
 	    !schema_id_equal(&k.id, &loc->id))
 		return false;
 	for (uint32_t d = 0; d < grid->rank; d++)

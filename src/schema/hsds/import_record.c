@@ -99,24 +99,6 @@ static bool parse_domain(const json_t *v, uint64_t *out)
 	return true;
 }
 
-static int parse_replaces(struct schema_ctx *ctx, const json_t *v, const char **out,
-			  struct err *err)
-{
-	struct schema_id id;
-	if (!v || json_is_null(v))
-		return 0;
-	if (!json_is_string(v) ||
-	    !schema_id_parse(json_string_value(v), json_string_length(v), &id) ||
-	    id.kind != OBJECT_GROUP)
-		return err_set(err, -EIO, "replaces: not the id of a group");
-	char *text = arena_alloc(ctx->arena, SCHEMA_ID_MAX);
-	if (!text)
-		return err_errno(err, -ENOMEM, "replaces");
-	schema_id_format(&id, text);
-	*out = text;
-	return 0;
-}
-
 static int parse_text(struct schema_ctx *ctx, const json_t *doc, const char *key, const char **out,
 		      struct err *err)
 {
@@ -145,7 +127,8 @@ static int parse_members(struct schema_ctx *ctx, const json_t *doc, struct schem
 		return err_set(err, -EIO, "mtime, created: not times");
 	out->mtime_ns = json_integer_value(mtime);
 	out->created_ns = json_integer_value(created);
-	int rc = parse_replaces(ctx, json_object_get(doc, "replaces"), &out->replaces, err);
+	int rc = schema_group_id(ctx, json_object_get(doc, "replaces"), "replaces", &out->replaces,
+				 err);
 	if (!rc)
 		rc = parse_text(ctx, doc, "link", &out->link, err);
 	if (!rc)

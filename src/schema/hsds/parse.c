@@ -130,6 +130,24 @@ int schema_ctx_bytes(struct schema_ctx *ctx, const json_t *string, const char **
 	return 0;
 }
 
+int schema_group_id(struct schema_ctx *ctx, const json_t *v, const char *what, const char **out,
+		    struct err *err)
+{
+	struct schema_id id;
+	if (!v || json_is_null(v))
+		return 0;
+	if (!json_is_string(v) ||
+	    !schema_id_parse(json_string_value(v), json_string_length(v), &id) ||
+	    id.kind != OBJECT_GROUP)
+		return err_set(err, -EIO, "%s: not the id of a group", what);
+	char *text = arena_alloc(ctx->arena, SCHEMA_ID_MAX);
+	if (!text)
+		return err_errno(err, -ENOMEM, "%s", what);
+	schema_id_format(&id, text);
+	*out = text;
+	return 0;
+}
+
 int64_t schema_time_ns(const json_t *seconds)
 {
 	/* The years 1684 to 2255, which int64_t can hold in ns. */

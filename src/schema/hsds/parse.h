@@ -81,6 +81,10 @@ int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char 
  * or contains another lone surrogate. The limit applies to the bytes of the result. */
 int schema_ctx_bytes(struct schema_ctx *ctx, const json_t *string, const char **out,
 		     struct err *err);
+/* Gets the id of a group, as text in the arena. *out stays as it is if v is missing or null. Fails
+ * with -EIO, and names the member `what`, if v is something else. */
+int schema_group_id(struct schema_ctx *ctx, const json_t *v, const char *what, const char **out,
+		    struct err *err);
 /* Converts seconds since the epoch to nanoseconds. Returns 0 if the value is not a time. */
 int64_t schema_time_ns(const json_t *seconds);
 /* Gets a JSON integer. Returns false if v is not an integer, or is negative. */

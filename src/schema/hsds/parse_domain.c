@@ -39,30 +39,12 @@ static int parse_acls(struct schema_ctx *ctx, json_t *acls, struct domain_info *
 	return 0;
 }
 
-static int parse_root(struct schema_ctx *ctx, const json_t *root, struct domain_info *d,
-		      struct err *err)
-{
-	struct schema_id id;
-	if (!root || json_is_null(root))
-		return 0;
-	if (!json_is_string(root) ||
-	    !schema_id_parse(json_string_value(root), json_string_length(root), &id) ||
-	    id.kind != OBJECT_GROUP)
-		return err_set(err, -EIO, "root: not the id of a group");
-	char *text = arena_alloc(ctx->arena, SCHEMA_ID_MAX);
-	if (!text)
-		return err_errno(err, -ENOMEM, "root");
-	schema_id_format(&id, text);
-	d->root = text;
-	return 0;
-}
-
 static int parse_domain(struct schema_ctx *ctx, const json_t *doc, struct domain_info *d,
 			struct err *err)
 {
 	const json_t *owner = json_object_get(doc, "owner");
 	d->owner = "";
-	int rc = parse_root(ctx, json_object_get(doc, "root"), d, err);
+	int rc = schema_group_id(ctx, json_object_get(doc, "root"), "root", &d->root, err);
 	if (rc)
 		return rc;
 	if (json_is_string(owner)) {

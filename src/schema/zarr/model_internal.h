@@ -145,8 +145,6 @@ void zarr_document_put(struct zarr_node *node, enum zarr_document_kind kind,
  * nor ZARR_CONSOLIDATED. `value` belongs to an active area. Fails with -ENOMEM. */
 int zarr_model_add_viewed(struct zarr_model *m, const char *path, size_t n,
 			  enum zarr_document_kind kind, json_t *value, struct err *err);
-/* Parses the JSON text of a document. Only this function decides how lenient the parser is. */
-int zarr_json_load(const void *text, size_t n, json_t **doc, struct err *err);
 /* Parses a document that was added. An area must be active. Fails with -EIO if the document is
  * damaged, with the code of zarr_document_refuse(), and with -ENOMEM. */
 int zarr_document_load(const struct zarr_document *d, json_t **doc, struct err *err);

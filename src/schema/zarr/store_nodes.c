@@ -159,18 +159,13 @@ void zarr_node_path(const struct zarr_node *node, char path[ZARR_KEY_MAX + 1])
 
 /* ---- documents ---- */
 
-int zarr_json_load(const void *text, size_t n, json_t **doc, struct err *err)
-{
-	return json_text_load_lenient(text, n, doc, err);
-}
-
 int zarr_document_load(const struct zarr_document *d, json_t **doc, struct err *err)
 {
 	json_error_t why;
 	if (d->refusal)
 		return err_set(err, d->refusal_code, "%s", d->refusal);
 	if (!d->is_dumped) {
-		const int rc = zarr_json_load(d->text, d->n, doc, err);
+		const int rc = json_text_load_lenient(d->text, d->n, doc, err);
 		return rc == -EIO ? err_wrap(err, rc, "not JSON") : rc;
 	}
 	*doc = json_loadb(d->text, d->n, 0, &why);

@@ -117,6 +117,18 @@ static void strings(void **state)
 	assert_false(cur_ok(&c));
 }
 
+static void texts_of_known_length(void **state)
+{
+	static const char text[] = "ab\0cd\0\0\0";
+	struct cursor c = cursor_of(text, sizeof(text));
+	assert_string_equal(cur_text(&c, 2), "ab");
+	assert_null(cur_text(&c, 3));
+	assert_true(cur_is_zero(&c));
+	assert_int_equal(cur_left(&c), 0);
+	c = cursor_of(text, sizeof(text));
+	assert_false(cur_is_zero(&c));
+}
+
 static void nothing_at_all(void **state)
 {
 	struct cursor c = cursor_of(NULL, 0);
@@ -131,9 +143,13 @@ static void nothing_at_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(integers),	  cmocka_unit_test(integers_of_any_width),
-		cmocka_unit_test(bad_is_sticky),  cmocka_unit_test(bytes_and_skip),
-		cmocka_unit_test(sub_is_bounded), cmocka_unit_test(strings),
+		cmocka_unit_test(integers),
+		cmocka_unit_test(integers_of_any_width),
+		cmocka_unit_test(bad_is_sticky),
+		cmocka_unit_test(bytes_and_skip),
+		cmocka_unit_test(sub_is_bounded),
+		cmocka_unit_test(strings),
+		cmocka_unit_test(texts_of_known_length),
 		cmocka_unit_test(nothing_at_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

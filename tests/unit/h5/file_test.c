@@ -19,10 +19,10 @@
 #include <h5/btree2.h>
 #include <h5/fheap.h>
 #include <h5/file.h>
-#include <h5/gheap.h>
 #include <h5/message.h>
 #include <h5/ohdr.h>
 #include "data_file.h"
+#include "gheap_item.h"
 #include "mem_src.h"
 
 #include "shape_arena.h"
@@ -170,7 +170,7 @@ static int read_string(struct walk *w, struct err *err)
 	c = cursor_of(raw + 4, sizeof(raw) - 4);
 	const uint64_t addr = h5_cur_addr(w->f, &c);
 	const uint32_t index = cur_u32(&c);
-	rc = h5_gheap_get(w->f, addr, index, sizeof(w->string) - 1, &text, err);
+	rc = gheap_item(w->f, addr, index, sizeof(w->string) - 1, &text, err);
 	if (!rc)
 		memcpy(w->string, text.data, text.len);
 	return rc;

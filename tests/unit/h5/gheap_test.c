@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include <h5/gheap.h>
+#include "gheap_item.h"
 #include "mem_src.h"
 
 #include "sampling.h"
@@ -75,7 +76,7 @@ static size_t check_region(const size_t *sizes, size_t n, size_t target)
 	for (size_t i = 0; i < n; i += 1 + n / 97) {
 		auto_bytes struct bytes out = {0};
 		struct err err = ERR_INIT;
-		if (h5_gheap_get(&m.file, items[i].addr, items[i].index, sizes[i], &out, &err))
+		if (gheap_item(&m.file, items[i].addr, items[i].index, sizes[i], &out, &err))
 			fail_msg("object %zu: %s", i, err.msg);
 		assert_int_equal(out.len, sizes[i]);
 		assert_true(!out.len ||
@@ -245,15 +246,15 @@ static void test_malformed(void **state)
 		struct emit e = emit_to(bad + rows[i].at, 8);
 		emit_uint(&e, rows[i].value, (unsigned int)rows[i].n);
 		mem_src_init(&m, bad, w.out.len);
-		int rc = h5_gheap_get(&m.file, 0, rows[i].index, 16, &out, &err);
+		int rc = gheap_item(&m.file, 0, rows[i].index, 16, &out, &err);
 		if (rc != rows[i].rc || (rc && (out.len || !err.msg[0])))
 			fail_msg("%s: %d %s", rows[i].defect, rc, err.msg);
 	}
 	struct mem_src m;
 	auto_bytes struct bytes out = {0};
 	mem_src_init(&m, bad, w.out.len);
-	assert_int_equal(h5_gheap_get(&m.file, w.out.len - 8, 1, 16, &out, NULL), -EIO);
-	assert_int_equal(h5_gheap_get(&m.file, H5_UNDEF, 1, 16, &out, NULL), -EIO);
+	assert_int_equal(gheap_item(&m.file, w.out.len - 8, 1, 16, &out, NULL), -EIO);
+	assert_int_equal(gheap_item(&m.file, H5_UNDEF, 1, 16, &out, NULL), -EIO);
 	free(bad);
 	h5_gheap_release(&w);
 }
@@ -271,7 +272,7 @@ static void test_a_missing_header(void **state)
 	mem_src_init(&m, w.out.data, w.out.len);
 	mem_src_hide(&m, HEADER);
 	memset(m.present + 1, true, w.out.len / HEADER);
-	assert_int_equal(h5_gheap_get(&m.file, 0, p.index, 16, &out, NULL), -EAGAIN);
+	assert_int_equal(gheap_item(&m.file, 0, p.index, 16, &out, NULL), -EAGAIN);
 	mem_src_release(&m);
 	h5_gheap_release(&w);
 }

@@ -21,13 +21,9 @@ static void object_keys(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct schema_id id = test_id(rows[i].id);
 		char key[SCHEMA_KEY_MAX + 1];
-		struct hsds1_key k;
 		const int n = hsds1_object_key(&id, key, sizeof(key));
 		assert_int_equal(n, strlen(rows[i].key));
 		assert_string_equal(key, rows[i].key);
-		hsds1_key_classify(key, &k);
-		assert_int_equal(k.cls, HSDS1_KEY_OBJECT);
-		assert_true(schema_id_equal(&k.id, &id));
 		assert_true(hsds1_is_storage(key));
 		for (size_t cap = 0; cap <= (size_t)n; cap++)
 			assert_int_equal(hsds1_object_key(&id, key, cap), -ENAMETOOLONG);
@@ -76,7 +72,6 @@ static void chunk_keys(void **state)
 		const struct object *o = dataset_of(&p, rows[i].id, rows[i].dims, rows[i].layout);
 		char key[SCHEMA_KEY_MAX + 1];
 		struct chunk_place place = {.key = key, .room = sizeof(key)};
-		struct hsds1_key k;
 		uint64_t number = 99;
 		unsigned int step = 0;
 		assert_int_equal(
@@ -85,8 +80,6 @@ static void chunk_keys(void **state)
 		assert_true(place.length == CHUNK_TO_END);
 		assert_true(hsds1_ops.chunk_of_key(o, key, &number));
 		assert_int_equal(number, rows[i].number);
-		hsds1_key_classify(key, &k);
-		assert_int_equal(k.cls, HSDS1_KEY_CHUNK);
 		assert_true(hsds1_is_storage(key));
 		assert_int_equal(hsds1_ops.chunk_prefix(o, key, sizeof(key)), -EOPNOTSUPP);
 		parsed_release(&p);

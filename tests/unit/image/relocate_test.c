@@ -9,8 +9,7 @@
 
 #include <errno.h>
 
-#include <h5/gheap.h>
-
+#include "gheap_item.h"
 #include "rendered.h"
 
 /* The string to which a slot in file form points. Checks its length. The empty string is an empty
@@ -22,7 +21,7 @@ static char *item_of(struct rendered *r, const uint8_t *slot, uint32_t count)
 	assert_int_equal(cur_u32(&c), count);
 	uint64_t addr = cur_u64(&c);
 	uint32_t index = cur_u32(&c);
-	assert_int_equal(h5_gheap_get(&r->file, addr, index, 4096, &item, NULL), 0);
+	assert_int_equal(gheap_item(&r->file, addr, index, 4096, &item, NULL), 0);
 	assert_int_equal(item.len, count);
 	assert_int_equal(bytes_append(&item, "", 1), 0);
 	return (char *)item.data;

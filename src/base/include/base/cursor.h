@@ -45,5 +45,10 @@ struct cursor cur_sub(struct cursor *c, size_t n);
 /* Returns the NUL-terminated string at the cursor and skips it with its NUL. *len becomes its
  * length; len may be NULL. Returns NULL, and the cursor is bad, if no NUL is left. */
 const char *cur_cstr(struct cursor *c, size_t *len);
+/* The same for a string whose length is known. Also returns NULL if it has another length. */
+const char *cur_text(struct cursor *c, size_t len);
+/* Skips all bytes that are left, up to the first one that is not zero. Returns whether all are
+ * zero. */
+bool cur_is_zero(struct cursor *c);
 
 #endif

@@ -71,26 +71,22 @@ int codec_arange(const struct dtype *t, double start, double step, uint64_t firs
 
 /* ---- filters of an HDF5 file ---- */
 
-/* Copies the filters of p that every libhdf5 has and that codec_stored_encode() encodes (shuffle,
+/* Copies the filters of p that every libhdf5 has and that codec_slot_make() encodes (shuffle,
  * deflate, fletcher32), in their order. The other filters are left out. out may be p. */
 void codec_stored_pipeline(const struct pipeline *p, struct pipeline *out);
 /* Returns the encoded size of a chunk of n bytes with a pipeline of codec_stored_pipeline(), in
  * bytes. It depends on nothing else: each deflate adds 6, and 5 for each block of 65,535 bytes (at
  * least one); each fletcher32 adds 4. Returns UINT64_MAX on overflow. */
 uint64_t codec_stored_size(const struct pipeline *p, uint64_t n);
-/* Encodes n bytes to out, which has exactly out_n = codec_stored_size() bytes. deflate does not
- * compress: it writes stored blocks. elem_size is for shuffle. Fails with -EINVAL if out_n is
- * wrong, with -EOPNOTSUPP if there is another filter, and with -ENOMEM. */
-int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
-			size_t n, uint8_t *out, size_t out_n, struct err *err);
 
 /* A slot is an encoded chunk of which parts are made when they are read: the blocks of a deflate
- * that is the last filter, and elements that are still shuffled although there is no filter. */
+ * that is the last filter, and elements that are still shuffled although there is no filter.
+ * deflate does not compress: it writes stored blocks. */
 
 /* Makes a slot of elements in a coding. *bytes has them before the call, and what the slot is made
  * of after it. *coding is theirs. If they are shuffled, the first filter is a shuffle, or there is
- * none. elem_size is the size of an element. Fails with -EOPNOTSUPP as codec_stored_encode(), and
- * with -ENOMEM. */
+ * none. elem_size is the size of an element. Fails with -EOPNOTSUPP if there is a filter
+ * that codec_stored_pipeline() leaves out, and with -ENOMEM. */
 int codec_slot_make(const struct pipeline *p, uint32_t elem_size, struct bytes *bytes,
 		    struct elems_coding *coding, struct err *err);
 /* Writes the `len` bytes from `at` on of the codec_stored_size() bytes of a slot. */

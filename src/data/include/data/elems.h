@@ -79,6 +79,18 @@ bool elems_vlen_has_object(const struct dtype *t, const uint8_t *elem);
  * unchanged. */
 int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *offset);
 
+struct elems_walker {
+	/* elem has the bytes of a vlen or reference element of type t. */
+	int (*vlen)(void *ctx, const struct dtype *t, uint8_t *elem);
+	int (*reference)(void *ctx, const struct dtype *t, uint8_t *elem);
+	void *ctx;
+};
+/* Calls w for every vlen and reference in n elements at fixed (n * t->size bytes), in order,
+ * members of a compound in the order of the type. The items of a vlen are left to the callback. A
+ * plain type takes no time. If a callback returns non-zero, the walk ends and returns that value.
+ */
+int elems_walk(const struct dtype *t, uint8_t *fixed, uint64_t n, const struct elems_walker *w);
+
 struct elems_visitor {
 	/* elem has the bytes of a vlen or reference element of type t. What its items contain is
 	 * visited before, so a visitor may rewrite the items, store them, and rewrite elem. items
@@ -89,11 +101,9 @@ struct elems_visitor {
 	int (*reference)(void *ctx, const struct dtype *t, uint8_t *elem, struct err *err);
 	void *ctx;
 };
-/* Visits every vlen and reference in n elements at fixed (n * t->size bytes). Elements are visited
- * in order, members of a compound in the order of the type. Returns -EIO if an offset is outside of
- * the heap, or if items of types that are not plain add up to more than the heap. So vlens may
- * share items only if these are of a plain type. A plain type takes no time. If a callback returns
- * non-zero, the visit ends and returns that value. */
+/* Does the same, and follows the vlens to their items in the heap. Returns -EIO if an offset is
+ * outside of the heap, or if items of types that are not plain add up to more than the heap. So
+ * vlens may share items only if these are of a plain type. */
 int elems_visit(const struct dtype *t, uint8_t *fixed, uint64_t n, uint8_t *heap, size_t heap_len,
 		const struct elems_visitor *v, struct err *err);
 

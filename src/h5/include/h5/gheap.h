@@ -40,12 +40,6 @@ uint64_t h5_gheap_encoded_size(const uint8_t *collection);
  * monotonically with nobjects and nbytes, and is UINT64_MAX on overflow. */
 uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target);
 
-/* Appends the bytes of object `index` of the collection at addr to out. Reads the whole collection:
- * to read many objects, use h5/gheap_cache.h. Fails with -EIO, also if it has more than max
- * bytes. */
-int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
-		 struct bytes *out, struct err *err);
-
 /* Gets the bytes of the collection at addr. Reads only its header. Fails with -EIO if there is
  * none, or if it passes the end of the file. */
 int h5_gheap_size(const struct h5_file *f, uint64_t addr, uint64_t *size, struct err *err);

@@ -10,7 +10,6 @@
 enum {
 	H5_SUPERBLOCK_SIZE = 96, /* of version 0 with addresses of 8 bytes */
 	H5_SUPERBLOCK_MAX = 100, /* of any version */
-	H5_SIGNATURE_LEN = 8,
 };
 
 struct h5_superblock {
@@ -35,7 +34,5 @@ struct source;
 /* Finds the superblock, at the start or after a user block of 512 * 2^n bytes. Fails only if the
  * source does. */
 int h5_superblock_find(struct source *s, uint64_t *at, bool *found, struct err *err);
-/* Returns true if H5_SIGNATURE_LEN bytes are the signature of a superblock. */
-bool h5_is_signature(const uint8_t *bytes);
 
 #endif

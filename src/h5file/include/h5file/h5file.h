@@ -226,7 +226,5 @@ int h5file_chunk_heaps(struct h5file *f, uint32_t number, const struct h5file_ch
 int h5file_find(struct source *s, uint64_t *base, struct err *err);
 /* Returns the offset in the source to which addresses are relative: the size of the user block. */
 uint64_t h5file_base(const struct h5file *f);
-/* Returns the source's counters: reads and bytes so far. */
-void h5file_counts(const struct h5file *f, uint64_t *reads, uint64_t *bytes);
 
 #endif

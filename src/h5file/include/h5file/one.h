@@ -27,10 +27,8 @@ int h5file_one_open(struct source *source, const char *path, struct h5file_one *
 		    struct err *err);
 void h5file_one_close(struct h5file_one *one); /* one may be NULL */
 
-/* Return the grid, the pipeline and the layout in the file, and type, dataspace and the other
- * properties. Both are valid until h5file_one_close(). */
+/* Returns the grid, the pipeline and the layout in the file. Valid until h5file_one_close(). */
 const struct h5file_dataset *h5file_one_dataset(const struct h5file_one *one);
-const struct dataset *h5file_one_description(const struct h5file_one *one);
 
 /* Returns the offset in the source to which addresses of chunks are relative: the size of the user
  * block. */

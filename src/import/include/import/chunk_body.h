@@ -25,8 +25,6 @@ struct chunk_origin {
 	/* Becomes true if the bytes of the file are the reason of an error. Any thread. */
 	atomic_bool *is_damaged;
 };
-/* Returns the path of an object of the file; never NULL. */
-const char *chunk_origin_path(const struct chunk_origin *o, uint32_t number);
 
 /* A dataset whose chunks are put. Constant, except for its references: one of the thread that
  * makes the parts, and one of each chunk. */

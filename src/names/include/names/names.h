@@ -131,8 +131,8 @@ int names_resolve(struct names *ns, const char *path, struct names_node **out, s
  * *is_new says whether the node was read from the bucket during this call. */
 int names_resolve_for_open(struct names *ns, const char *path, struct names_node **out,
 			   bool *is_new, struct err *err);
-/* The same for a caller whose change fails if something has the name by then: a name that was
- * absent a moment ago counts as absent, and the result is -ENOENT without a request. */
+/* The same for a caller whose change fails if something has the name by then: *out is NULL if
+ * nothing has the name, or had it a moment ago, which takes no request. */
 int names_resolve_for_change(struct names *ns, const char *path, struct names_node **out,
 			     struct err *err);
 /* Called when a program makes a file that the bucket does not have. The directory is listed in the

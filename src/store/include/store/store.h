@@ -342,6 +342,10 @@ uint64_t store_body_size(const struct store_request *req);
  * arg. */
 void store_run(struct store *s, struct store_request *req);
 void store_run_all(struct store *s, struct store_request *const *reqs, size_t n);
+/* Sends a HEAD and blocks. cancelled may be NULL. Returns 1 and sets *meta if there is an object, 0
+ * if there is none, or a negative errno. */
+int store_look(struct store *s, const char *key, const atomic_bool *cancelled,
+	       struct store_meta *meta, struct err *err);
 /* Gets the number of free bytes and of all bytes of the store. Fails with -EOPNOTSUPP if the store
  * does not know it, or with another negative errno. */
 int store_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
