@@ -2,6 +2,7 @@
 /* See model_storage.h. */
 #include "model_storage.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,8 +181,10 @@ static bool may_leave_storage(const struct history *h)
 		const bool is_late = op->hit && op->kind != OP_IMPORT &&
 				     (!op->fault || op->fault == FAULT_SLOW ||
 				      op->fault == FAULT_LATE || op->fault == FAULT_KILL_LATE);
+		/* A library that has opened the file has marked it, also if it changes nothing. */
+		const bool is_marked = op->program && op->rc == -ENODATA;
 		const bool is_kept =
-			writes && op->status == OP_REFUSED &&
+			writes && (op->status == OP_REFUSED || is_marked) &&
 			(op->kind == OP_CHANGE || op->was_repeated || model_was_vacated(h, op));
 		if (is_late || is_untidy(op) || op->kind == OP_DROP || is_kept ||
 		    ((writes || op->kind == OP_REMOVE) && op->status == OP_MAYBE) ||
