@@ -435,10 +435,11 @@ static int close_all(struct hold *h, struct engine_file *f[HANDLES], struct err 
 int hold_run(struct hold *h, struct rng *r, void (*wait)(void *ctx), void *ctx, struct err *err)
 {
 	struct engine_file *f[HANDLES] = {NULL};
+	const unsigned int faults = h->box->line.faults; /* of all operations */
 	int rc = open_all(h, f, err);
 	if (!rc)
 		rc = read_first(h, f[0], err);
-	h->is_unlisted = h->box->line.hit;
+	h->is_unlisted = h->box->line.faults != faults;
 	if (!rc)
 		rc = change_all(h, f, r, wait, ctx, err);
 	if (h->kills)
