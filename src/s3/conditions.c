@@ -14,7 +14,9 @@
  *   not done     starts it, and waits                       running
  *   running      waits                                      done; or, after a failure, not done:
  *                                                           those that wait fail with its reason
- *   done         goes on at once                            -
+ *   done         goes on at once                            -; if the service has refused the
+ *                                                           probe: a minute later not done, because
+ *                                                           credentials and policies change
  *
  * Threads: a lock guards the states and the lists of waiting operations. The features are atomic;
  * each is set before its probe is done, and later only by s3_set_missing().
@@ -25,6 +27,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+
+#define AGAIN_NS (UINT64_C(60) * 1000 * 1000 * 1000)
 
 static const char *const feature_names[S3_FEATURES] = {
 	[S3_PUT_ABSENT] = "put_if_none_match", [S3_PUT_MATCH] = "put_if_match",
@@ -161,6 +165,37 @@ static void go_on(void *arg)
 		op->then(op);
 }
 
+/* The service has refused the probe. */
+static bool is_refused(const enum s3_support support[S3_FEATURES], enum s3_probe probe)
+{
+	static const enum s3_feature first[S3_PROBES] = {
+		[S3_PROBE_SINGLE] = S3_PUT_ABSENT,
+		[S3_PROBE_PARTS] = S3_PARTS_ABSENT,
+		[S3_PROBE_CRC] = S3_PUT_CRC,
+	};
+	return support[first[probe]] == S3_UNTESTED;
+}
+
+/* Notes what a probe has found out. One that was refused forgets nothing. */
+static void enter(struct s3_store *s, enum s3_probe probe,
+		  const enum s3_support support[S3_FEATURES])
+{
+	const bool refused = is_refused(support, probe);
+	for (int i = 0; i < S3_FEATURES; i++) {
+		int unknown = S3_UNKNOWN;
+		if (!is_of((enum s3_feature)i, probe))
+			continue;
+		if (refused)
+			atomic_compare_exchange_strong(&s->conditions.support[i], &unknown,
+						       S3_UNTESTED);
+		else
+			atomic_store(&s->conditions.support[i], support[i]);
+	}
+	pthread_mutex_lock(&s->conditions.lock);
+	s->conditions.probe[probe].again = refused ? env_now(s->base.env) + AGAIN_NS : 0;
+	pthread_mutex_unlock(&s->conditions.lock);
+}
+
 /* Ends the probe. own is the operation that runs it. It goes on in this thread, and last, because
  * the store and its pool may be freed as soon as no operation is in progress. */
 static void end_probe(struct s3_operation *own, enum s3_probe probe, const struct err *err)
@@ -199,9 +234,7 @@ static void run_probe(struct store_request *req, enum s3_probe probe)
 	}
 	if (rc == 0) {
 		report(s, probe, support);
-		for (int i = 0; i < S3_FEATURES; i++)
-			if (is_of((enum s3_feature)i, probe))
-				atomic_store(&s->conditions.support[i], support[i]);
+		enter(s, probe, support);
 		err_clear(&err);
 	}
 	end_probe(op, probe, &err);
@@ -234,7 +267,9 @@ void s3_await_probe(struct s3_operation *op, enum s3_probe probe,
 	struct s3_conditions *c = &s->conditions;
 	op->then = then;
 	pthread_mutex_lock(&c->lock);
-	const bool done = c->probe[probe].done, starts = !done && !c->probe[probe].running;
+	const uint64_t again = c->probe[probe].again;
+	const bool done = c->probe[probe].done && !(again && env_now(s->base.env) >= again);
+	const bool starts = !done && !c->probe[probe].running;
 	if (!done) {
 		op->waiting = c->probe[probe].waiting;
 		c->probe[probe].waiting = op;

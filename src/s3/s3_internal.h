@@ -116,6 +116,7 @@ struct s3_conditions {
 	pthread_mutex_t lock;		 /* guards what follows */
 	struct {
 		bool running, done;
+		uint64_t again; /* a time of env_now() after which it is not done, or 0 */
 		struct s3_operation *waiting;
 	} probe[S3_PROBES];
 };

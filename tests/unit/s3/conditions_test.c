@@ -335,6 +335,41 @@ static void test_kinds_of_service(void **state)
 	}
 }
 
+static uint64_t late_ns;
+
+static uint64_t later(const struct env *env)
+{
+	const struct env real = env_real(NULL, NULL);
+	return env_now(&real) + late_ns;
+}
+
+/* The credentials may not write below .hsmount/ at first. The service wants ETags without quotes.
+ */
+static void test_a_refused_test_is_repeated(void **state)
+{
+	struct service s = {.put_match = BARE_ONLY, .put_absent = 501, .refuses_probe = 403};
+	struct fixture *f = start(&s, true);
+	char etag[STORE_ETAG_MAX];
+	f->env.now = later;
+	assert_int_equal(put_x(f, "one", &absent, etag), 0);
+	assert_string_equal(support(f, "put_if_none_match"), "missing");
+	store(&s, "x", "foreign", "other");
+	late_ns = UINT64_C(70) * 1000 * 1000 * 1000;
+	assert_int_equal(put_x(f, "two", &absent, etag), -EEXIST);
+	assert_int_equal(s.probes, 2);
+	assert_string_equal(support(f, "put_if_none_match"), "missing");
+	assert_string_equal(support(f, "put_if_match"), "untested");
+	s.refuses_probe = 0;
+	assert_int_equal(put_x(f, "two", &absent, etag), -EEXIST);
+	assert_int_equal(s.probes, 2);
+	late_ns *= 2;
+	const struct store_cond same = {.if_match = find(&s, "x")->etag};
+	assert_int_equal(put_x(f, "two", &same, etag), 0);
+	assert_string_equal(support(f, "put_if_match"), "bare");
+	late_ns = 0;
+	stop(&s, f);
+}
+
 /* Equal bytes of another writer are a conflict, whatever a retry would say. Only if the service
  * drops marks, equal bytes decide after a lost answer. */
 static void test_equal_bytes(void **state)
@@ -509,6 +544,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds_of_service),
+		cmocka_unit_test(test_a_refused_test_is_repeated),
 		cmocka_unit_test(test_equal_bytes),
 		cmocka_unit_test(test_lost_answers),
 		cmocka_unit_test(test_another_writer),
