@@ -92,25 +92,40 @@ static int finish(struct draft_put *p, bool *done, struct commit_result *out, st
 	return draft_finish_domain(p, done, out, err);
 }
 
-/* The domain that a killed process has stored may have been renamed since. Then a commit would give
- * its storage the old name once more. */
+/* The answer to a domain that was stored may have been lost, and another program may have renamed
+ * the domain since. Then a commit would give its storage the old name once more. If it has the
+ * bytes of the draft, the commit has ended; else the draft is newer, and nothing under its name can
+ * be replaced. A rename notes the new name before the old one goes, so the old one is looked up
+ * first. */
 static int find_renamed(struct draft_put *p, bool *done, struct commit_result *out, struct err *err)
 {
 	const struct change change = draft_put_change(p);
-	int rc = 0;
-	if (!draft_put_is_again(p) || p->c->left)
+	char now[STORE_KEY_MAX + 1];
+	struct err why = ERR_INIT;
+	uint32_t i = p->run.oldest;
+	if (!draft_put_is_again(p) || (p->c->left && !p->c->left->may_be_seen))
 		return 0;
-	for (uint32_t i = p->run.oldest; !rc && i <= p->run.number; i++) {
+	const int found = draft_put_find(p, &why);
+	const bool is_there = !found && p->present.differs && p->present.kind == PRESENT_DOMAIN;
+	int rc = is_there || found == -ESTALE ? 0 : found;
+	while (!rc && !is_there && i <= p->run.number) {
 		const struct storage s = commit_storage(change.schema, draft_id(p->c->draft), i);
-		rc = change_find_name(&change, &s, out->path, sizeof(out->path), err);
+		rc = change_find_name(&change, &s, now, sizeof(now), err);
+		i += !rc;
 	}
-	*done = rc > 0;
-	if (*done) {
-		out->kind = COMMIT_DOMAIN;
-		log_info(p->bucket->log, "%s was stored by an earlier mount, and is called /%s now",
-			 p->about->name, out->path);
+	*done = rc > 0 && strcmp(now, p->about->path) != 0;
+	if (!*done) {
+		if (found)
+			err_copy(err, &why);
+		return rc < 0 ? rc : found;
 	}
-	return rc < 0 ? rc : 0;
+	if (i < p->run.number)
+		return err_set(err, -ESTALE,
+			       "%s: another program has renamed it to /%s since it was stored",
+			       p->about->name, now);
+	log_info(p->bucket->log, "%s was stored by an earlier request, and is called /%s now",
+		 p->about->name, now);
+	return draft_put_result(out, COMMIT_DOMAIN, p->about->path, "", err);
 }
 
 static int commit(struct draft_put *p, struct commit_result *out, struct err *err)

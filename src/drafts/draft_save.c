@@ -154,24 +154,6 @@ static int check_snapshot(const struct file_draft *d, bool is_last, struct draft
 			 "it lacks a part, because a write at byte %" PRIu64 " has failed", lost);
 }
 
-/* Returns whether a request of a commit that has failed may still be carried out. */
-static bool may_arrive(int rc)
-{
-	switch (rc) {
-	case 0:
-	case -EACCES:
-	case -EDQUOT:
-	case -ENOMEM:
-	case -ENOSPC:
-	case -EPERM:
-	case -EROFS:
-	case -ESTALE:
-		return false;
-	default:
-		return true;
-	}
-}
-
 static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool is_last,
 			   bool *waits, enum commit_state *committed, struct err *err)
 {
@@ -199,9 +181,10 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 	atomic_fetch_add(&d->t->scanned_objects, result.objects);
 	atomic_fetch_add(&d->t->scanned_nodes, result.nodes);
 	*committed = result.state;
-	/* What arrives late must not replace what a program has changed in the domain by then. If
-	 * the document was sent, all other requests have been answered. */
-	if (may_arrive(rc) && result.has_put && !d->left.may_be_seen)
+	/* A put without an answer may arrive late, and must not replace what a program has changed
+	 * in the domain by then. So a repetition has other storage. If the document was sent, all
+	 * other requests have been answered. */
+	if (rc && result.has_put && !d->left.may_be_seen)
 		d->numbered = UINT64_MAX;
 	if (rc)
 		return rc;

@@ -30,7 +30,7 @@ bool model_was_moved(const struct history *h, const struct op *op);
  * program had renamed the complete domain (DETAILS.md, "Imports"). */
 bool model_is_imported_twice(const struct history *h, uint64_t uid);
 /* Whether a file may get the name with which it was made at any moment, because a request for that
- * arrives late, or had no answer and is repeated ("Committing again" in doc/DETAILS.md). */
+ * arrives late, or is sent twice ("Committing again" in doc/DETAILS.md). */
 bool model_was_made_late(const struct history *h, uint64_t uid);
 
 /* Whether a program wrote to the draft of a new file, which another program of its mount had made,

@@ -167,8 +167,8 @@ bool model_was_made_late(const struct history *h, uint64_t uid)
 	bool found = false;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
-		const bool is_repeated = op->hit && op->status == OP_MAYBE &&
-					 (op->fault == FAULT_LOST || op->fault == FAULT_REPEATED);
+		const bool is_repeated =
+			op->hit && op->status == OP_MAYBE && op->fault == FAULT_REPEATED;
 		found |= op->kind == OP_CREATE && op->uid == uid && (is_late(op) || is_repeated);
 	}
 	return found;

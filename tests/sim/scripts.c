@@ -206,6 +206,10 @@ static const struct script scripts[] = {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LOST, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},
 		MOVE(0, F1_A, F2_C), RESTART(0), REMOVE(1, F1_A), WAIT(1, 80), WAIT(0, 80), END}},
+	{"a PUT has no answer, and another mount renames its file", 2, 0, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LOST, .at = 1,
+		 .on = "f1/a.h5/.domain.json"},
+		MOVE(1, F1_A, F2_C), RESTART(0), CHANGE(1, F2_C, CHANGE_TAG), END}},
 	{"a failed file is written again, and its machine loses power", 2, 1, true, {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_REFUSED, .at = 3, .many = 40},
 		CREATE(0, F1_A), KILL(0), CHANGE(1, F1_A, CHANGE_TAG), END}},

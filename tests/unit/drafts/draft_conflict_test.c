@@ -267,6 +267,65 @@ static void an_earlier_attempt_may_be_seen(void **state)
 	}
 }
 
+static void rename_domain(struct world *w, const char *from, const char *to)
+{
+	const struct change c = {.env = &w->e->bucket.env,
+				 .store = w->e->bucket.store,
+				 .schema = schema_all()[0],
+				 .owner = "ann"};
+	struct change_garbage garbage;
+	struct names_node *n = world_find(w, from);
+	assert_non_null(n);
+	assert_int_equal(
+		change_rename_domain(&c, from, n->doc.document, to, NULL, &garbage, &w->err), 0);
+	names_node_unref(n);
+}
+
+/* The other program renames it in the way of this project, so the bucket knows of both names. If
+ * the draft has not changed, all is done. */
+static void what_was_renamed_is_not_stored_again(void **state)
+{
+	const unsigned int last = last_request();
+	for (uint32_t number = 1; number <= 2; number++) {
+		struct world w;
+		begin(&w);
+		w.gate->at = last;
+		w.gate->after = w.gate->later = true;
+		w.gate->code = -EIO;
+		assert_int_equal(world_commit(&w, true), -EIO);
+		world_open_gate(&w);
+		rename_domain(&w, "x.h5", "home/renamed.h5");
+		assert_int_equal(world_commit_as(&w, number, true), number == 1 ? 0 : -ESTALE);
+		if (number == 2)
+			assert_non_null(strstr(w.err.msg, "home/renamed.h5"));
+		assert_null(world_find(&w, "x.h5"));
+		assert_int_equal(world_objects(&w, "home/renamed.h5"), 2);
+		assert_int_equal(stored(&w, 2), 0);
+		world_end(&w);
+	}
+}
+
+/* The domain got its first name back. */
+static void what_was_renamed_back_is_replaced(void **state)
+{
+	const unsigned int last = last_request();
+	for (uint32_t number = 1; number <= 2; number++) {
+		struct world w;
+		begin(&w);
+		w.gate->at = last;
+		w.gate->after = w.gate->later = true;
+		w.gate->code = -EIO;
+		assert_int_equal(world_commit(&w, true), -EIO);
+		world_open_gate(&w);
+		rename_domain(&w, "x.h5", "home/renamed.h5");
+		rename_domain(&w, "home/renamed.h5", "x.h5");
+		assert_int_equal(world_commit_as(&w, number, true), 0);
+		assert_int_equal(world_objects(&w, "x.h5"), 2);
+		assert_int_equal(world_keys(&w, "home/renamed.h5"), 0);
+		world_end(&w);
+	}
+}
+
 /* A draft has become a domain, and programs go on writing to it. Another program changes the domain
  * in place meanwhile, so its document stays as it was. Summaries of the service are no change. */
 static void a_change_in_place_is_a_conflict(void **state)
@@ -374,6 +433,8 @@ int main(void)
 		cmocka_unit_test(after_a_lost_answer_it_stays),
 		cmocka_unit_test(other_answers_may_be_lost),
 		cmocka_unit_test(an_earlier_attempt_may_be_seen),
+		cmocka_unit_test(what_was_renamed_is_not_stored_again),
+		cmocka_unit_test(what_was_renamed_back_is_replaced),
 		cmocka_unit_test(a_change_in_place_is_a_conflict),
 		cmocka_unit_test(without_the_other_document_it_stays),
 		cmocka_unit_test(a_killed_process_notes_nothing),
