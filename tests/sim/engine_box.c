@@ -259,6 +259,7 @@ static void open_engine(struct box *b, bool read_only)
 	b->line.renewed_ns = 0;
 	b->line.dead = false;
 	b->lives++;
+	b->power_lives &= ~(UINT64_C(1) << b->lives % 64);
 	if (engine_open(&s.opt, &b->engine, &err))
 		give_up("an engine cannot be opened: %s", err.msg);
 	b->line.fault = line.fault;

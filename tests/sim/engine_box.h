@@ -71,7 +71,8 @@ struct box {
 	struct rng crashes; /* what they leave */
 	unsigned int kills;
 	unsigned int lives;   /* how often the engine was opened */
-	uint64_t power_lives; /* bit i % 64: the i-th life has ended with the loss of power */
+	uint64_t power_lives; /* bit i % 64: the i-th life, one of the last 64, has ended with the
+			       * loss of power */
 	bool lost_power;      /* so the journal may have lost what is not durable */
 	unsigned int powers;  /* how often */
 	/* Its machine had lost its power, or its disk had failed, in an earlier part. */

@@ -103,9 +103,10 @@ struct shared_mount {
 	struct shared_view views[SHARED_VIEWS];
 	unsigned int nsessions, ncalls, nviews;
 	bool is_late;	      /* a request has arrived after a later call */
-	uint64_t power_lives; /* of the box */
-	bool has_failed;      /* something has, or the mount was killed */
-	bool is_sound;	      /* nothing else has happened than kills */
+	uint64_t power_lives; /* of the box, as is: */
+	unsigned int lives;
+	bool has_failed; /* something has, or the mount was killed */
+	bool is_sound;	 /* nothing else has happened than kills */
 };
 
 struct shared {

@@ -126,6 +126,15 @@ static bool is_renamed_to(const struct judge *j, unsigned int name)
 	return false;
 }
 
+/* Whether the machine loses its power in this life of the mount or in a later one. */
+static bool loses_power(const struct shared_mount *m, unsigned int life)
+{
+	for (; life <= m->lives; life++)
+		if (m->power_lives >> life % 64 & 1)
+			return true;
+	return false;
+}
+
 /* Whether a mount before that of a call has left a commit that later ones repeat: of a draft, or,
  * if that is 0, of one that may have the name. That it shall not be repeated because the file was
  * removed need not be durable when the power fails. */
@@ -134,7 +143,7 @@ static bool is_repeated(const struct judge *j, const struct shared_call *c, uint
 {
 	for (unsigned int i = 0; i < j->m->ncalls; i++) {
 		const struct shared_call *o = &j->m->calls[i];
-		const bool is_earlier = o->life < c->life || j->m->power_lives >> o->life % 64 & 1;
+		const bool is_earlier = o->life < c->life || loses_power(j->m, c->life);
 		const bool is_meant =
 			draft ? o->draft == draft : o->name == name || is_renamed_to(j, name);
 		if (o->kind == SHARED_SAVE && o->outcome == SHARED_MAYBE && is_earlier && is_meant)
@@ -492,6 +501,7 @@ void shared_check(struct shared *p, struct engine *e, const struct box *boxes, u
 		m->has_failed = b->kills || !m->is_sound;
 		m->is_late = b->line.is_late;
 		m->power_lives = b->power_lives;
+		m->lives = b->lives;
 		judge_mount(p, e, i);
 		p->may_leave |= may_leave(m);
 		p->acts += m->ncalls + m->nviews;
