@@ -266,7 +266,12 @@ static bool is_first(const struct draft_put *p)
 
 int draft_put_begin(struct draft_put *p, struct err *err)
 {
-	return p->run.state == COMMIT_NONE ? commit_note(&p->run, COMMIT_BEGUN, err) : 0;
+	if (p->run.state != COMMIT_NONE)
+		return 0;
+	const int rc = commit_note(&p->run, COMMIT_BEGUN, err);
+	/* After a power loss, the next mount must know the storage of this attempt, too: another
+	 * mount may have renamed the file by then. */
+	return !rc && draft_put_is_again(p) && is_first(p) ? draft_sync(p->c->draft, err) : rc;
 }
 
 /* Chooses the number of the storage. */

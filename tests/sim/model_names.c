@@ -259,6 +259,18 @@ bool model_meets_draft(const struct history *h, const struct op *op)
 	return h->torn || left_for(h, op) & (1u << op->name | to);
 }
 
+/* Whether another mount may have finished the rename: it gives the file the same new name. */
+static bool has_twin(const struct search *s, const struct op *o)
+{
+	for (unsigned int i = 0; i < s->n; i++) {
+		const struct op *other = &s->m->h->ops[i];
+		if (other != o && other->kind == OP_RENAME && other->name == o->name &&
+		    other->to == o->to && other->begin < o->end && other->end > o->begin)
+			return true;
+	}
+	return false;
+}
+
 static void plan_name(struct search *s, struct plan *p, const struct op *op)
 {
 	/* It may concern the draft alone. */
@@ -291,6 +303,12 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 		add(p, STEP_LINK, op->begin, op->end, may);
 		p->steps[0].skip = true;
 		add(p, STEP_LINK, op->begin, op->end, may);
+		/* Both succeed, and a removal between them may be undone (DETAILS.md, "Renames").
+		 */
+		if (has_twin(s, op)) {
+			add(p, STEP_GIVE, op->begin, op->end, false);
+			p->steps[2].skip = true;
+		}
 		if (plain)
 			add(p, STEP_CHECK, op->begin, op->end, may);
 		add(p, plain ? STEP_WIPE : STEP_UNLINK, op->begin, op->end, may);
@@ -373,19 +391,6 @@ static void make_plan(struct search *s, struct plan *p, const struct op *op)
 
 /* ---- the search ---- */
 
-/* Whether another mount may have finished the rename: it gives the file the same new name. */
-static bool has_twin(const struct search *s, unsigned int op)
-{
-	const struct op *o = &s->m->h->ops[op];
-	for (unsigned int i = 0; i < s->n; i++) {
-		const struct op *other = &s->m->h->ops[i];
-		if (i != op && other->kind == OP_RENAME && other->name == o->name &&
-		    other->to == o->to && other->begin < o->end && other->end > o->begin)
-			return true;
-	}
-	return false;
-}
-
 /* Whether the file of a name has another one. */
 static bool has_other_name(const struct state *s, unsigned int name)
 {
@@ -451,7 +456,8 @@ static bool take(const struct search *search, unsigned int op, const struct step
 		*name = 0;
 		return true;
 	default:
-		if (*name != s->seen[op] && *to == s->seen[op] && has_twin(search, op))
+		if (*name != s->seen[op] && *to == s->seen[op] &&
+		    has_twin(search, &search->m->h->ops[op]))
 			return true;
 		if (!*name || *name != s->seen[op])
 			return false;

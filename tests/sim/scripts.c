@@ -210,6 +210,11 @@ static const struct script scripts[] = {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LOST, .at = 1,
 		 .on = "f1/a.h5/.domain.json"},
 		MOVE(1, F1_A, F2_C), RESTART(0), CHANGE(1, F2_C, CHANGE_TAG), END}},
+	{"a repeated commit loses its power, and its file is renamed", 2, 0, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LATE, .at = 9}, RESTART(0), KILL(0),
+		MOVE(1, F1_A, F2_C), CHANGE(1, F2_C, CHANGE_COUNT), WAIT(0, 2),
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_LATE, .at = 9}, KILL(0),
+		MOVE(1, F1_A, F2_A), CHANGE(1, F2_A, CHANGE_COUNT), WAIT(0, 2), END}},
 	{"a failed file is written again, and its machine loses power", 2, 1, true, {
 		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_REFUSED, .at = 3, .many = 40},
 		CREATE(0, F1_A), KILL(0), CHANGE(1, F1_A, CHANGE_TAG), END}},
