@@ -266,8 +266,10 @@ static bool has_rival(const struct history *h, const struct op *op)
 
 /* Whether a rename may stay half done: the bucket has refused to remove the old name, somebody has
  * changed it, the new one arrived after the next mount had looked, or a machine that lost its power
- * has lost the note about it. If the DELETE of the old name was sent twice, the daemon cannot tell
- * who has removed it, and two renames of one file succeed (DETAILS.md, "Renames"). */
+ * has lost the note about it. Of a rename that was killed, the new name stays if another mount that
+ * renames the file at the same moment removes the old one. If the DELETE of the old name was sent
+ * twice, the daemon cannot tell who has removed it, and two renames of one file succeed
+ * (DETAILS.md, "Renames"). */
 static bool may_stay_half_done(const struct history *h)
 {
 	for (unsigned int i = 0; i < h->engines; i++)
@@ -277,8 +279,9 @@ static bool may_stay_half_done(const struct history *h)
 		const struct op *op = &h->ops[i];
 		const bool is_killed =
 			op->hit && (op->fault == FAULT_KILL || op->fault == FAULT_KILL_AFTER);
-		if (op->kind == OP_RENAME && ((op->was_repeated && has_rival(h, op)) ||
-					      (op->rc && op->rc != -ENOENT && !is_killed)))
+		if (op->kind == OP_RENAME &&
+		    (((op->was_repeated || is_killed) && has_rival(h, op)) ||
+		     (op->rc && op->rc != -ENOENT && !is_killed)))
 			return true;
 	}
 	return false;
