@@ -19,7 +19,7 @@ from s3liar import Liar, error
 CHUNK = 1 << 20
 SHORT_MS = 300      # shorter than the patience of every request
 SLOW_MS = 3000
-SLOWER_MS = 8000    # outlasts the start of thirty programs
+SLOWER_MS = 25000   # outlasts the start of thirty programs on a busy machine
 STALLED_MS = 30000
 SOON = 2.5          # one second of patience, and the delays of a busy machine
 
