@@ -37,6 +37,9 @@ struct script {
 /* The seed decides which calls of the disk fail, and how many. */
 #define HOLD(e, k)	    {OP(OP_HOLD, e, 0), .actor = k, .disk = {.many = 8}}
 #define LINKS(e, k)	    {OP(OP_LINKS, e, 0), .actor = k}
+#define STORES(e, k)	    {OP(OP_STORES, e, 0), .actor = k}
+/* The seed decides which request has the fault. */
+#define STORES_FAULT(e, k, f) {OP(OP_STORES, e, 0), .actor = k, .fault = f, .all = true}
 #define SHARED(e, k)	    {OP(OP_SHARED, e, 0), .actor = k}
 #define SHARED_FAULT(e, k, f, i) {OP(OP_SHARED, e, 0), .actor = k, .fault = f, .at = i}
 #define SHARED_DISK(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .disk = {.many = 1}}
@@ -431,6 +434,16 @@ static const struct script scripts[] = {
 		SHARED_DISK(0, 1), SHARED_DISK(0, 2), SHARED(0, 0), SHARED_DISK(0, 3),
 		RESTART(0), SHARED_DISK(0, 0), SHARED(0, 1), SHARED_DISK(0, 2), SHARED_DISK(0, 3),
 		SHARED_DISK(0, 0), SHARED_DISK(0, 1), SHARED_DISK(0, 2), SHARED(0, 3), END}},
+	{"programs list and read what others put", 2, 0, false, {
+		STORES(0, 0), STORES(1, 0), STORES(0, 1), STORES(1, 1), STORES(0, 0), WAIT(1, 2),
+		STORES(0, 1), STORES(1, 0), STORES(1, 1), WAIT(0, 2), STORES(0, 0), STORES(1, 0),
+		STORES(0, 1), STORES(1, 1), RESTART(1), STORES(0, 0), STORES(1, 0), END}},
+	{"requests fail while programs list what others put", 3, 0, false, {
+		STORES_FAULT(0, 0, FAULT_REFUSED), STORES(1, 0), STORES_FAULT(2, 0, FAULT_FAILED),
+		STORES(0, 1), STORES_FAULT(1, 0, FAULT_SLOW), STORES(2, 0), WAIT(0, 2),
+		STORES_FAULT(0, 0, FAULT_KILL), STORES_FAULT(1, 0, FAULT_EXPIRED), STORES(2, 0),
+		STORES(0, 1), STORES_FAULT(2, 0, FAULT_REFUSED), STORES(1, 0), WAIT(2, 35),
+		STORES(0, 0), STORES(1, 0), STORES(2, 0), END}},
 };
 /* clang-format on */
 
@@ -479,10 +492,13 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 		h->actors = op->actor < h->actors ? h->actors : op->actor + 1;
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
+		if (op->kind == OP_STORES && op->fault)
+			op->at = 1 + rng_below(&r, 60);
 		if (op->disk.many)
 			arm_disk(&op->disk, &r);
 		if (!op->follows && h->one_by_one)
 			op->follows = h->nops;
 	}
 	history_programs(h);
+	history_pages(h);
 }

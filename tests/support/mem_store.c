@@ -30,7 +30,7 @@
 
 #include <base/source.h>
 
-enum { PARTS = 2 /* of an upload */ };
+enum { PARTS = 2 /* of an upload */, SHORT_PAGE = 16 };
 
 struct object {
 	char *key;
@@ -137,7 +137,8 @@ static int list_locked(const struct mem_store *m, struct store_request *req)
 {
 	struct store_page *page = &req->answer.page;
 	const size_t prefix_len = strlen(req->key);
-	const size_t max = min_u64(req->list.max, STORE_PAGE_MAX);
+	const size_t room = m->lacks & STORE_MEM_SHORT_PAGES ? SHORT_PAGE : STORE_PAGE_MAX;
+	const size_t max = min_u64(req->list.max, room);
 	const char *last = req->list.start_after; /* all items are greater than this */
 	char fold[STORE_KEY_MAX + 1];
 	if (store_page_init(page))
@@ -173,7 +174,8 @@ static int compare_keys(const void *a, const void *b)
 static int list_past_locked(struct mem_store *m, struct store_request *req)
 {
 	const int64_t at = m->clock() - (int64_t)(m->listings++ * 5 % 8) * m->lag_ns / 8;
-	struct mem_store view = {.v = calloc(m->n + m->npast + 1, sizeof(*view.v))};
+	struct mem_store view = {.lacks = m->lacks,
+				 .v = calloc(m->n + m->npast + 1, sizeof(*view.v))};
 	if (!view.v)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->n; i++)
