@@ -446,9 +446,11 @@ static void judge_still(struct program_of *g, const char *dir, const struct list
 	}
 	if (strcmp(dir, "zoo") == 0 && kind_in(l, "always.dat") != 1 + ENGINE_PLAIN)
 		FAULT(g->p, "%s lists %s without a file that is always there", who(g), dir);
-	if (!dir[0] && (kind_in(l, "zoo") != 1 + ENGINE_DIR ||
-			kind_in(l, "vault") != 1 + ENGINE_DIR || kind_in(l, "db")))
-		FAULT(g->p, "%s lists the root without zoo and vault, or with db", who(g));
+	if (!dir[0] &&
+	    (kind_in(l, "zoo") != 1 + ENGINE_DIR || kind_in(l, "vault") != 1 + ENGINE_DIR ||
+	     kind_in(l, "db") || kind_in(l, "vault.h5")))
+		FAULT(g->p, "%s lists the root without zoo and vault, or with db or vault.h5",
+		      who(g));
 	if (l->is_wrong)
 		FAULT(g->p, "%s lists %s in a wrong order", who(g), dir);
 }
