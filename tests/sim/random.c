@@ -155,7 +155,7 @@ static void choose_parts(struct history *h)
 void history_service(struct history *h, struct rng *r)
 {
 	h->repeats = !rng_once_in(r, 4);
-	h->lacks = h->repeats ? STORE_MEM_NO_MOVE : 0;
+	h->lacks = h->repeats ? STORE_MEM_NO_MOVE : STORE_MEM_TREE;
 	h->is_busy = h->repeats && rng_once_in(r, 4);
 	if (h->repeats && rng_once_in(r, 2))
 		h->lacks |= STORE_MEM_NO_SERIAL;

@@ -367,6 +367,23 @@ static bool is_preloaded(const char *dir)
 	return !dir[0];
 }
 
+/* All files that never change are alike. A wrong size would hide data: the kernel reads no further.
+ */
+static void judge_size(struct program_of *g, const char *dir, const char *name,
+		       const struct engine_stat *st)
+{
+	const bool is_herd = strcmp(dir, "herd") == 0;
+	const bool is_still =
+		(is_herd && name[0] == 'h') || (strcmp(dir, "flat") == 0 && name[0] == 'd');
+	uint64_t *size = &g->p->sizes[is_herd];
+	if (!is_still || st->kind != ENGINE_DOMAIN || !st->size_exact)
+		return;
+	if (*size && *size != st->size)
+		FAULT(g->p, "%s shows %s/%s with %llu bytes, and others of this kind have %llu",
+		      who(g), dir, name, (unsigned long long)st->size, (unsigned long long)*size);
+	*size = st->size;
+}
+
 static int look_up(struct program_of *g, const char *dir, const char *name, bool with_size,
 		   struct err *err)
 {
@@ -379,6 +396,8 @@ static int look_up(struct program_of *g, const char *dir, const char *name, bool
 	if (end_call(g, "look up", path, rc) && (!rc || rc == -ENOENT) &&
 	    is_clean(g, WALK_S * SECOND) && !(g->by && is_preloaded(dir)))
 		judge_found(g, dir, name, rc ? 0 : (uint16_t)(1 + st.kind));
+	if (!rc && with_size)
+		judge_size(g, dir, name, &st);
 	return rc;
 }
 

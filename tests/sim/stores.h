@@ -56,6 +56,8 @@ struct stores {
 		unsigned int faults; /* requests that have failed */
 		uint64_t at_ns;	     /* when that was seen */
 	} engines[ENGINES_MAX];
+	/* Of the files that never change: of stores, and of domains; 0: not known yet. */
+	uint64_t sizes[2];
 	unsigned int acts; /* of the last part that was judged */
 	struct str faults; /* what is wrong, a line each */
 };
