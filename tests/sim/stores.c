@@ -361,12 +361,6 @@ static void judge_found(struct program_of *g, const char *dir, const char *name,
 	}
 }
 
-/* The mount of a machine lists the root after it has begun, and keeps that for a second. */
-static bool is_preloaded(const char *dir)
-{
-	return !dir[0];
-}
-
 /* All files that never change are alike. A wrong size would hide data: the kernel reads no further.
  */
 static void judge_size(struct program_of *g, const char *dir, const char *name,
@@ -394,7 +388,7 @@ static int look_up(struct program_of *g, const char *dir, const char *name, bool
 	const int rc = with_size ? engine_getattr(g->e, path, &st, err)
 				 : engine_lookup(g->e, path, &st, err);
 	if (end_call(g, "look up", path, rc) && (!rc || rc == -ENOENT) &&
-	    is_clean(g, WALK_S * SECOND) && !(g->by && is_preloaded(dir)))
+	    is_clean(g, WALK_S * SECOND))
 		judge_found(g, dir, name, rc ? 0 : (uint16_t)(1 + st.kind));
 	if (!rc && with_size)
 		judge_size(g, dir, name, &st);
