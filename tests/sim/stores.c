@@ -367,8 +367,7 @@ static void judge_size(struct program_of *g, const char *dir, const char *name,
 		       const struct engine_stat *st)
 {
 	const bool is_herd = strcmp(dir, "herd") == 0;
-	const bool is_still =
-		(is_herd && name[0] == 'h') || (strcmp(dir, "flat") == 0 && name[0] == 'd');
+	const bool is_still = (is_herd || strcmp(dir, "flat") == 0) && name[3] == '.';
 	uint64_t *size = &g->p->sizes[is_herd];
 	if (!is_still || st->kind != ENGINE_DOMAIN || !st->size_exact)
 		return;
