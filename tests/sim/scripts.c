@@ -64,6 +64,9 @@ struct script {
 /* The request for the document of a name has a fault. */
 #define MOVE_FAULT(e, n, m, f, document) \
 	{OP(OP_RENAME, e, n), .to = m, .fault = f, .at = 1, .on = document "/.domain.json"}
+/* The first PUT or DELETE of a key that ends so has a fault. */
+#define CREATE_FAULT(e, n, f, key) \
+	{OP(OP_CREATE, e, n), .fault = f, .at = 1, .on = key, .keeps_power = true}
 /* One of the next calls of the disk fails. */
 #define CREATE_FULL(e, n)   {OP(OP_CREATE, e, n), .disk = {.at = 20, .many = 8}}
 /* The second PUT or DELETE of a change has a fault. */
@@ -375,6 +378,14 @@ static const struct script scripts[] = {
 	{"files take the names of plain objects", 2, 2 | PLAIN(F1_A) | PLAIN(F2_A), true, {
 		CREATE(0, F1_A), CHANGE(1, F1_A, CHANGE_TAG), MOVE(1, F1_B, F2_A),
 		CHANGE(0, F2_A, CHANGE_X0), RESTART(0), END}},
+	{"files take the names of plain objects, and requests for these fail", 1,
+	 PLAIN(F1_A) | PLAIN(F2_A) | PLAIN(F1_B) | PLAIN(F2_C), true, {
+		CREATE_FAULT(0, F1_A, FAULT_KILL_AFTER, "f1/a.h5"),
+		CREATE_FAULT(0, F2_A, FAULT_KILL, "f2/a.h5"), RECOVER(0),
+		CREATE_FAULT(0, F1_B, FAULT_LOST, "f1/b.h5"), RESTART(0),
+		CREATE_FAULT(0, F2_C, FAULT_REFUSED, "f2/c.h5"), RESTART(0),
+		CREATE_FAULT(0, F2_A, FAULT_KILL_AFTER, "f2/a.h5/.domain.json"),
+		CHANGE(0, F1_A, CHANGE_TAG), CHANGE(0, F2_C, CHANGE_X0), END}},
 	{"a file to which a domain refers is replaced", 2, 0, false, {
 		LINKS(0, 0), LINKS(1, 0), LINKS(0, 1), LINKS(1, 1), LINKS(0, 0), LINKS(1, 0),
 		LINKS(0, 1), LINKS(1, 1), LINKS(0, 0), END}},
