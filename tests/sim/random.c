@@ -44,7 +44,7 @@ static enum op_kind focus_of(const struct history *h)
 	static const enum op_kind kinds[] = {OP_PLAIN, OP_FOLDERS, OP_FOREIGN,
 					     OP_ACLS,  OP_LINKS,   OP_SHARED};
 	struct rng r = rng_derive(h->seed, 5 + 10000 * h->part);
-	struct rng stores = rng_derive(h->seed, 8 + 10000 * h->part);
+	struct rng stores = rng_derive(h->seed, 9 + 10000 * h->part);
 	if (rng_once_in(&r, 8))
 		return kinds[rng_below(&r, sizeof(kinds) / sizeof(kinds[0]))];
 	return rng_once_in(&stores, 24) ? OP_STORES : OP_KINDS;
