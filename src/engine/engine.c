@@ -106,7 +106,7 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 		.schemas = schema_all(),
 		.ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9),
 		.list_ttl_ns = e->bucket.open_ttl_ns,
-		.prefixes_have_objects = e->bucket.stack.s3,
+		.prefixes_have_objects = store_stack_is_s3(opt->bucket),
 		.roots = e->roots,
 		.has_marks = has_marks,
 	};

@@ -34,6 +34,13 @@ void names_below_release(struct names_below *b)
 	b->keys = NULL;
 }
 
+void names_doc_use_listing(struct names_doc *doc, const struct names_below *b)
+{
+	if (doc->kind == NAMES_DOC_BROKEN && b->children == CHILDREN_MORE &&
+	    names_lacks_document(b))
+		names_doc_release(doc);
+}
+
 /* ---- marks ---- */
 
 void names_doc_use_mark(struct names_doc *doc, const struct names_below *b)

@@ -33,6 +33,16 @@ void names_below_release(struct names_below *b);
  * EACCES and nothing shows that it exists. The directory of the path must not be marked. */
 void names_doc_use_mark(struct names_doc *doc, const struct names_below *b);
 
+/* Returns whether a listing proves that the path has no document. A service that refuses to read
+ * documents says nothing about that. */
+static inline bool names_lacks_document(const struct names_below *b)
+{
+	return b->path && b->children >= 0 && !b->has_document;
+}
+/* Drops the failure to read a document if a listing shows what is below the path, and no document.
+ */
+void names_doc_use_listing(struct names_doc *doc, const struct names_below *b);
+
 /* Returns whether a listing shows nothing but a document that was absent when it was requested. The
  * document may have come in between, and what else was there may have gone: then there was a
  * directory at each moment. So the document is requested again. */

@@ -244,6 +244,7 @@ static int use_mark(struct names *ns, const char *path, struct names_doc *doc,
 static int resolve_own(struct names *ns, const char *path, struct probe *p, struct names_node **out,
 		       struct err *err)
 {
+	names_doc_use_listing(&p->doc, &p->below);
 	int rc = use_mark(ns, path, &p->doc, &p->below, err);
 	if (rc)
 		return rc;
@@ -284,9 +285,12 @@ static int shows_broken(struct names *ns, const char *bare, struct err *err)
 	struct names_below below = {.path = bare};
 	int rc = names_children_find(ns, &below, 1);
 	const int children = below.children;
+	const bool lacks = children == CHILDREN_MORE && names_lacks_document(&below);
 	names_below_release(&below);
 	if (rc)
 		return err_no_memory(err);
+	if (lacks)
+		return 0;
 	const struct names_rule rule = names_rule(NAMES_DOC_BROKEN, bare, children);
 	if (!rule.if_listed)
 		return rule.bare;

@@ -186,7 +186,7 @@ static bool has_doc(struct listing *l, struct prefix *p, bool again)
 {
 	if (again)
 		return !names_doc_is_overtaken(&p->doc, &p->below);
-	if (p->below.path && p->below.children >= 0 && !p->below.has_document)
+	if (names_lacks_document(&p->below))
 		return true;
 	return l->flat.n && names_doc_confirm(l->ns, p->path, &l->flat, &p->doc);
 }
@@ -345,6 +345,7 @@ static int add_bare(struct listing *l, struct prefix *p)
 
 static int add_prefix(struct listing *l, struct prefix *p)
 {
+	names_doc_use_listing(&p->doc, &p->below);
 	if (!l->is_marked)
 		names_doc_use_mark(&p->doc, &p->below);
 	const struct names_rule rule = names_doc_rule(&p->doc, p->path, p->below.children);

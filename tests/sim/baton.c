@@ -234,6 +234,14 @@ static void *begin_task(void *arg)
 	return NULL;
 }
 
+static bool is_detached(const pthread_attr_t *attr)
+{
+	int state = PTHREAD_CREATE_JOINABLE;
+	if (attr)
+		pthread_attr_getdetachstate(attr, &state);
+	return state == PTHREAD_CREATE_DETACHED;
+}
+
 WRAP(int, pthread_create, pthread_t *out, const pthread_attr_t *attr, void *(*fn)(void *),
      void *arg)
 {
@@ -242,6 +250,7 @@ WRAP(int, pthread_create, pthread_t *out, const pthread_attr_t *attr, void *(*fn
 	struct task *t = add_task();
 	t->fn = fn;
 	t->arg = arg;
+	t->detached = is_detached(attr);
 	const int rc = __real_pthread_create(&t->thread, attr, begin_task, t);
 	if (rc) {
 		remove_task(t);
@@ -465,6 +474,9 @@ void baton_begin(const struct baton_plan *plan)
 
 void baton_end(void)
 {
+	/* One that is detached may not have returned yet. */
+	while (baton.n > 1 && baton.tasks[baton.n - 1]->detached)
+		pass();
 	if (baton.n != 1)
 		stuck("a thread was not joined");
 	remove_task(self);

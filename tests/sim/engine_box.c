@@ -238,7 +238,7 @@ static void settings_init(struct settings *s, struct box *b)
 	opt->log = b->world->log;
 	opt->workers = b->world->workers;
 	opt->cache_size = b->cache_size;
-	opt->stat = ENGINE_STAT_ESTIMATE;
+	opt->stat = b->stat;
 	opt->user = "ann";
 	opt->journal_dir = s->journal;
 	opt->spool_size = b->spool_size;
@@ -335,6 +335,8 @@ static void choose_budgets(struct box *b, uint64_t seed)
 		b->spool_size = (uint64_t)(4 + rng_below(&r, 8)) << 18;
 	if (rng_once_in(&r, 4))
 		b->ttl_ns = 0;
+	if (rng_once_in(&r, 2))
+		b->stat = ENGINE_STAT_EXACT;
 }
 
 void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed, bool read_only)
@@ -351,6 +353,7 @@ void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed
 	pthread_cond_init(&b->changed, NULL);
 	b->cache_size = CACHE_SIZE;
 	b->spool_size = SPOOL_SIZE;
+	b->stat = ENGINE_STAT_ESTIMATE;
 	b->ttl_ns = w->keeps_opens ? LONG_TTL_NS : TTL_NS;
 	if (!read_only) {
 		choose_budgets(b, seed);

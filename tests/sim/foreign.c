@@ -27,6 +27,9 @@ struct program_of {
 	struct engine *e;
 	uint64_t begin, begin_ns; /* of the call */
 	unsigned int changes;	  /* that there were at its beginning */
+	unsigned int faults;	  /* likewise, of its mount */
+	uint64_t opened;	  /* what an open shows was there before */
+	uint64_t fetched;	  /* the same for chunks */
 };
 
 #define FAULT(p, ...) player_fault(&(p)->faults, "foreign writer", __VA_ARGS__)
@@ -120,10 +123,21 @@ static void add_absence(struct program_of *g)
 	player_end(g->by, a);
 }
 
+static bool is_chunk(unsigned int at)
+{
+	return at == X0 || at == X1;
+}
+
+/* An open whose listing has failed does not learn the versions of chunks: it shows those that were
+ * there when they were read first (DETAILS.md, "Freshness"). */
+static void note_fetched(struct program_of *g)
+{
+	g->fetched = g->by->box->line.faults != g->faults ? now(g) : g->opened;
+}
+
 /* Adds what an open has shown, but for one register. Returns the domain, or NULL. */
 static struct foreign_domain *add_content(struct program_of *g, const struct content *c,
-					  const char *who, uint64_t from, uint64_t until,
-					  unsigned int but)
+					  const char *who, unsigned int but)
 {
 	struct foreign_domain *d = domain_of(g->p, c->uid);
 	uint16_t v[ORDER_REGISTERS] = {0};
@@ -132,10 +146,11 @@ static struct foreign_domain *add_content(struct program_of *g, const struct con
 		      g->by->box->number, who);
 		return NULL;
 	}
-	add(g, &g->p->names, who, 0, ORDER_SHOW, d->number, from, until);
+	add(g, &g->p->names, who, 0, ORDER_SHOW, d->number, g->begin, g->opened);
 	for (unsigned int i = 0; i < OBJECTS; i++)
 		if (i != but)
-			add(g, &d->order, who, i, ORDER_SHOW, v[i], from, until);
+			add(g, &d->order, who, i, ORDER_SHOW, v[i], g->begin,
+			    is_chunk(i) ? g->fetched : g->opened);
 	return d;
 }
 
@@ -282,11 +297,12 @@ static int read_domain(struct program_of *g, struct err *err)
 	struct op op = {.kind = OP_READ, .waits = rng_below(&g->by->random, 5)};
 	const struct program p = {.wait = wait_for_others, .ctx = g->by};
 	int rc = engine_file_open(g->e, PATH, &f, err);
-	const uint64_t opened = now(g);
+	g->opened = now(g);
 	if (!rc) {
 		rc = program_read(&p, &op, f, err);
 		engine_file_close(f);
 	}
+	note_fetched(g);
 	if (!player_note(g->by, "read", PATH, rc))
 		return rc;
 	if (rc == -ENOENT)
@@ -294,19 +310,18 @@ static int read_domain(struct program_of *g, struct err *err)
 	else if (!rc && op.mixed)
 		FAULT(g->p, "engine %u has read two contents in one open", g->by->box->number);
 	else if (!rc)
-		add_content(g, &op.before, "read", g->begin, opened, OBJECTS);
+		add_content(g, &op.before, "read", OBJECTS);
 	return answer_of(g, rc);
 }
 
 /* Closes a file that it has changed. If a part of the change could not be written, what was written
  * is stored nevertheless if it is a complete file (DETAILS.md, "Failed writes"). */
 static int store_change(struct program_of *g, const struct op *op, struct engine_file *f,
-			uint16_t value, uint64_t opened, struct err *err)
+			uint16_t value, struct err *err)
 {
 	const unsigned int at = op->change == CHANGE_TAG ? ROOT : op->change == CHANGE_X0 ? X0 : X1;
 	uint16_t v[ORDER_REGISTERS] = {0};
-	struct foreign_domain *d =
-		add_content(g, &op->before, "open to change", g->begin, opened, at);
+	struct foreign_domain *d = add_content(g, &op->before, "open to change", at);
 	if (!d || !registers_of(g->p, &op->before, v))
 		return 0;
 	struct order_act *a = begin(g, &d->order, "change", at);
@@ -318,7 +333,7 @@ static int store_change(struct program_of *g, const struct op *op, struct engine
 	const uint64_t closed = now(g);
 	if (!a)
 		return rc;
-	order_step(a, ORDER_SHOW, v[at], g->begin, opened, false);
+	order_step(a, ORDER_SHOW, v[at], g->begin, is_chunk(at) ? g->fetched : g->opened, false);
 	order_step(a, ORDER_REPLACE, value, closes, closed, !done);
 	player_end(g->by, a);
 	if (done)
@@ -340,12 +355,13 @@ static int change_domain(struct program_of *g, struct err *err)
 		return rc;
 	}
 	const uint16_t value = ++g->p->nvalues;
-	const uint64_t opened = now(g);
+	g->opened = now(g);
 	rc = op.rc = program_change(&p, &op, f, bytes_of(value), err);
+	note_fetched(g);
 	for (unsigned int i = rng_below(&g->by->random, 20); i; i--)
 		player_wait(g->by);
 	if (op.was_open && !player_is_dead(g->by))
-		rc = store_change(g, &op, f, value, opened, err);
+		rc = store_change(g, &op, f, value, err);
 	else
 		g->by->has_draft = true;
 	engine_file_close(f);
@@ -387,6 +403,7 @@ static int call(struct program_of *g, struct err *err)
 	g->begin = now(g);
 	g->begin_ns = baton_now();
 	g->changes = g->p->changes;
+	g->faults = g->by->box->line.faults;
 	const unsigned int what = rng_below(&g->by->random, 10);
 	if (what < 5) {
 		write_as_service(g);

@@ -22,7 +22,7 @@
 
 enum {
 	CARRIERS = 3,	      /* threads of a gate */
-	ROOM = 256,	      /* submitted requests */
+	ROOM = 1024,	      /* submitted requests */
 	TRAVEL_NS = 50000000, /* at most, of a request */
 	SLOW_S = 200,	      /* likewise */
 	EXPIRED_S = 120,      /* at most, until somebody gets new credentials */
@@ -348,6 +348,13 @@ static bool is_busy(struct line *l, struct store_request *req)
 	return true;
 }
 
+static bool is_denied(const struct line *l, const struct store_request *req)
+{
+	const size_t n = strlen(GATE_VAULT);
+	return l->denial && strncmp(req->key, GATE_VAULT, n) == 0 && req->key[n] &&
+	       (l->denial == GATE_ALL || req->op == STORE_LIST);
+}
+
 static void serve(struct store *store, struct store_request *req)
 {
 	struct line *l = ((struct gate *)store)->line;
@@ -365,6 +372,10 @@ static void serve(struct store *store, struct store_request *req)
 	}
 	if (is_busy(l, req)) {
 		store_fail(store, req, -EAGAIN, "%s: busy", req->key);
+		return;
+	}
+	if (is_denied(l, req)) {
+		store_fail(store, req, -EACCES, "%s: access denied", req->key);
 		return;
 	}
 	const bool changes = req->op == STORE_PUT || req->op == STORE_DELETE;

@@ -72,6 +72,10 @@ enum fault {
 };
 const char *fault_name(enum fault fault);
 
+/* What the bucket refuses to an engine of the keys below GATE_VAULT. */
+#define GATE_VAULT "vault/"
+enum gate_denial { GATE_NOTHING, GATE_LISTS, GATE_ALL, GATE_DENIALS };
+
 enum { REFUSED_MAX = 8 };
 
 /* What the gate of an engine does. It outlives the engine. */
@@ -79,16 +83,17 @@ struct line {
 	struct scheduler *scheduler;
 	unsigned int engine;
 	enum fault fault;
-	unsigned int at;	       /* the number of the request, from 1, since line_arm() */
-	const char *key;	       /* NULL, or: only requests count whose key ends so */
-	unsigned int many;	       /* requests that fail from then on */
-	bool all;		       /* all requests count; otherwise only PUT and DELETE */
-	unsigned int n;		       /* requests that counted */
-	bool hit;		       /* the fault has happened */
-	unsigned int repeated;	       /* requests that were sent again */
-	unsigned int faults;	       /* that have happened */
-	bool is_late;		       /* a request has arrived when it had been given up */
-	uint64_t renewed_ns;	       /* requests before this time fail: see FAULT_EXPIRED */
+	unsigned int at;       /* the number of the request, from 1, since line_arm() */
+	const char *key;       /* NULL, or: only requests count whose key ends so */
+	unsigned int many;     /* requests that fail from then on */
+	bool all;	       /* all requests count; otherwise only PUT and DELETE */
+	unsigned int n;	       /* requests that counted */
+	bool hit;	       /* the fault has happened */
+	unsigned int repeated; /* requests that were sent again */
+	unsigned int faults;   /* that have happened */
+	bool is_late;	       /* a request has arrived when it had been given up */
+	uint64_t renewed_ns;   /* requests before this time fail: see FAULT_EXPIRED */
+	enum gate_denial denial;
 	bool dead;		       /* all requests fail */
 	bool repeats;		       /* the stack has store/retry */
 	bool is_busy;		       /* the service refuses many requests for a moment */

@@ -57,9 +57,9 @@ void history_text(const struct op *op, char *text, size_t size)
 		[OP_LIST] = "list",	  [OP_CUT] = "cut",	    [OP_READ] = "read",
 		[OP_CHECK] = "check",	  [OP_HOLD] = "hold",	    [OP_PLAIN] = "plain",
 		[OP_FOLDERS] = "folders", [OP_FOREIGN] = "foreign", [OP_ACLS] = "acls",
-		[OP_LINKS] = "links",	  [OP_SHARED] = "shared",   [OP_WAIT] = "wait",
-		[OP_CLOCK] = "clock",	  [OP_RESTART] = "restart", [OP_DROP] = "drop",
-		[OP_RECOVER] = "recover", [OP_KILL] = "kill"};
+		[OP_LINKS] = "links",	  [OP_STORES] = "stores",   [OP_SHARED] = "shared",
+		[OP_WAIT] = "wait",	  [OP_CLOCK] = "clock",	    [OP_RESTART] = "restart",
+		[OP_DROP] = "drop",	  [OP_RECOVER] = "recover", [OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	  "x1",	   "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link",	  "spare", "unlink spare",
@@ -477,7 +477,8 @@ static bool keeps_opens(const struct history *h)
 {
 	struct rng r = rng_derive(h->seed, 6);
 	for (unsigned int i = 0; i < h->nops; i++)
-		if (h->ops[i].kind == OP_IMPORT || h->ops[i].kind == OP_FOREIGN)
+		if (h->ops[i].kind == OP_IMPORT || h->ops[i].kind == OP_FOREIGN ||
+		    h->ops[i].kind == OP_STORES)
 			return false;
 	return h->engines == 1 && h->parts <= 1 && rng_once_in(&r, 2);
 }
@@ -508,6 +509,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 	h->foreign = foreign_new(h->world.bucket);
 	h->acls = acls_new(file, n);
 	h->links = links_new(h->world.bucket);
+	h->stores = stores_new(h->world.bucket, h->seed, h->lacks & STORE_MEM_SHORT_PAGES);
 	h->shared = shared_new(file, n);
 	set_up(h, file, n);
 	run_part(h, file, n);
@@ -539,6 +541,7 @@ void history_release(struct history *h)
 	foreign_free(h->foreign);
 	acls_free(h->acls);
 	links_free(h->links);
+	stores_free(h->stores);
 	shared_free(h->shared);
 	for (unsigned int i = 0; i < h->engines; i++)
 		box_free_disk(&h->boxes[i]);

@@ -21,6 +21,7 @@
 #include "plain.h"
 #include "session.h"
 #include "shared.h"
+#include "stores.h"
 
 enum { NAMES_MAX = 6, OPS_MAX = 48, ACTORS_MAX = 6, PARTS_MAX = 64 };
 
@@ -46,6 +47,7 @@ enum op_kind {
 	OP_FOREIGN, /* of a domain that another program writes, too: see foreign.h */
 	OP_ACLS,    /* of access control lists: see acls.h */
 	OP_LINKS,   /* of a domain that refers to a file of the bucket: see links.h */
+	OP_STORES,  /* of what other programs have put: see stores.h */
 	OP_SHARED,  /* of files that several programs of a mount write: see shared.h */
 	OP_WAIT,    /* time passes, and garbage that is due is deleted */
 	OP_CLOCK,   /* somebody sets the clock of the machine */
@@ -206,6 +208,7 @@ struct history {
 	struct foreign *foreign;
 	struct acls *acls;
 	struct links *links;
+	struct stores *stores;
 	struct shared *shared;
 	uint64_t first[NAMES_MAX];	    /* uids of the files that exist at first; 0: none */
 	struct content contents[NAMES_MAX]; /* of these */
@@ -240,6 +243,8 @@ void history_text(const struct op *op, char *text, size_t size);
 
 /* Chooses the service. */
 void history_service(struct history *h, struct rng *r);
+/* Chooses how long the pages of the service are. */
+void history_pages(struct history *h);
 /* Chooses the programs. */
 void history_programs(struct history *h);
 /* Makes a history of this many operations from its seed. 0: the seed decides. */

@@ -166,34 +166,54 @@ static void tidy(struct program_of *g, bool replaces)
 	}
 }
 
-/* The domain gets the version, in the act of a link. */
-static void add_act(struct program_of *g, bool replaces, uint16_t version, bool may, bool skip)
+static bool had_since_begin(const struct program_of *g, unsigned int i)
 {
+	return g->p->versions[i].until >= g->begin;
+}
+
+static void add_step(struct program_of *g, struct order_act *a, bool replaces, uint16_t version,
+		     bool may, bool skip)
+{
+	order_step(a, replaces ? ORDER_RENEW : ORDER_MAKE, version, g->begin, now(g), may)->skip =
+		skip;
+}
+
+/* The act of a link. It gives the domain a version between the first one and the last one; if there
+ * are several, all but one are skipped. */
+static void add_act(struct program_of *g, bool replaces, unsigned int first, unsigned int last,
+		    bool may)
+{
+	struct links *p = g->p;
 	struct order_act *a = player_begin(g->by, replaces ? "link over" : "link", 0, 0);
 	if (!a)
 		return;
-	g->p->maybes += may;
+	p->maybes += may;
 	if (replaces)
 		order_step(a, ORDER_SEE, 0, g->begin, now(g), may);
-	order_step(a, replaces ? ORDER_RENEW : ORDER_MAKE, version, g->begin, now(g), may)->skip =
-		skip;
+	for (unsigned int i = first; i <= last; i++)
+		if (had_since_begin(g, i))
+			add_step(g, a, replaces, p->versions[i].version, may, first < last);
 	player_end(g->by, a);
 }
 
-/* Returns the only version that the file had since the call began, or 0. Adds the acts of all. */
+/* Returns the only version that the file had since the call began, or 0. */
 static uint16_t add_acts(struct program_of *g, bool replaces, bool may)
 {
-	const struct links *p = g->p;
-	uint16_t only = 0;
-	unsigned int n = 0;
+	struct links *p = g->p;
+	unsigned int n = 0, first = 0, last = 0;
 	for (unsigned int i = 0; i < p->nversions; i++)
-		n += p->versions[i].until >= g->begin;
-	for (unsigned int i = 0; i < p->nversions; i++)
-		if (p->versions[i].until >= g->begin) {
-			only = p->versions[i].version;
-			add_act(g, replaces, only, may, n > 1 && !may);
+		if (had_since_begin(g, i)) {
+			first = n++ ? first : i;
+			last = i;
 		}
-	return n == 1 ? only : 0;
+	for (unsigned int i = first; may && n && i <= last; i++)
+		if (had_since_begin(g, i))
+			add_act(g, replaces, i, i, true);
+	if (n >= ORDER_STEPS)
+		p->maybes = MAYBES_MAX + 1;
+	else if (!may && n)
+		add_act(g, replaces, first, last, false);
+	return n == 1 ? p->versions[first].version : 0;
 }
 
 static int link_file(struct program_of *g, struct err *err)

@@ -43,7 +43,7 @@ struct totals {
 	unsigned int histories, failed, unnamed, undecided, kills, hits, differ;
 	unsigned int statuses[4];
 	unsigned int done[OP_KINDS]; /* acknowledged operations of each kind */
-	unsigned int plain, folders, foreign, acls, links, shared; /* calls for them */
+	unsigned int plain, folders, foreign, acls, links, stores, shared; /* calls for them */
 	unsigned int parts, powers, revivals, conflicts, disk_faults, went_on, recovered;
 	uint64_t steps;
 };
@@ -154,6 +154,7 @@ static void count_part(void *ctx, const struct history *h)
 	t->foreign += h->foreign->acts;
 	t->acls += h->acls->acts;
 	t->links += h->links->acts;
+	t->stores += h->stores->acts;
 	t->shared += h->shared->acts;
 	for (unsigned int i = 0; i < h->engines; i++) {
 		t->kills += h->boxes[i].kills;
@@ -326,8 +327,8 @@ static void print_counts(const struct totals *t)
 	       t->done[OP_HOLD], t->done[OP_IMPORT]);
 	printf("on names of their own: %u calls for plain objects, %u for folders, %u for a domain "
 	       "with a foreign writer, %u for access control lists, %u for a linked domain, %u for "
-	       "files of several programs\n",
-	       t->plain, t->folders, t->foreign, t->acls, t->links, t->shared);
+	       "what others have put, %u for files of several programs\n",
+	       t->plain, t->folders, t->foreign, t->acls, t->links, t->stores, t->shared);
 }
 
 int main(int argc, char **argv)

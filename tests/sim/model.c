@@ -518,6 +518,8 @@ static void check_players(struct found *f)
 	add_faults(f->result, &h->acls->faults, decided);
 	decided = links_check(h->links, f->engine, &h->world, order_matters);
 	add_faults(f->result, &h->links->faults, decided);
+	stores_check(h->stores, f->engine, &h->world.scheduler);
+	add_faults(f->result, &h->stores->faults, true);
 	shared_check(h->shared, f->engine, h->boxes, h->engines);
 	add_faults(f->result, &h->shared->faults, true);
 }

@@ -223,6 +223,7 @@ static int play(struct actor *a, struct op *op, struct err *err)
 		       : op->kind == OP_FOREIGN ? foreign_run(h->foreign, &by, err)
 		       : op->kind == OP_ACLS	? acls_run(h->acls, &by, err)
 		       : op->kind == OP_LINKS	? links_run(h->links, &by, err)
+		       : op->kind == OP_STORES	? stores_run(h->stores, &by, err)
 						: shared_run(h->shared, &by, err);
 	op->left_draft = by.has_draft;
 	return rc;
@@ -269,6 +270,7 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 	case OP_FOREIGN:
 	case OP_ACLS:
 	case OP_LINKS:
+	case OP_STORES:
 	case OP_SHARED:
 		return play(a, op, err);
 	case OP_WAIT:

@@ -60,7 +60,7 @@ struct order_act {
 	unsigned int at, to; /* registers */
 	unsigned int engine;
 	const char *what;
-	uint64_t begin_ns, begin, end; /* end: 0 as long as it goes on */
+	uint64_t begin_ns, end_ns, begin, end; /* end: 0 as long as it goes on */
 	struct order_step steps[ORDER_STEPS + 1];
 };
 

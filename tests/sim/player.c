@@ -36,6 +36,7 @@ struct order_act *player_begin(struct player *g, const char *what, unsigned int 
 
 void player_end(struct player *g, struct order_act *a)
 {
+	a->end_ns = baton_now();
 	a->end = player_moment(g);
 }
 
@@ -56,17 +57,26 @@ static uint64_t proves_since(const struct order_act *a, unsigned int at)
 	return since;
 }
 
+/* Whether a second act of the same engine may use what the first one has been told. A look-up may
+ * take minutes, and its answer is valid for a second. */
+static bool may_use(const struct player *g, const struct order_act *second,
+		    const struct order_act *first)
+{
+	return first->engine == second->engine &&
+	       (!first->end || first->end_ns + g->box->ttl_ns >= second->begin_ns);
+}
+
 uint64_t player_since(const struct player *g, const struct order_act *act, unsigned int at,
 		      uint64_t from)
 {
 	uint64_t oldest = from, used = 0;
 	for (unsigned int i = 0; i < g->order->n; i++) {
 		const struct order_act *a = &g->order->acts[i];
-		if (a == act || !a->end || a->end > from)
+		if (a == act)
 			continue;
-		if (a->engine == act->engine)
+		if (a->engine == act->engine && a->end && a->end <= from)
 			used = max_u64(used, proves_since(a, at));
-		if (a->begin_ns + g->box->ttl_ns >= act->begin_ns)
+		if (a->begin_ns + g->box->ttl_ns >= act->begin_ns || may_use(g, act, a))
 			oldest = min_u64(oldest, a->begin);
 	}
 	return g->box->ttl_ns ? max_u64(oldest, used) : from;

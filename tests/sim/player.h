@@ -30,7 +30,7 @@ void player_wait(const struct player *g);
 struct order_act *player_begin(struct player *g, const char *what, unsigned int at,
 			       unsigned int to);
 void player_end(struct player *g, struct order_act *a);
-/* What the engine knows of a register may be up to a second old (metadata_ttl), unless it has found
+/* What the engine knows of a register is valid for a second (metadata_ttl), unless it has found
  * or changed it meanwhile (DETAILS.md, "Freshness"). So a step of an act may see what was so when
  * an earlier act ran. */
 uint64_t player_since(const struct player *g, const struct order_act *act, unsigned int at,

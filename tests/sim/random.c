@@ -44,8 +44,10 @@ static enum op_kind focus_of(const struct history *h)
 	static const enum op_kind kinds[] = {OP_PLAIN, OP_FOLDERS, OP_FOREIGN,
 					     OP_ACLS,  OP_LINKS,   OP_SHARED};
 	struct rng r = rng_derive(h->seed, 5 + 10000 * h->part);
-	return rng_once_in(&r, 8) ? kinds[rng_below(&r, sizeof(kinds) / sizeof(kinds[0]))]
-				  : OP_KINDS;
+	struct rng stores = rng_derive(h->seed, 9 + 10000 * h->part);
+	if (rng_once_in(&r, 8))
+		return kinds[rng_below(&r, sizeof(kinds) / sizeof(kinds[0]))];
+	return rng_once_in(&stores, 24) ? OP_STORES : OP_KINDS;
 }
 
 static void make_op(struct history *h, struct op *op, struct rng *r)
@@ -153,7 +155,7 @@ static void choose_parts(struct history *h)
 void history_service(struct history *h, struct rng *r)
 {
 	h->repeats = !rng_once_in(r, 4);
-	h->lacks = h->repeats ? STORE_MEM_NO_MOVE : 0;
+	h->lacks = h->repeats ? STORE_MEM_NO_MOVE : STORE_MEM_TREE;
 	h->is_busy = h->repeats && rng_once_in(r, 4);
 	if (h->repeats && rng_once_in(r, 2))
 		h->lacks |= STORE_MEM_NO_SERIAL;
@@ -164,6 +166,16 @@ void history_service(struct history *h, struct rng *r)
 	if (rng_once_in(r, 24))
 		h->lacks |= STORE_MEM_NO_IF_MATCH | STORE_MEM_NO_IF_NONE_MATCH;
 	choose_parts(h);
+}
+
+void history_pages(struct history *h)
+{
+	struct rng r = rng_derive(h->seed, 7);
+	bool has_stores = false;
+	for (unsigned int i = 0; i < h->nops; i++)
+		has_stores |= h->ops[i].kind == OP_STORES;
+	if (has_stores && rng_once_in(&r, 3))
+		h->lacks |= STORE_MEM_SHORT_PAGES;
 }
 
 void history_programs(struct history *h)
@@ -213,6 +225,7 @@ void history_make(struct history *h, uint64_t seed, unsigned int nops)
 	/* The search for an order takes long if many operations may come in any order. */
 	h->parts = nops > OPS_MAX - 2 ? min_u64((nops + PART_OPS - 1) / PART_OPS, PARTS_MAX) : 1;
 	make_ops(h, !nops ? some : h->parts > 1 ? PART_OPS : nops, &r);
+	history_pages(h);
 }
 
 void history_make_part(struct history *h)

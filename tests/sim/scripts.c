@@ -37,6 +37,9 @@ struct script {
 /* The seed decides which calls of the disk fail, and how many. */
 #define HOLD(e, k)	    {OP(OP_HOLD, e, 0), .actor = k, .disk = {.many = 8}}
 #define LINKS(e, k)	    {OP(OP_LINKS, e, 0), .actor = k}
+#define STORES(e, k)	    {OP(OP_STORES, e, 0), .actor = k}
+/* The seed decides which request has the fault. */
+#define STORES_FAULT(e, k, f) {OP(OP_STORES, e, 0), .actor = k, .fault = f, .all = true}
 #define SHARED(e, k)	    {OP(OP_SHARED, e, 0), .actor = k}
 #define SHARED_FAULT(e, k, f, i) {OP(OP_SHARED, e, 0), .actor = k, .fault = f, .at = i}
 #define SHARED_DISK(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .disk = {.many = 1}}
@@ -61,6 +64,9 @@ struct script {
 /* The request for the document of a name has a fault. */
 #define MOVE_FAULT(e, n, m, f, document) \
 	{OP(OP_RENAME, e, n), .to = m, .fault = f, .at = 1, .on = document "/.domain.json"}
+/* The first PUT or DELETE of a key that ends so has a fault. */
+#define CREATE_FAULT(e, n, f, key) \
+	{OP(OP_CREATE, e, n), .fault = f, .at = 1, .on = key, .keeps_power = true}
 /* One of the next calls of the disk fails. */
 #define CREATE_FULL(e, n)   {OP(OP_CREATE, e, n), .disk = {.at = 20, .many = 8}}
 /* The second PUT or DELETE of a change has a fault. */
@@ -381,6 +387,14 @@ static const struct script scripts[] = {
 	{"files take the names of plain objects", 2, 2 | PLAIN(F1_A) | PLAIN(F2_A), true, {
 		CREATE(0, F1_A), CHANGE(1, F1_A, CHANGE_TAG), MOVE(1, F1_B, F2_A),
 		CHANGE(0, F2_A, CHANGE_X0), RESTART(0), END}},
+	{"files take the names of plain objects, and requests for these fail", 1,
+	 PLAIN(F1_A) | PLAIN(F2_A) | PLAIN(F1_B) | PLAIN(F2_C), true, {
+		CREATE_FAULT(0, F1_A, FAULT_KILL_AFTER, "f1/a.h5"),
+		CREATE_FAULT(0, F2_A, FAULT_KILL, "f2/a.h5"), RECOVER(0),
+		CREATE_FAULT(0, F1_B, FAULT_LOST, "f1/b.h5"), RESTART(0),
+		CREATE_FAULT(0, F2_C, FAULT_REFUSED, "f2/c.h5"), RESTART(0),
+		CREATE_FAULT(0, F2_A, FAULT_KILL_AFTER, "f2/a.h5/.domain.json"),
+		CHANGE(0, F1_A, CHANGE_TAG), CHANGE(0, F2_C, CHANGE_X0), END}},
 	{"a file to which a domain refers is replaced", 2, 0, false, {
 		LINKS(0, 0), LINKS(1, 0), LINKS(0, 1), LINKS(1, 1), LINKS(0, 0), LINKS(1, 0),
 		LINKS(0, 1), LINKS(1, 1), LINKS(0, 0), END}},
@@ -440,6 +454,16 @@ static const struct script scripts[] = {
 		SHARED_DISK(0, 1), SHARED_DISK(0, 2), SHARED(0, 0), SHARED_DISK(0, 3),
 		RESTART(0), SHARED_DISK(0, 0), SHARED(0, 1), SHARED_DISK(0, 2), SHARED_DISK(0, 3),
 		SHARED_DISK(0, 0), SHARED_DISK(0, 1), SHARED_DISK(0, 2), SHARED(0, 3), END}},
+	{"programs list and read what others put", 2, 0, false, {
+		STORES(0, 0), STORES(1, 0), STORES(0, 1), STORES(1, 1), STORES(0, 0), WAIT(1, 2),
+		STORES(0, 1), STORES(1, 0), STORES(1, 1), WAIT(0, 2), STORES(0, 0), STORES(1, 0),
+		STORES(0, 1), STORES(1, 1), RESTART(1), STORES(0, 0), STORES(1, 0), END}},
+	{"requests fail while programs list what others put", 3, 0, false, {
+		STORES_FAULT(0, 0, FAULT_REFUSED), STORES(1, 0), STORES_FAULT(2, 0, FAULT_FAILED),
+		STORES(0, 1), STORES_FAULT(1, 0, FAULT_SLOW), STORES(2, 0), WAIT(0, 2),
+		STORES_FAULT(0, 0, FAULT_KILL), STORES_FAULT(1, 0, FAULT_EXPIRED), STORES(2, 0),
+		STORES(0, 1), STORES_FAULT(2, 0, FAULT_REFUSED), STORES(1, 0), WAIT(2, 35),
+		STORES(0, 0), STORES(1, 0), STORES(2, 0), END}},
 };
 /* clang-format on */
 
@@ -488,10 +512,13 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 		h->actors = op->actor < h->actors ? h->actors : op->actor + 1;
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
+		if (op->kind == OP_STORES && op->fault)
+			op->at = 1 + rng_below(&r, 60);
 		if (op->disk.many)
 			arm_disk(&op->disk, &r);
 		if (!op->follows && h->one_by_one)
 			op->follows = h->nops;
 	}
 	history_programs(h);
+	history_pages(h);
 }

@@ -592,6 +592,12 @@ int session_get(struct session *s, struct content *out, struct err *err)
 	return result(s, err);
 }
 
+void session_get_store(struct session *s, uint64_t *version, uint64_t *x, unsigned int n)
+{
+	*version = CALL(s, H5Aexists(s->h5, "version")) > 0 ? get_number(s, "version") : 0;
+	get_numbers(s, "x", x, n);
+}
+
 int session_set(struct session *s, const struct content *from, const struct content *to,
 		struct err *err)
 {

@@ -37,6 +37,8 @@ int session_open(struct session **out, struct engine_file *f, enum session_mode 
 /* Writes a whole content into an empty file. */
 int session_fill(struct session *s, const struct content *c, struct err *err);
 int session_get(struct session *s, struct content *out, struct err *err);
+/* The file of a Zarr store: the attribute `version` of the root, or 0, and the dataset `x`. */
+void session_get_store(struct session *s, uint64_t *version, uint64_t *x, unsigned int n);
 /* from: what session_get() returned. Writes only what differs. */
 int session_set(struct session *s, const struct content *from, const struct content *to,
 		struct err *err);

@@ -30,7 +30,7 @@
 
 #include <base/source.h>
 
-enum { PARTS = 2 /* of an upload */ };
+enum { PARTS = 2 /* of an upload */, SHORT_PAGE = 16 };
 
 struct object {
 	char *key;
@@ -137,7 +137,8 @@ static int list_locked(const struct mem_store *m, struct store_request *req)
 {
 	struct store_page *page = &req->answer.page;
 	const size_t prefix_len = strlen(req->key);
-	const size_t max = min_u64(req->list.max, STORE_PAGE_MAX);
+	const size_t room = m->lacks & STORE_MEM_SHORT_PAGES ? SHORT_PAGE : STORE_PAGE_MAX;
+	const size_t max = min_u64(req->list.max, room);
 	const char *last = req->list.start_after; /* all items are greater than this */
 	char fold[STORE_KEY_MAX + 1];
 	if (store_page_init(page))
@@ -173,7 +174,8 @@ static int compare_keys(const void *a, const void *b)
 static int list_past_locked(struct mem_store *m, struct store_request *req)
 {
 	const int64_t at = m->clock() - (int64_t)(m->listings++ * 5 % 8) * m->lag_ns / 8;
-	struct mem_store view = {.v = calloc(m->n + m->npast + 1, sizeof(*view.v))};
+	struct mem_store view = {.lacks = m->lacks,
+				 .v = calloc(m->n + m->npast + 1, sizeof(*view.v))};
 	if (!view.v)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->n; i++)
@@ -247,6 +249,32 @@ static int check_cond_locked(const struct mem_store *m, const char *key,
 	return 0;
 }
 
+/* Whether a key is a directory: a key below it has an object. */
+static bool is_dir_locked(const struct mem_store *m, const char *key)
+{
+	char prefix[STORE_KEY_MAX + 2];
+	const int n = snprintf(prefix, sizeof(prefix), "%s/", key);
+	const size_t i = find_locked(m, prefix);
+	return i < m->n && strncmp(m->v[i].key, prefix, (size_t)n) == 0;
+}
+
+/* A file cannot be above another one. */
+static int check_tree_locked(const struct mem_store *m, const char *key,
+			     const struct store_cond *cond, struct err *err)
+{
+	if (!(m->lacks & STORE_MEM_TREE))
+		return 0;
+	for (const char *end = key; (end = strchr(end, '/')); end++) {
+		char above[STORE_KEY_MAX + 1];
+		snprintf(above, sizeof(above), "%.*s", (int)(end - key), key);
+		if (lookup_locked(m, above))
+			return err_set(err, -ENOTDIR, "object %s: %s is no directory", key, above);
+	}
+	return !cond->if_match && is_dir_locked(m, key)
+		       ? err_set(err, -EISDIR, "object %s: it is a directory", key)
+		       : 0;
+}
+
 /* Returns 0 if the condition is met. If it fails only because of an earlier attempt, returns 0 with
  * the answer. */
 static int check_put_locked(const struct mem_store *m, struct store_request *req,
@@ -254,7 +282,10 @@ static int check_put_locked(const struct mem_store *m, struct store_request *req
 {
 	const struct object *o = lookup_locked(m, req->key);
 	struct store_answer *a = &req->answer;
-	const int rc = check_cond_locked(m, req->key, &req->cond, &a->err);
+	int rc = check_tree_locked(m, req->key, &req->cond, &a->err);
+	if (rc)
+		return rc;
+	rc = check_cond_locked(m, req->key, &req->cond, &a->err);
 	if (rc == 0 || !o || !is_own_locked(m, o, req, body))
 		return rc;
 	err_clear(&a->err);
@@ -450,7 +481,8 @@ static int move(struct store *s, const char *from, const char *from_version, con
 		return err_set(err, -ENOENT, "object %s: absent", from);
 	if (!o || (from_version[0] && strcmp(from_version, o->meta.etag) != 0))
 		return err_set(err, -ESTALE, "object %s: it has another version", from);
-	int rc = check_cond_locked(m, to, cond, err);
+	int rc = check_tree_locked(m, to, cond, err);
+	rc = rc ? rc : check_cond_locked(m, to, cond, err);
 	if (rc)
 		return rc;
 	struct object moved = {.key = strdup(to), .body = o->body, .meta = o->meta};

@@ -37,6 +37,9 @@ enum store_mem_lacks {
 	 * s3/multipart.c. If another writer has replaced the object meanwhile, the put fails,
 	 * although it was carried out. */
 	STORE_MEM_PARTS_LOST = 1 << 8,
+	STORE_MEM_SHORT_PAGES = 1 << 9, /* a page has a few items only */
+	/* As a directory, it cannot have both "a" and "a/b". */
+	STORE_MEM_TREE = 1 << 10,
 };
 
 /* Called while no request is in progress. between, which may be NULL, is called whenever other

@@ -111,14 +111,17 @@ static void an_unreadable_document_is_a_file_that_cannot_be_opened(void **state)
 /* A policy may deny all documents, whether they exist or not. */
 static void refused_documents_make_no_names(void **state)
 {
-	static const char *const absent[] = {"home/none.h5", "home/none", "home/none.h5.h5",
-					     "none.h5",	     "none.d",	  "home/good"};
+	static const char *const absent[] = {"home/none.h5",  "home/none", "home/none.h5.h5",
+					     "none.h5",	      "none.d",	   "home/good",
+					     "home/secret.h5"};
 	struct test_bucket *b = *state;
 	fill(b);
 	open_faulty(b, "fail:1+:EACCES@*.domain.json", 0);
 	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
 		if (lookup(b, absent[i]) != -ENOENT)
 			fail_msg("%s is there", absent[i]);
+	assert_string_equal(bucket_list(b, "home").text, "good.h5 john.doe run/ run.h5 "
+							 "secret/ secrets.txt= shut.h5");
 	assert_int_equal(lookup(b, "home/good.h5"), ENGINE_DOMAIN);
 	assert_int_equal(lookup(b, "home/secrets.txt"), ENGINE_PLAIN);
 }
