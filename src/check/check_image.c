@@ -63,11 +63,12 @@ static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
 
 static void give_held(const struct held *h, chunk_done done, void *arg)
 {
-	const struct elems *e = &h->result->elems;
+	const struct elems *e = &h->result->data.elems;
 	struct chunk_result copy = {.absent = h->result->absent};
-	if (bytes_append(&copy.elems.fixed, e->fixed.data, e->fixed.len) ||
-	    bytes_append(&copy.elems.heap, e->heap.data, e->heap.len)) {
-		elems_release(&copy.elems);
+	struct elems *to = &copy.data.elems;
+	if (bytes_append(&to->fixed, e->fixed.data, e->fixed.len) ||
+	    bytes_append(&to->heap, e->heap.data, e->heap.len)) {
+		elems_release(to);
 		copy.code = err_set(&copy.err, -ENOMEM, "out of memory: a chunk");
 	}
 	done(arg, &copy);
@@ -391,7 +392,7 @@ static uint64_t compare_elems(const struct check_image *ci, const struct dataset
 {
 	static const struct elems unset;
 	if (!result->absent) {
-		const struct elems mine = part(&result->elems, ds->type, from);
+		const struct elems mine = part(&result->data.elems, ds->type, from);
 		return elems_diff(ds->type, n, &mine, in_file, ci->map);
 	}
 	const struct elems *fill = ds->fill_defined ? &ds->fill : &unset;

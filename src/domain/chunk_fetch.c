@@ -94,7 +94,7 @@ static int compute_arange(const struct fetch *f, struct chunk_result *chunk)
 	uint64_t n = ds->grid.chunk_elems;
 	double step = ds->arange_step;
 	double start = ds->arange_start + (double)(f->number * n) * step;
-	struct bytes *out = &chunk->elems.fixed;
+	struct bytes *out = &chunk->data.elems.fixed;
 	if (ds->space.rank > 1)
 		return err_set(&chunk->err, -EOPNOTSUPP, "an arange initializer has one dimension");
 	if (ds->type->cls == DTYPE_INTEGER) {
@@ -115,7 +115,7 @@ static int compute_arange(const struct fetch *f, struct chunk_result *chunk)
 static void finish(struct fetch *f, struct chunk_result *chunk)
 {
 	if (chunk->code) {
-		elems_release(&chunk->elems);
+		chunk_data_release(&chunk->data);
 		if (f->req->key[0])
 			err_wrap(&chunk->err, chunk->code, "%s%s", f->located ? "chunk " : "",
 				 f->req->key);
@@ -180,10 +180,9 @@ static int run_chain(const struct fetch *f, const struct codec_chain *chain, uin
 		.max_bytes = measured(f->d, f->dataset, f->number),
 		.resolver = &f->d->resolver,
 		.accepts_shuffled = f->accepts_shuffled,
-		.coding = &chunk->coding,
 	};
 	chunk->fetched = stored->len;
-	chunk->code = codec_chunk_decode(&spec, stored, &chunk->elems, &chunk->err);
+	chunk->code = codec_chunk_decode(&spec, stored, &chunk->data, &chunk->err);
 	return chunk->code;
 }
 

@@ -32,7 +32,7 @@ struct table_chunk {
 	struct ranges *all;
 	bool complete;		    /* otherwise it is being read */
 	bool absent;		    /* not stored */
-	struct elems elems;	    /* of the whole chunk */
+	struct chunk_data data;	    /* of the whole chunk */
 	struct table_read *waiting; /* until it is complete */
 	struct budget_charge charge;
 	struct table_chunk *prev, *next;
@@ -47,7 +47,7 @@ static const struct dataset *table_of(const struct ranges *all, uint32_t table)
 static void free_chunk(struct table_chunk *c)
 {
 	budget_set(&c->charge, 0, NULL);
-	elems_release(&c->elems);
+	chunk_data_release(&c->data);
 	free(c);
 }
 
@@ -103,7 +103,7 @@ static void take_record(struct table_read *r, const struct table_chunk *c)
 	struct err ignored = ERR_INIT;
 	r->absent = c->absent;
 	r->code = c->absent ? 0
-			    : copy_record(table_of(c->all, r->table), &c->elems, r->record,
+			    : copy_record(table_of(c->all, r->table), &c->data.elems, r->record,
 					  &r->value, &ignored);
 }
 
@@ -132,7 +132,7 @@ static struct table_chunk *find_locked(struct ranges *all, const struct table_ke
 
 static uint64_t memory_of(const struct table_chunk *c)
 {
-	return sizeof(*c) + c->elems.fixed.cap + c->elems.heap.cap;
+	return sizeof(*c) + chunk_data_memory(&c->data);
 }
 
 static void remove_locked(struct table_chunk *c)
@@ -182,8 +182,8 @@ static void loaded(void *arg, struct chunk_result *result)
 {
 	struct table_chunk *c = arg, *dropped = NULL;
 	struct ranges *all = c->all;
-	c->elems = result->elems;
-	result->elems = (struct elems){0};
+	c->data = result->data;
+	result->data = (struct chunk_data){0};
 	c->absent = result->absent;
 	const bool keep = !result->code && budget_set(&c->charge, memory_of(c), NULL) == 0;
 	pthread_mutex_lock(&all->lock);
