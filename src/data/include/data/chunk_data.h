@@ -3,7 +3,7 @@
  * The bytes of one chunk, from its decoder to its last reader: first its elements, then, in an
  * image, the slot that is made of them. Readers ask for ranges. Besides the decoders, those look at
  * `elems` who follow the items of variable-length elements or change them in place: image/load_slot
- * (file form), ranges/chunk_table (one record) and check/ (comparison). They get whole elements as
+ * (file form), ranges/place_index (one record) and check/ (comparison). They get whole elements as
  * they are in memory, because they do not accept shuffled ones.
  *
  * Constant while several threads read it.
