@@ -341,8 +341,7 @@ static void wrap_file(const struct fetch *f, struct chunk_result *chunk)
 {
 	if (chunk->code)
 		err_wrap(&chunk->err, chunk->code, "%s, %" PRIu64 " bytes at offset %" PRIu64,
-			 ref_file_object(f->place.file)->name, f->place.place.length,
-			 f->place.place.offset);
+			 f->place.object->name, f->place.place.length, f->place.place.offset);
 }
 
 /* Decodes the chunk with the filters that the index of the file gives. */
@@ -415,7 +414,7 @@ static void read_range(struct fetch *f)
 {
 	const struct chunk_place *place = &f->place.place;
 	f->read = (struct range_read){
-		.object = ref_file_object(f->place.file),
+		.object = f->place.object,
 		.offset = place->offset,
 		.length = place->length,
 		.prefetch = f->place.prefetch,

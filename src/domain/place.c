@@ -98,11 +98,12 @@ static void read_record(struct place_search *s)
 
 /* ---- a file ---- */
 
-/* Sets s->file. The key of the request is empty from then on, because errors of a file name the
- * file. */
+/* Sets s->file and s->object. The key of the request is empty from then on, because errors of a
+ * file name the file. */
 static int find_file(struct place_search *s, struct err *err)
 {
 	s->file = ref_file_find(&s->d->ranges, s->place.file, err);
+	s->object = s->file ? ref_file_object(s->file) : NULL;
 	s->req->key[0] = '\0';
 	return s->file ? 0 : err->code;
 }
@@ -170,6 +171,7 @@ static void locate(struct place_search *s, const struct schema_answer *answer)
 void place_find(struct place_search *s)
 {
 	s->step = 0;
+	s->object = NULL;
 	s->file = NULL;
 	s->pipeline = NULL;
 	locate(s, NULL);

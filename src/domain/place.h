@@ -28,7 +28,8 @@ struct place_search {
 	void (*done)(struct place_search *s, int code, const struct err *err);
 
 	struct chunk_place place;
-	struct ref_file *file;		 /* NULL if the chunk is in the object req->key */
+	struct range_object *object; /* of the range; NULL if the chunk is the object req->key */
+	struct ref_file *file;	     /* if the object is one */
 	const struct pipeline *pipeline; /* NULL unless the file's index gives it */
 
 	/* private */
