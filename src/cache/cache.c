@@ -298,7 +298,7 @@ static int wait_for(struct cache_owner *o, struct cache_stream *s, struct entry 
 }
 
 int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t slot,
-	      struct cancel *cancel, const struct cache_chunk **out, struct err *err)
+	      struct cancel *cancel, const struct chunk_data **out, struct err *err)
 {
 	struct cache *c = o->cache;
 	struct todo todo;
@@ -324,13 +324,13 @@ int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, u
 }
 
 /* Returns the entry that contains a reader's chunk. */
-static struct entry *entry_of(const struct cache_chunk *chunk)
+static struct entry *entry_of(const struct chunk_data *chunk)
 {
 	_Static_assert(offsetof(struct entry, chunk) == 0, "a chunk is the start of its entry");
 	return (struct entry *)(uintptr_t)chunk;
 }
 
-void cache_put(struct cache_owner *o, const struct cache_chunk *chunk, bool done)
+void cache_put(struct cache_owner *o, const struct chunk_data *chunk, bool done)
 {
 	struct cache *c = o->cache;
 	struct entry *e = entry_of(chunk);
@@ -423,15 +423,7 @@ static bool fail_locked(struct entry *e, struct cache_fill *fill, int code, cons
 	return false;
 }
 
-static void release_chunk(struct cache_chunk *chunk)
-{
-	if (!chunk)
-		return;
-	bytes_release(&chunk->slot);
-	bytes_release(&chunk->heap);
-}
-
-void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk,
+void cache_complete(struct cache_fill *fill, int code, struct chunk_data *chunk,
 		    const struct err *err)
 {
 	struct entry *e = fill->entry;
@@ -447,7 +439,7 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 		/* A reader or a stream has requested it again. */
 		load_queue_restart_locked(c, e, &todo);
 		pthread_mutex_unlock(&c->lock);
-		release_chunk(chunk);
+		chunk_data_release(chunk);
 		todo_do(&todo, c);
 		return;
 	}
@@ -471,7 +463,7 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 
 	todo_do(&todo, c);
 	if (code)
-		release_chunk(chunk);
+		chunk_data_release(chunk);
 	/* A program that reads the chunk later gets the error itself, so this is only a debug
 	 * message. */
 	if (unreported)

@@ -280,21 +280,21 @@ static void end_load(struct cache *c, struct entry *e)
 	e->fill = NULL;
 }
 
-void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk, uint64_t now)
+void entry_loaded_locked(struct cache *c, struct entry *e, struct chunk_data *chunk, uint64_t now)
 {
 	const struct entry_key *k = &e->key;
 	end_load(c, e);
 	unlist(c, e);
 	e->chunk = *chunk;
-	*chunk = (struct cache_chunk){0};
+	*chunk = (struct chunk_data){0};
 	e->loaded_ns = now;
-	e->charge = e->chunk.slot.cap + e->chunk.heap.cap + sizeof(*e);
+	e->charge = chunk_data_memory(&e->chunk) + sizeof(*e);
 	e->use = two_q_loaded(&c->two_q, two_q_hash(k->owner->serial, k->dataset, k->slot),
 			      e->charge);
 	c->stats.bytes += e->charge;
 	budget_take(c->env->budget, BUDGET_CHUNKS, e->charge);
 	c->main_bytes += e->use.main ? e->charge : 0;
-	k->owner->stats.load_bytes += e->chunk.slot.len + e->chunk.heap.len;
+	k->owner->stats.load_bytes += chunk_data_memory(&e->chunk);
 	if (e->prefetch_cost)
 		count_prefetch(c, e, e->charge);
 	if (e->holds > 0)
@@ -352,8 +352,7 @@ void entry_free_all(struct entry *victims)
 {
 	while (victims) {
 		struct entry *next = victims->next;
-		bytes_release(&victims->chunk.slot);
-		bytes_release(&victims->chunk.heap);
+		chunk_data_release(&victims->chunk);
 		free(victims);
 		victims = next;
 	}

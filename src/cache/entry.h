@@ -81,7 +81,7 @@ struct entry_key {
 };
 
 struct entry {
-	struct cache_chunk chunk; /* first, because readers return an entry by this address */
+	struct chunk_data chunk; /* first, because readers return an entry by this address */
 	struct entry_key key;
 	enum entry_list list;
 	struct entry *prev, *next; /* in its list, newest first; in a list of victims only next */
@@ -187,7 +187,7 @@ void entry_unhold_locked(struct cache *c, struct entry *e);
  * load is queued, it is dropped. */
 void entry_leave_locked(struct cache *c, struct entry *e, struct entry **victims);
 /* Records that the load has succeeded. The contents of the chunk are transferred. */
-void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk, uint64_t now);
+void entry_loaded_locked(struct cache *c, struct entry *e, struct chunk_data *chunk, uint64_t now);
 /* Records that the load has failed at time now, with the error in the fill. The entry keeps the
  * load's reference to the fill for FAILURE_KEPT_NS. */
 void entry_failed_locked(struct cache *c, struct entry *e, uint64_t now, struct entry **victims);

@@ -153,7 +153,7 @@ static int next(struct runner *r, int rc)
 	pthread_mutex_unlock(&r->lock);
 	if (!rc)
 		rc = use(r, &r->chunks[r->used], &f->result);
-	elems_release(&f->result.elems);
+	chunk_data_release(&f->result.data);
 	r->bytes -= f->bytes;
 	r->used++;
 	return rc;

@@ -63,11 +63,12 @@ static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
 
 static void give_held(const struct held *h, chunk_done done, void *arg)
 {
-	const struct elems *e = &h->result->elems;
+	const struct elems *e = &h->result->data.elems;
 	struct chunk_result copy = {.absent = h->result->absent};
-	if (bytes_append(&copy.elems.fixed, e->fixed.data, e->fixed.len) ||
-	    bytes_append(&copy.elems.heap, e->heap.data, e->heap.len)) {
-		elems_release(&copy.elems);
+	struct elems *to = &copy.data.elems;
+	if (bytes_append(&to->fixed, e->fixed.data, e->fixed.len) ||
+	    bytes_append(&to->heap, e->heap.data, e->heap.len)) {
+		elems_release(to);
 		copy.code = err_set(&copy.err, -ENOMEM, "out of memory: a chunk");
 	}
 	done(arg, &copy);
@@ -391,7 +392,7 @@ static uint64_t compare_elems(const struct check_image *ci, const struct dataset
 {
 	static const struct elems unset;
 	if (!result->absent) {
-		const struct elems mine = part(&result->elems, ds->type, from);
+		const struct elems mine = part(&result->data.elems, ds->type, from);
 		return elems_diff(ds->type, n, &mine, in_file, ci->map);
 	}
 	const struct elems *fill = ds->fill_defined ? &ds->fill : &unset;
@@ -464,21 +465,6 @@ static int compare_chunked(struct check_image *ci, const struct check_chunk *chu
 	return 0;
 }
 
-/* Returns the number of the grid's chunk that has an element, and sets *start to the first element
- * of that chunk. The chunks are runs of elements. */
-static uint64_t run_of(const struct grid *g, uint64_t element, uint64_t *start)
-{
-	uint64_t coords[DSPACE_MAX_RANK], scale = 1;
-	for (uint32_t i = g->rank; i-- > 0;) {
-		coords[i] = element % g->dims[i] / g->chunk[i];
-		element /= g->dims[i];
-	}
-	*start = 0;
-	for (uint32_t i = g->rank; i-- > 0; scale *= g->dims[i])
-		*start += coords[i] * g->chunk[i] * scale;
-	return grid_number(g, coords);
-}
-
 /* Compares a chunk with a contiguous dataset of the file. A chunk of the domain is a run of
  * elements, and so are the chunks into which h5file cuts the dataset. One may contain or overlap
  * the other. */
@@ -492,9 +478,9 @@ static int compare_runs(struct check_image *ci, const struct check_chunk *chunk,
 	for (uint64_t at = first; at < end;) {
 		__attribute__((cleanup(elems_release))) struct elems in_file = {0};
 		struct err why = ERR_INIT;
-		uint64_t start;
+		uint64_t number;
 		bool found;
-		const uint64_t number = run_of(g, at, &start);
+		const uint64_t start = at - grid_find(g, at, &number);
 		int rc = decode(ci, ci->map[chunk->dataset], number, &found, &in_file, &why);
 		if (rc)
 			return report_unreadable(ci, chunk, &why);

@@ -19,10 +19,10 @@
 
 #include <base/checksum.h>
 #include <base/cursor.h>
+#include <data/shuffle.h>
 
 #include "blosc_frame.h"
 #include "decoders.h"
-#include "shuffle.h"
 #include "transpose.h"
 #include "widen.h"
 #include "zstream.h"

@@ -26,8 +26,8 @@
 
 #include <base/cursor.h>
 #include <base/emit.h>
+#include <data/shuffle.h>
 
-#include "shuffle.h"
 #include "undo.h"
 
 enum {

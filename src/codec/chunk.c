@@ -29,12 +29,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include <data/shuffle.h>
+
 #include "array_steps.h"
 #include "bitshuffle.h"
 #include "blosc_frame.h"
 #include "elements.h"
 #include "hdf5.h"
-#include "shuffle.h"
 #include "step_bytes.h"
 #include "zstream.h"
 
@@ -46,17 +47,17 @@ struct decoding {
 	const struct codec_chain *chain;
 	const struct codec_step *step; /* STEP_SERVICE */
 	uint64_t limit;		       /* most bytes that undoing a filter may yield */
-	struct elems_coding *coding;   /* NULL if elements may not stay shuffled */
+	struct chunk_data *shuffled;   /* notes that elements stay so; NULL if they may not */
 	struct err *err;
 };
 
 static struct decoding decoding_of(const struct codec_chunk *c, const struct codec_step *step,
-				   struct err *err)
+				   struct chunk_data *out, struct err *err)
 {
 	return (struct decoding){.chain = c->chain,
 				 .step = step,
 				 .limit = c->chain->elem_size ? step->largest : c->max_bytes,
-				 .coding = c->accepts_shuffled ? c->coding : NULL,
+				 .shuffled = c->accepts_shuffled ? out : NULL,
 				 .err = err};
 }
 
@@ -75,8 +76,8 @@ static bool is_whole(const struct decoding *d, const uint8_t *data, size_t n)
 static int unshuffle(struct decoding *d, struct step_bytes *b)
 {
 	struct bytes plain auto_bytes = {0};
-	if (d->coding && elements_are_packed(d->chain->type)) {
-		d->coding->shuffled = true;
+	if (d->shuffled && elements_are_packed(d->chain->type)) {
+		d->shuffled->shuffled = d->chain->type->size;
 		return 0;
 	}
 	if (b->n == 0)
@@ -190,14 +191,14 @@ static int undo_array(const struct codec_chain *c, const struct codec_step *step
 }
 
 static int undo_step(const struct codec_chunk *c, const struct codec_step *step,
-		     struct step_bytes *b, struct err *err)
+		     struct step_bytes *b, struct chunk_data *out, struct err *err)
 {
 	const struct codec_chain *chain = c->chain;
 	if (step->kind == STEP_FILTER)
 		return c->filter_mask & (1u << step->bit) ? 0 : hdf5_undo(step, b, err);
 	if (step->kind == STEP_ARRAY)
 		return undo_array(chain, step, b, err);
-	struct decoding d = decoding_of(c, step, err);
+	struct decoding d = decoding_of(c, step, out, err);
 	const int rc = undo_service(&d, b);
 	if (rc == 0 && chain->elem_size == 0 && b->n > c->max_bytes)
 		return err_set(err, -EIO, "chunk has %zu bytes, the limit is %llu", b->n,
@@ -221,58 +222,57 @@ static bool stays_shuffled(const struct codec_chunk *c, const struct codec_step 
 	return size == t->size;
 }
 
-/* Moves the elements of a chunk that are stored as they are in memory to *out. If no step has made
+/* Moves the elements of a chunk that are stored as they are in memory to out. If no step has made
  * new bytes, they are those of *stored. */
 static int give(const struct codec_chunk *c, struct step_bytes *b, struct bytes *stored,
-		struct bytes *out, struct err *err)
+		struct chunk_data *out, struct err *err)
 {
 	const struct codec_chain *chain = c->chain;
+	struct bytes *fixed = &out->elems.fixed;
 	const uint64_t whole = chain->nelems * chain->type->size;
 	const uint64_t most = chain->certain ? codec_hdf5_limit(whole) : whole;
 	const uint64_t least = chain->certain ? c->covered * chain->elem_size : whole;
 	if (b->n < least || b->n > most)
 		return wrong_length(chain, b->n, whole, err);
 	b->n = (size_t)min_u64(b->n, whole);
-	if (c->coding && b->summed > 0 && b->summed == b->n && b->n == whole) {
-		c->coding->has_adler = true;
-		c->coding->adler32 = b->adler32;
-	}
-	if (!step_bytes_give(b, out)) {
-		*out = *stored;
-		out->len = b->n;
+	out->has_adler = b->summed > 0 && b->summed == b->n && b->n == whole;
+	out->adler32 = b->adler32;
+	if (!step_bytes_give(b, fixed)) {
+		*fixed = *stored;
+		fixed->len = b->n;
 		*stored = (struct bytes){0};
 	}
-	return bytes_append_zero(out, (size_t)whole - out->len) ? err_no_memory(err) : 0;
+	return bytes_append_zero(fixed, (size_t)whole - fixed->len) ? err_no_memory(err) : 0;
 }
 
-int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct elems *out,
+int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct chunk_data *out,
 		       struct err *err)
 {
 	const struct codec_chain *chain = c->chain;
 	struct step_bytes b = {.data = stored->data, .n = stored->len};
 	const bool has_elements = chain->n > 0 && chain->steps[chain->n - 1].kind == STEP_ELEMENTS;
 	int rc = 0;
-	*out = (struct elems){0};
+	*out = (struct chunk_data){0};
 	if (chain->elem_size > 0 && chain->plain == CODEC_UNKNOWN)
 		return too_large(chain, err);
 	const uint32_t n = chain->n - has_elements;
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		if (i + 1 == n && stays_shuffled(c, &chain->steps[i], &b)) {
-			c->coding->shuffled = true;
+			out->shuffled = chain->type->size;
 			break;
 		}
-		rc = undo_step(c, &chain->steps[i], &b, err);
+		rc = undo_step(c, &chain->steps[i], &b, out, err);
 		if (rc == 0 && !c->filter_mask && chain->steps[i].exact != CODEC_UNKNOWN &&
 		    chain->steps[i].exact != b.n)
 			rc = wrong_length(chain, b.n, chain->steps[i].exact, err);
 	}
 	if (rc == 0 && has_elements && !elements_are_packed(chain->type))
-		rc = elements_decode(c, b.data, b.n, out, err);
+		rc = elements_decode(c, b.data, b.n, &out->elems, err);
 	else if (rc == 0)
-		rc = give(c, &b, stored, &out->fixed, err);
+		rc = give(c, &b, stored, out, err);
 	bytes_release(&b.own);
 	if (rc)
-		elems_release(out);
+		chunk_data_release(out);
 	return rc;
 }
 
@@ -284,7 +284,7 @@ int codec_decoded_size(const struct codec_chunk *c, const uint8_t *head, size_t 
 		*decoded = chain->nelems * chain->type->size;
 		return chain->plain == CODEC_UNKNOWN ? too_large(chain, err) : 0;
 	}
-	struct decoding d = decoding_of(c, &chain->steps[0], err);
+	struct decoding d = decoding_of(c, &chain->steps[0], NULL, err);
 	struct blosc_frame frame;
 	uint64_t size = object_size;
 	if (n < min_u64(BLOSC_FRAME_HEADER, object_size))

@@ -11,10 +11,11 @@
 
 #include <errno.h>
 
+#include <data/shuffle.h>
+
 #include "bitshuffle.h"
 #include "blosc_frame.h"
 #include "elements.h"
-#include "shuffle.h"
 #include "step_bytes.h"
 #include "zstream.h"
 

@@ -14,9 +14,10 @@
 
 #include <errno.h>
 
+#include <data/shuffle.h>
+
 #include "fletcher32.h"
 #include "hdf5.h"
-#include "shuffle.h"
 #include "undo.h"
 #include "zstream.h"
 

@@ -17,10 +17,10 @@
 
 #include <base/checksum.h>
 #include <base/emit.h>
+#include <data/shuffle.h>
 
 #include "fletcher32.h"
 #include "recorded.h"
-#include "shuffle.h"
 #include "zstream.h"
 
 static bool is_stored_filter(uint32_t id)
@@ -113,11 +113,12 @@ bool codec_slot_is_deflated(const struct pipeline *p)
 	return p->n > 0 && p->f[p->n - 1].id == FILTER_DEFLATE;
 }
 
-int codec_slot_make(const struct pipeline *p, uint32_t elem_size, struct bytes *bytes,
-		    struct elems_coding *coding, struct err *err)
+int codec_slot_make(const struct pipeline *p, uint32_t elem_size, struct chunk_data *d,
+		    struct err *err)
 {
+	struct bytes *bytes = &d->elems.fixed;
 	const bool deflated = codec_slot_is_deflated(p);
-	const uint32_t first = coding->shuffled && p->n > 0 ? 1 : 0;
+	const uint32_t first = d->shuffled && p->n > 0 ? 1 : 0;
 	struct pipeline now = *p;
 	now.n -= deflated;
 	if (now.n > first) {
@@ -127,30 +128,25 @@ int codec_slot_make(const struct pipeline *p, uint32_t elem_size, struct bytes *
 		if (rc)
 			return err_set(err, rc, "out of memory: a chunk of %zu bytes", size);
 		rc = encode(&now, first, elem_size, bytes->data, bytes->len,
-			    coding->has_adler ? &coding->adler32 : NULL, made.data, size, err);
+			    d->has_adler ? &d->adler32 : NULL, made.data, size, err);
 		if (rc)
 			return rc;
 		made.len = size;
 		bytes_release(bytes);
 		*bytes = made;
 		made = (struct bytes){0};
-		*coding = (struct elems_coding){0};
+		d->has_adler = false;
 	}
-	if (deflated && !coding->has_adler) {
-		coding->adler32 = zstream_adler32(bytes->data, bytes->len);
-		coding->has_adler = true;
+	if (deflated && !d->has_adler) {
+		d->adler32 = zstream_adler32(bytes->data, bytes->len);
+		d->has_adler = true;
 	}
-	coding->shuffled = coding->shuffled && p->n == 0;
+	if (p->n > 0)
+		d->shuffled = 0;
 	return 0;
 }
 
-void codec_slot_read(bool deflated, uint32_t elem_size, const struct bytes *bytes,
-		     const struct elems_coding *coding, uint64_t at, uint8_t *out, size_t len)
+void codec_stored_read(const struct chunk_data *d, uint64_t at, uint8_t *out, size_t n)
 {
-	if (deflated)
-		zstream_stored_read(bytes->data, bytes->len, coding->adler32, at, out, len);
-	else if (coding->shuffled)
-		unshuffle_range(out, bytes->data, bytes->len, elem_size, (size_t)at, len);
-	else
-		memcpy(out, bytes->data + at, len);
+	zstream_stored_read(d->elems.fixed.data, d->elems.fixed.len, d->adler32, at, out, n);
 }

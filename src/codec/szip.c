@@ -20,8 +20,7 @@
 #include <string.h>
 
 #include <base/cursor.h>
-
-#include "shuffle.h"
+#include <data/shuffle.h>
 
 enum { PARAMS = 4, HEADER = 4, BITS_SMALL = 24, BLOCK_MAX = 32, SCANLINE_MAX = 4096 };
 enum { OPTION_MSB = 16, OPTION_NEAREST = 32 };

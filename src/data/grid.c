@@ -83,6 +83,19 @@ void grid_coords(const struct grid *g, uint64_t number, uint64_t *coords)
 	}
 }
 
+uint64_t grid_find(const struct grid *g, uint64_t element, uint64_t *number)
+{
+	uint64_t coords[DSPACE_MAX_RANK], index = 0, scale = 1;
+	for (uint32_t i = g->rank; i-- > 0; scale *= g->chunk[i]) {
+		const uint64_t at = element % g->dims[i];
+		element /= g->dims[i];
+		coords[i] = at / g->chunk[i];
+		index += at % g->chunk[i] * scale;
+	}
+	*number = grid_number(g, coords);
+	return index;
+}
+
 uint64_t grid_covered(const struct grid *g, uint64_t number)
 {
 	uint64_t coords[DSPACE_MAX_RANK], last = 0;

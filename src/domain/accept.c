@@ -32,7 +32,7 @@ int domain_accept(void *ctx, struct object *o, struct err *err)
 	struct domain *d = ctx;
 	int rc = check_size(d, o, err);
 	if (o->kind == OBJECT_DATASET && o->dataset.reference)
-		d->ranges.has_references = true;
+		d->ranges.joins = true;
 	if (!rc)
 		d->values += domain_value_memory(o);
 	return rc;

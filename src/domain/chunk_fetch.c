@@ -53,7 +53,7 @@ struct fetch {
 	struct domain_recheck recheck;
 	struct pool_job job;
 	/* A chunk in an HDF5 file. */
-	struct ref_read read;
+	struct range_read read;
 	struct ref_search search;
 	struct bytes stored;
 	struct store_request *req; /* in `memory` */
@@ -94,7 +94,7 @@ static int compute_arange(const struct fetch *f, struct chunk_result *chunk)
 	uint64_t n = ds->grid.chunk_elems;
 	double step = ds->arange_step;
 	double start = ds->arange_start + (double)(f->number * n) * step;
-	struct bytes *out = &chunk->elems.fixed;
+	struct bytes *out = &chunk->data.elems.fixed;
 	if (ds->space.rank > 1)
 		return err_set(&chunk->err, -EOPNOTSUPP, "an arange initializer has one dimension");
 	if (ds->type->cls == DTYPE_INTEGER) {
@@ -115,7 +115,7 @@ static int compute_arange(const struct fetch *f, struct chunk_result *chunk)
 static void finish(struct fetch *f, struct chunk_result *chunk)
 {
 	if (chunk->code) {
-		elems_release(&chunk->elems);
+		chunk_data_release(&chunk->data);
 		if (f->req->key[0])
 			err_wrap(&chunk->err, chunk->code, "%s%s", f->located ? "chunk " : "",
 				 f->req->key);
@@ -180,10 +180,9 @@ static int run_chain(const struct fetch *f, const struct codec_chain *chain, uin
 		.max_bytes = measured(f->d, f->dataset, f->number),
 		.resolver = &f->d->resolver,
 		.accepts_shuffled = f->accepts_shuffled,
-		.coding = &chunk->coding,
 	};
 	chunk->fetched = stored->len;
-	chunk->code = codec_chunk_decode(&spec, stored, &chunk->elems, &chunk->err);
+	chunk->code = codec_chunk_decode(&spec, stored, &chunk->data, &chunk->err);
 	return chunk->code;
 }
 
@@ -342,7 +341,7 @@ static void wrap_file(const struct fetch *f, struct chunk_result *chunk)
 {
 	if (chunk->code)
 		err_wrap(&chunk->err, chunk->code, "%s, %" PRIu64 " bytes at offset %" PRIu64,
-			 ref_file_uri(f->place.file), f->place.place.length, f->place.place.offset);
+			 f->place.object->name, f->place.place.length, f->place.place.offset);
 }
 
 /* Decodes the chunk with the filters that the index of the file gives. */
@@ -387,7 +386,7 @@ static void search_index(struct fetch *f)
 	ref_index_find(&f->search);
 }
 
-static void range_read(struct ref_read *r, int code, struct bytes *body, const struct err *err)
+static void range_arrived(struct range_read *r, int code, struct bytes *body, const struct err *err)
 {
 	struct fetch *f = r->arg;
 	const struct pipeline *p = f->place.pipeline;
@@ -414,17 +413,17 @@ static void range_read(struct ref_read *r, int code, struct bytes *body, const s
 static void read_range(struct fetch *f)
 {
 	const struct chunk_place *place = &f->place.place;
-	f->read = (struct ref_read){
-		.file = f->place.file,
+	f->read = (struct range_read){
+		.object = f->place.object,
 		.offset = place->offset,
 		.length = place->length,
 		.prefetch = f->place.prefetch,
 		.cancelled = cancelled_by(f->place.cancelled),
 		.batch = f->place.batch,
-		.done = range_read,
+		.done = range_arrived,
 		.arg = f,
 	};
-	ref_read(&f->read);
+	range_read(&f->read);
 }
 
 /* ---- all chunks ---- */
@@ -543,12 +542,12 @@ static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
 static void *begin(void *ctx)
 {
 	struct domain *d = ctx;
-	return ref_batch_begin(&d->ranges);
+	return range_batch_begin(&d->ranges);
 }
 
 static void end(void *ctx, void *batch)
 {
-	ref_batch_end(batch);
+	range_batch_end(batch);
 }
 
 struct chunk_source domain_chunk_source(struct domain *d)

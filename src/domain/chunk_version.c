@@ -74,7 +74,7 @@ void domain_forget_chunks(struct domain *d)
 	all->began++;
 	pthread_mutex_unlock(&all->lock);
 	free_all(dropped);
-	ranges_forget_tables(&d->ranges);
+	places_forget(&d->ranges);
 }
 
 uint64_t domain_versions_begin(struct domain *d)

@@ -20,7 +20,6 @@ void domain_unref(struct domain *d)
 {
 	if (!d || atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	ranges_forget_tables(&d->ranges);
 	ranges_release(&d->ranges);
 	domain_rechecks_release(d);
 	domain_versions_release(d);

@@ -15,6 +15,7 @@
 #include <schema/schema.h>
 #include <store/store.h>
 
+#include <ranges/place_index.h>
 #include <ranges/references.h>
 
 /* The datasets whose documents were checked again while the snapshot was in use (recheck.c). */

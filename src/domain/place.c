@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the place of a chunk. It runs the schema's state machine, and reads what that needs: an
- * object of the bucket, a record of a chunk table (chunk_table.c), or the chunk index of an HDF5
+ * object of the bucket, a record of a chunk table (place_index.c), or the chunk index of an HDF5
  * file (ref_index.c). No function blocks.
  */
 #include "place.h"
@@ -67,8 +67,8 @@ static void object_answered(struct store_request *req)
 
 /* ---- a record ---- */
 
-static void record_read(struct table_read *r, int code, const struct elems *value,
-			struct ref_batch *batch, const struct err *err)
+static void record_read(struct place_read *r, int code, const struct elems *value,
+			struct range_batch *batch, const struct err *err)
 {
 	struct place_search *s = r->arg;
 	s->batch = batch;
@@ -81,27 +81,29 @@ static void record_read(struct table_read *r, int code, const struct elems *valu
 
 static void read_record(struct place_search *s)
 {
-	s->table = (struct table_read){
+	const struct dataset *table = &tree_object(s->d->tree, s->place.table)->o.dataset;
+	s->record = (struct place_read){
 		.ranges = &s->d->ranges,
-		.table = s->place.table,
-		.record = s->place.record,
-		.prefetch = s->prefetch,
+		.part = {.dataset = s->place.table, .prefetch = s->prefetch},
+		.type = table->type,
 		.load = s->load,
 		.ctx = s->d,
 		.batch = s->batch,
 		.done = record_read,
 		.arg = s,
 	};
-	table_read(&s->table);
+	s->record.record = grid_find(&table->grid, s->place.record, &s->record.part.number);
+	place_read(&s->record);
 }
 
 /* ---- a file ---- */
 
-/* Sets s->file. The key of the request is empty from then on, because errors of a file name the
- * file. */
+/* Sets s->file and s->object. The key of the request is empty from then on, because errors of a
+ * file name the file. */
 static int find_file(struct place_search *s, struct err *err)
 {
 	s->file = ref_file_find(&s->d->ranges, s->place.file, err);
+	s->object = s->file ? ref_file_object(s->file) : NULL;
 	s->req->key[0] = '\0';
 	return s->file ? 0 : err->code;
 }
@@ -169,6 +171,7 @@ static void locate(struct place_search *s, const struct schema_answer *answer)
 void place_find(struct place_search *s)
 {
 	s->step = 0;
+	s->object = NULL;
 	s->file = NULL;
 	s->pipeline = NULL;
 	locate(s, NULL);

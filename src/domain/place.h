@@ -16,11 +16,11 @@ struct place_search {
 	uint64_t number;
 	bool prefetch;
 	const atomic_bool *cancelled;
-	/* Loads a chunk of a chunk table: see struct table_read. */
+	/* Loads a chunk of a chunk table: see struct place_read. */
 	void (*load)(void *domain, const struct chunk_request *request, chunk_done done, void *arg);
 	/* The batch of further reads, or NULL. It is valid until place_find() returns; the one that
 	 * done finds here is valid until done returns. */
-	struct ref_batch *batch;
+	struct range_batch *batch;
 	/* The request for what the schema must read. In the end it has the key of the chunk. */
 	struct store_request *req;
 	/* Is called in any thread, possibly before place_find() returns. If code is 0, the members
@@ -28,13 +28,14 @@ struct place_search {
 	void (*done)(struct place_search *s, int code, const struct err *err);
 
 	struct chunk_place place;
-	struct ref_file *file;		 /* NULL if the chunk is in the object req->key */
+	struct range_object *object; /* of the range; NULL if the chunk is the object req->key */
+	struct ref_file *file;	     /* if the object is one */
 	const struct pipeline *pipeline; /* NULL unless the file's index gives it */
 
 	/* private */
 	unsigned int step;
 	union {
-		struct table_read table;
+		struct place_read record;
 		struct ref_search index;
 	};
 };

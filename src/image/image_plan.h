@@ -291,8 +291,6 @@ uint32_t extent_find(const struct image *img, uint64_t offset);
 uint64_t extent_slot(const struct image *img, const struct extent *x, uint64_t offset);
 /* seek.c: returns the bytes of the slots of a dataset that are not holes. */
 uint64_t dataset_stored_bytes(const struct image_dataset *d);
-/* fill.c: writes n bytes of repeated fill values, from byte `phase` of the repetition on. */
-void fill_bytes(const struct image_dataset *d, uint64_t phase, uint8_t *out, size_t n);
 /* load_slot.c: the source of the cache, and the memory that a chunk of a dataset takes. */
 struct cache_source image_source(struct image *img);
 void dataset_costs(struct image_dataset *d);

@@ -15,7 +15,7 @@ struct reader {
 };
 
 static int get_slot(struct image *img, const struct reader *r, uint32_t dataset, uint64_t slot,
-		    const struct cache_chunk **chunk, struct err *err)
+		    const struct chunk_data **chunk, struct err *err)
 {
 	const struct image_dataset *d = &img->datasets[dataset];
 	const struct object *o = &tree_object(img->tree, d->number)->o;
@@ -27,22 +27,13 @@ static int get_slot(struct image *img, const struct reader *r, uint32_t dataset,
 			 chunk, err);
 }
 
-/* Copies bytes [at, at + n) of `from`. Bytes past its end are zeros. */
-static void copy_padded(uint8_t *buf, const struct bytes *from, uint64_t at, size_t n)
-{
-	size_t have = at < from->len ? min_u64(n, from->len - at) : 0;
-	if (have > 0)
-		memcpy(buf, from->data + at, have);
-	memset(buf + have, 0, n - have);
-}
-
 /* Reads a piece of one slot. Returns its length or a negative errno. */
 static ssize_t read_raw(struct image *img, const struct reader *r, const struct extent *x,
 			uint8_t *buf, size_t n, uint64_t offset, struct err *err)
 {
 	const struct image_dataset *d = &img->datasets[x->dataset];
 	uint64_t at = offset - x->start, slot = at / d->stride, in = at % d->stride;
-	const struct cache_chunk *chunk;
+	const struct chunk_data *chunk;
 	n = min_u64(n, min_u64(d->stride - in, x->end - offset));
 	if (in >= d->slot_bytes) { /* no chunk is needed for the bytes between slots */
 		memset(buf, 0, n);
@@ -52,13 +43,10 @@ static ssize_t read_raw(struct image *img, const struct reader *r, const struct 
 	int rc = get_slot(img, r, x->dataset, slot, &chunk, err);
 	if (rc)
 		return rc;
-	if (chunk->absent)
-		fill_bytes(d, in, buf, n);
-	else if (!d->filtered && !chunk->coding.shuffled)
-		copy_padded(buf, &chunk->slot, in, n);
+	if (d->deflated)
+		codec_stored_read(chunk, in, buf, n);
 	else
-		codec_slot_read(d->deflated, d->ds->type->size, &chunk->slot, &chunk->coding, in,
-				buf, n);
+		chunk_data_read(chunk, in, buf, n);
 	cache_put(img->owner, chunk, in + n >= d->slot_bytes || offset + n == x->end);
 	return (ssize_t)n;
 }
@@ -68,12 +56,12 @@ static ssize_t read_heap(struct image *img, const struct reader *r, const struct
 {
 	const struct image_dataset *d = &img->datasets[x->dataset];
 	uint64_t at = offset - x->start, slot = extent_slot(img, x, offset);
-	const struct cache_chunk *chunk;
+	const struct chunk_data *chunk;
 	n = min_u64(n, dataset_window(d, slot + 1) - at);
 	int rc = get_slot(img, r, x->dataset, slot, &chunk, err);
 	if (rc)
 		return rc;
-	copy_padded(buf, &chunk->heap, at - dataset_window(d, slot), n);
+	chunk_data_read_heap(chunk, at - dataset_window(d, slot), buf, n);
 	cache_put(img->owner, chunk, at + n == dataset_window(d, slot + 1));
 	return (ssize_t)n;
 }

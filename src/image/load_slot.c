@@ -20,42 +20,37 @@ struct load {
 	struct cache_fill *fill;
 };
 
-/* Makes the slot of elements in file form. */
-static int make_slot(const struct image_dataset *d, struct bytes *elems,
-		     const struct elems_coding *coding, struct cache_chunk *out, struct err *err)
+/* Makes the slot of elements in file form, in place. */
+static int make_slot(const struct image_dataset *d, struct chunk_data *chunk, struct err *err)
 {
+	struct bytes *bytes = &chunk->elems.fixed;
 	struct pipeline filters;
 	dataset_filters(d, &filters);
-	if (d->filtered && codec_stored_size(&filters, elems->len) != d->slot_bytes)
-		return err_set(err, -EINVAL, "%zu bytes are not encoded to %llu bytes", elems->len,
+	if (d->filtered && codec_stored_size(&filters, bytes->len) != d->slot_bytes)
+		return err_set(err, -EINVAL, "%zu bytes are not encoded to %llu bytes", bytes->len,
 			       (unsigned long long)d->slot_bytes);
-	out->coding = *coding;
-	const int rc = codec_slot_make(&filters, d->ds->type->size, elems, &out->coding, err);
-	if (rc)
-		return rc;
-	bytes_trim(elems); /* a decoder may have reserved more */
-	out->slot = *elems;
-	*elems = (struct bytes){0};
-	return 0;
+	const int rc = codec_slot_make(&filters, d->ds->type->size, chunk, err);
+	if (!rc)
+		bytes_trim(bytes); /* a decoder may have reserved more */
+	return rc;
 }
 
-/* Makes the slot of a chunk that is not stored. Only a filtered slot needs bytes; image_read.c
- * computes the fill values of an unfiltered one. */
-static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, struct err *err)
+/* Makes the slot of a chunk that is not stored. Only a filtered one takes memory. */
+static int fill_slot(const struct image_dataset *d, struct chunk_data *out, struct err *err)
 {
-	static const struct elems_coding none;
-	auto_bytes struct bytes plain = {0};
+	const struct chunk_data run = chunk_data_run(d->fill, d->ds->type->size);
+	struct bytes *bytes = &out->elems.fixed;
 	if (!d->filtered) {
-		out->absent = true;
+		*out = run;
 		return 0;
 	}
-	int rc = bytes_reserve(&plain, d->chunk_bytes);
+	int rc = bytes_reserve(bytes, d->chunk_bytes);
 	if (rc)
 		return err_set(err, rc, "out of memory: a chunk of %llu bytes",
 			       (unsigned long long)d->chunk_bytes);
-	plain.len = d->chunk_bytes;
-	fill_bytes(d, 0, plain.data, plain.len);
-	return make_slot(d, &plain, &none, out, err);
+	bytes->len = d->chunk_bytes;
+	chunk_data_read(&run, 0, bytes->data, bytes->len);
+	return make_slot(d, out, err);
 }
 
 /* Makes a chunk of fill values. Each element has heap objects of its own. */
@@ -73,9 +68,9 @@ static int relocate_fill(const struct image_dataset *d, struct bytes *fixed,
 	return rc;
 }
 
-/* Converts a chunk to file form. If absent is true, elems is empty and receives fill values. */
-static int relocate_chunk(const struct load *l, bool absent, struct elems *elems,
-			  struct bytes *heap, struct err *err)
+/* Converts a chunk to file form. If absent is true, elems is empty and receives fill values. The
+ * heap is then that of the file. */
+static int relocate_chunk(const struct load *l, bool absent, struct elems *elems, struct err *err)
 {
 	const struct image_dataset *d = l->d;
 	const struct dtype *t = d->ds->type;
@@ -102,33 +97,28 @@ static int relocate_chunk(const struct load *l, bool absent, struct elems *elems
 		h5_gheap_release(&writer);
 		return rc;
 	}
-	*heap = writer.out;
+	bytes_release(&elems->heap);
+	elems->heap = writer.out;
 	return 0;
 }
 
 static void loaded(void *arg, struct chunk_result *chunk)
 {
 	struct load *l = arg;
-	struct cache_chunk out = {0};
+	struct chunk_data *data = &chunk->data;
 	int rc = chunk->code;
 	atomic_fetch_add_explicit(&l->d->image->fetched, chunk->fetched, memory_order_relaxed);
 	if (!rc && chunk->absent && l->d->fill_window == 0) {
-		rc = fill_slot(l->d, &out, &chunk->err);
+		rc = fill_slot(l->d, data, &chunk->err);
 	} else if (!rc) {
-		rc = relocate_chunk(l, chunk->absent, &chunk->elems, &out.heap, &chunk->err);
+		rc = relocate_chunk(l, chunk->absent, &data->elems, &chunk->err);
 		if (!rc)
-			rc = make_slot(l->d, &chunk->elems.fixed, &chunk->coding, &out,
-				       &chunk->err);
+			rc = make_slot(l->d, data, &chunk->err);
 		if (rc)
 			err_wrap(&chunk->err, rc, "object %s",
 				 tree_object(l->d->image->tree, l->d->number)->o.id);
 	}
-	elems_release(&chunk->elems);
-	if (rc) {
-		bytes_release(&out.slot);
-		bytes_release(&out.heap);
-	}
-	cache_complete(l->fill, rc, &out, &chunk->err);
+	cache_complete(l->fill, rc, data, &chunk->err);
 	free(l);
 }
 
@@ -139,9 +129,8 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 	struct load *l = malloc(sizeof(*l));
 	if (!l) {
 		struct err err = ERR_INIT;
-		struct cache_chunk none = {0};
 		err_set(&err, -ENOMEM, "out of memory: a request");
-		cache_complete(fill, -ENOMEM, &none, &err);
+		cache_complete(fill, -ENOMEM, NULL, &err);
 		return;
 	}
 	*l = (struct load){.d = d, .slot = slot, .fill = fill};

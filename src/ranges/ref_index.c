@@ -10,7 +10,7 @@
  * searches, until they take more than KEPT_MAX.
  *
  * Threads: one search of a file runs at a time. The thread that brings the last missing range
- * continues it. See references.h for the rest.
+ * continues it. See ranges/ranges.h for the rest.
  */
 #include <ranges/references.h>
 
@@ -21,6 +21,7 @@
 
 #include <base/source_paged.h>
 #include <base/str.h>
+#include <data/chunk_source.h>
 #include <data/describe.h>
 #include <h5file/one.h>
 
@@ -48,7 +49,7 @@ struct ref_dataset {
 };
 
 struct index_read {
-	struct ref_read read;
+	struct range_read read;
 	uint64_t offset, n; /* whole pages */
 	struct bytes body;
 	int code;
@@ -116,11 +117,11 @@ static struct ref_dataset *add_dataset(struct ref_file *f, const struct ref_sear
 	if (!ds)
 		return NULL;
 	ds->number = s->dataset;
-	ds->path = s->h5path ? strdup(s->h5path) : own_path(f->all, s->dataset);
+	ds->path = s->h5path ? strdup(s->h5path) : own_path(f->object.all, s->dataset);
 	if (ds->path && ref_file_charge(f, sizeof(*ds) + strlen(ds->path) + 1, NULL) == 0) {
-		pthread_mutex_lock(&f->all->lock);
+		pthread_mutex_lock(&f->object.all->lock);
 		HASH_ADD(hh, f->datasets, number, sizeof(ds->number), ds);
-		pthread_mutex_unlock(&f->all->lock);
+		pthread_mutex_unlock(&f->object.all->lock);
 		if (ds->hh.tbl)
 			return ds;
 	}
@@ -153,18 +154,18 @@ static int keep_pipeline(struct ref_file *f, struct ref_dataset *ds, const struc
 		filter->name = NULL;
 		n += filter->nparams;
 	}
-	pthread_mutex_lock(&f->all->lock);
+	pthread_mutex_lock(&f->object.all->lock);
 	ds->known = true;
-	pthread_mutex_unlock(&f->all->lock);
+	pthread_mutex_unlock(&f->object.all->lock);
 	return 0;
 }
 
 const struct pipeline *ref_index_pipeline(struct ref_file *f, uint32_t dataset)
 {
-	pthread_mutex_lock(&f->all->lock);
+	pthread_mutex_lock(&f->object.all->lock);
 	const struct ref_dataset *ds = find_dataset(f, dataset);
 	const bool known = ds && ds->known;
-	pthread_mutex_unlock(&f->all->lock);
+	pthread_mutex_unlock(&f->object.all->lock);
 	return known ? &ds->pipeline : NULL;
 }
 
@@ -195,7 +196,7 @@ static int no_page(void *ctx, uint64_t offset, void *buf, size_t n, struct err *
 
 static int make_pages(struct ref_file *f, struct err *err)
 {
-	const uint64_t size = ref_file_size(f);
+	const uint64_t size = range_object_size(&f->object);
 	f->index.pages = source_paged_new(size, PAGES_MAX, no_page, NULL);
 	f->index.source =
 		(struct source){.size = size, .read_at = read_pages, .advise = advise, .ctx = f};
@@ -236,7 +237,7 @@ static void add_read(struct ref_file *f, uint64_t offset, uint64_t n)
 
 static void run(struct ref_file *f);
 
-static void read_done(struct ref_read *r, int code, struct bytes *body, const struct err *err)
+static void read_done(struct range_read *r, int code, struct bytes *body, const struct err *err)
 {
 	struct index_read *read = r->arg;
 	struct ref_file *f = read->file;
@@ -258,8 +259,8 @@ static bool submit_reads(struct ref_file *f, bool prefetch)
 	atomic_store(&x->pending, n + 1);
 	for (uint32_t i = 0; i < n; i++) {
 		struct index_read *read = &x->reads[i];
-		read->read = (struct ref_read){
-			.file = f,
+		read->read = (struct range_read){
+			.object = &f->object,
 			.offset = read->offset,
 			.length = read->n,
 			.short_ok = !x->pages,
@@ -267,7 +268,7 @@ static bool submit_reads(struct ref_file *f, bool prefetch)
 			.done = read_done,
 			.arg = read,
 		};
-		ref_read(&read->read);
+		range_read(&read->read);
 	}
 	return atomic_fetch_sub(&x->pending, 1) == 1;
 }
@@ -349,7 +350,8 @@ static int find_chunk(struct ref_search *s, struct ref_dataset *ds, struct ref_p
 		      struct err *err)
 {
 	static const struct pipeline none;
-	const struct grid *own = &tree_object(s->file->all->tree, s->dataset)->o.dataset.grid;
+	const struct grid *own =
+		&tree_object(s->file->object.all->tree, s->dataset)->o.dataset.grid;
 	const struct h5file_dataset *file = h5file_one_dataset(ds->one);
 	uint64_t coords[DSPACE_MAX_RANK];
 	struct h5file_chunk chunk;
@@ -405,12 +407,12 @@ static int search(struct ref_search *s, struct ref_place *out, struct err *err)
 static bool next_search(struct ref_file *f, struct ref_search **first)
 {
 	struct ref_index *x = &f->index;
-	pthread_mutex_lock(&f->all->lock);
+	pthread_mutex_lock(&f->object.all->lock);
 	*first = x->first;
 	x->first = (*first)->next;
 	const bool more = x->first != NULL;
 	x->running = more;
-	pthread_mutex_unlock(&f->all->lock);
+	pthread_mutex_unlock(&f->object.all->lock);
 	return more;
 }
 
@@ -446,7 +448,7 @@ void ref_index_find(struct ref_search *s)
 	struct ref_file *f = s->file;
 	struct ref_index *x = &f->index;
 	s->next = NULL;
-	pthread_mutex_lock(&f->all->lock);
+	pthread_mutex_lock(&f->object.all->lock);
 	if (x->first)
 		x->last->next = s;
 	else
@@ -455,11 +457,11 @@ void ref_index_find(struct ref_search *s)
 	const bool first = !x->running;
 	x->running = true;
 	if (!f->release_index) {
-		x->charge.budget = f->all->env->budget;
+		x->charge.budget = f->object.all->env->budget;
 		x->charge.use = BUDGET_TREES;
 		f->release_index = release;
 	}
-	pthread_mutex_unlock(&f->all->lock);
+	pthread_mutex_unlock(&f->object.all->lock);
 	if (first)
 		run(f);
 }

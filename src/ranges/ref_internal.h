@@ -32,16 +32,9 @@ struct ref_index {
 };
 
 struct ref_file {
-	struct ranges *all;
+	struct range_object object;
 	char *uri;
 	struct found_file found;
-	uint64_t recorded_size; /* by the domain, or UINT64_MAX for any; under the lock */
-	/* The version that the snapshot reads. It is written once, under the lock, and then
-	 * `pinned` is set. A thread that sees that reads it without the lock. */
-	atomic_bool pinned;
-	bool recorded;		      /* by the domain, not found by the first read */
-	uint64_t size;		      /* UINT64_MAX for any */
-	char etag[STORE_ETAG_MAX];    /* "" for any */
 	struct ref_dataset *datasets; /* uthash, by number; under the lock */
 	struct ref_index index;
 	void (*release_index)(struct ref_file *f); /* NULL if it has not been used */

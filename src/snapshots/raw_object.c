@@ -31,14 +31,14 @@ static void block_done(struct store_request *req)
 {
 	struct block *b = req->arg;
 	struct store_answer *a = &req->answer;
-	struct cache_chunk chunk = {.slot = a->body};
+	struct chunk_data chunk = {.elems.fixed = a->body};
 	int rc = store_failure(a, NULL);
 	a->body = (struct bytes){0};
 	if (store_absence(a))
 		rc = err_set(&a->err, -ESTALE, "it was deleted");
-	else if (rc == 0 && chunk.slot.len != b->n)
+	else if (rc == 0 && chunk.elems.fixed.len != b->n)
 		rc = err_set(&a->err, -EIO, "%zu bytes were requested, %zu received", b->n,
-			     chunk.slot.len);
+			     chunk.elems.fixed.len);
 	if (rc)
 		err_wrap(&a->err, rc, "object %s", b->object->path);
 	cache_complete(b->fill, rc, &chunk, &a->err);
@@ -146,13 +146,13 @@ static ssize_t read_block(struct raw_object *p, uint8_t *buf, size_t n, uint64_t
 			  struct cancel *cancel, struct err *err)
 {
 	const uint64_t in = offset % RAW_OBJECT_BLOCK;
-	const struct cache_chunk *chunk;
+	const struct chunk_data *chunk;
 	int rc = cache_get(p->owner, p->stream, 0, offset / RAW_OBJECT_BLOCK, cancel, &chunk, err);
 	if (rc)
 		return rc;
-	n = (size_t)min_u64(n, chunk->slot.len - in);
-	memcpy(buf, chunk->slot.data + in, n);
-	cache_put(p->owner, chunk, in + n == chunk->slot.len);
+	n = (size_t)min_u64(n, RAW_OBJECT_BLOCK - in);
+	chunk_data_read(chunk, in, buf, n);
+	cache_put(p->owner, chunk, in + n == RAW_OBJECT_BLOCK || offset + n == p->meta.size);
 	return (ssize_t)n;
 }
 

@@ -20,6 +20,7 @@
 #include <codec/chunk.h>
 
 #include "require.h"
+#include "decode_elems.h"
 
 enum { AXES = 5, STEPS = 7, CODECS = CODEC_WIDEN + 1, CRC = 4, MOST = 1 << 20 };
 
@@ -91,7 +92,7 @@ static int decode(const struct codec_chain *chain, const struct input *x, struct
 		require(in.data != NULL);
 		memcpy(in.data, x->bytes, x->left);
 	}
-	const int rc = codec_chunk_decode(&c, &in, &e, &err);
+	const int rc = decode_elems(&c, &in, &e, &err);
 	require(rc == err.code && (rc == 0) == (err.msg[0] == '\0'));
 	require(rc == 0 || rc == -EIO || rc == -EOPNOTSUPP);
 	require(e.heap.data == NULL);

@@ -13,7 +13,8 @@
 
 #include <base/cursor.h>
 #include <codec/chunk.h>
-#include <codec/shuffle.h>
+
+#include "decode_elems.h"
 
 enum { HEADER = 4, MAX_BYTES = 1 << 20, TYPES = 14, PIPELINES = 12 };
 
@@ -217,7 +218,7 @@ static void round_trip(const struct codec_chain *c, const struct pipeline *p,
 	codec_plan_object(&plan, c->type, c->nelems, p, OBJECT_SHUFFLED, served);
 	require(codec_chunk_encode(&enc, e, &stored, NULL) == 0);
 	if (!looks_like_frame(&stored)) {
-		require(codec_chunk_decode(&dec, &stored, &back, NULL) == 0);
+		require(decode_elems(&dec, &stored, &back, NULL) == 0);
 		for (uint64_t i = 0; i < c->nelems; i++)
 			same_elems(c->type, e, e->fixed.data + i * c->type->size, &back,
 				   back.fixed.data + i * c->type->size);
@@ -246,27 +247,24 @@ static void round_trips(const struct codec_chain *c, const struct pipeline *p,
 static void stay_shuffled(const struct codec_chunk *c, const uint8_t *data, size_t n,
 			  const struct elems *plain)
 {
-	struct elems_coding coding = {0};
 	struct codec_chunk coded = *c;
 	struct bytes stored = {0};
-	struct elems out;
+	struct chunk_data out;
 	coded.accepts_shuffled = true;
-	coded.coding = &coding;
 	require(bytes_append(&stored, data, n) == 0);
 	require(codec_chunk_decode(&coded, &stored, &out, NULL) == 0);
-	require(out.fixed.len == plain->fixed.len);
-	const size_t len = out.fixed.len;
-	if (coding.has_adler)
-		require(coding.adler32 == adler32(1, out.fixed.data, (uInt)len));
+	const struct bytes *fixed = &out.elems.fixed;
+	const size_t len = plain->fixed.len;
+	require(fixed->len == len);
+	if (out.has_adler)
+		require(out.adler32 == adler32(1, fixed->data, (uInt)len));
 	uint8_t *x = malloc(len ? len : 1);
 	require(x != NULL);
-	if (coding.shuffled)
-		unshuffle_bytes(x, out.fixed.data, len, c->chain->type->size);
-	else if (len)
-		memcpy(x, out.fixed.data, len);
+	if (len)
+		chunk_data_read(&out, 0, x, len);
 	require(len == 0 || memcmp(x, plain->fixed.data, len) == 0);
 	free(x);
-	elems_release(&out);
+	chunk_data_release(&out);
 	bytes_release(&stored);
 }
 
@@ -291,7 +289,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct elems out;
 	codec_plan_object(&plan, nth_type(a, data[0] % TYPES), data[2] | data[3] << 8, &p,
 			  data[1] & 0x80 ? OBJECT_UNSHUFFLED : OBJECT_SHUFFLED, NULL);
-	if (codec_chunk_decode(&c, &stored, &out, NULL) == 0) {
+	if (decode_elems(&c, &stored, &out, NULL) == 0) {
 		check(&c, &out, data + HEADER, size - HEADER);
 		round_trips(&plan.chain, &p, &out);
 		if (dtype_is_plain(plan.chain.type))

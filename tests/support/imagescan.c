@@ -56,7 +56,7 @@ static int compare_elems(struct comparison *c, const struct h5file_chunk *chunk,
 	if (!rc)
 		rc = h5file_chunk_decode(c->s->file, c->s->map[c->dataset], chunk, &stored, &found,
 					 err);
-	if (!rc && elems_diff(ds->type, n, &c->got.elems, &found, c->s->map) < n)
+	if (!rc && elems_diff(ds->type, n, &c->got.data.elems, &found, c->s->map) < n)
 		rc = err_set(err, -EINVAL, "%s: chunk %llu differs",
 			     tree_object(c->s->tree, c->dataset)->o.id,
 			     (unsigned long long)chunk->number);
@@ -76,7 +76,7 @@ static int compare_chunk(void *ctx, const struct h5file_chunk *chunk, struct err
 	else if (!c->got.absent)
 		rc = compare_elems(c, chunk, err);
 	c->n += !rc && !c->got.absent;
-	elems_release(&c->got.elems);
+	elems_release(&c->got.data.elems);
 	return rc;
 }
 

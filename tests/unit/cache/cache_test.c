@@ -14,14 +14,14 @@
 
 enum { SIZE = 10000 };
 
-static const struct cache_chunk *get(struct fake_source *f, uint32_t dataset, uint64_t chunk)
+static const struct chunk_data *get(struct fake_source *f, uint32_t dataset, uint64_t chunk)
 {
-	const struct cache_chunk *c = NULL;
+	const struct chunk_data *c = NULL;
 	struct err err = ERR_INIT;
 	assert_int_equal(cache_get(f->owner, NULL, dataset, chunk, NULL, &c, &err), 0);
-	assert_int_equal(c->slot.len, f->size);
-	assert_int_equal(c->slot.data[0], fake_value(dataset, chunk));
-	assert_int_equal(c->slot.data[f->size - 1], fake_value(dataset, chunk));
+	assert_int_equal(c->elems.fixed.len, f->size);
+	assert_int_equal(c->elems.fixed.data[0], fake_value(dataset, chunk));
+	assert_int_equal(c->elems.fixed.data[f->size - 1], fake_value(dataset, chunk));
 	return c;
 }
 
@@ -36,7 +36,7 @@ static void a_chunk_is_loaded_once(void **state)
 	fake_open(&f, SIZE, 100, 10);
 	for (int i = 0; i < 5; i++)
 		touch(&f, 1, 7);
-	const struct cache_chunk *a = get(&f, 1, 7), *b = get(&f, 1, 7);
+	const struct chunk_data *a = get(&f, 1, 7), *b = get(&f, 1, 7);
 	assert_ptr_equal(a, b);
 	cache_put(f.owner, a, true);
 	cache_put(f.owner, b, true);
@@ -94,7 +94,7 @@ static void a_chunk_larger_than_the_budget_can_be_read(void **state)
 	struct fake_source f;
 	fake_open(&f, SIZE, 100, 0);
 	for (uint64_t i = 0; i < 3; i++) {
-		const struct cache_chunk *a = get(&f, 0, i), *b = get(&f, 0, i);
+		const struct chunk_data *a = get(&f, 0, i), *b = get(&f, 0, i);
 		assert_ptr_equal(a, b);
 		cache_put(f.owner, a, true);
 		cache_put(f.owner, b, true);
@@ -109,7 +109,7 @@ static void absent_chunks_are_charged(void **state)
 	struct fake_source f;
 	fake_open(&f, 0, UINT64_C(1) << 40, 4);
 	for (uint64_t i = 0; i < 100; i++) {
-		const struct cache_chunk *c = NULL;
+		const struct chunk_data *c = NULL;
 		assert_int_equal(cache_get(f.owner, NULL, 0, i * i, NULL, &c, NULL), 0);
 		cache_put(f.owner, c, true);
 	}
@@ -121,7 +121,7 @@ static void absent_chunks_are_charged(void **state)
 
 static void expect_failure(struct fake_source *f, uint32_t dataset, uint64_t chunk, int code)
 {
-	const struct cache_chunk *c = NULL;
+	const struct chunk_data *c = NULL;
 	struct err err = ERR_INIT;
 	char want[64];
 	snprintf(want, sizeof(want), "chunk %u/%u is damaged", dataset, (unsigned int)chunk);
@@ -268,7 +268,7 @@ static void a_cancelled_read_leaves_its_load(void **state)
 {
 	struct fake_source f;
 	struct cancel cancel;
-	const struct cache_chunk *c;
+	const struct chunk_data *c;
 	fake_open(&f, SIZE, 100, 64);
 	cancel_init(&cancel);
 	cancel_fire(&cancel);

@@ -57,20 +57,20 @@ static inline uint8_t fake_value(uint32_t dataset, uint64_t chunk)
 static inline void fake_finish(struct fake_source *f, uint32_t dataset, uint64_t chunk,
 			       struct cache_fill *fill)
 {
-	struct cache_chunk loaded = {0};
+	struct chunk_data loaded = {0};
 	struct err err = ERR_INIT;
 	if (chunk >= f->fail_from && chunk < f->fail_end) {
 		err_set(&err, f->fail_code, "chunk %u/%u is damaged", dataset, (unsigned int)chunk);
 		cache_complete(fill, err.code, NULL, &err);
 		return;
 	}
-	int rc = bytes_append_zero(&loaded.slot, f->size);
+	int rc = bytes_append_zero(&loaded.elems.fixed, f->size);
 	assert(rc == 0);
 	(void)rc;
 	if (f->size)
-		memset(loaded.slot.data, fake_value(dataset, chunk), f->size);
+		memset(loaded.elems.fixed.data, fake_value(dataset, chunk), f->size);
 	cache_complete(fill, 0, &loaded, NULL);
-	assert(!loaded.slot.data);
+	assert(!loaded.elems.fixed.data);
 }
 
 static inline uint64_t fake_step(const struct fake_source *f)
@@ -230,10 +230,10 @@ static inline bool fake_complete_next(struct fake_source *f)
 
 /* Reads a chunk: a cancelled read is repeated until its load is complete, because no other thread
  * completes loads. Adds the waiting time to the stream as cache_get() does. */
-static inline const struct cache_chunk *fake_take(struct fake_source *f, struct cache_stream *s,
-						  uint32_t dataset, uint64_t slot)
+static inline const struct chunk_data *fake_take(struct fake_source *f, struct cache_stream *s,
+						 uint32_t dataset, uint64_t slot)
 {
-	const struct cache_chunk *c = NULL;
+	const struct chunk_data *c = NULL;
 	const uint64_t since = f->clock;
 	struct cancel now;
 	cancel_init(&now);
@@ -251,10 +251,11 @@ static inline const struct cache_chunk *fake_take(struct fake_source *f, struct 
 static inline bool fake_read(struct fake_source *f, struct cache_stream *s, uint32_t dataset,
 			     uint64_t slot)
 {
-	const struct cache_chunk *c = fake_take(f, s, dataset, slot);
+	const struct chunk_data *c = fake_take(f, s, dataset, slot);
 	if (!c)
 		return false;
-	bool right = c->slot.len == f->size && c->slot.data[0] == fake_value(dataset, slot);
+	bool right = c->elems.fixed.len == f->size &&
+		     c->elems.fixed.data[0] == fake_value(dataset, slot);
 	cache_put(f->owner, c, true);
 	return right;
 }

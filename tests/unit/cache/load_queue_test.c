@@ -27,7 +27,7 @@ static void open_deferred(struct fake_source *f, uint64_t budget)
 /* A cancelled read: a load that has begun continues, a queued one is dropped. */
 static int ask(struct fake_source *f, uint64_t slot)
 {
-	const struct cache_chunk *c = NULL;
+	const struct chunk_data *c = NULL;
 	struct cancel now;
 	cancel_init(&now);
 	cancel_fire(&now);
@@ -125,7 +125,7 @@ static void charged_metadata_leaves_less_room(void **state)
 static void a_chunk_that_is_not_done_is_kept_for_a_moment(void **state)
 {
 	struct fake_source f;
-	const struct cache_chunk *c = NULL;
+	const struct chunk_data *c = NULL;
 	fake_open(&f, SIZE, 1000, 1);
 	assert_int_equal(cache_get(f.owner, NULL, 0, 0, NULL, &c, NULL), 0);
 	cache_put(f.owner, c, false);
@@ -211,7 +211,7 @@ static void evicted_chunks_are_freed(void **state)
 static void a_closed_stream_makes_room_for_others(void **state)
 {
 	struct fake_source f;
-	const struct cache_chunk *held[5];
+	const struct chunk_data *held[5];
 	fake_open(&f, SIZE, 1000, 10);
 	struct cache_stream *a = cache_stream_new(f.owner), *b = cache_stream_new(f.owner);
 	assert_int_equal(cache_advise(f.owner, a, 0, 100, 2), 2);
@@ -250,7 +250,7 @@ static uint64_t clock_of(const struct env *env)
 static void *read_chunk_1(void *arg)
 {
 	struct waiting_reader *r = arg;
-	const struct cache_chunk *c = NULL;
+	const struct chunk_data *c = NULL;
 	r->rc = cache_get(r->f.owner, NULL, 0, 1, &r->cancel, &c, NULL);
 	if (r->rc == 0)
 		cache_put(r->f.owner, c, true);
@@ -263,7 +263,7 @@ static void a_queued_reader_tries_again(void **state)
 {
 	enum { LOOKS = 10000 };
 	struct waiting_reader r = {.rc = -1};
-	const struct cache_chunk *c = NULL;
+	const struct chunk_data *c = NULL;
 	pthread_t thread;
 	fake_open(&r.f, SIZE, 1000, 1);
 	atomic_init(&r.clock, r.f.clock);
@@ -314,7 +314,7 @@ static void a_queued_reader_does_not_wait_forever(void **state)
 {
 	enum { LOOKS = 10000 };
 	struct waiting_reader r = {.rc = -1};
-	const struct cache_chunk *held = NULL, *c = NULL;
+	const struct chunk_data *held = NULL, *c = NULL;
 	pthread_t thread;
 	fake_open(&r.f, SIZE, 1000, 1);
 	cancel_init(&r.cancel);
@@ -343,7 +343,7 @@ static void evicted_prefetches_reduce_the_depth(void **state)
 	static const struct cache_dataset d = {
 		.cost = SIZE, .joined = 1, .read_ahead = KERNEL_READ_AHEAD};
 	struct fake_source f;
-	const struct cache_chunk *held[2 * AHEAD];
+	const struct chunk_data *held[2 * AHEAD];
 	fake_open(&f, SIZE, 1000, 2 * AHEAD);
 	f.deferred = true;
 	f.latency = FAKE_SECOND / 20;

@@ -338,7 +338,7 @@ static void a_read_is_loaded_before_prefetches(void **state)
 	assert_int_equal(st.loading, FAKE_PREFETCH);
 	assert_int_equal(st.queued, 150 - FAKE_PREFETCH);
 	struct cancel now;
-	const struct cache_chunk *c = NULL;
+	const struct chunk_data *c = NULL;
 	cancel_init(&now);
 	cancel_fire(&now);
 	/* A queued prefetch starts at once, too. */
@@ -463,7 +463,7 @@ static void a_load_cancelled_too_late_begins_again(void **state)
 		cache_stream_free(s);
 		struct cache_fill *fill = f.fills[1];
 		assert_true(atomic_load(cache_fill_cancel(fill)));
-		const struct cache_chunk *c = NULL;
+		const struct chunk_data *c = NULL;
 		struct cancel now;
 		cancel_init(&now);
 		cancel_fire(&now);
@@ -575,7 +575,7 @@ static void a_chunk_as_large_as_the_budget_is_not_prefetched(void **state)
 static void a_failed_prefetch_is_logged_and_retried(void **state)
 {
 	struct fake_source f;
-	const struct cache_chunk *c = NULL;
+	const struct chunk_data *c = NULL;
 	fake_open(&f, SIZE, 100, BUDGET);
 	struct cache_stream *s = cache_stream_new(f.owner);
 	fake_fail(&f, 2, 1, -EIO);

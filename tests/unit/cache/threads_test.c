@@ -39,7 +39,7 @@ static void run(void *arg)
 {
 	struct job *job = arg;
 	struct source *s = job->source;
-	struct cache_chunk chunk = {0};
+	struct chunk_data chunk = {0};
 	struct err err = ERR_INIT;
 	const bool cancelled = s->cancels && atomic_load(cache_fill_cancel(job->fill));
 	if (s->delay_us)
@@ -49,10 +49,10 @@ static void run(void *arg)
 		cache_complete(job->fill, err_set(&err, -ECANCELED, "cancelled"), NULL, &err);
 	} else if (atomic_load(&s->failing)) {
 		cache_complete(job->fill, err_set(&err, -EIO, "no luck"), NULL, &err);
-	} else if (bytes_append_zero(&chunk.slot, SIZE)) {
+	} else if (bytes_append_zero(&chunk.elems.fixed, SIZE)) {
 		cache_complete(job->fill, -ENOMEM, NULL, NULL);
 	} else {
-		memset(chunk.slot.data, (int)(job->chunk & 0xff), SIZE);
+		memset(chunk.elems.fixed.data, (int)(job->chunk & 0xff), SIZE);
 		cache_complete(job->fill, 0, &chunk, NULL);
 	}
 	free(job);
@@ -156,7 +156,7 @@ static void world_close(struct world *w)
 
 static void read_chunk(struct world *w, struct cache_stream *s, uint64_t n)
 {
-	const struct cache_chunk *c = NULL;
+	const struct chunk_data *c = NULL;
 	struct err err = ERR_INIT;
 	if (cache_get(w->owner, s, 0, n, NULL, &c, &err)) {
 		atomic_fetch_add(&w->failed, 1);
@@ -164,7 +164,7 @@ static void read_chunk(struct world *w, struct cache_stream *s, uint64_t n)
 		return;
 	}
 	for (size_t i = 0; i < SIZE; i += 512)
-		if (c->slot.data[i] != (uint8_t)n)
+		if (c->elems.fixed.data[i] != (uint8_t)n)
 			atomic_fetch_add(&w->wrong, 1);
 	cache_put(w->owner, c, true);
 }
@@ -237,7 +237,7 @@ static void in_pieces(struct world *w, unsigned int reader)
 {
 	for (uint64_t n = reader * 4; n < reader * 4 + 4; n++) {
 		for (int piece = 0; piece < PIECES; piece++) {
-			const struct cache_chunk *c = NULL;
+			const struct chunk_data *c = NULL;
 			if (cache_get(w->owner, NULL, 0, n, NULL, &c, NULL)) {
 				atomic_fetch_add(&w->failed, 1);
 				return;

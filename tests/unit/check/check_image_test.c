@@ -106,11 +106,11 @@ static void give(struct opened *o, uint64_t number, const char *bytes, const cha
 		.dataset = tree_nth(o->dc.tree, 1), .number = number, .size = 16};
 	struct chunk_result result = {.absent = !bytes};
 	if (bytes)
-		assert_int_equal(bytes_append(&result.elems.fixed, bytes, 16), 0);
+		assert_int_equal(bytes_append(&result.data.elems.fixed, bytes, 16), 0);
 	assert_int_equal(check_image_chunk(&o->dc, &chunk, &result), 0);
 	assert_string_equal(str_text(&o->seen.text), text);
 	str_release(&o->seen.text);
-	elems_release(&result.elems);
+	elems_release(&result.data.elems);
 }
 
 static void elements(void **state)

@@ -11,6 +11,7 @@
 #include <base/checksum.h>
 
 #include "array_support.h"
+#include "decode_elems.h"
 
 enum { N = 4000, ELEMS = N / 4 };
 
@@ -96,7 +97,7 @@ static void too_many_elements(void **state)
 	const struct codec_chunk c = {.chain = &plan.chain};
 	assert_int_equal(codec_plan_array(&plan, array_type(4), 4, UINT64_MAX / 5, &zlib_, 1), 0);
 	assert_int_equal(codec_chunk_size(&plan.chain).plain, CODEC_UNKNOWN);
-	assert_int_equal(codec_chunk_decode(&c, &stored, &out, NULL), -EIO);
+	assert_int_equal(decode_elems(&c, &stored, &out, NULL), -EIO);
 	assert_int_equal(codec_decoded_size(&c, NULL, 0, 0, &decoded, NULL), -EIO);
 }
 
@@ -244,7 +245,7 @@ static void bytes_are_taken_over(void **state)
 		struct elems out;
 		const uint8_t *at = stored.data;
 		stored.len = n ? N + 4 : N;
-		assert_int_equal(codec_chunk_decode(&c, &stored, &out, NULL), 0);
+		assert_int_equal(decode_elems(&c, &stored, &out, NULL), 0);
 		assert_ptr_equal(out.fixed.data, at);
 		assert_int_equal(out.fixed.len, N);
 		assert_null(stored.data);

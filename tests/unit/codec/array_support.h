@@ -10,6 +10,8 @@
 
 #include <codec/chunk.h>
 
+#include "decode_elems.h"
+
 static struct arena *array_arena;
 
 static inline int array_support_setup(void)
@@ -42,7 +44,7 @@ static inline int decode_array(const struct codec_chain *chain, const struct byt
 		assert_non_null(in.data);
 		memcpy(in.data, stored->data, stored->len);
 	}
-	const int rc = codec_chunk_decode(&c, &in, out, err);
+	const int rc = decode_elems(&c, &in, out, err);
 	bytes_release(&in);
 	if (rc == 0)
 		assert_int_equal(out->fixed.len, chain->nelems * chain->type->size);

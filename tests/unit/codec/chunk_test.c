@@ -15,6 +15,7 @@
 #include <codec/chunk.h>
 
 #include "codec/bitshuffle.h"
+#include "decode_elems.h"
 
 enum { ELEMS = 1000, SIZE = 4, BYTES = ELEMS * SIZE };
 
@@ -144,7 +145,7 @@ static int decode(const struct fixture *f, const struct pipeline *p, enum codec_
 	struct codec_plan plan;
 	const struct codec_chunk c = {.chain = &plan.chain};
 	codec_plan_object(&plan, f->i32, ELEMS, p, e, NULL);
-	return codec_chunk_decode(&c, stored, out, err);
+	return decode_elems(&c, stored, out, err);
 }
 
 static void expect_plain(const struct fixture *f, const struct pipeline *p,
@@ -294,7 +295,7 @@ static void bitshuffle_with_a_rest(void **state)
 					  &p, OBJECT_SHUFFLED, NULL);
 			struct bytes b = as_bitshuffle(f->plain, elems * size, size, 16);
 			struct elems out;
-			assert_int_equal(codec_chunk_decode(&c, &b, &out, NULL), 0);
+			assert_int_equal(decode_elems(&c, &b, &out, NULL), 0);
 			assert_int_equal(out.fixed.len, elems * size);
 			assert_memory_equal(out.fixed.data, f->plain, elems * size);
 			elems_release(&out);
@@ -327,7 +328,7 @@ static void bitshuffle_of_the_default_block_size(void **state)
 		struct err err = ERR_INIT;
 		struct elems out;
 		memset(b.data + 8, 0, 4);
-		if (codec_chunk_decode(&c, &b, &out, &err))
+		if (decode_elems(&c, &b, &out, &err))
 			fail_msg("elements of %zu bytes: %s", cases[i].size, err.msg);
 		assert_int_equal(out.fixed.len, n);
 		assert_memory_equal(out.fixed.data, data, n);
@@ -463,7 +464,7 @@ static void wrong_lengths(void **state)
 	const struct codec_chunk c = {.chain = &plan.chain};
 	codec_plan_object(&plan, f->i32, UINT64_MAX / 2, &none, OBJECT_SHUFFLED, NULL);
 	struct elems out;
-	assert_int_equal(codec_chunk_decode(&c, &stored, &out, NULL), -EIO);
+	assert_int_equal(decode_elems(&c, &stored, &out, NULL), -EIO);
 	bytes_release(&stored);
 }
 
@@ -541,7 +542,7 @@ static int decode_strings(const struct fixture *f, enum codec_object_form e, str
 	uint64_t size = 0;
 	const int sized =
 		codec_decoded_size(&c, stored->data, stored->len, stored->len, &size, NULL);
-	int rc = codec_chunk_decode(&c, stored, out, NULL);
+	int rc = decode_elems(&c, stored, out, NULL);
 	if (sized != rc)
 		fail_msg("decoding gives %d, the size gives %d", rc, sized);
 	for (uint64_t i = 0, left = size; !rc && i < 3; i++) {
@@ -623,7 +624,7 @@ static void variable_length_in_a_frame_or_a_stream(void **state)
 					 : as_blosc(raw, sizeof(raw), BLOSC_BITSHUFFLE, "lz4");
 		struct elems out;
 		c.max_bytes = form < 3 ? 17 : 16;
-		int rc = codec_chunk_decode(&c, &b, &out, NULL);
+		int rc = decode_elems(&c, &b, &out, NULL);
 		assert_int_equal(rc, form < 3 ? 0 : -EIO);
 		if (rc == 0) {
 			assert_int_equal(out.fixed.len, 48);

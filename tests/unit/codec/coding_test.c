@@ -12,7 +12,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include <codec/shuffle.h>
+#include <data/shuffle.h>
 #include <codec/zstream.h>
 #include "stored_encode.h"
 
@@ -80,13 +80,12 @@ static size_t any_below(size_t n)
 }
 
 /* Reads the slot whole, and in pieces that begin and end anywhere. */
-static void expect_bytes(const struct pipeline *p, const struct bytes *made,
-			 const struct elems_coding *coding, const struct bytes *want)
+static void expect_bytes(const struct pipeline *p, const struct chunk_data *made,
+			 const struct bytes *want)
 {
 	enum { PIECES = 60, ENDS = 12 };
 	uint8_t *got = test_malloc(want->len + 1);
-	const bool deflated = codec_slot_is_deflated(p);
-	codec_slot_read(deflated, SIZE, made, coding, 0, got, want->len);
+	slot_read(p, made, 0, got, want->len);
 	assert_memory_equal(got, want->data, want->len);
 	for (size_t i = 0; i < PIECES; i++) {
 		const size_t block = i % 4 * 65540;
@@ -94,30 +93,31 @@ static void expect_bytes(const struct pipeline *p, const struct bytes *made,
 		const size_t len = any_below(i % 3 ? ENDS : want->len - at) + 1;
 		const size_t n = len < want->len - at ? len : want->len - at;
 		got[n] = 0x5a;
-		codec_slot_read(deflated, SIZE, made, coding, at, got, n);
+		slot_read(p, made, at, got, n);
 		assert_memory_equal(got, want->data + at, n);
 		assert_int_equal(got[n], 0x5a);
 	}
 	for (size_t at = want->len - ENDS; at < want->len; at++) {
-		codec_slot_read(deflated, SIZE, made, coding, at, got, want->len - at);
+		slot_read(p, made, at, got, want->len - at);
 		assert_memory_equal(got, want->data + at, want->len - at);
 	}
 	test_free(got);
 }
 
-static void expect_slot(const struct pipeline *p, const struct bytes *elems,
-			const struct elems_coding *given)
+static void expect_slot(const struct pipeline *p, const struct chunk_data *given)
 {
-	struct elems_coding coding = *given;
-	struct bytes made auto_bytes = {0}, want auto_bytes = {0};
+	struct chunk_data made = *given;
+	struct bytes want auto_bytes = {0}, *bytes = &made.elems.fixed;
 	const size_t size = (size_t)codec_stored_size(p, BYTES);
-	assert_int_equal(elems->len, BYTES);
-	assert_int_equal(bytes_append(&made, elems->data, BYTES), 0);
+	assert_int_equal(bytes->len, BYTES);
+	*bytes = (struct bytes){0};
+	assert_int_equal(bytes_append(bytes, given->elems.fixed.data, BYTES), 0);
 	assert_int_equal(bytes_append_zero(&want, size), 0);
 	assert_int_equal(stored_encode(p, SIZE, plain, BYTES, want.data), 0);
-	assert_int_equal(codec_slot_make(p, SIZE, &made, &coding, NULL), 0);
-	assert_true(made.len == (codec_slot_is_deflated(p) ? BYTES : size) || p == &sum_first);
-	expect_bytes(p, &made, &coding, &want);
+	assert_int_equal(codec_slot_make(p, SIZE, &made, NULL), 0);
+	assert_true(bytes->len == (codec_slot_is_deflated(p) ? BYTES : size) || p == &sum_first);
+	expect_bytes(p, &made, &want);
+	chunk_data_release(&made);
 }
 
 /* Decodes the chunk with and without permission to leave it shuffled. */
@@ -126,29 +126,27 @@ static void expect(const struct codec_chain *chain, uint32_t mask, const struct 
 {
 	for (int accepts = 0; accepts < 2; accepts++) {
 		struct bytes in = {0};
-		struct elems out;
-		struct elems_coding coding = {0};
+		struct chunk_data out;
 		const struct codec_chunk c = {.chain = chain,
 					      .filter_mask = mask,
 					      .covered = N,
-					      .accepts_shuffled = accepts,
-					      .coding = &coding};
+					      .accepts_shuffled = accepts};
 		assert_int_equal(bytes_append(&in, stored->data, stored->len), 0);
 		assert_int_equal(codec_chunk_decode(&c, &in, &out, NULL), 0);
-		assert_int_equal(coding.shuffled, accepts && stays);
-		assert_int_equal(coding.has_adler, accepts ? has_adler : has_adler_if_plain);
-		if (coding.has_adler)
-			assert_int_equal(coding.adler32,
-					 adler32(adler32(0, NULL, 0), out.fixed.data, BYTES));
-		expect_slot(&shuffled_gz, &out.fixed, &coding);
-		expect_slot(&summed, &out.fixed, &coding);
-		expect_slot(&shuffled, &out.fixed, &coding);
-		expect_slot(&no_filter, &out.fixed, &coding);
-		if (!coding.shuffled) {
-			expect_slot(&gz, &out.fixed, &coding);
-			expect_slot(&sum_first, &out.fixed, &coding);
+		assert_int_equal(out.shuffled, accepts && stays ? SIZE : 0);
+		assert_int_equal(out.has_adler, accepts ? has_adler : has_adler_if_plain);
+		if (out.has_adler)
+			assert_int_equal(out.adler32,
+					 adler32(adler32(0, NULL, 0), out.elems.fixed.data, BYTES));
+		expect_slot(&shuffled_gz, &out);
+		expect_slot(&summed, &out);
+		expect_slot(&shuffled, &out);
+		expect_slot(&no_filter, &out);
+		if (!out.shuffled) {
+			expect_slot(&gz, &out);
+			expect_slot(&sum_first, &out);
 		}
-		elems_release(&out);
+		chunk_data_release(&out);
 		bytes_release(&in);
 	}
 }
@@ -233,51 +231,30 @@ static void elements_with_gaps(void **state)
 	enum { PACKED = 3 };
 	static uint8_t words[N * PACKED];
 	struct codec_plan plan;
-	struct elems_coding coding = {0};
 	struct bytes b auto_bytes = {0};
-	struct elems out;
+	struct chunk_data out;
 	(void)state;
 	shuffle_bytes(words, plain, sizeof(words), PACKED);
 	assert_int_equal(zstream_deflate(words, sizeof(words), 1, &b, NULL), 0);
 	codec_plan_object(&plan, gaps, N, &shuffled_gz, OBJECT_SHUFFLED, NULL);
-	const struct codec_chunk c = {
-		.chain = &plan.chain, .accepts_shuffled = true, .coding = &coding};
+	const struct codec_chunk c = {.chain = &plan.chain, .accepts_shuffled = true};
 	assert_int_equal(codec_chunk_decode(&c, &b, &out, NULL), 0);
-	assert_false(coding.shuffled || coding.has_adler);
+	assert_false(out.shuffled || out.has_adler);
 	for (size_t i = 0; i < N; i++) {
-		assert_memory_equal(out.fixed.data + SIZE * i, plain + PACKED * i, 2);
-		assert_int_equal(out.fixed.data[SIZE * i + 3], plain[PACKED * i + 2]);
+		assert_memory_equal(out.elems.fixed.data + SIZE * i, plain + PACKED * i, 2);
+		assert_int_equal(out.elems.fixed.data[SIZE * i + 3], plain[PACKED * i + 2]);
 	}
-	elems_release(&out);
-}
-
-/* Parts of shuffled elements of every size, with bytes behind the last whole element. */
-static void unshuffled_ranges(void **state)
-{
-	enum { LENGTH = 997, PIECES = 200, LARGEST = 17 };
-	(void)state;
-	for (size_t size = 0; size <= LARGEST; size++) {
-		uint8_t x[LENGTH], got[LENGTH];
-		shuffle_bytes(x, plain, LENGTH, size);
-		for (size_t i = 0; i < PIECES; i++) {
-			const size_t at = any_below(LENGTH), n = any_below(LENGTH - at + 1);
-			memset(got, 0x5a, LENGTH);
-			unshuffle_range(got, x, LENGTH, size, at, n);
-			assert_memory_equal(got, plain + at, n);
-			assert_true(n == LENGTH || got[n] == 0x5a);
-		}
-	}
+	chunk_data_release(&out);
 }
 
 /* A slot of no bytes still has a block. */
 static void an_empty_slot(void **state)
 {
-	struct bytes b auto_bytes = {0};
-	struct elems_coding coding = {0};
+	struct chunk_data d = {0};
 	uint8_t got[11];
 	(void)state;
-	assert_int_equal(codec_slot_make(&gz, 1, &b, &coding, NULL), 0);
-	codec_slot_read(true, 1, &b, &coding, 0, got, sizeof(got));
+	assert_int_equal(codec_slot_make(&gz, 1, &d, NULL), 0);
+	codec_stored_read(&d, 0, got, sizeof(got));
 	assert_memory_equal(got, "\x78\x01\x01\0\0\xff\xff\0\0\0\x01", sizeof(got));
 }
 
@@ -286,8 +263,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chunk_objects),      cmocka_unit_test(chunks_of_files),
 		cmocka_unit_test(other_lengths),      cmocka_unit_test(arrays),
-		cmocka_unit_test(elements_with_gaps), cmocka_unit_test(unshuffled_ranges),
-		cmocka_unit_test(an_empty_slot),
+		cmocka_unit_test(elements_with_gaps), cmocka_unit_test(an_empty_slot),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -11,6 +11,8 @@
 
 #include <codec/chunk.h>
 
+#include "decode_elems.h"
+
 struct fixture {
 	struct arena *arena;
 	const struct dtype *i16, *i32, *text, *ref, *region;
@@ -83,7 +85,7 @@ static int decode(const struct dtype *t, uint64_t nelems, const void *bytes, siz
 	codec_plan_object(&plan, t, nelems, &none, OBJECT_SHUFFLED, NULL);
 	struct bytes stored = {0};
 	assert_int_equal(bytes_append(&stored, bytes, n), 0);
-	int rc = codec_chunk_decode(&c, &stored, out, err);
+	int rc = decode_elems(&c, &stored, out, err);
 	bytes_release(&stored);
 	return rc;
 }

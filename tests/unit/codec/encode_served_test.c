@@ -15,6 +15,8 @@
 
 #include <codec/chunk.h>
 
+#include "decode_elems.h"
+
 enum { ELEMS = 5000, HEADER = 16 };
 
 static struct arena *arena;
@@ -83,7 +85,7 @@ static struct bytes round_trip(const struct dtype *t, uint64_t n,
 	if (encode(t, n, served, in, &object, &err))
 		fail_msg("%s", err.msg);
 	assert_int_equal(bytes_append(&copy, object.data, object.len), 0);
-	if (codec_chunk_decode(&c, &copy, &back, &err))
+	if (decode_elems(&c, &copy, &back, &err))
 		fail_msg("%s", err.msg);
 	assert_int_equal(back.fixed.len, in->fixed.len);
 	if (!t->has_vlen)

@@ -21,6 +21,7 @@
 #include <schema/schema.h>
 
 #include "schema/hsds/parse_object.h"
+#include "decode_elems.h"
 
 enum { TEXTS = 4096 };
 
@@ -115,11 +116,10 @@ static void check_chunk(const struct dataset *ds, const char *path, bool v1)
 		.chain = ds->chain, .max_bytes = 1 << 28, .resolver = &resolver};
 	const struct codec_encode e = {.chain = ds->chain, .namer = &namer};
 	assert_int_equal(bytes_append(&copy, stored.data, stored.len), 0);
-	if (codec_chunk_decode(&c, &copy, &first, &err) ||
-	    codec_chunk_encode(&e, &first, &own, &err))
+	if (decode_elems(&c, &copy, &first, &err) || codec_chunk_encode(&e, &first, &own, &err))
 		fail_msg("%s: %s", path, err.msg);
 	compare_forms(ds, n, &stored, &own);
-	if (codec_chunk_decode(&c, &own, &again, &err))
+	if (decode_elems(&c, &own, &again, &err))
 		fail_msg("%s: again: %s", path, err.msg);
 	if (!elems_identical(ds->type, n, &first, &again, NULL))
 		fail_msg("%s: other elements", path);

@@ -13,6 +13,8 @@
 
 #include <codec/chunk.h>
 
+#include "decode_elems.h"
+
 struct fixture {
 	struct arena *arena;
 	const struct dtype *i16, *i32, *text, *ref, *region;
@@ -89,7 +91,7 @@ static void decode(const struct dtype *t, uint64_t nelems, const struct pipeline
 	const struct codec_chunk c = {
 		.chain = &plan.chain, .max_bytes = 1 << 24, .resolver = &resolver};
 	codec_plan_object(&plan, t, nelems, p, OBJECT_SHUFFLED, NULL);
-	if (codec_chunk_decode(&c, stored, out, &err))
+	if (decode_elems(&c, stored, out, &err))
 		fail_msg("%s", err.msg);
 }
 
@@ -415,7 +417,7 @@ static void gaps_in_sequences(void **state)
 		add(&e, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 		refuse(cases[i], 1, &e, -EOPNOTSUPP, "25 bytes, of which at most 6 are used");
 		assert_int_equal(bytes_append_zero(&stored, 4), 0);
-		assert_int_equal(codec_chunk_decode(&c, &stored, &out, &err), -EOPNOTSUPP);
+		assert_int_equal(decode_elems(&c, &stored, &out, &err), -EOPNOTSUPP);
 		assert_null(out.fixed.data);
 		bytes_release(&stored);
 	}

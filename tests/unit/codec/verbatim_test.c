@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "stored_encode.h"
+#include "decode_elems.h"
 
 enum { N = 40 };
 
@@ -114,7 +115,7 @@ static void what_is_kept(void **state)
 		struct elems out = {0};
 		b.len = keep;
 		if (keep > 0) {
-			assert_int_equal(codec_chunk_decode(&c, &b, &out, NULL), 0);
+			assert_int_equal(decode_elems(&c, &b, &out, NULL), 0);
 			assert_memory_equal(out.fixed.data, f->plain, N);
 		}
 		elems_release(&out);

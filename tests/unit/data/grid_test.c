@@ -70,6 +70,23 @@ static void numbers_are_row_major(void **state)
 	assert_true(number == g.nchunks);
 }
 
+/* Each element is in one chunk, at the index that its coordinates in the chunk give. */
+static void elements_are_found(void **state)
+{
+	static const uint64_t dims[] = {5, 7, 3}, chunk[] = {2, 3, 2};
+	uint64_t element = 0, number;
+	struct grid g;
+	assert_int_equal(grid_init(shape_arena(), &g, 3, dims, chunk, NULL), 0);
+	for (uint64_t i = 0; i < 5; i++)
+		for (uint64_t j = 0; j < 7; j++)
+			for (uint64_t k = 0; k < 3; k++, element++) {
+				const uint64_t coords[] = {i / 2, j / 3, k / 2};
+				assert_int_equal(grid_find(&g, element, &number),
+						 (i % 2 * 3 + j % 3) * 2 + k % 2);
+				assert_true(number == grid_number(&g, coords));
+			}
+}
+
 static void the_last_of_very_many(void **state)
 {
 	static const uint64_t dims[] = {UINT64_C(1) << 31, (UINT64_C(1) << 32) - 1};
@@ -178,6 +195,7 @@ int main(void)
 		cmocka_unit_test(shapes_of_chunks_are_compared),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(numbers_are_row_major),
+		cmocka_unit_test(elements_are_found),
 		cmocka_unit_test(the_last_of_very_many),
 		cmocka_unit_test(cuts),
 		cmocka_unit_test(chunks_in_the_order_of_the_elements),

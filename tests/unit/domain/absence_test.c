@@ -76,9 +76,9 @@ static void see(void *arg, struct chunk_result *chunk)
 	seen->calls++;
 	seen->code = chunk->code;
 	seen->absent = chunk->absent;
-	seen->len = chunk->elems.fixed.len;
+	seen->len = chunk->data.elems.fixed.len;
 	err_copy(&seen->err, &chunk->err);
-	elems_release(&chunk->elems);
+	elems_release(&chunk->data.elems);
 }
 
 static struct seen get_chunk(struct fixture *f, const char *id, uint64_t number)

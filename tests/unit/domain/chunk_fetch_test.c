@@ -41,7 +41,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
-	elems_release(&f->chunk.elems);
+	elems_release(&f->chunk.data.elems);
 	domain_unref(f->domain);
 	store_free(f->store);
 	pool_free(f->env.pool);
@@ -52,7 +52,7 @@ static int teardown(void **state)
 static void keep(void *arg, struct chunk_result *chunk)
 {
 	struct fixture *f = arg;
-	elems_release(&f->chunk.elems);
+	elems_release(&f->chunk.data.elems);
 	f->chunk = *chunk;
 	f->calls++;
 }
@@ -93,8 +93,9 @@ static void a_stored_chunk_is_decoded(void **state)
 	get(f, SMALL_INTS, 1);
 	assert_int_equal(f->chunk.code, 0);
 	assert_false(f->chunk.absent);
-	assert_int_equal(f->chunk.elems.fixed.len, sizeof(small_ints_chunk));
-	assert_memory_equal(f->chunk.elems.fixed.data, small_ints_chunk, sizeof(small_ints_chunk));
+	assert_int_equal(f->chunk.data.elems.fixed.len, sizeof(small_ints_chunk));
+	assert_memory_equal(f->chunk.data.elems.fixed.data, small_ints_chunk,
+			    sizeof(small_ints_chunk));
 }
 
 static void a_missing_chunk_is_absent(void **state)
@@ -103,7 +104,7 @@ static void a_missing_chunk_is_absent(void **state)
 	get(f, SMALL_INTS, 0);
 	assert_int_equal(f->chunk.code, 0);
 	assert_true(f->chunk.absent);
-	assert_int_equal(f->chunk.elems.fixed.len, 0);
+	assert_int_equal(f->chunk.data.elems.fixed.len, 0);
 }
 
 static void a_chunk_of_the_wrong_length_names_its_key(void **state)
@@ -133,11 +134,11 @@ static void variable_length_items_go_to_the_heap(void **state)
 	struct fixture *f = *state;
 	get(f, SMALL_STRINGS, 0);
 	assert_int_equal(f->chunk.code, 0);
-	assert_int_equal(f->chunk.elems.fixed.len, 32);
-	struct elems_vlen first = elems_get_vlen(f->chunk.elems.fixed.data);
+	assert_int_equal(f->chunk.data.elems.fixed.len, 32);
+	struct elems_vlen first = elems_get_vlen(f->chunk.data.elems.fixed.data);
 	assert_int_equal(first.count, 2);
-	assert_memory_equal(f->chunk.elems.heap.data + first.offset, "ab", 2);
-	assert_int_equal(elems_get_vlen(f->chunk.elems.fixed.data + 16).count, 0);
+	assert_memory_equal(f->chunk.data.elems.heap.data + first.offset, "ab", 2);
+	assert_int_equal(elems_get_vlen(f->chunk.data.elems.fixed.data + 16).count, 0);
 }
 
 static void an_initializer_computes_what_is_not_stored(void **state)
@@ -152,8 +153,8 @@ static void an_initializer_computes_what_is_not_stored(void **state)
 					     "'layout':{'class':'H5D_CHUNKED','dims':[4]}}");
 	get(f, SMALL_INTS, 2);
 	assert_int_equal(f->chunk.code, 0);
-	assert_int_equal(f->chunk.elems.fixed.len, sizeof(expected));
-	assert_memory_equal(f->chunk.elems.fixed.data, expected, sizeof(expected));
+	assert_int_equal(f->chunk.data.elems.fixed.len, sizeof(expected));
+	assert_memory_equal(f->chunk.data.elems.fixed.data, expected, sizeof(expected));
 }
 
 /* A wrapper that records the expected versions and priorities of gets. */

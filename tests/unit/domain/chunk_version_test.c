@@ -61,7 +61,7 @@ static void see(void *arg, struct chunk_result *chunk)
 {
 	int *code = arg;
 	*code = chunk->code;
-	elems_release(&chunk->elems);
+	elems_release(&chunk->data.elems);
 }
 
 static int load(struct fixture *f, uint64_t chunk)

@@ -198,7 +198,7 @@ static void take(void *arg, struct chunk_result *chunk)
 	got->calls++;
 	got->code = chunk->code;
 	err_copy(&got->err, &chunk->err);
-	elems_release(&chunk->elems);
+	elems_release(&chunk->data.elems);
 }
 
 static struct got get_chunk(struct fixture *f, const char *id, uint64_t number)

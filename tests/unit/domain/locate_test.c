@@ -108,9 +108,10 @@ static void a_table_is_read_and_then_the_chunk(void **state)
 	get(&t, SMALL_INTS, 0);
 	assert_int_equal(t.chunk.code, 0);
 	assert_false(t.chunk.absent);
-	assert_int_equal(t.chunk.elems.fixed.len, sizeof(small_ints_chunk));
-	assert_memory_equal(t.chunk.elems.fixed.data, small_ints_chunk, sizeof(small_ints_chunk));
-	elems_release(&t.chunk.elems);
+	assert_int_equal(t.chunk.data.elems.fixed.len, sizeof(small_ints_chunk));
+	assert_memory_equal(t.chunk.data.elems.fixed.data, small_ints_chunk,
+			    sizeof(small_ints_chunk));
+	elems_release(&t.chunk.data.elems);
 	assert_int_equal(gets(&t), 2);
 }
 

@@ -67,7 +67,7 @@ static void take(void *arg, struct chunk_result *chunk)
 	got->calls++;
 	got->code = chunk->code;
 	got->absent = chunk->absent;
-	elems_release(&chunk->elems);
+	elems_release(&chunk->data.elems);
 }
 
 static uint64_t fixed_time(const struct env *env)

@@ -303,8 +303,8 @@ static void chunks_are_requested_one_by_one(void **state)
 	store_count_read(f->store, &before);
 	struct got got = get(f, ID("d", "4"), 1);
 	assert_int_equal(got.chunk.code, 0);
-	assert_memory_equal(got.chunk.elems.fixed.data, data, sizeof(data));
-	elems_release(&got.chunk.elems);
+	assert_memory_equal(got.chunk.data.elems.fixed.data, data, sizeof(data));
+	elems_release(&got.chunk.data.elems);
 	got = get(f, ID("d", "4"), 2);
 	assert_int_equal(got.chunk.code, 0);
 	assert_true(got.chunk.absent);
@@ -337,10 +337,10 @@ static void sizes_of_strings_are_measured(void **state)
 	assert_int_equal(tree_problems(domain_tree(f->domain)), 1);
 	struct got got = get(f, ID("d", "5"), 1);
 	assert_int_equal(got.chunk.code, 0);
-	const struct elems_vlen second = elems_get_vlen(got.chunk.elems.fixed.data + 16);
+	const struct elems_vlen second = elems_get_vlen(got.chunk.data.elems.fixed.data + 16);
 	assert_int_equal(second.count, 3);
-	assert_memory_equal(got.chunk.elems.heap.data + second.offset, "def", 3);
-	elems_release(&got.chunk.elems);
+	assert_memory_equal(got.chunk.data.elems.heap.data + second.offset, "def", 3);
+	elems_release(&got.chunk.data.elems);
 	got = get(f, ID("d", "5"), 2);
 	assert_true(got.chunk.absent); /* shown by the open */
 	got = get(f, ID("d", "5"), 3);

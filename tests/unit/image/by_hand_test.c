@@ -82,8 +82,8 @@ static void deliver(void *arg)
 {
 	struct job *j = arg;
 	struct chunk_result chunk = {0};
-	chunk.code =
-		j->dataset == DATA ? make_data(&chunk.elems, j->number) : make_text(&chunk.elems);
+	chunk.code = j->dataset == DATA ? make_data(&chunk.data.elems, j->number)
+					: make_text(&chunk.data.elems);
 	j->done(j->arg, &chunk);
 	free(j);
 }

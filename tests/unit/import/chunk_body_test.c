@@ -76,9 +76,9 @@ static void assert_numbers(struct reading *r, const char *path, uint64_t number,
 {
 	struct chunk_result chunk = read_chunk(r, path, number);
 	assert_false(chunk.absent);
-	assert_int_equal(chunk.elems.fixed.len, n * sizeof(*want));
-	assert_memory_equal(chunk.elems.fixed.data, want, n * sizeof(*want));
-	elems_release(&chunk.elems);
+	assert_int_equal(chunk.data.elems.fixed.len, n * sizeof(*want));
+	assert_memory_equal(chunk.data.elems.fixed.data, want, n * sizeof(*want));
+	elems_release(&chunk.data.elems);
 }
 
 static void assert_absent(struct reading *r, const char *path, uint64_t number)
@@ -111,12 +111,13 @@ static void check_text(struct reading *r, uint64_t nchunks)
 			assert_null(words[i]);
 			continue;
 		}
-		const uint8_t *slot = chunk.elems.fixed.data + i % per * DTYPE_VLEN_SIZE;
+		const uint8_t *slot = chunk.data.elems.fixed.data + i % per * DTYPE_VLEN_SIZE;
 		const struct elems_vlen v = elems_get_vlen(slot);
 		assert_int_equal(v.count, words[i] ? strlen(words[i]) : 0);
 		if (v.count)
-			assert_memory_equal(chunk.elems.heap.data + v.offset, words[i], v.count);
-		elems_release(&chunk.elems);
+			assert_memory_equal(chunk.data.elems.heap.data + v.offset, words[i],
+					    v.count);
+		elems_release(&chunk.data.elems);
 	}
 }
 
@@ -124,21 +125,21 @@ static void check_reference(struct reading *r)
 {
 	struct chunk_result chunk = read_chunk(r, "group/below/refs", 0);
 	uint64_t refs[2];
-	assert_int_equal(chunk.elems.fixed.len, sizeof(refs));
-	memcpy(refs, chunk.elems.fixed.data, sizeof(refs));
+	assert_int_equal(chunk.data.elems.fixed.len, sizeof(refs));
+	memcpy(refs, chunk.data.elems.fixed.data, sizeof(refs));
 	assert_int_equal(refs[0], find(r, "chunked") + 1);
 	assert_int_equal(refs[1], 0);
-	elems_release(&chunk.elems);
+	elems_release(&chunk.data.elems);
 }
 
 static void check_everything_else(struct reading *r, bool joined)
 {
 	struct chunk_result chunk = read_chunk(r, "scalar", 0);
 	double value;
-	assert_int_equal(chunk.elems.fixed.len, sizeof(value));
-	memcpy(&value, chunk.elems.fixed.data, sizeof(value));
+	assert_int_equal(chunk.data.elems.fixed.len, sizeof(value));
+	memcpy(&value, chunk.data.elems.fixed.data, sizeof(value));
 	assert_true(value == 1.5);
-	elems_release(&chunk.elems);
+	elems_release(&chunk.data.elems);
 	assert_absent(r, "zeros", 0);
 	check_numbers(r, "contiguous", 24, 1, false);
 	check_numbers(r, "gzip", 500, joined ? 1 : 2, true);

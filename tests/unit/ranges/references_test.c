@@ -93,7 +93,7 @@ static uint32_t ints(const struct domain *d)
 static const struct chunk_result *get(struct test *t, uint64_t number)
 {
 	const struct chunk_source chunks = domain_chunk_source(t->f->domain);
-	elems_release(&t->chunks[0].elems);
+	elems_release(&t->chunks[0].data.elems);
 	t->calls = 0;
 	chunks.get(chunks.ctx,
 		   &(struct chunk_request){.dataset = ints(t->f->domain), .number = number}, keep,
@@ -107,8 +107,8 @@ static void assert_values(const struct chunk_result *chunk, int32_t first)
 	int32_t values[4];
 	if (chunk->code)
 		fail_msg("%s", chunk->err.msg);
-	assert_int_equal(chunk->elems.fixed.len, sizeof(values));
-	memcpy(values, chunk->elems.fixed.data, sizeof(values));
+	assert_int_equal(chunk->data.elems.fixed.len, sizeof(values));
+	memcpy(values, chunk->data.elems.fixed.data, sizeof(values));
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(values[i], first + i);
 }
@@ -122,7 +122,7 @@ static uint64_t gets(struct test *t)
 
 static void done(struct test *t)
 {
-	elems_release(&t->chunks[0].elems);
+	elems_release(&t->chunks[0].data.elems);
 }
 
 static void one_chunk_is_one_range(void **state)
@@ -145,8 +145,8 @@ static void a_contiguous_dataset_is_one_range(void **state)
 			   "'size':48"));
 	const struct chunk_result *chunk = get(&t, 0);
 	assert_int_equal(chunk->code, 0);
-	assert_int_equal(chunk->elems.fixed.len, 48);
-	assert_int_equal(chunk->elems.fixed.data[44], 21);
+	assert_int_equal(chunk->data.elems.fixed.len, 48);
+	assert_int_equal(chunk->data.elems.fixed.data[44], 21);
 	assert_int_equal(gets(&t), 1);
 	done(&t);
 }
@@ -315,7 +315,7 @@ static void reads_that_begin_together_are_joined(void **state)
 	assert_values(&t.chunks[2], 200);
 	assert_int_equal(gets(&t), 2); /* the table, and one range of 416 bytes */
 	for (int i = 0; i < 3; i++)
-		elems_release(&t.chunks[i].elems);
+		elems_release(&t.chunks[i].data.elems);
 }
 
 /* A store that answers later. */
@@ -386,7 +386,7 @@ static void far_chunks_are_not_joined(void **state)
 	assert_int_equal(t.calls, 3);
 	assert_int_equal(gets(&t), 2); /* gaps of 4,096 and 4,097 bytes */
 	for (int i = 0; i < 3; i++)
-		elems_release(&t.chunks[i].elems);
+		elems_release(&t.chunks[i].data.elems);
 }
 
 static void a_forgotten_table_is_read_again(void **state)

@@ -33,20 +33,12 @@
 #include <base/env.h>
 #include <base/histogram.h>
 #include <base/mem.h>
-#include <data/elems.h>
+#include <data/chunk_data.h>
 
 struct cache;
 struct cache_owner;
 struct cache_stream;
 struct cache_fill; /* one requested load */
-
-/* One loaded chunk; constant while it is held. */
-struct cache_chunk {
-	bool absent;		    /* not stored; the reader returns the fill value */
-	struct bytes slot;	    /* what the source makes the bytes of the chunk's slot of */
-	struct elems_coding coding; /* how these are given; only the source uses it */
-	struct bytes heap;	    /* bytes of its heap region (variable length) */
-};
 
 /* hits counts reads of cached chunks or failures, misses loads that readers started (or found
  * queued), waits reads that joined a load in flight. wait_ns is the time spent in misses and waits.
@@ -124,7 +116,7 @@ void cache_owner_get_stats(struct cache_owner *o, struct cache_owner_stats *out)
  * it; after that, a read loads the chunk again. With -ENOMEM and -EINTR, only the waiting readers
  * fail. -ECANCELED means that the source has seen cache_fill_cancel() and cancelled the load; if a
  * reader or a stream has requested the chunk again, the load begins again. */
-void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk,
+void cache_complete(struct cache_fill *fill, int code, struct chunk_data *chunk,
 		    const struct err *err);
 
 /* Returns a flag that is true while no reader and no stream needs the load. Then the source may end
@@ -147,11 +139,11 @@ void cache_stream_free(struct cache_stream *s);
  * this chunk that failed within the last second. Fails with -EINTR if cancelled; a load in flight
  * continues, because other reads may need it. */
 int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t slot,
-	      struct cancel *cancel, const struct cache_chunk **out, struct err *err);
+	      struct cancel *cancel, const struct chunk_data **out, struct err *err);
 /* Releases a chunk. done is true if the read reached the end of the chunk. If it did not, large
  * loads do not evict the chunk for a short time, because the program probably reads the next piece
  * of it. */
-void cache_put(struct cache_owner *o, const struct cache_chunk *chunk, bool done);
+void cache_put(struct cache_owner *o, const struct chunk_data *chunk, bool done);
 
 /* For a read of several chunks: prefetches the slots in [first, first + n) that are not cached.
  * stream may be NULL. Never blocks. Returns how many of the n slots are cached, requested or past

@@ -15,8 +15,8 @@
 #include <hsmount/err.h>
 #include <base/mem.h>
 #include <codec/chain.h>
+#include <data/chunk_data.h>
 #include <data/dtype.h>
-#include <data/elems.h>
 #include <data/filter.h>
 #include <data/object.h>
 
@@ -31,11 +31,7 @@ struct codec_chunk {
 	uint64_t covered;
 	uint64_t max_bytes; /* limit of a decoded chunk of variable length */
 	const struct object_resolver *resolver;
-	/* If `coding` is not NULL, it is zero before the call, and then says how the elements are
-	 * given. If accepts_shuffled is true, too, bytes that are shuffled as elements of the type
-	 * are not unshuffled. */
-	bool accepts_shuffled;
-	struct elems_coding *coding;
+	bool accepts_shuffled; /* bytes that are shuffled as elements of the type may stay so */
 };
 
 /* Returns the size of one element of t in a chunk object, in bytes. It is t->size, except that
@@ -51,7 +47,7 @@ uint64_t codec_stored_elem_size(const struct dtype *t);
  * vlens may follow the last element. Fails with -EIO if the chunk is damaged, with -EOPNOTSUPP if a
  * compressor is not built in or if items of a sequence are more than four times as large as they
  * are stored, and with -ENOMEM. */
-int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct elems *out,
+int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct chunk_data *out,
 		       struct err *err);
 
 /* Gets the decoded size of a chunk object of variable length, in bytes. If the chain is not one of
@@ -83,16 +79,16 @@ uint64_t codec_stored_size(const struct pipeline *p, uint64_t n);
  * that is the last filter, and elements that are still shuffled although there is no filter.
  * deflate does not compress: it writes stored blocks. */
 
-/* Makes a slot of elements in a coding. *bytes has them before the call, and what the slot is made
- * of after it. *coding is theirs. If they are shuffled, the first filter is a shuffle, or there is
- * none. elem_size is the size of an element. Fails with -EOPNOTSUPP if there is a filter
- * that codec_stored_pipeline() leaves out, and with -ENOMEM. */
-int codec_slot_make(const struct pipeline *p, uint32_t elem_size, struct bytes *bytes,
-		    struct elems_coding *coding, struct err *err);
-/* Writes the `len` bytes from `at` on of the codec_stored_size() bytes of a slot. */
-void codec_slot_read(bool deflated, uint32_t elem_size, const struct bytes *bytes,
-		     const struct elems_coding *coding, uint64_t at, uint8_t *out, size_t len);
-/* Returns whether the last filter is a deflate, as codec_slot_read() needs to know. */
+/* Makes a slot of the elements of a chunk, in place. If they are shuffled, the first filter is a
+ * shuffle, or there is none. elem_size is the size of an element. A slot that is deflated
+ * (codec_slot_is_deflated()) is read with codec_stored_read(), any other with chunk_data_read().
+ * Fails with -EOPNOTSUPP if there is a filter that codec_stored_pipeline() leaves out, and with
+ * -ENOMEM. */
+int codec_slot_make(const struct pipeline *p, uint32_t elem_size, struct chunk_data *d,
+		    struct err *err);
+/* Copies bytes [at, at + n) of the stream of stored blocks that has the bytes of a slot. */
+void codec_stored_read(const struct chunk_data *d, uint64_t at, uint8_t *out, size_t n);
+/* Returns whether the last filter is a deflate. */
 bool codec_slot_is_deflated(const struct pipeline *p);
 
 /* Returns whether a decoder of the filter is built in. */

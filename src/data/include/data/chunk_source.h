@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include <hsmount/err.h>
-#include <data/elems.h>
+#include <data/chunk_data.h>
 
 enum {
 	/* Bytes of a chunk, stored or decoded. Many chunks are in memory at the same time. */
@@ -41,13 +41,12 @@ uint64_t chunk_list_from(const struct chunk_list *chunks, uint64_t number);
 uint64_t chunk_list_find(const struct chunk_list *chunks, uint64_t number);
 
 struct chunk_result {
-	int code;	    /* 0 or a negative errno */
-	bool absent;	    /* the chunk is not stored; all elements are the fill value */
-	bool denied;	    /* its HDF5 file has the chunk; the chunk table says that it does not */
-	struct elems elems; /* of the whole chunk, empty if absent; owned by the callback */
-	struct elems_coding coding;
-	uint64_t fetched; /* bytes that came from the store */
-	struct err err;	  /* names the key */
+	int code;    /* 0 or a negative errno */
+	bool absent; /* the chunk is not stored; all elements are the fill value */
+	bool denied; /* its HDF5 file has the chunk; the chunk table says that it does not */
+	struct chunk_data data; /* of the whole chunk, empty if absent; owned by the callback */
+	uint64_t fetched;	/* bytes that came from the store */
+	struct err err;		/* names the key */
 };
 typedef void (*chunk_done)(void *arg, struct chunk_result *chunk);
 

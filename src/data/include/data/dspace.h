@@ -71,6 +71,9 @@ void grid_cut(uint32_t rank, const uint64_t *dims, uint64_t elem_size, uint64_t 
  * elements) and back. */
 void grid_coords(const struct grid *g, uint64_t number, uint64_t *coords);
 uint64_t grid_number(const struct grid *g, const uint64_t *coords);
+/* Finds an element, which is counted in row-major order. Returns its index in its chunk, and sets
+ * *number to the number of the chunk. */
+uint64_t grid_find(const struct grid *g, uint64_t element, uint64_t *number);
 /* Returns how many elements of a chunk, in row-major order, there are up to the last one inside the
  * extent. The others are padding. */
 uint64_t grid_covered(const struct grid *g, uint64_t number);

@@ -45,12 +45,6 @@ struct elems {
 };
 void elems_release(struct elems *e);
 
-/* How the bytes of a chunk of plain elements are given. All zero: as they are in memory. */
-struct elems_coding {
-	bool shuffled;	  /* byte 0 of every element comes first, then byte 1, and so on */
-	bool has_adler;	  /* the adler32 (RFC 1950) of the bytes is known */
-	uint32_t adler32; /* and is this */
-};
 /* Returns the bytes of a value before its zeros. */
 static inline uint64_t elems_end(const struct elems *e)
 {

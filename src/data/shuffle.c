@@ -9,7 +9,7 @@
  * rounds unshuffle them. Every vector unit has the two instructions for it, "interleave low" and
  * "interleave high". Elements of other sizes are copied byte by byte.
  */
-#include "shuffle.h"
+#include <data/shuffle.h>
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HDF5's byte shuffle (filter 2): byte 0 of every element, then byte 1 of every element, and so on.
  * The n % elem_size bytes after the last whole element stay as they are. */
-#ifndef CODEC_SHUFFLE_H
-#define CODEC_SHUFFLE_H
+#ifndef DATA_SHUFFLE_H
+#define DATA_SHUFFLE_H
 
 #include <stddef.h>
 #include <stdint.h>
