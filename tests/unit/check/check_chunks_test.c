@@ -108,7 +108,7 @@ static void a_file_that_cannot_be_read(void **state)
 	engine_options_init(&opt);
 	opt.workers = 0;
 	opt.allow_uri = uri;
-	opt.debug_fault = "fail:1:EACCES@*1";
+	opt.debug_fault = "fail:1:EIO@*1";
 	bucket_open_as(b, opt);
 	assert_int_equal(engine_check(b->engine, "x.h5", false, &sink, NULL), 0);
 	if (s.last.findings[ENGINE_CHECK_UNCHECKED] != 2)
