@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The notes of plain objects, and the requests that reading them takes. */
 #include "bucket.h"
+#include "file_clock.h"
 
 #include <errno.h>
 #include <sys/xattr.h>
@@ -17,6 +18,15 @@ static bool put_note(struct test_bucket *b, const char *key, const char *note)
 		return true;
 	assert_int_equal(errno, EOPNOTSUPP);
 	return false;
+}
+
+/* Gives an object another note, and so another version. */
+static void change_note(struct test_bucket *b, const char *key, const char *note)
+{
+	char path[1024];
+	snprintf(path, sizeof(path), "%s/%s", b->dir, key);
+	file_clock_wait(path);
+	assert_true(put_note(b, key, note));
 }
 
 /* The length of the value, or a negative errno. */
@@ -78,8 +88,7 @@ static void a_new_version_is_asked_for_again(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(get_note(b, "x"), 3);
 	assert_int_equal(heads(b), 1);
-	usleep(20000);
-	put_note(b, "x", "other");
+	change_note(b, "x", "other");
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(get_note(b, "x"), 5);
 	assert_int_equal(heads(b), 2);
@@ -93,8 +102,7 @@ static void an_object_that_has_changed(void **state)
 		skip();
 	bucket_open(b, 1000, 0);
 	bucket_list(b, "d");
-	usleep(20000);
-	put_note(b, "d/x", "other");
+	change_note(b, "d/x", "other");
 	for (unsigned int i = 1; i < 3; i++) {
 		assert_int_equal(get_note(b, "d/x"), 5);
 		assert_int_equal(heads(b), i);
