@@ -250,7 +250,7 @@ def test_the_further_away_the_further_ahead(two, mount):
         with Raw(m.file("two.h5"), "a") as raw:
             before = m.counts()
             for i in chunks:
-                time.sleep(0.01)
+                time.sleep(0.01)        # as a program that works on each chunk
                 raw.read("a", i)
             wait_until_idle(m)
             return difference(before, m.counts())["cache_loads"] - len(chunks)
