@@ -219,7 +219,7 @@ def test_3_404_where_nothing_may_be_listed(tmp_path, mount):
         m = mount("s3://bucket", env=liar.environment())
         assert read_parts(m.file("x.h5"), (0, 8)) == [errno.EACCES]
         liar.lie = bare_404
-        time.sleep(1.1)
+        time.sleep(1.1)         # the failure of a chunk is cached for a second
         assert read_parts(m.file("x.h5"), (0, 8)) == [values]
 
 
@@ -308,7 +308,7 @@ def test_4_chunk_that_is_deleted_when_its_dataset_changes(large, mount):
         heads = m.counts()["heads"]
         remove(bucket, dataset.chunk_key((1,)))
         bucket.put(dataset.key, json.dumps(dataset.doc, indent=1).encode())
-        time.sleep(1.1)
+        time.sleep(1.1)         # the document is checked once a second
         assert read_errno(f, "data", FAR) == errno.ESTALE
         assert m.counts()["heads"] == heads + 1
         bucket.put(dataset.chunk_key((1,)), np.arange(FAR, 2 * FAR, dtype="<i4").tobytes())

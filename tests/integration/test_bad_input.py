@@ -141,6 +141,6 @@ def test_a_store_that_fails_now_and_then(tmp_path, mount):
                     errors += 1
         if not left:
             break
-        time.sleep(1.1)
+        time.sleep(1.1)         # a failure is cached for a second
     assert not left, f"{len(left)} chunks never read, {errors} errors"
     assert m.counts()["failures"] > 10

@@ -72,6 +72,14 @@ def program(call, path, size=CHUNK, offset=0, timer=False):
         child.stdout.close()
 
 
+def wait_until_blocked(*children):
+    """Until all sleep in their calls: they sleep nowhere else after they were ready."""
+    def sleeps(child):
+        with open(f"/proc/{child.pid}/stat", encoding="ascii") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] in "SD"
+    assert wait_for(lambda: all(map(sleeps, children))), "a call is not delayed"
+
+
 def interrupt(*children):
     """Sends Ctrl-C to all and returns the seconds until all have ended with KeyboardInterrupt."""
     start = time.monotonic()
@@ -143,13 +151,14 @@ def slow(tmp_path, mount):
 
 
 @pytest.mark.sampled(by="size")
-@pytest.mark.parametrize("wait", [0.1, 1.0], ids=["early", "late"])
+@pytest.mark.parametrize("wait", [0, 1.0], ids=["early", "late"])
 @pytest.mark.parametrize("size", [CHUNK, 8192], ids=["chunk", "pages"])
 def test_ctrl_c_ends_a_blocked_read(slow, wait, size):
     m, at, body = slow
     path = m.file("x0.h5")
     with program("read", path, size, at[0]) as child:
-        time.sleep(wait)
+        wait_until_blocked(child)
+        time.sleep(wait)        # late: the read has been blocked for a while
         assert interrupt(child) < SOON
         # Other programs are served meanwhile, and the chunk is right when it arrives.
         start = time.monotonic()
@@ -211,7 +220,7 @@ def test_a_repeated_read_can_be_interrupted_again(slow):
     with contextlib.ExitStack() as stack:
         for _ in range(2):
             child = stack.enter_context(program("read", m.file("x0.h5"), CHUNK, at[0]))
-            time.sleep(0.1)
+            wait_until_blocked(child)
             assert interrupt(child) < SOON
 
 
@@ -256,8 +265,7 @@ def test_a_timer_does_not_disturb_a_short_call(tmp_path, call):
 def test_ctrl_c_ends_a_blocked_call(tmp_path, call):
     with delayed_call(tmp_path, call, SLOW_MS) as (m, path):
         with program(call, path) as child:
-            time.sleep(0.2)
-            assert child.poll() is None, "the call is not delayed"
+            wait_until_blocked(child)
             assert interrupt(child) < SOON
         # The mount still works.
         assert sorted(os.listdir(m.file(".hsmount"))) == ["metrics", "stats"]
@@ -267,7 +275,7 @@ def test_many_interrupted_lookups_of_one_name_end_together(tmp_path):
     """The kernel lets one after the other request it."""
     with delayed_call(tmp_path, "lookup", SLOW_MS) as (_, path), contextlib.ExitStack() as stack:
         children = [stack.enter_context(program("lookup", path)) for _ in range(6)]
-        time.sleep(0.2)
+        wait_until_blocked(*children)
         assert interrupt(*children) < SOON
 
 
@@ -279,8 +287,7 @@ def test_a_blocked_program_can_be_killed(tmp_path, call, timer):
     signal."""
     with delayed_call(tmp_path, call, SLOW_MS) as (_, path):
         with program(call, path, timer=timer) as child:
-            time.sleep(0.2)
-            assert child.poll() is None, "the call is not delayed"
+            wait_until_blocked(child)
             start = time.monotonic()
             child.kill()
             assert child.wait(10) == -signal.SIGKILL
@@ -290,7 +297,7 @@ def test_a_blocked_program_can_be_killed(tmp_path, call, timer):
 def test_a_reader_of_one_page_can_be_killed(slow):
     m, at, _ = slow
     with program("read", m.file("x0.h5"), 100, at[0]) as child:
-        time.sleep(0.2)
+        wait_until_blocked(child)
         start = time.monotonic()
         child.kill()
         child.wait(5)
@@ -314,10 +321,10 @@ def test_blocked_readers_do_not_delay_other_programs(tmp_path, mount):
     at = places(other)
     with contextlib.ExitStack() as stack:
         for n in range(files):
-            stack.enter_context(program("read", m.file(f"x{n}.h5"), CHUNK, at[0]))
-        time.sleep(0.3)
+            last = stack.enter_context(program("read", m.file(f"x{n}.h5"), CHUNK, at[0]))
+        wait_until_blocked(last)
         for pause in (0, 1):
-            time.sleep(pause)
+            time.sleep(pause)       # also after a second of blocked reads
             start = time.monotonic()
             assert len(os.listdir(m.path)) == files + 1
             os.stat(m.file("x0.h5"))
@@ -335,7 +342,7 @@ def test_a_mount_ends_while_a_read_is_blocked(tmp_path, how):
                f"debug_fault=delay:1:{STALLED_MS}@{keys[0]}") as m:
         at = places(m.file("x1.h5"))
         with program("read", m.file("x0.h5"), CHUNK, at[0]):
-            time.sleep(0.2)
+            time.sleep(0.2)         # until the daemon has the request
             start = time.monotonic()
             if how == "TERM":
                 m.process.send_signal(signal.SIGTERM)
@@ -356,7 +363,7 @@ def test_a_mount_ends_while_a_plain_file_is_blocked(tmp_path):
     with Mount(tmp_path / "bucket", tmp_path, "allow_empty", "metadata_ttl=60",
                f"debug_fault=delay:2+:{STALLED_MS}@plain") as m:
         with program("read", m.file("plain")) as child:
-            time.sleep(0.5)
+            time.sleep(0.5)         # until the first block is read, and the others are requested
             assert child.poll() is None, "the read is not delayed"
             start = time.monotonic()
             m.process.send_signal(signal.SIGTERM)
@@ -370,7 +377,7 @@ def test_a_mount_ends_while_an_open_is_blocked(tmp_path):
     make(tmp_path / "bucket", 1)
     with Mount(tmp_path / "bucket", tmp_path, f"debug_fault=delay:1+:{STALLED_MS}@db/*") as m:
         with program("open", m.file("x0.h5")):
-            time.sleep(0.2)
+            time.sleep(0.2)         # until the daemon has the request
             run("umount", "-f", m.path)     # the connection ends, and a busy mount point stays
             assert m.process.wait(20) == 0
             assert "exiting without waiting" in m.log()

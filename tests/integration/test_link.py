@@ -530,7 +530,7 @@ def test_file_that_changes(bucket):
         stderr=subprocess.PIPE, text=True)
     try:
         wait_for(lambda: tree_of(bucket) != before, PATIENCE)    # the record
-        time.sleep(0.3)
+        time.sleep(0.3)         # each read of the file takes 0.2 s from the third on
         with open(bucket / FILE, "r+b") as f:
             f.seek(0, 2)
             f.write(b"x")

@@ -42,11 +42,24 @@ def cubes(tmp_path_factory):
     return root / "bucket"
 
 
+def stats(m):
+    with open(m.file(".hsmount/stats"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def wait_until_idle(m):
+    """Until no load of a chunk is in flight or queued."""
+    def is_idle():
+        cache = stats(m)["cache"]
+        return not cache["loading"] and not cache["queued"]
+    assert wait_for(is_idle)
+
+
 def timed(m, action):
     before, start = m.counts(), time.monotonic()
     action()
     seconds = time.monotonic() - start
-    time.sleep(0.3)     # loads in flight
+    wait_until_idle(m)
     return seconds, difference(before, m.counts())
 
 
@@ -65,7 +78,7 @@ def test_one_element_is_one_chunk(cubes, mount):
         f["data"].shape
         before = m.counts()
         assert f["data"][3, 4, 70000] is not None
-        time.sleep(0.3)
+        wait_until_idle(m)
         assert difference(before, m.counts())["cache_loads"] == 1
 
 
@@ -120,11 +133,6 @@ class Raw:
 
     def read(self, name, i):
         return os.pread(self.fd, *self.chunks[name][i])
-
-
-def stats(m):
-    with open(m.file(".hsmount/stats"), encoding="utf-8") as f:
-        return json.load(f)
 
 
 def two_datasets(bucket, chunks, size, path="two.h5"):
@@ -201,7 +209,7 @@ def test_series_that_end_early_leave_room(tmp_path, mount):
         for name in names:
             raw.read(name, 0)
             raw.read(name, 1)
-        time.sleep(0.3)
+        wait_until_idle(m)
         seconds, _ = timed(m, lambda: [raw.read(names[-1], i) for i in range(2, chunks)])
         print(f"{seconds:.2f} s")
         assert seconds < chunks * DELAY / 3
@@ -242,9 +250,9 @@ def test_the_further_away_the_further_ahead(two, mount):
         with Raw(m.file("two.h5"), "a") as raw:
             before = m.counts()
             for i in chunks:
-                time.sleep(0.01)
+                time.sleep(0.01)        # as a program that works on each chunk
                 raw.read("a", i)
-            time.sleep(0.2)
+            wait_until_idle(m)
             return difference(before, m.counts())["cache_loads"] - len(chunks)
 
     row, anywhere = range(0, 24, 2), (7, 40, 3, 55, 21, 62, 0, 33, 12, 49, 27, 5)

@@ -90,7 +90,7 @@ def assert_rounds(far, mount, options, *steps):
     during others. Returns the requests of the last step."""
     own = [float("inf")] * len(steps)
     for attempt, delay in enumerate(DELAYS):
-        time.sleep(attempt)
+        time.sleep(attempt)     # the machine may be less busy then
         near = mount(far.root, "debug_count", *options)
         own = [min(least, rounds_of(near, lambda step=step: step[0](near), 1)[0])
                for least, step in zip(own, steps)]
@@ -142,7 +142,7 @@ def test_walking_a_large_directory(tmp_path, mount):
     for attempt in range(6):
         m = mount(tmp_path / "bucket", "debug_count", "debug_fault=delay:1+:20@*")
         cold = requests_of(m, lambda m=m: first(m))
-        time.sleep(1.1 + attempt)
+        time.sleep(1.1 + attempt)       # names are valid for a second
         warm = requests_of(m, lambda m=m: again(m))
         assert cold >= 3 * domains and warm >= domains
         if cold <= 3 * domains + extra and warm <= domains + extra:
@@ -262,7 +262,7 @@ def test_a_damaged_chunk_is_got_once_in_a_second(tmp_path, mount):
     finally:
         os.close(fd)
     bucket.put(key, bodies[bad])
-    time.sleep(1.2)
+    time.sleep(1.2)     # a failure is cached for a second
     fd = os.open(path, os.O_RDONLY)
     try:
         assert [chunk(fd, i) == bodies[i] for i in range(chunks)] == [True] * chunks

@@ -163,7 +163,7 @@ def test_listing_becomes_stale(tmp_path, source):
         copy(m, source, "0.h5")
         shutil.copyfile(source, other.file("d/1.h5"))
         other.released()
-        time.sleep(0.6)
+        time.sleep(0.6)         # names are valid for half a second
         assert os.path.exists(m.file("d/1.h5"))
 
 

@@ -329,10 +329,10 @@ def test_storage_is_deleted_while_mounted(place, tmp_path):
         with open(m.file("home/a.h5"), "rb"):
             os.unlink(m.file("home/a.h5"))
             os.unlink(m.file("home/b.h5"))
-            time.sleep(20)
+            time.sleep(20)      # storage is deleted half a minute after its domain
             assert len(storages(place)) == 5
             assert mounts.wait_for(lambda: len(storages(place)) == 4)
-            time.sleep(8)
+            time.sleep(8)       # but not that of an open file
             assert len(storages(place)) == 4
         assert mounts.wait_for(lambda: len(storages(place)) == 3)
 

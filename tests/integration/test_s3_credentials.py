@@ -161,7 +161,7 @@ def test_mount_outlives_its_credentials(environment, aws, bucket, tmp_path, moun
     read(m)
     read(m)
     assert aws.served == 2          # the first ones, and an attempt to renew them
-    time.sleep(4.2)
+    time.sleep(4.2)                 # they expire
     read(m)
     assert aws.served == 3
     # They are renewed before they expire; if that fails, they are used until they expire.
@@ -200,7 +200,7 @@ def test_processes_and_roles_renew(environment, gateway, bucket, tmp_path, mount
             read(renewed[-1])
             assert aws.served == 2
             aws.broken = True
-        time.sleep(4.2)
+        time.sleep(4.2)             # they expire
         for m in renewed:
             read(m)
             assert m.log() == ""

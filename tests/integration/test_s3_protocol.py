@@ -208,9 +208,9 @@ def test_http2_connection_that_is_dead(environment, gateway, contract_bucket, h2
     """All requests share one connection. If it receives nothing any more, they move to another."""
     with faultproxy.Proxy(gateway["endpoint"]) as plain, h2(plain.endpoint) as proxy:
         def away():
-            time.sleep(0.7)
+            time.sleep(0.7)     # requests run
             proxy.signal(signal.SIGSTOP)
-            time.sleep(2.5)
+            time.sleep(2.5)     # the connection receives nothing
             proxy.signal(signal.SIGCONT)
         thread = threading.Thread(target=away)
         thread.start()

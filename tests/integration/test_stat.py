@@ -303,9 +303,9 @@ def test_requests_of_walks(tmp_path, mount):
         for attempt in range(4):
             first = requests_of(m, walk)
             again = requests_of(m, walk)
-            time.sleep(4.1)
+            time.sleep(4.1)     # names are valid for four seconds
             later = requests_of(m, walk)
-            time.sleep(4.1)
+            time.sleep(4.1)     # the next attempt begins with the same
             costs.append((first, again, later))
             if again == 0 and later <= 30:
                 break
@@ -356,7 +356,7 @@ def test_a_change_during_a_walk(tmp_path, mount):
         server.lie = lie
         before = [shown(path)[0] for path in files(m)]
         assert changed
-        time.sleep(1.1)
+        time.sleep(1.1)         # names are valid for a second
         after = [shown(path)[0] for path in files(m)]
         assert after == [opened(path)[0] for path in files(m)]
         assert len(set(after)) == 2 and set(before) <= set(after)

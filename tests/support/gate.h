@@ -32,6 +32,7 @@ struct gate {
 	int code;
 	bool has_no_clock; /* it does not tell when it has stored lists of names and marks */
 	atomic_uint ops[STORE_OPS];
+	atomic_uint retried; /* changes that may have been made before, according to the caller */
 	atomic_uint last_change; /* the number of the last PUT or DELETE */
 	int sync;		 /* the result of store_sync() */
 	atomic_uint syncs;
@@ -59,6 +60,7 @@ static inline void gate_submit(struct store *s, struct store_request *req)
 	atomic_fetch_add(&g->ops[req->op], 1);
 	if (req->op == STORE_PUT || req->op == STORE_DELETE)
 		atomic_store(&g->last_change, n);
+	atomic_fetch_add(&g->retried, req->cond.retried);
 	if (g->other_at == n)
 		g->other(g->base.inner);
 	if (*fails && !g->after)
@@ -131,7 +133,7 @@ static inline struct gate *gate_new(struct store *inner)
 /* Requests are counted from 0 from now on. */
 static inline void gate_count(struct gate *g)
 {
-	g->n = 0;
+	g->n = g->retried = 0;
 	for (int i = 0; i < STORE_OPS; i++)
 		g->ops[i] = 0;
 }

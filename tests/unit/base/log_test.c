@@ -128,6 +128,7 @@ static void long_lines_are_cut_but_end(void **state)
 	log_free(log);
 }
 
+/* A log takes no struct env, so its clock is that of the system: struct env refers to a log. */
 static void bursts_are_held_back_and_counted(void **state)
 {
 	const uint64_t step = 1000000000 / LOG_RATE;

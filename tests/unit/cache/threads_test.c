@@ -42,7 +42,7 @@ static void run(void *arg)
 	struct chunk_data chunk = {0};
 	struct err err = ERR_INIT;
 	const bool cancelled = s->cancels && atomic_load(cache_fill_cancel(job->fill));
-	if (s->delay_us)
+	if (s->delay_us) /* so that other threads find the load running */
 		usleep(s->delay_us);
 	if (cancelled || (s->cancels && atomic_load(cache_fill_cancel(job->fill)))) {
 		atomic_fetch_add(&s->cancelled, 1);
@@ -242,7 +242,7 @@ static void in_pieces(struct world *w, unsigned int reader)
 				atomic_fetch_add(&w->failed, 1);
 				return;
 			}
-			usleep(100);
+			usleep(100); /* other readers get their turn between two pieces */
 			cache_put(w->owner, c, piece == PIECES - 1);
 		}
 	}

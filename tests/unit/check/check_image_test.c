@@ -3,6 +3,7 @@
 #include "findings.h"
 
 #include "check/check.h"
+#include <h5file/h5file.h>
 #include <engine/parts.h>
 
 struct opened {
@@ -141,12 +142,59 @@ static void elements(void **state)
 	}
 }
 
+/* Writes a chunk of strings of variable length, of which only one is not empty. */
+static void put_strings(struct test_bucket *b, unsigned int number, size_t n, size_t nth,
+			const char *text)
+{
+	char path[256];
+	static const uint32_t empty;
+	const uint32_t len = (uint32_t)strlen(text);
+	snprintf(path, sizeof(path), "%s/" CHECK_DATA "%u_0", b->dir, number);
+	FILE *f = fopen(path, "wb");
+	assert_non_null(f);
+	for (size_t i = 0; i < n; i++) {
+		fwrite(i == nth ? &len : &empty, sizeof(len), 1, f);
+		if (i == nth)
+			fputs(text, f);
+	}
+	fclose(f);
+}
+
+/* The chunks of a contiguous dataset begin and end elsewhere than the runs in which the check reads
+ * the file, and each has other elements. */
+static void runs_of_a_contiguous_dataset(void **state)
+{
+	enum { WIDTH = 4, ROWS = 50000, RUN = H5FILE_CUT / 16, CHUNK = WIDTH * ROWS };
+	struct test_bucket *b = *state;
+	char json[1024];
+	const struct bucket_more more = {0};
+	bucket_datasets(b, "x.h5", 1, 1, &more);
+	snprintf(json, sizeof(json),
+		 "{\"id\": \"d-00000001-00000000-1111-222222-000001\", \"root\": "
+		 "\"g-00000001-00000000-8888-888988-888888\", \"created\": 1, \"lastModified\": 1, "
+		 "\"type\": {\"class\": \"H5T_STRING\", \"charSet\": \"H5T_CSET_ASCII\", "
+		 "\"strPad\": \"H5T_STR_NULLTERM\", \"length\": \"H5T_VARIABLE\"}, "
+		 "\"shape\": {\"class\": \"H5S_SIMPLE\", \"dims\": [%d, %d]}, \"attributes\": {}, "
+		 "\"layout\": {\"class\": \"H5D_CHUNKED\", \"dims\": [%d, %d]}, "
+		 "\"creationProperties\": {\"layout\": {\"class\": \"H5D_CONTIGUOUS\"}}}",
+		 2 * ROWS, WIDTH, ROWS, WIDTH);
+	bucket_put(b, CHECK_DATA ".dataset.json", json);
+	assert_in_range(RUN, CHUNK + 1, 2 * CHUNK - 1);
+	put_strings(b, 0, CHUNK, 1, "in the first chunk");
+	/* The first element of the second run. */
+	put_strings(b, 1, CHUNK, RUN - CHUNK, "in the second chunk");
+	bucket_open(b, 1000, 0);
+	assert_check(b, "x.h5", true, "= sound /x.h5\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_equal_file, bucket_setup, bucket_teardown),
 		cmocka_unit_test_setup_teardown(other_objects, bucket_setup, bucket_teardown),
 		cmocka_unit_test_setup_teardown(elements, bucket_setup, bucket_teardown),
+		cmocka_unit_test_setup_teardown(runs_of_a_contiguous_dataset, bucket_setup,
+						bucket_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

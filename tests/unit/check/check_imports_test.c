@@ -55,6 +55,13 @@ static void imports_without_a_domain(void **state)
 	const struct engine_check_sink unused = findings_sink(&none);
 	assert_int_equal(engine_check(b->engine, "a/other.h5", false, &unused, NULL), -ENOENT);
 	assert_int_equal(none.calls, 0);
+	/* A result that cannot be passed on ends the check. */
+	for (unsigned int i = 1; i <= 2; i++) {
+		struct findings stopped = {.stop_at = i};
+		const struct engine_check_sink stops = findings_sink(&stopped);
+		assert_int_equal(engine_check(b->engine, "a/new.h5", false, &stops, NULL), -EPIPE);
+		str_release(&stopped.text);
+	}
 	/* The records are in the order of their keys. */
 	struct findings s = {0};
 	const struct engine_check_sink sink = findings_sink(&s);

@@ -365,6 +365,24 @@ static void too_many_chunks_of_strings(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static int count_no_listing(void *ctx, const struct schema_listed *listed)
+{
+	assert_null(listed);
+	++*(unsigned int *)ctx;
+	return 0;
+}
+
+/* Whoever waits for the listing of the keys is told that there is none. */
+static void no_listing_comes(void **state)
+{
+	struct fixture *f = start(state);
+	unsigned int calls = 0;
+	struct domain_plan plan = {.listed = count_no_listing, .ctx = &calls};
+	const struct domain_hint hint = {.plan = &plan};
+	assert_int_equal(open_domain(f, "v1.h5", &hint, &f->domain, NULL), 0);
+	assert_int_equal(calls, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,6 +398,7 @@ int main(void)
 		TEST(chunks_are_requested_one_by_one),
 		TEST(sizes_of_strings_are_measured),
 		TEST(too_many_chunks_of_strings),
+		TEST(no_listing_comes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,14 @@ static void check_chunk(const struct test_bucket *b, const char *text)
 	assert_string_equal(found, text);
 }
 
+/* How many drafts the journal keeps that could not be committed. */
+static uint64_t drafts_left(struct test_bucket *b)
+{
+	struct engine_counts c;
+	engine_get_counts(b->engine, &c);
+	return c.drafts_left;
+}
+
 static void flush(struct engine_file *f)
 {
 	struct err err = ERR_INIT;
@@ -107,7 +115,9 @@ static void a_file_that_was_not_closed_is_not_committed(void **state)
 	write_status(f, 1);
 	write_chunk(f);
 	flush(f);
+	assert_int_equal(drafts_left(b), 0);
 	engine_file_close(f);
+	assert_int_equal(drafts_left(b), 1);
 	check_chunk(b, OLD);
 }
 
@@ -121,7 +131,9 @@ static void a_file_that_is_no_hdf5_file_is_not_committed(void **state)
 	write_at(f, 0, "text", 4);
 	assert_int_equal(engine_flush(f, NULL), -EIO);
 	check_chunk(b, OLD);
+	assert_int_equal(drafts_left(b), 0);
 	engine_file_close(f);
+	assert_int_equal(drafts_left(b), 1);
 	check_chunk(b, OLD);
 }
 

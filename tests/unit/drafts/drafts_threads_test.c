@@ -224,7 +224,7 @@ static struct engine_file *during_commit(struct world *w, void *(*fn)(void *))
 		pthread_cond_wait(&changed, &lock);
 	pthread_mutex_unlock(&lock);
 	assert_int_equal(pthread_create(&other, NULL, fn, NULL), 0);
-	nanosleep(&moment, NULL);
+	nanosleep(&moment, NULL); /* nothing shows that it waits, except that it does not end */
 	assert_false(atomic_load(&has_ended));
 	pthread_mutex_lock(&lock);
 	go_on = true;

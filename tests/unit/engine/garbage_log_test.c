@@ -3,6 +3,7 @@
 #include "bucket.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -181,6 +182,53 @@ static void changes_that_may_have_happened(void **state)
 	}
 }
 
+/* A mount whose log is `text`. */
+static void mount_logged(struct test_bucket *b, char *text, size_t size)
+{
+	struct engine_options opt = bucket_rw(b);
+	struct log *log = log_new("test", LOG_LEVEL_WARNING);
+	FILE *to = tmpfile();
+	const int saved = dup(STDERR_FILENO);
+	assert_true(to && saved >= 0);
+	opt.log = log;
+	dup2(fileno(to), STDERR_FILENO);
+	bucket_open_as(b, opt);
+	engine_start(b->engine);
+	engine_close(b->engine);
+	b->engine = NULL;
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	const ssize_t n = pread(fileno(to), text, size - 1, 0);
+	fclose(to);
+	log_free(log);
+	assert_true(n >= 0);
+	text[n] = '\0';
+}
+
+/* Nobody deletes the storage of which they told. The log says so, once. */
+static void damaged_notes_are_reported(void **state)
+{
+	struct test_bucket *b = *state;
+	char text[1024];
+	glob_t found;
+	bucket_domain(b, 1, "a.h5");
+	killed(b, remove_one);
+	snprintf(text, sizeof(text), "%s/1/*/*.garbage", b->journal);
+	assert_int_equal(glob(text, 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 1);
+	FILE *f = fopen(found.gl_pathv[0], "r+");
+	assert_non_null(f);
+	fputs("damage", f);
+	fclose(f);
+	globfree(&found);
+	mount_logged(b, text, sizeof(text));
+	assert_non_null(strstr(text, "notes of removed domains in the journal: 0 damaged entries, "
+				     "1 unreadable files (set aside), "));
+	assert_true(has_storage(b, 1));
+	mount_logged(b, text, sizeof(text));
+	assert_string_equal(text, "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
@@ -188,7 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(storage_is_deleted_by_the_next_mount), TEST(notes_survive_again),
 		TEST(the_storage_of_number_0_is_deleted),   TEST(storage_with_another_name_stays),
-		TEST(changes_that_may_have_happened),
+		TEST(changes_that_may_have_happened),	    TEST(damaged_notes_are_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,6 +123,40 @@ static void a_contiguous_dataset_is_cut(void **state)
 	small_release(&s);
 }
 
+/* The references of a dataset that lead to no object are reported once, with the first of them. */
+static void references_in_chunks(void **state)
+{
+	static const struct {
+		uint64_t refs[4];
+		const char *problem;
+	} cases[] = {{{0, 0, 0, 0}, NULL}, {{0, 12345, 6789, 0}, "12345"}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static struct small_file s;
+		const struct dspace space = small_vector(4);
+		struct seen seen = {.n = 0};
+		struct err err = ERR_INIT;
+		small_begin(&s);
+		const struct h5_layout l = {.cls = LAYOUT_CONTIGUOUS,
+					    .addr = small_put(&s, cases[i].refs, 32),
+					    .size = 32};
+		small_object(&s);
+		small_dataset(&s, dtype_reference(s.arena, DTYPE_REF_OBJECT, NULL), &space, &l,
+			      NULL);
+		struct h5file *f = open_with(&s, small_end(&s));
+		assert_int_equal(h5file_chunks(f, 1, 0, 1, see, &seen, &err), 0);
+		for (int k = 0; k < 2; k++) {
+			struct elems out = {0};
+			assert_int_equal(decode(f, &seen.chunk[0], &out, &err), 0);
+			elems_release(&out);
+		}
+		assert_int_equal(h5file_problems(f), cases[i].problem ? 1 : 0);
+		if (cases[i].problem)
+			assert_non_null(strstr(h5file_problem(f, 0)->text, cases[i].problem));
+		h5file_close(f);
+		small_release(&s);
+	}
+}
+
 /* The elements of a cut that are beyond the extent are zeros. */
 static void a_short_run_is_filled_up(void **state)
 {
@@ -482,6 +516,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(compact_data),
 		cmocka_unit_test(a_contiguous_dataset_is_cut),
+		cmocka_unit_test(references_in_chunks),
 		cmocka_unit_test(a_short_run_is_filled_up),
 		cmocka_unit_test(too_few_data),
 		cmocka_unit_test(cuts_of_another_shape),

@@ -227,13 +227,40 @@ static void damaged_files(void **state)
 	}
 }
 
+/* Each block of groups in turn is damaged. The message names the group that has it. */
+static void damaged_groups(void **state)
+{
+	static const struct {
+		const char *path, *signature, *start;
+	} rows[] = {{"/old/link 150", "SNOD", "/old: "}, {"/dense/link 150", "BTLF", "/dense: "}};
+	auto_bytes struct bytes b = data_file("paths.h5");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *start = rows[i].start;
+		uint8_t *at = b.data, *end = b.data + b.len;
+		unsigned int named = 0;
+		for (; (at = memmem(at, (size_t)(end - at), rows[i].signature, 4)); at++) {
+			struct h5file_one *one;
+			struct mem_src m;
+			struct err err = ERR_INIT;
+			*at ^= 1;
+			mem_src_init(&m, b.data, b.len);
+			const int rc = h5file_one_open(&m.source, rows[i].path, &one, &err);
+			assert_true(rc == 0 || rc == -EIO);
+			named += rc && strncmp(err.msg, start, strlen(start)) == 0;
+			h5file_one_close(one);
+			mem_src_release(&m);
+			*at ^= 1;
+		}
+		assert_true(named > 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_a_complete_walk),
-		cmocka_unit_test(paths),
-		cmocka_unit_test(reads_what_is_on_the_way),
-		cmocka_unit_test(damaged_files),
+		cmocka_unit_test(as_a_complete_walk),	    cmocka_unit_test(paths),
+		cmocka_unit_test(reads_what_is_on_the_way), cmocka_unit_test(damaged_files),
+		cmocka_unit_test(damaged_groups),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,27 +64,37 @@ static void random_trees_are_loaded_again(void **state)
 	}
 }
 
-/* The loader adds terminators to the texts that hsload writes, but not to those of new domains. */
-static void null_padded_dimension_scales_stay(void **state)
+/* A tree with one dataset, /x, of two numbers. */
+static struct tree *tree_of_dataset(struct object **ds)
 {
-	static const char *const names[] = {"CLASS", "NAME"};
 	static const uint64_t dims[] = {2};
 	struct tree *t = tree_new(64 << 20);
 	struct arena *a = tree_arena(t);
 	uint32_t number;
 	assert_int_equal(tree_add(t, &number, NULL), 0);
 	assert_int_equal(tree_add(t, &number, NULL), 0);
-	struct object *root = tree_edit(t, 0), *ds = tree_edit(t, 1);
+	struct object *root = tree_edit(t, 0), *o = tree_edit(t, 1);
 	root->group.nlinks = 1;
 	root->group.links = arena_alloc(a, sizeof(struct link));
 	root->group.links[0] = (struct link){.name = "x", .target = 1};
-	ds->kind = OBJECT_DATASET;
-	ds->dataset.type = dtype_integer(a, 4, true, false, NULL);
-	ds->dataset.committed = OBJECT_NONE;
-	ds->dataset.alloc_time = ALLOC_TIME_INCR;
-	ds->dataset.requested = LAYOUT_CHUNKED;
-	dspace_simple(shape_arena(), &ds->dataset.space, 1, dims, NULL, NULL);
-	grid_init(shape_arena(), &ds->dataset.grid, 1, dims, dims, NULL);
+	o->kind = OBJECT_DATASET;
+	o->dataset.type = dtype_integer(a, 4, true, false, NULL);
+	o->dataset.committed = OBJECT_NONE;
+	o->dataset.alloc_time = ALLOC_TIME_INCR;
+	o->dataset.requested = LAYOUT_CHUNKED;
+	dspace_simple(shape_arena(), &o->dataset.space, 1, dims, NULL, NULL);
+	grid_init(shape_arena(), &o->dataset.grid, 1, dims, dims, NULL);
+	*ds = o;
+	return t;
+}
+
+/* The loader adds terminators to the texts that hsload writes, but not to those of new domains. */
+static void null_padded_dimension_scales_stay(void **state)
+{
+	static const char *const names[] = {"CLASS", "NAME"};
+	struct object *ds;
+	struct tree *t = tree_of_dataset(&ds);
+	struct arena *a = tree_arena(t);
 	ds->nattrs = 2;
 	ds->attrs = arena_array(a, 2, sizeof(*ds->attrs));
 	for (uint32_t i = 0; i < 2; i++) {
@@ -98,11 +108,48 @@ static void null_padded_dimension_scales_stay(void **state)
 	tree_free(t);
 }
 
+/* Two strings: one that is no text, and one that has no value. */
+static void set_fill(struct tree *t, struct object *ds)
+{
+	static const uint32_t two = 2;
+	struct arena *a = tree_arena(t);
+	struct elems *fill = &ds->dataset.fill;
+	uint64_t offset;
+	const struct dtype *text = dtype_vlen_string(a, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
+	ds->dataset.type = dtype_array(a, text, 1, &two, NULL);
+	ds->dataset.fill_defined = true;
+	assert_int_equal(elems_heap_add(fill, "\xff", 1, &offset), 0);
+	assert_int_equal(bytes_append_zero(&fill->fixed, 2 * (size_t)DTYPE_VLEN_SIZE), 0);
+	elems_put_vlen(fill->fixed.data, 1, offset);
+}
+
+/* What the service does not know is in the member "hsmount", which is there only if it is needed.
+ */
+static void only_what_the_service_does_not_know(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		struct object *ds;
+		struct tree *t = tree_of_dataset(&ds);
+		if (i == 1)
+			ds->dataset.requested = LAYOUT_COMPACT;
+		if (i == 2)
+			set_fill(t, ds);
+		assert_int_equal(tree_finish(t, NULL), 0);
+		check_round_trip(t);
+		struct bytes text = {0};
+		assert_int_equal(schema_all()[0]->writer->emit_object(t, 1, &text, NULL), 0);
+		assert_int_equal(memmem(text.data, text.len, "\"hsmount\"", 9) != NULL, i > 0);
+		bytes_release(&text);
+		tree_free(t);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_trees_are_loaded_again),
 		cmocka_unit_test(null_padded_dimension_scales_stay),
+		cmocka_unit_test(only_what_the_service_does_not_know),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

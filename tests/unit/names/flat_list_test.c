@@ -150,6 +150,10 @@ static void a_directory_with_many_keys(void **state)
 	assert_int_equal(names_flat_limit(&f.names, "d"), 0);
 	names_flat_note(&f.names, "d", 20, false);
 	assert_int_equal(names_flat_limit(&f.names, "d"), 0);
+	names_flat_note(&f.names, "d", (1 << 18) + 1, true);
+	assert_int_equal(names_flat_limit(&f.names, "d"), 0);
+	names_flat_note(&f.names, "d", 1 << 18, true);
+	assert_int_equal(names_flat_limit(&f.names, "d"), (2 << 18) + 1000);
 	names_flat_note(&f.names, "d", 20, true);
 	const uint32_t limit = names_flat_limit(&f.names, "d");
 	assert_int_equal(limit, 1040);

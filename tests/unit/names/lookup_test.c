@@ -532,6 +532,28 @@ static void a_known_directory_is_listed_at_once(void **state)
 	assert_int_equal(bucket_list(b, "x.h5").code, -ENOTDIR);
 }
 
+/* A mount asks for the prefixes of the root in advance, unless there are many. */
+static void the_root_is_preloaded(void **state)
+{
+	static const unsigned int counts[] = {1, 63, 64, 65};
+	struct test_bucket *b = *state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		struct engine_stat st;
+		for (unsigned int n = 0; n < counts[i]; n++) {
+			char key[16];
+			snprintf(key, sizeof(key), "p%02u/x", n);
+			bucket_put(b, key, "");
+		}
+		bucket_open(b, 1000, 0);
+		names_preload(b->engine->bucket.names);
+		const uint64_t before = bucket_requests(b);
+		assert_int_equal(engine_lookup(b->engine, "p00", &st, NULL), 0);
+		assert_int_equal(bucket_requests(b) == before, counts[i] <= 64);
+		engine_close(b->engine);
+		b->engine = NULL;
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
@@ -556,6 +578,7 @@ int main(void)
 		TEST(a_name_costs_the_same_whatever_it_is),
 		TEST(a_known_name_takes_one_get),
 		TEST(a_known_directory_is_listed_at_once),
+		TEST(the_root_is_preloaded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

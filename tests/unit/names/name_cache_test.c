@@ -382,6 +382,29 @@ static void put_version(struct names_cache *c, const char *etag, const char *not
 }
 
 /* But only while the object has the same version. */
+/* A size that is the same takes no memory. */
+static void a_size_that_is_known_is_not_added(void **state)
+{
+	const struct names_size first = {
+		.size = 100, .blocks = 8, .mtime_ns = 5, .version = 7, .is_exact = true};
+	struct names_size sizes[6] = {first, first, first, first, first, first};
+	struct names_doc none = {0};
+	auto_names_node struct names_node *node = names_node_new("x", NAMES_DOMAIN, "x", &none);
+	sizes[1].size++;
+	sizes[2].blocks++;
+	sizes[3].mtime_ns++;
+	sizes[4].version++;
+	sizes[5].is_exact = false;
+	for (int i = 0; i < 6; i++) {
+		names_set_size(node, &first);
+		const struct names_sizes *before = atomic_load(&node->sizes);
+		names_set_size(node, &sizes[i]);
+		const struct names_sizes *latest = atomic_load(&node->sizes);
+		assert_int_equal(latest != before, i > 0);
+		assert_memory_equal(names_get_size(node), &sizes[i], sizeof(sizes[i]));
+	}
+}
+
 static void a_note_outlives_its_name(void **state)
 {
 	struct names_cache *c = *state;
@@ -467,6 +490,7 @@ int main(void)
 		TEST(a_walk_begins_with_the_first_of_a_listing),
 		TEST(the_longer_the_walk_the_more_are_found),
 		TEST(a_size_belongs_to_its_node),
+		TEST(a_size_that_is_known_is_not_added),
 		TEST(a_note_outlives_its_name),
 		TEST(an_absence_ends),
 	};

@@ -9,15 +9,21 @@ static const struct draft_about about_new = {
 static const struct draft_about about_replace = {
 	.kind = DRAFT_REPLACE, .path = "home/x.h5", .name = "home/x.h5", .version = "d:other"};
 
-/* Commits, and returns the result. */
-static int commit(struct journal_dir *j, const char *id)
+/* Commits, and returns the result. fault: as in engine_options. */
+static int commit_with(struct journal_dir *j, const char *id, const char *fault)
 {
 	struct engine_options opt = journal_options();
 	const struct engine_draft_commit how = {.bucket = &opt, .line = journal_add_note, .arg = j};
 	opt.user = "ann";
+	opt.debug_fault = fault;
 	j->text[0] = '\0';
 	j->err = (struct err)ERR_INIT;
 	return engine_drafts_commit(journal_drafts(j), id, &how, &j->err);
+}
+
+static int commit(struct journal_dir *j, const char *id)
+{
+	return commit_with(j, id, NULL);
 }
 
 static void must_commit(struct journal_dir *j, const char *id)
@@ -146,6 +152,34 @@ static void a_reason_is_passed(void **state)
 	journal_end(&j);
 }
 
+/* Each request for the file fails in turn. The message says what to do, which depends on whether
+ * the commit has begun. */
+static void requests_that_fail(void **state)
+{
+	unsigned int seen[2] = {0, 0};
+	int rc = -EIO;
+	for (unsigned int n = 1; rc; n++) {
+		struct journal_dir j;
+		char id[JOURNAL_ID], fault[64];
+		journal_begin(&j, *state);
+		journal_add(&j, "", &about_new, "text", 0, id);
+		snprintf(fault, sizeof(fault), "fail:%u+:EIO@home/a*", n);
+		rc = commit_with(&j, id, fault);
+		if (rc) {
+			const bool has_begun = mark_of(&j, id) != 0;
+			assert_int_equal(rc, -EIO);
+			assert_int_equal(!strstr(j.err.msg, "completes it"), !has_begun);
+			assert_int_equal(!strstr(j.err.msg, "`hsimage recover drop "), has_begun);
+			seen[has_begun]++;
+			must_commit(&j, id);
+		}
+		check_object(&j, "home/a", "text");
+		bucket_remove(j.b, "home/a");
+		journal_end(&j);
+	}
+	assert_true(seen[false] && seen[true]);
+}
+
 static void what_cannot_be_committed(void **state)
 {
 	struct journal_dir j;
@@ -181,6 +215,7 @@ int main(void)
 		TEST(a_name_that_is_taken),
 		TEST(another_version_is_not_replaced),
 		TEST(a_reason_is_passed),
+		TEST(requests_that_fail),
 		TEST(what_cannot_be_committed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

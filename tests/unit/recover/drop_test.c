@@ -170,6 +170,33 @@ static void a_damaged_draft_is_deleted(void **state)
 	journal_end(&j);
 }
 
+/* Its path is that of its own description, wherever it is in the list of the journal. */
+static void damaged_drafts_beside_others(void **state)
+{
+	enum { DAMAGED = 5 };
+	static const struct draft_about about_other = {
+		.kind = DRAFT_NEW, .path = "home/b.h5", .name = "home/b.h5", .version = ""};
+	struct journal_dir j;
+	char id[DAMAGED][JOURNAL_ID], other[JOURNAL_ID], expected[256];
+	journal_begin(&j, *state);
+	journal_add(&j, "", &about_other, "1", 0, other);
+	for (int i = 0; i < DAMAGED; i++) {
+		journal_add(&j, "", &about_new, "1", mark(2, 0, COMMIT_BEGUN), id[i]);
+		store_part(&j, id[i], 2, false);
+		journal_damage(&j, id[i], "map", "");
+	}
+	journal_text(&j, NULL); /* sets them aside */
+	for (int i = 0; i < DAMAGED; i++) {
+		drop(&j, id[i]);
+		assert_false(has_storage(&j, id[i], 2));
+	}
+	snprintf(expected, sizeof(expected),
+		 "%s waiting 1 %s home/b.h5: the program that wrote it had not closed it\n", other,
+		 j.b->dir);
+	assert_string_equal(journal_text(&j, NULL), expected);
+	journal_end(&j);
+}
+
 static void without_the_bucket_it_is_said(void **state)
 {
 	struct journal_dir j;
@@ -194,6 +221,7 @@ int main(void)
 		TEST(complete_storage_is_kept),
 		TEST(refused_storage_is_deleted),
 		TEST(a_damaged_draft_is_deleted),
+		TEST(damaged_drafts_beside_others),
 		TEST(without_the_bucket_it_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

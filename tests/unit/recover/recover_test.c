@@ -182,6 +182,91 @@ static void a_draft_is_described(void **state)
 	journal_end(&j);
 }
 
+/* Makes a draft whose bytes are sealed, and marks it. */
+static void add_sealed(struct journal_dir *j, const struct draft_about *about, const void *bytes,
+		       size_t n, uint64_t number, char id[JOURNAL_ID])
+{
+	struct journal *journal = journal_of(j, "");
+	struct draft *d;
+	struct draft_snapshot *s;
+	assert_int_equal(draft_create(journal, about, NULL, &d, &j->err), 0);
+	assert_int_equal(draft_write(d, 0, bytes, n, NULL), 0);
+	assert_int_equal(draft_seal(d, &s, NULL), 0);
+	draft_snapshot_close(s);
+	if (number)
+		assert_int_equal(draft_mark(d, number, NULL), 0);
+	memcpy(id, draft_id(d), JOURNAL_ID);
+	draft_close(d);
+	journal_close(journal);
+}
+
+/* A program's data may be half written, unless the bucket has all of them. */
+static void a_warning_is_given_until_all_is_stored(void **state)
+{
+	static const enum commit_state states[] = {COMMIT_ENDED, COMMIT_BEGUN};
+	struct journal_dir j;
+	char id[JOURNAL_ID];
+	journal_begin(&j, *state);
+	struct draft_about about = about_file("home/run.h5", 1);
+	about.kind = DRAFT_CHANGE;
+	about.version = "d:x";
+	about.beneath = 100;
+	about.layout = IMAGE_REVISION;
+	memset(about.beneath_id, 1, sizeof(about.beneath_id));
+	for (int i = 0; i < 2; i++)
+		for (int is_all = 0; is_all < 2; is_all++) {
+			const uint64_t m = mark(2, states[i]);
+			if (is_all)
+				add_sealed(&j, &about, "1", 1, m, id);
+			else
+				journal_add(&j, "", &about, "1", m, id);
+			show(&j, id);
+			check_has(&j, i ? "commits: 2, the last one was interrupted"
+					: "commits: 2, the last one has ended\n");
+			assert_int_equal(strstr(j.text, "\nwarning: ") != NULL, i || !is_all);
+		}
+	journal_end(&j);
+}
+
+/* Reads the file of the domain that the bucket of the fixture has. Returns its size. */
+static size_t read_domain(struct journal_dir *j, uint8_t *out, size_t room)
+{
+	struct engine_file *f;
+	struct engine_stat st;
+	bucket_open(j->b, 1000, 0);
+	assert_int_equal(engine_file_open(j->b->engine, "home/x.h5", &f, NULL), 0);
+	engine_file_stat(f, &st);
+	assert_in_range(st.size, 1, room);
+	assert_int_equal(engine_pread(f, out, st.size, 0, NULL, NULL), st.size);
+	engine_file_close(f);
+	return st.size;
+}
+
+static void the_content_of_a_file_is_told(void **state)
+{
+	static const struct bucket_more none = {0};
+	static uint8_t file[1 << 16];
+	struct journal_dir j;
+	char id[JOURNAL_ID];
+	const struct draft_about a = about_file("a", 1);
+	journal_begin(&j, *state);
+	journal_add(&j, "", &a, "\211HDF\r\n\032\n\011 of a later version", 0, id);
+	show(&j, id);
+	check_has(&j, "content: an HDF5 file that cannot be read: superblock");
+
+	bucket_datasets(j.b, "home/x.h5", 2, 1, &none);
+	const size_t n = read_domain(&j, file, sizeof(file));
+	add_sealed(&j, &a, file, n, 0, id);
+	show(&j, id);
+	check_has(&j, "content: an HDF5 file that was closed; its structures are sound\n");
+	uint8_t *root = memmem(file, n, "OHDR", 4), *data = memmem(root + 4, n / 2, "OHDR", 4);
+	data[20] ^= 1;
+	add_sealed(&j, &a, file, n, 0, id);
+	show(&j, id);
+	check_has(&j, "content: an HDF5 file that was closed; parts of it cannot be read: /data");
+	journal_end(&j);
+}
+
 static void a_directory_that_is_not_private_is_refused(void **state)
 {
 	struct journal_dir j;
@@ -197,6 +282,11 @@ static void a_directory_that_is_not_private_is_refused(void **state)
 	assert_int_equal(chmod(j.path, 0750), 0);
 	assert_int_equal(engine_drafts_open(j.path, &drafts, &j.err), -EPERM);
 	assert_int_equal(chmod(j.path, 0700), 0);
+	snprintf(link, sizeof(link), "%s/1", j.path);
+	assert_int_equal(chmod(link, 0750), 0);
+	assert_int_equal(engine_drafts_open(j.path, &drafts, &j.err), -EPERM);
+	snprintf(j.text, sizeof(j.text), "journal directory %s: 1 ", j.path);
+	assert_non_null(strstr(j.err.msg, j.text));
 	assert_int_equal(engine_drafts_open("/dev/null", &drafts, &j.err), -ENOTDIR);
 	journal_end(&j);
 }
@@ -206,6 +296,7 @@ static void a_folder_that_cannot_be_opened(void **state)
 {
 	struct journal_dir j;
 	char id[JOURNAL_ID];
+	char expected[256];
 	glob_t found;
 	journal_begin(&j, *state);
 	const struct draft_about a = about_file("a", 1);
@@ -214,9 +305,17 @@ static void a_folder_that_cannot_be_opened(void **state)
 	snprintf(j.text, sizeof(j.text), "%s/1/*", j.path);
 	assert_int_equal(glob(j.text, 0, NULL, &found), 0);
 	assert_int_equal(chmod(found.gl_pathv[0], 0755), 0);
-	globfree(&found);
 	assert_int_equal(engine_drafts_list(j.drafts, NULL, journal_add_item, &j, &j.err), -EPERM);
 	assert_int_equal(engine_drafts_show(j.drafts, id, journal_add_line, &j, &j.err), -EPERM);
+	/* Those of a bucket that is named are listed. The name may be that of its folder. */
+	journal_add(&j, "other", &a, "12", 0, id);
+	snprintf(expected, sizeof(expected),
+		 "%s waiting 2 other a: the program that wrote it had not closed it\n", id);
+	assert_string_equal(journal_text(&j, "other"), expected);
+	char *closed = strrchr(found.gl_pathv[0], '/') + 1;
+	assert_int_equal(engine_drafts_list(j.drafts, closed, journal_add_item, &j, &j.err),
+			 -EPERM);
+	globfree(&found);
 	journal_end(&j);
 }
 
@@ -229,6 +328,8 @@ int main(void)
 		TEST(states_are_told),
 		TEST(ids_may_be_shortened),
 		TEST(a_draft_is_described),
+		TEST(a_warning_is_given_until_all_is_stored),
+		TEST(the_content_of_a_file_is_told),
 		TEST(a_directory_that_is_not_private_is_refused),
 		TEST(a_folder_that_cannot_be_opened),
 	};

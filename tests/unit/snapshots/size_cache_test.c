@@ -243,6 +243,30 @@ static void cut(const char *path, size_t n)
 	assert_int_equal(truncate(path, (off_t)n), 0);
 }
 
+static void remove_entry(const char *path, size_t unused)
+{
+	assert_int_equal(unlink(path), 0);
+}
+
+/* What is on disk is not written again, unless it differs. */
+static void a_size_is_written_once(void **state)
+{
+	const struct file_size sizes[] = {
+		small, {small.size + 1, small.blocks, true}, {small.size, small.blocks + 1, true}};
+	struct disk *d = *state;
+	struct size_cache *m = begin(d, "bucket", 0);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		size_cache_keep(m, "a", &one, &small, 0);
+		assert_int_equal(each_entry(d, remove_entry, 0), 1);
+		size_cache_keep(m, "a", &one, &sizes[i], 0);
+		assert_int_equal(each_entry(d, remove_entry, 0), i > 0);
+		assert_true(has(m, "a", &one, &sizes[i]));
+		size_cache_forget(m, "a");
+		each_entry(d, remove_entry, 0);
+	}
+	end(d, m);
+}
+
 static void damage_is_noticed(void **state)
 {
 	static const size_t flipped[] = {0, 8, 31, 40, 64, 90};
@@ -269,6 +293,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(later_mounts_know_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_size_is_kept_when_it_has_settled, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_size_is_written_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(damage_is_noticed, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

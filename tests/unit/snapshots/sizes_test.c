@@ -15,6 +15,8 @@
 
 #include "bucket.h"
 
+#include "engine/engine_internal.h"
+
 enum { UNKNOWN = 4096, HOUR = 3600 };
 
 static const char summary[] =
@@ -345,31 +347,65 @@ static void an_estimate_costs_nothing(void **state)
 	}
 }
 
-/* With threads, a walk finds out the sizes of all siblings, and each of them once. */
-static void a_walk(void **state)
+enum { DOMAINS = 60 };
+
+static void put_siblings(struct test_bucket *b)
 {
-	enum { DOMAINS = 60 };
-	struct test_bucket *b = *state;
 	char path[32];
 	bucket_folder(b, "d");
 	for (unsigned int i = 1; i <= DOMAINS; i++) {
 		snprintf(path, sizeof(path), "d/%02u.h5", i);
 		bucket_domain(b, i, path);
 	}
+}
+
+/* Opens the bucket with threads that find out sizes, and lists the siblings. */
+static void open_for_walk(struct test_bucket *b, unsigned int threads)
+{
 	struct engine_options opt;
 	engine_options_init(&opt);
-	opt.workers = 8;
+	opt.workers = threads;
 	opt.metadata_ttl = HOUR;
 	bucket_open_as(b, opt);
 	assert_int_equal(bucket_list(b, "d").code, 0);
+}
+
+static void walk(struct test_bucket *b)
+{
+	char path[32];
+	for (unsigned int i = 1; i <= DOMAINS; i++) {
+		snprintf(path, sizeof(path), "d/%02u.h5", i);
+		assert_true(stat_of(b, path).size_exact);
+	}
+}
+
+/* With threads, a walk finds out the sizes of all siblings, and each of them once. */
+static void a_walk(void **state)
+{
+	struct test_bucket *b = *state;
+	put_siblings(b);
+	open_for_walk(b, 8);
 	const struct bucket_counts listed = bucket_counts(b);
-	for (int again = 0; again < 2; again++)
-		for (unsigned int i = 1; i <= DOMAINS; i++) {
-			snprintf(path, sizeof(path), "d/%02u.h5", i);
-			assert_true(stat_of(b, path).size_exact);
-		}
+	walk(b);
+	walk(b);
 	const struct bucket_counts walked = bucket_counts(b);
 	assert_int_equal(walked.lists - listed.lists, DOMAINS);
+	assert_int_equal(walked.gets - listed.gets, DOMAINS);
+}
+
+/* A service lists many small domains of one schema at once. Only the engine's sizes believe here
+ * that the bucket is one of S3. */
+static void a_walk_of_a_service(void **state)
+{
+	struct test_bucket *b = *state;
+	put_siblings(b);
+	open_for_walk(b, 1);
+	const struct bucket_counts listed = bucket_counts(b);
+	b->engine->bucket.stack.s3 = b->engine->bucket.store;
+	walk(b);
+	b->engine->bucket.stack.s3 = NULL;
+	const struct bucket_counts walked = bucket_counts(b);
+	assert_in_range(walked.lists - listed.lists, 2, 4);
 	assert_int_equal(walked.gets - listed.gets, DOMAINS);
 }
 
@@ -390,6 +426,7 @@ int main(void)
 		TEST(exact_plans_everything),
 		TEST(an_estimate_costs_nothing),
 		TEST(a_walk),
+		TEST(a_walk_of_a_service),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directory store: the contract, and other programs that change files meanwhile. */
 #include "store_contract.h"
+#include "file_clock.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -78,7 +79,7 @@ static void test_foreign_notes(void **state)
 	}
 	/* The version changes with the note. */
 	assert_int_equal(call_head(f->s, "x", &before, NULL), 0);
-	usleep(20000);
+	file_clock_wait(path_of(f, "x"));
 	assert_int_equal(setxattr(path_of(f, "x"), "user.hsmount.kept", "z", 1, 0), 0);
 	assert_int_equal(call_head(f->s, "x", &after, NULL), 0);
 	assert_string_not_equal(before.etag, after.etag);
@@ -101,7 +102,7 @@ static void test_marks_of_other_programs(void **state)
 	assert_int_equal(call_put_mark(f->s, "x", "1", "m-1", NULL, NULL, NULL), 0);
 	const ssize_t n = getxattr(path_of(f, "x"), "user.hsmount.mark", text, sizeof(text));
 	assert_true(n > 0);
-	usleep(20000);
+	file_clock_wait(path_of(f, "x"));
 	write_file(path_of(f, "x"), "2");
 	assert_true(getxattr(path_of(f, "x"), "user.hsmount.mark", NULL, 0) > 0);
 	assert_mark(f->s, "x", "");

@@ -222,6 +222,37 @@ static void a_lost_answer_is_found(unsigned int at, unsigned int lacks, bool los
 	close_world(w);
 }
 
+/* After a lost answer, another program puts an object of n bytes. Returns how many requests it
+ * takes to find the conflict. */
+static unsigned int requests_of_conflict(unsigned int at, uint64_t n)
+{
+	static const char theirs[64] = "theirs";
+	struct apply_result out;
+	struct world *w = open_world(0, 0);
+	store_mem_set_lacks(w->trial->base.inner, STORE_MEM_NO_MARKS, NULL, NULL);
+	w->trial->at = at + 1;
+	w->trial->times = 1;
+	w->trial->code = -EIO;
+	w->trial->lost = true;
+	assert_int_equal(run_plan(w, false, &out, NULL), -EIO);
+	reset_trial(w);
+	assert_int_equal(
+		call_put(w->store, w->keys[at], theirs, w->ops[at].length + n, NULL, NULL, NULL),
+		0);
+	reset_trial(w);
+	assert_int_equal(run_plan(w, true, &out, NULL), -ESTALE);
+	const unsigned int others = atomic_load(&w->trial->others);
+	close_world(w);
+	return others;
+}
+
+/* The bytes are read only if they may be those of the plan. */
+static void an_object_of_another_size_is_not_read(void **state)
+{
+	for (unsigned int at = 1; at < 150; at += 13)
+		assert_int_equal(requests_of_conflict(at, 1) + 1, requests_of_conflict(at, 0));
+}
+
 static void own_puts_are_known_by_their_marks(void **state)
 {
 	for (unsigned int at = 1; at < 150; at += 13) {
@@ -381,6 +412,7 @@ int main(void)
 		cmocka_unit_test(a_conflict_ends_the_run),
 		cmocka_unit_test(equal_bytes_are_a_conflict),
 		cmocka_unit_test(own_puts_are_known_by_their_marks),
+		cmocka_unit_test(an_object_of_another_size_is_not_read),
 		cmocka_unit_test(a_delete_does_not_come_late),
 		cmocka_unit_test(a_conflict_of_the_second_change),
 		cmocka_unit_test(a_cancelled_run_goes_on_later),

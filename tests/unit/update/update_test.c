@@ -233,9 +233,10 @@ static char *run_whole(const struct edit *e, unsigned int *requests)
 	return content;
 }
 
-/* From request n on, the bucket cannot be reached. content: at the end. */
-static void stop_at(const struct edit *e, unsigned int n, bool lost, bool same_process,
-		    const char *content)
+/* From request n on, the bucket cannot be reached. content: at the end. Returns how many changes
+ * were repeated in the same process. */
+static unsigned int stop_at(const struct edit *e, unsigned int n, bool lost, bool same_process,
+			    const char *content)
 {
 	struct opened o;
 	struct world *w = world_begin();
@@ -260,6 +261,7 @@ static void stop_at(const struct edit *e, unsigned int n, bool lost, bool same_p
 		world_recover(w);
 		assert_true(changes == 0 || w->begun);
 	}
+	const unsigned int repeated = w->gate->retried;
 	auto_free char *end = gate_content(w->gate, "");
 	const bool has_plan = same_process || w->begun;
 	if (has_plan && strcmp(end, content) != 0)
@@ -271,16 +273,20 @@ static void stop_at(const struct edit *e, unsigned int n, bool lost, bool same_p
 	}
 	domain_unref(now);
 	world_end(w);
+	return same_process ? repeated : 0;
 }
 
 static void stop_everywhere(bool lost, bool same_process)
 {
+	unsigned int repeated = 0;
 	for (unsigned int i = 0; i < EDITS; i++) {
 		unsigned int requests;
 		auto_free char *content = run_whole(&edits[i], &requests);
 		for (unsigned int n = 1 + i % EVERY; n <= requests; n += EVERY)
-			stop_at(&edits[i], n, lost, same_process, content);
+			repeated += stop_at(&edits[i], n, lost, same_process, content);
 	}
+	/* The store is told that they may have been made before. */
+	assert_int_equal(repeated > 0, same_process);
 }
 
 static void it_may_stop_before_each_request(void **state)
