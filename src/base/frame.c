@@ -16,23 +16,44 @@ static uint32_t crc_of(const uint8_t header[FRAME_HEADER], const void *body, siz
 	return checksum_crc32c(body, n, checksum_crc32c(header, CRC_AT, 0));
 }
 
-int frame_append(struct bytes *out, uint16_t type, const void *body, size_t n)
+void frame_seal(uint8_t *frame, uint16_t type, uint32_t n)
 {
-	uint8_t header[FRAME_HEADER];
-	struct emit e = emit_to(header, sizeof(header));
-	if (n > UINT32_MAX)
-		return -E2BIG;
+	struct emit e = emit_to(frame, FRAME_HEADER);
 	emit_u16(&e, type);
 	emit_u16(&e, 0);
-	emit_u32(&e, (uint32_t)n);
+	emit_u32(&e, n);
 	emit_u32(&e, 0);
-	emit_patch_u32(&e, CRC_AT, crc_of(header, body, n));
-	if (bytes_reserve(out, sizeof(header) + n))
+	emit_patch_u32(&e, CRC_AT, crc_of(frame, frame + FRAME_HEADER, n));
+}
+
+int frame_emit(struct bytes *out, uint16_t type, void (*body)(struct emit *e, const void *ctx),
+	       const void *ctx)
+{
+	struct emit e = emit_count();
+	body(&e, ctx);
+	const size_t n = e.pos;
+	if (e.bad || n > UINT32_MAX)
+		return -E2BIG;
+	if (bytes_reserve(out, FRAME_HEADER + n))
 		return -ENOMEM;
-	bytes_append(out, header, sizeof(header));
-	if (n)
-		bytes_append(out, body, n);
+	uint8_t *frame = out->data + out->len;
+	e = emit_to(frame + FRAME_HEADER, n);
+	body(&e, ctx);
+	frame_seal(frame, type, (uint32_t)n);
+	out->len += FRAME_HEADER + n;
 	return 0;
+}
+
+static void emit_piece(struct emit *e, const void *ctx)
+{
+	const struct piece *p = ctx;
+	emit_bytes(e, p->data, p->n);
+}
+
+int frame_append(struct bytes *out, uint16_t type, const void *body, size_t n)
+{
+	const struct piece piece = {body, n};
+	return frame_emit(out, type, emit_piece, &piece);
 }
 
 int frame_next(struct cursor *c, uint16_t *type, struct cursor *body)

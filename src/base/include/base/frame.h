@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include <base/cursor.h>
+#include <base/emit.h>
 #include <base/mem.h>
 #include <hsmount/err.h>
 
@@ -30,6 +31,12 @@ enum {
 
 /* Appends a record. Fails with -ENOMEM, or with -E2BIG if the body has 4 GiB or more. */
 int frame_append(struct bytes *out, uint16_t type, const void *body, size_t n);
+/* Appends a record whose body is what `body` emits: it is called twice, first to count. Fails as
+ * frame_append(), and with -E2BIG if the body is bad. */
+int frame_emit(struct bytes *out, uint16_t type, void (*body)(struct emit *e, const void *ctx),
+	       const void *ctx);
+/* Writes the header of a record, whose body of n bytes is behind it. */
+void frame_seal(uint8_t *frame, uint16_t type, uint32_t n);
 /* Takes the next record. *body is a cursor over its bytes, which are borrowed from c's. Returns 1,
  * or 0 if no bytes are left. Fails with -EBADMSG if the record is torn or damaged; then the cursor
  * has not moved. */
