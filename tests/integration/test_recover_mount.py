@@ -353,7 +353,8 @@ def change_boot(journal):
             continue
         with open(os.path.join(root, "draft"), "r+b") as f:
             text = bytearray(f.read())
-            text[16:32] = bytes(16)
-            text[12:16] = crc32c(text[:12], text[16:]).to_bytes(4, "little")
+            end = 36 + int.from_bytes(text[28:32], "little")
+            text[36:52] = bytes(16)
+            text[32:36] = crc32c(text[24:32], text[36:end]).to_bytes(4, "little")
             f.seek(0)
             f.write(text)
