@@ -17,6 +17,7 @@
 
 #include <base/fd.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -255,6 +256,7 @@ static int put_locked(struct gc_log *l, uint32_t *number, const struct gc_event 
 
 int gc_log_put(struct gc_log *l, uint32_t *number, const struct gc_event *event, struct err *err)
 {
+	assert(event->type >= GC_EXPECTED && event->type < GC_DELETED);
 	if (!l)
 		return 0;
 	pthread_mutex_lock(&l->lock);
