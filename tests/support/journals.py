@@ -70,9 +70,8 @@ def unknown_sums(frames):
     return head + struct.pack("<I", crc32c(head, bytes(8))) + bytes(16) + entries
 
 
-def record(number, kind, generation=0, offset=0, length=0):
-    rest = struct.pack("<HHIIQQ", kind, 0, number, generation, offset, length)
-    return struct.pack("<I", crc32c(rest)) + rest
+def record(kind, generation=0, offset=0, length=0):
+    return frame(kind, struct.pack("<IQQ", generation, offset, length))
 
 
 def mark(number, running=True, last=True, failed=0):
@@ -100,7 +99,7 @@ class Journal:
         draft = f"{self.number:02x}{os.urandom(7).hex()}"
         here = self.place(draft)
         os.mkdir(here, 0o700)
-        records = [(START, 0x31504d48, 0, about.get("beneath", 0))]
+        records = [(START, 0x32504d48, 0, about.get("beneath", 0))]
         frames = set()
         with open(os.path.join(here, "spool.0"), "wb") as spool:
             for offset, data in pieces:
@@ -115,8 +114,8 @@ class Journal:
         if sync:
             records.append((SYNC, 0, 0, 0))
         with open(os.path.join(here, "map"), "wb") as out:
-            for n, r in enumerate(records):
-                out.write(record(n, *r))
+            for r in records:
+                out.write(record(*r))
         with open(os.path.join(here, "sums.0"), "wb") as out:
             out.write(unknown_sums(frames))
         with open(os.path.join(here, "draft"), "wb") as out:
