@@ -9,7 +9,7 @@
 #include <base/checksum.h>
 #include <base/emit.h>
 
-enum { CRC_AT = 8, HEAD_BODY = FRAME_MAGIC + 4 };
+enum { CRC_AT = 8 };
 
 static uint32_t crc_of(const uint8_t header[FRAME_HEADER], const void *body, size_t n)
 {
@@ -72,13 +72,21 @@ int frame_next(struct cursor *c, uint16_t *type, struct cursor *body)
 	return 1;
 }
 
-int frame_put_head(struct bytes *out, const char *magic, uint32_t version)
+void frame_seal_head(uint8_t head[FRAME_HEAD_SIZE], const char *magic, uint32_t version)
 {
-	uint8_t body[HEAD_BODY];
-	struct emit e = emit_to(body, sizeof(body));
+	struct emit e = emit_to(head + FRAME_HEADER, FRAME_HEAD_SIZE - FRAME_HEADER);
 	emit_bytes(&e, magic, FRAME_MAGIC);
 	emit_u32(&e, version);
-	return frame_append(out, FRAME_HEAD, body, sizeof(body));
+	frame_seal(head, FRAME_HEAD, FRAME_HEAD_SIZE - FRAME_HEADER);
+}
+
+int frame_put_head(struct bytes *out, const char *magic, uint32_t version)
+{
+	if (bytes_reserve(out, FRAME_HEAD_SIZE))
+		return -ENOMEM;
+	frame_seal_head(out->data + out->len, magic, version);
+	out->len += FRAME_HEAD_SIZE;
+	return 0;
 }
 
 int frame_take_head(struct cursor *c, const char *magic, uint32_t version, struct err *err)

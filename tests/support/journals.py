@@ -62,12 +62,12 @@ def earlier_description(name, kind=NEW, path=None, version="", beneath=0, create
 
 def unknown_sums(frames):
     """A file `sums.0`. The checksums of these frames are unknown."""
-    head = b"HSMDSUMS" + struct.pack("<I", 2)
+    head = frame(0xf0f0, b"HSMDSUMS" + struct.pack("<I", 1))
     entries = bytearray(8 * (max(frames, default=-1) + 1))
     for n in frames:
         check = crc32c(struct.pack("<IIII", 0, n, 0, 1 << 17)) >> 19 << 18
         struct.pack_into("<II", entries, 8 * n, 0, 1 << 31 | check | 1 << 17)
-    return head + struct.pack("<I", crc32c(head, bytes(8))) + bytes(16) + entries
+    return head + bytes(8) + entries
 
 
 def record(kind, generation=0, offset=0, length=0):

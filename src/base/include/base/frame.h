@@ -27,6 +27,7 @@ enum {
 	FRAME_HEADER = 12,   /* bytes */
 	FRAME_HEAD = 0xf0f0, /* type of the first record */
 	FRAME_MAGIC = 8,     /* bytes of the name of a format */
+	FRAME_HEAD_SIZE = FRAME_HEADER + FRAME_MAGIC + 4,
 };
 
 /* Appends a record. Fails with -ENOMEM, or with -E2BIG if the body has 4 GiB or more. */
@@ -42,7 +43,8 @@ void frame_seal(uint8_t *frame, uint16_t type, uint32_t n);
  * has not moved. */
 int frame_next(struct cursor *c, uint16_t *type, struct cursor *body);
 
-/* Appends the first record. magic has FRAME_MAGIC characters. */
+/* Append or write the first record. magic has FRAME_MAGIC characters. */
+void frame_seal_head(uint8_t head[FRAME_HEAD_SIZE], const char *magic, uint32_t version);
 int frame_put_head(struct bytes *out, const char *magic, uint32_t version);
 /* Takes the first record. Fails with -EBADMSG if the bytes are not of this format, and with
  * -ENOTSUP if they are of a later version than `version`. */
