@@ -227,7 +227,7 @@ static void compact_locked(struct gc_log *l)
 
 /* *number is that of the entry, or GC_NONE. */
 static int put_locked(struct gc_log *l, uint32_t *number, const struct gc_event *event,
-		      struct err *err)
+		      bool is_durable, struct err *err)
 {
 	struct log_file *f = &l->file;
 	const uint32_t at = *number == GC_NONE ? unused_slot(f) : *number;
@@ -242,7 +242,7 @@ static int put_locked(struct gc_log *l, uint32_t *number, const struct gc_event 
 	const uint64_t start = f->size;
 	if (!rc)
 		rc = append(f, &frame);
-	if (!rc && event->type == GC_OBJECTS)
+	if (!rc && is_durable)
 		rc = sync_file(l, f);
 	if (!rc)
 		rc = set_slot(f, at, start, event->type == GC_DELETED ? 0 : (uint32_t)frame.len);
@@ -260,7 +260,7 @@ int gc_log_put(struct gc_log *l, uint32_t *number, const struct gc_event *event,
 	if (!l)
 		return 0;
 	pthread_mutex_lock(&l->lock);
-	const int rc = put_locked(l, number, event, err);
+	const int rc = put_locked(l, number, event, event->type == GC_OBJECTS, err);
 	pthread_mutex_unlock(&l->lock);
 	return rc;
 }
@@ -272,7 +272,7 @@ void gc_log_clear(struct gc_log *l, uint32_t *number)
 		return;
 	pthread_mutex_lock(&l->lock);
 	/* If the write fails, the next process finds nothing to delete. */
-	if (put_locked(l, number, &ended, NULL))
+	if (put_locked(l, number, &ended, false, NULL))
 		set_slot(&l->file, *number, 0, 0);
 	pthread_mutex_unlock(&l->lock);
 	*number = GC_NONE;
@@ -424,23 +424,35 @@ struct taking {
 	struct gc_log_taken *out;
 };
 
+static int take_entry(const struct taking *t, const struct log_file *f, uint32_t i, struct err *err)
+{
+	auto_gc_kept struct gc_kept kept = {.event.path = NULL};
+	uint32_t number = GC_NONE;
+	int rc = read_event(f, i, &kept);
+	if (rc)
+		return err_errno(err, rc, "cannot read it");
+	pthread_mutex_lock(&t->l->lock);
+	rc = put_locked(t->l, &number, &kept.event, false, err);
+	pthread_mutex_unlock(&t->l->lock);
+	if (rc)
+		return rc;
+	t->fn(t->ctx, &kept.event, number);
+	t->out->entries++;
+	return 0;
+}
+
+/* The copies are durable before the file is deleted. */
 static int take_entries(const struct taking *t, const struct log_file *f, struct err *err)
 {
-	for (uint32_t i = 0; i < f->n; i++) {
-		auto_gc_kept struct gc_kept kept = {.event.path = NULL};
-		uint32_t number = GC_NONE;
-		if (!f->slots[i].length)
-			continue;
-		int rc = read_event(f, i, &kept);
-		if (rc)
-			return err_errno(err, rc, "cannot read it");
-		rc = gc_log_put(t->l, &number, &kept.event, err);
-		if (rc)
-			return rc;
-		t->fn(t->ctx, &kept.event, number);
-		t->out->entries++;
-	}
-	return 0;
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < f->n; i++)
+		rc = f->slots[i].length ? take_entry(t, f, i, err) : 0;
+	if (rc || !f->live)
+		return rc;
+	pthread_mutex_lock(&t->l->lock);
+	rc = sync_file(t->l, &t->l->file);
+	pthread_mutex_unlock(&t->l->lock);
+	return rc ? err_errno(err, rc, "cannot sync the journal") : 0;
 }
 
 /* The file of this process is locked, too. */
