@@ -8,6 +8,7 @@ import threading
 import h5py
 import pytest
 
+import journals
 import mkbucket
 import recovery
 from mounts import HSIMAGE, run, wait_for
@@ -278,6 +279,21 @@ def test_the_drafts_of_another_bucket(mount, bucket, tmp_path):
     assert item["bucket"] == str(other)
     assert recover(tmp_path, "list", bucket).returncode == 0
     assert recover(tmp_path, "list", other).returncode == 1
+
+
+def test_what_an_earlier_version_has_left(mount, bucket, tmp_path):
+    """It is named, and stays. Drafts of this version do not get into its way."""
+    earlier = journals.Journal(tmp_path / "journal", bucket, version="1")
+    draft = earlier.add("home/left", [(0, b"x")])
+    m = mount()
+    assert wait_for(lambda: m.left() == 1), m.log()
+    assert f"draft {draft} of home/left is left in the journal: an earlier version" in m.log()
+    with open(m.file("home/new.dat"), "wb") as f:
+        f.write(BYTES)
+    assert (bucket / "home/new.dat").read_bytes() == BYTES
+    m.stop()
+    item, = listed(tmp_path)
+    assert item["id"] == draft and item["state"] == "earlier version" and earlier.has(draft)
 
 
 def test_the_daemon_is_killed_again(mount, bucket, hdf5, tmp_path):
