@@ -102,7 +102,7 @@ void gc_log_free(struct gc_log *l)
 
 /* ---- entries ---- */
 
-/* Fails with -ENOMEM if the number is larger than all before. */
+/* Fails with -ENOMEM, but not if the number has had an entry before. */
 static int set_slot(struct log_file *f, uint32_t number, uint64_t at, uint32_t length)
 {
 	if (number >= f->n) {
