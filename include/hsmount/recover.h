@@ -33,9 +33,12 @@ enum engine_draft_state {
 	ENGINE_DRAFT_IN_USE,	 /* a mount, or another process, has it open */
 	ENGINE_DRAFT_LATER,	 /* a later version of this program has written it */
 	ENGINE_DRAFT_UNREADABLE, /* it is damaged, and was set aside */
+	/* An earlier version has written it, and only that one can use it. It can only be listed.
+	 * Such an item may also be notes of that version about what is to be deleted. */
+	ENGINE_DRAFT_EARLIER,
 	ENGINE_DRAFT_STATES
 };
-/* Returns "waiting", "in use", "later version" or "unreadable". */
+/* Returns "waiting", "in use", "later version", "unreadable" or "earlier version". */
 const char *engine_draft_state_name(enum engine_draft_state state);
 
 /* One draft of a list. Strings are valid during the call that receives them, and "" if they are not

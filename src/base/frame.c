@@ -9,30 +9,51 @@
 #include <base/checksum.h>
 #include <base/emit.h>
 
-enum { CRC_AT = 8, HEAD_BODY = FRAME_MAGIC + 4 };
+enum { CRC_AT = 8 };
 
 static uint32_t crc_of(const uint8_t header[FRAME_HEADER], const void *body, size_t n)
 {
 	return checksum_crc32c(body, n, checksum_crc32c(header, CRC_AT, 0));
 }
 
-int frame_append(struct bytes *out, uint16_t type, const void *body, size_t n)
+void frame_seal(uint8_t *frame, uint16_t type, uint32_t n)
 {
-	uint8_t header[FRAME_HEADER];
-	struct emit e = emit_to(header, sizeof(header));
-	if (n > UINT32_MAX)
-		return -E2BIG;
+	struct emit e = emit_to(frame, FRAME_HEADER);
 	emit_u16(&e, type);
 	emit_u16(&e, 0);
-	emit_u32(&e, (uint32_t)n);
+	emit_u32(&e, n);
 	emit_u32(&e, 0);
-	emit_patch_u32(&e, CRC_AT, crc_of(header, body, n));
-	if (bytes_reserve(out, sizeof(header) + n))
+	emit_patch_u32(&e, CRC_AT, crc_of(frame, frame + FRAME_HEADER, n));
+}
+
+int frame_emit(struct bytes *out, uint16_t type, void (*body)(struct emit *e, const void *ctx),
+	       const void *ctx)
+{
+	struct emit e = emit_count();
+	body(&e, ctx);
+	const size_t n = e.pos;
+	if (e.bad || n > UINT32_MAX)
+		return -E2BIG;
+	if (bytes_reserve(out, FRAME_HEADER + n))
 		return -ENOMEM;
-	bytes_append(out, header, sizeof(header));
-	if (n)
-		bytes_append(out, body, n);
+	uint8_t *frame = out->data + out->len;
+	e = emit_to(frame + FRAME_HEADER, n);
+	body(&e, ctx);
+	frame_seal(frame, type, (uint32_t)n);
+	out->len += FRAME_HEADER + n;
 	return 0;
+}
+
+static void emit_piece(struct emit *e, const void *ctx)
+{
+	const struct piece *p = ctx;
+	emit_bytes(e, p->data, p->n);
+}
+
+int frame_append(struct bytes *out, uint16_t type, const void *body, size_t n)
+{
+	const struct piece piece = {body, n};
+	return frame_emit(out, type, emit_piece, &piece);
 }
 
 int frame_next(struct cursor *c, uint16_t *type, struct cursor *body)
@@ -51,13 +72,21 @@ int frame_next(struct cursor *c, uint16_t *type, struct cursor *body)
 	return 1;
 }
 
-int frame_put_head(struct bytes *out, const char *magic, uint32_t version)
+void frame_seal_head(uint8_t head[FRAME_HEAD_SIZE], const char *magic, uint32_t version)
 {
-	uint8_t body[HEAD_BODY];
-	struct emit e = emit_to(body, sizeof(body));
+	struct emit e = emit_to(head + FRAME_HEADER, FRAME_HEAD_SIZE - FRAME_HEADER);
 	emit_bytes(&e, magic, FRAME_MAGIC);
 	emit_u32(&e, version);
-	return frame_append(out, FRAME_HEAD, body, sizeof(body));
+	frame_seal(head, FRAME_HEAD, FRAME_HEAD_SIZE - FRAME_HEADER);
+}
+
+int frame_put_head(struct bytes *out, const char *magic, uint32_t version)
+{
+	if (bytes_reserve(out, FRAME_HEAD_SIZE))
+		return -ENOMEM;
+	frame_seal_head(out->data + out->len, magic, version);
+	out->len += FRAME_HEAD_SIZE;
+	return 0;
 }
 
 int frame_take_head(struct cursor *c, const char *magic, uint32_t version, struct err *err)

@@ -82,14 +82,24 @@ static int begin(void *ctx, struct err *err)
 	return commit_note(&w->run, COMMIT_BEGUN, err);
 }
 
+/* `removed` is the number of the entry in the log that lists objects of this domain. */
+static void add_removed(struct bucket *bucket, const char *path, const char *root, uint32_t removed)
+{
+	struct storage storage;
+	if (!schema_storage_of_root(bucket_new_domains(bucket), root, &storage, NULL))
+		garbage_add_objects(bucket->garbage, path, &storage, removed);
+}
+
 static int update(struct work *w, struct commit_result *out, bool *is_unfit, struct err *err)
 {
 	struct bucket *bucket = w->c->bucket;
+	const struct domain *d = w->c->snapshot->domain;
 	const struct draft_about *about = draft_get_about(w->commit->draft);
 	const struct update_options opt = {
 		.env = &bucket->env,
 		.store = bucket->store,
 		.draft = w->commit->draft,
+		.log = bucket->gc_log,
 		.snapshot = w->commit->snapshot,
 		.begin = begin,
 		.ctx = w,
@@ -109,7 +119,9 @@ static int update(struct work *w, struct commit_result *out, bool *is_unfit, str
 	if (!rc) {
 		draft_snapshot_accept(w->commit->snapshot);
 		commit_end(&w->run, bucket->log);
-		garbage_add_objects(bucket->garbage, result.removed);
+		if (result.removed != GC_NONE)
+			add_removed(bucket, domain_path(d), domain_document(d)->info.root,
+				    result.removed);
 	}
 	snapshots_outdate(bucket->snapshots, about->path, result.documents);
 	names_forget_size(bucket->names, about->name);
@@ -188,7 +200,7 @@ int draft_change_resume(const struct commit *commit, bool *found, struct err *er
 {
 	struct plan plan;
 	struct apply_result result;
-	struct gc_objects *removed = NULL;
+	uint32_t removed;
 	const char *path = draft_get_about(commit->draft)->path;
 	struct err why = ERR_INIT;
 	int rc = draft_get_plan(commit->draft, &plan, &why);
@@ -212,11 +224,11 @@ int draft_change_resume(const struct commit *commit, bool *found, struct err *er
 	if (rc == -ESTALE)
 		complete_withdraw(&complete);
 	domain_change_end(&commit->bucket->changes);
+	if (!rc)
+		rc = apply_note_removed(&apply, commit->bucket->gc_log, path, &removed, err);
+	if (!rc && removed != GC_NONE)
+		add_removed(commit->bucket, path, plan.subject.root, removed);
 	plan_release(&plan);
-	if (!rc)
-		rc = apply_take_removed(&apply, &removed, err);
-	if (!rc)
-		garbage_add_objects(commit->bucket->garbage, removed);
 	snapshots_forget(commit->bucket->snapshots, path);
 	return rc;
 }

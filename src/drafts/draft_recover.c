@@ -25,6 +25,7 @@
 #include <bucket/bucket.h>
 #include <drafts/base_reader.h>
 #include <drafts/draft_commit.h>
+#include <journal/earlier.h>
 #include <overlay/draft_plan.h>
 
 #include "draft_table.h"
@@ -214,13 +215,26 @@ static void recover_draft(struct recovery *r, const struct item *item)
 	base_reader_close(&beneath);
 }
 
+static int note_earlier(void *ctx, const struct journal_earlier *item)
+{
+	struct recovery *r = ctx;
+	if (item->is_draft)
+		leave(r, item->id, item->name, EARLIER_DRAFT);
+	else
+		log_warning(r->bucket->log, "the journal has %s", EARLIER_NOTES);
+	return 0;
+}
+
 void drafts_recover(struct bucket *bucket, struct drafts *t, struct journal *j,
 		    const atomic_bool *cancelled, atomic_uint_fast64_t *left)
 {
 	struct recovery r = {.drafts = t, .bucket = bucket, .j = j, .cancelled = cancelled};
 	struct err err = ERR_INIT;
 	struct item item;
-	if (journal_list(j, note_item, &r, &err))
+	int rc = journal_list(j, note_item, &r, &err);
+	if (!rc && (rc = journal_list_earlier(j, note_earlier, &r)))
+		err_errno(&err, rc, "cannot list the journal");
+	if (rc)
 		log_warning(bucket->log, "cannot look for drafts of earlier mounts: %s", err.msg);
 	for (size_t at = 0; at < r.items.len && !was_cancelled(&r); at += sizeof(item)) {
 		memcpy(&item, r.items.data + at, sizeof(item));

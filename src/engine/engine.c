@@ -307,7 +307,7 @@ void engine_close(struct engine *e)
 	warm_up_stop(e->warm_up);
 	drafts_free(e->drafts); /* commits make garbage */
 	garbage_free(e->bucket.garbage);
-	gc_log_free(e->gc_log);
+	gc_log_free(e->bucket.gc_log);
 	renames_free(e->bucket.renames);
 	sizes_free(e->sizes);
 	size_cache_free(e->bucket.size_cache);

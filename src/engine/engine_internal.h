@@ -30,7 +30,6 @@ int garbage_notes_open(struct engine *e, struct journal *j, struct err *err);
 void garbage_notes_take(struct engine *e);
 int garbage_note(void *engine, uint32_t *record, const struct garbage_note *note, struct err *err);
 void garbage_forget(void *engine, uint32_t *record);
-void garbage_forget_objects(void *engine, struct gc_objects *objects);
 int garbage_judge(void *engine, const struct garbage_note *expected, const atomic_bool *cancelled,
 		  struct err *err);
 /* Notes that the domain at a path is removed, if gets is NULL, or replaced by another one, for

@@ -5,35 +5,20 @@
 
 #include <inttypes.h>
 
-/* The journal keeps the numbers of storages, which are of the schema of new domains. If a name
- * vanishes, the number of the storage to which it leads then is 0. */
-static uint64_t number_of(const struct storage *s)
-{
-	return s->schema ? s->schema->storage->number(s->prefix) : 0;
-}
-
 int garbage_note(void *engine, uint32_t *record, const struct garbage_note *note, struct err *err)
 {
 	const struct engine *e = engine;
-	const struct gc_entry entry = {.state = note->state,
-				       .storage = number_of(&note->storage),
-				       .next = number_of(&note->next),
-				       .due_ns = note->due_ns,
+	const struct gc_event event = {.type = note->state,
+				       .storage = note->storage.prefix,
+				       .next = note->next.prefix,
 				       .path = note->path};
-	return e->gc_log ? gc_log_put(e->gc_log, record, &entry, err) : 0;
+	return gc_log_put(e->bucket.gc_log, record, &event, err);
 }
 
 void garbage_forget(void *engine, uint32_t *record)
 {
 	const struct engine *e = engine;
-	if (e->gc_log)
-		gc_log_clear(e->gc_log, record);
-}
-
-void garbage_forget_objects(void *engine, struct gc_objects *objects)
-{
-	const struct engine *e = engine;
-	gc_objects_forget(e->gc_log, objects);
+	gc_log_clear(e->bucket.gc_log, record);
 }
 
 uint32_t garbage_note_change(struct engine *e, const char *path,
@@ -77,63 +62,58 @@ int garbage_judge(void *engine, const struct garbage_note *expected, const atomi
 
 int garbage_notes_open(struct engine *e, struct journal *j, struct err *err)
 {
-	return gc_log_new(j, &e->gc_log, err);
+	return gc_log_new(j, &e->bucket.gc_log, err);
 }
 
-static int inherit(void *ctx, const struct gc_entry *entry)
+/* Returns whether the texts of an event are those of a path and of storages of this bucket. */
+static bool read_note(const struct schema_ops *schema, const struct gc_event *event,
+		      struct garbage_note *out)
 {
-	struct engine *e = ctx;
-	const struct schema_ops *schema = bucket_new_domains(&e->bucket);
-	struct garbage_note note = {.state = entry->state,
-				    .storage = schema_storage_of_number(schema, entry->storage),
-				    .due_ns = entry->due_ns,
-				    .path = entry->path};
-	if (entry->next)
-		note.next = schema_storage_of_number(schema, entry->next);
-	return store_key_ok(entry->path) ? garbage_inherit(e->bucket.garbage, &note, NULL) : 0;
+	*out = (struct garbage_note){.state = event->type, .path = event->path};
+	if (!store_key_ok(event->path))
+		return false;
+	if (event->type == GC_OBJECTS)
+		return !schema_storage_of_root(schema, event->storage, &out->storage, NULL);
+	return schema_storage_of_prefix(schema, event->storage, &out->storage) &&
+	       (!event->next[0] || schema_storage_of_prefix(schema, event->next, &out->next));
 }
 
-static int inherit_objects(void *ctx, struct gc_objects *objects)
-{
-	struct engine *e = ctx;
-	if (store_key_ok(gc_objects_get(objects)->path))
-		garbage_add_objects(e->bucket.garbage, objects);
-	else
-		gc_objects_close(objects);
-	return 0;
-}
+struct inheritance {
+	struct engine *e;
+	uint32_t invalid;
+};
 
-static void warn(const struct engine *e, const char *what, const struct gc_log_taken *taken, int rc,
-		 const struct err *err)
+static void inherit(void *ctx, const struct gc_event *event, uint32_t number)
 {
-	if (rc)
-		log_warning(e->bucket.log, "notes of removed %s in the journal: %s", what,
-			    err->msg);
-	if (taken->damaged || taken->set_aside || taken->later)
-		log_warning(e->bucket.log,
-			    "notes of removed %s in the journal: %" PRIu32
-			    " damaged entries, %" PRIu32 " unreadable files (set aside), %" PRIu32
-			    " files of a later version; some storage may remain in the bucket",
-			    what, taken->damaged, taken->set_aside, taken->later);
+	struct inheritance *i = ctx;
+	struct garbage_note note;
+	if (read_note(bucket_new_domains(&i->e->bucket), event, &note)) {
+		garbage_inherit(i->e->bucket.garbage, &note, number);
+		return;
+	}
+	i->invalid++;
+	gc_log_clear(i->e->bucket.gc_log, &number);
 }
 
 void garbage_notes_take(struct engine *e)
 {
+	struct inheritance i = {.e = e};
 	struct gc_log_taken taken;
 	struct err err = ERR_INIT;
-	if (!e->gc_log)
+	if (!e->bucket.gc_log)
 		return;
-	int rc = gc_log_take(e->gc_log, inherit, e, &taken, &err);
+	if (gc_log_take(e->bucket.gc_log, inherit, &i, &taken, &err))
+		log_warning(e->bucket.log, "notes of what is to be deleted, in the journal: %s",
+			    err.msg);
 	if (taken.entries)
 		log_info(e->bucket.log,
-			 "storage of removed domains is left to delete, or renames are left to "
-			 "finish: %" PRIu32,
+			 "storage or objects are left to delete, or renames are left to finish: "
+			 "%" PRIu32,
 			 taken.entries);
-	warn(e, "domains", &taken, rc, &err);
-	rc = gc_objects_take_left(e->gc_log, inherit_objects, e, &taken, &err);
-	if (taken.entries)
-		log_info(e->bucket.log,
-			 "objects that %" PRIu32 " commits have removed are left to delete",
-			 taken.entries);
-	warn(e, "objects", &taken, rc, &err);
+	if (i.invalid || taken.damaged || taken.later)
+		log_warning(e->bucket.log,
+			    "notes of what is to be deleted, in the journal: %" PRIu32
+			    " invalid, %" PRIu32 " damaged files (%" PRIu32 " set aside), %" PRIu32
+			    " files of a later version; some storage may remain in the bucket",
+			    i.invalid, taken.damaged, taken.set_aside, taken.later);
 }

@@ -43,9 +43,17 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 	struct engine *e = ctx;
 	const struct change c = engine_change(e, cancelled);
 	uint64_t deleted;
-	return g->objects ? update_collect(&e->bucket.domains, gc_objects_get(g->objects),
-					   cancelled, &deleted, err)
-			  : change_collect(&c, path, g, &deleted, err);
+	return change_collect(&c, path, g, &deleted, err);
+}
+
+static int collect_objects(void *ctx, uint32_t number, const atomic_bool *cancelled,
+			   struct err *err)
+{
+	struct engine *e = ctx;
+	auto_gc_kept struct gc_kept kept = {.event.path = NULL};
+	uint64_t deleted;
+	int rc = gc_log_get(e->bucket.gc_log, number, &kept, err);
+	return rc ? rc : update_collect(&e->bucket.domains, &kept.event, cancelled, &deleted, err);
 }
 
 static int finish_rename(void *ctx, const struct storage *storage, bool is_ours,
@@ -60,10 +68,10 @@ struct garbage_ops change_garbage_ops(struct engine *e)
 	return (struct garbage_ops){.schema = bucket_new_domains(&e->bucket),
 				    .is_read = is_read,
 				    .collect = collect,
+				    .collect_objects = collect_objects,
 				    .judge = garbage_judge,
 				    .finish_rename = finish_rename,
 				    .note = garbage_note,
 				    .forget = garbage_forget,
-				    .forget_objects = garbage_forget_objects,
 				    .ctx = e};
 }

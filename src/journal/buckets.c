@@ -24,8 +24,7 @@ static int add_name(void *ctx, const char *name)
 	return level_is_bucket(name) ? bytes_append(ctx, name, LEVEL_DIGITS) : 0;
 }
 
-static int pass(int version, const char *digits,
-		int (*fn)(void *ctx, const struct journal_bucket *b), void *ctx)
+static int pass(int version, const char *digits, level_bucket_fn *fn, void *ctx)
 {
 	auto_bucket_note struct bucket_note note = {.name = {.bad = false}};
 	auto_close int dir = file_open_dir(version, digits);
@@ -33,18 +32,18 @@ static int pass(int version, const char *digits,
 		bucket_note_read(dir, digits, &note);
 	const struct journal_bucket b = {
 		.digits = digits, .name = str_text(&note.name), .bucket = str_text(&note.identity)};
-	return fn(ctx, &b);
+	return fn(ctx, &b, dir);
 }
 
-int journal_buckets(const char *path, int (*fn)(void *ctx, const struct journal_bucket *b),
-		    void *ctx, struct err *err)
+int level_each_bucket(const char *path, const char *version_name, level_bucket_fn *fn, void *ctx,
+		      struct err *err)
 {
 	auto_bytes struct bytes names = {0};
 	auto_close int root = level_open_root(path, false, err);
 	if (root < 0)
 		return root;
 	struct err why = ERR_INIT;
-	auto_close int version = level_open(root, "1", path, false, &why);
+	auto_close int version = level_open(root, version_name, path, false, &why);
 	if (version == -ENOENT)
 		return 0; /* a journal without drafts */
 	if (version < 0) {
@@ -57,4 +56,22 @@ int journal_buckets(const char *path, int (*fn)(void *ctx, const struct journal_
 	for (size_t at = 0; rc == 0 && at < names.len; at += LEVEL_DIGITS)
 		rc = pass(version, (const char *)names.data + at, fn, ctx);
 	return rc;
+}
+
+struct buckets {
+	int (*fn)(void *ctx, const struct journal_bucket *b);
+	void *ctx;
+};
+
+static int pass_on(void *ctx, const struct journal_bucket *b, int dir)
+{
+	const struct buckets *all = ctx;
+	return all->fn(all->ctx, b);
+}
+
+int journal_buckets(const char *path, int (*fn)(void *ctx, const struct journal_bucket *b),
+		    void *ctx, struct err *err)
+{
+	struct buckets all = {fn, ctx};
+	return level_each_bucket(path, JOURNAL_VERSION, pass_on, &all, err);
 }

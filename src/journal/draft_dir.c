@@ -45,6 +45,13 @@ bool draft_dir_is_id(const char *name)
 	return strlen(name) == JOURNAL_ID - 1 && strspn(name, "0123456789abcdef") == JOURNAL_ID - 1;
 }
 
+void draft_dir_new_id(const struct journal *j, char id[JOURNAL_ID])
+{
+	uint8_t random[(JOURNAL_ID - 1) / 2];
+	j->env->random(j->env, random, sizeof(random));
+	hex_encode(random, sizeof(random), id);
+}
+
 static void name_with(char name[NAME], const struct draft_dir *p, const char *suffix)
 {
 	snprintf(name, NAME, "%s%s", p->id, suffix);
@@ -66,7 +73,7 @@ static int write_description(const struct draft_dir *p, const char *name,
 			     const struct draft_about *about, struct err *err)
 {
 	uint8_t bytes[HEADER_SIZE];
-	struct header h = {.about = *about, .sums = true};
+	struct header h = {.about = *about};
 	memcpy(h.boot, p->j->boot, sizeof(h.boot));
 	int rc = draft_header_encode(&h, bytes, err);
 	if (rc)
@@ -84,9 +91,7 @@ static int write_description(const struct draft_dir *p, const char *name,
 static int make_directory(struct draft_dir *p, char name[NAME], struct err *err)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
-		uint8_t random[(JOURNAL_ID - 1) / 2];
-		p->j->env->random(p->j->env, random, sizeof(random));
-		hex_encode(random, sizeof(random), p->id);
+		draft_dir_new_id(p->j, p->id);
 		/* rename(2) replaces an empty directory only: no draft can be lost. */
 		name_with(name, p, DRAFT_DIR_NEW);
 		if (mkdirat(p->j->dir, name, 0700) == 0) {

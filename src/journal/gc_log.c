@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of the gc log: see journal/gc_log.h.
+ * The files of the log: see journal/gc_log.h.
  *
- *   ID.garbage of one process, which holds a lock on it; it is made with the first entry
- *   unreadable/ID.garbage a file whose header is damaged
+ *   ID.events            of one process, which holds a lock on it; it is made with the first entry
+ *   unreadable/ID.events a file that is damaged before its end
+ *
+ * The first record is HSMDEVNT, the others are events (gc_event.c). A file ends before a record
+ * that is torn at its end, or was never written. A file with much that does not count any more is
+ * replaced by a new one, with another id: if the process is killed in between, the next one finds
+ * the entries twice.
  *
  * A process that makes or takes over a file holds the guard of the bucket's directory until it has
  * the lock on the file. So a file without a lock is one whose process has ended.
@@ -12,25 +17,57 @@
 
 #include <base/fd.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include <base/hex.h>
-#include <base/mem.h>
-
-#include <journal/private_file.h>
-#include "gc_log_record.h"
-#include "gc_log_internal.h"
 #include <journal/draft_dir.h>
+#include <journal/private_file.h>
 
-#define SUFFIX ".garbage"
+#define SUFFIX ".events"
 
-enum { TRIES = 16 };
+enum {
+	TRIES = 16,
+	NAME = JOURNAL_ID + sizeof(SUFFIX) - 1,
+	COMPACT_MIN = 1 << 20, /* bytes that a file has at least when a new one replaces it */
+};
+
+struct slot {
+	uint64_t at;	 /* of the last event of an entry */
+	uint32_t length; /* 0: there is no such entry */
+};
+
+struct log_file {
+	int fd; /* -1 if there is no file yet */
+	char name[NAME];
+	bool is_named; /* its name is durable */
+	uint64_t size;
+	struct slot *slots; /* by number */
+	uint32_t n, live;
+	uint32_t unused; /* all entries with smaller numbers are in use */
+};
+
+struct gc_log {
+	struct journal *j;
+	int dir; /* of the bucket; a descriptor of its own, because the journal may be closed
+		  * before */
+	pthread_mutex_t lock;
+	struct log_file file;
+	uint64_t compact_at; /* size of the file */
+};
+
+static void file_end(struct log_file *f)
+{
+	cleanup_close(&f->fd);
+	free(f->slots);
+	*f = (struct log_file){.fd = -1};
+}
 
 int gc_log_new(struct journal *j, struct gc_log **out, struct err *err)
 {
@@ -38,7 +75,8 @@ int gc_log_new(struct journal *j, struct gc_log **out, struct err *err)
 	if (!l)
 		return err_no_memory(err);
 	l->j = j;
-	l->fd = -1;
+	l->file.fd = -1;
+	l->compact_at = COMPACT_MIN;
 	l->dir = fcntl(j->dir, F_DUPFD_CLOEXEC, 0);
 	if (l->dir < 0) {
 		const int rc = -errno;
@@ -54,166 +92,303 @@ void gc_log_free(struct gc_log *l)
 {
 	if (!l)
 		return;
-	if (l->fd >= 0 && l->live == 0)
-		unlinkat(l->dir, l->name, 0);
-	cleanup_close(&l->fd);
+	if (l->file.fd >= 0 && l->file.live == 0)
+		unlinkat(l->dir, l->file.name, 0);
+	file_end(&l->file);
 	cleanup_close(&l->dir);
 	pthread_mutex_destroy(&l->lock);
-	free(l->used);
 	free(l);
 }
 
-/* ---- the file of this process ---- */
+/* ---- entries ---- */
 
-static int make_name(struct gc_log *l)
+/* Fails with -ENOMEM, but not if the number has had an entry before. */
+static int set_slot(struct log_file *f, uint32_t number, uint64_t at, uint32_t length)
 {
-	const struct env *env = l->j->env;
+	if (number >= f->n) {
+		const uint32_t n = (number | 63) + 1;
+		struct slot *slots = reallocarray(f->slots, n, sizeof(*slots));
+		if (!slots)
+			return -ENOMEM;
+		memset(slots + f->n, 0, (n - f->n) * sizeof(*slots));
+		f->slots = slots;
+		f->n = n;
+	}
+	struct slot *s = &f->slots[number];
+	f->live += (length != 0) - (s->length != 0);
+	if (!length && number < f->unused)
+		f->unused = number;
+	*s = (struct slot){at, length};
+	return 0;
+}
+
+static uint32_t unused_slot(struct log_file *f)
+{
+	while (f->unused < f->n && f->slots[f->unused].length)
+		f->unused++;
+	return f->unused;
+}
+
+/* ---- writing ---- */
+
+/* What a failed write leaves behind the end is cut off, or overwritten by the next one. */
+static int append(struct log_file *f, const struct bytes *frame)
+{
+	const int rc = file_write(f->fd, f->size, frame->data, frame->len);
+	if (!rc)
+		f->size += frame->len;
+	else if (ftruncate(f->fd, (off_t)f->size))
+		return rc;
+	return rc;
+}
+
+static int make_name(struct gc_log *l, struct log_file *f)
+{
+	char id[JOURNAL_ID];
 	for (int tries = 0; tries < TRIES; tries++) {
-		uint8_t random[(JOURNAL_ID - 1) / 2];
-		char id[JOURNAL_ID];
-		env->random(env, random, sizeof(random));
-		hex_encode(random, sizeof(random), id);
-		snprintf(l->name, sizeof(l->name), "%s" SUFFIX, id);
-		const int fd = file_open(l->dir, l->name, O_RDWR | O_CREAT | O_EXCL);
+		draft_dir_new_id(l->j, id);
+		snprintf(f->name, sizeof(f->name), "%s" SUFFIX, id);
+		const int fd = file_open(l->dir, f->name, O_RDWR | O_CREAT | O_EXCL);
 		if (fd != -EEXIST)
 			return fd;
 	}
 	return -EEXIST;
 }
 
-static int make_file_locked(struct gc_log *l, struct err *err)
+static int make_file(struct gc_log *l, struct log_file *f)
 {
-	uint8_t header[GC_HEADER];
+	auto_bytes struct bytes head = {0};
 	auto_close int guard = draft_dir_guard(l->j);
-	const int fd = guard < 0 ? guard : make_name(l);
-	if (fd < 0)
-		return err_errno(err, fd, "cannot make a file in the journal");
-	gc_log_header_encode(header);
-	int rc = flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+	*f = (struct log_file){.fd = -1};
+	f->fd = guard < 0 ? guard : make_name(l, f);
+	if (f->fd < 0)
+		return f->fd;
+	int rc = flock(f->fd, LOCK_EX | LOCK_NB) ? -errno : 0;
 	if (!rc)
-		rc = file_write(fd, 0, header, sizeof(header));
-	if (!rc) {
-		l->fd = fd;
+		rc = frame_put_head(&head, GC_MAGIC, GC_VERSION);
+	if (!rc)
+		rc = append(f, &head);
+	if (!rc)
 		return 0;
-	}
-	unlinkat(l->dir, l->name, 0);
-	close(fd);
-	return err_errno(err, rc, "cannot write to the journal");
+	unlinkat(l->dir, f->name, 0);
+	file_end(f);
+	return rc;
 }
 
-static int more_records_locked(struct gc_log *l, struct err *err)
+static int sync_file(const struct gc_log *l, struct log_file *f)
 {
-	const uint32_t n = l->n ? 2 * l->n : 64;
-	if (l->n >= GC_ENTRIES_MAX)
-		return err_set(err, -ENOSPC, "the journal has %d entries of removed domains",
-			       GC_ENTRIES_MAX);
-	uint8_t *used = realloc(l->used, n);
-	if (!used)
-		return err_no_memory(err);
-	memset(used + l->n, 0, n - l->n);
-	l->used = used;
-	l->n = n;
+	if (fdatasync(f->fd) || (!f->is_named && fsync(l->dir)))
+		return -errno;
+	f->is_named = true;
 	return 0;
 }
 
-static int take_record(struct gc_log *l, uint32_t *record, struct err *err)
+/* Copies the last events of all entries. */
+static int copy_entries(struct log_file *from, struct log_file *to)
 {
+	auto_bytes struct bytes frame = {0};
 	int rc = 0;
-	pthread_mutex_lock(&l->lock);
-	if (l->fd < 0)
-		rc = make_file_locked(l, err);
-	const uint8_t *unused = rc || !l->n ? NULL : memchr(l->used, 0, l->n);
-	const uint32_t found = unused ? (uint32_t)(unused - l->used) : l->n;
-	if (!rc && !unused)
-		rc = more_records_locked(l, err);
-	if (!rc) {
-		l->used[found] = 1;
-		l->live++;
-		*record = found;
+	for (uint32_t i = 0; !rc && i < from->n; i++) {
+		const struct slot *s = &from->slots[i];
+		size_t n = 0;
+		frame.len = 0;
+		if (s->length)
+			rc = bytes_reserve(&frame, s->length);
+		if (!rc && s->length)
+			rc = file_read(from->fd, s->at, frame.data, s->length, &n);
+		frame.len = n;
+		if (!rc && n != s->length)
+			rc = -EIO;
+		if (!rc && n)
+			rc = set_slot(to, i, to->size, s->length);
+		if (!rc && n)
+			rc = append(to, &frame);
 	}
+	return rc;
+}
+
+/* If it fails, the file stays as it is, and grows. */
+static void compact_locked(struct gc_log *l)
+{
+	struct log_file *old = &l->file, new;
+	l->compact_at = 2 * old->size;
+	if (make_file(l, &new))
+		return;
+	if (copy_entries(old, &new) || sync_file(l, &new)) {
+		unlinkat(l->dir, new.name, 0);
+		file_end(&new);
+		return;
+	}
+	unlinkat(l->dir, old->name, 0);
+	file_end(old);
+	*old = new;
+	l->compact_at = COMPACT_MIN + 2 * new.size;
+}
+
+/* *number is that of the entry, or GC_NONE. */
+static int put_locked(struct gc_log *l, uint32_t *number, const struct gc_event *event,
+		      bool is_durable, struct err *err)
+{
+	struct log_file *f = &l->file;
+	const uint32_t at = *number == GC_NONE ? unused_slot(f) : *number;
+	auto_bytes struct bytes frame = {0};
+	if (at >= GC_ENTRIES_MAX)
+		return err_set(err, -ENOSPC, "the journal has %d notes of what is to be deleted",
+			       GC_ENTRIES_MAX);
+	int rc = gc_event_encode(event, at, &frame, err);
+	if (rc)
+		return rc;
+	rc = f->fd < 0 ? make_file(l, f) : 0;
+	const uint64_t start = f->size;
+	if (!rc)
+		rc = append(f, &frame);
+	if (!rc && is_durable)
+		rc = sync_file(l, f);
+	if (!rc)
+		rc = set_slot(f, at, start, event->type == GC_DELETED ? 0 : (uint32_t)frame.len);
+	if (rc)
+		return err_errno(err, rc, "cannot write to the journal");
+	*number = at;
+	if (f->size >= l->compact_at)
+		compact_locked(l);
+	return 0;
+}
+
+int gc_log_put(struct gc_log *l, uint32_t *number, const struct gc_event *event, struct err *err)
+{
+	assert(event->type >= GC_EXPECTED && event->type < GC_DELETED);
+	if (!l)
+		return 0;
+	pthread_mutex_lock(&l->lock);
+	const int rc = put_locked(l, number, event, event->type == GC_OBJECTS, err);
 	pthread_mutex_unlock(&l->lock);
 	return rc;
 }
 
-static void give_record(struct gc_log *l, uint32_t record)
+void gc_log_clear(struct gc_log *l, uint32_t *number)
+{
+	const struct gc_event ended = {.type = GC_DELETED};
+	if (!l || *number == GC_NONE)
+		return;
+	pthread_mutex_lock(&l->lock);
+	/* If the write fails, the next process finds nothing to delete. */
+	if (put_locked(l, number, &ended, false, NULL))
+		set_slot(&l->file, *number, 0, 0);
+	pthread_mutex_unlock(&l->lock);
+	*number = GC_NONE;
+}
+
+/* ---- reading ---- */
+
+/* Reads the record at `at`. Returns 1, or 0 if there is none; then *torn says whether a part of one
+ * is there. Fails with -EBADMSG if a record is damaged and others may follow. */
+static int read_record(int fd, uint64_t at, struct bytes *out, bool *torn)
+{
+	struct stat st;
+	size_t n;
+	uint8_t header[FRAME_HEADER];
+	uint16_t type;
+	int rc = file_read(fd, at, header, sizeof(header), &n);
+	if (rc || fstat(fd, &st))
+		return rc ? rc : -errno;
+	struct cursor c = cursor_of(header, n), zeros = c, body;
+	*torn = !cur_is_zero(&zeros);
+	cur_skip(&c, 4);
+	const uint64_t length = FRAME_HEADER + (uint64_t)cur_u32(&c), end = at + length;
+	/* The disk may have got the size of the file, and not its bytes. */
+	if (!*torn || n < sizeof(header) || end > (uint64_t)st.st_size)
+		return 0;
+	out->len = 0;
+	rc = length > GC_EVENT_MAX + FRAME_HEADER ? -EBADMSG : bytes_reserve(out, length);
+	if (!rc)
+		rc = file_read(fd, at, out->data, length, &out->len);
+	c = cursor_of(out->data, out->len);
+	if (!rc && frame_next(&c, &type, &body) != 1)
+		rc = end == (uint64_t)st.st_size ? 0 : -EBADMSG;
+	else if (!rc)
+		rc = 1;
+	return rc;
+}
+
+static int decode(const struct bytes *frame, uint32_t *number, struct gc_event *out)
+{
+	struct cursor c = cursor_of(frame->data, frame->len), body;
+	uint16_t type;
+	if (frame_next(&c, &type, &body) != 1)
+		return -EBADMSG;
+	return gc_event_decode(type, body, number, out);
+}
+
+static int read_event(const struct log_file *f, uint32_t number, struct gc_kept *out)
+{
+	bool torn;
+	uint32_t found;
+	*out = (struct gc_kept){.event.path = NULL};
+	int rc = number < f->n && f->slots[number].length
+			 ? read_record(f->fd, f->slots[number].at, &out->bytes, &torn)
+			 : 0;
+	rc = rc > 0 ? decode(&out->bytes, &found, &out->event) : rc ? rc : -EBADMSG;
+	if (rc)
+		gc_kept_release(out);
+	return rc;
+}
+
+void gc_kept_release(struct gc_kept *kept)
+{
+	free(kept->event.objects);
+	bytes_release(&kept->bytes);
+	*kept = (struct gc_kept){.event.path = NULL};
+}
+
+int gc_log_get(struct gc_log *l, uint32_t number, struct gc_kept *out, struct err *err)
 {
 	pthread_mutex_lock(&l->lock);
-	l->used[record] = 0;
-	l->live--;
+	const int rc = read_event(&l->file, number, out);
 	pthread_mutex_unlock(&l->lock);
+	return rc ? err_errno(err, rc, "cannot read what is to be deleted from the journal") : 0;
 }
 
-static int write_record(struct gc_log *l, uint32_t record, const uint8_t bytes[GC_RECORD])
+/* Finds the last events of all entries. `size` becomes that of the part that can be read. Fails
+ * with -EBADMSG if the file is damaged before its end, and with -ENOTSUP if it is of a later
+ * version. */
+static int replay(struct log_file *f, bool *torn)
 {
-	const uint64_t at = GC_HEADER + (uint64_t)record * GC_RECORD;
-	return file_write(l->fd, at, bytes, GC_RECORD);
-}
-
-int gc_log_put(struct gc_log *l, uint32_t *record, const struct gc_entry *entry, struct err *err)
-{
-	uint8_t bytes[GC_RECORD];
-	uint32_t at = *record;
-	int rc = at == GC_NONE ? take_record(l, &at, err) : 0;
-	if (rc)
-		return rc;
-	rc = gc_log_encode(entry, at, bytes);
-	if (!rc)
-		rc = write_record(l, at, bytes);
-	if (!rc)
-		*record = at;
-	else if (*record == GC_NONE)
-		give_record(l, at);
-	return rc ? err_errno(err, rc, "cannot write to the journal") : 0;
-}
-
-/* If the write fails, the next process finds nothing to delete. */
-void gc_log_clear(struct gc_log *l, uint32_t *record)
-{
-	static const uint8_t zeros[GC_RECORD];
-	if (*record == GC_NONE)
-		return;
-	write_record(l, *record, zeros);
-	give_record(l, *record);
-	*record = GC_NONE;
+	auto_bytes struct bytes frame = {0};
+	int rc;
+	while ((rc = read_record(f->fd, f->size, &frame, torn)) > 0) {
+		struct cursor c = cursor_of(frame.data, frame.len);
+		struct gc_event event = {.objects = NULL};
+		uint32_t number;
+		if (f->size == 0)
+			rc = frame_take_head(&c, GC_MAGIC, GC_VERSION, NULL);
+		else
+			rc = decode(&frame, &number, &event);
+		free(event.objects);
+		if (!rc && f->size && number >= GC_ENTRIES_MAX)
+			rc = -EBADMSG;
+		if (!rc && f->size)
+			rc = set_slot(f, number, f->size,
+				      event.type == GC_DELETED ? 0 : (uint32_t)frame.len);
+		if (rc)
+			return rc;
+		f->size += frame.len;
+	}
+	return rc;
 }
 
 /* ---- files of other processes ---- */
 
-typedef int entry_fn(void *ctx, const struct gc_entry *entry);
-
-struct listing {
-	const char *suffix;
-	struct bytes names; /* of GC_NAME bytes each */
-};
-
 static int add_name(void *ctx, const char *name)
 {
-	struct listing *l = ctx;
-	if (strlen(name) != GC_NAME - 1 || strspn(name, "0123456789abcdef") != JOURNAL_ID - 1 ||
-	    strcmp(name + JOURNAL_ID - 1, l->suffix) != 0)
+	if (strlen(name) != NAME - 1 || strspn(name, "0123456789abcdef") != JOURNAL_ID - 1 ||
+	    strcmp(name + JOURNAL_ID - 1, SUFFIX) != 0)
 		return 0;
-	return bytes_append(&l->names, name, GC_NAME);
+	return bytes_append(ctx, name, NAME);
 }
 
-int gc_log_each_file(const struct gc_log *l, const char *suffix,
-		     int (*take)(void *ctx, const struct gc_log *l, const char *name), void *ctx,
-		     struct err *err)
-{
-	struct listing all = {.suffix = suffix};
-	int rc = file_each_name(l->dir, add_name, &all), first = 0;
-	if (rc)
-		first = err_errno(err, rc, "cannot list the journal");
-	for (size_t at = 0; !rc && at < all.names.len; at += GC_NAME) {
-		const char *name = (const char *)all.names.data + at;
-		const int taken = take(ctx, l, name);
-		if (taken && !first)
-			first = err_errno(err, taken, "%s", name);
-	}
-	bytes_release(&all.names);
-	return first;
-}
-
-int gc_log_open(const struct gc_log *l, const char *name)
+/* Opens and locks a file of a process that has ended. Returns a descriptor. Fails with -EBUSY if
+ * the process still runs, and with -ENOENT if another one has taken the file over. */
+static int open_left(const struct gc_log *l, const char *name)
 {
 	struct stat held, named;
 	auto_close int guard = draft_dir_guard(l->j);
@@ -232,7 +407,7 @@ int gc_log_open(const struct gc_log *l, const char *name)
 	return rc == -EWOULDBLOCK ? -EBUSY : rc;
 }
 
-int gc_log_set_aside(const struct gc_log *l, const char *name)
+static int set_aside(const struct gc_log *l, const char *name)
 {
 	if (mkdirat(l->dir, DRAFT_DIR_ASIDE, 0700) && errno != EEXIST)
 		return -errno;
@@ -242,74 +417,90 @@ int gc_log_set_aside(const struct gc_log *l, const char *name)
 	return renameat2(l->dir, name, aside, name, RENAME_NOREPLACE) ? -errno : 0;
 }
 
-/* Reads the header. A positive result means that the file cannot be read, and was dealt with. */
-static int read_header(const struct gc_log *l, int fd, const char *name, struct gc_log_taken *out)
-{
-	uint8_t header[GC_HEADER];
-	size_t n;
-	int rc = file_read(fd, 0, header, sizeof(header), &n);
-	if (rc || n == 0) /* killed before the header was written */
-		return rc;
-	rc = gc_log_header_decode(header, n, NULL);
-	if (rc == -ENOTSUP) {
-		out->later++;
-		return 1;
-	}
-	if (rc == 0)
-		return 0;
-	out->set_aside++;
-	rc = gc_log_set_aside(l, name);
-	return rc ? rc : 1;
-}
-
-static int read_entries(int fd, entry_fn *fn, void *ctx, struct gc_log_taken *out)
-{
-	uint8_t bytes[GC_RECORD];
-	for (uint32_t record = 0; record < GC_ENTRIES_MAX; record++) {
-		const uint64_t at = GC_HEADER + (uint64_t)record * GC_RECORD;
-		struct gc_entry entry;
-		size_t n;
-		int rc = file_read(fd, at, bytes, sizeof(bytes), &n);
-		if (rc || n == 0)
-			return rc;
-		rc = n == sizeof(bytes) ? gc_log_decode(bytes, record, &entry) : -EBADMSG;
-		out->damaged += rc < 0;
-		if (rc)
-			continue;
-		rc = fn(ctx, &entry);
-		if (rc)
-			return rc;
-		out->entries++;
-	}
-	return 0;
-}
-
 struct taking {
-	entry_fn *fn;
+	struct gc_log *l;
+	void (*fn)(void *ctx, const struct gc_event *event, uint32_t number);
 	void *ctx;
 	struct gc_log_taken *out;
 };
 
-/* The file of this process is locked, too. */
-static int take_file(void *ctx, const struct gc_log *l, const char *name)
+static int take_entry(const struct taking *t, const struct log_file *f, uint32_t i, struct err *err)
 {
-	const struct taking *t = ctx;
-	auto_close int fd = gc_log_open(l, name);
-	if (fd < 0)
-		return fd == -EBUSY || fd == -ENOENT ? 0 : fd;
-	int rc = read_header(l, fd, name, t->out);
+	auto_gc_kept struct gc_kept kept = {.event.path = NULL};
+	uint32_t number = GC_NONE;
+	int rc = read_event(f, i, &kept);
 	if (rc)
-		return rc < 0 ? rc : 0;
-	rc = read_entries(fd, t->fn, t->ctx, t->out);
-	if (!rc && unlinkat(l->dir, name, 0))
-		rc = -errno;
-	return rc;
+		return err_errno(err, rc, "cannot read it");
+	pthread_mutex_lock(&t->l->lock);
+	rc = put_locked(t->l, &number, &kept.event, false, err);
+	pthread_mutex_unlock(&t->l->lock);
+	if (rc)
+		return rc;
+	t->fn(t->ctx, &kept.event, number);
+	t->out->entries++;
+	return 0;
 }
 
-int gc_log_take(struct gc_log *l, entry_fn *fn, void *ctx, struct gc_log_taken *out,
-		struct err *err)
+/* The copies are durable before the file is deleted. */
+static int take_entries(const struct taking *t, const struct log_file *f, struct err *err)
 {
-	struct taking t = {.fn = fn, .ctx = ctx, .out = out};
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < f->n; i++)
+		rc = f->slots[i].length ? take_entry(t, f, i, err) : 0;
+	if (rc || !f->live)
+		return rc;
+	pthread_mutex_lock(&t->l->lock);
+	rc = sync_file(t->l, &t->l->file);
+	pthread_mutex_unlock(&t->l->lock);
+	return rc ? err_errno(err, rc, "cannot sync the journal") : 0;
+}
+
+/* The file of this process is locked, too. */
+static int take_file(const struct taking *t, const char *name, struct err *err)
+{
+	struct log_file f = {.fd = open_left(t->l, name)};
+	bool torn = false;
+	if (f.fd < 0)
+		return f.fd == -EBUSY || f.fd == -ENOENT ? 0 : err_errno(err, f.fd, "%s", name);
+	const int found = replay(&f, &torn);
+	const bool is_damaged = found == -EBADMSG;
+	int rc = 0;
+	if (found && !is_damaged && found != -ENOTSUP)
+		rc = err_errno(err, found, "cannot read it");
+	t->out->later += found == -ENOTSUP;
+	if (!rc && found != -ENOTSUP) {
+		rc = take_entries(t, &f, err);
+		t->out->damaged += !rc && (is_damaged || torn);
+		t->out->set_aside += !rc && is_damaged;
+		const int gone = rc				? 0
+				 : is_damaged			? set_aside(t->l, name)
+				 : unlinkat(t->l->dir, name, 0) ? -errno
+								: 0;
+		if (gone)
+			rc = err_errno(err, gone, "cannot remove it");
+	}
+	file_end(&f);
+	return rc ? err_wrap(err, rc, "%s", name) : 0;
+}
+
+/* A failure does not end the walk: the result is the error of the first file that failed. */
+int gc_log_take(struct gc_log *l,
+		void (*fn)(void *ctx, const struct gc_event *event, uint32_t number), void *ctx,
+		struct gc_log_taken *out, struct err *err)
+{
+	const struct taking t = {.l = l, .fn = fn, .ctx = ctx, .out = out};
+	auto_bytes struct bytes names = {0};
 	*out = (struct gc_log_taken){0};
-	return gc_log_each_file(l, SUFFIX, take_file, &t, err);
+	int rc = file_each_name(l->dir, add_name, &names);
+	if (rc)
+		return err_errno(err, rc, "cannot list the journal");
+	for (size_t at = 0; at < names.len; at += NAME) {
+		struct err why = ERR_INIT;
+		const int taken = take_file(&t, (const char *)names.data + at, &why);
+		if (taken && !rc) {
+			rc = taken;
+			err_copy(err, &why);
+		}
+	}
+	return rc;
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 
@@ -21,15 +22,16 @@ enum { WHY = ERR_MAX };
 
 /* ---- opening ---- */
 
-/* Opens PATH, PATH/1 and PATH/1/BUCKET. */
+/* Opens PATH, PATH/2 and PATH/2/BUCKET. */
 static int open_levels(struct journal *j, const struct journal_settings *s, const char *digits,
 		       struct err *err)
 {
 	const bool make = !s->digits;
+	snprintf(j->digits, sizeof(j->digits), "%s", digits);
 	j->root = level_open_root(s->path, make, err);
 	if (j->root < 0)
 		return j->root;
-	j->version = level_open(j->root, "1", s->path, make, err);
+	j->version = level_open(j->root, JOURNAL_VERSION, s->path, make, err);
 	if (j->version < 0)
 		return j->version;
 	j->dir = level_open(j->version, digits, s->path, make, err);

@@ -187,12 +187,13 @@ static int replay(struct draft *d, bool same_boot, struct err *err)
 	return rc;
 }
 
-static int open_spools(struct draft *d, enum spool_sums sums, struct err *err)
+static int open_spools(struct draft *d, bool same_boot, struct err *err)
 {
 	int rc = 0;
 	for (struct layer *l = d->layers.top; rc == 0 && l; l = l->below) {
 		uint64_t size = 0;
-		rc = spool_open(d->dir.fd, l->generation, sums, d->charge.budget, &l->spool, err);
+		rc = spool_open(d->dir.fd, l->generation, same_boot, d->charge.budget, &l->spool,
+				err);
 		if (rc == 0)
 			rc = spool_size(l->spool, &size, err);
 		if (rc == 0 && size < l->least)
@@ -214,11 +215,7 @@ static int recover(struct draft *d, const struct header *h, struct err *err)
 		rc = err_set(err, -EBADMSG,
 			     "the file `draft` and the map disagree about what lies beneath");
 	if (rc == 0)
-		rc = open_spools(d,
-				 !h->sums    ? SPOOL_NO_SUMS
-				 : same_boot ? SPOOL_SUMS
-					     : SPOOL_FINAL_SUMS,
-				 err);
+		rc = open_spools(d, same_boot, err);
 	return rc ? rc : draft_find_planned(d, err);
 }
 

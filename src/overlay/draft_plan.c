@@ -238,7 +238,6 @@ static int remove_held(struct draft *d, struct err *err)
 	d->planned = NULL;
 	unlinkat(dir, "done", 0);
 	d->done_is_named = false;
-	unlinkat(dir, "removed", 0);
 	if (!bodies_exist(dir) || sync_file(dir) == 0)
 		bodies_remove(&d->bodies, dir, &d->dir.j->room, NULL);
 	return 0;
@@ -281,18 +280,4 @@ int draft_find_planned(struct draft *d, struct err *err)
 	if (!layer)
 		return err_set(err, -EBADMSG, "the plan needs a generation that is not there");
 	return end ? bodies_open(&d->bodies, d->dir.fd, end, err) : 0;
-}
-
-/* ---- removed objects ---- */
-
-int draft_put_removed(struct draft *d, const struct gc_objects_list *list, struct err *err)
-{
-	if (draft_is_read_only(d))
-		return err_set(err, -EROFS, "a draft of an earlier mount gets no new plan");
-	return gc_objects_write(d->dir.fd, list, err);
-}
-
-int draft_take_removed(struct draft *d, struct gc_objects **out, struct err *err)
-{
-	return gc_objects_take_out(d->dir.j, d->dir.fd, out, err);
 }

@@ -1,56 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The map: see map.h. A record, little-endian:
+ * The map: see map.h. It consists of framed records (base/frame.h) of 32 bytes, so none lies in two
+ * pages, and a process that is killed leaves the old record or the new one. The body is
+ * little-endian:
  *
- *    +0  4  CRC-32C of +4 to +32
- *    +4  2  type
- *    +6  2  zero
- *    +8  4  number of the record in the file
- *   +12  4  generation; in the first record "HMP1"
- *   +16  8  offset
- *   +24  8  length
+ *    +0  4  generation; in the first record "HMP2"
+ *    +4  8  offset
+ *   +12  8  length
  */
 #include "map.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-#include <base/checksum.h>
 #include <base/cursor.h>
 #include <base/emit.h>
+#include <base/frame.h>
 #include <base/mem.h>
 
-enum {
-	CRC_END = 4,
-	BATCH = 2048, /* records that are read at once */
-};
+enum { BATCH = 2048 /* records that are read at once */ };
 
 /* ---- one record ---- */
 
 void map_encode(const struct map_record *r, uint8_t bytes[MAP_RECORD])
 {
-	struct emit e = emit_to(bytes, MAP_RECORD);
-	emit_u32(&e, 0);
-	emit_u16(&e, (uint16_t)r->type);
-	emit_u16(&e, 0);
-	emit_u32(&e, r->sequence);
+	struct emit e = emit_to(bytes + FRAME_HEADER, MAP_RECORD - FRAME_HEADER);
 	emit_u32(&e, r->generation);
 	emit_u64(&e, r->offset);
 	emit_u64(&e, r->length);
-	emit_patch_u32(&e, 0, checksum_crc32c(bytes + CRC_END, MAP_RECORD - CRC_END, 0));
+	frame_seal(bytes, (uint16_t)r->type, MAP_RECORD - FRAME_HEADER);
 }
 
 int map_decode(const uint8_t bytes[MAP_RECORD], uint32_t sequence, struct map_record *r)
 {
-	struct cursor c = cursor_of(bytes, MAP_RECORD);
-	const uint32_t crc = cur_u32(&c);
-	const uint16_t type = cur_u16(&c), zero = cur_u16(&c);
-	*r = (struct map_record){.type = type, .sequence = cur_u32(&c)};
-	r->generation = cur_u32(&c);
-	r->offset = cur_u64(&c);
-	r->length = cur_u64(&c);
-	return crc == checksum_crc32c(bytes + CRC_END, MAP_RECORD - CRC_END, 0) && zero == 0 &&
-			       type >= MAP_START && type <= MAP_SYNC && r->sequence == sequence
+	struct cursor c = cursor_of(bytes, MAP_RECORD), body;
+	uint16_t type;
+	if (frame_next(&c, &type, &body) != 1)
+		return -EBADMSG;
+	*r = (struct map_record){.type = type, .sequence = sequence};
+	r->generation = cur_u32(&body);
+	r->offset = cur_u64(&body);
+	r->length = cur_u64(&body);
+	return cur_ok(&body) && !cur_left(&body) && type >= MAP_START && type <= MAP_SYNC
 		       ? 0
 		       : -EBADMSG;
 }
@@ -168,7 +159,7 @@ static int check_seal(const struct map_state *s, const struct map_record *r, str
 static int apply_start(struct map_state *s, const struct map_record *r, struct err *err)
 {
 	if (r->generation != MAP_MAGIC || r->offset != 0 || r->length > FRAMES_LIMIT)
-		return refuse(r, "is not the first record of a map of version 1", err);
+		return refuse(r, "is not the first record of a map of version 2", err);
 	int rc = layers_init(s->layers, s->memory, r->length);
 	return rc ? err_set(err, rc, "out of memory") : 0;
 }

@@ -25,18 +25,18 @@ enum map_type {
 
 enum {
 	MAP_RECORD = 32,
-	MAP_MAGIC = 0x31504d48, /* "HMP1": the generation of the first record */
+	MAP_MAGIC = 0x32504d48, /* "HMP2": the generation of the first record */
 };
 
 struct map_record {
 	enum map_type type;
-	uint32_t sequence;
+	uint32_t sequence; /* the number of the record in the file, which the file does not have */
 	uint32_t generation; /* the newest one; 0 in MAP_MARK and MAP_SYNC */
 	uint64_t offset, length;
 };
 
 void map_encode(const struct map_record *r, uint8_t bytes[MAP_RECORD]);
-/* Fails with -EBADMSG if it is not an intact record with this sequence number. */
+/* Fails with -EBADMSG if it is not an intact record. `sequence` is its number in the file. */
 int map_decode(const uint8_t bytes[MAP_RECORD], uint32_t sequence, struct map_record *r);
 
 /* The contents of a map, in the caller's structs. */

@@ -56,7 +56,7 @@ int spool_create(int dir, uint32_t generation, struct budget *budget, struct spo
 	return rc;
 }
 
-int spool_open(int dir, uint32_t generation, enum spool_sums sums, struct budget *budget,
+int spool_open(int dir, uint32_t generation, bool same_boot, struct budget *budget,
 	       struct spool **out, struct err *err)
 {
 	char name[SPOOL_NAME];
@@ -65,7 +65,7 @@ int spool_open(int dir, uint32_t generation, enum spool_sums sums, struct budget
 	if (fd == -ENOENT)
 		return err_set(err, -EBADMSG, "%s is missing", name);
 	int rc = make(fd, dir, generation, budget, out, err);
-	return rc || sums == SPOOL_NO_SUMS ? rc : sums_load(&(*out)->sums, sums == SPOOL_SUMS, err);
+	return rc ? rc : sums_load(&(*out)->sums, same_boot, err);
 }
 
 struct spool *spool_ref(struct spool *s)

@@ -31,14 +31,10 @@ void spool_name(uint32_t generation, char name[SPOOL_NAME]);
 int spool_create(int dir, uint32_t generation, struct budget *budget, struct spool **out,
 		 struct err *err);
 
-enum spool_sums {
-	SPOOL_NO_SUMS,	  /* earlier versions of the program have not kept checksums */
-	SPOOL_FINAL_SUMS, /* they count only if all of the draft was durable */
-	SPOOL_SUMS,
-};
-/* Opens an existing file for reading, with its checksums. Fails with -EBADMSG if it or the file of
- * its checksums is missing, or if that file is damaged. */
-int spool_open(int dir, uint32_t generation, enum spool_sums sums, struct budget *budget,
+/* Opens an existing file for reading, with its checksums. If `same_boot` is not set, they count
+ * only if all of the draft was durable. Fails with -EBADMSG if the file or that of its checksums is
+ * missing, or if that file is damaged. */
+int spool_open(int dir, uint32_t generation, bool same_boot, struct budget *budget,
 	       struct spool **out, struct err *err);
 struct spool *spool_ref(struct spool *s);
 void spool_unref(struct spool *s); /* s may be NULL */

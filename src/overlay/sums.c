@@ -150,7 +150,7 @@ static int put_part(const struct sums *s, const struct part *p)
 static int put_header(const struct sums *s, bool final)
 {
 	uint8_t bytes[SUMS_HEADER];
-	sums_header_encode(s->generation, final, bytes);
+	sums_header_encode(final, bytes);
 	return file_write(s->fd, 0, bytes, sizeof(bytes));
 }
 
@@ -482,7 +482,7 @@ static int load(struct sums *s, int fd, bool same_boot, struct err *err)
 	int rc = fstat(fd, &st) ? -errno : file_read(fd, 0, header, sizeof(header), &n);
 	if (rc)
 		return err_errno(err, rc, "cannot read sums.%" PRIu32, s->generation);
-	if (sums_header_decode(header, n, s->generation, &final) ||
+	if (sums_header_decode(header, n, &final) ||
 	    st.st_size > SUMS_HEADER + (off_t)SUMS_MAX * SUMS_ENTRY)
 		return err_set(err, -EBADMSG, "sums.%" PRIu32 " is damaged", s->generation);
 	s->loaded = final || same_boot;

@@ -8,47 +8,30 @@
 #include <base/checksum.h>
 #include <base/cursor.h>
 #include <base/emit.h>
+#include <base/frame.h>
 
 enum {
-	CRC_AT = 12,
-	VERSION = 2,
+	VERSION = 1,
 	LENGTH_MASK = (1 << 17) - 1,
 	UNKNOWN = 1 << 17,
 	CHECK_SHIFT = 18,
 };
 #define IS_ENTRY (1u << 31)
 
-static const uint8_t magic[8] = {'H', 'S', 'M', 'D', 'S', 'U', 'M', 'S'};
-static const uint8_t is_final[8] = {'H', 'S', 'M', 'F', 'I', 'N', 'A', 'L'};
-static const uint8_t is_not_final[8];
+static const char magic[] = "HSMDSUMS", is_final[8] = "HSMFINAL", is_not_final[8];
 
-static uint32_t crc_of_header(const uint8_t bytes[SUMS_HEADER])
+void sums_header_encode(bool final, uint8_t bytes[SUMS_HEADER])
 {
-	const uint32_t crc = checksum_crc32c(bytes, CRC_AT, 0);
-	return checksum_crc32c(bytes + CRC_AT + 4, SUMS_FINAL_AT - CRC_AT - 4, crc);
+	frame_seal_head(bytes, magic, VERSION);
+	memcpy(bytes + FRAME_HEAD_SIZE, final ? is_final : is_not_final, sizeof(is_final));
 }
 
-void sums_header_encode(uint32_t generation, bool final, uint8_t bytes[SUMS_HEADER])
-{
-	struct emit e = emit_to(bytes, SUMS_HEADER);
-	emit_bytes(&e, magic, sizeof(magic));
-	emit_u32(&e, VERSION);
-	emit_u32(&e, 0);
-	emit_u32(&e, generation);
-	emit_u32(&e, 0);
-	emit_bytes(&e, final ? is_final : is_not_final, sizeof(is_final));
-	emit_patch_u32(&e, CRC_AT, crc_of_header(bytes));
-}
-
-int sums_header_decode(const uint8_t *bytes, size_t n, uint32_t generation, bool *final)
+int sums_header_decode(const uint8_t *bytes, size_t n, bool *final)
 {
 	struct cursor c = cursor_of(bytes, n);
-	const uint8_t *const start = cur_bytes(&c, sizeof(magic));
-	const uint32_t version = cur_u32(&c), crc = cur_u32(&c);
-	const uint32_t number = cur_u32(&c), zero = cur_u32(&c);
+	const int rc = frame_take_head(&c, magic, VERSION, NULL);
 	const uint8_t *const word = cur_bytes(&c, sizeof(is_final));
-	if (!cur_ok(&c) || memcmp(start, magic, sizeof(magic)) != 0 || version != VERSION ||
-	    crc != crc_of_header(bytes) || number != generation || zero)
+	if (rc || !word)
 		return -EBADMSG;
 	*final = memcmp(word, is_final, sizeof(is_final)) == 0;
 	return *final || memcmp(word, is_not_final, sizeof(is_not_final)) == 0 ? 0 : -EBADMSG;

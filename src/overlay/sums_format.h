@@ -2,11 +2,7 @@
 /*
  * The file `sums.N`, little-endian: a header, and an entry for each frame of the spool. Pure.
  *
- *    +0  8  "HSMDSUMS"
- *    +8  4  version: 2
- *   +12  4  CRC-32C of +0 to +12 and +16 to +24
- *   +16  4  generation
- *   +20  4  zero
+ *    +0 24  the framed record HSMDSUMS, version 1 (base/frame.h)
  *   +24  8  "HSMFINAL" if the draft was durable and nothing will change it, else zero
  *   +32     entries of 8 bytes
  *
@@ -31,13 +27,12 @@ enum {
 	SUMS_FRAME = 64 << 10,
 	SUMS_MAX = 1 << 20, /* frames; bytes behind them have no checksum */
 	SUMS_HEADER = 32,
-	SUMS_FINAL_AT = 24,
 	SUMS_ENTRY = 8,
 };
 
-void sums_header_encode(uint32_t generation, bool final, uint8_t bytes[SUMS_HEADER]);
-/* n is the size of the file. Fails with -EBADMSG if it is damaged, or of another generation. */
-int sums_header_decode(const uint8_t *bytes, size_t n, uint32_t generation, bool *final);
+void sums_header_encode(bool final, uint8_t bytes[SUMS_HEADER]);
+/* n is the size of the file. Fails with -EBADMSG if it is damaged, or of another version. */
+int sums_header_decode(const uint8_t *bytes, size_t n, bool *final);
 
 struct sum_entry {
 	uint32_t crc, length; /* zero if nothing was written */

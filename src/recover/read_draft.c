@@ -34,7 +34,8 @@ int recover_explain(const struct engine_drafts *s, const struct recover_found *f
 		return rc;
 	const struct err why = *err;
 	return err_set(err, rc,
-		       "%s; what was written is in the files %s/1/%s/unreadable/%s/spool.*, each "
+		       "%s; what was written is in the files %s/" JOURNAL_VERSION
+		       "/%s/unreadable/%s/spool.*, each "
 		       "byte at its own offset",
 		       why.msg, s->path, f->digits, f->id);
 }
@@ -52,7 +53,8 @@ int recover_explain_stale(const struct engine_drafts *s, const struct recover_fo
 		err, -ESTALE,
 		"draft %s: the %s %s has changed since the program opened it%s, so the bytes that "
 		"the program did not write are gone; what it wrote is in the files "
-		"%s/1/%s/%s/spool.*, each byte at its own offset; `hsimage recover drop %s` "
+		"%s/" JOURNAL_VERSION
+		"/%s/%s/spool.*, each byte at its own offset; `hsimage recover drop %s` "
 		"deletes "
 		"the draft, so that the %s can be changed again",
 		f->id, what, about->path, version, s->path, f->digits, f->id, f->id, what);

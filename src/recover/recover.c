@@ -13,6 +13,7 @@
 
 #include <drafts/base_reader.h>
 #include <drafts/draft_commit.h>
+#include <journal/earlier.h>
 #include <bucket/store_stack.h>
 #include <overlay/draft_plan.h>
 
@@ -62,6 +63,7 @@ const char *engine_draft_state_name(enum engine_draft_state state)
 		[ENGINE_DRAFT_IN_USE] = "in use",
 		[ENGINE_DRAFT_LATER] = "later version",
 		[ENGINE_DRAFT_UNREADABLE] = "unreadable",
+		[ENGINE_DRAFT_EARLIER] = "earlier version",
 	};
 	return names[state];
 }
@@ -282,6 +284,19 @@ static int list_bucket(void *ctx, const struct journal_bucket *b)
 	return rc ? rc : passed;
 }
 
+/* What an earlier version has left. */
+static int list_earlier(void *ctx, const struct journal_earlier *e)
+{
+	struct list *l = ctx;
+	const struct engine_draft_item item = {.id = e->id,
+					       .state = ENGINE_DRAFT_EARLIER,
+					       .created_ns = e->created_ns,
+					       .bucket = e->bucket->name,
+					       .path = e->name,
+					       .why = e->is_draft ? EARLIER_DRAFT : EARLIER_NOTES};
+	return is_chosen(l, e->bucket) ? l->fn(l->arg, &item) : 0;
+}
+
 int engine_drafts_list(struct engine_drafts *s, const char *bucket,
 		       int (*fn)(void *arg, const struct engine_draft_item *item), void *arg,
 		       struct err *err)
@@ -291,7 +306,9 @@ int engine_drafts_list(struct engine_drafts *s, const char *bucket,
 		.s = s, .bucket = bucket, .absolute = absolute, .fn = fn, .arg = arg, .err = err};
 	if (bucket && !absolute)
 		return err_no_memory(err);
-	const int rc = journal_buckets(s->path, list_bucket, &l, err);
+	int rc = journal_buckets(s->path, list_bucket, &l, err);
+	if (!rc)
+		rc = journal_each_earlier(s->path, list_earlier, &l, err);
 	bytes_release(&l.items);
 	return rc;
 }
@@ -305,6 +322,7 @@ struct find {
 	struct recover_found *out;
 	const struct journal_bucket *bucket;
 	unsigned int found;
+	bool is_earlier; /* an earlier version has written one with this id */
 	struct err *err;
 };
 
@@ -336,6 +354,13 @@ static int find_in(void *ctx, const struct journal_bucket *b)
 	return rc;
 }
 
+static int match_earlier(void *ctx, const struct journal_earlier *e)
+{
+	struct find *f = ctx;
+	f->is_earlier |= strncmp(e->id, f->id, f->n) == 0;
+	return 0;
+}
+
 int recover_find(struct engine_drafts *s, const char *id, struct recover_found *out,
 		 struct err *err)
 {
@@ -344,6 +369,10 @@ int recover_find(struct engine_drafts *s, const char *id, struct recover_found *
 	if (!f.n || f.n >= JOURNAL_ID || strspn(id, "0123456789abcdef") != f.n)
 		return err_set(err, -EINVAL, "%s: not the id of a draft", id);
 	int rc = journal_buckets(s->path, find_in, &f, err);
+	if (!rc && !f.found)
+		rc = journal_each_earlier(s->path, match_earlier, &f, err);
+	if (!rc && f.is_earlier)
+		rc = err_set(err, -ENOTSUP, "%s: " EARLIER_DRAFT, id);
 	if (!rc && !f.found)
 		rc = err_set(err, -ENOENT, "%s: there is no such draft in %s", id, s->path);
 	if (!rc && f.found > 1)

@@ -89,7 +89,7 @@ static int put_place(const struct show *w, const struct recover_item *i)
 	const char *name = str_text(&f->name);
 	int rc = put(w, "bucket", "%s", name[0] ? name : "not known");
 	return rc ? rc
-		  : put(w, "directory", "%s/1/%s/%s%s", w->s->path, f->digits,
+		  : put(w, "directory", "%s/" JOURNAL_VERSION "/%s/%s%s", w->s->path, f->digits,
 			set_aside ? "unreadable/" : "", f->id);
 }
 

@@ -80,6 +80,13 @@ struct storage schema_storage_of_number(const struct schema_ops *schema, uint64_
 	return s;
 }
 
+bool schema_storage_of_prefix(const struct schema_ops *schema, const char *prefix,
+			      struct storage *out)
+{
+	*out = schema_storage_of_number(schema, schema->storage->number(prefix));
+	return strcmp(out->prefix, prefix) == 0;
+}
+
 bool schema_storage_of(const struct schema_document *d, struct storage *out)
 {
 	const bool has_storage = d && d->schema && d->schema->storage && d->info.root;

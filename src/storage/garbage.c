@@ -14,7 +14,6 @@
 
 #include <base/mem.h>
 #include <base/thread.h>
-#include <journal/gc_objects.h>
 #include <schema/schema.h>
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -30,7 +29,7 @@ struct entry {
 	uint64_t due;
 	struct storage next_storage; /* as in struct garbage_note */
 	uint32_t record;	     /* of its note, or GC_NONE */
-	enum gc_state state;
+	enum gc_type state;
 	bool is_busy;  /* the last attempt has failed with -EBUSY */
 	bool is_other; /* GC_RENAMED: the rename is of another process, which may be running */
 	struct entry *prev, *next;
@@ -79,13 +78,6 @@ static void forget(struct garbage *q, uint32_t *record)
 {
 	if (*record != GC_NONE)
 		q->ops.forget(q->ops.ctx, record);
-}
-
-static int64_t wall_clock_in(uint64_t ns)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * (int64_t)SECOND_NS + ts.tv_nsec + (int64_t)ns;
 }
 
 /* ---- deleting ---- */
@@ -139,7 +131,7 @@ static int is_removed(struct garbage *q, struct entry *e, struct err *err)
 			    "the storage of the domain that was /%s may remain in the bucket: "
 			    "perhaps another program has changed the name",
 			    e->path);
-	if (rc == GARBAGE_REMOVED)
+	if (rc == GARBAGE_REMOVED && e->state == GC_EXPECTED)
 		e->state = GC_REMOVED;
 	return rc < 0 ? rc : rc == GARBAGE_REMOVED;
 }
@@ -170,14 +162,17 @@ static bool collect_one(struct garbage *q, struct entry *e)
 	if (removed == 0)
 		return true;
 	if (removed > 0)
-		rc = q->ops.collect(q->ops.ctx, e->path, &e->garbage, &q->cancelled, &err);
+		rc = e->state == GC_OBJECTS
+			     ? q->ops.collect_objects(q->ops.ctx, e->record, &q->cancelled, &err)
+			     : q->ops.collect(q->ops.ctx, e->path, &e->garbage, &q->cancelled,
+					      &err);
 	if (removed > 0 && rc == 0)
 		return true;
 	e->is_busy = rc == -EBUSY;
 	if (!e->is_busy)
 		log_warning(q->env->log, "cannot delete %s /%s: %s",
-			    e->garbage.objects ? "objects that were removed from"
-					       : "the storage of the domain that was",
+			    e->state == GC_OBJECTS ? "objects that were removed from"
+						   : "the storage of the domain that was",
 			    e->path, err.msg);
 	return false;
 }
@@ -189,8 +184,6 @@ uint64_t garbage_collect(struct garbage *q, uint64_t now)
 	while ((e = take_due(q, now, &next))) {
 		if (!atomic_load(&q->cancelled) && collect_one(q, e)) {
 			forget(q, &e->record);
-			if (e->garbage.objects)
-				q->ops.forget_objects(q->ops.ctx, e->garbage.objects);
 			free(e);
 			continue;
 		}
@@ -261,15 +254,14 @@ static void stop(struct garbage *q)
 
 static void warn_at_end(const struct garbage *q, const struct entry *e)
 {
-	const bool is_noted = e->record != GC_NONE || e->garbage.objects;
 	if (e->is_other)
 		return;
 	log_warning(q->env->log, "%s /%s %s%s",
-		    e->state == GC_RENAMED ? "the rename of"
-		    : e->garbage.objects   ? "what was removed from"
-					   : "the storage of the domain that was",
+		    e->state == GC_RENAMED   ? "the rename of"
+		    : e->state == GC_OBJECTS ? "what was removed from"
+					     : "the storage of the domain that was",
 		    e->path, e->state == GC_RENAMED ? "is half done" : "remains in the bucket",
-		    is_noted ? " until the next mount with -o rw" : "");
+		    e->record != GC_NONE ? " until the next mount with -o rw" : "");
 }
 
 void garbage_free(struct garbage *q)
@@ -284,7 +276,6 @@ void garbage_free(struct garbage *q)
 	DL_FOREACH_SAFE(q->entries, e, next)
 	{
 		warn_at_end(q, e);
-		gc_objects_close(e->garbage.objects);
 		free(e);
 	}
 	pthread_cond_destroy(&q->changed);
@@ -294,9 +285,7 @@ void garbage_free(struct garbage *q)
 
 /* ---- the lists ---- */
 
-/* Adds an entry, and takes the objects over. */
-static void add(struct garbage *q, const struct garbage_note *n, uint32_t record,
-		struct gc_objects *objects)
+static void add(struct garbage *q, const struct garbage_note *n, uint32_t record)
 {
 	const size_t room = strlen(n->path) + 1;
 	const bool is_rename = n->state == GC_RENAMED;
@@ -306,11 +295,10 @@ static void add(struct garbage *q, const struct garbage_note *n, uint32_t record
 		log_warning(q->env->log,
 			    "what was removed at /%s remains in the bucket: out of memory",
 			    n->path);
-		gc_objects_close(objects);
 		return;
 	}
 	*e = (struct entry){
-		.garbage = {.storage = n->storage, .objects = objects},
+		.garbage = {.storage = n->storage},
 		.due = q->env->now(q->env) + (is_rename && !is_other ? 0 : GARBAGE_DELAY_NS),
 		.next_storage = n->next,
 		.record = record,
@@ -330,11 +318,8 @@ static void add(struct garbage *q, const struct garbage_note *n, uint32_t record
 void garbage_expect(struct garbage *q, const char *path, const struct storage *storage,
 		    const struct storage *next, uint32_t *record)
 {
-	const struct garbage_note n = {.state = GC_EXPECTED,
-				       .storage = *storage,
-				       .next = *next,
-				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
-				       .path = path};
+	const struct garbage_note n = {
+		.state = GC_EXPECTED, .storage = *storage, .next = *next, .path = path};
 	*record = GC_NONE;
 	note(q, record, &n);
 }
@@ -342,29 +327,21 @@ void garbage_expect(struct garbage *q, const char *path, const struct storage *s
 void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
 		    uint32_t record)
 {
-	const struct garbage_note n = {.state = GC_REMOVED,
-				       .storage = g->storage,
-				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
-				       .path = path};
+	const struct garbage_note n = {.state = GC_REMOVED, .storage = g->storage, .path = path};
 	if (!g->storage.schema) {
 		forget(q, &record);
 		return;
 	}
 	note(q, &record, &n);
-	add(q, &n, record, NULL);
+	add(q, &n, record);
 }
 
-void garbage_add_objects(struct garbage *q, struct gc_objects *objects)
+void garbage_add_objects(struct garbage *q, const char *path, const struct storage *storage,
+			 uint32_t number)
 {
-	struct garbage_note n = {.state = GC_REMOVED};
-	if (!objects)
-		return;
-	const struct gc_objects_list *list = gc_objects_get(objects);
-	n.path = list->path;
-	if (schema_storage_of_root(q->ops.schema, list->root, &n.storage, NULL))
-		gc_objects_close(objects);
-	else
-		add(q, &n, GC_NONE, objects);
+	const struct garbage_note n = {.state = GC_OBJECTS, .storage = *storage, .path = path};
+	if (number != GC_NONE)
+		add(q, &n, number);
 }
 
 void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g)
@@ -375,16 +352,13 @@ void garbage_add(struct garbage *q, const char *path, const struct change_garbag
 void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
 		       const struct storage *next)
 {
-	const struct garbage_note n = {.state = GC_EXPECTED,
-				       .storage = g->storage,
-				       .next = *next,
-				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
-				       .path = path};
+	const struct garbage_note n = {
+		.state = GC_EXPECTED, .storage = g->storage, .next = *next, .path = path};
 	uint32_t record = GC_NONE;
 	if (!g->storage.schema)
 		return;
 	note(q, &record, &n);
-	add(q, &n, record, NULL);
+	add(q, &n, record);
 }
 
 void garbage_settle_rename(struct garbage *q, const char *path, const struct storage *storage,
@@ -392,7 +366,7 @@ void garbage_settle_rename(struct garbage *q, const char *path, const struct sto
 {
 	const struct garbage_note n = {.state = GC_RENAMED, .storage = *storage, .path = path};
 	if (half_done)
-		add(q, &n, record, NULL);
+		add(q, &n, record);
 	else
 		forget(q, &record);
 }
@@ -400,7 +374,7 @@ void garbage_settle_rename(struct garbage *q, const char *path, const struct sto
 void garbage_add_names(struct garbage *q, const char *path, const struct storage *storage)
 {
 	const struct garbage_note n = {.state = GC_RENAMED, .storage = *storage, .path = path};
-	add(q, &n, GC_NONE, NULL);
+	add(q, &n, GC_NONE);
 }
 
 /* Takes an entry of garbage_add_early() with this number out of the list. */
@@ -422,10 +396,8 @@ void garbage_confirm(struct garbage *q, const struct storage *next)
 {
 	struct entry *e;
 	while ((e = take_unsure(q, next))) {
-		const struct garbage_note n = {.state = GC_REMOVED,
-					       .storage = e->garbage.storage,
-					       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
-					       .path = e->path};
+		const struct garbage_note n = {
+			.state = GC_REMOVED, .storage = e->garbage.storage, .path = e->path};
 		e->state = GC_REMOVED;
 		if (e->record != GC_NONE)
 			note(q, &e->record, &n);
@@ -433,13 +405,9 @@ void garbage_confirm(struct garbage *q, const struct storage *next)
 	}
 }
 
-int garbage_inherit(struct garbage *q, const struct garbage_note *n, struct err *err)
+void garbage_inherit(struct garbage *q, const struct garbage_note *n, uint32_t record)
 {
-	uint32_t record = GC_NONE;
-	const int rc = q->ops.note(q->ops.ctx, &record, n, err);
-	if (!rc)
-		add(q, n, record, NULL);
-	return rc;
+	add(q, n, record);
 }
 
 /* The notes of entries that are not deleted any more are forgotten at once: the next process knows
@@ -450,7 +418,7 @@ static bool drop_one(struct garbage *q, const struct storage *storage)
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
 	DL_FOREACH(q->entries, e)
-	if (!e->garbage.objects && e->state != GC_RENAMED &&
+	if (e->state != GC_OBJECTS && e->state != GC_RENAMED &&
 	    same_storage(&e->garbage.storage, storage))
 		break;
 	if (e) {

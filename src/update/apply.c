@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include <base/mem.h>
+#include <journal/gc_log.h>
 #include <overlay/draft_plan.h>
 
 #include <store/put_queue.h>
@@ -587,18 +588,16 @@ int apply_run(const struct apply *a, struct apply_result *out, struct err *err)
 	return rc;
 }
 
-int apply_take_removed(const struct apply *a, struct gc_objects **removed, struct err *err)
+int apply_note_removed(const struct apply *a, struct gc_log *log, const char *path,
+		       uint32_t *number, struct err *err)
 {
-	struct err why = ERR_INIT;
-	const int rc = draft_take_removed(a->draft, removed, &why);
-	if (!rc)
-		return 0;
-	if (rc != -EBADMSG && rc != -ENOTSUP) {
-		err_copy(err, &why);
-		return rc;
-	}
-	log_warning(a->env->log,
-		    "draft %s: %s; what was removed from the domain remains in the bucket",
-		    draft_id(a->draft), why.msg);
-	return 0;
+	const struct plan_subject *s = &a->plan->subject;
+	const struct gc_event event = {.type = GC_OBJECTS,
+				       .path = path,
+				       .storage = s->root,
+				       .next = "",
+				       .count = s->nremoved,
+				       .objects = s->removed};
+	*number = GC_NONE;
+	return s->nremoved ? gc_log_put(log, number, &event, err) : 0;
 }

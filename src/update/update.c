@@ -9,6 +9,7 @@
 #include <update/apply.h>
 #include <update/complete.h>
 #include <domain/puts.h>
+#include <journal/gc_log.h>
 #include <overlay/draft_plan.h>
 
 #include "update_garbage.h"
@@ -173,7 +174,8 @@ static int run_plan(struct update *u, struct plan *plan, bool is_repeated, struc
 	if (rc == -ESTALE && !(u->replans && u->may_replan))
 		complete_withdraw(&complete);
 	if (!rc)
-		rc = apply_take_removed(&apply, &u->result->removed, err);
+		rc = apply_note_removed(&apply, u->opt->log, complete.path, &u->result->removed,
+					err);
 	return rc;
 }
 
@@ -195,8 +197,7 @@ static int run(struct update *u, bool is_repeated, struct err *err)
 		return 0;
 	}
 	domain_puts_free(puts);
-	gc_objects_close(u->result->removed); /* the next mount finds it */
-	u->result->removed = NULL;
+	gc_log_clear(u->opt->log, &u->result->removed); /* the plan still has it */
 	if (u->replans && u->may_replan && update_base_restart(u->base, number))
 		return err_no_memory(err);
 	return rc;
@@ -231,7 +232,7 @@ static int put_plan(struct update *u, struct err *err)
 				       .earlier = (void *)u->base->earlier.data,
 				       .nearlier =
 					       (uint32_t)(u->base->earlier.len / sizeof(uint64_t))};
-	int rc = update_note_removed(u, err);
+	int rc = update_list_removed(u, &subject, err);
 	if (!rc)
 		rc = list_subject(u, &subject, err);
 	if (!rc)
@@ -311,7 +312,7 @@ int domain_update(struct update_base *b, const struct update_options *opt,
 	int rc;
 	bool again = true;
 	err = err ? err : &own;
-	*out = (struct update_result){0};
+	*out = (struct update_result){.removed = GC_NONE};
 	for (unsigned int left = REPLANS; again; left--) {
 		*err = (struct err)ERR_INIT;
 		rc = init(&u, b, opt, out, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Removed objects are deleted later, because readers that have the domain open may still need them.
- * The journal has the list of them: see journal/gc_objects.h.
+ * The plan lists them, and then the log of what is to be deleted (journal/gc_log.h).
  *
  * Before anything is deleted, the domain is read once more: another program may have linked an
  * object again. The domain is read twice in a row, and must be the same both times. So what was
@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include <domain/documents.h>
-#include <overlay/draft_plan.h>
+#include <journal/gc_event.h>
 
 enum { READS = 5 /* of a domain that changes all the time */ };
 
@@ -41,24 +41,21 @@ static const struct user_block *removed_block(const struct update *u)
 		       : NULL;
 }
 
-int update_note_removed(const struct update *u, struct err *err)
+int update_list_removed(const struct update *u, struct plan_subject *out, struct err *err)
 {
 	const struct tree_change *c = &u->change;
 	const struct user_block *block = removed_block(u);
-	auto_free struct gc_object *objects = calloc(c->nremoved + 1, sizeof(*objects));
-	const struct gc_objects_list list = {.path = domain_path(u->base->domain),
-					     .root = domain_document(u->base->domain)->info.root,
-					     .count = c->nremoved + (block != NULL),
-					     .objects = objects};
-	if (!objects)
+	out->removed = arena_array(u->arena, (size_t)c->nremoved + 1, sizeof(*out->removed));
+	if (!out->removed)
 		return err_no_memory(err);
 	for (uint32_t i = 0; i < c->nremoved; i++)
-		objects[i] =
+		out->removed[i] =
 			(struct gc_object){.id = tree_object(u->before->tree, c->removed[i])->o.id,
 					   .version = version_of(u->before, c->removed[i])};
 	if (block)
-		objects[c->nremoved] = (struct gc_object){.id = block->object, .version = ""};
-	return draft_put_removed(u->opt->draft, list.count ? &list : NULL, err);
+		out->removed[c->nremoved] = (struct gc_object){.id = block->object, .version = ""};
+	out->nremoved = c->nremoved + (block != NULL);
+	return 0;
 }
 
 /* ---- deleting ---- */
@@ -114,7 +111,7 @@ static int delete_document(const struct document_place *p, const char *key, cons
 
 struct collection {
 	const struct document_place *place;
-	const struct gc_objects_list *list;
+	const struct gc_event *list;
 	uint64_t deleted, changed; /* `changed` counts documents that another program has written */
 };
 
@@ -124,7 +121,7 @@ static int delete_object(struct collection *c, const struct gc_object *o, struct
 	size_t folder;
 	uint64_t chunks = 0;
 	const struct schema_ops *schema = c->place->schema;
-	int rc = schema->editor->key_of_id(c->list->root, o->id, key, sizeof(key), &folder);
+	int rc = schema->editor->key_of_id(c->list->storage, o->id, key, sizeof(key), &folder);
 	if (rc < 0)
 		return err_set(err, rc, "%s is no id of an object of this domain", o->id);
 	rc = delete_document(c->place, key, o->version, err);
@@ -176,7 +173,7 @@ static int open_unchanged(const struct domain_bucket *bucket, const char *path, 
 }
 
 /* If the domain has another name by now, the objects remain, until the domain is removed. */
-int update_collect(const struct domain_bucket *bucket, const struct gc_objects_list *list,
+int update_collect(const struct domain_bucket *bucket, const struct gc_event *list,
 		   const atomic_bool *cancelled, uint64_t *deleted, struct err *err)
 {
 	struct domain *d = NULL;
@@ -190,7 +187,7 @@ int update_collect(const struct domain_bucket *bucket, const struct gc_objects_l
 					     .cancelled = cancelled};
 	struct collection c = {.place = &place, .list = list};
 	const bool same =
-		strcmp(domain_document(d)->info.root, list->root) == 0 && place.schema->editor;
+		strcmp(domain_document(d)->info.root, list->storage) == 0 && place.schema->editor;
 	if (same && !is_complete(domain_tree(d)))
 		rc = err_set(err, -EIO, "a part of the domain cannot be read");
 	else if (same)

@@ -5,9 +5,9 @@
 
 #include "update_internal.h"
 
-#include <journal/gc_objects.h>
+#include <journal/plan.h>
 
-/* Puts the list of what the update removes into the journal. Call it before the plan is put. */
-int update_note_removed(const struct update *u, struct err *err);
+/* Lists what the update removes, for the plan. The arena of the update has the list. */
+int update_list_removed(const struct update *u, struct plan_subject *out, struct err *err);
 
 #endif

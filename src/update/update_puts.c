@@ -26,14 +26,13 @@ struct domain_puts *update_puts(const struct update *u, const struct plan *plan)
 {
 	const struct update_target *targets = (const void *)u->base->targets.data;
 	struct domain_puts *puts = domain_puts_new(u->opt->env->budget, false, false);
-	const struct gc_objects_list *removed =
-		u->result->removed ? gc_objects_get(u->result->removed) : NULL;
+	const struct plan_subject *s = &plan->subject;
 	int rc = puts ? 0 : -1;
 	for (uint32_t i = 0; !rc && i < plan->count; i++)
 		if (targets[i].object != OBJECT_NONE && !targets[i].is_chunk)
 			rc = add(u, &plan->operations[i], targets[i].object, puts);
-	for (uint32_t i = 0; !rc && removed && i < removed->count; i++)
-		rc = domain_puts_add(puts, removed->objects[i].id, NULL, NULL, 0);
+	for (uint32_t i = 0; !rc && i < s->nremoved; i++)
+		rc = domain_puts_add(puts, s->removed[i].id, NULL, NULL, 0);
 	if (!rc)
 		return puts;
 	domain_puts_free(puts);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps of drafts: as they are, and with the right number and checksum in each record. The first
+ * Maps of drafts: as they are, and with the right checksum in each record. The first
  * byte says whether the machine was started again. Properties: a map that is accepted, and then cut
  * behind its last record that counts, gives the same file; every byte of the file has one place; a
  * record that is accepted is what the encoder writes.
@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <base/frame.h>
 #include <base/mem.h>
 
 #include "overlay/map.h"
@@ -80,10 +81,7 @@ static void fix_record(uint8_t *bytes, uint32_t number)
 {
 	struct map_record r;
 	uint8_t again[MAP_RECORD];
-	map_decode(bytes, number, &r); /* the fields are set in any case */
-	r.sequence = number;
-	r.type = MAP_START + (unsigned int)r.type % MAP_SYNC;
-	map_encode(&r, bytes);
+	frame_seal(bytes, MAP_START + bytes[0] % MAP_SYNC, MAP_RECORD - FRAME_HEADER);
 	require(map_decode(bytes, number, &r) == 0);
 	map_encode(&r, again);
 	require(memcmp(again, bytes, MAP_RECORD) == 0);

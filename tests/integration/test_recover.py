@@ -232,7 +232,7 @@ def test_directories(tmp_path, bucket):
     for path in (link, f"{link}/"):
         done = recover(path, "list")
         assert done.returncode == 1 and "is a symbolic link" in done.stderr
-    for path in (journal.path, journal.path / "1", journal.dir):
+    for path in (journal.path, journal.path / "2", journal.dir):
         os.chmod(path, 0o755)
         for command in (["list"], ["show", draft], ["drop", "-y", draft]):
             done = recover(journal, *command)
@@ -273,9 +273,30 @@ def test_a_later_version(journal, tmp_path):
     for command in (["export", draft, tmp_path / "out"], ["commit", "--yes", draft],
                     ["drop", "--yes", draft]):
         done = recover(journal, *command)
-        assert done.returncode == 1 and "use the program that wrote it" in done.stderr
+        assert done.returncode == 1
+        assert "use the version of hsmount that wrote the draft" in done.stderr
     assert recover(journal, "show", draft, check=True).stdout.startswith(f"draft: {draft}\n")
     assert journal.has(draft)
+
+
+def test_an_earlier_version(journal, bucket, tmp_path):
+    """What version 1 of the journal has is listed, and stays as it is."""
+    assert listed(journal) == []
+    earlier = journals.Journal(journal.path, bucket, version="1")
+    draft = earlier.add("a", [(0, b"x")])
+    notes = "0123456789abcdef"
+    with open(os.path.join(earlier.dir, notes + ".garbage"), "wb") as f:
+        f.write(b"HSMGARBG")
+    items = {i["id"]: i for i in listed(journal)}
+    assert set(items) == {draft, notes}
+    assert items[draft]["state"] == "earlier version" and items[draft]["file"] == "a"
+    assert "only that version can commit it" in items[draft]["why"]
+    assert "what is to be deleted from the bucket" in items[notes]["why"]
+    for command in (["show", draft], ["export", draft, tmp_path / "out"],
+                    ["commit", "--yes", draft], ["drop", "--yes", draft]):
+        done = recover(journal, *command)
+        assert done.returncode == 1 and "only that version can commit it" in done.stderr
+    assert earlier.has(draft) and len(listed(journal)) == 2
 
 
 def aside(journal, draft):

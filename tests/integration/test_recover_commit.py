@@ -476,7 +476,7 @@ def test_a_machine_that_was_started_again(mount, bucket, tmp_path):
     journal = journals.Journal(tmp_path / "journal", bucket)
     draft = journal.add("home/x", [(0, BYTES)], boot=bytes(16), sync=True)
     with open(journal.place(draft, "map"), "ab") as f:
-        f.write(journals.record(3, journals.WRITE, 0, 0, 5) + b"torn")
+        f.write(journals.record(journals.WRITE, 0, 0, 5) + b"torn")
     commit(tmp_path, draft, check=True)
     assert (bucket / "home/x").read_bytes() == BYTES and listed(tmp_path) == []
 

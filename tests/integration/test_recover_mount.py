@@ -8,6 +8,7 @@ import threading
 import h5py
 import pytest
 
+import journals
 import mkbucket
 import recovery
 from mounts import HSIMAGE, run, wait_for
@@ -280,6 +281,21 @@ def test_the_drafts_of_another_bucket(mount, bucket, tmp_path):
     assert recover(tmp_path, "list", other).returncode == 1
 
 
+def test_what_an_earlier_version_has_left(mount, bucket, tmp_path):
+    """It is named, and stays. Drafts of this version do not get into its way."""
+    earlier = journals.Journal(tmp_path / "journal", bucket, version="1")
+    draft = earlier.add("home/left", [(0, b"x")])
+    m = mount()
+    assert wait_for(lambda: m.left() == 1), m.log()
+    assert f"draft {draft} of home/left is left in the journal: an earlier version" in m.log()
+    with open(m.file("home/new.dat"), "wb") as f:
+        f.write(BYTES)
+    assert (bucket / "home/new.dat").read_bytes() == BYTES
+    m.stop()
+    item, = listed(tmp_path)
+    assert item["id"] == draft and item["state"] == "earlier version" and earlier.has(draft)
+
+
 def test_the_daemon_is_killed_again(mount, bucket, hdf5, tmp_path):
     """While it finishes what an earlier one had begun."""
     for _ in range(3):
@@ -353,7 +369,8 @@ def change_boot(journal):
             continue
         with open(os.path.join(root, "draft"), "r+b") as f:
             text = bytearray(f.read())
-            text[16:32] = bytes(16)
-            text[12:16] = crc32c(text[:12], text[16:]).to_bytes(4, "little")
+            end = 36 + int.from_bytes(text[28:32], "little")
+            text[36:52] = bytes(16)
+            text[32:36] = crc32c(text[24:32], text[36:end]).to_bytes(4, "little")
             f.seek(0)
             f.write(text)

@@ -93,9 +93,8 @@ class Killed:
         with open(self.path("map"), "r+b") as f:
             size = f.seek(0, os.SEEK_END)
             assert size % journals.RECORD == 0
-            n = size // journals.RECORD
-            f.write(journals.record(n, journals.SEAL, 0, 0, len(self.data)) +
-                    journals.record(n + 1, journals.MARK, 0, 0, journals.mark(1)))
+            f.write(journals.record(journals.SEAL, 0, 0, len(self.data)) +
+                    journals.record(journals.MARK, 0, 0, journals.mark(1)))
 
     def export(self):
         out = self.where / "out"

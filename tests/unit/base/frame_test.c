@@ -90,12 +90,40 @@ static void test_every_cut_and_every_bit(void **state)
 	}
 }
 
+static void emit_number(struct emit *e, const void *ctx)
+{
+	emit_u32(e, *(const uint32_t *)ctx);
+}
+
+static void emit_bad(struct emit *e, const void *ctx)
+{
+	e->bad = true;
+}
+
+/* All ways to make a record give the same bytes. */
+static void test_emitted(void **state)
+{
+	const uint32_t number = 0x01020304;
+	auto_bytes struct bytes emitted = {0}, appended = {0};
+	uint8_t sealed[FRAME_HEADER + 4] = {[FRAME_HEADER] = 4, 3, 2, 1};
+	assert_int_equal(frame_emit(&emitted, 9, emit_number, &number), 0);
+	assert_int_equal(frame_append(&appended, 9, "\4\3\2\1", 4), 0);
+	frame_seal(sealed, 9, 4);
+	assert_int_equal(emitted.len, sizeof(sealed));
+	assert_memory_equal(emitted.data, sealed, sizeof(sealed));
+	assert_int_equal(appended.len, sizeof(sealed));
+	assert_memory_equal(appended.data, sealed, sizeof(sealed));
+	assert_int_equal(frame_emit(&emitted, 9, emit_bad, NULL), -E2BIG);
+	assert_int_equal(emitted.len, sizeof(sealed));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_heads),
 		cmocka_unit_test(test_every_cut_and_every_bit),
+		cmocka_unit_test(test_emitted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -394,7 +394,7 @@ static void damage(const struct world *w, const char *file, long at, int byte)
 {
 	glob_t found;
 	char pattern[160];
-	snprintf(pattern, sizeof(pattern), "%s/1/*/*/%s", w->f.path, file);
+	snprintf(pattern, sizeof(pattern), "%s/2/*/*/%s", w->f.path, file);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
 	FILE *f = fopen(found.gl_pathv[0], "r+b");
 	assert_non_null(f);

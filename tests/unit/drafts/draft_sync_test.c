@@ -17,7 +17,7 @@ static unsigned int count_syncs(const char *journal)
 {
 	char pattern[160];
 	glob_t found;
-	snprintf(pattern, sizeof(pattern), "%s/1/*/*/spool.0", journal);
+	snprintf(pattern, sizeof(pattern), "%s/2/*/*/spool.0", journal);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
 	assert_int_equal(found.gl_pathc, 1);
 	const unsigned int n = disk_look(found.gl_pathv[0]).syncs;

@@ -42,7 +42,7 @@ static inline unsigned int table_journal(struct world *w)
 {
 	char path[96], digits[96] = "";
 	unsigned int n = 0;
-	snprintf(path, sizeof(path), "%s/journal/1", w->f.path);
+	snprintf(path, sizeof(path), "%s/journal/2", w->f.path);
 	DIR *dir = opendir(path);
 	assert_non_null(dir);
 	for (const struct dirent *e; (e = readdir(dir));)

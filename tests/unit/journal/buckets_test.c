@@ -46,7 +46,7 @@ static void write_note(const struct overlay_fixture *f, const struct seen *s, co
 		       size_t n)
 {
 	char path[256];
-	snprintf(path, sizeof(path), "%s/1/%s/bucket", f->path, s->digits[0]);
+	snprintf(path, sizeof(path), "%s/2/%s/bucket", f->path, s->digits[0]);
 	FILE *file = fopen(path, "wb");
 	assert_int_equal(fwrite(text, 1, n, file), n);
 	fclose(file);
@@ -103,7 +103,7 @@ static void a_wrong_name_is_replaced(void **state)
 	}
 	write_note(&f, &first, "\nb\n", 3);
 	assert_string_equal(list(&f).name[0], "b");
-	snprintf(path, sizeof(path), "%s/1/%s/bucket", f.path, first.digits[0]);
+	snprintf(path, sizeof(path), "%s/2/%s/bucket", f.path, first.digits[0]);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_string_equal(list(&f).name[0], "");
@@ -158,7 +158,7 @@ static void other_entries_are_ignored(void **state)
 	struct overlay_fixture f;
 	char command[400];
 	fixture_begin(&f, 1 << 20);
-	snprintf(command, sizeof(command), "cd %s/1 && mkdir x && touch y %064d && mkdir .%064d",
+	snprintf(command, sizeof(command), "cd %s/2 && mkdir x && touch y %064d && mkdir .%064d",
 		 f.path, 0, 0);
 	assert_int_equal(system(command), 0);
 	const struct seen s = list(&f);

@@ -89,7 +89,7 @@ static void a_description_that_is_too_long_is_refused(void **state)
 	unsigned int n = 0;
 	begin(&r);
 	draft_close(r.d);
-	snprintf(command, sizeof(command), "printf x >> $(echo %s/1/*/%s/draft)", r.f.path, r.id);
+	snprintf(command, sizeof(command), "printf x >> $(echo %s/2/*/%s/draft)", r.f.path, r.id);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(draft_open(r.f.j, r.id, NULL, &d, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "4097"));

@@ -69,7 +69,7 @@ static void only_a_private_directory_is_used(void **state)
 	assert_non_null(strstr(why, "can be accessed by others; use chmod 700"));
 	assert_int_equal(chmod(path, 0700), 0);
 	assert_int_equal(try_open(&f, path, why), 0);
-	snprintf(target, sizeof(target), "%s/1", path);
+	snprintf(target, sizeof(target), "%s/2", path);
 	assert_int_equal(chmod(target, 0777), 0);
 	assert_int_equal(try_open(&f, path, why), -EPERM);
 	if (geteuid() == 0) {
@@ -148,7 +148,7 @@ static void find_description(const struct overlay_fixture *f, char *path)
 {
 	glob_t found;
 	char pattern[128];
-	snprintf(pattern, sizeof(pattern), "%s/1/*/*/draft", f->path);
+	snprintf(pattern, sizeof(pattern), "%s/2/*/*/draft", f->path);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
 	strcpy(path, found.gl_pathv[0]);
 	globfree(&found);
@@ -200,7 +200,7 @@ static void what_was_set_aside_is_described(void **state)
 	assert_int_equal(l.items[0].state, JOURNAL_UNREADABLE);
 	assert_string_equal(l.items[0].why, "its map is missing");
 	assert_string_equal(l.items[0].name, about_new.name);
-	snprintf(path, sizeof(path), "rm %s/1/*/unreadable/*/why", f.path);
+	snprintf(path, sizeof(path), "rm %s/2/*/unreadable/*/why", f.path);
 	assert_int_equal(system(path), 0);
 	l = list(f.j);
 	assert_string_equal(l.items[0].why, "it was set aside earlier");
@@ -224,7 +224,7 @@ static void leftovers_are_removed(void **state)
 		 "cp -r %s %s/../00000000000000aa.new && mv %s %s.dropped", path, path, path, path);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(list(f.j).n, 0);
-	snprintf(path, sizeof(path), "%s/1/*/*", f.path);
+	snprintf(path, sizeof(path), "%s/2/*/*", f.path);
 	assert_int_equal(glob(path, 0, NULL, &found), 0);
 	assert_int_equal(found.gl_pathc, 1);
 	assert_string_equal(strrchr(found.gl_pathv[0], '/'), "/bucket");
@@ -253,7 +253,7 @@ static void a_removed_directory_is_an_error_of_the_disk(void **state)
 	struct draft *d;
 	struct err err = ERR_INIT;
 	fixture_begin(&f, 1 << 20);
-	snprintf(command, sizeof(command), "rm -rf %s/1", f.path);
+	snprintf(command, sizeof(command), "rm -rf %s/2", f.path);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(draft_create(f.j, &about_new, NULL, &d, &err), -EIO);
 	assert_string_equal(err.msg, "journal of /home/u/a.h5: the directory of the journal was "
@@ -270,12 +270,12 @@ static void the_description_has_room_for_long_names(void **state)
 	fixture_begin(&f, 1 << 20);
 	about.path = path;
 	about.name = "";
-	memset(path, 'p', 4096 - 64 - 3);
+	memset(path, 'p', 4096 - 24 - 12 - 40 - 3);
 	assert_int_equal(draft_create(f.j, &about, NULL, &d, NULL), 0);
 	assert_int_equal(draft_describe(d, "short", path, "x", NULL), -ENAMETOOLONG);
 	assert_string_equal(draft_get_about(d)->path, path);
 	assert_int_equal(draft_drop(d, NULL), 0);
-	path[4096 - 64 - 3] = 'p';
+	path[4096 - 24 - 12 - 40 - 3] = 'p';
 	assert_int_equal(draft_create(f.j, &about, NULL, &d, NULL), -ENAMETOOLONG);
 	assert_int_equal(list(f.j).n, 0);
 	fixture_end(&f);

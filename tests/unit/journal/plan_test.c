@@ -126,7 +126,7 @@ static void what_was_done_belongs_to_one_plan(void **state)
 	for (uint32_t i = 0; i < COUNT; i++)
 		assert_int_equal(draft_note_operation(d, i, PLAN_DONE, NULL), 0);
 	/* A crash may leave the old file beside the new plan. */
-	snprintf(path, sizeof(path), "%s/1/*/*/done", f.path);
+	snprintf(path, sizeof(path), "%s/2/*/*/done", f.path);
 	assert_int_equal(glob(path, 0, NULL, &found), 0);
 	snprintf(path, sizeof(path), "%s/kept", f.path);
 	assert_int_equal(link(found.gl_pathv[0], path), 0);
@@ -190,7 +190,7 @@ static char *path_of(const struct overlay_fixture *f, const char *name)
 {
 	static char path[256];
 	glob_t found;
-	snprintf(path, sizeof(path), "%s/1/*/*/%s", f->path, name);
+	snprintf(path, sizeof(path), "%s/2/*/*/%s", f->path, name);
 	assert_int_equal(glob(path, 0, NULL, &found), 0);
 	snprintf(path, sizeof(path), "%s", found.gl_pathv[0]);
 	globfree(&found);
@@ -373,7 +373,7 @@ static void a_large_plan_fits(void **state)
 	}
 	assert_int_equal(draft_put_plan(d, ops, MANY, NULL, NULL), 0);
 	assert_int_equal(stat(path_of(&f, "plan"), &st), 0);
-	assert_in_range(st.st_size, MANY * 100, MANY * 160 + PLAN_INLINE_SUM);
+	assert_in_range(st.st_size, MANY * 100, MANY * 170 + PLAN_INLINE_SUM);
 	assert_int_equal(draft_get_plan(d, &plan, NULL), 0);
 	assert_int_equal(plan.count, MANY);
 	for (unsigned int i = 0; i < MANY; i += MANY - 1)
@@ -447,7 +447,7 @@ static void no_changed_byte_of_a_plan_is_believed(void **state)
 	glob_t found;
 	struct draft *d = make_sealed(&f, &s);
 	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL, NULL), 0);
-	snprintf(path, sizeof(path), "%s/1/*/*/plan", f.path);
+	snprintf(path, sizeof(path), "%s/2/*/*/plan", f.path);
 	assert_int_equal(glob(path, 0, NULL, &found), 0);
 	const int fd = open(found.gl_pathv[0], O_RDWR);
 	const ssize_t n = read(fd, bytes, sizeof(bytes));
@@ -474,11 +474,14 @@ static void a_plan_has_a_subject(void **state)
 {
 	const char *objects[] = {"d-1", "g-2"};
 	uint64_t earlier[] = {7, UINT64_MAX};
+	struct gc_object removed[] = {{"d-3", "etag"}, {"g-4", ""}};
 	const struct plan_subject subject = {.root = "g-root",
 					     .objects = objects,
 					     .count = 2,
 					     .earlier = earlier,
-					     .nearlier = 2};
+					     .nearlier = 2,
+					     .removed = removed,
+					     .nremoved = 2};
 	struct plan plan = {.number = 0x123456789abcdef0, .generation = 1, .subject = subject};
 	struct plan read;
 	auto_bytes struct bytes file = {0};
@@ -491,6 +494,10 @@ static void a_plan_has_a_subject(void **state)
 	assert_true(read.subject.count == 2 && read.subject.nearlier == 2);
 	assert_string_equal(read.subject.objects[1], "g-2");
 	assert_true(read.subject.earlier[1] == UINT64_MAX);
+	assert_int_equal(read.subject.nremoved, 2);
+	assert_string_equal(read.subject.removed[0].id, "d-3");
+	assert_string_equal(read.subject.removed[0].version, "etag");
+	assert_string_equal(read.subject.removed[1].version, "");
 	plan_mark(7, 3, mark);
 	assert_string_equal(mark, "0000000000000007-3");
 	assert_true(plan_has_mark(&read, mark));

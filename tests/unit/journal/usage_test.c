@@ -114,7 +114,7 @@ static void unreadable_drafts_count(void **state)
 	glob_t found;
 	fixture_begin(&f, LIMIT);
 	make_left(&f, id);
-	snprintf(path, sizeof(path), "%s/1/*/*/draft", f.path);
+	snprintf(path, sizeof(path), "%s/2/*/*/draft", f.path);
 	assert_int_equal(glob(path, 0, NULL, &found), 0);
 	assert_int_equal(truncate(found.gl_pathv[0], 7), 0);
 	globfree(&found);

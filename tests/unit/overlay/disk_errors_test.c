@@ -316,7 +316,7 @@ static void assert_checksums(const struct overlay_fixture *f)
 	char pattern[128];
 	glob_t found;
 	unsigned int unknown = 0;
-	snprintf(pattern, sizeof(pattern), "%s/1/*/*/sums.*", f->path);
+	snprintf(pattern, sizeof(pattern), "%s/2/*/*/sums.*", f->path);
 	if (glob(pattern, 0, NULL, &found) == 0)
 		for (size_t i = 0; i < found.gl_pathc; i++)
 			unknown += count_unknown(found.gl_pathv[i]);

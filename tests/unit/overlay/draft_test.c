@@ -388,7 +388,7 @@ static void writes_during_a_commit_begin_one_generation(void **state)
 	/* The files of the generations that were joined are gone. */
 	unsigned int files = 0;
 	for (unsigned int g = 0; g <= 40; g++) {
-		snprintf(command, sizeof(command), "test -e %s/1/*/%s/spool.%u", s.f.path,
+		snprintf(command, sizeof(command), "test -e %s/2/*/%s/spool.%u", s.f.path,
 			 draft_id(s.d), g);
 		files += system(command) == 0;
 	}

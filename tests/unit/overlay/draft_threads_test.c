@@ -210,7 +210,7 @@ static void leave_by_kill(struct overlay_fixture *f, uint32_t seed, char directo
 	assert_true(WIFSIGNALED(status));
 	close(ready[0]);
 	close(ready[1]);
-	snprintf(pattern, sizeof(pattern), "%s/1/*/*/draft", f->path);
+	snprintf(pattern, sizeof(pattern), "%s/2/*/*/draft", f->path);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
 	assert_int_equal(found.gl_pathc, 1);
 	snprintf(directory, 200, "%.*s", (int)strlen(found.gl_pathv[0]) - 6, found.gl_pathv[0]);

@@ -7,7 +7,6 @@
 
 #include <journal/gc_log.h>
 #include <overlay/draft_plan.h>
-#include <journal/gc_objects.h>
 
 #include "overlay_fixture.h"
 
@@ -56,7 +55,7 @@ static struct disk_file look(const struct overlay_fixture *f, const struct draft
 			     const char *name)
 {
 	char path[256], found[256];
-	snprintf(path, sizeof(path), "ls -d %s/1/*/%s/%s", f->path, draft_id(d), name);
+	snprintf(path, sizeof(path), "ls -d %s/2/*/%s/%s", f->path, draft_id(d), name);
 	FILE *p = popen(path, "r");
 	assert_non_null(p);
 	assert_non_null(fgets(found, sizeof(found), p));
@@ -238,23 +237,39 @@ static void a_spool_that_was_cut_is_synced_again(void **state)
 	end(&f, d);
 }
 
-/* The caller deletes objects of the bucket afterwards. */
+static void take(void *ctx, const struct gc_event *event, uint32_t number)
+{
+}
+
+/* The caller removes the plan, which has the list, too, and then deletes objects of the bucket. */
 static void a_list_of_removed_objects_is_durable(void **state)
 {
 	static struct gc_object objects[] = {{"d-1", "etag"}, {"g-2", ""}};
-	static const struct gc_objects_list list = {
-		.path = "home/u/a", .root = "g-0", .count = 2, .objects = objects};
+	static const struct gc_event list = {.type = GC_OBJECTS,
+					     .path = "home/u/a",
+					     .storage = "g-0",
+					     .next = "",
+					     .count = 2,
+					     .objects = objects};
 	struct overlay_fixture f;
-	struct gc_objects *r;
+	struct gc_log *l;
+	struct gc_log_taken taken;
+	uint32_t first = GC_NONE, second = GC_NONE;
 	begin(&f);
 	struct draft *d = make_draft(&f, &about_new);
 	sync_ok(d);
-	assert_int_equal(draft_put_removed(d, &list, NULL), 0);
-	disk_assert_durable("draft_put_removed()");
-	put_plan(d);
-	assert_int_equal(draft_take_removed(d, &r, NULL), 0);
-	disk_assert_durable("draft_take_removed()");
-	gc_objects_close(r);
+	assert_int_equal(gc_log_new(f.j, &l, NULL), 0);
+	assert_int_equal(gc_log_put(l, &first, &list, NULL), 0);
+	disk_assert_durable("gc_log_put()");
+	assert_int_equal(gc_log_put(l, &second, &list, NULL), 0);
+	disk_assert_durable("gc_log_put()");
+	/* Another process copies the lists, and deletes the file. */
+	gc_log_free(l);
+	assert_int_equal(gc_log_new(f.j, &l, NULL), 0);
+	assert_int_equal(gc_log_take(l, take, NULL, &taken, NULL), 0);
+	assert_int_equal(taken.entries, 2);
+	disk_assert_durable("gc_log_take()");
+	gc_log_free(l);
 	end(&f, d);
 }
 

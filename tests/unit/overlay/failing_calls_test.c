@@ -9,7 +9,7 @@
 #include <glob.h>
 
 #include <overlay/draft_plan.h>
-#include <journal/gc_objects.h>
+#include <journal/gc_log.h>
 
 #include "overlay_fixture.h"
 
@@ -19,15 +19,19 @@ struct rig {
 	struct overlay_fixture f;
 	struct draft *d;
 	struct draft_snapshot *snapshot;
-	uint64_t body;		    /* offset of a body */
-	struct gc_objects *removed; /* that was taken */
+	uint64_t body; /* offset of a body */
+	struct gc_log *log;
 	char id[JOURNAL_ID];
 };
 
 static const char body[PLAN_INLINE_MAX + 1] = "a body that is too large for the plan";
 static struct gc_object objects[] = {{"d-1", "etag"}, {"g-2", ""}};
-static const struct gc_objects_list list = {
-	.path = "home/u/a", .root = "g-0", .count = 2, .objects = objects};
+static const struct gc_event list = {.type = GC_OBJECTS,
+				     .path = "home/u/a",
+				     .storage = "g-0",
+				     .next = "",
+				     .count = 2,
+				     .objects = objects};
 
 static void must(int rc)
 {
@@ -166,20 +170,11 @@ static int call_remove_plan(struct rig *r)
 	return draft_remove_plan(r->d, NULL);
 }
 
-static int call_put_removed(struct rig *r)
+static int call_log_removed(struct rig *r)
 {
-	return draft_put_removed(r->d, &list, NULL);
-}
-
-static int call_remove_list(struct rig *r)
-{
-	return draft_put_removed(r->d, NULL, NULL);
-}
-
-static int call_take_removed(struct rig *r)
-{
-	const int rc = draft_take_removed(r->d, &r->removed, NULL);
-	assert_int_equal(r->removed != NULL, rc == 0);
+	uint32_t number = GC_NONE;
+	const int rc = gc_log_put(r->log, &number, &list, NULL);
+	assert_int_equal(number != GC_NONE, rc == 0);
 	return rc;
 }
 
@@ -247,8 +242,13 @@ static void make_two(struct rig *r)
 static void make_planned(struct rig *r)
 {
 	make_sealed(r);
-	must(draft_put_removed(r->d, &list, NULL));
 	must(call_put_plan(r));
+}
+
+static void make_log(struct rig *r)
+{
+	make(r);
+	must(gc_log_new(r->f.j, &r->log, NULL));
 }
 
 /* ---- failures that are no error ---- */
@@ -305,14 +305,8 @@ static const struct row {
 	{"remove a plan",
 	 make_planned,
 	 call_remove_plan,
-	 {{"unlinkat", "done"},
-	  {"unlinkat", "removed"},
-	  {"unlinkat", "bodies"},
-	  {"fsync", ""},
-	  NONE}},
-	{"put a list", make, call_put_removed, {NONE}},
-	{"remove a list", make_planned, call_remove_list, {NONE}},
-	{"take a list", make_planned, call_take_removed, {NONE}},
+	 {{"unlinkat", "done"}, {"unlinkat", "bodies"}, {"fsync", ""}, NONE}},
+	{"log removed objects", make_log, call_log_removed, {NONE}},
 };
 
 static bool is_ignored(const struct row *row)
@@ -338,7 +332,7 @@ static bool has_half_a_draft(const struct rig *r)
 {
 	char pattern[128];
 	glob_t found;
-	snprintf(pattern, sizeof(pattern), "%s/1/*/*.new", r->f.path);
+	snprintf(pattern, sizeof(pattern), "%s/2/*/*.new", r->f.path);
 	const int rc = glob(pattern, 0, NULL, &found);
 	assert_true(rc == 0 || rc == GLOB_NOMATCH);
 	globfree(&found);
@@ -378,8 +372,8 @@ static void check_journal(const struct row *row, unsigned int n, struct rig *r, 
 	struct err err = ERR_INIT;
 	draft_snapshot_close(r->snapshot);
 	r->snapshot = NULL;
-	gc_objects_close(r->removed);
-	r->removed = NULL;
+	gc_log_free(r->log);
+	r->log = NULL;
 	assert_false(has_half_a_draft(r));
 	draft_close(r->d);
 	r->d = NULL;

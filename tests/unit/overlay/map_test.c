@@ -88,7 +88,7 @@ static void a_wrong_map_is_refused_with_its_reason(void **state)
 	const struct map_record bad_start[RECORDS_MAX] = {{MAP_START, 0, 1, 0, 5}};
 	replay(&r, bad_start, NULL);
 	assert_string_equal(r.err.msg,
-			    "record 0 of the map is not the first record of a map of version 1");
+			    "record 0 of the map is not the first record of a map of version 2");
 	release(&r);
 }
 

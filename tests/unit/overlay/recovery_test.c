@@ -63,7 +63,7 @@ static void find_files(struct state *s)
 {
 	glob_t found;
 	char pattern[128];
-	snprintf(pattern, sizeof(pattern), "%s/1/*", s->f.path);
+	snprintf(pattern, sizeof(pattern), "%s/2/*", s->f.path);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
 	snprintf(s->bucket, sizeof(s->bucket), "%s", found.gl_pathv[0]);
 	snprintf(s->dir, sizeof(s->dir), "%s/%s", s->bucket, s->id);
@@ -341,7 +341,7 @@ static void what_was_acknowledged_survives_a_kill(void **state)
 
 /* ---- a spool whose bytes were changed ---- */
 
-enum leaves { CLOSED, KILLED_WHILE_SEALED, KILLED_AFTER_A_CHANGE, KILLED, LEFT_WITHOUT_SUMS };
+enum leaves { CLOSED, KILLED_WHILE_SEALED, KILLED_AFTER_A_CHANGE, KILLED };
 
 static void leave(struct draft *d, enum leaves how)
 {
@@ -377,7 +377,7 @@ static void leave_draft(struct overlay_fixture *f, enum leaves how, char id[JOUR
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	snprintf(pattern, sizeof(pattern), "%s/1/*/*/spool.0", f->path);
+	snprintf(pattern, sizeof(pattern), "%s/2/*/*/spool.0", f->path);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
 	assert_int_equal(found.gl_pathc, 1);
 	snprintf(spool, 200, "%s", found.gl_pathv[0]);
@@ -396,26 +396,11 @@ static void change_byte(const char *path, off_t at)
 	close(fd);
 }
 
-/* Removes the checksums; as_before: and makes it a draft of an earlier version of the program. */
-static void remove_sums(const char *spool, bool as_before)
+static void remove_sums(const char *spool)
 {
 	char path[200];
-	uint8_t bytes[HEADER_SIZE], changed[HEADER_SIZE];
-	struct header h;
-	const int directory = (int)(strrchr(spool, '/') - spool);
-	snprintf(path, sizeof(path), "%.*s/sums.0", directory, spool);
+	snprintf(path, sizeof(path), "%.*s/sums.0", (int)(strrchr(spool, '/') - spool), spool);
 	assert_int_equal(unlink(path), 0);
-	if (!as_before)
-		return;
-	snprintf(path, sizeof(path), "%.*s/draft", directory, spool);
-	assert_int_equal(read_all(path, bytes, sizeof(bytes)), sizeof(bytes));
-	assert_int_equal(draft_header_decode(bytes, sizeof(bytes), &h, NULL), 0);
-	assert_true(h.sums);
-	h.sums = false;
-	assert_int_equal(draft_header_encode(&h, changed, NULL), 0);
-	FILE *f = fopen(path, "wb");
-	assert_int_equal(fwrite(changed, 1, sizeof(changed), f), sizeof(changed));
-	fclose(f);
 }
 
 static void missing_checksums_are_noticed(void **state)
@@ -426,13 +411,13 @@ static void missing_checksums_are_noticed(void **state)
 	char id[JOURNAL_ID], spool[200];
 	fixture_begin(&f, 1 << 30);
 	leave_draft(&f, KILLED, id, spool);
-	remove_sums(spool, false);
+	remove_sums(spool);
 	assert_int_equal(draft_open(f.j, id, NULL, &d, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "sums.0 is missing"));
 	assert_int_equal(journal_drop(f.j, id, NULL), 0);
 	/* After a restart of the machine, the file would not have counted. */
 	leave_draft(&f, KILLED, id, spool);
-	remove_sums(spool, false);
+	remove_sums(spool);
 	journal_close(f.j);
 	f.boot[0]++;
 	fixture_open(&f, 1 << 30);
@@ -444,18 +429,15 @@ static void missing_checksums_are_noticed(void **state)
 static void a_changed_spool_is_noticed(void **state)
 {
 	static uint8_t bytes[200000];
-	for (int how = CLOSED; how <= LEFT_WITHOUT_SUMS; how++) {
+	for (int how = CLOSED; how <= KILLED; how++) {
 		struct overlay_fixture f;
 		char id[JOURNAL_ID], spool[200];
 		struct draft *d;
 		struct draft_snapshot *snapshot;
 		struct err err = ERR_INIT;
 		size_t got;
-		const bool has_sums = how != LEFT_WITHOUT_SUMS;
 		fixture_begin(&f, 1 << 30);
 		leave_draft(&f, how, id, spool);
-		if (!has_sums)
-			remove_sums(spool, true);
 		assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
 		assert_int_equal(draft_read(d, 0, bytes, sizeof(bytes), &got, NULL), 0);
 		assert_int_equal(got, sizeof(bytes));
@@ -463,17 +445,14 @@ static void a_changed_spool_is_noticed(void **state)
 		draft_close(d);
 		change_byte(spool, 70000);
 		assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
-		assert_int_equal(draft_read(d, 70001, bytes, 10, &got, &err),
-				 has_sums ? -EBADMSG : 0);
-		if (has_sums) {
-			assert_non_null(strstr(err.msg, id));
-			assert_non_null(strstr(err.msg, "spool.0 is damaged"));
-		}
+		assert_int_equal(draft_read(d, 70001, bytes, 10, &got, &err), -EBADMSG);
+		assert_non_null(strstr(err.msg, id));
+		assert_non_null(strstr(err.msg, "spool.0 is damaged"));
 		assert_int_equal(draft_read(d, 0, bytes, 65536, &got, NULL), 0);
 		assert_int_equal(draft_seal(d, &snapshot, NULL), 0);
 		assert_int_equal(
 			source_read(draft_snapshot_source(snapshot), 0, bytes, sizeof(bytes), NULL),
-			has_sums ? -EBADMSG : 0);
+			-EBADMSG);
 		draft_snapshot_close(snapshot);
 		assert_int_equal(draft_drop(d, NULL), 0);
 		fixture_end(&f);
@@ -496,7 +475,7 @@ static void a_changed_spool_is_noticed_after_a_restart(void **state)
 		if (!synced)
 			assert_int_equal(draft_write(d, 1, "b", 1, NULL), 0);
 		draft_close(d);
-		snprintf(spool, sizeof(spool), "%s/1/*/*/spool.0", f.path);
+		snprintf(spool, sizeof(spool), "%s/2/*/*/spool.0", f.path);
 		assert_int_equal(glob(spool, 0, NULL, &found), 0);
 		change_byte(found.gl_pathv[0], 0);
 		globfree(&found);

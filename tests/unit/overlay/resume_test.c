@@ -60,7 +60,7 @@ static void begin(struct state *s)
 	assert_int_equal(draft_sync(d, NULL), 0);
 	assert_int_equal(draft_resize(d, 6000, NULL), 0);
 	draft_close(d);
-	snprintf(pattern, sizeof(pattern), "%s/1/*/%s/map", s->f.path, s->id);
+	snprintf(pattern, sizeof(pattern), "%s/2/*/%s/map", s->f.path, s->id);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
 	snprintf(s->map, sizeof(s->map), "%s", found.gl_pathv[0]);
 	globfree(&found);

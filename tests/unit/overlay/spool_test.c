@@ -87,7 +87,7 @@ static void a_file_is_sparse(void **state)
 	spool_unref(s);
 	unlink(name);
 	unlink("sums.4294967295");
-	assert_int_equal(spool_open(AT_FDCWD, 4294967295, SPOOL_SUMS, NULL, &s, NULL), -EBADMSG);
+	assert_int_equal(spool_open(AT_FDCWD, 4294967295, true, NULL, &s, NULL), -EBADMSG);
 }
 
 int main(void)

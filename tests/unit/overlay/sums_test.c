@@ -64,12 +64,12 @@ static int save(struct place_of_test *p, bool final)
 	return sums_save(&p->spool->sums, p->spool->fd, final);
 }
 
-static int read_with(const struct place_of_test *p, enum spool_sums sums, uint64_t at, size_t n,
+static int read_with(const struct place_of_test *p, bool same_boot, uint64_t at, size_t n,
 		     struct err *err)
 {
 	static uint8_t buf[8 * SUMS_FRAME];
 	struct spool *s = NULL;
-	int rc = spool_open(p->dir, 3, sums, NULL, &s, err);
+	int rc = spool_open(p->dir, 3, same_boot, NULL, &s, err);
 	if (rc == 0)
 		rc = spool_read(s, at, buf, n, err);
 	if (rc == 0)
@@ -81,7 +81,7 @@ static int read_with(const struct place_of_test *p, enum spool_sums sums, uint64
 /* What a later process sees of n bytes at `at`. */
 static int read_later(const struct place_of_test *p, uint64_t at, size_t n, struct err *err)
 {
-	return read_with(p, SPOOL_SUMS, at, n, err);
+	return read_with(p, true, at, n, err);
 }
 
 static void flip(const struct place_of_test *p, const char *name, uint64_t at, uint8_t bits)
@@ -180,7 +180,7 @@ static void a_damaged_range_is_not_prepared(void **state)
 	begin(&p);
 	fill(&p, SIZE, false);
 	flip(&p, "spool.3", 2 * SUMS_FRAME + 5000, 4);
-	assert_int_equal(spool_open(p.dir, 3, SPOOL_SUMS, NULL, &s, NULL), 0);
+	assert_int_equal(spool_open(p.dir, 3, true, NULL, &s, NULL), 0);
 	assert_int_equal(spool_prepare(s, 0, 2 * SUMS_FRAME, &crc, NULL), 0);
 	assert_int_equal(spool_prepare(s, 0, 2 * SUMS_FRAME + 1, &crc, NULL), -EBADMSG);
 	spool_unref(s);
@@ -231,7 +231,7 @@ static void compare(const struct place_of_test *p, const struct model *m)
 {
 	static uint8_t buf[SUMS_FRAME];
 	struct spool *s;
-	assert_int_equal(spool_open(p->dir, 3, SPOOL_SUMS, NULL, &s, NULL), 0);
+	assert_int_equal(spool_open(p->dir, 3, true, NULL, &s, NULL), 0);
 	for (uint64_t i = 0; i < AREA / SUMS_FRAME; i++) {
 		const size_t n = (size_t)m->written[i];
 		if (n == 0)
@@ -401,13 +401,12 @@ static void what_counts_after_a_restart(void **state)
 	fill(&p, SIZE, false);
 	flip(&p, "spool.3", 7, 1);
 	assert_int_equal(read_later(&p, 0, 1, NULL), -EBADMSG);
-	assert_int_equal(read_with(&p, SPOOL_FINAL_SUMS, 0, 1, NULL), 0);
-	assert_int_equal(read_with(&p, SPOOL_NO_SUMS, 0, 1, NULL), 0);
+	assert_int_equal(read_with(&p, false, 0, 1, NULL), 0);
 	flip(&p, "spool.3", 7, 1);
 	assert_int_equal(save(&p, true), 0);
 	flip(&p, "spool.3", 7, 1);
 	assert_int_equal(read_later(&p, 0, 1, NULL), -EBADMSG);
-	assert_int_equal(read_with(&p, SPOOL_FINAL_SUMS, 0, 1, NULL), -EBADMSG);
+	assert_int_equal(read_with(&p, false, 0, 1, NULL), -EBADMSG);
 	end(&p);
 }
 
@@ -427,7 +426,7 @@ static void a_damaged_file_is_noticed(void **state)
 		assert_int_equal(read_later(&p, 0, SIZE, &err), -EBADMSG);
 		assert_non_null(strstr(err.msg, "sums.3 is damaged"));
 		assert_non_null(strstr(err.msg, where));
-		assert_int_equal(read_with(&p, SPOOL_FINAL_SUMS, 0, 1, NULL), 0);
+		assert_int_equal(read_with(&p, false, 0, 1, NULL), 0);
 		flip(&p, "sums.3", at, (uint8_t)(1 << bit % 8));
 	}
 	assert_int_equal(read_later(&p, 0, SIZE, NULL), 0);
@@ -457,8 +456,7 @@ static void a_file_that_is_cut(void **state)
 	unlinkat(p.dir, "sums.3", 0);
 	assert_int_equal(read_later(&p, 0, 1, &err), -EBADMSG);
 	assert_string_equal(err.msg, "sums.3 is missing");
-	assert_int_equal(read_with(&p, SPOOL_FINAL_SUMS, 0, SIZE, NULL), 0);
-	assert_int_equal(read_with(&p, SPOOL_NO_SUMS, 0, SIZE, NULL), 0);
+	assert_int_equal(read_with(&p, false, 0, SIZE, NULL), 0);
 	end(&p);
 }
 

@@ -71,7 +71,7 @@ static inline void journal_damage(struct journal_dir *j, const char *id, const c
 {
 	glob_t found;
 	char pattern[200];
-	snprintf(pattern, sizeof(pattern), "%s/1/*/%s/%s", j->path, id, file);
+	snprintf(pattern, sizeof(pattern), "%s/2/*/%s/%s", j->path, id, file);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
 	FILE *f = fopen(found.gl_pathv[0], "w");
 	assert_non_null(f);

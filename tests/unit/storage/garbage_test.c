@@ -52,6 +52,17 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 	return 0;
 }
 
+static int collect_objects(void *ctx, uint32_t number, const atomic_bool *cancelled,
+			   struct err *err)
+{
+	struct world *w = ctx;
+	const size_t n = strlen(w->deleted);
+	if (w->code)
+		return err_set(err, w->code, "refused");
+	snprintf(w->deleted + n, sizeof(w->deleted) - n, "objects %u ", number);
+	return 0;
+}
+
 static int judge(void *ctx, const struct garbage_note *expected, const atomic_bool *cancelled,
 		 struct err *err)
 {
@@ -99,6 +110,7 @@ static void setup(struct world *w, bool threaded)
 	*w = (struct world){.now = 100 * SECOND, .env = {.now = now, .ctx = w}};
 	const struct garbage_ops ops = {.is_read = is_read,
 					.collect = collect,
+					.collect_objects = collect_objects,
 					.judge = judge,
 					.finish_rename = finish_rename,
 					.note = note,
@@ -110,7 +122,7 @@ static void setup(struct world *w, bool threaded)
 
 static void add(struct world *w, const char *path, uint64_t storage)
 {
-	struct change_garbage g = {.objects = NULL};
+	struct change_garbage g = {.half_done = false};
 	if (storage)
 		g.storage = storage_nth(storage);
 	garbage_add(w->q, path, &g);
@@ -232,7 +244,7 @@ static void test_renames(void **state)
 	assert_string_equal(w.finished, "6 ");
 	assert_string_equal(w.notes, "-4 ");
 	/* Those of an earlier process. */
-	assert_int_equal(garbage_inherit(w.q, &note, NULL), 0);
+	garbage_inherit(w.q, &note, 9);
 	after(&w, 0);
 	assert_string_equal(w.finished, "6 7 ");
 	/* Those of other processes, which may be running: later, and not at the end. */
@@ -255,7 +267,7 @@ static void test_notes(void **state)
 	garbage_expect(w.q, "a", STORAGE(1), STORAGE(9), &record);
 	garbage_settle(w.q, "a", &(struct change_garbage){.storage = storage_nth(1)}, record);
 	garbage_expect(w.q, "b", STORAGE(2), &none, &record);
-	garbage_settle(w.q, "b", &(struct change_garbage){.objects = NULL}, record);
+	garbage_settle(w.q, "b", &(struct change_garbage){.half_done = false}, record);
 	add(&w, "c", 3);
 	assert_string_equal(w.notes, "0:expected:a=1>9 0:removed:a=1>0 1:expected:b=2>0 -1 "
 				     "2:removed:c=3>0 ");
@@ -291,7 +303,7 @@ static void test_early(void **state)
 				    two = {.storage = storage_nth(2)};
 	garbage_add_early(w.q, "a", &one, STORAGE(9));
 	garbage_add_early(w.q, "b", &two, &none);
-	garbage_add_early(w.q, "c", &(struct change_garbage){.objects = NULL}, &none);
+	garbage_add_early(w.q, "c", &(struct change_garbage){.half_done = false}, &none);
 	garbage_confirm(w.q, STORAGE(9));
 	garbage_confirm(w.q, STORAGE(8));
 	assert_string_equal(w.notes, "0:expected:a=1>9 1:expected:b=2>0 0:removed:a=1>0 ");
@@ -313,10 +325,7 @@ static void test_no_notes(void **state)
 	garbage_expect(w.q, "a", STORAGE(1), &none, &record);
 	assert_int_equal(record, GC_NONE);
 	garbage_settle(w.q, "a", &(struct change_garbage){.storage = storage_nth(1)}, record);
-	garbage_settle(w.q, "b", &(struct change_garbage){.objects = NULL}, record);
-	const struct garbage_note entry = {
-		.state = GC_REMOVED, .path = "c", .storage = storage_nth(3)};
-	assert_int_equal(garbage_inherit(w.q, &entry, NULL), -ENOSPC);
+	garbage_settle(w.q, "b", &(struct change_garbage){.half_done = false}, record);
 	garbage_free(w.q);
 	assert_string_equal(w.deleted, "a=1 ");
 	assert_string_equal(w.notes, "");
@@ -325,7 +334,7 @@ static void test_no_notes(void **state)
 static void test_inherited(void **state)
 {
 	static const struct {
-		enum gc_state state;
+		enum gc_type state;
 		int verdict;
 		const char *deleted;
 		uint64_t next;
@@ -343,7 +352,7 @@ static void test_inherited(void **state)
 						   .path = "a",
 						   .storage = storage_nth(1),
 						   .next = storage_nth(2)};
-		assert_int_equal(garbage_inherit(w.q, &entry, NULL), 0);
+		garbage_inherit(w.q, &entry, 0);
 		w.verdict = rows[i].verdict;
 		assert_int_equal(after(&w, 29), 1);
 		assert_int_equal(after(&w, 1), rows[i].next);
@@ -351,6 +360,23 @@ static void test_inherited(void **state)
 		garbage_free(w.q);
 		assert_true(rows[i].verdict < 0 || strstr(w.notes, "-0 "));
 	}
+}
+
+/* Objects of a domain that is still there. */
+static void test_objects(void **state)
+{
+	struct world w;
+	setup(&w, false);
+	garbage_add_objects(w.q, "a", STORAGE(1), GC_NONE);
+	garbage_add_objects(w.q, "a", STORAGE(1), 7);
+	garbage_rescue(w.q, STORAGE(1)); /* the domain has another name */
+	w.read = 1;
+	assert_int_equal(after(&w, 30), 5);
+	w.read = 0;
+	assert_int_equal(after(&w, 5), UINT64_MAX);
+	assert_string_equal(w.deleted, "objects 7 ");
+	assert_string_equal(w.notes, "-7 ");
+	garbage_free(w.q);
 }
 
 /* Adding and deleting take the same time, however many there are. */
@@ -393,7 +419,8 @@ int main(void)
 		cmocka_unit_test(test_busy),	  cmocka_unit_test(test_renames),
 		cmocka_unit_test(test_notes),	  cmocka_unit_test(test_no_notes),
 		cmocka_unit_test(test_early),	  cmocka_unit_test(test_many),
-		cmocka_unit_test(test_inherited), cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_inherited), cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_thread),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -321,7 +321,7 @@ static void close_world(struct world *w)
 static void find_file(const struct world *w, const char *name, char path[256])
 {
 	glob_t found;
-	snprintf(path, 256, "%s/1/*/*", w->f.path);
+	snprintf(path, 256, "%s/2/*/*", w->f.path);
 	assert_int_equal(glob(path, 0, NULL, &found), 0);
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		if (strstr(found.gl_pathv[i], w->id))

@@ -255,7 +255,6 @@ static void nothing_but_the_journal_is_left(void **state)
 	fail_once(w, 14);
 	world_end(w);
 	update_base_free(NULL);
-	gc_objects_close(NULL);
 }
 
 #define TEST(name) cmocka_unit_test(name)

@@ -121,7 +121,7 @@ static void check_failed(struct world *w, const struct confirm_case *c, int rc)
 	assert_int_equal(draft_get_plan(w->draft, &plan, NULL), 0);
 	assert_true(plan.subject.count == 1 && plan.subject.root);
 	plan_release(&plan);
-	assert_null(w->result.removed);
+	assert_int_equal(w->result.removed, GC_NONE);
 }
 
 /* The other program acts before the first PUT, or before the first request that follows the last

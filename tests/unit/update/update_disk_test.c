@@ -71,9 +71,8 @@ static struct contents run_whole(const struct disk_case *c)
 static bool is_ignored(const struct world *w)
 {
 	const char *const ignored[][2] = {
-		{"openat", "done"},	 {"write", "done"}, {"unlinkat", "done"},
-		{"unlinkat", "removed"}, {"fsync", w->id},  {"unlinkat", "bodies"},
-		{"pread", "bodies"},
+		{"openat", "done"}, {"write", "done"},	    {"unlinkat", "done"},
+		{"fsync", w->id},   {"unlinkat", "bodies"}, {"pread", "bodies"},
 	};
 	const char *name = disk_base_name(disk.failed_path);
 	for (unsigned int i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
@@ -128,49 +127,10 @@ static void each_failure_of_the_disk_is_an_error(void **state)
 	}
 }
 
-/* ---- the list of removed objects ---- */
-
-/* Writes over the first bytes of the list in the draft. */
-static void damage_list(const struct world *w)
-{
-	char pattern[160];
-	glob_t found;
-	snprintf(pattern, sizeof(pattern), "%s/1/*/%s/removed", w->f.path, w->id);
-	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
-	assert_int_equal(found.gl_pathc, 1);
-	FILE *f = fopen(found.gl_pathv[0], "r+");
-	assert_non_null(f);
-	assert_true(fputs("damaged", f) >= 0);
-	assert_int_equal(fclose(f), 0);
-	globfree(&found);
-}
-
-/* The update ends. What it has removed remains in the bucket. */
-static void a_damaged_list_is_no_failure(void **state)
-{
-	struct world *w = world_begin();
-	struct plan plan;
-	edit_delete_group(w->draft);
-	gate_fail(w->gate, 6, -EHOSTUNREACH);
-	w->gate->later = true;
-	assert_int_equal(world_update(w), -EHOSTUNREACH);
-	assert_int_equal(draft_get_plan(w->draft, &plan, NULL), 0);
-	plan_release(&plan);
-	damage_list(w);
-	gate_open(w->gate);
-	if (world_update(w))
-		fail_msg("%s", w->err.msg);
-	assert_null(w->result.removed);
-	assert_int_equal(draft_get_plan(w->draft, &plan, NULL), -ENOENT);
-	world_check_same(w);
-	world_end(w);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_failure_of_the_disk_is_an_error),
-		cmocka_unit_test(a_damaged_list_is_no_failure),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

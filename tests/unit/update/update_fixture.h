@@ -27,7 +27,7 @@
 #include <h5file/h5file.h>
 #include <image/image.h>
 #include <overlay/draft_plan.h>
-#include <journal/gc_objects.h>
+#include <journal/gc_log.h>
 #include <bucket/schemas.h>
 
 #include "data_file.h"
@@ -41,6 +41,7 @@ enum { NOW = 1800000000, ROOM = 8 << 20 };
 
 struct world {
 	struct overlay_fixture f;
+	struct gc_log *log;
 	struct env import_env; /* its random bytes are always the same */
 	struct gate *gate;
 	struct cache *cache;
@@ -153,9 +154,8 @@ static inline void world_close(struct world *w)
 	update_base_free(w->base);
 	image_unref(w->image);
 	domain_unref(w->domain);
-	gc_objects_close(w->result.removed);
 	domain_puts_free(w->result.documents);
-	w->result = (struct update_result){0};
+	w->result = (struct update_result){.removed = GC_NONE};
 	w->draft = NULL;
 }
 
@@ -164,6 +164,7 @@ static inline struct world *world_new(const char *file, unsigned int workers)
 	struct world *w = calloc(1, sizeof(*w));
 	assert_non_null(w);
 	fixture_begin(&w->f, ROOM);
+	assert_int_equal(gc_log_new(w->f.j, &w->log, NULL), 0);
 	w->f.env.pool = pool_new(workers);
 	w->f.env.now = world_clock;
 	w->f.env.ctx = w;
@@ -200,6 +201,7 @@ static inline void world_end(struct world *w)
 	cache_free(w->cache);
 	store_free(&w->gate->base);
 	pool_free(w->f.env.pool);
+	gc_log_free(w->log);
 	fixture_end(&w->f);
 	free(w);
 }
@@ -219,6 +221,7 @@ static inline int world_update(struct world *w)
 		.env = &w->f.env,
 		.store = &w->gate->base,
 		.draft = w->draft,
+		.log = w->log,
 		.begin = world_begin_update,
 		.ctx = w,
 		.seed = w->seed,
@@ -227,10 +230,9 @@ static inline int world_update(struct world *w)
 		.cancelled = &w->cancelled,
 	};
 	struct update_options sealed = opt;
-	gc_objects_close(w->result.removed);
 	domain_puts_free(w->result.documents);
 	w->err = (struct err)ERR_INIT;
-	w->result = (struct update_result){0};
+	w->result = (struct update_result){.removed = GC_NONE};
 	int rc = draft_seal(w->draft, &w->snapshot, &w->err);
 	if (rc)
 		return rc;
@@ -479,8 +481,11 @@ static inline int world_resume(struct world *w)
 	struct apply_result out;
 	struct err err = ERR_INIT;
 	draft_close(w->draft);
+	gc_log_free(w->log);
 	journal_close(w->f.j);
 	fixture_open(&w->f, ROOM);
+	assert_int_equal(gc_log_new(w->f.j, &w->log, NULL), 0);
+	w->result.removed = GC_NONE;
 	if (draft_open(w->f.j, w->id, &beneath, &w->draft, &err))
 		fail_msg("%s", err.msg);
 	assert_int_equal(draft_seal(w->draft, &w->snapshot, NULL), 0);
@@ -500,10 +505,13 @@ static inline int world_resume(struct world *w)
 	rc = complete_run(&complete, &out, &w->err);
 	if (rc == -ESTALE)
 		complete_withdraw(&complete);
+	if (!rc)
+		assert_int_equal(
+			apply_note_removed(&apply, w->log, DOMAIN_PATH, &w->result.removed, NULL),
+			0);
 	plan_release(&plan);
 	if (rc)
 		return rc;
-	assert_int_equal(apply_take_removed(&apply, &w->result.removed, NULL), 0);
 	assert_int_equal(draft_remove_plan(w->draft, NULL), 0);
 	return 0;
 }

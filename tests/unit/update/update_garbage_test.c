@@ -8,9 +8,10 @@ static int collect(struct world *w, const char *path, uint64_t *deleted)
 	const struct domain_bucket bucket = {
 		.env = &w->f.env, .store = w->gate->base.inner, .schemas = schema_all()};
 	struct err err = ERR_INIT;
-	struct gc_objects_list list = *gc_objects_get(w->result.removed);
-	list.path = path;
-	return update_collect(&bucket, &list, NULL, deleted, &err);
+	auto_gc_kept struct gc_kept kept = {.event.path = NULL};
+	assert_int_equal(gc_log_get(w->log, w->result.removed, &kept, NULL), 0);
+	kept.event.path = path;
+	return update_collect(&bucket, &kept.event, NULL, deleted, &err);
 }
 
 static struct world *remove_group(void)
@@ -18,7 +19,7 @@ static struct world *remove_group(void)
 	struct world *w = world_begin();
 	edit_delete_group(w->draft);
 	world_must_update(w, 1, 1);
-	assert_non_null(w->result.removed);
+	assert_int_not_equal(w->result.removed, GC_NONE);
 	return w;
 }
 

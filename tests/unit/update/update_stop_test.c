@@ -392,7 +392,7 @@ static void stop_at(const struct stop_case *c, const struct whole *all, unsigned
 	if (strcmp(end, all->content) != 0)
 		fail_msg("%s, stop %u: the bucket is not the same", c->name, n);
 	/* What was removed is known, whoever has completed the update. */
-	assert_int_equal(w->result.removed != NULL, all->w->result.removed != NULL);
+	assert_int_equal(w->result.removed != GC_NONE, all->w->result.removed != GC_NONE);
 	opened_end(&s.now);
 	opened_end(&s.before);
 	world_end(w);

@@ -17,6 +17,7 @@
 
 struct cache;
 struct garbage;
+struct gc_log;
 struct http_stats;
 struct names;
 struct renames;
@@ -45,14 +46,15 @@ struct bucket {
 	struct snapshots *snapshots;
 	bool writes; /* engine_options.write; otherwise the rest is NULL */
 	struct garbage *garbage;
+	struct gc_log *gc_log;	 /* what is to be deleted later */
 	struct renames *renames; /* of this mount */
 	char *user;		 /* owner of new folders */
 };
 
 /* The schema of the domains and folders that this program makes; never NULL. A domain that exists
  * has the schema of its document. The journal, and the deletion of storages whose domain is gone,
- * know only the 64 bits of a storage (struct schema_storage), so they use this schema, too. If a
- * second schema gets a writer, both must name a storage by its schema and prefix instead. */
+ * know only the prefix of a storage, so they use this schema, too. If a second schema gets a
+ * writer, both must name a storage by its schema and prefix instead. */
 const struct schema_ops *bucket_new_domains(const struct bucket *bucket);
 
 /* Returns how many puts of an import or a commit run at the same time. `asked` is the number that a

@@ -13,7 +13,6 @@
 
 struct drafts;
 struct files;
-struct gc_log;
 struct sizes;
 struct warm_up;
 
@@ -27,7 +26,6 @@ struct engine {
 	const char **roots;  /* of names_options; in root_names */
 	struct sizes *sizes; /* of domains that are not open */
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */
-	struct gc_log *gc_log;			/* notes of garbage; NULL if there are none */
 	struct drafts *drafts;			/* NULL if files cannot be written */
 	struct warm_up *warm_up;		/* what is requested in advance, or NULL */
 };

@@ -24,7 +24,8 @@
 struct journal {
 	const struct env *env;
 	struct room room;
-	int root, version, dir; /* PATH, PATH/1, PATH/1/BUCKET */
+	int root, version, dir;	     /* PATH, PATH/2, PATH/2/BUCKET */
+	char digits[JOURNAL_DIGITS]; /* BUCKET */
 	uint8_t boot[JOURNAL_BOOT];
 	atomic_uint_fast64_t set_aside;
 };
@@ -40,6 +41,8 @@ struct draft_dir {
  * it is closed, or a negative errno. */
 int draft_dir_guard(const struct journal *j);
 bool draft_dir_is_id(const char *name);
+/* Makes a random id. */
+void draft_dir_new_id(const struct journal *j, char id[JOURNAL_ID]);
 
 /* Makes ID.new with its description, and locks it. */
 int draft_dir_begin(struct journal *j, const struct draft_about *about, struct draft_dir *p,

@@ -1,66 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list that survives the process: the storage of domains that have lost their names, until it has
- * been deleted. Each process has one file, which the next process takes over after a crash. See
- * doc/JOURNAL.md.
+ * The log of what is to be deleted later: the storage of domains that have lost their names,
+ * objects that commits have removed from domains, and renames that may be half done. It survives
+ * the process: see doc/JOURNAL.md.
  *
- * An entry is put before the name is removed from the bucket, so that nothing is forgotten, and put
- * again when it has been removed.
+ * An entry is the last event of its number. It lasts until gc_log_clear(). Each process has one
+ * file, to which it appends events. The next process takes the entries over after a crash.
  *
- * Any thread. A lock guards the list of records, and is held while the file is made. The file is
- * not made durable: after a crash of the machine, entries may be missing.
+ * Any thread. A lock guards the file, and is held while it is written and synced.
  */
 #ifndef JOURNAL_GC_LOG_H
 #define JOURNAL_GC_LOG_H
 
-#include <stdint.h>
-
+#include <journal/gc_event.h>
 #include <journal/journal.h>
 
-enum gc_state {
-	GC_EXPECTED = 1, /* the name was about to be removed, or to lead elsewhere */
-	GC_REMOVED,	 /* it has happened */
-	GC_RENAMED,	 /* the domain was about to get another name: the rename may be
-			  * half done */
-};
-
-struct gc_entry {
-	enum gc_state state;
-	uint64_t storage; /* see schema_storage.number() */
-	/* With GC_EXPECTED: the storage to which the name leads afterwards, or 0 if the name
-	 * vanishes. */
-	uint64_t next;
-	int64_t due_ns;	  /* when it may be deleted, since the epoch */
-	const char *path; /* that had the name in the bucket, 1 to GC_PATH bytes */
-};
-
-enum {
-	GC_PATH = 1024,
-	GC_ENTRIES_MAX = 1 << 16, /* entries at a time */
-};
-#define GC_NONE UINT32_MAX /* no record */
+enum { GC_ENTRIES_MAX = 1 << 16 /* entries at a time */ };
+#define GC_NONE UINT32_MAX /* no entry */
 
 struct gc_log;
 /* The journal must stay open until the last call of gc_log_put(). Fails with -ENOMEM or -EMFILE. */
 int gc_log_new(struct journal *j, struct gc_log **out, struct err *err);
 /* Deletes the file if no entry is left. l may be NULL. */
 void gc_log_free(struct gc_log *l);
-/* Writes an entry into the record with the number *record. If *record is GC_NONE, the entry gets a
- * record, and *record its number. Fails with -ENOSPC, with -ENAMETOOLONG, and with errors of the
- * disk. After an error, *record is as before. */
-int gc_log_put(struct gc_log *l, uint32_t *record, const struct gc_entry *entry, struct err *err);
-/* Removes the entry, and sets *record to GC_NONE. *record may be GC_NONE before, too. */
-void gc_log_clear(struct gc_log *l, uint32_t *record);
+/* Appends an event of the entry *number. If that is GC_NONE, the event is of a new entry, and
+ * *number becomes its number. When the call returns, GC_OBJECTS is durable; other events are not,
+ * but survive the process. Fails with -ENOSPC, with -ENAMETOOLONG, and with errors of the disk.
+ * After an error, *number is as before. If l is NULL, nothing happens. */
+int gc_log_put(struct gc_log *l, uint32_t *number, const struct gc_event *event, struct err *err);
+/* Ends the entry, and sets *number to GC_NONE. *number may be GC_NONE before, too. */
+void gc_log_clear(struct gc_log *l, uint32_t *number);
+
+/* An event that was read. */
+struct gc_kept {
+	struct gc_event event; /* points to `bytes` */
+	struct bytes bytes;
+};
+/* Reads the last event of an entry. */
+int gc_log_get(struct gc_log *l, uint32_t number, struct gc_kept *out, struct err *err);
+void gc_kept_release(struct gc_kept *kept);
+#define auto_gc_kept __attribute__((cleanup(gc_kept_release)))
 
 struct gc_log_taken {
-	uint32_t entries, damaged; /* entries that could not be read */
-	uint32_t set_aside;	   /* files whose beginning is damaged */
-	uint32_t later;		   /* files of a later version, which stay */
+	uint32_t entries;
+	uint32_t damaged;   /* files of which a part could not be read */
+	uint32_t set_aside; /* of these: they are damaged before their end */
+	uint32_t later;	    /* files of a later version, which stay */
 };
-/* Calls fn for each entry in files that no process has open, and deletes these files. fn puts the
- * entry into this list. If it fails, the file stays. An entry may be passed twice if a process was
- * killed during this call. */
-int gc_log_take(struct gc_log *l, int (*fn)(void *ctx, const struct gc_entry *entry), void *ctx,
+/* Copies each entry in files that no process has open into this log, calls fn with it, and deletes
+ * these files. If an entry cannot be copied, its file stays. So an entry may be passed twice, also
+ * if a process was killed during this call. */
+int gc_log_take(struct gc_log *l,
+		void (*fn)(void *ctx, const struct gc_event *event, uint32_t number), void *ctx,
 		struct gc_log_taken *out, struct err *err);
 
 #endif

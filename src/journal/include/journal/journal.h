@@ -2,9 +2,9 @@
 /*
  * The directory in which drafts survive the daemon: see doc/JOURNAL.md.
  *
- *   PATH/1/BUCKET/bucket      the name of the bucket, for people
- *   PATH/1/BUCKET/ID/         a draft: draft, map, spool.0, …
- *   PATH/1/BUCKET/unreadable/ drafts that cannot be read, as they were
+ *   PATH/2/BUCKET/bucket      the name of the bucket, for people
+ *   PATH/2/BUCKET/ID/         a draft: draft, map, spool.0, …
+ *   PATH/2/BUCKET/unreadable/ drafts that cannot be read, as they were
  *
  * Several processes may use one directory. A lock on each draft says that a process has it open.
  *
@@ -18,6 +18,7 @@
 
 #include <base/env.h>
 
+#define JOURNAL_VERSION "2" /* of the files: the name of the directory that has them */
 enum { JOURNAL_ID = 17, JOURNAL_BOOT = 16, JOURNAL_DIGITS = 65 /* with the NUL */ };
 
 struct journal_settings {

@@ -4,8 +4,9 @@
  * finished by a later process, because each operation may be done twice: the second time gives the
  * same bucket. overlay/draft_plan.h keeps the plan of a draft.
  *
- * A plan has at most PLAN_MAX bytes: about 100 for each operation with its key, and the bodies that
- * are in it. Larger bodies, and those of plans with many operations, are in the file `bodies`.
+ * A plan has at most PLAN_MAX bytes: about 100 for each operation with its key, the bodies that are
+ * in it, and about 100 for each object that is removed. Larger bodies, and those of plans with many
+ * operations, are in the file `bodies`.
  */
 #ifndef JOURNAL_PLAN_H
 #define JOURNAL_PLAN_H
@@ -15,11 +16,12 @@
 #include <stdint.h>
 
 #include <hsmount/err.h>
+#include <journal/gc_event.h>
 
 enum {
 	PLAN_DIGEST = 32,
 	PLAN_MARK = 16 + 1 + 10 + 1, /* bytes of a mark, with its NUL */
-	PLAN_MAX = 64 << 20,	     /* bytes of a plan */
+	PLAN_MAX = 256 << 20,	     /* bytes of a plan */
 	PLAN_INLINE_MAX = 64 << 10, /* bytes of a body that draft_set_body() puts into the plan … */
 	PLAN_INLINE_SUM = 16 << 20, /* … and of all of them */
 };
@@ -60,8 +62,8 @@ struct plan_operation {
 };
 
 enum plan_note {
-	PLAN_DONE, /* the bucket has what the operation leaves behind */
-	PLAN_SENT, /* the request of the operation follows */
+	PLAN_DONE = 1, /* the bucket has what the operation leaves behind */
+	PLAN_SENT,     /* the request of the operation follows */
 	/* The request counts as not sent: the bucket has refused it, or what it has put was
 	 * removed. This note survives a crash of the machine. */
 	PLAN_VOID,
@@ -80,6 +82,10 @@ struct plan_subject {
 	 * their marks were put by this commit, too. */
 	uint64_t *earlier;
 	uint32_t nearlier;
+	/* Objects that the domain has lost. When all operations are done, they go into the log of
+	 * what is to be deleted (journal/gc_log.h), before the plan is removed. */
+	struct gc_object *removed;
+	uint32_t nremoved;
 };
 
 struct plan {

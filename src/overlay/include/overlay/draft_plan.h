@@ -8,16 +8,10 @@
  * After a crash: draft_open() -> draft_get_plan(), and draft_seal(), whose snapshot is that of the
  * plan. In the process that has put the plan, its snapshot must remain open until the plan is
  * removed if the operations shall be tried again.
- *
- * The objects that a commit removes from a domain are deleted later. So the list of them survives
- * the process, too (journal/gc_objects.h):
- *
- *   draft_put_removed() -> draft_put_plan() -> all operations of the plan -> draft_take_removed()
  */
 #ifndef OVERLAY_DRAFT_PLAN_H
 #define OVERLAY_DRAFT_PLAN_H
 
-#include <journal/gc_objects.h>
 #include <journal/plan.h>
 #include <overlay/draft.h>
 
@@ -54,16 +48,9 @@ int draft_get_plan(struct draft *d, struct plan *plan, struct err *err);
  * the operation, or the spool is damaged. */
 int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct plan_operation *op,
 		       void *buf, struct err *err);
-/* Removes the plan, what is noted as done, the list of removed objects (journal/gc_objects.h), and
- * all bodies. No other thread uses them. An error means that the plan is still there. Without the
- * plan, the others mean nothing; what cannot be removed of them remains until the next call. */
+/* Removes the plan, what is noted as done, and all bodies. No other thread uses them. An error
+ * means that the plan is still there. Without the plan, the others mean nothing; what cannot be
+ * removed of them remains until the next call. */
 int draft_remove_plan(struct draft *d, struct err *err);
-
-/* Makes a list durable in the draft. It replaces an older one; NULL only removes that. Fails with
- * -EROFS as for draft_add_body(), with -E2BIG, with -ENOMEM, and with errors of the disk. */
-int draft_put_removed(struct draft *d, const struct gc_objects_list *list, struct err *err);
-/* Moves the list out of the draft. *out is NULL if there is none. Fails with -EBADMSG if the list
- * is damaged. */
-int draft_take_removed(struct draft *d, struct gc_objects **out, struct err *err);
 
 #endif

@@ -596,6 +596,9 @@ const struct schema_ops *schema_of_new_domains(const struct schema_ops *const *s
 int schema_storage_of_root(const struct schema_ops *schema, const char *root, struct storage *out,
 			   struct err *err);
 struct storage schema_storage_of_number(const struct schema_ops *schema, uint64_t number);
+/* Gets the storage with this prefix. Returns false if the schema has no such storage. */
+bool schema_storage_of_prefix(const struct schema_ops *schema, const char *prefix,
+			      struct storage *out);
 /* Gets the storage of the domain with this document. Returns false, with no storage, if d is NULL
  * or the document of a folder, or if the domain has no storage of its own. */
 bool schema_storage_of(const struct schema_document *d, struct storage *out);

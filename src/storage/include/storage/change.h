@@ -22,7 +22,6 @@
 #include <store/store.h>
 
 struct domain_info;
-struct gc_objects;
 struct renames;
 struct schema_document;
 struct schema_ops;
@@ -42,9 +41,6 @@ struct change {
 /* The storage of a domain that has lost its name. A zeroed struct means that there is none. */
 struct change_garbage {
 	struct storage storage;
-	/* NULL means all of the storage. Otherwise only these objects of the domain that has it are
-	 * garbage. */
-	struct gc_objects *objects;
 	bool half_done; /* a rename has failed and may be half done; see change_finish_rename() */
 };
 

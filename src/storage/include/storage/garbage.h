@@ -8,9 +8,8 @@
  *
  * It also finishes renames that an earlier process has left half done.
  *
- * Storage is noted in the journal, before the name is removed from the bucket, until the storage
- * has been deleted. After a crash the next process takes the notes over. Of objects, the journal
- * has a list (journal/gc_objects.h), also until they have been deleted.
+ * All of this is noted in the journal (journal/gc_log.h), before the name is removed from the
+ * bucket, until it has been deleted. After a crash the next process takes the notes over.
  */
 #ifndef STORAGE_GARBAGE_H
 #define STORAGE_GARBAGE_H
@@ -22,7 +21,7 @@
 #include <base/env.h>
 #include <storage/change.h>
 #include <hsmount/err.h>
-#include <journal/gc_objects.h>
+#include <journal/gc_log.h>
 
 #define GARBAGE_DELAY_NS UINT64_C(30000000000)
 #define GARBAGE_CLOSE_NS UINT64_C(15000000000) /* how long garbage_free() deletes */
@@ -33,14 +32,13 @@ enum garbage_verdict {
 	GARBAGE_UNCLEAR,   /* another program may have renamed the domain */
 };
 
-/* What the journal keeps of storage until it has been deleted: as struct gc_entry. */
+/* What the journal keeps of storage until it has been deleted: as struct gc_event. */
 struct garbage_note {
-	enum gc_state state;
+	enum gc_type state;
 	struct storage storage;
 	/* With GC_EXPECTED: the storage to which the name leads afterwards; none if the name
 	 * vanishes. */
 	struct storage next;
-	int64_t due_ns;
 	const char *path;
 };
 
@@ -52,6 +50,10 @@ struct garbage_ops {
 	 * -EBUSY if it may be deleted later. Blocks. */
 	int (*collect)(void *ctx, const char *path, const struct change_garbage *g,
 		       const atomic_bool *cancelled, struct err *err);
+	/* Does the same with the objects of the domain at the path that the entry with this number
+	 * of the log lists. */
+	int (*collect_objects)(void *ctx, uint32_t number, const atomic_bool *cancelled,
+			       struct err *err);
 	/* Finds out what has become of a name whose removal was noted and may not have happened.
 	 * Returns an enum garbage_verdict or a negative errno. Blocks. */
 	int (*judge)(void *ctx, const struct garbage_note *expected, const atomic_bool *cancelled,
@@ -64,9 +66,6 @@ struct garbage_ops {
 	/* Keep notes as gc_log_put() and gc_log_clear() do. `note` is NULL if there are none. */
 	int (*note)(void *ctx, uint32_t *record, const struct garbage_note *note, struct err *err);
 	void (*forget)(void *ctx, uint32_t *record);
-	/* Deletes the list of objects from the journal when they have been deleted, and frees
-	 * it. */
-	void (*forget_objects)(void *ctx, struct gc_objects *objects);
 	void *ctx;
 };
 
@@ -79,8 +78,10 @@ struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops
 void garbage_free(struct garbage *q);
 /* Adds the storage of what had this path. Nothing is added if g is empty. */
 void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g);
-/* Adds objects that a domain has lost, and takes the list over. NULL adds nothing. */
-void garbage_add_objects(struct garbage *q, struct gc_objects *objects);
+/* Adds objects that the domain with this storage has lost. `number` is that of the entry in the log
+ * that lists them; GC_NONE adds nothing. */
+void garbage_add_objects(struct garbage *q, const char *path, const struct storage *storage,
+			 uint32_t number);
 /* Notes that a path is about to lose its storage. *record is that of the note, or GC_NONE if there
  * is none. `next` is the storage that the path gets instead, or none. garbage_settle() follows. */
 void garbage_expect(struct garbage *q, const char *path, const struct storage *storage,
@@ -102,8 +103,8 @@ void garbage_settle_rename(struct garbage *q, const char *path, const struct sto
 void garbage_add_names(struct garbage *q, const char *path, const struct storage *storage);
 /* To be called when the paths of garbage_add_early() with this `next` have lost their storage. */
 void garbage_confirm(struct garbage *q, const struct storage *next);
-/* Adds what an earlier process has noted. Returns an error if it cannot be noted again. */
-int garbage_inherit(struct garbage *q, const struct garbage_note *note, struct err *err);
+/* Adds what an earlier process has noted. `record` is that of its note, which was taken over. */
+void garbage_inherit(struct garbage *q, const struct garbage_note *note, uint32_t record);
 /* To be called when the storage has another name: drops what was added for it. */
 void garbage_rescue(struct garbage *q, const struct storage *storage);
 /* Deletes what is due at this time. Returns the time at which to call it again, or UINT64_MAX if

@@ -42,7 +42,7 @@
 #include <journal/plan.h>
 #include <store/store.h>
 
-struct gc_objects;
+struct gc_log;
 
 struct apply {
 	const struct env *env;
@@ -85,9 +85,10 @@ struct apply_result {
  * again with is_repeated. */
 int apply_run(const struct apply *a, struct apply_result *out, struct err *err);
 
-/* After apply_run() has succeeded, and before the plan is removed: takes the list of what the plan
- * has removed from the domain. *removed is NULL if there is none; the caller closes it. A damaged
- * list is no error, because the bucket has what was planned; the log has a warning. */
-int apply_take_removed(const struct apply *a, struct gc_objects **removed, struct err *err);
+/* After apply_run() has succeeded, and before the plan is removed: puts what the plan has removed
+ * from the domain at this path into the log. *number becomes that of the entry, or GC_NONE if there
+ * is none. */
+int apply_note_removed(const struct apply *a, struct gc_log *log, const char *path,
+		       uint32_t *number, struct err *err);
 
 #endif

@@ -80,7 +80,7 @@
  *   5. The object of an id keeps its type, its chunk shape and its time of creation.
  *   6. Nothing is put before the plan and its bodies are durable in the journal. An operation is
  *      noted as done only when the bucket has it. What is removed is in the journal until it has
- *      been deleted (journal/gc_objects.h).
+ *      been deleted (journal/gc_log.h).
  *   7. Each operation may be done twice. The second time gives the same bucket.
  *   8. If a condition fails, no further operation begins. The plan stays in the journal, with which
  *      operations were done. What it has put where another commit may make it visible is removed
@@ -109,8 +109,8 @@ struct domain;
 struct draft;
 struct draft_snapshot;
 struct domain_puts;
-struct gc_objects;
-struct gc_objects_list;
+struct gc_event;
+struct gc_log;
 struct image;
 struct store;
 struct update_base;
@@ -124,6 +124,7 @@ struct update_options {
 	const struct env *env;
 	struct store *store;
 	struct draft *draft; /* gets the plan (journal/plan.h) */
+	struct gc_log *log;  /* gets what is removed; NULL for tests: then it stays in the bucket */
 	/* The file as it is now; or, if update_is_pending(), as it was for that update. */
 	struct draft_snapshot *snapshot;
 	/* Called before the plan is written into the journal. After that, the bucket may change. */
@@ -152,9 +153,9 @@ struct update_result {
 	 * (domain_has_own_list()), and chunks of this dataset were put or deleted, also if the
 	 * update has failed. So the domain must be opened anew. */
 	bool lists_changed;
-	/* Objects of the domain to which nothing leads any more, or NULL. The caller closes the
-	 * list. */
-	struct gc_objects *removed;
+	/* After success, the number of the entry in the log that lists objects of the domain to
+	 * which nothing leads any more, or GC_NONE. */
+	uint32_t removed;
 	/* After success, what was put, for the next open (domain/puts.h); NULL if nothing was put,
 	 * or if out of memory. The caller frees it. */
 	struct domain_puts *documents;
@@ -172,11 +173,11 @@ bool update_is_pending(const struct update_base *b);
 int domain_update(struct update_base *b, const struct update_options *opt,
 		  struct update_result *out, struct err *err);
 
-/* Deletes removed objects, if the domain that now has their path shows that nothing leads to them,
- * and no other program has changed them. *deleted is the number of objects. The call may be
- * repeated. */
+/* Deletes removed objects, which a GC_OBJECTS lists, if the domain that now has their path shows
+ * that nothing leads to them, and no other program has changed them. *deleted is the number of
+ * objects. The call may be repeated. */
 struct domain_bucket;
-int update_collect(const struct domain_bucket *bucket, const struct gc_objects_list *list,
+int update_collect(const struct domain_bucket *bucket, const struct gc_event *list,
 		   const atomic_bool *cancelled, uint64_t *deleted, struct err *err);
 
 #endif
