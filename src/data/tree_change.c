@@ -428,12 +428,6 @@ static int compare_object(struct change *c, struct object_change *out)
 	return compare_parts(c, &p, &out->nlinks, &out->links, &out->reordered);
 }
 
-static bool is_change(const struct object_change *o)
-{
-	return o->shape || o->comment || o->user_block || o->reordered || o->nattrs > 0 ||
-	       o->nlinks > 0;
-}
-
 /* Compares the objects of the new tree. */
 static int compare_objects(struct change *c, struct tree_change *out)
 {
@@ -450,7 +444,8 @@ static int compare_objects(struct change *c, struct tree_change *out)
 		else if (!tree_object(c->after, number)->unread)
 			rc = compare_object(c, o);
 		if (o->before != OBJECT_NONE)
-			out->nchanged += is_change(o);
+			out->nchanged += o->shape || o->comment || o->user_block || o->reordered ||
+					 o->nattrs > 0 || o->nlinks > 0;
 	}
 	if (rc)
 		return rc;

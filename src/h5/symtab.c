@@ -41,8 +41,6 @@ enum {
 	NODE_HEAD = 8,
 	ENTRY_FIXED = 4 + 4 + 16, /* bytes of an entry without name and address */
 	SCRATCH = 16,
-	CACHED_NONE = 0,
-	CACHED_GROUP = 1,
 	CACHED_LINK = 2,
 	LEVEL_MAX = 63,
 	KEY_MAX = 64 << 10, /* a longer name is no key */
@@ -291,17 +289,6 @@ static int walk_tree(struct walk *w, uint64_t addr, int level, struct err *err)
 	return inner ? rc : wrapped(w, rc, addr, "B-tree node", err);
 }
 
-static int claim_nodes(const struct walk *w, struct err *err)
-{
-	int rc = 0;
-	for (size_t at = 0; !rc && w->f->claims && at < w->nodes.len; at += sizeof(struct node)) {
-		struct node node;
-		memcpy(&node, w->nodes.data + at, sizeof(node));
-		rc = h5_claim(w->f->claims, node.addr, node.size, node.what, err);
-	}
-	return rc;
-}
-
 static int walk_all(struct walk *w, const struct h5_symtab *t, struct arena *a, struct err *err)
 {
 	struct h5_file unclaimed = *w->f;
@@ -315,8 +302,9 @@ static int walk_all(struct walk *w, const struct h5_symtab *t, struct arena *a, 
 	rc = walk_tree(w, t->btree, -1, err);
 	if (!rc)
 		rc = lheap_claim(w->f, t->heap, err);
-	if (!rc)
-		rc = claim_nodes(w, err);
+	const struct node *nodes = (const void *)w->nodes.data;
+	for (size_t i = 0; !rc && i < w->nodes.len / sizeof(*nodes); i++)
+		rc = h5_claim(w->f->claims, nodes[i].addr, nodes[i].size, nodes[i].what, err);
 	return rc;
 }
 
