@@ -32,18 +32,6 @@ static int twice(struct edit *e, const char *name)
 	return err_set(e->err, -EIO, "%s: the document has it twice", name);
 }
 
-/* Removes the member with the comma in front of it. If it is the first member, removes the comma
- * behind it. */
-static void remove_extras(struct edit *e, const struct splice_member *m)
-{
-	const struct splice_object *o = &e->members;
-	const size_t i = (size_t)(m - o->members);
-	if (i > 0)
-		splice_remove(&e->splice, o->members[i - 1].end, m->end);
-	else
-		splice_remove(&e->splice, m->start, o->n > 1 ? o->members[1].start : m->end);
-}
-
 /* Writes the members that the document has, which keep their positions, and then the new ones. */
 static void write_members(struct edit *e, const struct splice_object *old)
 {
@@ -112,7 +100,8 @@ static int change_extras(struct edit *e)
 		write_members(e, &old);
 		splice_commit(&e->splice, at ? at->value : end, at ? at->end : end);
 	} else if (at) {
-		remove_extras(e, at);
+		splice_remove_member(&e->splice, &e->members, (size_t)(at - e->members.members),
+				     at == e->members.members);
 	}
 	return 0;
 }

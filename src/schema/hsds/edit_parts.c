@@ -70,10 +70,9 @@ static struct edit_part *find(const struct edit_parts *p, const char *name)
 static int read_name(struct edit *e, bool links, struct schema_ctx *ctx, struct edit_part *part)
 {
 	struct err why = ERR_INIT;
-	bool utf8;
 	const char *name = NULL, *key = part->at->name;
-	const int rc = links ? schema_link_name(ctx, key, part->json, &name, &utf8, &why)
-			     : schema_ctx_name(ctx, key, strlen(key), &name, NULL, &why);
+	const int rc = links ? schema_link_name(ctx, key, part->json, &name, &why)
+			     : schema_ctx_name(ctx, key, strlen(key), &name, false, &why);
 	if (rc == -ENOMEM)
 		return err_no_memory(e->err);
 	part->name = rc ? NULL : name;
@@ -469,17 +468,6 @@ static int write_changed(struct edit *e, const struct edit_parts *p, const struc
 	return rc;
 }
 
-/* Removes the i-th member with the comma in front of it. If no earlier member stays (`first`),
- * removes the comma behind it. */
-static void write_gone(struct edit *e, const struct edit_parts *p, size_t i, bool first)
-{
-	const struct splice_member *m = p->text.members;
-	if (!first)
-		splice_remove(&e->splice, m[i - 1].end, m[i].end);
-	else
-		splice_remove(&e->splice, m[i].start, i + 1 < p->n ? m[i + 1].start : m[i].end);
-}
-
 static int write_added(struct edit *e, struct edit_parts *p, bool empty)
 {
 	const bool object = json_is_object(p->json) && p->at;
@@ -509,7 +497,7 @@ int edit_parts_write(struct edit *e, struct edit_parts *p)
 	for (size_t i = 0; !rc && i < p->n; i++) {
 		const struct edit_part *part = &p->parts[i];
 		if (part->gone)
-			write_gone(e, p, i, empty);
+			splice_remove_member(&e->splice, &p->text, i, empty);
 		else if (part->change)
 			rc = write_changed(e, p, part);
 		else if (part->retimed)

@@ -68,14 +68,10 @@ int hsds2_domain_key(const char *path, char *key, size_t cap)
 	return print_at(key, cap, 0, "%s%s" DOMAIN_FILE, path, path[0] ? "/" : "");
 }
 
-static char *put_hex(char *p, const uint8_t *b, unsigned int n)
+static char *put_hex(char *p, const uint8_t *b, size_t n)
 {
-	static const char digits[] = "0123456789abcdef";
-	for (unsigned int i = 0; i < n; i++) {
-		*p++ = digits[b[i] >> 4];
-		*p++ = digits[b[i] & 15];
-	}
-	return p;
+	hex_encode(b, n, p);
+	return p + 2 * n;
 }
 
 /* The keys of all documents of a domain are written at each open, so these two functions do not use

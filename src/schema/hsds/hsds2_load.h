@@ -87,13 +87,12 @@ static inline bool hsds2_is_of_domain(const struct hsds2_loader *l, const struct
  * of the earlier load. The new hsds.previous has no tree and no listing. Fails with -ENOMEM. */
 int hsds2_expect(struct hsds2_loader *l, struct err *err);
 
-/* hsds2_list.c. Add objects to l->found: those of a listing of all keys, of a part of such a
- * listing, and of a listing of one kind of objects with a delimiter. The first function also finds
- * out whether the domain counts as listed whole. */
+/* hsds2_list.c. Add objects to l->found: those of a listing of all keys, and of a part of such a
+ * listing or, if `prefixes` is true, of a listing of one kind of objects with a delimiter. The
+ * first function also finds out whether the domain counts as listed whole. */
 int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err);
-int hsds2_take_keys(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err);
-int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answer,
-			struct err *err);
+int hsds2_take_listed(struct hsds2_loader *l, const struct schema_answer *answer, bool prefixes,
+		      struct err *err);
 /* Adds the objects of hsds.previous that are compared. The store has confirmed their versions. */
 int hsds2_take_expected(struct hsds2_loader *l, struct err *err);
 /* Gives each object that was found a number in the tree. They are in the order of their keys, and

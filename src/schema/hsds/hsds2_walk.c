@@ -210,26 +210,17 @@ bool hsds2_walk_request(const struct hsds2_loader *l, uint32_t i, struct schema_
 			: hsds2_object_prefix(root, part->kind, req->key, req->room)) > 0;
 }
 
-/* Returns whether a page has so many keys for each of its objects that a delimiter is better. */
-static bool has_too_many_keys(const struct schema_answer *answer, uint32_t objects)
-{
-	return answer->nitems > (size_t)KEYS_PER_OBJECT * (objects + 4);
-}
-
 int hsds2_walk_answer(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
 		      struct err *err)
 {
 	const struct hsds2_part *part = &l->walk.now[i];
 	const uint32_t before = l->nfound;
-	int rc;
 	if (answer->code) {
 		err_copy(err, answer->err);
 		return err_wrap(err, answer->code, "listing the objects of the domain");
 	}
-	if (part->delimit && part->kind != ALL_KINDS)
-		rc = hsds2_take_prefixes(l, answer, err);
-	else
-		rc = hsds2_take_keys(l, answer, err);
+	const bool prefixes = part->delimit && part->kind != ALL_KINDS;
+	const int rc = hsds2_take_listed(l, answer, prefixes, err);
 	l->walk.nkeys += answer->nitems;
 	if (rc || !answer->next)
 		return rc;
@@ -238,7 +229,9 @@ int hsds2_walk_answer(struct hsds2_loader *l, uint32_t i, const struct schema_an
 			       KEYS_MAX);
 	if (answer->nitems == 0 || (part->after && strcmp(answer->next, part->after) <= 0))
 		return err_set(err, -EIO, "a listing of the domain does not advance");
-	const bool delimit = part->delimit || has_too_many_keys(answer, l->nfound - before);
+	/* With so many keys for each object, a delimiter is better. */
+	const uint64_t many = KEYS_PER_OBJECT * ((uint64_t)l->nfound - before + 4);
+	const bool delimit = part->delimit || answer->nitems > many;
 	l->walk.delimited |= delimit;
 	return add_rest(l, part, answer, delimit, err);
 }

@@ -29,8 +29,7 @@ static int parse_acls(struct schema_ctx *ctx, json_t *acls, struct domain_info *
 	json_object_foreach(acls, user, acl)
 	{
 		struct domain_acl *a = &d->acls[d->nacls];
-		bool utf8;
-		int rc = schema_ctx_name(ctx, user, strlen(user), &a->user, &utf8, err);
+		int rc = schema_ctx_name(ctx, user, strlen(user), &a->user, true, err);
 		if (rc)
 			return err_wrap(err, rc, "acls");
 		a->perms = parse_perms(acl);
@@ -48,9 +47,8 @@ static int parse_domain(struct schema_ctx *ctx, const json_t *doc, struct domain
 	if (rc)
 		return rc;
 	if (json_is_string(owner)) {
-		bool utf8;
 		rc = schema_ctx_name(ctx, json_string_value(owner), json_string_length(owner),
-				     &d->owner, &utf8, err);
+				     &d->owner, true, err);
 		if (rc)
 			return err_wrap(err, rc, "owner");
 	}
