@@ -198,15 +198,6 @@ static int resolve(struct zarr_build *b, struct zarr_variable *v, uint32_t axis,
 	return rc;
 }
 
-/* Defines the dimension x if the variable is an array x along x. */
-static int define_coordinate(struct zarr_build *b, struct zarr_variable *v, struct err *err)
-{
-	struct zarr_dimension *d;
-	if (v->rank != 1 || !v->names || !v->names[0] || strcmp(v->names[0], v->name) != 0)
-		return 0;
-	return define(b, v->group, v->name, v->shape[0], &d, err);
-}
-
 /* ---- links ---- */
 
 static void leave_out(struct zarr_build *b, struct zarr_variable *v, const char *why)
@@ -260,9 +251,12 @@ static int resolve_all(struct zarr_build *b, struct zarr_variable *v, struct err
 
 int zarr_dimensions(struct zarr_build *b, struct err *err)
 {
+	struct zarr_dimension *d;
 	int rc = 0;
+	/* An array x along x defines the dimension x. */
 	for (struct zarr_variable *v = b->variables; !rc && v; v = v->next)
-		rc = define_coordinate(b, v, err);
+		if (v->rank == 1 && v->names && v->names[0] && strcmp(v->names[0], v->name) == 0)
+			rc = define(b, v->group, v->name, v->shape[0], &d, err);
 	for (struct zarr_variable *v = b->variables; !rc && v; v = v->next)
 		rc = resolve_all(b, v, err);
 	for (struct zarr_variable *v = b->variables; !rc && v; v = v->next)

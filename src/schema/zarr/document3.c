@@ -6,13 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-static bool is_one_of(const char *word, const char *const *words)
-{
-	while (*words && strcmp(*words, word) != 0)
-		words++;
-	return *words;
-}
-
 /* Checks that all members are known. One version of netCDF-C writes the member must_understand into
  * the document itself, so it is among those that are known. */
 static int check_known(const json_t *doc, const char *const *known, struct err *err)
@@ -21,7 +14,7 @@ static int check_known(const json_t *doc, const char *const *known, struct err *
 	json_t *v;
 	json_object_foreach((json_t *)(uintptr_t)doc, name, v)
 	{
-		if (!is_one_of(name, known) &&
+		if (!zarr_is_one_of(name, known) &&
 		    !json_is_false(json_object_get(v, "must_understand")))
 			return err_set(err, -EOPNOTSUPP, "'%s' must be understood and is not",
 				       name);

@@ -2,7 +2,6 @@
 /* See text_list.h. */
 #include "text_list.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 void zarr_list_clear(struct zarr_list *l)
