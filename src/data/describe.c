@@ -75,12 +75,8 @@ void describe_type(struct str *out, const struct dtype *t)
 
 void describe_space(struct str *out, const struct dspace *s)
 {
-	if (s->cls == DSPACE_NULL) {
-		str_add(out, "null");
-		return;
-	}
-	if (s->cls == DSPACE_SCALAR) {
-		str_add(out, "scalar");
+	if (s->cls != DSPACE_SIMPLE) {
+		str_add(out, s->cls == DSPACE_NULL ? "null" : "scalar");
 		return;
 	}
 	str_add(out, "[");

@@ -69,30 +69,27 @@ static bool same_pipeline(const struct pipeline *a, const struct pipeline *b)
 
 /* Most datasets of a file have the same filters, and a struct pipeline is large: a dataset shares
  * that of the one before it if they are equal. */
-static int keep_pipeline(struct reader *r, const struct pipeline *p)
+static int read_pipeline(struct reader *r)
 {
 	struct h5file *f = r->f;
-	if (!f->pipeline || !same_pipeline(f->pipeline, p)) {
+	struct pipeline p = {.n = 0};
+	struct cursor body;
+	int rc = header_find(f, r->h, H5_MSG_PIPELINE, &body, r->err);
+	if (rc > 0)
+		rc = h5_pipeline_decode(&body, tree_arena(f->tree), &p, r->err);
+	if (rc)
+		return rc;
+	if (!f->pipeline || !same_pipeline(f->pipeline, &p)) {
 		struct pipeline *copy = arena_alloc(f->arena, sizeof(*copy));
 		if (!copy)
 			return err_no_memory(r->err);
-		*copy = *p;
+		*copy = p;
 		f->pipeline = copy;
 	}
 	r->info->shown.pipeline = f->pipeline;
 	r->ds.nfilters = f->pipeline->n;
 	r->ds.filters = f->pipeline->f;
 	return 0;
-}
-
-static int read_pipeline(struct reader *r)
-{
-	struct pipeline p = {.n = 0};
-	struct cursor body;
-	int rc = header_find(r->f, r->h, H5_MSG_PIPELINE, &body, r->err);
-	if (rc > 0)
-		rc = h5_pipeline_decode(&body, tree_arena(r->f->tree), &p, r->err);
-	return rc ? rc : keep_pipeline(r, &p);
 }
 
 /* Decodes the bytes of a defined fill value. */

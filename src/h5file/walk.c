@@ -249,21 +249,17 @@ int walk_file(struct h5file *f, struct err *err)
 	return rc ? rc : objects_charge(f, err);
 }
 
-static int read_dataset_later(struct h5file *f, uint32_t number, struct err *err)
-{
-	int rc = read_number(f, number, err);
-	if (!rc && tree_object(f->tree, number)->o.kind != OBJECT_DATASET)
-		rc = err_set(err, -EIO, "the object at %" PRIu64 " is no dataset",
-			     h5file_address(f, number));
-	return rc ? rc : resolve(f, number, err);
-}
-
 int h5file_read(struct h5file *f, uint32_t number, struct err *err)
 {
 	if (!tree_object(f->tree, number)->unread)
 		return 0;
 	f->shared = h5_shared_new(&f->file);
-	int rc = f->shared ? read_dataset_later(f, number, err) : err_no_memory(err);
+	int rc = f->shared ? read_number(f, number, err) : err_no_memory(err);
+	if (!rc && tree_object(f->tree, number)->o.kind != OBJECT_DATASET)
+		rc = err_set(err, -EIO, "the object at %" PRIu64 " is no dataset",
+			     h5file_address(f, number));
+	if (!rc)
+		rc = resolve(f, number, err);
 	h5_shared_free(f->shared);
 	f->shared = NULL;
 	bytes_release(&f->shares);
