@@ -27,11 +27,6 @@ static unsigned int find_changed(const struct edit *e, const char *name)
 	return i;
 }
 
-static int twice(struct edit *e, const char *name)
-{
-	return err_set(e->err, -EIO, "%s: the document has it twice", name);
-}
-
 /* Writes the members that the document has, which keep their positions, and then the new ones. */
 static void write_members(struct edit *e, const struct splice_object *old)
 {
@@ -69,28 +64,27 @@ static bool has_members(const struct edit *e, const struct splice_object *old)
 static int scan(struct edit *e, const struct splice_member *at, struct splice_object *out)
 {
 	const json_t *json = json_object_get(e->old.json, SCHEMA_EXTRAS);
-	size_t count;
+	const struct splice_member *found;
 	int rc = 0;
 	*out = (struct splice_object){0};
 	if (at && json_is_object(json))
 		rc = splice_scan(e->old.text, e->old.n, at->value, e->arena, out, e->err);
 	else if (at && !json_is_null(json))
 		rc = err_set(e->err, -EIO, "%s: not an object", SCHEMA_EXTRAS);
-	for (unsigned int i = 0; !rc && i < SCHEMA_EXTRAS_N; i++) {
-		splice_find(out, schema_extra_names[i], &count);
-		if (is_changed(e, i) && count > 1)
-			rc = twice(e, schema_extra_names[i]);
-	}
+	for (unsigned int i = 0; !rc && i < SCHEMA_EXTRAS_N; i++)
+		if (is_changed(e, i))
+			rc = edit_find_one(e, out, schema_extra_names[i], &found);
 	return rc;
 }
 
 static int change_extras(struct edit *e)
 {
-	size_t count;
-	const struct splice_member *at = splice_find(&e->members, SCHEMA_EXTRAS, &count);
+	const struct splice_member *at;
 	const size_t end = splice_end(&e->members);
 	struct splice_object old;
-	int rc = count > 1 ? twice(e, SCHEMA_EXTRAS) : scan(e, at, &old);
+	int rc = edit_find_one(e, &e->members, SCHEMA_EXTRAS, &at);
+	if (!rc)
+		rc = scan(e, at, &old);
 	if (rc)
 		return rc;
 	if (has_members(e, &old)) {

@@ -111,13 +111,9 @@ static int read_parts(struct edit *e, struct edit_parts *p)
  * it counts as an empty object. */
 static int read_member(struct edit *e, struct edit_parts *p)
 {
-	size_t count;
-	p->at = splice_find(&e->members, p->member, &count);
+	int rc = edit_find_one(e, &e->members, p->member, &p->at);
 	p->json = json_object_get(e->old.json, p->member);
-	if (count > 1)
-		return err_set(e->err, -EIO, "%s: the document has it twice", p->member);
-	int rc = 0;
-	if (json_is_object(p->json) && p->at)
+	if (!rc && json_is_object(p->json) && p->at)
 		rc = splice_scan(e->old.text, e->old.n, p->at->value, e->arena, &p->text, e->err);
 	if (rc)
 		return rc;

@@ -390,7 +390,7 @@ void hsds2_loader_free(struct schema_loader *base)
 	free(l->found);
 	free(l->suspects);
 	free(l->seen);
-	free(l->missing.ids);
+	bytes_release(&l->missing.bytes);
 	hsds2_walk_release(&l->walk);
 	arena_free(l->ranges.arena);
 	arena_free(l->expected);

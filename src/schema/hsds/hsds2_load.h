@@ -56,7 +56,8 @@ struct hsds2_walk {
  * occurs once. */
 struct hsds2_missing {
 	struct schema_id *ids;
-	uint32_t n, room;
+	struct bytes bytes; /* of the ids */
+	uint32_t n;
 	bool too_many; /* there are more than can be asked for or noted */
 };
 
