@@ -99,19 +99,13 @@ static struct zarr_dimension *find(const struct zarr_node *group, const char *na
 	return d;
 }
 
-static bool is_group_name(const struct zarr_build *b, const struct zarr_node *group,
-			  const char *name)
-{
-	const struct zarr_node *child = zarr_shown_child(b->m, group, name);
-	return child && !child->variable;
-}
-
 /* Makes a dimension. Returns 0 with NULL in *out if a group has the name. */
 static int define(struct zarr_build *b, struct zarr_node *group, const char *name, uint64_t length,
 		  struct zarr_dimension **out, struct err *err)
 {
+	const struct zarr_node *child = zarr_shown_child(b->m, group, name);
 	*out = NULL;
-	if (is_group_name(b, group, name))
+	if (child && !child->variable)
 		return 0;
 	struct zarr_dimension *d = arena_alloc(b->scratch, sizeof(*d));
 	const char *copy = arena_strndup(b->arena, name, strlen(name));

@@ -92,15 +92,6 @@ static int check_members(const json_t *doc, struct err *err)
 	return check_known(doc, known, err);
 }
 
-static int check_transformers(struct zarr_build *b, const json_t *v, struct err *err)
-{
-	char brief[84];
-	if (!v || json_is_null(v) || (json_is_array(v) && json_array_size(v) == 0))
-		return 0;
-	return err_set(err, -EOPNOTSUPP, "storage_transformers %s are not known",
-		       zarr_json_brief(b, v, brief));
-}
-
 static int parse_grid(struct zarr_build *b, const json_t *v, struct zarr_array *a, struct err *err)
 {
 	const json_t *configuration;
@@ -161,9 +152,13 @@ int zarr_array_v3(struct zarr_build *b, const json_t *doc, struct zarr_array *ou
 		.fill = json_object_get(doc, "fill_value"),
 		.attributes = json_object_get(doc, "attributes"),
 	};
+	char brief[84];
 	int rc = check_members(doc, err);
-	if (!rc)
-		rc = check_transformers(b, json_object_get(doc, "storage_transformers"), err);
+	const json_t *transformers = json_object_get(doc, "storage_transformers");
+	if (!rc && transformers && !json_is_null(transformers) &&
+	    !(json_is_array(transformers) && json_array_size(transformers) == 0))
+		rc = err_set(err, -EOPNOTSUPP, "storage_transformers %s are not known",
+			     zarr_json_brief(b, transformers, brief));
 	if (!rc)
 		rc = zarr_element_v3(b, json_object_get(doc, "data_type"), &out->element, err);
 	if (rc)

@@ -86,12 +86,6 @@ static int next_stage(struct zarr_loader *l, struct err *err)
 	return l->stage == END ? finish(l, err) : 0;
 }
 
-/* Returns true if FIRST lists the keys, because no stage before it has. */
-static bool lists_first(const struct zarr_loader *l)
-{
-	return !l->is_compared && !l->base.load.whole_only;
-}
-
 int zarr_round(struct schema_loader *base, uint32_t *n, struct err *err)
 {
 	struct zarr_loader *l = self(base);
@@ -105,7 +99,8 @@ int zarr_round(struct schema_loader *base, uint32_t *n, struct err *err)
 		*n = l->previous->documents.n + l->previous->groups.n;
 		break;
 	case FIRST:
-		*n = 1 + lists_first(l);
+		/* FIRST lists the keys if no stage before it has. */
+		*n = 1 + (!l->is_compared && !l->base.load.whole_only);
 		break;
 	case READ:
 		*n = l->reads.n;
