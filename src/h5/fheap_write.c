@@ -168,17 +168,13 @@ static int add_block(struct h5_fheap *h, size_t n, struct err *err)
 	return 0;
 }
 
-static bool fits(const struct h5_fheap *h, size_t n)
-{
-	const struct block *last = h->nblocks ? &h->blocks[h->nblocks - 1] : NULL;
-	return last && last->size - h->table.prefix - last->objects.len >= n;
-}
-
 static int insert_managed(struct h5_fheap *h, const void *obj, size_t n, struct emit *id,
 			  struct err *err)
 {
 	const struct fheap_table *t = &h->table;
-	int rc = fits(h, n) ? 0 : add_block(h, n, err);
+	const struct block *last = h->nblocks ? &h->blocks[h->nblocks - 1] : NULL;
+	const bool fits = last && last->size - t->prefix - last->objects.len >= n;
+	int rc = fits ? 0 : add_block(h, n, err);
 	if (rc)
 		return rc;
 	struct block *b = &h->blocks[h->nblocks - 1];
@@ -239,18 +235,13 @@ static uint64_t tree_size(const struct h5_fheap *h, uint64_t offset, unsigned in
 	return size;
 }
 
-static bool root_is_direct(const struct h5_fheap *h)
-{
-	return h->root_rows == 0;
-}
-
 /* Returns the bytes of header and blocks. */
 static uint64_t managed_size(const struct h5_fheap *h)
 {
 	size_t i = 0;
 	if (h->nblocks == 0)
 		return FHEAP_HEADER_SIZE;
-	if (root_is_direct(h))
+	if (h->root_rows == 0)
 		return FHEAP_HEADER_SIZE + h->blocks[0].size;
 	return FHEAP_HEADER_SIZE + tree_size(h, 0, h->root_rows, &i);
 }
@@ -373,7 +364,7 @@ void h5_fheap_encode(struct emit *e, const struct h5_fheap *h, uint64_t addr)
 {
 	size_t i = 0;
 	encode_header(e, h, addr);
-	if (h->nblocks && root_is_direct(h))
+	if (h->nblocks && h->root_rows == 0)
 		fheap_direct_encode(e, &h->table, addr, 0, h->blocks[0].size,
 				    h->blocks[0].objects.data, h->blocks[0].objects.len);
 	else if (h->nblocks)

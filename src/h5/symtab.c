@@ -245,21 +245,16 @@ static bool is_wanted(const struct walk *w, uint64_t before, uint64_t last)
 	return (!from || strcmp(w->only, from) > 0) && (!to || strcmp(w->only, to) <= 0);
 }
 
-/* Announces the reads of the children. */
-static void advise_children(const struct walk *w, struct cursor c, uint16_t n, int level)
-{
-	for (uint16_t i = 0; !w->only && i < n; i++) {
-		cur_skip(&c, w->f->len_size);
-		h5_file_advise(w->f, h5_cur_addr(w->f, &c),
-			       level ? tree_node_size(w) : symbols_size(w));
-	}
-}
-
 static int walk_children(struct walk *w, struct cursor *c, uint16_t n, int level, bool *inner,
 			 struct err *err)
 {
 	int rc = 0;
-	advise_children(w, *c, n, level);
+	struct cursor ahead = *c;
+	for (uint16_t i = 0; !w->only && i < n; i++) {
+		cur_skip(&ahead, w->f->len_size);
+		h5_file_advise(w->f, h5_cur_addr(w->f, &ahead),
+			       level ? tree_node_size(w) : symbols_size(w));
+	}
 	uint64_t key = h5_cur_len(w->f, c);
 	for (uint16_t i = 0; !rc && i < n; i++) {
 		const uint64_t before = key, child = h5_cur_addr(w->f, c);

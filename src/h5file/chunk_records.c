@@ -298,28 +298,20 @@ int h5file_chunk_decode(struct h5file *f, uint32_t number, const struct h5file_c
 	return rc ? err_wrap(err, rc, "chunk %" PRIu64, chunk->number) : 0;
 }
 
-/* Copies the elements of a chunk as the file has them. */
-static int copy_plain(const struct dataset_info *d, const struct h5file_chunk *chunk,
-		      const struct bytes *stored, struct bytes *plain, struct err *err)
-{
-	auto_bytes struct bytes copy = {0};
-	if (bytes_append(&copy, stored->data, stored->len))
-		return err_no_memory(err);
-	return undo_filters(d, chunk, &copy, plain, err);
-}
-
 int h5file_chunk_heaps(struct h5file *f, uint32_t number, const struct h5file_chunk *chunk,
 		       const struct bytes *stored,
 		       int (*fn)(void *ctx, uint64_t addr, uint64_t size), void *ctx,
 		       struct err *err)
 {
 	const struct dataset_info *d;
-	auto_bytes struct bytes plain = {0};
+	auto_bytes struct bytes plain = {0}, copy = {0};
 	int rc = check(f, number, &d, err);
 	if (!rc && dtype_is_plain(d->type))
 		return 0;
+	if (!rc && bytes_append(&copy, stored->data, stored->len))
+		rc = err_no_memory(err);
 	if (!rc)
-		rc = copy_plain(d, chunk, stored, &plain, err);
+		rc = undo_filters(d, chunk, &copy, &plain, err);
 	if (!rc)
 		rc = heaps_visit(f, d->type, &plain, d->shown.grid.chunk_elems, fn, ctx, err);
 	return rc ? err_wrap(err, rc, "chunk %" PRIu64, chunk->number) : 0;
