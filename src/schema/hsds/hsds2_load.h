@@ -44,12 +44,11 @@ struct hsds2_walk {
 	size_t has[HSDS2_OBJECT_PREFIXES];
 	uint32_t parts[HSDS2_OBJECT_PREFIXES]; /* ranges of the first round; 0 if all are known */
 	/* The ranges of this round, and those that remain for the next one. */
-	struct arena *arena; /* of their texts */
-	struct hsds2_part *now, *later;
-	uint32_t nnow, nlater, now_room, room;
-	uint64_t nkeys; /* listed so far */
-	bool delimited; /* a range was listed with a delimiter, or has to be */
-	bool by_pages;	/* the first round is that of schema_load.pages */
+	struct arena *arena;	 /* of their texts */
+	struct bytes now, later; /* of struct hsds2_part */
+	uint64_t nkeys;		 /* listed so far */
+	bool delimited;		 /* a range was listed with a delimiter, or has to be */
+	bool by_pages;		 /* the first round is that of schema_load.pages */
 };
 
 /* Objects that documents name and that no listing has shown. After hsds2_sort_missing(), each

@@ -101,31 +101,22 @@ static int parse_atomic(struct schema_ctx *ctx, const json_t *v, enum dtype_clas
 
 /* ---- strings, opaque ---- */
 
-static int parse_size(const json_t *v, uint32_t *out, struct err *err)
-{
-	uint64_t n;
-	if (!schema_count(v, &n) || n == 0 || n > DTYPE_MAX_SIZE)
-		return err_set(err, -EIO, v ? "not a size" : "missing");
-	*out = (uint32_t)n;
-	return 0;
-}
-
 static int parse_opaque(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 			struct err *err)
 {
 	const json_t *tag = json_object_get(v, "tag");
 	const char *text = "";
-	uint32_t size = 0;
-	int rc = parse_size(json_object_get(v, "size"), &size, err);
-	if (rc)
-		return err_wrap(err, rc, "size");
+	const json_t *size = json_object_get(v, "size");
+	uint64_t n;
+	if (!schema_count(size, &n) || n == 0 || n > DTYPE_MAX_SIZE)
+		return err_set(err, -EIO, size ? "size: not a size" : "size: missing");
 	if (json_is_string(tag)) {
-		rc = schema_ctx_name(ctx, json_string_value(tag), json_string_length(tag), &text,
-				     true, err);
+		int rc = schema_ctx_name(ctx, json_string_value(tag), json_string_length(tag),
+					 &text, true, err);
 		if (rc)
 			return err_wrap(err, rc, "tag");
 	}
-	return schema_built(dtype_opaque(ctx->arena, size, text, err), out, err);
+	return schema_built(dtype_opaque(ctx->arena, (uint32_t)n, text, err), out, err);
 }
 
 /* ---- enumerations ---- */

@@ -89,16 +89,6 @@ static bool parse_float(const struct filler *f, const json_t *v, uint32_t size, 
 	return true;
 }
 
-static bool fill_float(const struct filler *f, const json_t *v, const struct zarr_element *e,
-		       uint8_t *out)
-{
-	double real;
-	if (!parse_float(f, v, e->size, &real))
-		return false;
-	number_put_float(out, e->size == 2 ? 4 : e->size, e->big_endian, real);
-	return true;
-}
-
 static bool fill_complex(const struct filler *f, const json_t *v, const struct zarr_element *e,
 			 uint8_t *out)
 {
@@ -194,6 +184,7 @@ static bool fill_bool(const struct filler *f, const json_t *v, uint8_t *out)
 static bool convert(const struct filler *f, const json_t *v, const struct zarr_element *e,
 		    uint8_t *out)
 {
+	double real;
 	switch (e->kind) {
 	case ZARR_BOOL:
 		return fill_bool(f, v, out);
@@ -201,7 +192,10 @@ static bool convert(const struct filler *f, const json_t *v, const struct zarr_e
 	case ZARR_UINT:
 		return fill_integer(f, v, e, out);
 	case ZARR_FLOAT:
-		return fill_float(f, v, e, out);
+		if (!parse_float(f, v, e->size, &real))
+			return false;
+		number_put_float(out, e->size == 2 ? 4 : e->size, e->big_endian, real);
+		return true;
 	case ZARR_COMPLEX:
 		return fill_complex(f, v, e, out);
 	}
