@@ -20,10 +20,7 @@
 #include <base/str.h>
 #include <data/describe.h>
 
-struct named {
-	const char *name;
-	uint32_t index;
-};
+#include "named.h"
 
 /* Names of one group or object in both trees. */
 struct names {
@@ -117,21 +114,6 @@ static int reserve_names(struct diff *d, uint32_t na, uint32_t nb)
 	return v->room ? 0 : no_memory(d);
 }
 
-static int compare_named(const void *x, const void *y)
-{
-	const struct named *a = x, *b = y;
-	const int r = strcmp(a->name, b->name);
-	return r ? r : (a->index > b->index) - (a->index < b->index);
-}
-
-static bool in_same_order(const struct names *v)
-{
-	for (uint32_t i = 0; i < v->na; i++)
-		if (v->na != v->nb || strcmp(v->a[i].name, v->b[i].name) != 0)
-			return false;
-	return v->na == v->nb;
-}
-
 /* Finds the pairs of equal names, and reports the names that only one tree has. If what is NULL, it
  * does not report them. */
 static int pair_names(struct diff *d, uint32_t number, const char *what)
@@ -139,10 +121,7 @@ static int pair_names(struct diff *d, uint32_t number, const char *what)
 	struct names *v = &d->names;
 	int rc = 0;
 	uint32_t i = 0, k = 0;
-	if (!in_same_order(v)) {
-		qsort(v->a, v->na, sizeof(*v->a), compare_named);
-		qsort(v->b, v->nb, sizeof(*v->b), compare_named);
-	}
+	named_sort(v->a, v->na, v->b, v->nb);
 	while (!rc && (i < v->na || k < v->nb)) {
 		int order = i == v->na ? 1 : k == v->nb ? -1 : 0;
 		if (order == 0)
@@ -213,11 +192,6 @@ static const char *class_name(enum link_class cls)
 		return "a user-defined link";
 	}
 	return "an unknown link";
-}
-
-static bool texts_equal(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
 static void instead(struct str *text, const char *a, const char *b)
