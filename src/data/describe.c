@@ -5,15 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static void describe_array(struct str *out, const struct dtype *t)
-{
-	str_add(out, "array[");
-	for (uint32_t i = 0; i < t->array.rank; i++)
-		str_addf(out, "%s%u", i ? "," : "", t->array.dims[i]);
-	str_add(out, "] of ");
-	describe_type(out, t->array.base);
-}
-
 static void describe_compound(struct str *out, const struct dtype *t)
 {
 	enum { SHOWN = 16 };
@@ -27,15 +18,6 @@ static void describe_compound(struct str *out, const struct dtype *t)
 	if (t->compound.n > SHOWN)
 		str_addf(out, ", … %u more", t->compound.n - SHOWN);
 	str_add(out, "}");
-}
-
-static void describe_vlen(struct str *out, const struct dtype *t)
-{
-	str_add(out, "variable-length ");
-	if (t->vlen.is_string)
-		str_add(out, "string");
-	else
-		describe_type(out, t->vlen.base);
 }
 
 /* Recursion is limited, because the constructors of types limit their depth. */
@@ -74,10 +56,18 @@ void describe_type(struct str *out, const struct dtype *t)
 		describe_type(out, t->enumeration.base);
 		return;
 	case DTYPE_VLEN:
-		describe_vlen(out, t);
+		str_add(out, "variable-length ");
+		if (t->vlen.is_string)
+			str_add(out, "string");
+		else
+			describe_type(out, t->vlen.base);
 		return;
 	case DTYPE_ARRAY:
-		describe_array(out, t);
+		str_add(out, "array[");
+		for (uint32_t i = 0; i < t->array.rank; i++)
+			str_addf(out, "%s%u", i ? "," : "", t->array.dims[i]);
+		str_add(out, "] of ");
+		describe_type(out, t->array.base);
 		return;
 	}
 	str_add(out, "unknown");
@@ -85,12 +75,8 @@ void describe_type(struct str *out, const struct dtype *t)
 
 void describe_space(struct str *out, const struct dspace *s)
 {
-	if (s->cls == DSPACE_NULL) {
-		str_add(out, "null");
-		return;
-	}
-	if (s->cls == DSPACE_SCALAR) {
-		str_add(out, "scalar");
+	if (s->cls != DSPACE_SIMPLE) {
+		str_add(out, s->cls == DSPACE_NULL ? "null" : "scalar");
 		return;
 	}
 	str_add(out, "[");

@@ -26,13 +26,6 @@ static void whole(struct str *out, const struct dtype *a, const struct dtype *b)
 	describe_type(out, a);
 }
 
-static void integer_diff(struct str *out, const struct dtype *a, const struct dtype *b)
-{
-	if (!differs(out, "precision", a->integer.precision, b->integer.precision) &&
-	    !differs(out, "bit offset", a->integer.bit_offset, b->integer.bit_offset))
-		whole(out, a, b); /* signed, or the byte order */
-}
-
 static void float_diff(struct str *out, const struct dtype *a, const struct dtype *b)
 {
 	const struct {
@@ -113,32 +106,10 @@ static void enum_diff(struct str *out, const struct dtype *a, const struct dtype
 	}
 }
 
-static void vlen_diff(struct str *out, const struct dtype *a, const struct dtype *b)
-{
-	if (a->vlen.is_string != b->vlen.is_string)
-		whole(out, a, b);
-	else if (a->vlen.is_string)
-		text_diff(out, a->vlen.pad, b->vlen.pad, a->vlen.cset, b->vlen.cset);
-	else
-		describe_type_diff(out, a->vlen.base, b->vlen.base);
-}
-
-static void array_diff(struct str *out, const struct dtype *a, const struct dtype *b)
-{
-	if (a->array.rank != b->array.rank ||
-	    memcmp(a->array.dims, b->array.dims, a->array.rank * sizeof(a->array.dims[0])) != 0)
-		whole(out, a, b);
-	else
-		describe_type_diff(out, a->array.base, b->array.base);
-}
-
 void describe_type_diff(struct str *out, const struct dtype *a, const struct dtype *b)
 {
-	if (a->cls != b->cls) {
-		whole(out, a, b);
-		return;
-	}
-	if (a->size != b->size && a->cls != DTYPE_COMPOUND && a->cls != DTYPE_ARRAY) {
+	if (a->cls != b->cls ||
+	    (a->size != b->size && a->cls != DTYPE_COMPOUND && a->cls != DTYPE_ARRAY)) {
 		whole(out, a, b);
 		return;
 	}
@@ -146,7 +117,9 @@ void describe_type_diff(struct str *out, const struct dtype *a, const struct dty
 	case DTYPE_INTEGER:
 	case DTYPE_BITFIELD:
 	case DTYPE_TIME:
-		integer_diff(out, a, b);
+		if (!differs(out, "precision", a->integer.precision, b->integer.precision) &&
+		    !differs(out, "bit offset", a->integer.bit_offset, b->integer.bit_offset))
+			whole(out, a, b); /* signed, or the byte order */
 		return;
 	case DTYPE_FLOAT:
 		float_diff(out, a, b);
@@ -169,10 +142,19 @@ void describe_type_diff(struct str *out, const struct dtype *a, const struct dty
 		enum_diff(out, a, b);
 		return;
 	case DTYPE_VLEN:
-		vlen_diff(out, a, b);
+		if (a->vlen.is_string != b->vlen.is_string)
+			whole(out, a, b);
+		else if (a->vlen.is_string)
+			text_diff(out, a->vlen.pad, b->vlen.pad, a->vlen.cset, b->vlen.cset);
+		else
+			describe_type_diff(out, a->vlen.base, b->vlen.base);
 		return;
 	case DTYPE_ARRAY:
-		array_diff(out, a, b);
+		if (a->array.rank != b->array.rank ||
+		    memcmp(a->array.dims, b->array.dims, a->array.rank * sizeof(*a->array.dims)))
+			whole(out, a, b);
+		else
+			describe_type_diff(out, a->array.base, b->array.base);
 		return;
 	}
 }

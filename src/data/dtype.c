@@ -8,30 +8,30 @@
 #include <errno.h>
 #include <string.h>
 
+static const struct dtype *integer(struct arena *a, struct dtype *t, const char *what,
+				   bool big_endian, struct err *err)
+{
+	if (t->size > UINT16_MAX / 8) {
+		err_set(err, -E2BIG, "%s of %u bytes; the limit is %d", what, t->size,
+			UINT16_MAX / 8);
+		return NULL;
+	}
+	t->integer.big_endian = big_endian;
+	t->integer.precision = (uint16_t)(8 * t->size);
+	return dtype_checked(a, t, err);
+}
+
 const struct dtype *dtype_integer(struct arena *a, uint32_t size, bool is_signed, bool big_endian,
 				  struct err *err)
 {
-	struct dtype t = {.cls = DTYPE_INTEGER, .size = size};
-	if (size > UINT16_MAX / 8) {
-		err_set(err, -E2BIG, "integer of %u bytes; the limit is %d", size, UINT16_MAX / 8);
-		return NULL;
-	}
-	t.integer.is_signed = is_signed;
-	t.integer.big_endian = big_endian;
-	t.integer.precision = (uint16_t)(8 * size);
-	return dtype_checked(a, &t, err);
+	struct dtype t = {.cls = DTYPE_INTEGER, .size = size, .integer = {.is_signed = is_signed}};
+	return integer(a, &t, "integer", big_endian, err);
 }
 
 const struct dtype *dtype_bitfield(struct arena *a, uint32_t size, bool big_endian, struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_BITFIELD, .size = size};
-	if (size > UINT16_MAX / 8) {
-		err_set(err, -E2BIG, "bitfield of %u bytes; the limit is %d", size, UINT16_MAX / 8);
-		return NULL;
-	}
-	t.integer.big_endian = big_endian;
-	t.integer.precision = (uint16_t)(8 * size);
-	return dtype_checked(a, &t, err);
+	return integer(a, &t, "bitfield", big_endian, err);
 }
 
 const struct dtype *dtype_ieee(struct arena *a, uint32_t size, bool big_endian, struct err *err)

@@ -24,13 +24,6 @@ static int check_bits(const struct dtype *t, uint32_t bit_offset, uint32_t preci
 	return 0;
 }
 
-static int check_integer(const struct dtype *t, struct err *err)
-{
-	if (t->cls != DTYPE_INTEGER && t->integer.is_signed)
-		return err_set(err, -EINVAL, "signed bitfield or time");
-	return check_bits(t, t->integer.bit_offset, t->integer.precision, err);
-}
-
 /* Returns whether two bit ranges overlap. */
 static bool overlap(uint32_t a, uint32_t a_size, uint32_t b, uint32_t b_size)
 {
@@ -64,15 +57,6 @@ static int check_text(enum dtype_pad pad, enum dtype_cset cset, struct err *err)
 		return err_set(err, -EINVAL, "unknown string padding %u", pad);
 	if (cset > DTYPE_CSET_UTF8)
 		return err_set(err, -EINVAL, "unknown character set %u", cset);
-	return 0;
-}
-
-static int check_opaque(const struct dtype *t, struct err *err)
-{
-	if (!t->opaque.tag)
-		return err_set(err, -EINVAL, "opaque type without a tag");
-	if (strlen(t->opaque.tag) > DTYPE_MAX_TAG)
-		return err_set(err, -E2BIG, "opaque tag of more than %d bytes", DTYPE_MAX_TAG);
 	return 0;
 }
 
@@ -226,13 +210,20 @@ static int check(const struct dtype *t, struct err *err)
 	case DTYPE_INTEGER:
 	case DTYPE_BITFIELD:
 	case DTYPE_TIME:
-		return check_integer(t, err);
+		if (t->cls != DTYPE_INTEGER && t->integer.is_signed)
+			return err_set(err, -EINVAL, "signed bitfield or time");
+		return check_bits(t, t->integer.bit_offset, t->integer.precision, err);
 	case DTYPE_FLOAT:
 		return check_float(t, err);
 	case DTYPE_STRING:
 		return check_text(t->string.pad, t->string.cset, err);
 	case DTYPE_OPAQUE:
-		return check_opaque(t, err);
+		if (!t->opaque.tag)
+			return err_set(err, -EINVAL, "opaque type without a tag");
+		if (strlen(t->opaque.tag) > DTYPE_MAX_TAG)
+			return err_set(err, -E2BIG, "opaque tag of more than %d bytes",
+				       DTYPE_MAX_TAG);
+		return 0;
 	case DTYPE_COMPOUND:
 		return check_compound(t, err);
 	case DTYPE_REFERENCE:

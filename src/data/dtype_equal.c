@@ -6,14 +6,6 @@
 
 #include <string.h>
 
-static bool equal_integer(const struct dtype *a, const struct dtype *b)
-{
-	return a->integer.big_endian == b->integer.big_endian &&
-	       a->integer.is_signed == b->integer.is_signed &&
-	       a->integer.bit_offset == b->integer.bit_offset &&
-	       a->integer.precision == b->integer.precision;
-}
-
 static bool equal_float(const struct dtype *a, const struct dtype *b)
 {
 	return a->floating.big_endian == b->floating.big_endian &&
@@ -56,24 +48,6 @@ static bool equal_enum(const struct dtype *a, const struct dtype *b)
 		      (size_t)a->enumeration.n * a->size) == 0;
 }
 
-static bool equal_vlen(const struct dtype *a, const struct dtype *b)
-{
-	if (a->vlen.is_string != b->vlen.is_string)
-		return false;
-	/* The base type of a string has no meaning: some writers use a string, some an integer. */
-	if (a->vlen.is_string)
-		return a->vlen.pad == b->vlen.pad && a->vlen.cset == b->vlen.cset;
-	return dtype_equal(a->vlen.base, b->vlen.base);
-}
-
-static bool equal_array(const struct dtype *a, const struct dtype *b)
-{
-	return a->array.rank == b->array.rank &&
-	       memcmp(a->array.dims, b->array.dims, a->array.rank * sizeof(a->array.dims[0])) ==
-		       0 &&
-	       dtype_equal(a->array.base, b->array.base);
-}
-
 bool dtype_equal(const struct dtype *a, const struct dtype *b)
 {
 	if (a == b)
@@ -84,7 +58,10 @@ bool dtype_equal(const struct dtype *a, const struct dtype *b)
 	case DTYPE_INTEGER:
 	case DTYPE_BITFIELD:
 	case DTYPE_TIME:
-		return equal_integer(a, b);
+		return a->integer.big_endian == b->integer.big_endian &&
+		       a->integer.is_signed == b->integer.is_signed &&
+		       a->integer.bit_offset == b->integer.bit_offset &&
+		       a->integer.precision == b->integer.precision;
 	case DTYPE_FLOAT:
 		return equal_float(a, b);
 	case DTYPE_STRING:
@@ -98,9 +75,18 @@ bool dtype_equal(const struct dtype *a, const struct dtype *b)
 	case DTYPE_ENUM:
 		return equal_enum(a, b);
 	case DTYPE_VLEN:
-		return equal_vlen(a, b);
+		if (a->vlen.is_string != b->vlen.is_string)
+			return false;
+		/* The base type of a string has no meaning: some writers use a string, some an
+		 * integer. */
+		if (a->vlen.is_string)
+			return a->vlen.pad == b->vlen.pad && a->vlen.cset == b->vlen.cset;
+		return dtype_equal(a->vlen.base, b->vlen.base);
 	case DTYPE_ARRAY:
-		return equal_array(a, b);
+		return a->array.rank == b->array.rank &&
+		       memcmp(a->array.dims, b->array.dims,
+			      a->array.rank * sizeof(*a->array.dims)) == 0 &&
+		       dtype_equal(a->array.base, b->array.base);
 	}
 	return false;
 }

@@ -3,8 +3,8 @@
  * them. */
 #include <data/filter.h>
 
-#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 enum { MAX_LEVEL = 9, DEFAULT_LEVEL = 6 };
 
@@ -51,4 +51,14 @@ void pipeline_of_object(const struct pipeline *p, struct pipeline *out)
 	out->n = n; /* out may be p, so this comes after all reads of p */
 	for (uint32_t i = 0; i < n; i++)
 		out->f[i] = f[i];
+}
+
+bool filters_equal(const struct filter *a, uint32_t na, const struct filter *b, uint32_t nb)
+{
+	bool same = na == nb;
+	for (uint32_t i = 0; same && i < na; i++)
+		same = a[i].id == b[i].id && a[i].nparams == b[i].nparams &&
+		       (!a[i].nparams ||
+			!memcmp(a[i].params, b[i].params, a[i].nparams * sizeof(*a[i].params)));
+	return same;
 }

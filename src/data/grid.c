@@ -117,6 +117,27 @@ uint64_t grid_number(const struct grid *g, const uint64_t *coords)
 	return number;
 }
 
+void grid_run(const struct grid *g, uint64_t number, uint64_t *first, uint64_t *n)
+{
+	uint64_t coords[DSPACE_MAX_RANK];
+	grid_coords(g, number, coords);
+	*first = 0;
+	*n = 1;
+	for (uint32_t i = 0; i < g->rank; i++) {
+		const uint64_t start = coords[i] * g->chunk[i];
+		*first = *first * g->dims[i] + start;
+		*n *= min_u64(g->chunk[i], g->dims[i] - start);
+	}
+}
+
+int grid_compare(uint32_t rank, const uint64_t *a, const uint64_t *b)
+{
+	for (uint32_t d = 0; d < rank; d++)
+		if (a[d] != b[d])
+			return a[d] < b[d] ? -1 : 1;
+	return 0;
+}
+
 bool grid_is_linear(const struct grid *g)
 {
 	uint32_t cut = 0;

@@ -209,16 +209,6 @@ static void visit_object(struct tree *t, uint32_t number)
 	}
 }
 
-/* Frees the memory for objects that were never added. */
-static void shrink(struct tree *t)
-{
-	struct tree_object *objects = reallocarray(t->objects, t->numbers, sizeof(*t->objects));
-	if (!objects)
-		return;
-	t->objects = objects;
-	t->capacity = t->numbers;
-}
-
 /* Forgets the results of an earlier tree_finish(). */
 static void reset(struct tree *t)
 {
@@ -240,7 +230,12 @@ int tree_finish(struct tree *t, struct err *err)
 	t->order = calloc(t->numbers, sizeof(*t->order));
 	if (!t->order)
 		return err_set(err, -ENOMEM, "out of memory: %u objects", t->numbers);
-	shrink(t);
+	/* Free the memory for objects that were never added. */
+	struct tree_object *objects = reallocarray(t->objects, t->numbers, sizeof(*t->objects));
+	if (objects) {
+		t->objects = objects;
+		t->capacity = t->numbers;
+	}
 	t->objects[0].refcount = 1;
 	enqueue(t, 0);
 	for (uint32_t i = 0; i < t->count; i++)

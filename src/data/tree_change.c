@@ -19,10 +19,7 @@
 #include <base/checksum.h>
 #include <data/tree_diff.h>
 
-struct named {
-	const char *name;
-	uint32_t index;
-};
+#include "named.h"
 
 /* A part without a pair of the same name. */
 struct candidate {
@@ -78,11 +75,6 @@ static bool numbers_equal(const struct change *c, uint32_t before, uint32_t afte
 	if (after == OBJECT_NONE)
 		return before == OBJECT_NONE;
 	return before != OBJECT_NONE && c->map[after] == before;
-}
-
-static bool texts_equal(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
 static uint64_t mix(uint64_t key, const void *bytes, size_t n)
@@ -193,21 +185,6 @@ static int reserve(struct change *c, uint32_t n)
 	return 0;
 }
 
-static int compare_named(const void *x, const void *y)
-{
-	const struct named *a = x, *b = y;
-	const int r = strcmp(a->name, b->name);
-	return r ? r : (a->index > b->index) - (a->index < b->index);
-}
-
-static bool in_same_order(const struct work *w, const struct parts *p)
-{
-	bool same = p->nbefore == p->nafter;
-	for (uint32_t i = 0; same && i < p->nafter; i++)
-		same = strcmp(w->before[i].name, w->after[i].name) == 0;
-	return same;
-}
-
 static void pair_names(struct work *w, const struct parts *p)
 {
 	for (uint32_t i = 0; i < p->nbefore; i++) {
@@ -218,10 +195,7 @@ static void pair_names(struct work *w, const struct parts *p)
 		w->after[i] = (struct named){p->kind->name(p->after, i), i};
 		w->to_before[i] = CHANGE_NONE;
 	}
-	if (!in_same_order(w, p)) {
-		qsort(w->before, p->nbefore, sizeof(*w->before), compare_named);
-		qsort(w->after, p->nafter, sizeof(*w->after), compare_named);
-	}
+	named_sort(w->before, p->nbefore, w->after, p->nafter);
 	for (uint32_t b = 0, a = 0; b < p->nbefore && a < p->nafter;) {
 		const int order = strcmp(w->before[b].name, w->after[a].name);
 		if (order == 0) {
@@ -428,12 +402,6 @@ static int compare_object(struct change *c, struct object_change *out)
 	return compare_parts(c, &p, &out->nlinks, &out->links, &out->reordered);
 }
 
-static bool is_change(const struct object_change *o)
-{
-	return o->shape || o->comment || o->user_block || o->reordered || o->nattrs > 0 ||
-	       o->nlinks > 0;
-}
-
 /* Compares the objects of the new tree. */
 static int compare_objects(struct change *c, struct tree_change *out)
 {
@@ -450,7 +418,8 @@ static int compare_objects(struct change *c, struct tree_change *out)
 		else if (!tree_object(c->after, number)->unread)
 			rc = compare_object(c, o);
 		if (o->before != OBJECT_NONE)
-			out->nchanged += is_change(o);
+			out->nchanged += o->shape || o->comment || o->user_block || o->reordered ||
+					 o->nattrs > 0 || o->nlinks > 0;
 	}
 	if (rc)
 		return rc;

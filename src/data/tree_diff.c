@@ -20,10 +20,7 @@
 #include <base/str.h>
 #include <data/describe.h>
 
-struct named {
-	const char *name;
-	uint32_t index;
-};
+#include "named.h"
 
 /* Names of one group or object in both trees. */
 struct names {
@@ -85,27 +82,26 @@ static struct str about(const char *what, const char *name)
 	return text;
 }
 
+/* Reports nothing if what is NULL. */
 static int report_named(struct diff *d, uint32_t number, const char *what, const char *name,
 			const char *how)
 {
+	if (!what)
+		return 0;
 	struct str text = about(what, name);
 	str_add(&text, how);
 	return report(d, number, &text);
 }
 
-/* Reports nothing if what is NULL. */
-static int report_name(struct diff *d, uint32_t number, const char *what, const char *name,
-		       const char *how)
-{
-	return what ? report_named(d, number, what, name, how) : 0;
-}
-
 /* ---- names ---- */
 
-static int reserve_names(struct diff *d, uint32_t n)
+/* Makes room for na and nb names, and notes these numbers. */
+static int reserve_names(struct diff *d, uint32_t na, uint32_t nb)
 {
 	struct names *v = &d->names;
-	const uint32_t room = n > 2 * v->room ? n : 2 * v->room;
+	const uint32_t n = na > nb ? na : nb, room = n > 2 * v->room ? n : 2 * v->room;
+	v->na = na;
+	v->nb = nb;
 	if (n <= v->room)
 		return 0;
 	free(v->a);
@@ -118,21 +114,6 @@ static int reserve_names(struct diff *d, uint32_t n)
 	return v->room ? 0 : no_memory(d);
 }
 
-static int compare_named(const void *x, const void *y)
-{
-	const struct named *a = x, *b = y;
-	const int r = strcmp(a->name, b->name);
-	return r ? r : (a->index > b->index) - (a->index < b->index);
-}
-
-static bool in_same_order(const struct names *v)
-{
-	for (uint32_t i = 0; i < v->na; i++)
-		if (v->na != v->nb || strcmp(v->a[i].name, v->b[i].name) != 0)
-			return false;
-	return v->na == v->nb;
-}
-
 /* Finds the pairs of equal names, and reports the names that only one tree has. If what is NULL, it
  * does not report them. */
 static int pair_names(struct diff *d, uint32_t number, const char *what)
@@ -140,10 +121,7 @@ static int pair_names(struct diff *d, uint32_t number, const char *what)
 	struct names *v = &d->names;
 	int rc = 0;
 	uint32_t i = 0, k = 0;
-	if (!in_same_order(v)) {
-		qsort(v->a, v->na, sizeof(*v->a), compare_named);
-		qsort(v->b, v->nb, sizeof(*v->b), compare_named);
-	}
+	named_sort(v->a, v->na, v->b, v->nb);
 	while (!rc && (i < v->na || k < v->nb)) {
 		int order = i == v->na ? 1 : k == v->nb ? -1 : 0;
 		if (order == 0)
@@ -152,9 +130,9 @@ static int pair_names(struct diff *d, uint32_t number, const char *what)
 			v->pair[v->a[i++].index] = v->b[k++].index;
 		} else if (order < 0) {
 			v->pair[v->a[i].index] = OBJECT_NONE;
-			rc = report_name(d, number, what, v->a[i++].name, "is missing");
+			rc = report_named(d, number, what, v->a[i++].name, "is missing");
 		} else {
-			rc = report_name(d, number, what, v->b[k++].name, "is additional");
+			rc = report_named(d, number, what, v->b[k++].name, "is additional");
 		}
 	}
 	return rc;
@@ -216,11 +194,6 @@ static const char *class_name(enum link_class cls)
 	return "an unknown link";
 }
 
-static bool texts_equal(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
 static void instead(struct str *text, const char *a, const char *b)
 {
 	str_add(text, "\"");
@@ -280,14 +253,14 @@ static int compare_group(struct diff *d, uint32_t number)
 	struct names *v = &d->names;
 	if (a->kind != OBJECT_GROUP || b->kind != OBJECT_GROUP)
 		return 0;
-	const uint32_t na = a->group.nlinks, nb = b->group.nlinks;
-	int rc = reserve_names(d, na > nb ? na : nb);
+	const uint32_t na = a->group.nlinks;
+	int rc = reserve_names(d, na, b->group.nlinks);
 	if (rc)
 		return rc;
-	for (v->na = 0; v->na < na; v->na++)
-		v->a[v->na] = (struct named){.name = link_name(a, v->na), .index = v->na};
-	for (v->nb = 0; v->nb < nb; v->nb++)
-		v->b[v->nb] = (struct named){.name = link_name(b, v->nb), .index = v->nb};
+	for (uint32_t i = 0; i < na; i++)
+		v->a[i] = (struct named){.name = link_name(a, i), .index = i};
+	for (uint32_t i = 0; i < v->nb; i++)
+		v->b[i] = (struct named){.name = link_name(b, i), .index = i};
 	rc = pair_names(d, number, "link");
 	for (uint32_t i = 0; !rc && i < na; i++)
 		if (v->pair[i] != OBJECT_NONE)
@@ -338,18 +311,6 @@ static int compare_space(struct diff *d, uint32_t number, const char *what, cons
 	return report(d, number, &text);
 }
 
-static int compare_value(struct diff *d, uint32_t number, const struct attribute *a,
-			 const struct attribute *b)
-{
-	const uint64_t n = a->space.nelems;
-	const uint64_t at = elems_diff(a->type, n, &a->value, &b->value, d->map);
-	if (at == n)
-		return 0;
-	struct str text = about("attribute", a->name);
-	str_addf(&text, "has another value, from element %" PRIu64 " of %" PRIu64 " on", at, n);
-	return report(d, number, &text);
-}
-
 static int compare_attribute(struct diff *d, uint32_t number, const struct attribute *a,
 			     const struct attribute *b)
 {
@@ -360,9 +321,15 @@ static int compare_attribute(struct diff *d, uint32_t number, const struct attri
 		rc = compare_committed(d, number, what, a->committed, b->committed);
 	if (!rc)
 		rc = compare_space(d, number, what, &a->space, &b->space);
-	if (rc || !dtype_equal(a->type, b->type) || a->space.nelems != b->space.nelems)
+	const uint64_t n = a->space.nelems;
+	if (rc || !dtype_equal(a->type, b->type) || n != b->space.nelems)
 		return rc;
-	return compare_value(d, number, a, b);
+	const uint64_t at = elems_diff(a->type, n, &a->value, &b->value, d->map);
+	if (at == n)
+		return 0;
+	struct str text = about("attribute", a->name);
+	str_addf(&text, "has another value, from element %" PRIu64 " of %" PRIu64 " on", at, n);
+	return report(d, number, &text);
 }
 
 static const char *attribute_name(const struct object *o, uint32_t i)
@@ -375,14 +342,13 @@ static int pair_attributes(struct diff *d, uint32_t number, const char *what,
 			   const struct object *a, const struct object *b)
 {
 	struct names *v = &d->names;
-	const uint32_t na = a->nattrs, nb = b->nattrs;
-	const int rc = reserve_names(d, na > nb ? na : nb);
+	const int rc = reserve_names(d, a->nattrs, b->nattrs);
 	if (rc)
 		return rc;
-	for (v->na = 0; v->na < na; v->na++)
-		v->a[v->na] = (struct named){.name = attribute_name(a, v->na), .index = v->na};
-	for (v->nb = 0; v->nb < nb; v->nb++)
-		v->b[v->nb] = (struct named){.name = attribute_name(b, v->nb), .index = v->nb};
+	for (uint32_t i = 0; i < v->na; i++)
+		v->a[i] = (struct named){.name = attribute_name(a, i), .index = i};
+	for (uint32_t i = 0; i < v->nb; i++)
+		v->b[i] = (struct named){.name = attribute_name(b, i), .index = i};
 	return pair_names(d, number, what);
 }
 
@@ -411,24 +377,13 @@ static int compare_grid(struct diff *d, uint32_t number, const struct grid *a, c
 	return report(d, number, &text);
 }
 
-static bool filters_equal(const struct dataset *a, const struct dataset *b)
-{
-	bool same = a->nfilters == b->nfilters;
-	for (uint32_t i = 0; same && i < a->nfilters; i++) {
-		const struct filter *fa = &a->filters[i], *fb = &b->filters[i];
-		same = fa->id == fb->id && fa->nparams == fb->nparams &&
-		       (fa->nparams == 0 ||
-			memcmp(fa->params, fb->params, fa->nparams * sizeof(fa->params[0])) == 0);
-	}
-	return same;
-}
-
 static int compare_filters(struct diff *d, uint32_t number, const struct dataset *a,
 			   const struct dataset *b)
 {
 	struct str text = {0};
 	struct pipeline p;
-	if (!(d->flags & TREE_DIFF_FILTERS) || filters_equal(a, b))
+	if (!(d->flags & TREE_DIFF_FILTERS) ||
+	    filters_equal(a->filters, a->nfilters, b->filters, b->nfilters))
 		return 0;
 	str_add(&text, "filters: ");
 	dataset_pipeline(b, &p);

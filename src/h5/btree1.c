@@ -235,14 +235,6 @@ struct read_node {
 	struct cursor keys; /* the entries */
 };
 
-static int compare(uint32_t rank, const uint64_t *a, const uint64_t *b)
-{
-	for (uint32_t d = 0; d < rank; d++)
-		if (a[d] != b[d])
-			return a[d] < b[d] ? -1 : 1;
-	return 0;
-}
-
 static void read_key(struct cursor *c, uint32_t rank, struct h5_bt1_chunk *chunk)
 {
 	chunk->size = cur_u32(c);
@@ -321,9 +313,9 @@ static int side(const struct walk *w, const uint64_t *offset)
 {
 	if (!w->range)
 		return 0;
-	if (compare(w->rank, offset, w->range->first) < 0)
+	if (grid_compare(w->rank, offset, w->range->first) < 0)
 		return -1;
-	return compare(w->rank, offset, w->range->last) > 0;
+	return grid_compare(w->rank, offset, w->range->last) > 0;
 }
 
 static int not_in_order(uint64_t node, struct err *err)
@@ -333,7 +325,7 @@ static int not_in_order(uint64_t node, struct err *err)
 
 static int visit(struct walk *w, const struct h5_bt1_chunk *chunk, uint64_t node, struct err *err)
 {
-	if (w->any && compare(w->rank, w->last, chunk->offset) >= 0)
+	if (w->any && grid_compare(w->rank, w->last, chunk->offset) >= 0)
 		return not_in_order(node, err);
 	w->any = true;
 	memcpy(w->last, chunk->offset, w->rank * sizeof(w->last[0]));
@@ -406,13 +398,13 @@ static int take_run(struct walk *w, const struct child *c, const struct node *to
 	const uint64_t end = min_u64((top->index + 1) * H5_BT1_FANOUT * top->span, k->n);
 	k->offset(k->ctx, top->first, first);
 	k->offset(k->ctx, end - 1, last);
-	if ((c->first && compare(w->rank, first, c->first) < 0) ||
-	    (c->end && compare(w->rank, last, c->end) >= 0))
+	if ((c->first && grid_compare(w->rank, first, c->first) < 0) ||
+	    (c->end && grid_compare(w->rank, last, c->end) >= 0))
 		return err_set(err, -EIO,
 			       "B-tree node at %" PRIu64 ": the chunks are not within the keys of "
 			       "its parent",
 			       c->addr);
-	if (w->any && compare(w->rank, w->last, first) >= 0)
+	if (w->any && grid_compare(w->rank, w->last, first) >= 0)
 		return not_in_order(c->addr, err);
 	w->any = true;
 	memcpy(w->last, last, w->rank * sizeof(w->last[0]));
@@ -446,7 +438,7 @@ static int walk_node(struct walk *w, const struct child *c, struct err *err)
  * NULL. */
 static bool is_before(const struct walk *w, const struct h5_bt1_chunk *next)
 {
-	return w->range && next && compare(w->rank, next->offset, w->range->first) <= 0;
+	return w->range && next && grid_compare(w->rank, next->offset, w->range->first) <= 0;
 }
 
 /* Announces the reads of the children in the range. */
@@ -484,7 +476,7 @@ static int walk_entries(struct walk *w, const struct child *c, struct read_node 
 			rc = visit(w, &entry, n->addr, err);
 			continue;
 		}
-		if (!last && compare(w->rank, entry.offset, next.offset) >= 0)
+		if (!last && grid_compare(w->rank, entry.offset, next.offset) >= 0)
 			return not_in_order(n->addr, err);
 		if (side(w, entry.offset) > 0)
 			return 0;

@@ -235,7 +235,6 @@ int array_read(const struct chunk_array *a, uint64_t addr, uint64_t n, const cha
 
 int array_owner(const struct chunk_array *a, uint64_t addr, struct cursor *c, struct err *err)
 {
-	if (h5_cur_addr(a->walk->f, c) != a->addr)
-		return array_damaged(a, addr, "the block belongs to another array", err);
-	return 0;
+	const bool is_own = h5_cur_addr(a->walk->f, c) == a->addr;
+	return is_own ? 0 : array_damaged(a, addr, "the block belongs to another array", err);
 }

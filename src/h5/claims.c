@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,41 +58,23 @@ void h5_claims_free(struct h5_claims *c)
 	free(c);
 }
 
-/* Charges the memory of both lists with these capacities. */
-static int charge(struct h5_claims *c, size_t runs, size_t pending, struct err *err)
+/* Gives both lists these capacities, which are not smaller than before. */
+static int grow(struct h5_claims *c, size_t runs, size_t pending, struct err *err)
 {
-	uint64_t bytes = (uint64_t)runs * sizeof(*c->runs) + pending * sizeof(*c->pending);
-	return budget_set(&c->charge, bytes, err);
-}
-
-static int grow_pending(struct h5_claims *c, struct err *err)
-{
-	size_t cap = c->cap_pending ? 2 * c->cap_pending : FIRST_PENDING;
-	int rc = charge(c, c->cap_runs, cap, err);
+	int rc = budget_set(&c->charge, runs * sizeof(*c->runs) + pending * sizeof(*c->pending),
+			    err);
 	if (rc)
 		return rc;
-	struct pending *bigger = realloc(c->pending, cap * sizeof(*bigger));
-	if (!bigger)
+	struct run *more_runs = reallocarray(c->runs, runs ? runs : 1, sizeof(*more_runs));
+	if (!more_runs)
 		return err_no_memory(err);
-	c->pending = bigger;
-	c->cap_pending = cap;
-	return 0;
-}
-
-/* Makes room for `more` runs. Grows by a quarter, because the list may be large. */
-static int grow_runs(struct h5_claims *c, size_t more, struct err *err)
-{
-	if (c->cap_runs - c->nruns >= more)
-		return 0;
-	size_t cap = c->nruns + c->nruns / 4 + more;
-	int rc = charge(c, cap, c->cap_pending, err);
-	if (rc)
-		return rc;
-	struct run *bigger = realloc(c->runs, cap * sizeof(*bigger));
-	if (!bigger)
+	c->runs = more_runs;
+	c->cap_runs = runs;
+	struct pending *more_pending = reallocarray(c->pending, pending, sizeof(*more_pending));
+	if (!more_pending)
 		return err_no_memory(err);
-	c->runs = bigger;
-	c->cap_runs = cap;
+	c->pending = more_pending;
+	c->cap_pending = pending;
 	return 0;
 }
 
@@ -181,7 +162,10 @@ int h5_claims_check(struct h5_claims *c, struct err *err)
 {
 	if (!c || c->npending == 0)
 		return 0;
-	int rc = grow_runs(c, c->npending, err);
+	int rc = 0;
+	/* The list of runs grows by a quarter, because it may be large. */
+	if (c->cap_runs - c->nruns < c->npending)
+		rc = grow(c, c->nruns + c->nruns / 4 + c->npending, c->cap_pending, err);
 	if (rc)
 		return rc;
 	qsort(c->pending, c->npending, sizeof(*c->pending), by_start);
@@ -212,7 +196,8 @@ int h5_claim(struct h5_claims *c, uint64_t addr, uint64_t n, const char *what, s
 			return rc;
 	}
 	if (c->npending == c->cap_pending) {
-		int rc = grow_pending(c, err);
+		const size_t more = c->cap_pending ? 2 * c->cap_pending : FIRST_PENDING;
+		int rc = grow(c, c->cap_runs, more, err);
 		if (rc)
 			return rc;
 	}

@@ -41,8 +41,6 @@
 
 #include <errno.h>
 
-#include <h5/claims.h>
-
 enum {
 	HEADER_FIXED = 16,
 	HEADER_LENGTHS = 6,

@@ -22,10 +22,6 @@
  */
 #include "chunk_array.h"
 
-#include <errno.h>
-
-#include <h5/claims.h>
-
 enum { HEADER_FIXED = 12, MAX_PAGE_BITS = 32 };
 
 struct farray {

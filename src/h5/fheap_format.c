@@ -33,27 +33,9 @@ static bool is_power_of_2(uint64_t v)
 	return v && !(v & (v - 1));
 }
 
-static unsigned int width_of(uint64_t v)
-{
-	return log2_floor(v) / 8 + 1;
-}
-
 static unsigned int min_uint(unsigned int a, unsigned int b)
 {
 	return a < b ? a : b;
-}
-
-/* Computes the sizes of ids of huge and tiny objects, as in H5HF__huge_init() and
- * H5HF__tiny_init(). */
-static void init_ids(struct fheap_table *t)
-{
-	unsigned int room = t->params.id_len - 1U, needed = t->file.addr_size + t->file.len_size;
-	if (t->filtered)
-		needed += FILTER_MASK_SIZE + t->file.len_size;
-	t->huge_direct = room >= needed;
-	t->huge_size = min_uint(room, 8);
-	t->tiny_extended = room > TINY_SHORT_MAX + 1;
-	t->tiny_max = t->tiny_extended ? room - 1 : min_uint(room, TINY_SHORT_MAX);
 }
 
 int fheap_table_init(struct fheap_table *t, const struct h5_file *f,
@@ -75,13 +57,20 @@ int fheap_table_init(struct fheap_table *t, const struct h5_file *f,
 	if (t->max_rows > t->direct && t->row_bits > direct_bits + 1)
 		return err_set(err, -EIO, "fractal heap: a row is larger than an indirect block");
 	t->off_size = (p->max_index + 7U) / 8;
-	t->len_size = min_uint((direct_bits + 7) / 8, width_of(p->max_managed));
+	t->len_size = min_uint((direct_bits + 7) / 8, log2_floor(p->max_managed) / 8 + 1);
 	t->prefix = BLOCK_PREFIX_SIZE + f->addr_size + t->off_size + (checksum ? CHECKSUM_SIZE : 0);
 	if (p->start_block <= t->prefix || p->max_managed > p->max_direct - t->prefix)
 		return err_set(err, -EIO, "fractal heap: the blocks are too small for objects");
 	if (p->id_len < 1U + t->off_size + t->len_size)
 		return err_set(err, -EIO, "fractal heap: ids of %d bytes are too short", p->id_len);
-	init_ids(t);
+	/* Sizes of ids of huge and tiny objects, as in H5HF__huge_init() and H5HF__tiny_init(). */
+	unsigned int room = p->id_len - 1U, needed = f->addr_size + f->len_size;
+	if (filtered)
+		needed += FILTER_MASK_SIZE + f->len_size;
+	t->huge_direct = room >= needed;
+	t->huge_size = min_uint(room, 8);
+	t->tiny_extended = room > TINY_SHORT_MAX + 1;
+	t->tiny_max = t->tiny_extended ? room - 1 : min_uint(room, TINY_SHORT_MAX);
 	return 0;
 }
 
@@ -98,7 +87,7 @@ uint64_t fheap_row_offset(const struct fheap_table *t, unsigned int row)
 struct fheap_entry fheap_entry_at(const struct fheap_table *t, unsigned int row, unsigned int col)
 {
 	uint64_t size = fheap_row_size(t, row);
-	return (struct fheap_entry){row, col, fheap_row_offset(t, row) + col * size, size};
+	return (struct fheap_entry){row, fheap_row_offset(t, row) + col * size, size};
 }
 
 struct fheap_entry fheap_find(const struct fheap_table *t, uint64_t offset)
@@ -115,8 +104,7 @@ unsigned int fheap_child_rows(const struct fheap_table *t, unsigned int row)
 
 uint64_t fheap_capacity(const struct fheap_table *t, unsigned int rows)
 {
-	/* Bytes for objects in one block of each row. An indirect block has those of all its rows.
-	 */
+	/* Bytes for objects in a block of each row. An indirect block has those of all its rows. */
 	uint64_t room[FHEAP_MAX_ROWS], total = 0;
 	for (unsigned int row = 0; row < rows; row++) {
 		room[row] = 0;
@@ -192,23 +180,17 @@ static void decode_fields(const struct h5_file *f, struct cursor *c, struct fhea
 	h->filter_len = cur_u16(c);
 	h->flags = cur_u8(c);
 	p->max_managed = cur_u32(c);
-	h->huge_last_id = h5_cur_len(f, c);
+	cur_skip(c, f->len_size); /* what is skipped, only writers need */
 	h->huge_tree = h5_cur_addr(f, c);
-	h->free_bytes = h5_cur_len(f, c);
+	cur_skip(c, f->len_size);
 	h->free_space = h5_cur_addr(f, c);
 	h->managed_bytes = h5_cur_len(f, c);
-	h->block_bytes = h5_cur_len(f, c);
-	h->iterator = h5_cur_len(f, c);
-	h->managed_n = h5_cur_len(f, c);
-	h->huge_bytes = h5_cur_len(f, c);
-	h->huge_n = h5_cur_len(f, c);
-	h->tiny_bytes = h5_cur_len(f, c);
-	h->tiny_n = h5_cur_len(f, c);
+	cur_skip(c, (size_t)7 * f->len_size);
 	p->table_width = cur_u16(c);
 	p->start_block = h5_cur_len(f, c);
 	p->max_direct = h5_cur_len(f, c);
 	p->max_index = cur_u16(c);
-	cur_skip(c, 2); /* starting rows, which only writers need */
+	cur_skip(c, 2);
 	h->root = h5_cur_addr(f, c);
 	h->root_rows = cur_u16(c);
 }

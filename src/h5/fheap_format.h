@@ -64,7 +64,6 @@ enum {
 };
 
 enum fheap_flags {
-	FHEAP_HUGE_IDS_WRAPPED = 1 << 0,
 	FHEAP_CHECKSUM_BLOCKS = 1 << 1,
 };
 
@@ -115,7 +114,7 @@ int fheap_table_init(struct fheap_table *t, const struct h5_file *f,
 
 /* An entry of an indirect block. */
 struct fheap_entry {
-	unsigned int row, col;
+	unsigned int row;
 	uint64_t offset; /* in the range of the indirect block */
 	uint64_t size;
 };

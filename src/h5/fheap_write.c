@@ -59,11 +59,13 @@ struct huge {
 
 struct h5_fheap {
 	struct fheap_table table;
-	struct block *blocks; /* by offset */
-	size_t nblocks, blocks_cap;
+	struct bytes block_bytes; /* of struct block */
+	struct block *blocks;	  /* the same; by offset */
+	size_t nblocks;
 	unsigned int root_rows; /* of the root indirect block; 0 if the root is direct */
-	struct huge *huge;	/* object i has id i + 1 */
-	size_t nhuge, huge_cap;
+	struct bytes huge_list; /* of struct huge */
+	struct huge *huge;	/* the same; object i has id i + 1 */
+	size_t nhuge;
 	uint64_t managed_n, managed_bytes;
 	uint64_t huge_bytes; /* of all huge objects */
 	uint64_t tiny_n, tiny_bytes;
@@ -88,25 +90,9 @@ void h5_fheap_free(struct h5_fheap *h)
 		return;
 	for (size_t i = 0; i < h->nblocks; i++)
 		bytes_release(&h->blocks[i].objects);
-	free(h->blocks);
-	free(h->huge);
+	bytes_release(&h->block_bytes);
+	bytes_release(&h->huge_list);
 	free(h);
-}
-
-/* Enlarges an array of n elements if it has no room for another one. */
-static int grow(void *array, size_t *cap, size_t n, size_t size, struct err *err)
-{
-	if (n < *cap)
-		return 0;
-	size_t more = *cap ? *cap * 2 : 8;
-	void *p, *old;
-	memcpy(&old, array, sizeof(old));
-	p = more <= SIZE_MAX / size ? realloc(old, more * size) : NULL;
-	if (!p)
-		return err_set(err, -ENOMEM, "fractal heap: out of memory");
-	memcpy(array, &p, sizeof(p));
-	*cap = more;
-	return 0;
 }
 
 static int insert_huge(struct h5_fheap *h, const struct huge *huge, struct emit *id,
@@ -115,10 +101,10 @@ static int insert_huge(struct h5_fheap *h, const struct huge *huge, struct emit 
 	unsigned int width = h->table.huge_size;
 	if (width < 8 && h->nhuge == (1ULL << (8 * width)) - 1)
 		return err_set(err, -E2BIG, "fractal heap: too many huge objects");
-	int rc = grow(&h->huge, &h->huge_cap, h->nhuge, sizeof(h->huge[0]), err);
-	if (rc)
-		return rc;
-	h->huge[h->nhuge++] = *huge;
+	if (bytes_append(&h->huge_list, huge, sizeof(*huge)))
+		return err_set(err, -ENOMEM, "fractal heap: out of memory");
+	h->huge = (void *)h->huge_list.data;
+	h->nhuge++;
 	h->huge_bytes += huge->n;
 	emit_u8(id, FHEAP_ID_HUGE);
 	emit_uint(id, h->nhuge, width);
@@ -127,8 +113,7 @@ static int insert_huge(struct h5_fheap *h, const struct huge *huge, struct emit 
 
 static void insert_tiny(struct h5_fheap *h, const void *obj, size_t n, struct emit *id)
 {
-	/* Ids that are too short for addresses of huge objects are too short for the second byte.
-	 */
+	/* Ids that are too short for addresses of huge objects have no room for a second byte. */
 	assert(!h->table.tiny_extended);
 	emit_u8(id, (uint8_t)(FHEAP_ID_TINY | (n - 1)));
 	emit_bytes(id, obj, n);
@@ -174,25 +159,22 @@ static int add_block(struct h5_fheap *h, size_t n, struct err *err)
 		if (size - t->prefix >= n)
 			break;
 	}
-	int rc = grow(&h->blocks, &h->blocks_cap, h->nblocks, sizeof(h->blocks[0]), err);
-	if (rc)
-		return rc;
-	h->blocks[h->nblocks++] = (struct block){.offset = offset, .size = size};
+	const struct block block = {.offset = offset, .size = size};
+	if (bytes_append(&h->block_bytes, &block, sizeof(block)))
+		return err_set(err, -ENOMEM, "fractal heap: out of memory");
+	h->blocks = (void *)h->block_bytes.data;
+	h->nblocks++;
 	grow_root(h, offset);
 	return 0;
-}
-
-static bool fits(const struct h5_fheap *h, size_t n)
-{
-	const struct block *last = h->nblocks ? &h->blocks[h->nblocks - 1] : NULL;
-	return last && last->size - h->table.prefix - last->objects.len >= n;
 }
 
 static int insert_managed(struct h5_fheap *h, const void *obj, size_t n, struct emit *id,
 			  struct err *err)
 {
 	const struct fheap_table *t = &h->table;
-	int rc = fits(h, n) ? 0 : add_block(h, n, err);
+	const struct block *last = h->nblocks ? &h->blocks[h->nblocks - 1] : NULL;
+	const bool fits = last && last->size - t->prefix - last->objects.len >= n;
+	int rc = fits ? 0 : add_block(h, n, err);
 	if (rc)
 		return rc;
 	struct block *b = &h->blocks[h->nblocks - 1];
@@ -253,18 +235,13 @@ static uint64_t tree_size(const struct h5_fheap *h, uint64_t offset, unsigned in
 	return size;
 }
 
-static bool root_is_direct(const struct h5_fheap *h)
-{
-	return h->root_rows == 0;
-}
-
 /* Returns the bytes of header and blocks. */
 static uint64_t managed_size(const struct h5_fheap *h)
 {
 	size_t i = 0;
 	if (h->nblocks == 0)
 		return FHEAP_HEADER_SIZE;
-	if (root_is_direct(h))
+	if (h->root_rows == 0)
 		return FHEAP_HEADER_SIZE + h->blocks[0].size;
 	return FHEAP_HEADER_SIZE + tree_size(h, 0, h->root_rows, &i);
 }
@@ -387,7 +364,7 @@ void h5_fheap_encode(struct emit *e, const struct h5_fheap *h, uint64_t addr)
 {
 	size_t i = 0;
 	encode_header(e, h, addr);
-	if (h->nblocks && root_is_direct(h))
+	if (h->nblocks && h->root_rows == 0)
 		fheap_direct_encode(e, &h->table, addr, 0, h->blocks[0].size,
 				    h->blocks[0].objects.data, h->blocks[0].objects.len);
 	else if (h->nblocks)

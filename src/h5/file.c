@@ -45,9 +45,7 @@ static int decode_table(struct h5_file *f, const struct h5_msg *m, struct err *e
 	const uint8_t version = cur_u8(&c);
 	f->sohm = h5_cur_addr(f, &c);
 	f->sohm_indexes = cur_u8(&c);
-	int rc = h5_msg_end(&c, "shared message table", err);
-	if (!rc && version != 0)
-		rc = h5_msg_version(version, "shared message table", err);
+	int rc = h5_msg_end_of(&c, version, 0, "shared message table", err);
 	if (!rc && (!f->sohm_indexes || f->sohm_indexes > SOHM_MAX_INDEXES))
 		rc = err_set(err, -EIO, "shared message table: %u indexes; the limit is %d",
 			     f->sohm_indexes, SOHM_MAX_INDEXES);
@@ -61,9 +59,7 @@ static int decode_k(struct h5_file *f, const struct h5_msg *m, struct err *err)
 	f->chunk_k = cur_u16(&c);
 	f->internal_k = cur_u16(&c);
 	f->leaf_k = cur_u16(&c);
-	int rc = h5_msg_end(&c, "B-tree K values", err);
-	if (!rc && version != 0)
-		rc = h5_msg_version(version, "B-tree K values", err);
+	int rc = h5_msg_end_of(&c, version, 0, "B-tree K values", err);
 	if (!rc && (!f->leaf_k || !f->internal_k || !f->chunk_k))
 		rc = err_set(err, -EIO, "B-tree K values: a value is 0");
 	return rc;
@@ -89,9 +85,7 @@ static int decode_driver(const struct h5_file *f, const struct h5_msg *m, uint64
 	const uint8_t version = cur_u8(&c);
 	const uint8_t *name = cur_bytes(&c, DRIVER_NAME);
 	cur_skip(&c, cur_u16(&c));
-	int rc = h5_msg_end(&c, "driver information", err);
-	if (!rc && version != 0)
-		rc = h5_msg_version(version, "driver information", err);
+	int rc = h5_msg_end_of(&c, version, 0, "driver information", err);
 	return rc ? rc : check_driver(f, name, eof, err);
 }
 
@@ -101,9 +95,7 @@ static int decode_image(const struct h5_file *f, const struct h5_msg *m, struct 
 	struct cursor c = cursor_of(m->body, m->len);
 	const uint8_t version = cur_u8(&c);
 	const uint64_t addr = h5_cur_addr(f, &c);
-	int rc = h5_msg_end(&c, "metadata cache image", err);
-	if (!rc && version != 0)
-		rc = h5_msg_version(version, "metadata cache image", err);
+	int rc = h5_msg_end_of(&c, version, 0, "metadata cache image", err);
 	if (!rc && addr != H5_UNDEF)
 		rc = err_set(err, -EOPNOTSUPP,
 			     "metadata cache image: not supported; opening the file for writing "
@@ -129,20 +121,20 @@ static int decode_extension(struct h5_file *f, const struct h5_ohdr *header, uin
 	return rc;
 }
 
-static int read_extension(const struct h5_file *f, struct arena *a, struct h5_ohdr *header,
+/* The caller frees *a, also after a failure. */
+static int read_extension(const struct h5_file *f, struct arena **a, struct h5_ohdr *header,
 			  struct err *err)
 {
-	if (!a)
-		return err_set(err, -ENOMEM, "superblock extension: out of memory");
-	int rc = h5_ohdr_decode(f, f->extension, a, header, err);
+	*a = arena_new(ARENA_LIMIT);
+	int rc = *a ? h5_ohdr_decode(f, f->extension, *a, header, err) : err_no_memory(err);
 	return rc ? err_wrap(err, rc, "superblock extension") : 0;
 }
 
 static int open_extension(struct h5_file *f, uint64_t eof, struct err *err)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
+	struct arena *a;
 	struct h5_ohdr header;
-	int rc = read_extension(f, a, &header, err);
+	int rc = read_extension(f, &a, &header, err);
 	if (!rc) {
 		rc = decode_extension(f, &header, eof, err);
 		if (rc)
@@ -173,19 +165,12 @@ static int read_driver(const struct h5_file *f, uint8_t *name, uint64_t *size, s
 	return 0;
 }
 
-static int open_driver(const struct h5_file *f, uint64_t eof, struct err *err)
-{
-	uint8_t name[DRIVER_NAME];
-	uint64_t size;
-	int rc = read_driver(f, name, &size, err);
-	return rc ? rc : check_driver(f, name, eof, err);
-}
-
 int h5_file_open(struct h5_file *f, struct source *s, struct err *err)
 {
 	uint8_t raw[H5_SUPERBLOCK_MAX];
+	uint8_t driver[DRIVER_NAME];
 	struct h5_superblock sb;
-	uint64_t at;
+	uint64_t at, driver_size;
 	bool found;
 	*f = h5_file_of(s);
 	int rc = h5_superblock_find(s, &at, &found, err);
@@ -214,18 +199,11 @@ int h5_file_open(struct h5_file *f, struct source *s, struct err *err)
 	f->extension = sb.extension;
 	f->driver_info = sb.driver_info;
 	if (f->driver_info != H5_UNDEF)
-		rc = open_driver(f, sb.eof, err);
+		rc = read_driver(f, driver, &driver_size, err);
+	if (!rc && f->driver_info != H5_UNDEF)
+		rc = check_driver(f, driver, sb.eof, err);
 	if (!rc && f->extension != H5_UNDEF)
 		rc = open_extension(f, sb.eof, err);
-	return rc;
-}
-
-static int claim_extension(const struct h5_file *f, struct err *err)
-{
-	struct arena *a = arena_new(ARENA_LIMIT);
-	struct h5_ohdr header;
-	int rc = read_extension(f, a, &header, err);
-	arena_free(a);
 	return rc;
 }
 
@@ -234,11 +212,14 @@ int h5_file_claim(const struct h5_file *f, struct err *err)
 {
 	uint8_t name[DRIVER_NAME];
 	uint64_t driver_size = 0;
+	struct arena *a = NULL;
+	struct h5_ohdr header;
 	int rc = 0;
 	if (f->driver_info != H5_UNDEF)
 		rc = read_driver(f, name, &driver_size, err);
 	if (!rc && f->extension != H5_UNDEF)
-		rc = claim_extension(f, err);
+		rc = read_extension(f, &a, &header, err);
+	arena_free(a);
 	if (!rc)
 		rc = h5_claim(f->claims, 0, f->superblock_size, "superblock", err);
 	if (!rc)

@@ -92,25 +92,17 @@ static int open_collection(struct h5_gheap_writer *w, struct err *err)
 	return 0;
 }
 
-/* Returns the bytes of data of the object that fills up a collection of `size` bytes, or -1 if none
- * is needed. */
-static int filler(size_t size)
-{
-	if (size >= H5_GHEAP_MIN)
-		return -1;
-	size_t rest = H5_GHEAP_MIN - size;
-	return rest < OBJECT_HEADER ? 0 : (int)(rest - OBJECT_HEADER);
-}
-
 int h5_gheap_finish(struct h5_gheap_writer *w, struct err *err)
 {
 	if (w->next == 0)
 		return 0;
 	/* There is an index for the filler: 65,535 objects take more than H5_GHEAP_MIN bytes. */
-	int fill = filler(open_size(w));
-	int rc = fill < 0 ? 0 : append(w, NULL, (size_t)fill, err);
-	if (rc)
-		return rc;
+	if (open_size(w) < H5_GHEAP_MIN) {
+		const size_t rest = H5_GHEAP_MIN - open_size(w);
+		int rc = append(w, NULL, rest < OBJECT_HEADER ? 0 : rest - OBJECT_HEADER, err);
+		if (rc)
+			return rc;
+	}
 	struct emit e = emit_to(w->out.data + w->collection + SIZE_AT, sizeof(uint64_t));
 	emit_u64(&e, open_size(w));
 	w->next = 0;

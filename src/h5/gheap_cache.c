@@ -196,15 +196,6 @@ static void use(struct h5_gheap_cache *c, size_t i)
 	c->recent[0] = g;
 }
 
-static void evict(struct h5_gheap_cache *c)
-{
-	while (c->n > 1 && (c->n > H5_GHEAP_CACHED || c->bytes > H5_GHEAP_CACHED_BYTES)) {
-		struct collection *last = c->recent[--c->n];
-		c->bytes -= weight(last);
-		collection_free(last);
-	}
-}
-
 /* Puts the collection at addr in front. */
 static int find_collection(struct h5_gheap_cache *c, uint64_t addr, struct err *err)
 {
@@ -218,7 +209,11 @@ static int find_collection(struct h5_gheap_cache *c, uint64_t addr, struct err *
 		return rc;
 	c->bytes += weight(c->recent[c->n]);
 	use(c, c->n++);
-	evict(c);
+	while (c->n > 1 && (c->n > H5_GHEAP_CACHED || c->bytes > H5_GHEAP_CACHED_BYTES)) {
+		struct collection *last = c->recent[--c->n];
+		c->bytes -= weight(last);
+		collection_free(last);
+	}
 	return 0;
 }
 

@@ -72,14 +72,6 @@ struct btree2 {
 	uint64_t last[DSPACE_MAX_RANK]; /* of the record before */
 };
 
-static int compare(uint32_t rank, const uint64_t *a, const uint64_t *b)
-{
-	for (uint32_t d = 0; d < rank; d++)
-		if (a[d] != b[d])
-			return a[d] < b[d] ? -1 : 1;
-	return 0;
-}
-
 static bool record_fits(const struct index_walk *w, uint16_t size)
 {
 	return size == index_entry_size(w) + w->grid->rank * COORD_SIZE;
@@ -100,9 +92,9 @@ static int compare_record(void *ctx, const uint8_t *record, uint16_t size)
 		return 0; /* found_in_btree2() refuses it */
 	cur_skip(&c, index_entry_size(w));
 	read_coords(w, &c, coords);
-	if (compare(w->grid->rank, coords, w->lo) < 0)
+	if (grid_compare(w->grid->rank, coords, w->lo) < 0)
 		return -1;
-	return compare(w->grid->rank, coords, w->hi) > 0;
+	return grid_compare(w->grid->rank, coords, w->hi) > 0;
 }
 
 static int found_in_btree2(void *ctx, const uint8_t *record, uint16_t size, struct err *err)
@@ -117,7 +109,7 @@ static int found_in_btree2(void *ctx, const uint8_t *record, uint16_t size, stru
 			       w->layout->addr, size);
 	index_entry(w, &c, &chunk);
 	read_coords(w, &c, coords);
-	if (t->any && compare(w->grid->rank, t->last, coords) >= 0)
+	if (t->any && grid_compare(w->grid->rank, t->last, coords) >= 0)
 		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": the chunks are not in order",
 			       w->layout->addr);
 	t->any = true;

@@ -24,6 +24,14 @@ static inline int h5_msg_version(uint8_t version, const char *what, struct err *
 	return err_set(err, -EOPNOTSUPP, "%s: unsupported version %u", what, version);
 }
 
+/* As h5_msg_end(). Also fails if the version is not the one with a decoder. */
+static inline int h5_msg_end_of(const struct cursor *c, uint8_t version, uint8_t known,
+				const char *what, struct err *err)
+{
+	int rc = h5_msg_end(c, what, err);
+	return rc || version == known ? rc : h5_msg_version(version, what, err);
+}
+
 /* Reports that a constructor of data/ has failed with `code`. -EINVAL means that the file is
  * damaged, and -E2BIG that it exceeds a limit of this project. Adds `what` to the message. */
 static inline int h5_msg_refused(int code, const char *what, struct err *err)
@@ -33,6 +41,12 @@ static inline int h5_msg_refused(int code, const char *what, struct err *err)
 	if (err)
 		err->code = rc;
 	return rc;
+}
+
+/* Returns the code of the smallest width for a length, as libhdf5 chooses it: 1 << code bytes. */
+static inline unsigned int h5_msg_width(uint64_t len)
+{
+	return len > UINT32_MAX ? 3 : len > UINT16_MAX ? 2 : len > UINT8_MAX ? 1 : 0;
 }
 
 /* Emits a length in a field of 16 bits. Sets e->bad if it does not fit. */

@@ -38,8 +38,7 @@ enum {
 	V1_MEMBER_EXTRA = 28, /* bytes of a version 1 member from its rank to its dims */
 	MEMBER_MIN = 11,      /* bytes of the smallest member (name, offset, head of its type) */
 	ENUM_NAME_MIN = 2,
-	/* Versions 1 and 2 take less than 8 times the bytes of version 3: a member of 11 takes 52.
-	 */
+	/* Versions 1 and 2 take less than 8 times the bytes of version 3: a member 52 for 11. */
 	SURELY_SHORT = DTYPE_MAX_DESCRIBED / 8,
 	/* Version 4 added revised references, and version 5 complex numbers. All else is as in
 	 * version 3. */
@@ -183,17 +182,6 @@ static void encode_enum(struct emit *e, const struct dtype *t, unsigned int floo
 	emit_bytes(e, t->enumeration.values, (size_t)t->enumeration.n * t->enumeration.base->size);
 }
 
-/* libhdf5 writes an unsigned byte as the base type of a variable-length string. */
-static void emit_string_base(struct emit *e)
-{
-	const struct dtype byte = {
-		.cls = DTYPE_INTEGER,
-		.size = 1,
-		.integer = {.precision = 8},
-	};
-	encode_integer(e, &byte);
-}
-
 static void encode_vlen(struct emit *e, const struct dtype *t, unsigned int floor)
 {
 	if (!t->vlen.is_string) {
@@ -201,10 +189,12 @@ static void encode_vlen(struct emit *e, const struct dtype *t, unsigned int floo
 		encode_any(e, t->vlen.base, floor);
 		return;
 	}
+	/* libhdf5 writes an unsigned byte as the base type of a variable-length string. */
+	const struct dtype byte = {.cls = DTYPE_INTEGER, .size = 1, .integer = {.precision = 8}};
 	emit_head(e, 1, t,
 		  VLEN_STRING | (uint32_t)t->vlen.pad << VLEN_PAD_SHIFT |
 			  (uint32_t)t->vlen.cset << VLEN_CSET_SHIFT);
-	emit_string_base(e);
+	encode_integer(e, &byte);
 }
 
 static void encode_array(struct emit *e, const struct dtype *t, unsigned int floor)

@@ -22,11 +22,9 @@ int h5_efl_decode(const struct h5_file *f, struct cursor *c, struct arena *a, st
 	const uint16_t allocated = cur_u16(c), used = cur_u16(c);
 	const uint64_t heap = h5_cur_addr(f, c);
 	struct cursor slots = cur_sub(c, (size_t)used * 3 * f->len_size);
-	int rc = h5_msg_end(c, "external file list", err);
+	int rc = h5_msg_end_of(c, version, 1, "external file list", err);
 	if (rc)
 		return rc;
-	if (version != 1)
-		return h5_msg_version(version, "external file list", err);
 	if (used > allocated || !used || heap == H5_UNDEF)
 		return err_set(err, -EIO,
 			       "external file list: %u of %u slots are used, or there is no heap",

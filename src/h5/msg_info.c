@@ -140,9 +140,7 @@ int h5_refcount_decode(struct cursor *c, uint32_t *count, struct err *err)
 {
 	uint8_t version = cur_u8(c);
 	*count = cur_u32(c);
-	if (cur_ok(c) && version)
-		return h5_msg_version(version, "reference count", err);
-	return h5_msg_end(c, "reference count", err);
+	return h5_msg_end_of(c, version, 0, "reference count", err);
 }
 
 int h5_mtime_decode(struct cursor *c, uint32_t *seconds, struct err *err)
@@ -150,9 +148,7 @@ int h5_mtime_decode(struct cursor *c, uint32_t *seconds, struct err *err)
 	uint8_t version = cur_u8(c);
 	cur_skip(c, 3);
 	*seconds = cur_u32(c);
-	if (cur_ok(c) && version != 1)
-		return h5_msg_version(version, "modification time", err);
-	return h5_msg_end(c, "modification time", err);
+	return h5_msg_end_of(c, version, 1, "modification time", err);
 }
 
 /* Returns the days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March, so

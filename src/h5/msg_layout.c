@@ -121,14 +121,6 @@ static int decode_old(const struct h5_file *f, struct cursor *c, struct h5_layou
 	return h5_msg_end(c, "layout", err);
 }
 
-static int decode_chunked3(const struct h5_file *f, struct cursor *c, struct h5_layout *l,
-			   struct err *err)
-{
-	const uint8_t ndims = cur_u8(c);
-	l->addr = h5_cur_addr(f, c);
-	return cur_ok(c) ? decode_dims(c, ndims, 4, l, err) : h5_msg_end(c, "layout", err);
-}
-
 /* The stored size of a chunk may be larger than the chunk, for which version 4 has at least a byte
  * more than the size of the chunk needs. */
 static uint8_t stored_len(const struct h5_layout *l, unsigned int version, const struct h5_file *f)
@@ -205,9 +197,13 @@ static int decode_new(const struct h5_file *f, struct cursor *c, unsigned int ve
 	if (cls > LAYOUT_CHUNKED)
 		return err_set(err, -EIO, "layout: invalid class %u", cls);
 	l->cls = (enum layout_class)cls;
-	if (l->cls == LAYOUT_CHUNKED)
-		return version == 3 ? decode_chunked3(f, c, l, err)
-				    : decode_chunked4(f, c, version, l, err);
+	if (l->cls == LAYOUT_CHUNKED && version > 3)
+		return decode_chunked4(f, c, version, l, err);
+	if (l->cls == LAYOUT_CHUNKED) {
+		const uint8_t ndims = cur_u8(c);
+		l->addr = h5_cur_addr(f, c);
+		return cur_ok(c) ? decode_dims(c, ndims, 4, l, err) : h5_msg_end(c, "layout", err);
+	}
 	if (l->cls == LAYOUT_COMPACT) {
 		l->size = cur_u16(c);
 		l->data = cur_bytes(c, (size_t)l->size);

@@ -31,12 +31,6 @@ enum {
 	FIRST_USER_TYPE = 64,
 };
 
-/* Returns the smallest width for a length, as libhdf5 chooses it. */
-static unsigned int width_code(uint64_t len)
-{
-	return len > UINT32_MAX ? 3 : len > UINT16_MAX ? 2 : len > UINT8_MAX ? 1 : 0;
-}
-
 static void encode_external(struct emit *e, const struct h5_link *l)
 {
 	size_t file = strlen(l->file) + 1, path = strlen(l->path) + 1;
@@ -48,7 +42,7 @@ static void encode_external(struct emit *e, const struct h5_link *l)
 
 void h5_link_encode(struct emit *e, const struct h5_link *l)
 {
-	unsigned int width = width_code(l->name_len);
+	unsigned int width = h5_msg_width(l->name_len);
 	emit_u8(e, 1);
 	emit_u8(e, (uint8_t)(width | (l->has_corder ? FLAG_CORDER : 0) |
 			     (l->cls != LINK_HARD ? FLAG_TYPE : 0) | (l->utf8 ? FLAG_CSET : 0)));

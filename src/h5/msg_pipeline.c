@@ -67,16 +67,6 @@ void h5_pipeline_encode(struct emit *e, const struct pipeline *p)
 		encode_filter(e, &p->f[i]);
 }
 
-static int decode_name(const uint8_t *bytes, size_t len, struct arena *a, struct filter *f)
-{
-	f->name = len ? arena_strndup(a, (const char *)bytes, strnlen((const char *)bytes, len))
-		      : NULL;
-	if (len && !f->name)
-		return -ENOMEM;
-	f->name = stored_name(f);
-	return 0;
-}
-
 static int decode_filter(struct cursor *c, uint8_t version, struct arena *a, struct filter *f,
 			 struct err *err)
 {
@@ -102,9 +92,15 @@ static int decode_filter(struct cursor *c, uint8_t version, struct arena *a, str
 	if (version == 1 && f->nparams % 2)
 		cur_skip(c, 4);
 	rc = h5_msg_end(c, "filter pipeline", err);
-	if (!rc && decode_name(name, name_len, a, f))
-		rc = err_set(err, -ENOMEM, "filter pipeline: out of memory");
-	return rc;
+	if (rc)
+		return rc;
+	f->name = name_len ? arena_strndup(a, (const char *)name,
+					   strnlen((const char *)name, name_len))
+			   : NULL;
+	if (name_len && !f->name)
+		return err_set(err, -ENOMEM, "filter pipeline: out of memory");
+	f->name = stored_name(f);
+	return 0;
 }
 
 int h5_pipeline_decode(struct cursor *c, struct arena *a, struct pipeline *p, struct err *err)

@@ -60,10 +60,7 @@ static void encode_prefix(struct emit *e, const struct h5_ohdr *h)
 	uint64_t size = 0;
 	for (uint32_t i = 0; i < h->n; i++)
 		size += head_len(h) + h->msgs[i].len;
-	unsigned int width = size > UINT32_MAX	 ? 3
-			     : size > UINT16_MAX ? 2
-			     : size > UINT8_MAX	 ? 1
-						 : 0;
+	const unsigned int width = h5_msg_width(size);
 	emit_bytes(e, header_signature, SIGNATURE_LEN);
 	emit_u8(e, 2);
 	emit_u8(e, (uint8_t)(width | (h->attr_order_tracked ? FLAG_TRACKED : 0) |
@@ -238,18 +235,6 @@ static int find_refcount(struct ohdr_reader *r)
 	return h5_refcount_decode(&c, &r->h->refcount, r->err);
 }
 
-/* Claims are made last, because a decoder that a source has interrupted starts again. */
-static int claim_chunks(struct ohdr_reader *r)
-{
-	int rc = 0;
-	for (size_t at = 0; !rc && at < r->chunks.len; at += sizeof(struct ohdr_extent)) {
-		struct ohdr_extent x;
-		memcpy(&x, r->chunks.data + at, sizeof(x));
-		rc = h5_claim(r->f->claims, x.addr, x.len, "object header", r->err);
-	}
-	return rc;
-}
-
 int h5_ohdr_decode(const struct h5_file *f, uint64_t addr, struct arena *a, struct h5_ohdr *h,
 		   struct err *err)
 {
@@ -260,8 +245,10 @@ int h5_ohdr_decode(const struct h5_file *f, uint64_t addr, struct arena *a, stru
 		rc = keep_messages(&r);
 	if (!rc)
 		rc = find_refcount(&r);
-	if (!rc)
-		rc = claim_chunks(&r);
+	/* Claims are made last, because a decoder that a source has interrupted starts again. */
+	const struct ohdr_extent *chunks = (const void *)r.chunks.data;
+	for (size_t i = 0; !rc && i < r.chunks.len / sizeof(*chunks); i++)
+		rc = h5_claim(f->claims, chunks[i].addr, chunks[i].len, "object header", err);
 	ohdr_reader_release(&r);
 	if (!rc)
 		return 0;

@@ -17,17 +17,6 @@ void ohdr_reader_release(struct ohdr_reader *r)
 	addrset_release(&r->seen);
 }
 
-static int remember(struct ohdr_reader *r, struct ohdr_extent x)
-{
-	int rc = addrset_add(&r->seen, x.addr);
-	if (rc < 0 || bytes_append(&r->chunks, &x, sizeof(x)))
-		return err_no_memory(r->err);
-	if (rc == 0)
-		return err_set(r->err, -EIO,
-			       "object header: two continuations lead to the same chunk");
-	return 0;
-}
-
 int ohdr_read_chunk(struct ohdr_reader *r, struct ohdr_extent x, size_t smallest, struct cursor *c)
 {
 	if (x.len < smallest || x.len > MAX_BYTES - r->total)
@@ -35,10 +24,12 @@ int ohdr_read_chunk(struct ohdr_reader *r, struct ohdr_extent x, size_t smallest
 			       "object header: chunk of %" PRIu64 " bytes, too small or too large",
 			       x.len);
 	r->total += x.len;
-	int rc = remember(r, x);
-	if (rc)
-		return rc;
-
+	int rc = addrset_add(&r->seen, x.addr);
+	if (rc < 0 || bytes_append(&r->chunks, &x, sizeof(x)))
+		return err_no_memory(r->err);
+	if (rc == 0)
+		return err_set(r->err, -EIO,
+			       "object header: two continuations lead to the same chunk");
 	uint64_t end;
 	if (!add_u64(x.addr, x.len, &end) || end > h5_file_size(r->f))
 		return err_set(r->err, -EIO,
@@ -63,8 +54,7 @@ static int add_continuation(struct ohdr_reader *r, struct cursor *body)
 
 int ohdr_add_message(struct ohdr_reader *r, const struct h5_msg *m, struct cursor *body)
 {
-	r->entries++; /* cannot overflow, because the bytes of messages are limited
-		       */
+	r->entries++; /* cannot overflow, because the bytes of messages are limited */
 	if (m->type == H5_MSG_NIL)
 		return 0;
 	if (m->type == H5_MSG_CONTINUATION)

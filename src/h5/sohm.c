@@ -48,14 +48,10 @@ enum {
 	LOCATION_HEADER = 1,
 };
 
-static size_t index_size(const struct h5_file *f)
-{
-	return INDEX_FIXED + 2 * (size_t)f->addr_size;
-}
-
 uint64_t sohm_size(const struct h5_file *f)
 {
-	return SIGNATURE_LEN + f->sohm_indexes * index_size(f) + CHECKSUM_LEN;
+	return SIGNATURE_LEN + f->sohm_indexes * (INDEX_FIXED + 2 * (uint64_t)f->addr_size) +
+	       CHECKSUM_LEN;
 }
 
 static size_t record_size(const struct h5_file *f)

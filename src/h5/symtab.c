@@ -41,8 +41,6 @@ enum {
 	NODE_HEAD = 8,
 	ENTRY_FIXED = 4 + 4 + 16, /* bytes of an entry without name and address */
 	SCRATCH = 16,
-	CACHED_NONE = 0,
-	CACHED_GROUP = 1,
 	CACHED_LINK = 2,
 	LEVEL_MAX = 63,
 	KEY_MAX = 64 << 10, /* a longer name is no key */
@@ -247,21 +245,16 @@ static bool is_wanted(const struct walk *w, uint64_t before, uint64_t last)
 	return (!from || strcmp(w->only, from) > 0) && (!to || strcmp(w->only, to) <= 0);
 }
 
-/* Announces the reads of the children. */
-static void advise_children(const struct walk *w, struct cursor c, uint16_t n, int level)
-{
-	for (uint16_t i = 0; !w->only && i < n; i++) {
-		cur_skip(&c, w->f->len_size);
-		h5_file_advise(w->f, h5_cur_addr(w->f, &c),
-			       level ? tree_node_size(w) : symbols_size(w));
-	}
-}
-
 static int walk_children(struct walk *w, struct cursor *c, uint16_t n, int level, bool *inner,
 			 struct err *err)
 {
 	int rc = 0;
-	advise_children(w, *c, n, level);
+	struct cursor ahead = *c;
+	for (uint16_t i = 0; !w->only && i < n; i++) {
+		cur_skip(&ahead, w->f->len_size);
+		h5_file_advise(w->f, h5_cur_addr(w->f, &ahead),
+			       level ? tree_node_size(w) : symbols_size(w));
+	}
 	uint64_t key = h5_cur_len(w->f, c);
 	for (uint16_t i = 0; !rc && i < n; i++) {
 		const uint64_t before = key, child = h5_cur_addr(w->f, c);
@@ -291,17 +284,6 @@ static int walk_tree(struct walk *w, uint64_t addr, int level, struct err *err)
 	return inner ? rc : wrapped(w, rc, addr, "B-tree node", err);
 }
 
-static int claim_nodes(const struct walk *w, struct err *err)
-{
-	int rc = 0;
-	for (size_t at = 0; !rc && w->f->claims && at < w->nodes.len; at += sizeof(struct node)) {
-		struct node node;
-		memcpy(&node, w->nodes.data + at, sizeof(node));
-		rc = h5_claim(w->f->claims, node.addr, node.size, node.what, err);
-	}
-	return rc;
-}
-
 static int walk_all(struct walk *w, const struct h5_symtab *t, struct arena *a, struct err *err)
 {
 	struct h5_file unclaimed = *w->f;
@@ -315,8 +297,9 @@ static int walk_all(struct walk *w, const struct h5_symtab *t, struct arena *a, 
 	rc = walk_tree(w, t->btree, -1, err);
 	if (!rc)
 		rc = lheap_claim(w->f, t->heap, err);
-	if (!rc)
-		rc = claim_nodes(w, err);
+	const struct node *nodes = (const void *)w->nodes.data;
+	for (size_t i = 0; !rc && i < w->nodes.len / sizeof(*nodes); i++)
+		rc = h5_claim(w->f->claims, nodes[i].addr, nodes[i].size, nodes[i].what, err);
 	return rc;
 }
 

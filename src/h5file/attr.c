@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/emit.h>
 #include "members.h"
 #include "objects.h"
 #include "values.h"
@@ -95,15 +94,9 @@ static int add_compact(void *ctx, const struct h5_msg *msg, struct cursor *body,
 static int find_dense(struct reader *r, const uint8_t *id, bool shared, struct bytes *object,
 		      struct cursor *body, struct err *err)
 {
-	if (shared) {
-		/* A shared message of version 3 whose body is in the heap. */
-		uint8_t raw[2 + RECORD_ID] = {3, 1};
-		uint64_t committed;
-		memcpy(raw + 2, id, RECORD_ID);
-		struct cursor c = cursor_of(raw, sizeof(raw));
-		return h5_shared_resolve(r->m.f->shared, H5_MSG_ATTRIBUTE, &c, r->m.h->scratch,
-					 body, &committed, err);
-	}
+	if (shared)
+		return h5_shared_get(r->m.f->shared, H5_MSG_ATTRIBUTE, id, r->m.h->scratch, body,
+				     err);
 	int rc = h5_fheap_get(r->m.heap, id, RECORD_ID, (size_t)h5_file_size(&r->m.f->file), object,
 			      err);
 	*body = cursor_of(object->data, object->len);
@@ -143,9 +136,11 @@ static int read_dense(struct reader *r, struct err *err)
 		  : members_count_corders(&r->m, info.corders, H5_BT2_ATTR_CORDER, &is_read, err);
 }
 
-static int by_position(const void *a, const void *b)
+static int by_corder(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
+	if (x->corder != y->corder)
+		return x->corder < y->corder ? -1 : 1;
 	return (x->at > y->at) - (x->at < y->at);
 }
 
@@ -153,15 +148,7 @@ static int by_name(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 	const int names = strcmp(x->attr.name, y->attr.name);
-	return names ? names : by_position(a, b);
-}
-
-static int by_corder(const void *a, const void *b)
-{
-	const struct found *x = a, *y = b;
-	if (x->corder != y->corder)
-		return x->corder < y->corder ? -1 : 1;
-	return by_position(a, b);
+	return names ? names : (x->at > y->at) - (x->at < y->at);
 }
 
 /* Sorts the attributes. Of those with the same name only the first stays. Returns their number. */
@@ -213,14 +200,6 @@ static int finish(struct reader *r, struct err *err)
 	return 0;
 }
 
-static void release(struct reader *r)
-{
-	struct found *all = (void *)r->found.data;
-	for (size_t i = 0; i < r->found.len / sizeof(*all); i++)
-		elems_release(&all[i].attr.value);
-	bytes_release(&r->found);
-}
-
 int attr_read(struct h5file *f, const struct header *h, struct err *err)
 {
 	struct reader r = {.m = {.f = f, .h = h, .one = "an attribute"},
@@ -231,6 +210,9 @@ int attr_read(struct h5file *f, const struct header *h, struct err *err)
 				    err);
 	if (!rc)
 		rc = finish(&r, err);
-	release(&r);
+	struct found *all = (void *)r.found.data; /* those that finish() has not moved */
+	for (size_t i = 0; i < r.found.len / sizeof(*all); i++)
+		elems_release(&all[i].attr.value);
+	bytes_release(&r.found);
 	return rc;
 }

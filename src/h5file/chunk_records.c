@@ -43,20 +43,6 @@ static int check(const struct h5file *f, uint32_t number, const struct dataset_i
 
 /* ---- contiguous and compact ---- */
 
-/* Finds the run of elements that a chunk of a cut grid holds: [*first, *first + *n). */
-static void find_run(const struct grid *g, uint64_t number, uint64_t *first, uint64_t *n)
-{
-	uint64_t coords[DSPACE_MAX_RANK];
-	grid_coords(g, number, coords);
-	*first = 0;
-	*n = 1;
-	for (uint32_t i = 0; i < g->rank; i++) {
-		const uint64_t start = coords[i] * g->chunk[i];
-		*first = *first * g->dims[i] + start;
-		*n *= min_u64(g->chunk[i], g->dims[i] - start);
-	}
-}
-
 /* The addresses of runs ascend, so a run outside of the file ends the walk: no work is done for the
  * others, however many the file promises. */
 static int cut(const struct h5file *f, const struct dataset_info *d, uint64_t first, uint64_t end,
@@ -69,7 +55,7 @@ static int cut(const struct h5file *f, const struct dataset_info *d, uint64_t fi
 		return 0;
 	for (uint64_t i = first; !rc && i < min_u64(end, g->nchunks); i++) {
 		uint64_t at, n, last;
-		find_run(g, i, &at, &n);
+		grid_run(g, i, &at, &n);
 		struct h5file_chunk c = {.number = i, .size = n * d->elem_size};
 		at *= d->elem_size;
 		if (c.size > l->size || at > l->size - c.size)
@@ -239,14 +225,6 @@ void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chun
 		h5_file_advise(&f->file, chunk->addr, chunk->size);
 }
 
-/* Returns whether n bytes have all elements inside the extent. A writer may have left out the
- * others. */
-static bool has_elements(const struct dataset_info *d, const struct h5file_chunk *chunk, size_t n)
-{
-	return d->layout.cls == LAYOUT_CHUNKED &&
-	       n >= grid_covered(&d->shown.grid, chunk->number) * d->elem_size;
-}
-
 /* Undoes the filters. *out gets exactly the bytes of the whole chunk. Elements beyond the extent
  * that are not stored, such as those of a cut, are zeros. */
 static int undo_filters(const struct dataset_info *d, const struct h5file_chunk *chunk,
@@ -266,7 +244,10 @@ static int undo_filters(const struct dataset_info *d, const struct h5file_chunk 
 		*out = *stored;
 		*stored = (struct bytes){0};
 	}
-	if (!rc && out->len != want && !has_elements(d, chunk, out->len))
+	/* A writer may have left out the elements of a chunk outside of the extent. */
+	if (!rc && out->len != want &&
+	    (d->layout.cls != LAYOUT_CHUNKED ||
+	     out->len < grid_covered(&shown->grid, chunk->number) * d->elem_size))
 		rc = err_set(err, -EIO, "the chunk has %zu bytes instead of %" PRIu64, out->len,
 			     want);
 	out->len = min_u64(out->len, whole);
@@ -317,28 +298,20 @@ int h5file_chunk_decode(struct h5file *f, uint32_t number, const struct h5file_c
 	return rc ? err_wrap(err, rc, "chunk %" PRIu64, chunk->number) : 0;
 }
 
-/* Copies the elements of a chunk as the file has them. */
-static int copy_plain(const struct dataset_info *d, const struct h5file_chunk *chunk,
-		      const struct bytes *stored, struct bytes *plain, struct err *err)
-{
-	auto_bytes struct bytes copy = {0};
-	if (bytes_append(&copy, stored->data, stored->len))
-		return err_no_memory(err);
-	return undo_filters(d, chunk, &copy, plain, err);
-}
-
 int h5file_chunk_heaps(struct h5file *f, uint32_t number, const struct h5file_chunk *chunk,
 		       const struct bytes *stored,
 		       int (*fn)(void *ctx, uint64_t addr, uint64_t size), void *ctx,
 		       struct err *err)
 {
 	const struct dataset_info *d;
-	auto_bytes struct bytes plain = {0};
+	auto_bytes struct bytes plain = {0}, copy = {0};
 	int rc = check(f, number, &d, err);
 	if (!rc && dtype_is_plain(d->type))
 		return 0;
+	if (!rc && bytes_append(&copy, stored->data, stored->len))
+		rc = err_no_memory(err);
 	if (!rc)
-		rc = copy_plain(d, chunk, stored, &plain, err);
+		rc = undo_filters(d, chunk, &copy, &plain, err);
 	if (!rc)
 		rc = heaps_visit(f, d->type, &plain, d->shown.grid.chunk_elems, fn, ctx, err);
 	return rc ? err_wrap(err, rc, "chunk %" PRIu64, chunk->number) : 0;

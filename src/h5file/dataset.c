@@ -35,17 +35,6 @@ static int read_space(struct reader *r)
 	return h5_dspace_decode(&r->f->file, &body, tree_arena(r->f->tree), &r->ds.space, r->err);
 }
 
-/* Copies the data of a compact dataset, which the message holds. */
-static int keep_data(struct reader *r)
-{
-	struct h5_layout *l = &r->info->layout;
-	if (!l->data)
-		return 0;
-	l->data =
-		(const uint8_t *)arena_strndup(r->f->arena, (const char *)l->data, (size_t)l->size);
-	return l->data ? 0 : err_no_memory(r->err);
-}
-
 static int read_layout(struct reader *r)
 {
 	struct h5_layout *l = &r->info->layout;
@@ -60,49 +49,47 @@ static int read_layout(struct reader *r)
 	r->ds.raw = l->raw;
 	if (h5_ohdr_find(&r->h->h, H5_MSG_EXTERNAL_FILES))
 		r->ds.raw = RAW_EXTERNAL;
-	return keep_data(r);
+	if (!l->data)
+		return 0;
+	/* The message holds the data of a compact dataset. */
+	l->data =
+		(const uint8_t *)arena_strndup(r->f->arena, (const char *)l->data, (size_t)l->size);
+	return l->data ? 0 : err_no_memory(r->err);
 }
 
 static bool same_pipeline(const struct pipeline *a, const struct pipeline *b)
 {
-	for (uint32_t i = 0; i < a->n && a->n == b->n; i++) {
-		const struct filter *x = &a->f[i], *y = &b->f[i];
-		const bool named = x->name && y->name;
-		if (x->id != y->id || x->nparams != y->nparams ||
-		    (named ? strcmp(x->name, y->name) != 0 : x->name != y->name) ||
-		    (x->nparams &&
-		     memcmp(x->params, y->params, x->nparams * sizeof(*x->params)) != 0))
-			return false;
+	bool same = filters_equal(a->f, a->n, b->f, b->n);
+	for (uint32_t i = 0; same && i < a->n; i++) {
+		const char *x = a->f[i].name, *y = b->f[i].name;
+		same = x && y ? strcmp(x, y) == 0 : x == y;
 	}
-	return a->n == b->n;
+	return same;
 }
 
 /* Most datasets of a file have the same filters, and a struct pipeline is large: a dataset shares
  * that of the one before it if they are equal. */
-static int keep_pipeline(struct reader *r, const struct pipeline *p)
+static int read_pipeline(struct reader *r)
 {
 	struct h5file *f = r->f;
-	if (!f->pipeline || !same_pipeline(f->pipeline, p)) {
+	struct pipeline p = {.n = 0};
+	struct cursor body;
+	int rc = header_find(f, r->h, H5_MSG_PIPELINE, &body, r->err);
+	if (rc > 0)
+		rc = h5_pipeline_decode(&body, tree_arena(f->tree), &p, r->err);
+	if (rc)
+		return rc;
+	if (!f->pipeline || !same_pipeline(f->pipeline, &p)) {
 		struct pipeline *copy = arena_alloc(f->arena, sizeof(*copy));
 		if (!copy)
 			return err_no_memory(r->err);
-		*copy = *p;
+		*copy = p;
 		f->pipeline = copy;
 	}
 	r->info->shown.pipeline = f->pipeline;
 	r->ds.nfilters = f->pipeline->n;
 	r->ds.filters = f->pipeline->f;
 	return 0;
-}
-
-static int read_pipeline(struct reader *r)
-{
-	struct pipeline p = {.n = 0};
-	struct cursor body;
-	int rc = header_find(r->f, r->h, H5_MSG_PIPELINE, &body, r->err);
-	if (rc > 0)
-		rc = h5_pipeline_decode(&body, tree_arena(r->f->tree), &p, r->err);
-	return rc ? rc : keep_pipeline(r, &p);
 }
 
 /* Decodes the bytes of a defined fill value. */
@@ -262,7 +249,7 @@ static void finish(struct reader *r)
 	info->shown.grid = r->ds.grid;
 	info->shown.layout = info->layout.cls;
 	info->shown.whole_edges = info->layout.whole_edges;
-	info->shown.header = objects_header(r->f, r->h->number);
+	info->shown.header = h5file_address(r->f, r->h->number);
 }
 
 int dataset_read(struct h5file *f, const struct header *h, struct dataset_info **info,

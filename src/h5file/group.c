@@ -34,8 +34,7 @@ struct reader {
 	uint32_t hash;	    /* of this name */
 };
 
-/* The bytes of a dataset's object header as libhdf5 makes it: a prefix of 16, and 256 of messages.
- */
+/* Bytes of a dataset's object header as libhdf5 makes it: a prefix of 16, and 256 of messages. */
 enum { HEADER_GUESS = 272 };
 
 /* Adds a link. Leaves out one that no path can name, and a target that cannot be an object. */

@@ -58,30 +58,23 @@ int h5file_claims_check(struct h5file *f, struct err *err)
 	return h5_claims_check(f->kept, err);
 }
 
-static int claim_all(struct h5file *f, struct err *err)
-{
-	for (uint32_t i = 0; i < f->ndatasets; i++) {
-		int rc = f->datasets[i] ? claim_dataset(f, i, err) : 0;
-		if (rc && !is_local(rc))
-			return rc;
-		if (rc)
-			h5file_report(f, i, err);
-		err_clear(err);
-	}
-	int rc = h5_claims_check(f->file.claims, err);
-	if (!is_local(rc))
-		return rc;
-	h5file_report(f, OBJECT_NONE, err);
-	err_clear(err);
-	return 0;
-}
-
 /* ---- opening ---- */
 
 static int unfilter(void *ctx, const struct pipeline *p, uint32_t mask, const void *in, size_t n,
 		    size_t max, struct bytes *out, struct err *err)
 {
 	return codec_hdf5_decode(p, mask, 1, in, n, max, out, err);
+}
+
+/* Damage of an object is a problem of the file, as is that of the superblock or of the table of
+ * shared messages (OBJECT_NONE). Reports it, and returns 0. Returns other results. */
+static int report(struct h5file *f, uint32_t number, int rc, struct err *err)
+{
+	if (!is_local(rc))
+		return rc;
+	h5file_report(f, number, err);
+	err_clear(err);
+	return 0;
 }
 
 /* Compares the size of the file with the end that the superblock records. */
@@ -98,12 +91,10 @@ static int check_end(struct h5file *f, struct err *err)
 	/* The recorded end counts from where the recorded base is. */
 	if (rc || sb.eof < sb.base || sb.eof - sb.base <= h5_file_size(&f->file))
 		return rc;
-	err_set(err, -EIO,
-		"the file is truncated: it should have %" PRIu64 " bytes but has %" PRIu64,
-		sb.eof - sb.base + f->file.base, s->size);
-	h5file_report(f, OBJECT_NONE, err);
-	err_clear(err);
-	return 0;
+	rc = err_set(err, -EIO,
+		     "the file is truncated: it should have %" PRIu64 " bytes but has %" PRIu64,
+		     sb.eof - sb.base + f->file.base, s->size);
+	return report(f, OBJECT_NONE, rc, err);
 }
 
 int h5file_start(struct h5file *f, struct err *err)
@@ -125,15 +116,15 @@ int h5file_start(struct h5file *f, struct err *err)
 	return f->shared && f->heaps ? 0 : err_no_memory(err);
 }
 
-/* Damage of the superblock, or of the table of shared messages, is a problem of the file, as is
- * that of objects. */
-static int report(struct h5file *f, int rc, struct err *err)
+static int claim_all(struct h5file *f, struct err *err)
 {
-	if (!is_local(rc))
-		return rc;
-	h5file_report(f, OBJECT_NONE, err);
-	err_clear(err);
-	return 0;
+	for (uint32_t i = 0; i < f->ndatasets; i++) {
+		int rc = f->datasets[i] ? claim_dataset(f, i, err) : 0;
+		rc = report(f, i, rc, err);
+		if (rc)
+			return rc;
+	}
+	return report(f, OBJECT_NONE, h5_claims_check(f->file.claims, err), err);
 }
 
 static int read_all(struct h5file *f, struct err *err)
@@ -142,9 +133,9 @@ static int read_all(struct h5file *f, struct err *err)
 	if (!rc)
 		rc = check_end(f, err);
 	if (!rc)
-		rc = report(f, h5_file_claim(&f->file, err), err);
+		rc = report(f, OBJECT_NONE, h5_file_claim(&f->file, err), err);
 	if (!rc)
-		rc = report(f, h5_shared_claim(f->shared, err), err);
+		rc = report(f, OBJECT_NONE, h5_shared_claim(f->shared, err), err);
 	if (!rc)
 		rc = walk_file(f, err);
 	return rc ? rc : claim_all(f, err);

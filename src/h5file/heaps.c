@@ -8,8 +8,6 @@
  */
 #include "heaps.h"
 
-#include <errno.h>
-
 #include <h5/gheap.h>
 
 #include "values.h"

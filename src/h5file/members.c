@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "objects.h"
-
 int members_report(const struct members *m, const char *what, int rc, struct err *err)
 {
 	if (!is_local(rc) || m->is_search)

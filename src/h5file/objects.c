@@ -58,7 +58,7 @@ static struct object_header *header_of(const struct h5file *f, uint32_t number)
 	return &all[number];
 }
 
-uint64_t objects_header(const struct h5file *f, uint32_t number)
+uint64_t h5file_address(const struct h5file *f, uint32_t number)
 {
 	return header_of(f, number)->addr;
 }
@@ -78,11 +78,6 @@ bool h5file_header(const struct h5file *f, uint32_t number, struct h5file_header
 	*out = (struct h5file_header){
 		.addr = h->addr, .version = h->version, .birth_ns = h->birth * INT64_C(1000000000)};
 	return h->version > 0;
-}
-
-uint64_t h5file_address(const struct h5file *f, uint32_t number)
-{
-	return objects_header(f, number);
 }
 
 uint32_t h5file_at(const struct h5file *f, uint64_t addr)

@@ -18,8 +18,6 @@ enum {
  * parent/name. Returns -E2BIG if there are more than TREE_MAX_OBJECTS, or -ENOMEM. */
 int objects_number(struct h5file *f, uint64_t addr, const char *parent, const char *name,
 		   uint32_t *number, struct err *err);
-/* Returns the address of an object's header. */
-uint64_t objects_header(const struct h5file *f, uint32_t number);
 /* Records what the header says of itself. If version is 0, the object is broken. birth is in
  * seconds, and is 0 if there is no birth time. */
 void objects_set_header(struct h5file *f, uint32_t number, uint8_t version, uint32_t birth);

@@ -121,15 +121,6 @@ static int step(struct way *w, const char *name, struct err *err)
 	return rc ? rc : enter(w, &l, err);
 }
 
-static int follow(struct way *w, const char *path, struct err *err)
-{
-	int rc = bytes_append(&w->rest, path, strlen(path) + 1) ? err_no_memory(err) : 0;
-	const char *name = NULL;
-	while (!rc && (name = next_name(w)))
-		rc = step(w, name, err);
-	return rc;
-}
-
 /* Reads the dataset at the end of the way. */
 static int read_dataset(struct h5file_one *one, const struct way *w, struct err *err)
 {
@@ -161,8 +152,10 @@ static int open_path(struct h5file_one *one, const char *path, struct err *err)
 	struct way w = {.f = one->f, .path = "/"};
 	int rc = h5file_start(one->f, err);
 	w.addr = one->f->file.root;
-	if (!rc)
-		rc = follow(&w, path, err);
+	if (!rc && bytes_append(&w.rest, path, strlen(path) + 1))
+		rc = err_no_memory(err);
+	for (const char *name; !rc && (name = next_name(&w));)
+		rc = step(&w, name, err);
 	if (!rc)
 		rc = read_dataset(one, &w, err);
 	bytes_release(&w.rest);

@@ -20,6 +20,7 @@
 
 #include <base/cursor.h>
 #include <base/emit.h>
+#include <data/number.h>
 
 struct convert {
 	struct elems_walker walker;
@@ -201,21 +202,14 @@ struct resolve {
 	uint64_t dangling, addr;
 };
 
-static uint64_t get_u64(const uint8_t *at)
-{
-	struct cursor c = cursor_of(at, sizeof(uint64_t));
-	return cur_u64(&c);
-}
-
 /* Replaces an address by object number + 1. Returns false if there is no such object. */
 static bool replace(struct resolve *r, uint8_t *at)
 {
-	const uint64_t addr = get_u64(at);
+	const uint64_t addr = number_get_int(at, sizeof(uint64_t), false);
 	const bool null = !addr || addr == H5_UNDEF;
 	const uint32_t number = null ? UINT32_MAX : addr_map_get(&r->f->numbers, addr);
 	const bool found = number != UINT32_MAX && !tree_object(r->f->tree, number)->broken;
-	struct emit e = emit_to(at, sizeof(uint64_t));
-	emit_u64(&e, found ? (uint64_t)number + 1 : 0);
+	number_put_int(at, sizeof(uint64_t), false, found ? (uint64_t)number + 1 : 0);
 	if (!null && !found && !r->dangling++)
 		r->addr = addr;
 	return found;
@@ -224,9 +218,10 @@ static bool replace(struct resolve *r, uint8_t *at)
 static int resolve(void *ctx, const struct dtype *t, uint8_t *elem, struct err *err)
 {
 	struct resolve *r = ctx;
+	const uint64_t selection = number_get_int(elem, sizeof(uint64_t), false);
 	if (t->reference.kind == DTYPE_REF_OBJECT)
 		replace(r, elem);
-	else if (get_u64(elem) && !replace(r, r->e->heap.data + get_u64(elem) - 1))
+	else if (selection && !replace(r, r->e->heap.data + selection - 1))
 		memset(elem, 0, DTYPE_REGREF_SIZE);
 	return 0;
 }

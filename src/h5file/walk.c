@@ -84,13 +84,6 @@ static int add_dataset(struct h5file *f, uint32_t number, struct dataset_info *i
 	return 0;
 }
 
-static int read_dataset(struct h5file *f, const struct header *h, struct err *err)
-{
-	struct dataset_info *info = NULL;
-	int rc = dataset_read(f, h, &info, err);
-	return rc ? rc : add_dataset(f, h->number, info, err);
-}
-
 /* Reads the comment. One that cannot be read is left out, because the object does not depend on it.
  * No version of libhdf5 shares these messages. */
 static int read_comment(struct h5file *f, const struct header *h, struct object *o)
@@ -117,7 +110,8 @@ static int read_comment(struct h5file *f, const struct header *h, struct object 
 static int read_object(struct h5file *f, struct header *h, struct err *err)
 {
 	enum object_kind kind;
-	int rc = h5_ohdr_decode(&f->file, objects_header(f, h->number), h->scratch, &h->h, err);
+	struct dataset_info *info = NULL;
+	int rc = h5_ohdr_decode(&f->file, h5file_address(f, h->number), h->scratch, &h->h, err);
 	if (rc)
 		return rc;
 	if (!h5_ohdr_kind(&h->h, &kind))
@@ -125,9 +119,11 @@ static int read_object(struct h5file *f, struct header *h, struct err *err)
 	if (kind == OBJECT_GROUP)
 		rc = group_read(f, h, err);
 	else if (kind == OBJECT_DATASET)
-		rc = read_dataset(f, h, err);
+		rc = dataset_read(f, h, &info, err);
 	else
 		rc = read_datatype(f, h, err);
+	if (!rc && info)
+		rc = add_dataset(f, h->number, info, err);
 	if (!rc)
 		rc = read_times(f, h, tree_edit(f->tree, h->number), err);
 	if (!rc)
@@ -135,7 +131,7 @@ static int read_object(struct h5file *f, struct header *h, struct err *err)
 	if (!rc && read_comment(f, h, tree_edit(f->tree, h->number)))
 		rc = err_no_memory(err);
 	if (rc)
-		return err_wrap(err, rc, "object header at %" PRIu64, objects_header(f, h->number));
+		return err_wrap(err, rc, "object header at %" PRIu64, h5file_address(f, h->number));
 	objects_set_header(f, h->number, h->h.version, h->h.has_times ? h->h.btime : 0);
 	return 0;
 }
@@ -156,7 +152,7 @@ static int is_known(const struct h5file *f, uint32_t number, struct err *err)
 {
 	if (!f->known || f->file.base)
 		return 0;
-	return f->known->is_known(f->known->ctx, objects_header(f, number), err);
+	return f->known->is_known(f->known->ctx, h5file_address(f, number), err);
 }
 
 /* Reads an object, leaves it unread, or marks it as broken. */
@@ -253,21 +249,17 @@ int walk_file(struct h5file *f, struct err *err)
 	return rc ? rc : objects_charge(f, err);
 }
 
-static int read_dataset_later(struct h5file *f, uint32_t number, struct err *err)
-{
-	int rc = read_number(f, number, err);
-	if (!rc && tree_object(f->tree, number)->o.kind != OBJECT_DATASET)
-		rc = err_set(err, -EIO, "the object at %" PRIu64 " is no dataset",
-			     objects_header(f, number));
-	return rc ? rc : resolve(f, number, err);
-}
-
 int h5file_read(struct h5file *f, uint32_t number, struct err *err)
 {
 	if (!tree_object(f->tree, number)->unread)
 		return 0;
 	f->shared = h5_shared_new(&f->file);
-	int rc = f->shared ? read_dataset_later(f, number, err) : err_no_memory(err);
+	int rc = f->shared ? read_number(f, number, err) : err_no_memory(err);
+	if (!rc && tree_object(f->tree, number)->o.kind != OBJECT_DATASET)
+		rc = err_set(err, -EIO, "the object at %" PRIu64 " is no dataset",
+			     h5file_address(f, number));
+	if (!rc)
+		rc = resolve(f, number, err);
 	h5_shared_free(f->shared);
 	f->shared = NULL;
 	bytes_release(&f->shares);

@@ -277,22 +277,19 @@ static void pass_name(struct pass *p, size_t from)
 	}
 }
 
-/* Only one of the values is in memory at a time, so what they cost does not add up. */
-static void begin_apart(struct pass *p)
-{
-	p->cost_before = p->cost;
-	p->apart.from = rewritten_pos(p);
-	p->in_member = true;
-}
-
 /* Called at a byte that is in no string, number or word. */
 static void pass_apart(struct pass *p, char c)
 {
 	const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-	if (c == '{' && p->at_member && p->depth == p->levels)
-		begin_apart(p);
-	else if (c == '{' && p->at_member)
+	if (c == '{' && p->at_member && p->depth == p->levels) {
+		/* Only one of the values is in memory at a time, so what they cost does not add
+		 * up. */
+		p->cost_before = p->cost;
+		p->apart.from = rewritten_pos(p);
+		p->in_member = true;
+	} else if (c == '{' && p->at_member) {
 		p->in_parent = true;
+	}
 	if (!is_space && c != ':')
 		p->at_member = false;
 	if (c == ',' && p->in_member && p->depth == p->levels + 1) {
@@ -301,18 +298,14 @@ static void pass_apart(struct pass *p, char c)
 	}
 }
 
-static void end_apart(struct pass *p)
-{
-	p->apart.to = rewritten_pos(p);
-	p->cost = p->cost_before;
-	p->in_member = false;
-}
-
 /* Called after a closing bracket. */
 static void pass_end(struct pass *p)
 {
-	if (p->in_member && p->depth == p->levels)
-		end_apart(p);
+	if (p->in_member && p->depth == p->levels) {
+		p->apart.to = rewritten_pos(p);
+		p->cost = p->cost_before;
+		p->in_member = false;
+	}
 	if (p->depth == 1)
 		p->in_parent = false;
 }

@@ -228,9 +228,13 @@ void splice_commit(struct splice *s, size_t start, size_t end)
 	add(s, start, end, s->begun);
 }
 
-void splice_remove(struct splice *s, size_t start, size_t end)
+void splice_remove_member(struct splice *s, const struct splice_object *o, size_t i, bool first)
 {
-	add(s, start, end, s->fresh.len);
+	const struct splice_member *m = &o->members[i];
+	if (!first)
+		add(s, m[-1].end, m->end, s->fresh.len);
+	else
+		add(s, m->start, i + 1 < o->n ? m[1].start : m->end, s->fresh.len);
 }
 
 static int compare(const void *a, const void *b)

@@ -208,8 +208,16 @@ void write_member_uint(struct writer *w, const char *key, uint64_t v)
 	write_uint(w, v);
 }
 
-void write_member_text(struct writer *w, const char *key, const char *text)
+void write_member_open(struct writer *w, const char *key, char bracket)
 {
 	write_key(w, key);
-	write_text(w, text, strlen(text));
+	write_open(w, bracket);
+}
+
+void write_member_list(struct writer *w, const char *key, uint32_t n, const uint32_t *numbers)
+{
+	write_member_open(w, key, '[');
+	for (uint32_t i = 0; i < n; i++)
+		write_uint(w, numbers[i]);
+	write_close(w, ']');
 }

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* Finds the i-th mark of all schemas. The marks of a schema follow those of the schemas before it.
- */
+/* Finds the i-th mark of all schemas. The marks of a schema follow those of schemas before it. */
 static const char *mark_at(const struct schema_ops *const *schemas, unsigned int i,
 			   const struct schema_ops **schema)
 {

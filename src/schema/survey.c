@@ -8,6 +8,15 @@
 
 #include <stdio.h>
 
+#include <base/checksum.h>
+
+uint64_t schema_digest(uint64_t so_far, const void *bytes, size_t n)
+{
+	const uint32_t low = checksum_lookup3(bytes, n, (uint32_t)so_far);
+	const uint32_t high = checksum_lookup3(bytes, n, (uint32_t)(so_far >> 32) ^ low);
+	return (uint64_t)high << 32 | low;
+}
+
 void schema_survey_key(const struct schema_ops *const *schemas, struct schema_survey *s,
 		       const char *key)
 {

@@ -4,7 +4,7 @@
  * other bytes of the document stay as they are: members that only the service knows, the forms of
  * numbers, and the order of the members. Pure.
  */
-#include "emit_document.h"
+#include "edit.h"
 
 #include <errno.h>
 #include <string.h>
@@ -96,11 +96,6 @@ int schema_acls_parse(const void *text, size_t n, struct arena *a, struct domain
 
 /* ---- editing ---- */
 
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static bool same_acls(const struct domain_info *a, const struct domain_info *b)
 {
 	if (a->nacls != b->nacls)
@@ -121,8 +116,8 @@ static int check(struct arena *a, const struct domain_info *old, const struct do
 	const int rc = schema_domain_parse(a, text, n, &now, err);
 	if (rc)
 		return rc;
-	return same_acls(&now, acls) && same_text(now.root, old->root) &&
-			       same_text(now.owner, old->owner) &&
+	return same_acls(&now, acls) && edit_same_text(now.root, old->root) &&
+			       edit_same_text(now.owner, old->owner) &&
 			       now.created_ns == old->created_ns &&
 			       now.modified_ns == old->modified_ns
 		       ? 0

@@ -56,20 +56,10 @@ static void document_release(struct edit_document *d)
 
 /* ---- the shape ---- */
 
-/* Finds a member that is to be changed. *out is NULL if there is none. Fails with -EIO if the
- * object has the member more than once. */
-static int find_one(struct edit *e, const struct splice_object *o, const char *name,
-		    const struct splice_member **out)
-{
-	size_t count;
-	*out = splice_find(o, name, &count);
-	return count > 1 ? err_set(e->err, -EIO, "%s: the document has it twice", name) : 0;
-}
-
 static int find_shape(struct edit *e, struct splice_object *out)
 {
 	const struct splice_member *shape;
-	const int rc = find_one(e, &e->members, "shape", &shape);
+	const int rc = edit_find_one(e, &e->members, "shape", &shape);
 	if (rc)
 		return rc;
 	if (!shape || !json_is_object(json_object_get(e->old.json, "shape")))
@@ -92,7 +82,7 @@ static int keep_max(struct edit *e, const struct splice_object *shape)
 	static const char key[] = "maxdims";
 	const struct dspace *old = &e->old.o.dataset.space, *s = &e->after->dataset.space;
 	const struct splice_member *max;
-	const int rc = find_one(e, shape, key, &max);
+	const int rc = edit_find_one(e, shape, key, &max);
 	const size_t end = splice_end(shape);
 	bool smaller = false, zero = false;
 	for (uint32_t d = 0; d < s->rank; d++) {
@@ -118,7 +108,7 @@ static int replace_dims(struct edit *e)
 	const struct splice_member *dims;
 	int rc = find_shape(e, &shape);
 	if (!rc)
-		rc = find_one(e, &shape, "dims", &dims);
+		rc = edit_find_one(e, &shape, "dims", &dims);
 	if (!rc && !dims)
 		rc = err_set(e->err, -EIO, "dims: missing");
 	if (rc)

@@ -115,6 +115,10 @@ int edit_same_attribute(struct edit *e, const struct attribute *doc, const struc
 bool edit_same_link(const struct edit *e, const struct link *doc, const struct link *after);
 bool edit_same_text(const char *a, const char *b); /* both may be NULL */
 
+/* Finds a member that is to be changed. *out is NULL if there is none. Fails with -EIO if the
+ * object has the member more than once. */
+int edit_find_one(struct edit *e, const struct splice_object *o, const char *name,
+		  const struct splice_member **out);
 /* Returns -EIO, and sets the reason: this member of the new document is not as it should be. */
 int edit_differs(const struct edit *e, const char *member);
 /* Compares two JSON objects, except for the n members that `without` names. a and b may be NULL. */

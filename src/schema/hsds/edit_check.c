@@ -62,21 +62,15 @@ static int compare_named(const void *a, const void *b)
 	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-/* Returns whether the new document is expected to have this part, and in a form that can be
- * parsed. */
-static bool is_expected(const struct edit_part *part)
-{
-	return !part->gone && (part->change || part->old != UINT32_MAX);
-}
-
-/* Lists the parts that the new document is expected to have, sorted by name. */
+/* Lists the parts that the new document is expected to have, in a form that can be parsed, sorted
+ * by name. */
 static struct named *list_expected(const struct edit *e, const struct edit_parts *p, size_t *n)
 {
 	struct named *all = arena_array(e->arena, p->n + p->nadded + 1, sizeof(*all));
 	*n = 0;
 	for (size_t i = 0; all && i < p->n + p->nadded; i++) {
 		const struct edit_part *part = i < p->n ? &p->parts[i] : &p->added[i - p->n];
-		if (is_expected(part))
+		if (!part->gone && (part->change || part->old != UINT32_MAX))
 			all[(*n)++] = (struct named){edit_part_name(e, p, part), part, 0};
 	}
 	if (all && *n > 1)

@@ -27,23 +27,6 @@ static unsigned int find_changed(const struct edit *e, const char *name)
 	return i;
 }
 
-static int twice(struct edit *e, const char *name)
-{
-	return err_set(e->err, -EIO, "%s: the document has it twice", name);
-}
-
-/* Removes the member with the comma in front of it. If it is the first member, removes the comma
- * behind it. */
-static void remove_extras(struct edit *e, const struct splice_member *m)
-{
-	const struct splice_object *o = &e->members;
-	const size_t i = (size_t)(m - o->members);
-	if (i > 0)
-		splice_remove(&e->splice, o->members[i - 1].end, m->end);
-	else
-		splice_remove(&e->splice, m->start, o->n > 1 ? o->members[1].start : m->end);
-}
-
 /* Writes the members that the document has, which keep their positions, and then the new ones. */
 static void write_members(struct edit *e, const struct splice_object *old)
 {
@@ -81,28 +64,27 @@ static bool has_members(const struct edit *e, const struct splice_object *old)
 static int scan(struct edit *e, const struct splice_member *at, struct splice_object *out)
 {
 	const json_t *json = json_object_get(e->old.json, SCHEMA_EXTRAS);
-	size_t count;
+	const struct splice_member *found;
 	int rc = 0;
 	*out = (struct splice_object){0};
 	if (at && json_is_object(json))
 		rc = splice_scan(e->old.text, e->old.n, at->value, e->arena, out, e->err);
 	else if (at && !json_is_null(json))
 		rc = err_set(e->err, -EIO, "%s: not an object", SCHEMA_EXTRAS);
-	for (unsigned int i = 0; !rc && i < SCHEMA_EXTRAS_N; i++) {
-		splice_find(out, schema_extra_names[i], &count);
-		if (is_changed(e, i) && count > 1)
-			rc = twice(e, schema_extra_names[i]);
-	}
+	for (unsigned int i = 0; !rc && i < SCHEMA_EXTRAS_N; i++)
+		if (is_changed(e, i))
+			rc = edit_find_one(e, out, schema_extra_names[i], &found);
 	return rc;
 }
 
 static int change_extras(struct edit *e)
 {
-	size_t count;
-	const struct splice_member *at = splice_find(&e->members, SCHEMA_EXTRAS, &count);
+	const struct splice_member *at;
 	const size_t end = splice_end(&e->members);
 	struct splice_object old;
-	int rc = count > 1 ? twice(e, SCHEMA_EXTRAS) : scan(e, at, &old);
+	int rc = edit_find_one(e, &e->members, SCHEMA_EXTRAS, &at);
+	if (!rc)
+		rc = scan(e, at, &old);
 	if (rc)
 		return rc;
 	if (has_members(e, &old)) {
@@ -112,7 +94,8 @@ static int change_extras(struct edit *e)
 		write_members(e, &old);
 		splice_commit(&e->splice, at ? at->value : end, at ? at->end : end);
 	} else if (at) {
-		remove_extras(e, at);
+		splice_remove_member(&e->splice, &e->members, (size_t)(at - e->members.members),
+				     at == e->members.members);
 	}
 	return 0;
 }

@@ -70,10 +70,9 @@ static struct edit_part *find(const struct edit_parts *p, const char *name)
 static int read_name(struct edit *e, bool links, struct schema_ctx *ctx, struct edit_part *part)
 {
 	struct err why = ERR_INIT;
-	bool utf8;
 	const char *name = NULL, *key = part->at->name;
-	const int rc = links ? schema_link_name(ctx, key, part->json, &name, &utf8, &why)
-			     : schema_ctx_name(ctx, key, strlen(key), &name, NULL, &why);
+	const int rc = links ? schema_link_name(ctx, key, part->json, &name, &why)
+			     : schema_ctx_name(ctx, key, strlen(key), &name, false, &why);
 	if (rc == -ENOMEM)
 		return err_no_memory(e->err);
 	part->name = rc ? NULL : name;
@@ -112,13 +111,9 @@ static int read_parts(struct edit *e, struct edit_parts *p)
  * it counts as an empty object. */
 static int read_member(struct edit *e, struct edit_parts *p)
 {
-	size_t count;
-	p->at = splice_find(&e->members, p->member, &count);
+	int rc = edit_find_one(e, &e->members, p->member, &p->at);
 	p->json = json_object_get(e->old.json, p->member);
-	if (count > 1)
-		return err_set(e->err, -EIO, "%s: the document has it twice", p->member);
-	int rc = 0;
-	if (json_is_object(p->json) && p->at)
+	if (!rc && json_is_object(p->json) && p->at)
 		rc = splice_scan(e->old.text, e->old.n, p->at->value, e->arena, &p->text, e->err);
 	if (rc)
 		return rc;
@@ -469,17 +464,6 @@ static int write_changed(struct edit *e, const struct edit_parts *p, const struc
 	return rc;
 }
 
-/* Removes the i-th member with the comma in front of it. If no earlier member stays (`first`),
- * removes the comma behind it. */
-static void write_gone(struct edit *e, const struct edit_parts *p, size_t i, bool first)
-{
-	const struct splice_member *m = p->text.members;
-	if (!first)
-		splice_remove(&e->splice, m[i - 1].end, m[i].end);
-	else
-		splice_remove(&e->splice, m[i].start, i + 1 < p->n ? m[i + 1].start : m[i].end);
-}
-
 static int write_added(struct edit *e, struct edit_parts *p, bool empty)
 {
 	const bool object = json_is_object(p->json) && p->at;
@@ -509,7 +493,7 @@ int edit_parts_write(struct edit *e, struct edit_parts *p)
 	for (size_t i = 0; !rc && i < p->n; i++) {
 		const struct edit_part *part = &p->parts[i];
 		if (part->gone)
-			write_gone(e, p, i, empty);
+			splice_remove_member(&e->splice, &p->text, i, empty);
 		else if (part->change)
 			rc = write_changed(e, p, part);
 		else if (part->retimed)

@@ -106,6 +106,14 @@ bool edit_same_link(const struct edit *e, const struct link *doc, const struct l
 
 /* ---- documents ---- */
 
+int edit_find_one(struct edit *e, const struct splice_object *o, const char *name,
+		  const struct splice_member **out)
+{
+	size_t count;
+	*out = splice_find(o, name, &count);
+	return count > 1 ? err_set(e->err, -EIO, "%s: the document has it twice", name) : 0;
+}
+
 int edit_differs(const struct edit *e, const char *member)
 {
 	return err_set(e->err, -EIO, "%s: the document has an unusual form", member);

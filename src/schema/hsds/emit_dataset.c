@@ -33,12 +33,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "parse.h"
+
 /* ---- shape ---- */
 
 static void put_numbers(struct writer *w, const char *key, uint32_t n, const uint64_t *values)
 {
-	write_key(w, key);
-	write_open(w, '[');
+	write_member_open(w, key, '[');
 	for (uint32_t i = 0; i < n; i++)
 		write_uint(w, values[i]);
 	write_close(w, ']');
@@ -48,8 +49,7 @@ static void put_numbers(struct writer *w, const char *key, uint32_t n, const uin
  * for it. */
 static void put_max(struct writer *w, const struct dspace *s, const char *unlimited)
 {
-	write_key(w, "maxdims");
-	write_open(w, '[');
+	write_member_open(w, "maxdims", '[');
 	for (uint32_t d = 0; d < s->rank; d++) {
 		if (s->max[d] != DSPACE_UNLIMITED)
 			write_uint(w, s->max[d]);
@@ -70,8 +70,7 @@ void schema_emit_space(struct schema_emit *e, const struct dspace *s)
 	};
 	struct writer *w = &e->w;
 	bool zero = false;
-	write_key(w, "shape");
-	write_open(w, '{');
+	write_member_open(w, "shape", '{');
 	write_member_word(w, "class", classes[s->cls]);
 	if (s->cls == DSPACE_SIMPLE)
 		put_numbers(w, "dims", s->rank, s->dims);
@@ -81,8 +80,7 @@ void schema_emit_space(struct schema_emit *e, const struct dspace *s)
 			zero = zero || s->max[d] == 0;
 	}
 	if (zero) {
-		write_key(w, "hsmount");
-		write_open(w, '{');
+		write_member_open(w, "hsmount", '{');
 		put_max(w, s, "H5S_UNLIMITED");
 		write_close(w, '}');
 	}
@@ -91,23 +89,13 @@ void schema_emit_space(struct schema_emit *e, const struct dspace *s)
 
 /* ---- layout ---- */
 
-static void put_chunk_dims(struct writer *w, const struct grid *grid, const uint32_t *chunk)
-{
-	write_key(w, "dims");
-	write_open(w, '[');
-	for (uint32_t d = 0; d < grid->rank; d++)
-		write_uint(w, chunk[d]);
-	write_close(w, ']');
-}
-
 static void put_layout(struct writer *w, const char *cls, const struct grid *grid,
 		       const uint32_t *chunk)
 {
-	write_key(w, "layout");
-	write_open(w, '{');
+	write_member_open(w, "layout", '{');
 	write_member_word(w, "class", cls);
 	if (chunk)
-		put_chunk_dims(w, grid, chunk);
+		write_member_list(w, "dims", grid->rank, chunk);
 	write_close(w, '}');
 }
 
@@ -127,8 +115,7 @@ static void put_coords(struct writer *w, const struct grid *g, uint64_t number)
 
 static void put_ranges(struct writer *w, const struct reference *r, const struct grid *g)
 {
-	write_key(w, "chunks");
-	write_open(w, '{');
+	write_member_open(w, "chunks", '{');
 	for (uint64_t i = 0; i < r->nchunks; i++) {
 		const struct reference_chunk *c = &r->chunks[i];
 		put_coords(w, g, c->number);
@@ -146,14 +133,13 @@ static void put_ranges(struct writer *w, const struct reference *r, const struct
 static void put_version(struct writer *w, const struct reference *r)
 {
 	const struct reference_file *f = &r->file;
-	write_key(w, "hsmount");
-	write_open(w, '{');
+	write_member_open(w, "hsmount", '{');
 	if (f->etag)
-		write_member_text(w, "etag", f->etag);
+		write_member_word(w, "etag", f->etag);
 	if (f->size != UINT64_MAX)
 		write_member_uint(w, "size", f->size);
 	if (f->h5path)
-		write_member_text(w, "h5path", f->h5path);
+		write_member_word(w, "h5path", f->h5path);
 	if (r->exact) {
 		write_key(w, "exact");
 		write_bool(w, true);
@@ -177,16 +163,15 @@ static int put_reference(struct schema_emit *e, const struct dataset *ds)
 		if (!table || !table->id)
 			return err_set(e->err, -EINVAL, "the chunk table has no id");
 	}
-	write_key(w, "layout");
-	write_open(w, '{');
+	write_member_open(w, "layout", '{');
 	write_member_word(w, "class", classes[r->layout]);
-	write_member_text(w, "file_uri", r->file.uri);
+	write_member_word(w, "file_uri", r->file.uri);
 	if (r->layout == REFERENCE_CONTIGUOUS) {
 		write_member_uint(w, "offset", r->offset);
 		write_member_uint(w, "size", r->size);
 	}
 	if (r->layout != REFERENCE_CONTIGUOUS)
-		put_chunk_dims(w, &ds->grid, ds->grid.chunk);
+		write_member_list(w, "dims", ds->grid.rank, ds->grid.chunk);
 	if (r->layout == REFERENCE_CHUNKED)
 		put_ranges(w, r, &ds->grid);
 	if (table)
@@ -196,24 +181,7 @@ static int put_reference(struct schema_emit *e, const struct dataset *ds)
 	return 0;
 }
 
-static void put_requested(struct writer *w, const struct dataset *ds)
-{
-	const bool chunked = ds->requested == LAYOUT_CHUNKED && ds->space.cls == DSPACE_SIMPLE;
-	const uint32_t *chunk = ds->requested_chunk ? ds->requested_chunk : ds->grid.chunk;
-	put_layout(w, chunked ? "H5D_CHUNKED" : "H5D_CONTIGUOUS", &ds->grid,
-		   chunked ? chunk : NULL);
-}
-
 /* ---- filters ---- */
-
-static void put_params(struct writer *w, const struct filter *f)
-{
-	write_key(w, "parameters");
-	write_open(w, '[');
-	for (uint32_t i = 0; i < f->nparams; i++)
-		write_uint(w, f->params[i]);
-	write_close(w, ']');
-}
 
 static void put_served(struct writer *w, const struct filter *f)
 {
@@ -228,7 +196,7 @@ static void put_served(struct writer *w, const struct filter *f)
 		write_member_uint(w, "id", f->id);
 		write_member_word(w, "name", "shuffle");
 		if (f->nparams)
-			put_params(w, f);
+			write_member_list(w, "parameters", f->nparams, f->params);
 	}
 	write_close(w, '}');
 }
@@ -238,65 +206,28 @@ static void put_recorded(struct writer *w, const struct filter *f)
 	write_open(w, '{');
 	write_member_uint(w, "id", f->id);
 	if (f->name)
-		write_member_text(w, "name", f->name);
-	put_params(w, f);
+		write_member_word(w, "name", f->name);
+	write_member_list(w, "parameters", f->nparams, f->params);
 	write_close(w, '}');
-}
-
-/* Returns true if the reader gets the recorded filters from the list of the service. The names of
- * these filters are not compared, because every libhdf5 knows them. */
-static bool is_same(const struct pipeline *served, const struct dataset *ds)
-{
-	bool same = served->n == ds->nfilters;
-	for (uint32_t i = 0; same && i < served->n; i++) {
-		const struct filter *a = &served->f[i];
-		const struct filter *b = &ds->filters[i];
-		same = a->id == b->id && a->nparams == b->nparams &&
-		       (a->nparams == 0 ||
-			memcmp(a->params, b->params, a->nparams * sizeof(*a->params)) == 0);
-	}
-	return same;
-}
-
-static void put_filters(struct writer *w, const struct pipeline *served)
-{
-	if (served->n == 0)
-		return;
-	write_key(w, "filters");
-	write_open(w, '[');
-	for (uint32_t i = 0; i < served->n; i++)
-		put_served(w, &served->f[i]);
-	write_close(w, ']');
 }
 
 /* ---- creation properties ---- */
 
 static void put_times(struct writer *w, const struct dataset *ds)
 {
-	static const char *const allocs[] = {
-		[ALLOC_TIME_EARLY] = "H5D_ALLOC_TIME_EARLY",
-		[ALLOC_TIME_LATE] = "H5D_ALLOC_TIME_LATE",
-		[ALLOC_TIME_INCR] = "H5D_ALLOC_TIME_INCR",
-	};
-	static const char *const fills[] = {
-		[FILL_TIME_ALLOC] = "H5D_FILL_TIME_ALLOC",
-		[FILL_TIME_NEVER] = "H5D_FILL_TIME_NEVER",
-		[FILL_TIME_IFSET] = "H5D_FILL_TIME_IFSET",
-	};
 	if (ds->alloc_time >= ALLOC_TIME_EARLY && ds->alloc_time <= ALLOC_TIME_INCR)
-		write_member_word(w, "allocTime", allocs[ds->alloc_time]);
+		write_member_word(w, "allocTime", schema_alloc_times[ds->alloc_time]);
 	if (ds->fill_time <= FILL_TIME_IFSET)
-		write_member_word(w, "fillTime", fills[ds->fill_time]);
+		write_member_word(w, "fillTime", schema_fill_times[ds->fill_time]);
 }
 
 static void put_argument(struct writer *w, const char *name, const char *value, size_t n)
 {
-	struct bytes text = {0};
+	auto_bytes struct bytes text = {0};
 	if (bytes_append(&text, name, strlen(name)) || bytes_append(&text, value, n))
 		w->bad = true;
 	else
 		write_text(w, (const char *)text.data, text.len);
-	bytes_release(&text);
 }
 
 /* Writes the initializer of a chunk table whose records are in the chunk index of the file. The URI
@@ -306,8 +237,7 @@ static void put_locator(struct writer *w, const struct reference_file *f)
 	const char *slash = strchr(f->uri, '/');
 	const size_t bucket = slash ? (size_t)(slash - f->uri) : 0;
 	const char *key = slash ? slash + 1 : f->uri;
-	write_key(w, "initializer");
-	write_open(w, '[');
+	write_member_open(w, "initializer", '[');
 	write_word(w, "chunklocator");
 	put_argument(w, "--h5path=", f->h5path, strlen(f->h5path));
 	put_argument(w, "--filepath=", key, strlen(key));
@@ -324,8 +254,7 @@ static void put_initializer(struct writer *w, const struct dataset *ds)
 		return;
 	snprintf(start, sizeof(start), "--start=%.17g", ds->arange_start);
 	snprintf(step, sizeof(step), "--step=%.17g", ds->arange_step);
-	write_key(w, "initializer");
-	write_open(w, '[');
+	write_member_open(w, "initializer", '[');
 	write_word(w, "arange");
 	write_word(w, start);
 	write_word(w, step);
@@ -339,8 +268,7 @@ static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters
 	const bool compact = ds->requested == LAYOUT_COMPACT;
 	if (!filters && !fill && !compact && unset->n == 0)
 		return;
-	write_key(w, "hsmount");
-	write_open(w, '{');
+	write_member_open(w, "hsmount", '{');
 	if (compact)
 		write_member_word(w, "layout", "H5D_COMPACT");
 	if (fill) {
@@ -350,8 +278,7 @@ static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters
 	if (unset->n > 0)
 		schema_emit_unset(w, unset);
 	if (filters) {
-		write_key(w, "filters");
-		write_open(w, '[');
+		write_member_open(w, "filters", '[');
 		for (uint32_t i = 0; i < ds->nfilters; i++)
 			put_recorded(w, &ds->filters[i]);
 		write_close(w, ']');
@@ -382,14 +309,17 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 		served_of_file(&served);
 	else
 		pipeline_of_object(&served, &served);
-	write_key(w, "creationProperties");
-	write_open(w, '{');
+	write_member_open(w, "creationProperties", '{');
 	if (ds->reference) {
 		int rc = put_reference(e, ds);
 		if (rc)
 			return rc;
 	} else {
-		put_requested(w, ds);
+		const bool chunked =
+			ds->requested == LAYOUT_CHUNKED && ds->space.cls == DSPACE_SIMPLE;
+		const uint32_t *chunk = ds->requested_chunk ? ds->requested_chunk : ds->grid.chunk;
+		put_layout(w, chunked ? "H5D_CHUNKED" : "H5D_CONTIGUOUS", &ds->grid,
+			   chunked ? chunk : NULL);
 	}
 	put_times(w, ds);
 	if (ds->fill_defined) {
@@ -397,14 +327,21 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 		if (rc)
 			return err_wrap(e->err, rc, "fill value");
 	}
-	put_filters(w, &served);
+	if (served.n > 0) {
+		write_member_open(w, "filters", '[');
+		for (uint32_t i = 0; i < served.n; i++)
+			put_served(w, &served.f[i]);
+		write_close(w, ']');
+	}
 	if (o->attrs_ordered) {
 		write_member_word(w, "attributeCreationOrder", "H5P_CRT_ORDER_INDEXED");
 		write_member_uint(w, "CreateOrder", 1);
 	}
 	put_initializer(w, ds);
-	put_hsmount(w, ds, ds->reference ? ds->nfilters > 0 : !is_same(&served, ds), !written,
-		    &unset);
+	/* The reader may get the recorded filters from the list of the service. Their names are not
+	 * compared, because every libhdf5 knows these filters. */
+	const bool is_same = filters_equal(served.f, served.n, ds->filters, ds->nfilters);
+	put_hsmount(w, ds, ds->reference ? ds->nfilters > 0 : !is_same, !written, &unset);
 	write_close(w, '}');
 	return 0;
 }

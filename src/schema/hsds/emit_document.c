@@ -50,8 +50,7 @@ static void put_link_bytes(struct writer *w, const struct link *l)
 {
 	if (is_utf8(l->name) && is_utf8(l->path) && is_utf8(l->domain))
 		return;
-	write_key(w, "hsmount");
-	write_open(w, '{');
+	write_member_open(w, "hsmount", '{');
 	put_exact(w, "name", l->name);
 	put_exact(w, "h5path", l->path);
 	put_exact(w, "h5domain", l->domain);
@@ -75,12 +74,12 @@ int schema_emit_link(struct schema_emit *e, const struct link *l)
 		break;
 	case LINK_SOFT:
 		write_member_word(w, "class", "H5L_TYPE_SOFT");
-		write_member_text(w, "h5path", l->path);
+		write_member_word(w, "h5path", l->path);
 		break;
 	case LINK_EXTERNAL:
 		write_member_word(w, "class", "H5L_TYPE_EXTERNAL");
-		write_member_text(w, "h5path", l->path);
-		write_member_text(w, "h5domain", l->domain);
+		write_member_word(w, "h5path", l->path);
+		write_member_word(w, "h5domain", l->domain);
 		break;
 	case LINK_USER:
 		return err_set(e->err, -EOPNOTSUPP, "link \"%.200s\": a user-defined link",
@@ -90,17 +89,6 @@ int schema_emit_link(struct schema_emit *e, const struct link *l)
 	put_link_bytes(w, l);
 	write_close(w, '}');
 	return 0;
-}
-
-static int put_links(struct schema_emit *e, const struct object *o)
-{
-	int rc = 0;
-	write_key(&e->w, "links");
-	write_open(&e->w, '{');
-	for (uint32_t i = 0; !rc && i < o->group.nlinks; i++)
-		rc = schema_emit_link(e, &o->group.links[i]);
-	write_close(&e->w, '}');
-	return rc;
 }
 
 /* ---- attributes ---- */
@@ -131,17 +119,6 @@ int schema_emit_attribute(struct schema_emit *e, const struct attribute *a)
 	return rc ? err_wrap(e->err, rc, "attribute \"%.200s\"", a->name) : 0;
 }
 
-static int put_attributes(struct schema_emit *e, const struct object *o)
-{
-	int rc = 0;
-	write_key(&e->w, "attributes");
-	write_open(&e->w, '{');
-	for (uint32_t i = 0; !rc && i < o->nattrs; i++)
-		rc = schema_emit_attribute(e, &o->attrs[i]);
-	write_close(&e->w, '}');
-	return rc;
-}
-
 /* ---- objects ---- */
 
 static void put_times(struct writer *w, int64_t created_ns, int64_t modified_ns)
@@ -157,8 +134,7 @@ static void put_order(struct writer *w, const struct object *o)
 {
 	if (!o->attrs_ordered)
 		return;
-	write_key(w, "creationProperties");
-	write_open(w, '{');
+	write_member_open(w, "creationProperties", '{');
 	write_member_word(w, "attributeCreationOrder", "H5P_CRT_ORDER_INDEXED");
 	write_member_uint(w, "CreateOrder", 1);
 	write_close(w, '}');
@@ -171,7 +147,11 @@ static int put_kind(struct schema_emit *e, const struct object *o)
 	switch (o->kind) {
 	case OBJECT_GROUP:
 		put_order(&e->w, o);
-		return put_links(e, o);
+		write_member_open(&e->w, "links", '{');
+		for (uint32_t i = 0; !rc && i < o->group.nlinks; i++)
+			rc = schema_emit_link(e, &o->group.links[i]);
+		write_close(&e->w, '}');
+		break;
 	case OBJECT_DATASET:
 		return schema_emit_dataset(e, o);
 	case OBJECT_DATATYPE:
@@ -190,8 +170,10 @@ static int put_object(struct schema_emit *e, const struct object *o)
 	write_member_word(w, "root", tree_object(e->tree, 0)->o.id);
 	put_times(w, o->created_ns, o->modified_ns);
 	int rc = put_kind(e, o);
-	if (!rc)
-		rc = put_attributes(e, o);
+	write_member_open(w, "attributes", '{');
+	for (uint32_t i = 0; !rc && i < o->nattrs; i++)
+		rc = schema_emit_attribute(e, &o->attrs[i]);
+	write_close(w, '}');
 	schema_extras_emit(w, o);
 	write_close(w, '}');
 	return rc;
@@ -232,22 +214,17 @@ int schema_emit_object(const struct tree *t, uint32_t number, struct bytes *out,
 
 /* ---- domains ---- */
 
-static void put_acl(struct writer *w, const char *user, unsigned int perms)
-{
-	write_key_text(w, user, strlen(user));
-	write_open(w, '{');
-	for (unsigned int i = 0; i < DOMAIN_PERMS; i++) {
-		write_key(w, domain_perm_names[i]);
-		write_bool(w, perms >> i & 1);
-	}
-	write_close(w, '}');
-}
-
 void schema_emit_acls(struct writer *w, const struct domain_info *info)
 {
 	write_open(w, '{');
-	for (uint32_t i = 0; i < info->nacls; i++)
-		put_acl(w, info->acls[i].user, info->acls[i].perms);
+	for (uint32_t i = 0; i < info->nacls; i++) {
+		write_member_open(w, info->acls[i].user, '{');
+		for (unsigned int k = 0; k < DOMAIN_PERMS; k++) {
+			write_key(w, domain_perm_names[k]);
+			write_bool(w, info->acls[i].perms >> k & 1);
+		}
+		write_close(w, '}');
+	}
 	write_close(w, '}');
 }
 
@@ -257,8 +234,7 @@ static void put_nonce(struct writer *w, uint64_t nonce)
 	char digits[2 * sizeof(nonce) + 1];
 	number_put_int(bytes, sizeof(bytes), true, nonce);
 	hex_encode(bytes, sizeof(bytes), digits);
-	write_key(w, "hsmount");
-	write_open(w, '{');
+	write_member_open(w, "hsmount", '{');
 	write_member_word(w, "rename", digits);
 	write_close(w, '}');
 }
@@ -270,7 +246,7 @@ int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct
 	write_open(&w, '{');
 	if (info->root)
 		write_member_word(&w, "root", info->root);
-	write_member_text(&w, "owner", info->owner);
+	write_member_word(&w, "owner", info->owner);
 	write_key(&w, "acls");
 	schema_emit_acls(&w, info);
 	put_times(&w, info->created_ns, info->modified_ns);

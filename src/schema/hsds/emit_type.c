@@ -33,8 +33,7 @@ static void write_mapping(struct writer *w, const struct dtype *t)
 {
 	const struct dtype *base = t->enumeration.base;
 	const unsigned int unused = 64 - 8 * base->size; /* the size is at most 8 */
-	write_key(w, "mapping");
-	write_open(w, '{');
+	write_member_open(w, "mapping", '{');
 	for (uint32_t i = 0; i < t->enumeration.n; i++) {
 		const char *name = t->enumeration.names[i];
 		const uint64_t bits = number_get_int(t->enumeration.values + (size_t)i * base->size,
@@ -50,11 +49,10 @@ static void write_mapping(struct writer *w, const struct dtype *t)
 
 static void write_fields(struct writer *w, const struct dtype *t, unsigned int depth)
 {
-	write_key(w, "fields");
-	write_open(w, '[');
+	write_member_open(w, "fields", '[');
 	for (uint32_t i = 0; i < t->compound.n; i++) {
 		write_open(w, '{');
-		write_member_text(w, "name", t->compound.members[i].name);
+		write_member_word(w, "name", t->compound.members[i].name);
 		write_key(w, "type");
 		write_service(w, t->compound.members[i].type, depth + 1);
 		write_close(w, '}');
@@ -62,57 +60,42 @@ static void write_fields(struct writer *w, const struct dtype *t, unsigned int d
 	write_close(w, ']');
 }
 
-static void write_dims(struct writer *w, const struct dtype *t)
-{
-	write_key(w, "dims");
-	write_open(w, '[');
-	for (uint32_t d = 0; d < t->array.rank; d++)
-		write_uint(w, t->array.dims[d]);
-	write_close(w, ']');
-}
-
 /* Writes the members of a stand-in. */
 static void write_class(struct writer *w, const struct dtype *t, unsigned int depth)
 {
+	const bool is_string = t->cls == DTYPE_VLEN && t->vlen.is_string;
 	char name[24];
+	write_member_word(w, "class", schema_class_names[is_string ? DTYPE_STRING : t->cls]);
 	switch (t->cls) {
 	case DTYPE_INTEGER:
 	case DTYPE_FLOAT:
 		base_name(t, name);
-		write_member_word(w, "class", t->cls == DTYPE_FLOAT ? "H5T_FLOAT" : "H5T_INTEGER");
 		write_member_word(w, "base", name);
 		break;
 	case DTYPE_STRING:
-		write_member_word(w, "class", "H5T_STRING");
 		schema_write_string_type(w, t);
 		break;
 	case DTYPE_OPAQUE:
-		write_member_word(w, "class", "H5T_OPAQUE");
 		write_member_uint(w, "size", t->size);
-		write_member_text(w, "tag", t->opaque.tag);
+		write_member_word(w, "tag", t->opaque.tag);
 		break;
 	case DTYPE_REFERENCE:
-		write_member_word(w, "class", "H5T_REFERENCE");
 		write_member_word(w, "base", "H5T_STD_REF_OBJ");
 		break;
 	case DTYPE_ENUM:
-		write_member_word(w, "class", "H5T_ENUM");
 		write_key(w, "base");
 		write_service(w, t->enumeration.base, depth + 1);
 		write_mapping(w, t);
 		break;
 	case DTYPE_COMPOUND:
-		write_member_word(w, "class", "H5T_COMPOUND");
 		write_fields(w, t, depth);
 		break;
 	case DTYPE_ARRAY:
-		write_member_word(w, "class", "H5T_ARRAY");
-		write_dims(w, t);
+		write_member_list(w, "dims", t->array.rank, t->array.dims);
 		write_key(w, "base");
 		write_service(w, t->array.base, depth + 1);
 		break;
 	case DTYPE_VLEN:
-		write_member_word(w, "class", t->vlen.is_string ? "H5T_STRING" : "H5T_VLEN");
 		if (t->vlen.is_string) {
 			schema_write_string_type(w, t);
 			break;
@@ -150,8 +133,7 @@ int schema_emit_type(struct schema_emit *e, const struct dtype *t, uint32_t comm
 		return rc;
 	if (why)
 		return err_set(e->err, -EOPNOTSUPP, "the type has no form in this schema: %s", why);
-	write_key(w, "type");
-	write_open(w, '{');
+	write_member_open(w, "type", '{');
 	write_class(w, stand_in->type, 1);
 	const struct object *o = committed == OBJECT_NONE
 					 ? NULL

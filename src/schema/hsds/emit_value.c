@@ -278,8 +278,7 @@ static int put_value(struct schema_emit *e, const struct stand_in *c, const stru
 
 void schema_emit_unset(struct writer *w, const struct schema_unset *unset)
 {
-	write_key(w, "unset");
-	write_open(w, '[');
+	write_member_open(w, "unset", '[');
 	for (size_t i = 0; i < unset->n; i++) {
 		write_open(w, '[');
 		write_uint(w, unset->ranges[i].first);
@@ -306,8 +305,7 @@ int schema_emit_value(struct schema_emit *e, const struct stand_in *c, const str
 	if (!rc && is_base64)
 		write_member_word(&e->w, "encoding", "base64");
 	if (!rc && unset.n > 0) {
-		write_key(&e->w, "hsmount");
-		write_open(&e->w, '{');
+		write_member_open(&e->w, "hsmount", '{');
 		schema_emit_unset(&e->w, &unset);
 		write_close(&e->w, '}');
 	}

@@ -93,8 +93,7 @@ void schema_extras_emit(struct writer *w, const struct object *o)
 		any |= schema_has_extra(i, o);
 	if (!any)
 		return;
-	write_key(w, SCHEMA_EXTRAS);
-	write_open(w, '{');
+	write_member_open(w, SCHEMA_EXTRAS, '{');
 	for (unsigned int i = 0; i < SCHEMA_EXTRAS_N; i++)
 		schema_extra_emit(w, i, o);
 	write_close(w, '}');

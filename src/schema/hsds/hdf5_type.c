@@ -9,7 +9,7 @@
 
 #include <json/base64.h>
 
-static const char *const class_names[] = {
+const char *const schema_class_names[] = {
 	[DTYPE_INTEGER] = "H5T_INTEGER",   [DTYPE_FLOAT] = "H5T_FLOAT",
 	[DTYPE_TIME] = "H5T_TIME",	   [DTYPE_STRING] = "H5T_STRING",
 	[DTYPE_BITFIELD] = "H5T_BITFIELD", [DTYPE_OPAQUE] = "H5T_OPAQUE",
@@ -17,16 +17,10 @@ static const char *const class_names[] = {
 	[DTYPE_ENUM] = "H5T_ENUM",	   [DTYPE_VLEN] = "H5T_VLEN",
 	[DTYPE_ARRAY] = "H5T_ARRAY",
 };
-enum { NCLASSES = sizeof(class_names) / sizeof(class_names[0]) };
+enum { NCLASSES = sizeof(schema_class_names) / sizeof(schema_class_names[0]) };
 
 static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 		 const struct dtype **out, struct err *err);
-
-/* Returns the result of a constructor of a type, which is NULL if it has failed. */
-static int check(const struct dtype *t, struct err *err)
-{
-	return t ? 0 : schema_defect(err);
-}
 
 /* Gets a member that is an integer from 0 to max. */
 static int number(const json_t *v, const char *member, uint64_t max, uint32_t *out, struct err *err)
@@ -83,15 +77,6 @@ static int parse_head(const json_t *v, struct dtype *t, bool *big_endian, uint16
 	return rc;
 }
 
-static void write_integer(struct writer *w, const struct dtype *t)
-{
-	write_head(w, t, t->integer.big_endian, t->integer.bit_offset, t->integer.precision);
-	if (t->cls == DTYPE_INTEGER) {
-		write_key(w, "signed");
-		write_bool(w, t->integer.is_signed);
-	}
-}
-
 static int parse_integer(struct schema_ctx *ctx, const json_t *v, enum dtype_class cls,
 			 const struct dtype **out, struct err *err)
 {
@@ -101,29 +86,21 @@ static int parse_integer(struct schema_ctx *ctx, const json_t *v, enum dtype_cla
 			    &t.integer.precision, err);
 	if (rc)
 		return rc;
-	*out = dtype_checked(ctx->arena, &t, err);
-	return check(*out, err);
-}
-
-static void write_numbers(struct writer *w, const char *member, uint32_t a, uint32_t b, uint32_t c)
-{
-	write_key(w, member);
-	write_open(w, '[');
-	write_uint(w, a);
-	write_uint(w, b);
-	write_uint(w, c);
-	write_close(w, ']');
+	return schema_built(dtype_checked(ctx->arena, &t, err), out, err);
 }
 
 static void write_float(struct writer *w, const struct dtype *t)
 {
+	const uint32_t exponent[] = {t->floating.exp_loc, t->floating.exp_size,
+				     t->floating.exp_bias};
+	const uint32_t mantissa[] = {t->floating.mant_loc, t->floating.mant_size, t->floating.norm};
+	const uint32_t padding[] = {t->floating.lo_pad, t->floating.hi_pad,
+				    t->floating.internal_pad};
 	write_head(w, t, t->floating.big_endian, t->floating.bit_offset, t->floating.precision);
 	write_member_uint(w, "sign", t->floating.sign_loc);
-	write_numbers(w, "exponent", t->floating.exp_loc, t->floating.exp_size,
-		      t->floating.exp_bias);
-	write_numbers(w, "mantissa", t->floating.mant_loc, t->floating.mant_size, t->floating.norm);
-	write_numbers(w, "padding", t->floating.lo_pad, t->floating.hi_pad,
-		      t->floating.internal_pad);
+	write_member_list(w, "exponent", 3, exponent);
+	write_member_list(w, "mantissa", 3, mantissa);
+	write_member_list(w, "padding", 3, padding);
 }
 
 static int parse_float(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
@@ -157,23 +134,10 @@ static int parse_float(struct schema_ctx *ctx, const json_t *v, const struct dty
 	t.floating.lo_pad = (uint8_t)padding[0];
 	t.floating.hi_pad = (uint8_t)padding[1];
 	t.floating.internal_pad = (uint8_t)padding[2];
-	*out = dtype_checked(ctx->arena, &t, err);
-	return check(*out, err);
+	return schema_built(dtype_checked(ctx->arena, &t, err), out, err);
 }
 
 /* ---- opaque, reference ---- */
-
-static void write_opaque(struct writer *w, const struct dtype *t)
-{
-	const size_t n = strlen(t->opaque.tag);
-	write_member_uint(w, "size", t->size);
-	if (utf8_valid(t->opaque.tag, n)) {
-		write_member_text(w, "tag", t->opaque.tag);
-	} else {
-		write_key(w, "tag_base64");
-		write_base64(w, t->opaque.tag, n);
-	}
-}
 
 static int parse_opaque(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 			struct err *err)
@@ -197,12 +161,11 @@ static int parse_opaque(struct schema_ctx *ctx, const json_t *v, const struct dt
 		text = (const char *)raw.data;
 	} else if (json_is_string(tag)) {
 		rc = schema_ctx_name(ctx, json_string_value(tag), json_string_length(tag), &text,
-				     NULL, err);
+				     false, err);
 		if (rc)
 			return err_wrap(err, rc, "tag");
 	}
-	*out = dtype_opaque(ctx->arena, size, text, err);
-	return check(*out, err);
+	return schema_built(dtype_opaque(ctx->arena, size, text, err), out, err);
 }
 
 static int parse_reference(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
@@ -211,8 +174,7 @@ static int parse_reference(struct schema_ctx *ctx, const json_t *v, const struct
 	const char *base = json_text_word(v, "base");
 	if (!base || strcmp(base, "H5T_STD_REF_OBJ") != 0)
 		return err_set(err, -EIO, "unknown base \"%.64s\"", base ? base : "");
-	*out = dtype_reference(ctx->arena, DTYPE_REF_OBJECT, err);
-	return check(*out, err);
+	return schema_built(dtype_reference(ctx->arena, DTYPE_REF_OBJECT, err), out, err);
 }
 
 /* ---- compounds ---- */
@@ -220,12 +182,11 @@ static int parse_reference(struct schema_ctx *ctx, const json_t *v, const struct
 static void write_compound(struct writer *w, const struct dtype *t)
 {
 	write_member_uint(w, "size", t->size);
-	write_key(w, "fields");
-	write_open(w, '[');
+	write_member_open(w, "fields", '[');
 	for (uint32_t i = 0; i < t->compound.n; i++) {
 		const struct dtype_member *m = &t->compound.members[i];
 		write_open(w, '{');
-		write_member_text(w, "name", m->name);
+		write_member_word(w, "name", m->name);
 		write_member_uint(w, "offset", m->offset);
 		write_key(w, "type");
 		schema_hdf5_type_write(w, m->type);
@@ -266,8 +227,7 @@ static int parse_compound(struct schema_ctx *ctx, const json_t *v, unsigned int 
 	}
 	t.compound.n = (uint32_t)n;
 	t.compound.members = members;
-	*out = dtype_checked(ctx->arena, &t, err);
-	return check(*out, err);
+	return schema_built(dtype_checked(ctx->arena, &t, err), out, err);
 }
 
 /* ---- enumerations ---- */
@@ -277,8 +237,7 @@ static void write_enum(struct writer *w, const struct dtype *t)
 	const uint32_t n = t->enumeration.n;
 	write_key(w, "base");
 	schema_hdf5_type_write(w, t->enumeration.base);
-	write_key(w, "names");
-	write_open(w, '[');
+	write_member_open(w, "names", '[');
 	for (uint32_t i = 0; i < n; i++)
 		write_text(w, t->enumeration.names[i], strlen(t->enumeration.names[i]));
 	write_close(w, ']');
@@ -314,8 +273,8 @@ static int parse_enum(struct schema_ctx *ctx, const json_t *v, unsigned int dept
 	if (rc || raw.len != n * base->size)
 		return err_set(err, -EIO, "values: not %zu values of %u bytes in base64", n,
 			       base->size);
-	*out = dtype_enum(ctx->arena, base, (uint32_t)n, names, raw.data, err);
-	return check(*out, err);
+	return schema_built(dtype_enum(ctx->arena, base, (uint32_t)n, names, raw.data, err), out,
+			    err);
 }
 
 /* ---- arrays, sequences ---- */
@@ -334,8 +293,7 @@ static int parse_array(struct schema_ctx *ctx, const json_t *v, unsigned int dep
 		rc = parse(ctx, json_object_get(v, "base"), depth + 1, &base, err);
 	if (rc)
 		return err_wrap(err, rc, "array");
-	*out = dtype_array(ctx->arena, base, (uint32_t)n, dims, err);
-	return check(*out, err);
+	return schema_built(dtype_array(ctx->arena, base, (uint32_t)n, dims, err), out, err);
 }
 
 static int parse_vlen(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
@@ -345,8 +303,7 @@ static int parse_vlen(struct schema_ctx *ctx, const json_t *v, unsigned int dept
 	int rc = parse(ctx, json_object_get(v, "base"), depth + 1, &base, err);
 	if (rc)
 		return err_wrap(err, rc, "vlen base");
-	*out = dtype_vlen(ctx->arena, base, err);
-	return check(*out, err);
+	return schema_built(dtype_vlen(ctx->arena, base, err), out, err);
 }
 
 /* ---- all classes ---- */
@@ -357,7 +314,12 @@ static void write_members(struct writer *w, const struct dtype *t)
 	case DTYPE_INTEGER:
 	case DTYPE_BITFIELD:
 	case DTYPE_TIME:
-		write_integer(w, t);
+		write_head(w, t, t->integer.big_endian, t->integer.bit_offset,
+			   t->integer.precision);
+		if (t->cls == DTYPE_INTEGER) {
+			write_key(w, "signed");
+			write_bool(w, t->integer.is_signed);
+		}
 		break;
 	case DTYPE_FLOAT:
 		write_float(w, t);
@@ -366,7 +328,13 @@ static void write_members(struct writer *w, const struct dtype *t)
 		schema_write_string_type(w, t);
 		break;
 	case DTYPE_OPAQUE:
-		write_opaque(w, t);
+		write_member_uint(w, "size", t->size);
+		if (utf8_valid(t->opaque.tag, strlen(t->opaque.tag))) {
+			write_member_word(w, "tag", t->opaque.tag);
+		} else {
+			write_key(w, "tag_base64");
+			write_base64(w, t->opaque.tag, strlen(t->opaque.tag));
+		}
 		break;
 	case DTYPE_COMPOUND:
 		write_compound(w, t);
@@ -378,11 +346,7 @@ static void write_members(struct writer *w, const struct dtype *t)
 		write_enum(w, t);
 		break;
 	case DTYPE_ARRAY:
-		write_key(w, "dims");
-		write_open(w, '[');
-		for (uint32_t d = 0; d < t->array.rank; d++)
-			write_uint(w, t->array.dims[d]);
-		write_close(w, ']');
+		write_member_list(w, "dims", t->array.rank, t->array.dims);
 		write_key(w, "base");
 		schema_hdf5_type_write(w, t->array.base);
 		break;
@@ -401,7 +365,7 @@ void schema_hdf5_type_write(struct writer *w, const struct dtype *t)
 {
 	const bool is_string = t->cls == DTYPE_VLEN && t->vlen.is_string;
 	write_open(w, '{');
-	write_member_word(w, "class", class_names[is_string ? DTYPE_STRING : t->cls]);
+	write_member_word(w, "class", schema_class_names[is_string ? DTYPE_STRING : t->cls]);
 	write_members(w, t);
 	write_close(w, '}');
 }
@@ -410,13 +374,11 @@ static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 		 const struct dtype **out, struct err *err)
 {
 	const char *word = json_text_word(v, "class");
-	unsigned int cls = 0;
+	const int cls = schema_word_index(word, schema_class_names, NCLASSES);
 	*out = NULL;
 	if (depth > DTYPE_MAX_DEPTH)
 		return err_set(err, -EIO, "nested deeper than %d levels", DTYPE_MAX_DEPTH);
-	while (word && cls < NCLASSES && strcmp(word, class_names[cls]) != 0)
-		cls++;
-	if (!word || cls == NCLASSES)
+	if (cls < 0)
 		return err_set(err, -EIO, word ? "unknown class \"%.64s\"" : "no class", word);
 	switch ((enum dtype_class)cls) {
 	case DTYPE_INTEGER:

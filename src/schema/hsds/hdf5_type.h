@@ -35,6 +35,9 @@ void schema_hdf5_type_write(struct writer *w, const struct dtype *t);
 int schema_hdf5_type_parse(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 			   struct err *err);
 
+/* The names of the classes, by enum dtype_class. */
+extern const char *const schema_class_names[DTYPE_ARRAY + 1];
+
 /* type_string.c. Parses a string type, whose form is the same in the service's types and in exact
  * ones. */
 int schema_type_string(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,

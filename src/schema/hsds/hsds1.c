@@ -6,8 +6,6 @@
  */
 #include "hsds1.h"
 
-#include <errno.h>
-
 #include "hsds2.h"
 #include "hsds_load.h"
 #include "parse_object.h"

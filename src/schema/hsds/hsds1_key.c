@@ -54,26 +54,20 @@ int hsds1_object_key(const struct schema_id *id, char *key, size_t cap)
 	return hash_key(text, key, cap);
 }
 
-static int chunk_key(const struct schema_id *dataset, const uint64_t *partition, uint32_t rank,
-		     const uint64_t *coords, char *key, size_t cap)
-{
-	char id[SCHEMA_ID_MAX], hashed[HASHED_MAX];
-	schema_id_format(dataset, id);
-	size_t n = partition ? (size_t)snprintf(hashed, sizeof(hashed), "c%" PRIu64 "%s",
-						*partition, id + 1)
-			     : (size_t)snprintf(hashed, sizeof(hashed), "c%s", id + 1);
-	for (uint32_t d = 0; d < rank && n < sizeof(hashed); d++)
-		n += (size_t)snprintf(hashed + n, sizeof(hashed) - n, "_%" PRIu64, coords[d]);
-	return n < sizeof(hashed) ? hash_key(hashed, key, cap) : -ENAMETOOLONG;
-}
-
 int hsds1_chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
 	const uint32_t rank = o->dataset.grid.rank;
 	const uint64_t partition = hsds2_partition(loc->partition_count, rank, coords);
-	return chunk_key(&loc->id, loc->partition_count > 1 ? &partition : NULL, rank, coords, key,
-			 cap);
+	char id[SCHEMA_ID_MAX], hashed[HASHED_MAX];
+	schema_id_format(&loc->id, id);
+	size_t n = loc->partition_count > 1
+			   ? (size_t)snprintf(hashed, sizeof(hashed), "c%" PRIu64 "%s", partition,
+					      id + 1)
+			   : (size_t)snprintf(hashed, sizeof(hashed), "c%s", id + 1);
+	for (uint32_t d = 0; d < rank && n < sizeof(hashed); d++)
+		n += (size_t)snprintf(hashed + n, sizeof(hashed) - n, "_%" PRIu64, coords[d]);
+	return n < sizeof(hashed) ? hash_key(hashed, key, cap) : -ENAMETOOLONG;
 }
 
 static const char *const catalogs[] = {

@@ -47,22 +47,16 @@ enum {
 	SUSPECTED = 1 << 2, /* it was read, or tried, before a link named it */
 };
 
-struct numbers {
-	uint32_t *v;
-	uint32_t n, room;
-};
-
 struct hsds1_loader {
 	struct hsds_loader hsds;
 	enum stage stage;
-	uint8_t *state; /* by number */
-	uint32_t room;
-	struct numbers round;	/* objects of the current round */
-	struct numbers reached; /* objects that links have reached and that are not followed yet */
+	struct bytes state;   /* of a byte for each object */
+	struct bytes round;   /* of uint32_t; objects of the current round */
+	struct bytes reached; /* of uint32_t; reached by links, and not followed yet */
 	uint32_t nreached, nsuspected;
-	struct schema_id *hints;
-	uint32_t nhints, hints_room, next_hint;
-	int failed; /* the error of number_of() if it could not add an object */
+	struct bytes hints; /* of struct schema_id */
+	size_t next_hint;   /* its offset in hints */
+	int failed;	    /* the error of number_of() if it could not add an object */
 };
 
 static struct hsds1_loader *self(struct schema_loader *l)
@@ -70,18 +64,15 @@ static struct hsds1_loader *self(struct schema_loader *l)
 	return (struct hsds1_loader *)l;
 }
 
-static int push(struct numbers *list, uint32_t number)
+/* Returns the i-th of a list of numbers. */
+static uint32_t nth(const struct bytes *list, size_t i)
 {
-	if (list->n == list->room) {
-		const uint32_t room = list->room ? 2 * list->room : 64;
-		uint32_t *v = reallocarray(list->v, room, sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		list->v = v;
-		list->room = room;
-	}
-	list->v[list->n++] = number;
-	return 0;
+	return ((const uint32_t *)(const void *)list->data)[i];
+}
+
+static uint32_t count(const struct bytes *list)
+{
+	return (uint32_t)(list->len / sizeof(uint32_t));
 }
 
 /* ---- objects ---- */
@@ -93,19 +84,10 @@ static int add_object(struct hsds1_loader *l, const struct schema_id *id)
 	const struct hsds_entry entry = {.id = *id, .etag = ""};
 	struct err ignored = ERR_INIT;
 	uint32_t number;
-	if (s->n == l->room) {
-		const uint32_t room = l->room ? 2 * l->room : 64;
-		uint8_t *state = reallocarray(l->state, room, sizeof(*state));
-		if (!state)
-			return -ENOMEM;
-		l->state = state;
-		l->room = room;
-	}
+	if (bytes_append_zero(&l->state, 1))
+		return -ENOMEM;
 	int rc = tree_add(tree, &number, &ignored);
-	if (rc || hsds_space_add(s, tree_arena(tree), &entry))
-		return rc ? rc : -ENOMEM;
-	l->state[number] = 0;
-	return 0;
+	return !rc && hsds_space_add(s, tree_arena(tree), &entry) ? -ENOMEM : rc;
 }
 
 /* Returns the number of an object that a document names. A new object gets a number, because its
@@ -133,13 +115,13 @@ static int check_numbers(const struct hsds1_loader *l, struct err *err)
 
 static int reach(struct hsds1_loader *l, uint32_t number)
 {
-	if (number == OBJECT_NONE || l->state[number] & REACHED)
+	if (number == OBJECT_NONE || l->state.data[number] & REACHED)
 		return 0;
-	l->state[number] |= REACHED;
+	l->state.data[number] |= REACHED;
 	l->nreached++;
-	if (l->state[number] & SUSPECTED)
+	if (l->state.data[number] & SUSPECTED)
 		l->nsuspected--;
-	return push(&l->reached, number);
+	return bytes_append(&l->reached, &number, sizeof(number));
 }
 
 /* Reaches all objects to which an object leads. */
@@ -166,13 +148,16 @@ static int follow_object(struct hsds1_loader *l, uint32_t number)
 static int follow(struct hsds1_loader *l)
 {
 	int rc = 0;
-	for (uint32_t i = 0; !rc && i < l->round.n; i++)
-		if ((l->state[l->round.v[i]] & (REACHED | READ)) == (REACHED | READ))
-			rc = follow_object(l, l->round.v[i]);
-	l->round.n = 0;
-	while (!rc && l->reached.n) {
-		const uint32_t number = l->reached.v[--l->reached.n];
-		rc = l->state[number] & READ ? follow_object(l, number) : push(&l->round, number);
+	for (uint32_t i = 0; !rc && i < count(&l->round); i++)
+		if ((l->state.data[nth(&l->round, i)] & (REACHED | READ)) == (REACHED | READ))
+			rc = follow_object(l, nth(&l->round, i));
+	l->round.len = 0;
+	while (!rc && l->reached.len) {
+		const uint32_t number = nth(&l->reached, count(&l->reached) - 1);
+		l->reached.len -= sizeof(number);
+		rc = l->state.data[number] & READ
+			     ? follow_object(l, number)
+			     : bytes_append(&l->round, &number, sizeof(number));
 	}
 	return rc;
 }
@@ -182,40 +167,24 @@ static int follow(struct hsds1_loader *l)
 static int add_hint(void *ctx, const struct schema_id *id)
 {
 	struct hsds1_loader *l = ctx;
-	if (l->nhints == l->hints_room) {
-		const uint32_t room = l->hints_room ? 2 * l->hints_room : 256;
-		struct schema_id *hints = reallocarray(l->hints, room, sizeof(*hints));
-		if (!hints)
-			return -ENOMEM;
-		l->hints = hints;
-		l->hints_room = room;
-	}
-	l->hints[l->nhints++] = *id;
-	return 0;
-}
-
-static int hint_earlier(struct hsds1_loader *l)
-{
-	const struct hsds_space *old = l->hsds.previous;
-	const struct tree *tree = old->base.tree;
-	int rc = 0;
-	for (uint32_t i = 0; !rc && i < tree_count(tree); i++)
-		rc = add_hint(l, &old->entries[tree_nth(tree, i)].id);
-	return rc;
+	return bytes_append(&l->hints, id, sizeof(*id)) ? -ENOMEM : 0;
 }
 
 /* Adds objects that hints name to the round, on suspicion. */
 static int suspect(struct hsds1_loader *l)
 {
 	int rc = 0;
-	while (!rc && !l->failed && l->next_hint < l->nhints &&
+	while (!rc && !l->failed && l->next_hint < l->hints.len &&
 	       l->nsuspected < HINTS_FIRST + l->nreached) {
-		const uint32_t number = number_of(l, &l->hints[l->next_hint++]);
-		if (number == OBJECT_NONE || l->state[number])
+		struct schema_id id;
+		memcpy(&id, l->hints.data + l->next_hint, sizeof(id));
+		l->next_hint += sizeof(id);
+		const uint32_t number = number_of(l, &id);
+		if (number == OBJECT_NONE || l->state.data[number])
 			continue;
-		l->state[number] |= SUSPECTED;
+		l->state.data[number] |= SUSPECTED;
 		l->nsuspected++;
-		rc = push(&l->round, number);
+		rc = bytes_append(&l->round, &number, sizeof(number));
 	}
 	return rc;
 }
@@ -227,8 +196,9 @@ static int begin(struct hsds1_loader *l, struct err *err)
 	int rc = add_object(l, &l->hsds.space->root);
 	if (!rc)
 		rc = reach(l, 0);
-	if (!rc && l->hsds.previous)
-		rc = hint_earlier(l);
+	const struct hsds_space *old = l->hsds.previous;
+	for (uint32_t i = 0; !rc && old && i < tree_count(old->base.tree); i++)
+		rc = add_hint(l, &old->entries[tree_nth(old->base.tree, i)].id);
 	return rc ? err_no_memory(err) : 0;
 }
 
@@ -240,9 +210,9 @@ static void finish(struct hsds1_loader *l)
 	s->base.modified_ns = 0;
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct tree_object *o = tree_object(s->base.tree, i);
-		if (!(l->state[i] & READ))
+		if (!(l->state.data[i] & READ))
 			hsds_mark_broken(&l->hsds, i);
-		else if (l->state[i] & REACHED && !o->broken &&
+		else if (l->state.data[i] & REACHED && !o->broken &&
 			 o->o.modified_ns > s->base.modified_ns)
 			s->base.modified_ns = o->o.modified_ns;
 	}
@@ -254,13 +224,13 @@ static int walk(struct hsds1_loader *l, uint32_t *n, struct err *err)
 	if (rc)
 		return rc;
 	rc = follow(l);
-	if (!rc && l->round.n)
+	if (!rc && l->round.len)
 		rc = suspect(l);
 	if (rc)
 		return err_no_memory(err);
 	rc = check_numbers(l, err);
-	*n = l->round.n;
-	if (!rc && l->round.n == 0) {
+	*n = count(&l->round);
+	if (!rc && *n == 0) {
 		finish(l);
 		l->stage = END;
 	}
@@ -322,7 +292,7 @@ bool hsds1_request(struct schema_loader *base, uint32_t i, struct schema_request
 		return i ? request_catalog(l, (enum object_kind)(i - 1), req)
 			 : hsds_request_document(&l->hsds, 0, req);
 	case WALK:
-		return hsds_request_document(&l->hsds, l->round.v[i], req);
+		return hsds_request_document(&l->hsds, nth(&l->round, i), req);
 	case START:
 	case END:
 		break;
@@ -345,11 +315,11 @@ static int answer_object(struct hsds1_loader *l, uint32_t number,
 			 const struct schema_answer *answer, struct err *err)
 {
 	bool used = true;
-	int rc = l->state[number] & REACHED
+	int rc = l->state.data[number] & REACHED
 			 ? hsds_answer_document(&l->hsds, number, answer, err)
 			 : hsds_try_document(&l->hsds, number, answer, &used, err);
 	if (!rc && used)
-		l->state[number] |= READ;
+		l->state.data[number] |= READ;
 	return rc ? rc : check_numbers(l, err);
 }
 
@@ -365,7 +335,7 @@ int hsds1_answer(struct schema_loader *base, uint32_t i, const struct schema_ans
 		return i ? answer_catalog(l, (enum object_kind)(i - 1), answer, err)
 			 : answer_object(l, 0, answer, err);
 	case WALK:
-		return answer_object(l, l->round.v[i], answer, err);
+		return answer_object(l, nth(&l->round, i), answer, err);
 	case START:
 	case END:
 		break;
@@ -394,9 +364,9 @@ void hsds1_loader_free(struct schema_loader *base)
 	struct hsds1_loader *l = self(base);
 	if (!l)
 		return;
-	free(l->state);
-	free(l->round.v);
-	free(l->reached.v);
-	free(l->hints);
+	bytes_release(&l->state);
+	bytes_release(&l->round);
+	bytes_release(&l->reached);
+	bytes_release(&l->hints);
 	free(l);
 }

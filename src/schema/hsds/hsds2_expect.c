@@ -10,8 +10,6 @@
  */
 #include "hsds2_load.h"
 
-#include <stdlib.h>
-
 enum { EXPECTED_ARENA = 1 << 30 };
 
 struct expectation {

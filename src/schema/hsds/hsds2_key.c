@@ -68,14 +68,10 @@ int hsds2_domain_key(const char *path, char *key, size_t cap)
 	return print_at(key, cap, 0, "%s%s" DOMAIN_FILE, path, path[0] ? "/" : "");
 }
 
-static char *put_hex(char *p, const uint8_t *b, unsigned int n)
+static char *put_hex(char *p, const uint8_t *b, size_t n)
 {
-	static const char digits[] = "0123456789abcdef";
-	for (unsigned int i = 0; i < n; i++) {
-		*p++ = digits[b[i] >> 4];
-		*p++ = digits[b[i] & 15];
-	}
-	return p;
+	hex_encode(b, n, p);
+	return p + 2 * n;
 }
 
 /* The keys of all documents of a domain are written at each open, so these two functions do not use
@@ -93,13 +89,6 @@ int hsds2_storage_prefix(const struct schema_id *root, char *prefix, size_t cap)
 	return LEN;
 }
 
-/* Returns the value of a digit that is not valid in a number, so that the order of keys stays: the
- * rest of the number are digits of this value. */
-static unsigned int nearest_digit(char c)
-{
-	return c < '0' ? 0 : 15;
-}
-
 uint64_t hsds2_storage_number(const char *key)
 {
 	uint64_t number = 0;
@@ -107,7 +96,10 @@ uint64_t hsds2_storage_number(const char *key)
 	for (unsigned int i = 0; i < 16; i++) {
 		p += i == 8 && *p == '-';
 		const int digit = hex_digit(*p);
-		number = number << 4 | (digit < 0 ? nearest_digit(*p) : (unsigned int)digit);
+		/* A character that is no digit stands for all remaining digits, so that the order
+		 * of keys stays. */
+		const unsigned int nearest = *p < '0' ? 0 : 15;
+		number = number << 4 | (digit < 0 ? nearest : (unsigned int)digit);
 		p += digit >= 0;
 	}
 	return number;

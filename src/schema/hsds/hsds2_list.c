@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/checksum.h>
-
 /* ---- objects ---- */
 
 /* Returns a copy in the arena of the tree, or NULL if out of memory. */
@@ -67,20 +65,6 @@ static bool is_object(const struct schema_item *item, struct schema_id *id)
 	return key.cls == HSDS2_KEY_OBJECT;
 }
 
-static uint64_t digest_string(uint64_t digest, const char *s)
-{
-	uint32_t low = checksum_lookup3(s, strlen(s) + 1, (uint32_t)digest);
-	uint32_t high = checksum_lookup3(s, strlen(s) + 1, (uint32_t)(digest >> 32) ^ low);
-	return (uint64_t)high << 32 | low;
-}
-
-static uint64_t digest_number(uint64_t digest, uint64_t n)
-{
-	const uint32_t low = checksum_lookup3(&n, sizeof(n), (uint32_t)digest);
-	const uint32_t high = checksum_lookup3(&n, sizeof(n), (uint32_t)(digest >> 32) ^ low);
-	return (uint64_t)high << 32 | low;
-}
-
 static bool is_names(const char *key)
 {
 	const char *slash = strrchr(key, '/');
@@ -96,13 +80,13 @@ static struct schema_listed describe(const struct schema_answer *answer)
 		answer->item(answer->items, i, &item);
 		hsds2_key_classify(item.key, &key);
 		if (is_names(item.key))
-			out.names = digest_string(1, item.etag);
+			out.names = schema_digest(1, item.etag, strlen(item.etag) + 1);
 		if (key.cls == HSDS2_KEY_OTHER)
 			continue;
-		out.version = digest_string(out.version, item.key);
-		out.version = digest_string(out.version, item.etag);
-		out.version = digest_number(out.version, item.size);
-		out.version = digest_number(out.version, (uint64_t)item.mtime_ns);
+		out.version = schema_digest(out.version, item.key, strlen(item.key) + 1);
+		out.version = schema_digest(out.version, item.etag, strlen(item.etag) + 1);
+		out.version = schema_digest(out.version, &item.size, sizeof(item.size));
+		out.version = schema_digest(out.version, &item.mtime_ns, sizeof(item.mtime_ns));
 		if (item.mtime_ns > out.modified_ns)
 			out.modified_ns = item.mtime_ns;
 		if (key.cls == HSDS2_KEY_OBJECT)
@@ -111,15 +95,18 @@ static struct schema_listed describe(const struct schema_answer *answer)
 	return out;
 }
 
-int hsds2_take_keys(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
+int hsds2_take_listed(struct hsds2_loader *l, const struct schema_answer *answer, bool prefixes,
+		      struct err *err)
 {
 	struct schema_item item;
 	struct schema_id id;
 	int rc = l->nfound ? 0 : add_root(l, err);
 	for (size_t i = 0; !rc && i < answer->nitems; i++) {
 		answer->item(answer->items, i, &item);
-		if (is_object(&item, &id))
+		if (!prefixes && is_object(&item, &id))
 			rc = add_or_root(l, &id, item.etag, err);
+		else if (prefixes && item.is_prefix && hsds2_object_of_prefix(item.key, &id))
+			rc = add(l, &id, "", err);
 	}
 	return rc;
 }
@@ -127,26 +114,13 @@ int hsds2_take_keys(struct hsds2_loader *l, const struct schema_answer *answer, 
 int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
 {
 	const bool is_all = l->nfound == 0 && !answer->next;
-	const int rc = hsds2_take_keys(l, answer, err);
+	const int rc = hsds2_take_listed(l, answer, false, err);
 	l->hsds.space->base.listed_whole = is_all && answer->nitems <= l->hsds.base.load.list_limit;
 	if (rc || !l->hsds.space->base.listed_whole)
 		return rc;
 	l->hsds.space->base.listed = describe(answer);
 	const struct schema_load *load = &l->hsds.base.load;
 	return load->listed ? load->listed(load->ctx, &l->hsds.space->base.listed) : 0;
-}
-
-int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
-{
-	struct schema_item item;
-	struct schema_id id;
-	int rc = l->nfound ? 0 : add_root(l, err);
-	for (size_t i = 0; !rc && i < answer->nitems; i++) {
-		answer->item(answer->items, i, &item);
-		if (item.is_prefix && hsds2_object_of_prefix(item.key, &id))
-			rc = add(l, &id, "", err);
-	}
-	return rc;
 }
 
 int hsds2_take_expected(struct hsds2_loader *l, struct err *err)

@@ -54,14 +54,6 @@ static struct hsds2_loader *self(struct schema_loader *l)
 
 /* ---- stages ---- */
 
-/* Returns true if the earlier listing of all keys failed for a reason that may be temporary. Then
- * the next open lists again, because whether a domain counts as listed whole must not depend on an
- * earlier failure. */
-static bool may_be_listed_now(const struct hsds_space *old)
-{
-	return old->listing_code && old->listing_code != -E2BIG;
-}
-
 static uint32_t objects_of(const struct hsds_space *old)
 {
 	uint32_t n;
@@ -75,9 +67,11 @@ static uint32_t keys_of(const struct hsds_space *old)
 	return KEYS_PER_OBJECT * objects_of(old);
 }
 
+/* If the earlier listing of all keys failed for a reason that may be temporary, the next open lists
+ * again, because whether a domain counts as listed whole must not depend on an earlier failure. */
 static bool is_compared_whole(const struct hsds_space *old)
 {
-	return old->base.listed_whole || may_be_listed_now(old);
+	return old->base.listed_whole || (old->listing_code && old->listing_code != -E2BIG);
 }
 
 static enum hsds2_stage first_stage(struct hsds2_loader *l)
@@ -286,14 +280,6 @@ static bool request_listing(const struct hsds2_loader *l, uint32_t i, struct sch
 	return hsds2_object_prefix(&l->hsds.space->root, i - 1, req->key, req->room) >= 0;
 }
 
-/* Returns true if the listing of all keys failed because there are too many keys, or because it has
- * an entry that cannot be examined. Such an entry need not belong to the domain. In both cases the
- * other listings show the objects, and chunks are looked up one by one. */
-static bool is_listing_optional(int code)
-{
-	return code == -E2BIG || code == -ELOOP || code == -EACCES || code == -ENOLINK;
-}
-
 static int answer_listing(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
 			  struct err *err)
 {
@@ -301,7 +287,8 @@ static int answer_listing(struct hsds2_loader *l, uint32_t i, const struct schem
 	request_listing(l, i, &req);
 	if (i == 0)
 		l->hsds.space->listing_code = answer->code;
-	if (i == 0 && is_listing_optional(answer->code))
+	/* Then the other listings show the objects, and chunks are looked up one by one. */
+	if (i == 0 && schema_listing_is_optional(answer->code))
 		return go_on_without_listing(&l->hsds.base.load, err);
 	if (i > 0 && !l->hsds.space->listing_code)
 		return 0;
@@ -312,7 +299,7 @@ static int answer_listing(struct hsds2_loader *l, uint32_t i, const struct schem
 	if (i == 0)
 		return hsds2_take_whole(l, answer, err);
 	hsds2_walk_note(l, i - 1, answer);
-	return hsds2_take_prefixes(l, answer, err);
+	return hsds2_take_listed(l, answer, true, err);
 }
 
 /* ---- ops ---- */
@@ -403,7 +390,7 @@ void hsds2_loader_free(struct schema_loader *base)
 	free(l->found);
 	free(l->suspects);
 	free(l->seen);
-	free(l->missing.ids);
+	bytes_release(&l->missing.bytes);
 	hsds2_walk_release(&l->walk);
 	arena_free(l->ranges.arena);
 	arena_free(l->expected);

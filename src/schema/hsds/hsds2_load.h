@@ -44,19 +44,19 @@ struct hsds2_walk {
 	size_t has[HSDS2_OBJECT_PREFIXES];
 	uint32_t parts[HSDS2_OBJECT_PREFIXES]; /* ranges of the first round; 0 if all are known */
 	/* The ranges of this round, and those that remain for the next one. */
-	struct arena *arena; /* of their texts */
-	struct hsds2_part *now, *later;
-	uint32_t nnow, nlater, now_room, room;
-	uint64_t nkeys; /* listed so far */
-	bool delimited; /* a range was listed with a delimiter, or has to be */
-	bool by_pages;	/* the first round is that of schema_load.pages */
+	struct arena *arena;	 /* of their texts */
+	struct bytes now, later; /* of struct hsds2_part */
+	uint64_t nkeys;		 /* listed so far */
+	bool delimited;		 /* a range was listed with a delimiter, or has to be */
+	bool by_pages;		 /* the first round is that of schema_load.pages */
 };
 
 /* Objects that documents name and that no listing has shown. After hsds2_sort_missing(), each
  * occurs once. */
 struct hsds2_missing {
 	struct schema_id *ids;
-	uint32_t n, room;
+	struct bytes bytes; /* of the ids */
+	uint32_t n;
 	bool too_many; /* there are more than can be asked for or noted */
 };
 
@@ -87,13 +87,12 @@ static inline bool hsds2_is_of_domain(const struct hsds2_loader *l, const struct
  * of the earlier load. The new hsds.previous has no tree and no listing. Fails with -ENOMEM. */
 int hsds2_expect(struct hsds2_loader *l, struct err *err);
 
-/* hsds2_list.c. Add objects to l->found: those of a listing of all keys, of a part of such a
- * listing, and of a listing of one kind of objects with a delimiter. The first function also finds
- * out whether the domain counts as listed whole. */
+/* hsds2_list.c. Add objects to l->found: those of a listing of all keys, and of a part of such a
+ * listing or, if `prefixes` is true, of a listing of one kind of objects with a delimiter. The
+ * first function also finds out whether the domain counts as listed whole. */
 int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err);
-int hsds2_take_keys(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err);
-int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answer,
-			struct err *err);
+int hsds2_take_listed(struct hsds2_loader *l, const struct schema_answer *answer, bool prefixes,
+		      struct err *err);
 /* Adds the objects of hsds.previous that are compared. The store has confirmed their versions. */
 int hsds2_take_expected(struct hsds2_loader *l, struct err *err);
 /* Gives each object that was found a number in the tree. They are in the order of their keys, and

@@ -20,16 +20,10 @@ void hsds2_note_missing(struct hsds2_loader *l, const struct schema_id *id)
 	m->too_many |= m->n == MOST;
 	if (!hsds2_is_of_domain(l, id) || m->n == MOST)
 		return;
-	if (m->n == m->room) {
-		const uint32_t room = m->room ? 2 * m->room : 16;
-		struct schema_id *ids = reallocarray(m->ids, room, sizeof(*ids));
-		m->too_many |= !ids;
-		if (!ids)
-			return;
-		m->ids = ids;
-		m->room = room;
-	}
-	m->ids[m->n++] = *id;
+	const int rc = bytes_append(&m->bytes, id, sizeof(*id));
+	m->too_many |= rc != 0;
+	m->n += !rc;
+	m->ids = (void *)m->bytes.data;
 }
 
 static int compare(const void *a, const void *b)
@@ -50,6 +44,7 @@ void hsds2_sort_missing(struct hsds2_loader *l)
 	m->too_many |= n > ASKED_MAX;
 	l->hsds.base.is_torn |= m->too_many;
 	m->n = m->too_many ? 0 : n;
+	m->bytes.len = m->n * sizeof(*m->ids);
 }
 
 bool hsds2_request_missing(const struct hsds2_loader *l, uint32_t i, struct schema_request *req)

@@ -81,12 +81,6 @@ const void *hsds2_copy_locator(const void *locator, struct arena *a)
 	return copy;
 }
 
-static int give_id(struct tree *t, uint64_t domain, uint32_t number, struct err *err)
-{
-	const struct schema_id id = id_of(domain, tree_object(t, number)->o.kind, number);
-	return set_id(t, number, &id, err);
-}
-
 /* ---- times ---- */
 
 /* Returns the time of the next link or attribute of an object. It is its own time in whole
@@ -125,7 +119,8 @@ int hsds2_adopt(struct tree *t, const struct storage *storage, int64_t now_ns, s
 	for (uint32_t i = 0; !rc && i < tree_numbers(t); i++) {
 		if (tree_object(t, i)->broken)
 			continue;
-		rc = give_id(t, domain, i, err);
+		const struct schema_id id = id_of(domain, tree_object(t, i)->o.kind, i);
+		rc = set_id(t, i, &id, err);
 		if (!rc)
 			give_times(tree_edit(t, i), now_ns);
 	}

@@ -18,10 +18,10 @@
 #include "hsds2_load.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <base/mem.h>
+#include <data/number.h>
 
 enum {
 	PAGE = 1000,	     /* keys, in S3 */
@@ -48,9 +48,7 @@ static bool position_of(const struct hsds2_loader *l, uint32_t kind, const char 
 	strcpy(prefix + n + ID - 1, "/");
 	if (!hsds2_object_of_prefix(prefix, &id))
 		return false;
-	*out = 0;
-	for (int i = 8; i < 16; i++)
-		*out = *out << 8 | id.b[i];
+	*out = number_get_int(id.b + 8, sizeof(*out), true);
 	return true;
 }
 
@@ -71,17 +69,7 @@ static const char *text_of(struct hsds2_loader *l, uint32_t kind, uint64_t posit
 
 static int add_part(struct hsds2_loader *l, const struct hsds2_part *part, struct err *err)
 {
-	struct hsds2_walk *w = &l->walk;
-	if (w->nlater == w->room) {
-		const uint32_t room = w->room ? 2 * w->room : FIRST_PARTS;
-		struct hsds2_part *later = reallocarray(w->later, room, sizeof(*later));
-		if (!later)
-			return err_no_memory(err);
-		w->later = later;
-		w->room = room;
-	}
-	w->later[w->nlater++] = *part;
-	return 0;
+	return bytes_append(&l->walk.later, part, sizeof(*part)) ? err_no_memory(err) : 0;
 }
 
 /* Adds the range as n ranges. The first n - 1 ends are positions of this kind, `width` apart,
@@ -118,7 +106,7 @@ static int add_rest(struct hsds2_loader *l, const struct hsds2_part *part,
 	while (part->kind == ALL_KINDS && kind < HSDS2_OBJECT_PREFIXES &&
 	       !position_of(l, kind, next, &at))
 		kind++;
-	if (kind == HSDS2_OBJECT_PREFIXES || l->walk.nlater >= ROUND_MAX ||
+	if (kind == HSDS2_OBJECT_PREFIXES || l->walk.later.len >= ROUND_MAX * sizeof(rest) ||
 	    !position_of(l, kind, next, &at) || !position_of(l, kind, first.key, &from))
 		return add_part(l, &rest, err);
 	/* If the end is not a key of this kind, it is behind all keys of this kind. */
@@ -134,6 +122,12 @@ static int add_rest(struct hsds2_loader *l, const struct hsds2_part *part,
 }
 
 /* ---- rounds ---- */
+
+/* Returns the i-th range of this round. */
+static const struct hsds2_part *nth(const struct hsds2_loader *l, uint32_t i)
+{
+	return (const struct hsds2_part *)(const void *)l->walk.now.data + i;
+}
 
 void hsds2_walk_note(struct hsds2_loader *l, uint32_t kind, const struct schema_answer *answer)
 {
@@ -176,28 +170,24 @@ static int begin(struct hsds2_loader *l, struct err *err)
 
 bool hsds2_walk_goes_on(const struct hsds2_loader *l)
 {
-	return l->walk.nlater && !(l->walk.by_pages && l->walk.delimited);
+	return l->walk.later.len && !(l->walk.by_pages && l->walk.delimited);
 }
 
 int hsds2_walk_round(struct hsds2_loader *l, uint32_t *n, struct err *err)
 {
 	struct hsds2_walk *w = &l->walk;
 	const int rc = w->arena ? 0 : begin(l, err);
-	struct hsds2_part *spare = w->now;
-	const uint32_t spare_room = w->now_room;
+	const struct bytes spare = w->now;
 	w->now = w->later;
-	w->nnow = w->nlater;
-	w->now_room = w->room;
 	w->later = spare;
-	w->room = spare_room;
-	w->nlater = 0;
-	*n = w->nnow;
+	w->later.len = 0;
+	*n = (uint32_t)(w->now.len / sizeof(struct hsds2_part));
 	return rc;
 }
 
 bool hsds2_walk_request(const struct hsds2_loader *l, uint32_t i, struct schema_request *req)
 {
-	const struct hsds2_part *part = &l->walk.now[i];
+	const struct hsds2_part *part = nth(l, i);
 	const struct schema_id *root = &l->hsds.space->root;
 	req->op = SCHEMA_LIST;
 	req->is_page = true;
@@ -210,26 +200,17 @@ bool hsds2_walk_request(const struct hsds2_loader *l, uint32_t i, struct schema_
 			: hsds2_object_prefix(root, part->kind, req->key, req->room)) > 0;
 }
 
-/* Returns whether a page has so many keys for each of its objects that a delimiter is better. */
-static bool has_too_many_keys(const struct schema_answer *answer, uint32_t objects)
-{
-	return answer->nitems > (size_t)KEYS_PER_OBJECT * (objects + 4);
-}
-
 int hsds2_walk_answer(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
 		      struct err *err)
 {
-	const struct hsds2_part *part = &l->walk.now[i];
+	const struct hsds2_part *part = nth(l, i);
 	const uint32_t before = l->nfound;
-	int rc;
 	if (answer->code) {
 		err_copy(err, answer->err);
 		return err_wrap(err, answer->code, "listing the objects of the domain");
 	}
-	if (part->delimit && part->kind != ALL_KINDS)
-		rc = hsds2_take_prefixes(l, answer, err);
-	else
-		rc = hsds2_take_keys(l, answer, err);
+	const bool prefixes = part->delimit && part->kind != ALL_KINDS;
+	const int rc = hsds2_take_listed(l, answer, prefixes, err);
 	l->walk.nkeys += answer->nitems;
 	if (rc || !answer->next)
 		return rc;
@@ -238,7 +219,9 @@ int hsds2_walk_answer(struct hsds2_loader *l, uint32_t i, const struct schema_an
 			       KEYS_MAX);
 	if (answer->nitems == 0 || (part->after && strcmp(answer->next, part->after) <= 0))
 		return err_set(err, -EIO, "a listing of the domain does not advance");
-	const bool delimit = part->delimit || has_too_many_keys(answer, l->nfound - before);
+	/* With so many keys for each object, a delimiter is better. */
+	const uint64_t many = KEYS_PER_OBJECT * ((uint64_t)l->nfound - before + 4);
+	const bool delimit = part->delimit || answer->nitems > many;
 	l->walk.delimited |= delimit;
 	return add_rest(l, part, answer, delimit, err);
 }
@@ -285,7 +268,7 @@ bool hsds2_walk_by_pages(struct hsds2_loader *l)
 bool hsds2_walk_is_void(struct hsds2_loader *l)
 {
 	struct hsds2_walk *w = &l->walk;
-	if (!w->by_pages || (!w->nlater && w->nkeys > l->hsds.base.load.list_limit))
+	if (!w->by_pages || (!w->later.len && w->nkeys > l->hsds.base.load.list_limit))
 		return false;
 	drop(w);
 	l->nfound = 0;
@@ -295,6 +278,6 @@ bool hsds2_walk_is_void(struct hsds2_loader *l)
 void hsds2_walk_release(struct hsds2_walk *w)
 {
 	arena_free(w->arena);
-	free(w->now);
-	free(w->later);
+	bytes_release(&w->now);
+	bytes_release(&w->later);
 }

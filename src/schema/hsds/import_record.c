@@ -25,7 +25,7 @@ static void put_path(struct writer *w, const char *key, const char *coded_key, c
 {
 	const size_t n = strlen(path);
 	if (utf8_valid(path, n)) {
-		write_member_text(w, key, path);
+		write_member_word(w, key, path);
 		return;
 	}
 	write_key(w, coded_key);
@@ -45,7 +45,7 @@ int schema_import_emit(const struct schema_import *i, struct bytes *out, struct 
 	put_path(&w, "path", "path_base64", i->path);
 	put_path(&w, "file", "file_base64", i->file);
 	if (i->replaces)
-		write_member_text(&w, "replaces", i->replaces);
+		write_member_word(&w, "replaces", i->replaces);
 	write_member_uint(&w, "min_chunk", i->min_chunk);
 	write_member_uint(&w, "size", i->size);
 	write_key(&w, "mtime");
@@ -53,11 +53,11 @@ int schema_import_emit(const struct schema_import *i, struct bytes *out, struct 
 	write_key(&w, "created");
 	write_int(&w, i->created_ns);
 	if (i->link)
-		write_member_text(&w, "link", i->link);
+		write_member_word(&w, "link", i->link);
 	if (i->etag)
-		write_member_text(&w, "etag", i->etag);
+		write_member_word(&w, "etag", i->etag);
 	if (i->life)
-		write_member_text(&w, "life", i->life);
+		write_member_word(&w, "life", i->life);
 	write_close(&w, '}');
 	if (!w.bad)
 		return 0;
@@ -71,10 +71,9 @@ static int parse_path(struct schema_ctx *ctx, const json_t *doc, const char *key
 	const json_t *text = json_object_get(doc, key);
 	const json_t *coded = json_object_get(doc, coded_key);
 	auto_bytes struct bytes raw = {0};
-	bool utf8;
 	if (json_is_string(text))
 		return schema_ctx_name(ctx, json_string_value(text), json_string_length(text), out,
-				       &utf8, err);
+				       true, err);
 	if (!json_is_string(coded))
 		return err_set(err, -EIO, "%s: missing", key);
 	int rc = base64_decode(json_string_value(coded), json_string_length(coded), &raw);
@@ -103,12 +102,11 @@ static int parse_text(struct schema_ctx *ctx, const json_t *doc, const char *key
 		      struct err *err)
 {
 	const json_t *v = json_object_get(doc, key);
-	bool utf8;
 	if (!v)
 		return 0;
 	if (!json_is_string(v))
 		return err_set(err, -EIO, "%s: not a text", key);
-	return schema_ctx_name(ctx, json_string_value(v), json_string_length(v), out, &utf8, err);
+	return schema_ctx_name(ctx, json_string_value(v), json_string_length(v), out, true, err);
 }
 
 static int parse_members(struct schema_ctx *ctx, const json_t *doc, struct schema_import *out,

@@ -3,7 +3,6 @@
  * Pure. */
 #include "parse.h"
 
-#include <stdio.h>
 #include <string.h>
 
 void schema_skip(struct schema_ctx *ctx, const char *kind, const char *name, const struct err *why)
@@ -61,7 +60,7 @@ int schema_ctx_text(struct schema_ctx *ctx, const json_t *string, struct json_st
 	return rc ? err_errno(err, rc, "text") : 0;
 }
 
-int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char **out, bool *utf8,
+int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char **out, bool any,
 		    struct err *err)
 {
 	struct json_string text;
@@ -75,11 +74,9 @@ int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char 
 		return err_set(err, -EIO, "it contains a NUL");
 	if (text.n > SCHEMA_NAME_MAX)
 		return err_set(err, -EIO, "%zu bytes, the limit is %d", text.n, SCHEMA_NAME_MAX);
-	if (!text.utf8 && !utf8)
+	if (!text.utf8 && !any)
 		return err_set(err, -EIO,
 			       "it contains a lone surrogate, which UTF-8 cannot encode");
-	if (utf8)
-		*utf8 = text.utf8;
 	*out = arena_strndup(ctx->arena, text.s, text.n);
 	return *out ? 0 : err_errno(err, -ENOMEM, "text");
 }

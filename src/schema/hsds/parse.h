@@ -55,6 +55,26 @@ static inline int schema_defect(struct err *err)
 	return err->code;
 }
 
+/* Returns the index of a word in a list of n words, or -1. The word, and entries of the list, may
+ * be NULL. */
+static inline int schema_word_index(const char *word, const char *const *words, int n)
+{
+	int i = 0;
+	while (word && i < n && !(words[i] && strcmp(words[i], word) == 0))
+		i++;
+	return word && i < n ? i : -1;
+}
+/* parse_dataset.c. The words of allocation times and fill times. */
+extern const char *const schema_alloc_times[ALLOC_TIME_INCR + 1];
+extern const char *const schema_fill_times[FILL_TIME_IFSET + 1];
+
+/* Takes the result of a constructor of a type, which is NULL if it has failed. */
+static inline int schema_built(const struct dtype *t, const struct dtype **out, struct err *err)
+{
+	*out = t;
+	return t ? 0 : schema_defect(err);
+}
+
 /* Reports a part of the document that is left out to ctx->skip, if that is not NULL. */
 void schema_skip(struct schema_ctx *ctx, const char *kind, const char *name, const struct err *why);
 /* Ends a link or attribute whose parser has returned rc and why. If rc is 0, the part is counted;
@@ -72,9 +92,9 @@ uint64_t schema_reference(const struct schema_ctx *ctx, const char *text, size_t
 int schema_ctx_text(struct schema_ctx *ctx, const json_t *string, struct json_string *out,
 		    struct err *err);
 /* Gets the text of a JSON string or key of n encoded bytes, as a C string in the arena. Fails with
- * -EIO if it is not text, contains a NUL, or is longer than SCHEMA_NAME_MAX. *utf8 is false if it
- * contains a lone surrogate. If utf8 is NULL, such a text fails with -EIO, too. */
-int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char **out, bool *utf8,
+ * -EIO if it is not text, contains a NUL, or is longer than SCHEMA_NAME_MAX. Unless `any`
+ * is true, a text with a lone surrogate fails with -EIO, too. */
+int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char **out, bool any,
 		    struct err *err);
 /* The same for a JSON string whose lone surrogates U+DC80 to U+DCFF stand for the bytes 80 to FF,
  * as write_text() writes bytes that are not UTF-8. Also fails with -EIO if the value is no string,
@@ -128,7 +148,7 @@ int schema_links(struct schema_ctx *ctx, const struct json_text *json, struct ob
 /* Gets the name of the link that a member of "links" describes. `key` is the name of the member,
  * and v is its value. */
 int schema_link_name(struct schema_ctx *ctx, const char *key, const json_t *v, const char **out,
-		     bool *utf8, struct err *err);
+		     struct err *err);
 int schema_pipeline(struct schema_ctx *ctx, const json_t *filters, struct pipeline *out,
 		    struct err *err);
 /* service_filters.c. `filters` are those of the service. Fails with -ENOMEM only. */

@@ -12,7 +12,7 @@ static int parse_name(struct schema_ctx *ctx, const char *key, const char **name
 {
 	struct arena *objects = ctx->arena;
 	ctx->arena = ctx->attributes;
-	const int rc = schema_ctx_name(ctx, key, strlen(key), name, NULL, err);
+	const int rc = schema_ctx_name(ctx, key, strlen(key), name, false, err);
 	ctx->arena = objects;
 	return rc;
 }

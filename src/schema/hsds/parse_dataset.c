@@ -216,15 +216,6 @@ static int parse_locator(struct schema_ctx *ctx, struct layout *l, const struct 
 
 /* ---- creation properties ---- */
 
-/* The list "filters" of "hsmount" has all parameters of a filter. So if it has none there, the
- * filter gets no default parameter. */
-static void drop_defaults(const json_t *list, struct pipeline *p)
-{
-	for (uint32_t i = 0; i < p->n; i++)
-		if (json_array_size(json_object_get(json_array_get(list, i), "parameters")) == 0)
-			p->f[i].nparams = 0;
-}
-
 static int parse_filters(struct schema_ctx *ctx, const json_t *props, const json_t *hsmount,
 			 struct dataset *ds, struct err *err)
 {
@@ -234,8 +225,11 @@ static int parse_filters(struct schema_ctx *ctx, const json_t *props, const json
 	int rc = schema_pipeline(ctx, exact ? exact : served, &p, err);
 	if (rc || p.n == 0)
 		return rc;
-	if (exact)
-		drop_defaults(exact, &p);
+	/* The list "filters" of "hsmount" has all parameters of a filter. So if it has none there,
+	 * the filter gets no default parameter. */
+	for (uint32_t i = 0; exact && i < p.n; i++)
+		if (!json_array_size(json_object_get(json_array_get(exact, i), "parameters")))
+			p.f[i].nparams = 0;
 	struct filter *filters = arena_array(ctx->arena, p.n, sizeof(*filters));
 	if (!filters)
 		return err_set(err, -ENOMEM, "out of memory: %u filters", p.n);
@@ -289,28 +283,31 @@ static int parse_fill(struct schema_ctx *ctx, const json_t *props, struct datase
 	return rc;
 }
 
+const char *const schema_alloc_times[] = {
+	[ALLOC_TIME_EARLY] = "H5D_ALLOC_TIME_EARLY",
+	[ALLOC_TIME_LATE] = "H5D_ALLOC_TIME_LATE",
+	[ALLOC_TIME_INCR] = "H5D_ALLOC_TIME_INCR",
+};
+const char *const schema_fill_times[] = {
+	[FILL_TIME_ALLOC] = "H5D_FILL_TIME_ALLOC",
+	[FILL_TIME_NEVER] = "H5D_FILL_TIME_NEVER",
+	[FILL_TIME_IFSET] = "H5D_FILL_TIME_IFSET",
+};
+
 static void parse_times(const json_t *props, struct dataset *ds)
 {
-	const char *alloc = json_text_word(props, "allocTime");
-	const char *fill = json_text_word(props, "fillTime");
+	const int alloc = schema_word_index(json_text_word(props, "allocTime"), schema_alloc_times,
+					    ALLOC_TIME_INCR + 1);
+	const int fill = schema_word_index(json_text_word(props, "fillTime"), schema_fill_times,
+					   FILL_TIME_IFSET + 1);
 	/* The defaults of libhdf5. */
 	static const enum alloc_time by_layout[] = {
 		[LAYOUT_COMPACT] = ALLOC_TIME_EARLY,
 		[LAYOUT_CONTIGUOUS] = ALLOC_TIME_LATE,
 		[LAYOUT_CHUNKED] = ALLOC_TIME_INCR,
 	};
-	ds->alloc_time = by_layout[ds->requested];
-	ds->fill_time = FILL_TIME_IFSET;
-	if (alloc && strcmp(alloc, "H5D_ALLOC_TIME_EARLY") == 0)
-		ds->alloc_time = ALLOC_TIME_EARLY;
-	else if (alloc && strcmp(alloc, "H5D_ALLOC_TIME_LATE") == 0)
-		ds->alloc_time = ALLOC_TIME_LATE;
-	else if (alloc && strcmp(alloc, "H5D_ALLOC_TIME_INCR") == 0)
-		ds->alloc_time = ALLOC_TIME_INCR;
-	if (fill && strcmp(fill, "H5D_FILL_TIME_ALLOC") == 0)
-		ds->fill_time = FILL_TIME_ALLOC;
-	else if (fill && strcmp(fill, "H5D_FILL_TIME_NEVER") == 0)
-		ds->fill_time = FILL_TIME_NEVER;
+	ds->alloc_time = alloc < 0 ? by_layout[ds->requested] : (enum alloc_time)alloc;
+	ds->fill_time = fill < 0 ? FILL_TIME_IFSET : (enum fill_time)fill;
 }
 
 /* Parses arguments such as "--start=5". Ignores "--stop", because the shape of the dataset limits

@@ -7,15 +7,6 @@
 
 #include <string.h>
 
-static unsigned int parse_perms(const json_t *acl)
-{
-	unsigned int perms = 0;
-	for (unsigned int i = 0; i < DOMAIN_PERMS; i++)
-		if (json_is_true(json_object_get(acl, domain_perm_names[i])))
-			perms |= 1U << i;
-	return perms;
-}
-
 static int parse_acls(struct schema_ctx *ctx, json_t *acls, struct domain_info *d, struct err *err)
 {
 	const char *user;
@@ -29,11 +20,13 @@ static int parse_acls(struct schema_ctx *ctx, json_t *acls, struct domain_info *
 	json_object_foreach(acls, user, acl)
 	{
 		struct domain_acl *a = &d->acls[d->nacls];
-		bool utf8;
-		int rc = schema_ctx_name(ctx, user, strlen(user), &a->user, &utf8, err);
+		*a = (struct domain_acl){.perms = 0};
+		int rc = schema_ctx_name(ctx, user, strlen(user), &a->user, true, err);
 		if (rc)
 			return err_wrap(err, rc, "acls");
-		a->perms = parse_perms(acl);
+		for (unsigned int i = 0; i < DOMAIN_PERMS; i++)
+			if (json_is_true(json_object_get(acl, domain_perm_names[i])))
+				a->perms |= 1U << i;
 		d->nacls++;
 	}
 	return 0;
@@ -48,9 +41,8 @@ static int parse_domain(struct schema_ctx *ctx, const json_t *doc, struct domain
 	if (rc)
 		return rc;
 	if (json_is_string(owner)) {
-		bool utf8;
 		rc = schema_ctx_name(ctx, json_string_value(owner), json_string_length(owner),
-				     &d->owner, &utf8, err);
+				     &d->owner, true, err);
 		if (rc)
 			return err_wrap(err, rc, "owner");
 	}

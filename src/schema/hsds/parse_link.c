@@ -55,24 +55,19 @@ static int take_bytes(struct schema_ctx *ctx, const json_t *v, const char *membe
 }
 
 int schema_link_name(struct schema_ctx *ctx, const char *key, const json_t *v, const char **out,
-		     bool *utf8, struct err *err)
+		     struct err *err)
 {
-	int rc = schema_ctx_name(ctx, key, strlen(key), out, utf8, err);
-	if (!rc)
-		rc = take_bytes(ctx, v, "name", out, err);
-	if (!rc)
-		*utf8 = utf8_valid(*out, strlen(*out));
-	return rc;
+	int rc = schema_ctx_name(ctx, key, strlen(key), out, true, err);
+	return rc ? rc : take_bytes(ctx, v, "name", out, err);
 }
 
 static int parse_path(struct schema_ctx *ctx, const json_t *v, const char *member, const char **out,
 		      struct err *err)
 {
 	const json_t *text = json_object_get(v, member);
-	bool utf8;
 	if (!json_is_string(text))
 		return err_set(err, -EIO, "%s: missing", member);
-	int rc = schema_ctx_name(ctx, json_string_value(text), json_string_length(text), out, &utf8,
+	int rc = schema_ctx_name(ctx, json_string_value(text), json_string_length(text), out, true,
 				 err);
 	if (!rc)
 		rc = take_bytes(ctx, v, member, out, err);
@@ -164,13 +159,6 @@ struct links {
 	uint32_t n;	    /* number of links */
 };
 
-static void release(struct links *links)
-{
-	bytes_release(&links->all);
-	bytes_release(&links->names);
-	bytes_release(&links->text);
-}
-
 static int add_name(struct links *links, const json_t *name, uint32_t link)
 {
 	const char *text = json_string_value(name);
@@ -226,9 +214,11 @@ static int add_link(struct schema_ctx *ctx, const struct json_text_members *m, s
 	const uint32_t before = links->n;
 	struct link l = {0};
 	struct err why = ERR_INIT;
-	int rc = schema_link_name(ctx, key, m->value, &l.name, &l.utf8, &why);
-	if (!rc)
+	int rc = schema_link_name(ctx, key, m->value, &l.name, &why);
+	if (!rc) {
+		l.utf8 = utf8_valid(l.name, strlen(l.name));
 		rc = parse_link(ctx, m->value, &l, &why);
+	}
 	rc = schema_part(ctx, "link", l.name ? l.name : key, rc, &why, &links->n, err);
 	if (rc)
 		return rc;
@@ -285,6 +275,8 @@ int schema_links(struct schema_ctx *ctx, const struct json_text *json, struct ob
 		drop_earlier(&links);
 		rc = keep(ctx, &links, o, err);
 	}
-	release(&links);
+	bytes_release(&links.all);
+	bytes_release(&links.names);
+	bytes_release(&links.text);
 	return rc;
 }

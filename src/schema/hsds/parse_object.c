@@ -8,16 +8,6 @@
 
 #include <string.h>
 
-static const char *kind_name(enum object_kind kind)
-{
-	static const char *const names[] = {
-		[OBJECT_GROUP] = "group",
-		[OBJECT_DATASET] = "dataset",
-		[OBJECT_DATATYPE] = "datatype",
-	};
-	return names[kind];
-}
-
 /* Checks that a member of the document is the expected id: "id" must be that of the document's key,
  * and "root" that of the domain's root group. */
 static int check_id(const json_t *doc, const char *member, const struct schema_id *expected,
@@ -108,11 +98,16 @@ int schema_object_parse(struct arena *a, struct arena *attributes, const struct 
 	bytes_release(&ctx.text);
 	bytes_release(&ctx.stack);
 	if (rc) {
+		static const char *const kinds[] = {
+			[OBJECT_GROUP] = "group",
+			[OBJECT_DATASET] = "dataset",
+			[OBJECT_DATATYPE] = "datatype",
+		};
 		char text[SCHEMA_ID_MAX];
 		object_release(out);
 		*out = (struct object){.kind = id->kind};
 		schema_id_format(id, text);
-		err_wrap(&why, rc, "%s %s", kind_name(id->kind), text);
+		err_wrap(&why, rc, "%s %s", kinds[id->kind], text);
 		if (err)
 			err_copy(err, &why);
 	}

@@ -105,9 +105,8 @@ static int parse_filter(struct schema_ctx *ctx, const json_t *v, struct filter *
 	if (json_is_string(v))
 		name = v;
 	if (json_is_string(name)) {
-		bool utf8;
 		rc = schema_ctx_name(ctx, json_string_value(name), json_string_length(name),
-				     &f->name, &utf8, err);
+				     &f->name, true, err);
 		if (rc)
 			return err_wrap(err, rc, "name");
 	}

@@ -26,22 +26,16 @@
 
 bool schema_reference_layout(const char *cls, enum reference_layout *out)
 {
-	static const struct {
-		const char *cls;
-		enum reference_layout layout;
-	} known[] = {
-		{"H5D_CONTIGUOUS_REF", REFERENCE_CONTIGUOUS},
-		{"H5D_CHUNKED_REF", REFERENCE_CHUNKED},
-		{"H5D_CHUNKED_REF_INDIRECT", REFERENCE_TABLE},
-		{"H5D_CHUNKED_INDIRECT_REF", REFERENCE_TABLE},
-	};
-	for (size_t i = 0; cls && i < sizeof(known) / sizeof(known[0]); i++) {
-		if (strcmp(cls, known[i].cls) == 0) {
-			*out = known[i].layout;
-			return true;
-		}
-	}
-	return false;
+	enum { N = 4 };
+	static const char *const known[N] = {"H5D_CONTIGUOUS_REF", "H5D_CHUNKED_REF",
+					     "H5D_CHUNKED_REF_INDIRECT",
+					     "H5D_CHUNKED_INDIRECT_REF"};
+	static const enum reference_layout layouts[N] = {REFERENCE_CONTIGUOUS, REFERENCE_CHUNKED,
+							 REFERENCE_TABLE, REFERENCE_TABLE};
+	const int i = schema_word_index(cls, known, N);
+	if (i >= 0)
+		*out = layouts[i];
+	return i >= 0;
 }
 
 /* ---- the chunk shape of contiguous data ---- */
@@ -90,7 +84,7 @@ static int parse_text(struct schema_ctx *ctx, const json_t *object, const char *
 	if (!json_is_string(v) || json_string_length(v) == 0)
 		return err_set(err, -EIO, "%s: not a text", member);
 	const int rc =
-		schema_ctx_name(ctx, json_string_value(v), json_string_length(v), out, NULL, err);
+		schema_ctx_name(ctx, json_string_value(v), json_string_length(v), out, false, err);
 	return rc ? err_wrap(err, rc, "%s", member) : 0;
 }
 
@@ -268,7 +262,7 @@ static int argument(struct schema_ctx *ctx, const json_t *list, const char *name
 	if (!v)
 		return 0;
 	const int rc = schema_ctx_name(ctx, json_string_value(v) + skip,
-				       json_string_length(v) - skip, out, NULL, err);
+				       json_string_length(v) - skip, out, false, err);
 	return rc ? err_wrap(err, rc, "%s", name) : 0;
 }
 
@@ -332,16 +326,11 @@ static int place_contiguous(const struct dataset *ds, uint64_t number, struct ch
 {
 	const struct reference *r = ds->reference;
 	const struct grid *g = &ds->grid;
-	uint64_t coords[DSPACE_MAX_RANK], first = 0, n = 1, at, bytes, end;
+	uint64_t first, n, at, bytes, end;
 	place->absent = r->size == 0;
 	if (place->absent)
 		return 0;
-	grid_coords(g, number, coords);
-	for (uint32_t d = 0; d < g->rank; d++) {
-		const uint64_t start = coords[d] * g->chunk[d];
-		first = first * g->dims[d] + start;
-		n *= min_u64(g->chunk[d], g->dims[d] - start);
-	}
+	grid_run(g, number, &first, &n);
 	if (!mul_u64(first, ds->type->size, &at) || !mul_u64(n, ds->type->size, &bytes) ||
 	    !add_u64(at, bytes, &end) || end > r->size)
 		return err_set(err, -EIO,

@@ -21,12 +21,6 @@
 static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 		 const struct dtype **out, struct err *err);
 
-/* Returns the result of a constructor of a type, which is NULL if it has failed. */
-static int check(const struct dtype *t, struct err *err)
-{
-	return t ? 0 : schema_defect(err);
-}
-
 /* ---- predefined types ---- */
 
 /* Parses the end of a name such as "I32LE": a letter, the number of bits, and the byte order.
@@ -61,8 +55,7 @@ static int parse_reference(struct schema_ctx *ctx, const char *base, const struc
 		kind = DTYPE_REF_REGION;
 	else if (base && strcmp(base, "H5T_STD_REF_OBJ") != 0)
 		return err_set(err, -EIO, "unknown base \"%.64s\"", base);
-	*out = dtype_reference(ctx->arena, kind, err);
-	return check(*out, err);
+	return schema_built(dtype_reference(ctx->arena, kind, err), out, err);
 }
 
 static int parse_name(struct schema_ctx *ctx, const char *name, const struct dtype **out,
@@ -79,18 +72,16 @@ static int parse_name(struct schema_ctx *ctx, const char *name, const struct dty
 		return parse_reference(ctx, name, out, err);
 	if (strncmp(name, "H5T_STD_", 8) == 0 && parse_spec(name + 8, &letter, &size, &big)) {
 		if (letter == 'I' || letter == 'U') {
-			*out = dtype_integer(ctx->arena, size, letter == 'I', big, err);
-			return check(*out, err);
+			return schema_built(
+				dtype_integer(ctx->arena, size, letter == 'I', big, err), out, err);
 		}
 		if (letter == 'B') {
-			*out = dtype_bitfield(ctx->arena, size, big, err);
-			return check(*out, err);
+			return schema_built(dtype_bitfield(ctx->arena, size, big, err), out, err);
 		}
 	}
 	if (strncmp(name, "H5T_IEEE_", 9) == 0 && parse_spec(name + 9, &letter, &size, &big) &&
 	    letter == 'F' && size > 1) {
-		*out = dtype_ieee(ctx->arena, size, big, err);
-		return check(*out, err);
+		return schema_built(dtype_ieee(ctx->arena, size, big, err), out, err);
 	}
 	return err_set(err, -EIO, "unknown base \"%.64s\"", name);
 }
@@ -110,33 +101,22 @@ static int parse_atomic(struct schema_ctx *ctx, const json_t *v, enum dtype_clas
 
 /* ---- strings, opaque ---- */
 
-static int parse_size(const json_t *v, uint32_t *out, struct err *err)
-{
-	uint64_t n;
-	if (!schema_count(v, &n) || n == 0 || n > DTYPE_MAX_SIZE)
-		return err_set(err, -EIO, v ? "not a size" : "missing");
-	*out = (uint32_t)n;
-	return 0;
-}
-
 static int parse_opaque(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 			struct err *err)
 {
 	const json_t *tag = json_object_get(v, "tag");
 	const char *text = "";
-	uint32_t size = 0;
-	int rc = parse_size(json_object_get(v, "size"), &size, err);
-	if (rc)
-		return err_wrap(err, rc, "size");
+	const json_t *size = json_object_get(v, "size");
+	uint64_t n;
+	if (!schema_count(size, &n) || n == 0 || n > DTYPE_MAX_SIZE)
+		return err_set(err, -EIO, size ? "size: not a size" : "size: missing");
 	if (json_is_string(tag)) {
-		bool utf8;
-		rc = schema_ctx_name(ctx, json_string_value(tag), json_string_length(tag), &text,
-				     &utf8, err);
+		int rc = schema_ctx_name(ctx, json_string_value(tag), json_string_length(tag),
+					 &text, true, err);
 		if (rc)
 			return err_wrap(err, rc, "tag");
 	}
-	*out = dtype_opaque(ctx->arena, size, text, err);
-	return check(*out, err);
+	return schema_built(dtype_opaque(ctx->arena, (uint32_t)n, text, err), out, err);
 }
 
 /* ---- enumerations ---- */
@@ -152,7 +132,7 @@ static int add_member(struct schema_ctx *ctx, struct members *m, const char *nam
 		      const json_t *value, struct err *err)
 {
 	const char **slot = &m->names[m->n];
-	int rc = schema_ctx_name(ctx, name, name_len, slot, NULL, err);
+	int rc = schema_ctx_name(ctx, name, name_len, slot, false, err);
 	if (rc)
 		return err_wrap(err, rc, "enum member %u", m->n);
 	struct json_number num = json_number_int(0);
@@ -219,8 +199,7 @@ static int parse_enum(struct schema_ctx *ctx, const json_t *v, unsigned int dept
 	rc = add_members(ctx, &m, mapping, err);
 	if (rc)
 		return rc;
-	*out = dtype_enum(ctx->arena, m.base, m.n, m.names, m.values, err);
-	return check(*out, err);
+	return schema_built(dtype_enum(ctx->arena, m.base, m.n, m.names, m.values, err), out, err);
 }
 
 /* ---- compound, array, vlen ---- */
@@ -232,7 +211,7 @@ static int parse_field(struct schema_ctx *ctx, const json_t *field, size_t i, un
 	if (!json_is_string(name))
 		return err_set(err, -EIO, "compound field %zu: no name", i);
 	int rc = schema_ctx_name(ctx, json_string_value(name), json_string_length(name), &m->name,
-				 NULL, err);
+				 false, err);
 	if (rc)
 		return err_wrap(err, rc, "compound field %zu", i);
 	rc = parse(ctx, json_object_get(field, "type"), depth + 1, &m->type, err);
@@ -255,8 +234,7 @@ static int parse_compound(struct schema_ctx *ctx, const json_t *v, unsigned int 
 		if (rc)
 			return rc;
 	}
-	*out = dtype_compound(ctx->arena, (uint32_t)n, m, 0, err);
-	return check(*out, err);
+	return schema_built(dtype_compound(ctx->arena, (uint32_t)n, m, 0, err), out, err);
 }
 
 static int parse_array(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
@@ -277,8 +255,7 @@ static int parse_array(struct schema_ctx *ctx, const json_t *v, unsigned int dep
 	rc = parse(ctx, json_object_get(v, "base"), depth + 1, &base, err);
 	if (rc)
 		return err_wrap(err, rc, "array base");
-	*out = dtype_array(ctx->arena, base, rank, small, err);
-	return check(*out, err);
+	return schema_built(dtype_array(ctx->arena, base, rank, small, err), out, err);
 }
 
 static int parse_vlen(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
@@ -288,8 +265,7 @@ static int parse_vlen(struct schema_ctx *ctx, const json_t *v, unsigned int dept
 	int rc = parse(ctx, json_object_get(v, "base"), depth + 1, &base, err);
 	if (rc)
 		return err_wrap(err, rc, "vlen base");
-	*out = dtype_vlen(ctx->arena, base, err);
-	return check(*out, err);
+	return schema_built(dtype_vlen(ctx->arena, base, err), out, err);
 }
 
 /* ---- all classes ---- */

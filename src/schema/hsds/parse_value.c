@@ -490,17 +490,6 @@ static int put_base64(struct reader *r, const struct dtype *t, uint64_t n, const
 	return schema_stream(r->ctx, t, n, raw.data, raw.len, r->out, err);
 }
 
-/* Completes the last element of a value with slots, and frees memory that is not needed. */
-static int finish(struct reader *r, const struct dtype *t, struct err *err)
-{
-	struct elems *e = r->out;
-	const uint64_t elements = div_up_u64(e->fixed.len, t->size);
-	int rc = r->plain ? 0 : reserve(r, (struct place){&e->fixed, 0}, elements * t->size, err);
-	bytes_trim(&e->fixed);
-	bytes_trim(&e->heap);
-	return rc;
-}
-
 static int read_value(struct reader *r, const struct dtype *t, const struct dspace *space,
 		      const json_t *v, const char *encoding, struct err *err)
 {
@@ -530,8 +519,12 @@ static int read_whole(struct reader *r, const struct dtype *t, const struct dspa
 	r->ctx->stack.len = 0;
 	r->plain = dtype_is_plain(t);
 	int rc = read_value(r, t, space, v, encoding, err);
-	if (!rc)
-		rc = finish(r, t, err);
+	/* The last element of a value with slots may be incomplete. */
+	const uint64_t elements = div_up_u64(r->out->fixed.len, t->size);
+	if (!rc && !r->plain)
+		rc = reserve(r, (struct place){&r->out->fixed, 0}, elements * t->size, err);
+	bytes_trim(&r->out->fixed);
+	bytes_trim(&r->out->heap);
 	if (rc)
 		elems_release(r->out);
 	return rc;

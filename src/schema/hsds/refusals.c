@@ -23,21 +23,6 @@ enum {
 
 /* ---- datasets ---- */
 
-static bool is_external(const struct object *o)
-{
-	return o->dataset.raw == RAW_EXTERNAL;
-}
-
-static bool is_virtual(const struct object *o)
-{
-	return o->dataset.raw == RAW_VIRTUAL;
-}
-
-static bool is_structured(const struct object *o)
-{
-	return o->dataset.raw == RAW_STRUCTURED;
-}
-
 static bool is_elsewhere(const struct object *o)
 {
 	return o->dataset.absence_unknown != NULL;
@@ -166,17 +151,19 @@ static bool is_bad_path(const struct link *l)
 static const char large_dims[] = "a dimension of 2^63 or more";
 static const char long_comment[] = "a comment of more than 65,000 bytes";
 
-/* In each row, one of the functions is set. It returns whether the rule applies. */
+/* In each row, one of the functions is set, which returns whether the rule applies, or where the
+ * raw data of a dataset are if the rule applies to all such datasets. */
 static const struct {
 	const char *why;
+	enum raw_data raw;
 	bool (*dataset)(const struct object *o);
 	bool (*object)(const struct object *o);
 	bool (*attribute)(const struct attribute *a);
 	bool (*link)(const struct link *l);
 } rules[] = {
-	{"a virtual dataset", .dataset = is_virtual},
-	{"raw data in external files, which --allow-external reads", .dataset = is_external},
-	{"structured chunks", .dataset = is_structured},
+	{"a virtual dataset", .raw = RAW_VIRTUAL},
+	{"raw data in external files, which --allow-external reads", .raw = RAW_EXTERNAL},
+	{"structured chunks", .raw = RAW_STRUCTURED},
 	{"raw data in another HDF5 file", .dataset = is_elsewhere},
 	{"a filter without a decoder", .dataset = has_unknown_filter},
 	{"chunks of more than 256 MiB", .dataset = has_large_chunks},
@@ -261,16 +248,6 @@ static int check_attribute(const struct report *r, const struct attribute *a)
 	return rc ? rc : tell(r, &refusal);
 }
 
-static int check_link(const struct report *r, const struct link *l)
-{
-	return tell(r, &(struct schema_refusal){.link = l->name, .why = schema_refused_link(l)});
-}
-
-static int check_comment(const struct report *r, const struct object *o)
-{
-	return tell(r, &(struct schema_refusal){.comment = true, .why = schema_refused_comment(o)});
-}
-
 static int check_object(const struct report *r, const struct object *o)
 {
 	const struct dtype *t = o->kind == OBJECT_DATASET    ? o->dataset.type
@@ -283,19 +260,23 @@ static int check_object(const struct report *r, const struct object *o)
 	if (!refusal.why && o->kind == OBJECT_DATASET)
 		refusal.why = schema_refused_shape(&o->dataset.space);
 	refusal.is_fixed = !refusal.why;
-	for (size_t i = 0; i < NRULES && !refusal.why; i++)
-		if (rules[i].dataset && o->kind == OBJECT_DATASET && rules[i].dataset(o))
+	for (size_t i = 0; o->kind == OBJECT_DATASET && i < NRULES && !refusal.why; i++)
+		if (rules[i].dataset ? rules[i].dataset(o)
+				     : rules[i].raw && rules[i].raw == o->dataset.raw)
 			refusal.why = rules[i].why;
 	if (t && !refusal.why)
 		rc = type_why(r->arena, t, &refusal.why);
 	if (!rc)
 		rc = tell(r, &refusal);
 	if (!rc)
-		rc = check_comment(r, o);
+		rc = tell(r, &(struct schema_refusal){.comment = true,
+						      .why = schema_refused_comment(o)});
 	for (uint32_t i = 0; !rc && i < o->nattrs; i++)
 		rc = check_attribute(r, &o->attrs[i]);
 	for (uint32_t i = 0; !rc && o->kind == OBJECT_GROUP && i < o->group.nlinks; i++)
-		rc = check_link(r, &o->group.links[i]);
+		rc = tell(r,
+			  &(struct schema_refusal){.link = o->group.links[i].name,
+						   .why = schema_refused_link(&o->group.links[i])});
 	return rc;
 }
 

@@ -44,14 +44,6 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static bool contains(const char *const *words, size_t n, const char *word)
-{
-	for (size_t i = 0; word && i < n; i++)
-		if (strcmp(words[i], word) == 0)
-			return true;
-	return false;
-}
-
 /* Returns the class without its prefix, or "" if there is none. */
 static const char *class_of(const json_t *filter)
 {
@@ -63,10 +55,9 @@ static const char *class_of(const json_t *filter)
 static bool is_compressor(const json_t *filter)
 {
 	const char *cls = class_of(filter);
-	if (contains(compressor_classes, COUNT(compressor_classes), cls))
-		return true;
-	return strcmp(cls, "USER") == 0 &&
-	       contains(compressor_names, COUNT(compressor_names), json_text_word(filter, "name"));
+	const char *name = strcmp(cls, "USER") == 0 ? json_text_word(filter, "name") : NULL;
+	return schema_word_index(cls, compressor_classes, COUNT(compressor_classes)) >= 0 ||
+	       schema_word_index(name, compressor_names, COUNT(compressor_names)) >= 0;
 }
 
 static int set_compressor(struct schema_ctx *ctx, const json_t *filter, struct service_filters *out,
@@ -75,7 +66,6 @@ static int set_compressor(struct schema_ctx *ctx, const json_t *filter, struct s
 	const json_t *text = json_object_get(filter, "name");
 	const char *name = json_text_word(filter, "name");
 	uint64_t level;
-	bool utf8;
 	if (!json_is_string(text))
 		name = "lz4";
 	if (strcmp(class_of(filter), "DEFLATE") == 0)
@@ -91,7 +81,7 @@ static int set_compressor(struct schema_ctx *ctx, const json_t *filter, struct s
 	/* A damaged name is no reason to leave out the dataset: no data is lost unless the dataset
 	 * is changed. */
 	const int rc = schema_ctx_name(ctx, json_string_value(text), json_string_length(text),
-				       &out->refused, &utf8, NULL);
+				       &out->refused, true, NULL);
 	if (rc == -ENOMEM)
 		return err_errno(err, rc, "the name of a filter");
 	if (rc)

@@ -26,14 +26,6 @@ struct search {
 
 static const struct dtype *find(struct search *s, const struct dtype *t, enum place place);
 
-bool schema_is_integer(const struct dtype *t)
-{
-	const uint32_t size = t->size;
-	return t->cls == DTYPE_INTEGER && t->integer.bit_offset == 0 &&
-	       t->integer.precision == 8 * size &&
-	       (size == 1 || size == 2 || size == 4 || size == 8);
-}
-
 bool schema_is_ieee(const struct dtype *t)
 {
 	const uint32_t exp_size = t->size == 2 ? 5 : t->size == 4 ? 8 : 11;
@@ -70,6 +62,8 @@ static const struct dtype *integer(struct search *s, const struct dtype *t)
 	const bool is_signed = t->cls == DTYPE_TIME || t->integer.is_signed;
 	if (size != 1 && size != 2 && size != 4 && size != 8)
 		return opaque(s, t);
+	if (t->cls == DTYPE_INTEGER && !t->integer.bit_offset && t->integer.precision == 8 * size)
+		return t;
 	return dtype_integer(s->arena, size, is_signed, t->integer.big_endian, s->err);
 }
 
@@ -278,7 +272,6 @@ static const struct dtype *find(struct search *s, const struct dtype *t, enum pl
 {
 	switch (t->cls) {
 	case DTYPE_INTEGER:
-		return schema_is_integer(t) ? t : integer(s, t);
 	case DTYPE_BITFIELD:
 	case DTYPE_TIME:
 		return integer(s, t);

@@ -47,9 +47,7 @@ int schema_stand_in(struct arena *a, const struct dtype *t, struct stand_in *out
  * type. */
 bool schema_carries(const struct dtype *stand_in, const struct dtype *exact);
 
-/* Return true for an integer of 1, 2, 4 or 8 bytes without unused bits, and for an IEEE 754 float
- * of 2, 4 or 8 bytes. */
-bool schema_is_integer(const struct dtype *t);
+/* Returns true for an IEEE 754 float of 2, 4 or 8 bytes. */
 bool schema_is_ieee(const struct dtype *t);
 
 #endif

@@ -27,13 +27,6 @@ static int append(char *key, size_t room, int n, const char *text)
 	return n + (int)len;
 }
 
-static int append_number(char *key, size_t room, int n, uint64_t number)
-{
-	char text[24];
-	snprintf(text, sizeof(text), "%" PRIu64, number);
-	return append(key, room, n, text);
-}
-
 int zarr_key(const char *store, const char *rest, char *key, size_t room)
 {
 	int n = append(key, room, 0, store);
@@ -53,6 +46,7 @@ static int chunk_key(const struct zarr_locator *l, char between, const uint64_t 
 		     size_t room)
 {
 	const char separator[] = {between, '\0'};
+	char number[24];
 	int n = folder(l, key, room);
 	if (l->is_default)
 		n = append(key, room, n, "c");
@@ -61,7 +55,8 @@ static int chunk_key(const struct zarr_locator *l, char between, const uint64_t 
 	for (uint32_t i = 0; i < l->rank; i++) {
 		if (i || l->is_default)
 			n = append(key, room, n, separator);
-		n = append_number(key, room, n, coords[i]);
+		snprintf(number, sizeof(number), "%" PRIu64, coords[i]);
+		n = append(key, room, n, number);
 	}
 	return n;
 }

@@ -9,7 +9,8 @@
 
 #include <errno.h>
 #include <math.h>
-#include <string.h>
+
+#include <data/number.h>
 
 static uint64_t default_bits(const struct zarr_element *e)
 {
@@ -24,19 +25,9 @@ static uint64_t default_bits(const struct zarr_element *e)
 static bool is_default(const struct zarr_element *e, const uint8_t *bytes)
 {
 	const double fill = 9.9692099683868690e+36;
-	uint64_t bits = 0;
-	uint32_t narrow;
-	double real;
-	float single;
-	for (uint32_t i = 0; i < e->size; i++)
-		bits |= (uint64_t)bytes[e->big_endian ? e->size - 1 - i : i] << 8 * i;
 	if (e->kind != ZARR_FLOAT)
-		return bits == default_bits(e);
-	narrow = (uint32_t)bits;
-	memcpy(&single, &narrow, sizeof(single));
-	memcpy(&real, &bits, sizeof(real));
-	if (e->size == 4)
-		real = (double)single;
+		return number_get_int(bytes, e->size, e->big_endian) == default_bits(e);
+	const double real = number_get_float(bytes, e->size, e->big_endian);
 	return fabs(real / fill - 1) < 1e-5; /* it was written with six digits */
 }
 

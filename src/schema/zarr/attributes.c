@@ -112,17 +112,9 @@ static int make_texts(struct zarr_build *b, const json_t *v, struct attribute *a
 	return rc;
 }
 
-static int make_json(struct zarr_build *b, const json_t *v, struct attribute *a, struct err *err)
-{
-	auto_str struct str text = {0};
-	zarr_json_text(b, v, &text);
-	if (!str_ok(&text))
-		return err_errno(err, -ENOMEM, "attribute");
-	return zarr_attribute_text(b, a, a->name, str_text(&text), text.b.len, err);
-}
-
 static int make_value(struct zarr_build *b, const json_t *v, struct attribute *a, struct err *err)
 {
+	auto_str struct str json = {0};
 	struct json_string text;
 	int rc;
 	switch (form_of(v)) {
@@ -137,12 +129,15 @@ static int make_value(struct zarr_build *b, const json_t *v, struct attribute *a
 	case FORM_JSON:
 		break;
 	}
-	return make_json(b, v, a, err);
+	zarr_json_text(b, v, &json);
+	if (!str_ok(&json))
+		return err_errno(err, -ENOMEM, "attribute");
+	return zarr_attribute_text(b, a, a->name, str_text(&json), json.b.len, err);
 }
 
 /* ---- names ---- */
 
-static bool is_one_of(const char *name, const char *const *names)
+bool zarr_is_one_of(const char *name, const char *const *names)
 {
 	while (*names && strcmp(*names, name) != 0)
 		names++;
@@ -167,7 +162,7 @@ static bool is_hidden(const char *name)
 		".zattr_type",
 		NULL,
 	};
-	return is_one_of(name, hidden);
+	return zarr_is_one_of(name, hidden);
 }
 
 static bool is_reserved(const char *name)
@@ -176,7 +171,7 @@ static bool is_reserved(const char *name)
 		"CLASS",       "NAME",	  "DIMENSION_LIST", "REFERENCE_LIST",
 		"_nc3_strict", "_Codecs", "_Format",	    NULL,
 	};
-	return is_one_of(name, reserved) || strncmp(name, "_Netcdf4", 8) == 0;
+	return zarr_is_one_of(name, reserved) || strncmp(name, "_Netcdf4", 8) == 0;
 }
 
 /* A name in which "/" was replaced. */

@@ -8,7 +8,6 @@
 #include "model_internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 struct codec {
@@ -25,6 +24,14 @@ struct encoding {
 	const json_t *configurations[2 * ZARR_CODECS_MAX]; /* of each step; may be NULL */
 	const uint64_t *shape;				   /* that the next codec gets */
 };
+
+static const char *const names[] = {
+	[CODEC_ZLIB] = "zlib",	     [CODEC_GZIP] = "gzip",	[CODEC_ZSTD] = "zstd",
+	[CODEC_BLOSC] = "blosc",     [CODEC_BZ2] = "bz2",	[CODEC_LZ4] = "lz4",
+	[CODEC_SHUFFLE] = "shuffle", [CODEC_CRC32C] = "crc32c", [CODEC_TRANSPOSE] = "transpose",
+	[CODEC_WIDEN] = "",
+};
+enum { NSIMPLE = CODEC_LZ4 + 1 }; /* the first ones: codecs of bytes whose numbers do not matter */
 
 static int unknown(const char *name, struct err *err)
 {
@@ -120,13 +127,6 @@ static int crc32c(struct encoding *e, const json_t *configuration, struct err *e
 
 static int add_bytes_codec(struct encoding *e, const struct codec *c, struct err *err)
 {
-	static const struct {
-		const char *name;
-		enum codec_array_codec codec;
-	} table[] = {
-		{"zlib", CODEC_ZLIB},	{"gzip", CODEC_GZIP}, {"zstd", CODEC_ZSTD},
-		{"blosc", CODEC_BLOSC}, {"bz2", CODEC_BZ2},   {"lz4", CODEC_LZ4},
-	};
 	if (strcmp(c->name, "pickle") == 0)
 		return err_set(err, -EOPNOTSUPP,
 			       "codec pickle: decoding it would run code from the store");
@@ -134,10 +134,10 @@ static int add_bytes_codec(struct encoding *e, const struct codec *c, struct err
 		return shuffle(e, c->configuration, err);
 	if (strcmp(c->name, "crc32c") == 0)
 		return crc32c(e, c->configuration, err);
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		if (strcmp(table[i].name, c->name) != 0)
+	for (unsigned int i = 0; i < NSIMPLE; i++) {
+		if (strcmp(names[i], c->name) != 0)
 			continue;
-		add(e, table[i].codec, c->configuration);
+		add(e, (enum codec_array_codec)i, c->configuration);
 		return 0;
 	}
 	return unknown(c->name, err);
@@ -153,11 +153,6 @@ static uint32_t deflate_level(struct zarr_build *b, const json_t *configuration)
 	return v && zarr_count(b, v, &level) && level <= 9 ? (uint32_t)level : UNKNOWN_LEVEL;
 }
 
-static bool is_deflate(const struct codec_array_step *s)
-{
-	return s->codec == CODEC_ZLIB || s->codec == CODEC_GZIP;
-}
-
 /* Sets the filters that the file records. There are some if the chain consists of shuffle and
  * deflate, or of one of them. */
 static int record_filters(struct encoding *e, struct err *err)
@@ -166,9 +161,10 @@ static int record_filters(struct encoding *e, struct err *err)
 	const struct zarr_element shown = zarr_element_shown(&e->a->element);
 	const bool is_shuffled = e->n > 0 && e->steps[0].codec == CODEC_SHUFFLE;
 	const uint32_t deflate = is_shuffled ? 1 : 0;
+	const enum codec_array_codec last = e->n > deflate ? e->steps[deflate].codec : CODEC_ZLIB;
 	if (e->n == 0 || e->n > 2 || shown.size != e->a->element.size ||
 	    (is_shuffled && e->steps[0].elem_size != shown.size) ||
-	    (e->n > deflate && !is_deflate(&e->steps[deflate])) || e->n > deflate + 1)
+	    (last != CODEC_ZLIB && last != CODEC_GZIP) || e->n > deflate + 1)
 		return 0;
 	for (uint32_t i = 0; i < e->n; i++) {
 		uint32_t *parameter = arena_array(e->b->arena, 1, sizeof(*parameter));
@@ -185,23 +181,6 @@ static int record_filters(struct encoding *e, struct err *err)
 	return 0;
 }
 
-static const char *step_name(enum codec_array_codec codec)
-{
-	static const char *const names[] = {
-		[CODEC_ZLIB] = "zlib",
-		[CODEC_GZIP] = "gzip",
-		[CODEC_ZSTD] = "zstd",
-		[CODEC_BLOSC] = "blosc",
-		[CODEC_BZ2] = "bz2",
-		[CODEC_LZ4] = "lz4",
-		[CODEC_SHUFFLE] = "shuffle",
-		[CODEC_CRC32C] = "crc32c",
-		[CODEC_TRANSPOSE] = "transpose",
-		[CODEC_WIDEN] = "",
-	};
-	return names[codec];
-}
-
 /* Adds the name of a codec with its level or another number or word: "shuffle(4), zlib(5)". */
 static void describe(const struct encoding *e, uint32_t i, struct str *out)
 {
@@ -209,7 +188,7 @@ static void describe(const struct encoding *e, uint32_t i, struct str *out)
 	const json_t *level = json_object_get(e->configurations[i], "level");
 	const char *inner = json_text_word(e->configurations[i], "cname");
 	uint64_t n;
-	str_addf(out, "%s%s", i ? ", " : "", step_name(s->codec));
+	str_addf(out, "%s%s", i ? ", " : "", names[s->codec]);
 	if (s->codec == CODEC_SHUFFLE)
 		str_addf(out, "(%u)", s->elem_size);
 	else if (s->codec == CODEC_BLOSC && inner)

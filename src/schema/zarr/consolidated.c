@@ -47,14 +47,6 @@ static int add_members2(struct zarr_model *m, const struct json_text *json, stru
 	return bad ? err_errno(err, bad, "document") : rc;
 }
 
-static int check_format(const json_t *doc, struct err *err)
-{
-	const json_t *format = json_object_get(doc, "zarr_consolidated_format");
-	if (!json_is_integer(format) || json_integer_value(format) != 1)
-		return err_set(err, -EIO, "zarr_consolidated_format is not 1");
-	return 0;
-}
-
 int zarr_consolidated2(struct zarr_model *m, const void *text, size_t n, struct err *err)
 {
 	struct json_text_area area;
@@ -62,8 +54,9 @@ int zarr_consolidated2(struct zarr_model *m, const void *text, size_t n, struct 
 	json_text_area_begin(&area);
 	const struct json_text_how how = {.lenient = true, .path = {"metadata"}};
 	int rc = json_text_load_as(text, n, &how, &json, err);
-	if (!rc)
-		rc = check_format(json.doc, err);
+	const json_t *format = rc ? NULL : json_object_get(json.doc, "zarr_consolidated_format");
+	if (!rc && (!json_is_integer(format) || json_integer_value(format) != 1))
+		rc = err_set(err, -EIO, "zarr_consolidated_format is not 1");
 	if (!rc && !json.apart)
 		rc = err_set(err, -EIO, "it has no 'metadata'");
 	if (!rc)

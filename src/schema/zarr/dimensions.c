@@ -99,19 +99,13 @@ static struct zarr_dimension *find(const struct zarr_node *group, const char *na
 	return d;
 }
 
-static bool is_group_name(const struct zarr_build *b, const struct zarr_node *group,
-			  const char *name)
-{
-	const struct zarr_node *child = zarr_shown_child(b->m, group, name);
-	return child && !child->variable;
-}
-
 /* Makes a dimension. Returns 0 with NULL in *out if a group has the name. */
 static int define(struct zarr_build *b, struct zarr_node *group, const char *name, uint64_t length,
 		  struct zarr_dimension **out, struct err *err)
 {
+	const struct zarr_node *child = zarr_shown_child(b->m, group, name);
 	*out = NULL;
-	if (is_group_name(b, group, name))
+	if (child && !child->variable)
 		return 0;
 	struct zarr_dimension *d = arena_alloc(b->scratch, sizeof(*d));
 	const char *copy = arena_strndup(b->arena, name, strlen(name));
@@ -198,15 +192,6 @@ static int resolve(struct zarr_build *b, struct zarr_variable *v, uint32_t axis,
 	return rc;
 }
 
-/* Defines the dimension x if the variable is an array x along x. */
-static int define_coordinate(struct zarr_build *b, struct zarr_variable *v, struct err *err)
-{
-	struct zarr_dimension *d;
-	if (v->rank != 1 || !v->names || !v->names[0] || strcmp(v->names[0], v->name) != 0)
-		return 0;
-	return define(b, v->group, v->name, v->shape[0], &d, err);
-}
-
 /* ---- links ---- */
 
 static void leave_out(struct zarr_build *b, struct zarr_variable *v, const char *why)
@@ -260,9 +245,12 @@ static int resolve_all(struct zarr_build *b, struct zarr_variable *v, struct err
 
 int zarr_dimensions(struct zarr_build *b, struct err *err)
 {
+	struct zarr_dimension *d;
 	int rc = 0;
+	/* An array x along x defines the dimension x. */
 	for (struct zarr_variable *v = b->variables; !rc && v; v = v->next)
-		rc = define_coordinate(b, v, err);
+		if (v->rank == 1 && v->names && v->names[0] && strcmp(v->names[0], v->name) == 0)
+			rc = define(b, v->group, v->name, v->shape[0], &d, err);
 	for (struct zarr_variable *v = b->variables; !rc && v; v = v->next)
 		rc = resolve_all(b, v, err);
 	for (struct zarr_variable *v = b->variables; !rc && v; v = v->next)

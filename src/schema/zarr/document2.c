@@ -66,15 +66,6 @@ static int parse_separator(struct zarr_build *b, const json_t *doc, struct zarr_
 	return 0;
 }
 
-/* Finds the names of the dimensions. */
-static void find_names(const json_t *attrs, struct zarr_array *a)
-{
-	a->names_member = "_ARRAY_DIMENSIONS";
-	a->names = json_object_get(attrs, a->names_member);
-	if (!json_is_array(a->names))
-		a->names = NULL;
-}
-
 int zarr_array_v2(struct zarr_build *b, const json_t *doc, const json_t *attrs,
 		  struct zarr_array *out, struct err *err)
 {
@@ -98,7 +89,10 @@ int zarr_array_v2(struct zarr_build *b, const json_t *doc, const json_t *attrs,
 		rc = zarr_codecs_v2(b, out, doc, err);
 	if (rc)
 		return rc;
-	find_names(attrs, out);
+	out->names_member = "_ARRAY_DIMENSIONS";
+	out->names = json_object_get(attrs, out->names_member);
+	if (!json_is_array(out->names))
+		out->names = NULL;
 	/* Programs that use xarray's convention mask the fill value. netCDF-C does not. */
 	out->derives_fill = out->names && !b->by_netcdf;
 	return 0;

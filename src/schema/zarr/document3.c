@@ -6,13 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-static bool is_one_of(const char *word, const char *const *words)
-{
-	while (*words && strcmp(*words, word) != 0)
-		words++;
-	return *words;
-}
-
 /* Checks that all members are known. One version of netCDF-C writes the member must_understand into
  * the document itself, so it is among those that are known. */
 static int check_known(const json_t *doc, const char *const *known, struct err *err)
@@ -21,7 +14,7 @@ static int check_known(const json_t *doc, const char *const *known, struct err *
 	json_t *v;
 	json_object_foreach((json_t *)(uintptr_t)doc, name, v)
 	{
-		if (!is_one_of(name, known) &&
+		if (!zarr_is_one_of(name, known) &&
 		    !json_is_false(json_object_get(v, "must_understand")))
 			return err_set(err, -EOPNOTSUPP, "'%s' must be understood and is not",
 				       name);
@@ -99,15 +92,6 @@ static int check_members(const json_t *doc, struct err *err)
 	return check_known(doc, known, err);
 }
 
-static int check_transformers(struct zarr_build *b, const json_t *v, struct err *err)
-{
-	char brief[84];
-	if (!v || json_is_null(v) || (json_is_array(v) && json_array_size(v) == 0))
-		return 0;
-	return err_set(err, -EOPNOTSUPP, "storage_transformers %s are not known",
-		       zarr_json_brief(b, v, brief));
-}
-
 static int parse_grid(struct zarr_build *b, const json_t *v, struct zarr_array *a, struct err *err)
 {
 	const json_t *configuration;
@@ -168,9 +152,13 @@ int zarr_array_v3(struct zarr_build *b, const json_t *doc, struct zarr_array *ou
 		.fill = json_object_get(doc, "fill_value"),
 		.attributes = json_object_get(doc, "attributes"),
 	};
+	char brief[84];
 	int rc = check_members(doc, err);
-	if (!rc)
-		rc = check_transformers(b, json_object_get(doc, "storage_transformers"), err);
+	const json_t *transformers = json_object_get(doc, "storage_transformers");
+	if (!rc && transformers && !json_is_null(transformers) &&
+	    !(json_is_array(transformers) && json_array_size(transformers) == 0))
+		rc = err_set(err, -EOPNOTSUPP, "storage_transformers %s are not known",
+			     zarr_json_brief(b, transformers, brief));
 	if (!rc)
 		rc = zarr_element_v3(b, json_object_get(doc, "data_type"), &out->element, err);
 	if (rc)

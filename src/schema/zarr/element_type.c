@@ -111,20 +111,11 @@ struct zarr_element zarr_element_shown(const struct zarr_element *e)
 
 /* ---- HDF5 types ---- */
 
-static const struct dtype *complex_type(struct zarr_build *b, const struct zarr_element *e,
-					struct err *err)
-{
-	const struct dtype *part = dtype_ieee(b->arena, e->size / 2, e->big_endian, err);
-	const struct dtype_member members[] = {
-		{.name = "r", .offset = 0, .type = part},
-		{.name = "i", .offset = e->size / 2, .type = part},
-	};
-	return part ? dtype_compound(b->arena, 2, members, e->size, err) : NULL;
-}
-
 static const struct dtype *make_type(struct zarr_build *b, const struct zarr_element *e,
 				     struct err *err)
 {
+	const uint32_t half = e->size / 2;
+	struct dtype_member members[] = {{.name = "r"}, {.name = "i", .offset = half}};
 	switch (e->kind) {
 	case ZARR_BOOL:
 	case ZARR_UINT:
@@ -134,16 +125,10 @@ static const struct dtype *make_type(struct zarr_build *b, const struct zarr_ele
 	case ZARR_FLOAT:
 		return dtype_ieee(b->arena, e->size, e->big_endian, err);
 	case ZARR_COMPLEX:
-		return complex_type(b, e, err);
+		members[0].type = members[1].type = dtype_ieee(b->arena, half, e->big_endian, err);
+		return members[0].type ? dtype_compound(b->arena, 2, members, e->size, err) : NULL;
 	}
 	return NULL;
-}
-
-static const char *type_name(uint32_t size, bool big_endian)
-{
-	if (size == 8)
-		return big_endian ? "_Complex64_big" : "_Complex64";
-	return big_endian ? "_Complex128_big" : "_Complex128";
 }
 
 /* Finds or makes the committed type. Each byte order has its own, because a variable must have a
@@ -153,7 +138,9 @@ static int commit(struct zarr_build *b, const struct zarr_element *e, const stru
 {
 	uint32_t *known = &b->types.committed[e->size == 16][e->big_endian];
 	if (*known == 0) { /* that of the root group */
-		const char *name = type_name(e->size, e->big_endian);
+		static const char *const names[2][2] = {{"_Complex64", "_Complex64_big"},
+							{"_Complex128", "_Complex128_big"}};
+		const char *name = names[e->size == 16][e->big_endian];
 		const int rc = zarr_object_add(b, name, NULL, NULL, known, err);
 		if (rc)
 			return rc;

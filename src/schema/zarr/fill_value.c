@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include <base/hex.h>
+#include <data/number.h>
 #include <json/base64.h>
 #include <json/numbers.h>
 
@@ -30,20 +31,10 @@ struct filler {
 
 /* ---- floats ---- */
 
-static double of_half(uint64_t bits)
-{
-	const int exponent = (int)(bits >> 10 & 31);
-	const double mantissa = (double)(bits & 1023);
-	const double sign = bits >> 15 & 1 ? -1.0 : 1.0;
-	if (exponent == 31)
-		return copysign(mantissa != 0 ? NAN : INFINITY, sign);
-	return sign * (exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24));
-}
-
-/* Parses a text such as "0x7fc00000": the bits of a float of `size` bytes, most significant first.
- */
+/* Parses a text such as "0x7fc00000": the bits of a float of `size` bytes, the highest first. */
 static bool parse_bits(const char *s, size_t n, uint32_t size, double *out)
 {
+	uint8_t bytes[sizeof(uint64_t)];
 	uint64_t bits = 0;
 	if (n < 3 || s[0] != '0' || (s[1] != 'x' && s[1] != 'X') || n - 2 > 2 * (size_t)size)
 		return false;
@@ -53,25 +44,9 @@ static bool parse_bits(const char *s, size_t n, uint32_t size, double *out)
 			return false;
 		bits = bits << 4 | (uint64_t)digit;
 	}
-	const uint32_t narrow = (uint32_t)bits;
-	float single;
-	if (size == 2) {
-		*out = of_half(bits);
-	} else if (size == 4) {
-		memcpy(&single, &narrow, sizeof(single));
-		*out = (double)single;
-	} else {
-		memcpy(out, &bits, sizeof(*out));
-	}
+	number_put_int(bytes, size, false, bits);
+	*out = number_get_float(bytes, size, false);
 	return true;
-}
-
-static uint64_t little_endian(const uint8_t *bytes)
-{
-	uint64_t v = 0;
-	for (int i = 7; i >= 0; i--)
-		v = v << 8 | bytes[i];
-	return v;
 }
 
 /* Parses xarray's form of a float in Zarr v3, the base64 text of a little-endian double. */
@@ -84,8 +59,7 @@ static bool parse_base64(struct zarr_build *b, const char *s, size_t n, double *
 	b->is_short = b->is_short || rc == -ENOMEM;
 	if (rc || decoded.len != sizeof(*out))
 		return false;
-	const uint64_t bits = little_endian(decoded.data);
-	memcpy(out, &bits, sizeof(*out));
+	*out = number_get_float(decoded.data, sizeof(*out), false);
 	return true;
 }
 
@@ -115,36 +89,6 @@ static bool parse_float(const struct filler *f, const json_t *v, uint32_t size, 
 	return true;
 }
 
-static void put_number(uint64_t bits, uint32_t size, bool big_endian, uint8_t *out)
-{
-	for (uint32_t i = 0; i < size; i++)
-		out[big_endian ? size - 1 - i : i] = (uint8_t)(bits >> 8 * i);
-}
-
-static void put_float(double v, uint32_t size, bool big_endian, uint8_t *out)
-{
-	uint64_t bits;
-	uint32_t narrow;
-	if (size == 4) {
-		const float single = (float)v;
-		memcpy(&narrow, &single, sizeof(narrow));
-		bits = narrow;
-	} else {
-		memcpy(&bits, &v, sizeof(bits));
-	}
-	put_number(bits, size, big_endian, out);
-}
-
-static bool fill_float(const struct filler *f, const json_t *v, const struct zarr_element *e,
-		       uint8_t *out)
-{
-	double real;
-	if (!parse_float(f, v, e->size, &real))
-		return false;
-	put_float(real, e->size == 2 ? 4 : e->size, e->big_endian, out);
-	return true;
-}
-
 static bool fill_complex(const struct filler *f, const json_t *v, const struct zarr_element *e,
 			 uint8_t *out)
 {
@@ -157,7 +101,7 @@ static bool fill_complex(const struct filler *f, const json_t *v, const struct z
 		if (!parse_float(f, is_pair ? json_array_get(v, i) : v, half, &part[i]))
 			return false;
 	for (uint32_t i = 0; i < 2; i++)
-		put_float(part[i], half, e->big_endian, out + i * half);
+		number_put_float(out + i * half, half, e->big_endian, part[i]);
 	return true;
 }
 
@@ -214,7 +158,7 @@ static bool fill_integer(const struct filler *f, const json_t *v, const struct z
 	const uint64_t least = e->kind == ZARR_UINT ? 0 : sign;
 	if (i.magnitude > (i.negative ? least : most))
 		return false;
-	put_number(i.negative ? 0 - i.magnitude : i.magnitude, e->size, e->big_endian, out);
+	number_put_int(out, e->size, e->big_endian, i.negative ? 0 - i.magnitude : i.magnitude);
 	return true;
 }
 
@@ -240,6 +184,7 @@ static bool fill_bool(const struct filler *f, const json_t *v, uint8_t *out)
 static bool convert(const struct filler *f, const json_t *v, const struct zarr_element *e,
 		    uint8_t *out)
 {
+	double real;
 	switch (e->kind) {
 	case ZARR_BOOL:
 		return fill_bool(f, v, out);
@@ -247,7 +192,10 @@ static bool convert(const struct filler *f, const json_t *v, const struct zarr_e
 	case ZARR_UINT:
 		return fill_integer(f, v, e, out);
 	case ZARR_FLOAT:
-		return fill_float(f, v, e, out);
+		if (!parse_float(f, v, e->size, &real))
+			return false;
+		number_put_float(out, e->size == 2 ? 4 : e->size, e->big_endian, real);
+		return true;
 	case ZARR_COMPLEX:
 		return fill_complex(f, v, e, out);
 	}

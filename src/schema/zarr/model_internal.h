@@ -329,6 +329,8 @@ enum {
 	ZARR_MARKUP_BEFORE = 3,
 	ZARR_MARKUP_AFTER = 3,
 };
+/* names ends with NULL. */
+bool zarr_is_one_of(const char *name, const char *const *names);
 /* Makes the attributes of an object from those of a document, which may be NULL. They are in the
  * scratch arena until zarr_keep_attributes(), with room for the markup before and behind them. `a`
  * is the array, or NULL for a group. `key` is for notes. Fails with -ENOMEM. */

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include <base/utf8.h>
+#include <data/number.h>
 
 enum {
 	DIMENSION_CHUNK = 1 << 20, /* elements of a piece of a dimension without data */
@@ -49,17 +50,10 @@ static int init(struct markup *m, struct err *err)
 	return m->references && m->uses ? 0 : -ENOMEM;
 }
 
-static void put_u32(uint8_t *out, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		out[i] = (uint8_t)(v >> 8 * i);
-}
-
 /* Writes a reference to an object (data/elems.h). */
 static void put_reference(uint8_t *out, uint32_t number)
 {
-	memset(out, 0, DTYPE_OBJREF_SIZE);
-	put_u32(out, number + 1);
+	number_put_int(out, DTYPE_OBJREF_SIZE, false, (uint64_t)number + 1);
 }
 
 /* ---- attributes behind those of the document ---- */
@@ -69,7 +63,7 @@ static int add_coordinates(struct markup *m, const struct zarr_variable *v, stru
 {
 	uint8_t ids[4 * DSPACE_MAX_RANK];
 	for (uint32_t i = 0; i < v->rank; i++)
-		put_u32(ids + 4 * (size_t)i, v->dims[i]->id);
+		number_put_int(ids + 4 * (size_t)i, 4, false, v->dims[i]->id);
 	const int rc = zarr_attribute_plain(m->b, &o->attrs[o->nattrs], "_Netcdf4Coordinates",
 					    m->i32, v->rank, false, ids, err);
 	o->nattrs += !rc;
@@ -111,7 +105,7 @@ static int add_reference_list(struct markup *m, const struct zarr_dimension *d, 
 	for (uint64_t i = 0; i < d->nuses; i++) {
 		uint8_t item[REFERENCE_ITEM] = {0};
 		put_reference(item, d->uses[i].number);
-		put_u32(item + 8, d->uses[i].axis);
+		number_put_int(item + 8, 4, false, d->uses[i].axis);
 		if (bytes_append(&uses, item, sizeof(item)))
 			return err_errno(err, -ENOMEM, "REFERENCE_LIST");
 	}
@@ -139,7 +133,7 @@ static int add_scale(struct markup *m, const struct zarr_dimension *d, struct ob
 {
 	struct attribute before[ZARR_MARKUP_BEFORE] = {0};
 	uint8_t id[4];
-	put_u32(id, d->id);
+	number_put_int(id, 4, false, d->id);
 	int rc = add_terminated(m, &before[0], "CLASS", "DIMENSION_SCALE", err);
 	if (!rc)
 		rc = add_terminated(m, &before[1], "NAME", name, err);
@@ -229,28 +223,23 @@ static bool is_scale(const struct zarr_variable *v)
 	return v->rank > 0 && v->dims[0]->coordinate == v;
 }
 
-/* Calls fn for each dimension of the variables that are no scales. */
-static void each_use(struct zarr_build *b, void (*fn)(struct zarr_dimension *d,
-						      const struct zarr_variable *v, uint32_t axis))
+/* Counts the uses of each dimension by the variables that are no scales, and notes them if there is
+ * room for them. */
+static void count_uses(struct zarr_build *b, bool is_noted)
 {
 	for (const struct zarr_variable *v = b->variables; v; v = v->next)
-		for (uint32_t i = 0; v->link_name && !is_scale(v) && i < v->rank; i++)
-			fn(v->dims[i], v, i);
-}
-
-static void count_use(struct zarr_dimension *d, const struct zarr_variable *v, uint32_t axis)
-{
-	d->nuses++;
-}
-
-static void note_use(struct zarr_dimension *d, const struct zarr_variable *v, uint32_t axis)
-{
-	d->uses[d->nuses++] = (struct zarr_use){.number = v->number, .axis = axis};
+		for (uint32_t i = 0; v->link_name && !is_scale(v) && i < v->rank; i++) {
+			struct zarr_dimension *d = v->dims[i];
+			if (is_noted)
+				d->uses[d->nuses] =
+					(struct zarr_use){.number = v->number, .axis = i};
+			d->nuses++;
+		}
 }
 
 static int collect_uses(struct zarr_build *b, struct err *err)
 {
-	each_use(b, count_use);
+	count_uses(b, false);
 	for (uint32_t i = 0; i < b->nnodes; i++)
 		for (struct zarr_dimension *d = b->nodes[i]->dims; d; d = d->hh.next) {
 			d->uses = arena_array(b->scratch, d->nuses + 1, sizeof(*d->uses));
@@ -258,7 +247,7 @@ static int collect_uses(struct zarr_build *b, struct err *err)
 				return err_errno(err, -ENOMEM, "dimension");
 			d->nuses = 0;
 		}
-	each_use(b, note_use);
+	count_uses(b, true);
 	return 0;
 }
 

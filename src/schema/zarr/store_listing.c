@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/checksum.h>
-
 /* ---- keys ---- */
 
 /* Returns a key, and its version behind the NUL, on the heap. */
@@ -33,21 +31,14 @@ const char *zarr_below(const struct zarr_loader *l, const char *key)
 
 /* ---- listings ---- */
 
-static uint64_t digest(uint64_t so_far, const void *bytes, size_t n)
-{
-	const uint32_t low = checksum_lookup3(bytes, n, (uint32_t)so_far);
-	const uint32_t high = checksum_lookup3(bytes, n, (uint32_t)(so_far >> 32) ^ low);
-	return (uint64_t)high << 32 | low;
-}
-
 const char *zarr_digest_text(const struct schema_answer *answer, char text[ZARR_DIGEST_TEXT])
 {
 	uint64_t all = UINT64_C(0x9e3779b97f4a7c15);
 	for (size_t i = 0; i < answer->nitems; i++) {
 		struct schema_item item;
 		answer->item(answer->items, i, &item);
-		all = digest(all, item.key, strlen(item.key) + 1);
-		all = digest(all, item.etag, strlen(item.etag) + 1);
+		all = schema_digest(all, item.key, strlen(item.key) + 1);
+		all = schema_digest(all, item.etag, strlen(item.etag) + 1);
 	}
 	snprintf(text, ZARR_DIGEST_TEXT, "%016llx", (unsigned long long)all);
 	return text;
@@ -60,10 +51,10 @@ struct schema_listed zarr_describe(const struct schema_answer *answer)
 	for (size_t i = 0; i < answer->nitems; i++) {
 		struct schema_item item;
 		answer->item(answer->items, i, &item);
-		out.version = digest(out.version, item.key, strlen(item.key) + 1);
-		out.version = digest(out.version, item.etag, strlen(item.etag) + 1);
-		out.version = digest(out.version, &item.size, sizeof(item.size));
-		out.version = digest(out.version, &item.mtime_ns, sizeof(item.mtime_ns));
+		out.version = schema_digest(out.version, item.key, strlen(item.key) + 1);
+		out.version = schema_digest(out.version, item.etag, strlen(item.etag) + 1);
+		out.version = schema_digest(out.version, &item.size, sizeof(item.size));
+		out.version = schema_digest(out.version, &item.mtime_ns, sizeof(item.mtime_ns));
 		if (item.mtime_ns > out.modified_ns)
 			out.modified_ns = item.mtime_ns;
 		if (zarr_document_of_key(item.key, &len) != ZARR_NONE)
@@ -72,19 +63,12 @@ struct schema_listed zarr_describe(const struct schema_answer *answer)
 	return out;
 }
 
-/* Returns true if the store is loaded without a listing after this error: it cannot be listed, or
- * has too many keys. */
-static bool is_listing_optional(int code)
-{
-	return code == -E2BIG || code == -ELOOP || code == -EACCES || code == -ENOLINK;
-}
-
 int zarr_take_listing(struct zarr_loader *l, const struct schema_answer *answer, struct err *err)
 {
 	const struct schema_load *load = &l->base.load;
 	struct schema_space *space = &l->space->base;
 	int rc = 0;
-	if (is_listing_optional(answer->code)) {
+	if (schema_listing_is_optional(answer->code)) {
 		if (load->whole_only)
 			return err_set(err, -E2BIG, "not all keys of the store can be listed");
 		if (answer->code == -EACCES)

@@ -25,7 +25,6 @@
 #include "store_load.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,15 +47,6 @@ static enum stage first_stage(const struct zarr_loader *l)
 	return l->previous->is_consolidated ? CONFIRM : HEADS;
 }
 
-/* Returns the stage that follows when the earlier load was compared. */
-static enum stage after_comparison(struct zarr_loader *l)
-{
-	if (l->changed || l->base.load.reload)
-		return FIRST;
-	l->base.same = true;
-	return END;
-}
-
 static int finish(struct zarr_loader *l, struct err *err);
 
 static int next_stage(struct zarr_loader *l, struct err *err)
@@ -69,7 +59,8 @@ static int next_stage(struct zarr_loader *l, struct err *err)
 	case CONFIRM:
 	case COMPARE:
 	case HEADS:
-		l->stage = after_comparison(l);
+		l->base.same = !l->changed && !l->base.load.reload;
+		l->stage = l->base.same ? END : FIRST;
 		return 0;
 	case LIST:
 		l->stage = FIRST;
@@ -95,12 +86,6 @@ static int next_stage(struct zarr_loader *l, struct err *err)
 	return l->stage == END ? finish(l, err) : 0;
 }
 
-/* Returns true if FIRST lists the keys, because no stage before it has. */
-static bool lists_first(const struct zarr_loader *l)
-{
-	return !l->is_compared && !l->base.load.whole_only;
-}
-
 int zarr_round(struct schema_loader *base, uint32_t *n, struct err *err)
 {
 	struct zarr_loader *l = self(base);
@@ -114,7 +99,8 @@ int zarr_round(struct schema_loader *base, uint32_t *n, struct err *err)
 		*n = l->previous->documents.n + l->previous->groups.n;
 		break;
 	case FIRST:
-		*n = 1 + lists_first(l);
+		/* FIRST lists the keys if no stage before it has. */
+		*n = 1 + (!l->is_compared && !l->base.load.whole_only);
 		break;
 	case READ:
 		*n = l->reads.n;
@@ -211,21 +197,18 @@ static int note(struct zarr_loader *l, struct zarr_versions *list, const char *k
 	return v->key && !v->etag == !etag ? 0 : err_no_memory(err);
 }
 
-/* A service that refuses a listing also refuses the requests of documents that do not exist. */
-static int fail_refused(const struct zarr_loader *l, struct err *err)
-{
-	err_copy(err, &l->refusal);
-	err_wrap(err, -EACCES, "listing %s/", l->space->store);
-	return err_wrap(err, -EACCES, "the store has no consolidated metadata");
-}
-
 /* Takes the answer to the request for a document. If the document was listed and is gone by now,
  * the load is torn. */
 static int answer_document(struct zarr_loader *l, const char *key,
 			   const struct schema_answer *answer, struct err *err)
 {
-	if (answer->code == -EACCES && l->refusal.code && l->stage == READ)
-		return fail_refused(l, err);
+	/* A service that refuses a listing also refuses the requests of documents that do not
+	 * exist. */
+	if (answer->code == -EACCES && l->refusal.code && l->stage == READ) {
+		err_copy(err, &l->refusal);
+		err_wrap(err, -EACCES, "listing %s/", l->space->store);
+		return err_wrap(err, -EACCES, "the store has no consolidated metadata");
+	}
 	if (answer->code && answer->code != -EFBIG) {
 		err_copy(err, answer->err);
 		return err_wrap(err, answer->code, "%s", key);

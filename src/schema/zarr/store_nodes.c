@@ -63,15 +63,10 @@ static struct zarr_node *find_child(const struct zarr_model *m, const struct zar
 	return node;
 }
 
-static bool is_link_name(const char *name, size_t n)
-{
-	return n > 0 && !(n == 1 && name[0] == '.') && !(n == 2 && memcmp(name, "..", 2) == 0);
-}
-
 static struct zarr_node *add_child(struct zarr_model *m, struct zarr_node *parent, const char *name,
 				   size_t n, struct err *err)
 {
-	if (!is_link_name(name, n)) {
+	if (n == 0 || (n == 1 && name[0] == '.') || (n == 2 && memcmp(name, "..", 2) == 0)) {
 		err_set(err, -EIO, "the name \"%.*s\" cannot be that of a link", (int)n, name);
 		return NULL;
 	}

@@ -188,16 +188,6 @@ static void drop_texts(struct zarr_node *node)
 		}
 }
 
-/* Adds an object for a node that is left out, so that the keys below it belong to something. */
-static int add_broken(struct reading *r, struct err *err)
-{
-	uint32_t number;
-	const int rc = zarr_object_add(r->b, r->path, r->key, "", &number, err);
-	if (!rc)
-		tree_break(r->b->tree, number, r->path);
-	return rc;
-}
-
 static int make_node(struct zarr_build *b, struct zarr_node *node, struct err *err)
 {
 	const enum zarr_document_kind kind = zarr_node_document(b->m, node);
@@ -221,7 +211,14 @@ static int make_node(struct zarr_build *b, struct zarr_node *node, struct err *e
 	if (!rc)
 		return 0;
 	tree_note(b->tree, zarr_problem_of(&why), "%s: %s", r.key, why.msg);
-	return r.doc ? add_broken(&r, err) : 0;
+	if (!r.doc)
+		return 0;
+	/* Add an object for the node, so that the keys below it belong to something. */
+	uint32_t number;
+	rc = zarr_object_add(b, r.path, r.key, "", &number, err);
+	if (!rc)
+		tree_break(b->tree, number, r.path);
+	return rc;
 }
 
 /* ---- all nodes ---- */

@@ -2,31 +2,23 @@
 /* See text_list.h. */
 #include "text_list.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 void zarr_list_clear(struct zarr_list *l)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		free(l->v[i]);
-	free(l->v);
+	bytes_release(&l->pointers);
 	*l = (struct zarr_list){0};
 }
 
 int zarr_list_push(struct zarr_list *l, char *text, struct err *err)
 {
-	if (text && l->n == l->room) {
-		const uint32_t room = l->room ? 2 * l->room : 64;
-		char **v = reallocarray(l->v, room, sizeof(*v));
-		if (v) {
-			l->v = v;
-			l->room = room;
-		}
-	}
-	if (!text || l->n == l->room) {
+	if (!text || bytes_append(&l->pointers, &text, sizeof(text))) {
 		free(text);
 		return err_no_memory(err);
 	}
-	l->v[l->n++] = text;
+	l->v = (void *)l->pointers.data;
+	l->n++;
 	return 0;
 }

@@ -7,9 +7,12 @@
 
 #include <hsmount/err.h>
 
+#include <base/mem.h>
+
 struct zarr_list {
-	char **v; /* heap */
-	uint32_t n, room;
+	struct bytes pointers; /* of the texts, which are on the heap */
+	char **v;	       /* the same */
+	uint32_t n;
 };
 
 void zarr_list_clear(struct zarr_list *l);

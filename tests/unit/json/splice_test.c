@@ -78,7 +78,8 @@ static void replaces_in_any_order(void **state)
 	splice_begin(&s, false);
 	write_uint(&s.w, 12);
 	splice_commit(&s, 4, 5);
-	splice_remove(&s, 0, 1);
+	splice_begin(&s, false);
+	splice_commit(&s, 0, 1);
 	splice_begin(&s, true);
 	write_uint(&s.w, 3);
 	splice_commit(&s, 2, 2);
@@ -88,7 +89,8 @@ static void replaces_in_any_order(void **state)
 	assert_int_equal(splice_apply(&s, &out, NULL), 0);
 	assert_int_equal(bytes_append(&out, "", 1), 0);
 	assert_string_equal((char *)out.data, "b, 34cd12f");
-	splice_remove(&s, 3, 5);
+	splice_begin(&s, false);
+	splice_commit(&s, 3, 5);
 	assert_int_equal(splice_apply(&s, &out, NULL), -EIO);
 	splice_release(&s);
 }

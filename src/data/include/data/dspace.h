@@ -74,6 +74,11 @@ uint64_t grid_number(const struct grid *g, const uint64_t *coords);
 /* Finds an element, which is counted in row-major order. Returns its index in its chunk, and sets
  * *number to the number of the chunk. */
 uint64_t grid_find(const struct grid *g, uint64_t element, uint64_t *number);
+/* Finds the run of elements that a chunk holds whose elements are consecutive in row-major order:
+ * [*first, *first + *n). */
+void grid_run(const struct grid *g, uint64_t number, uint64_t *first, uint64_t *n);
+/* Compares coordinates in row-major order: < 0, 0 or > 0. */
+int grid_compare(uint32_t rank, const uint64_t *a, const uint64_t *b);
 /* Returns how many elements of a chunk, in row-major order, there are up to the last one inside the
  * extent. The others are padding. */
 uint64_t grid_covered(const struct grid *g, uint64_t number);

@@ -7,6 +7,7 @@
 #ifndef DATA_FILTER_H
 #define DATA_FILTER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -48,6 +49,9 @@ struct pipeline {
  * keeps its recorded parameters. These are the forms that the service serves. out may be p.
  */
 void pipeline_of_object(const struct pipeline *p, struct pipeline *out);
+
+/* Returns whether the filters have the same ids and parameters. */
+bool filters_equal(const struct filter *a, uint32_t na, const struct filter *b, uint32_t nb);
 
 enum service_shuffle { SERVED_SHUFFLE_NONE, SERVED_SHUFFLE_BYTE, SERVED_SHUFFLE_BIT };
 

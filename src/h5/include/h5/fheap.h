@@ -30,8 +30,7 @@ void h5_fheap_free(struct h5_fheap *h);
  * heap is freed. id has params.id_len bytes. Fails with -E2BIG if the heap is full, and with
  * -ENOMEM. */
 int h5_fheap_insert(struct h5_fheap *h, const void *obj, size_t n, uint8_t *id, struct err *err);
-/* Adds a huge object of n bytes that the caller puts at address addr, outside of the encoded heap.
- */
+/* Adds a huge object of n bytes that the caller puts at addr, outside of the encoded heap. */
 int h5_fheap_insert_apart(struct h5_fheap *h, uint64_t addr, uint64_t n, uint8_t *id,
 			  struct err *err);
 /* Encodes the heap. The header begins at the emitter's position, whose file address is addr. */

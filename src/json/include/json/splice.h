@@ -63,8 +63,9 @@ void splice_begin(struct splice *s, bool behind);
 /* Replaces the bytes [start, end) by what was written since splice_begin(). Replacements must not
  * overlap. Those at the same place follow each other in the order of the calls. */
 void splice_commit(struct splice *s, size_t start, size_t end);
-/* Removes the bytes [start, end). */
-void splice_remove(struct splice *s, size_t start, size_t end);
+/* Removes the i-th member with the comma in front of it. If no earlier member stays (`first`),
+ * removes the comma behind it. */
+void splice_remove_member(struct splice *s, const struct splice_object *o, size_t i, bool first);
 /* Appends the new text to *out. Fails with -EIO if replacements overlap, and with -ENOMEM. */
 int splice_apply(struct splice *s, struct bytes *out, struct err *err);
 

@@ -44,9 +44,11 @@ void write_json(struct writer *w, const char *text, size_t n);
 /* Writes text that is the base64 form of bytes. */
 void write_base64(struct writer *w, const void *bytes, size_t n);
 
-/* Write a member with a word, a number or text that ends with a NUL. */
+/* Write a member with text that ends with a NUL, with a number, or with a list of n numbers. */
 void write_member_word(struct writer *w, const char *key, const char *word);
 void write_member_uint(struct writer *w, const char *key, uint64_t v);
-void write_member_text(struct writer *w, const char *key, const char *text);
+void write_member_list(struct writer *w, const char *key, uint32_t n, const uint32_t *numbers);
+/* Begins a member that is an object or a list. */
+void write_member_open(struct writer *w, const char *key, char bracket);
 
 #endif

@@ -19,6 +19,7 @@
 #ifndef SCHEMA_SCHEMA_H
 #define SCHEMA_SCHEMA_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,6 +98,17 @@ struct schema_answer {
 	void (*item)(const void *items, size_t i, struct schema_item *out);
 	const void *items;
 };
+
+/* Returns whether a domain is loaded without the listing of all its keys if that fails with `code`:
+ * there are too many keys, the service refuses listings, or an entry cannot be examined. Such an
+ * entry need not belong to the domain. */
+static inline bool schema_listing_is_optional(int code)
+{
+	return code == -E2BIG || code == -ELOOP || code == -EACCES || code == -ENOLINK;
+}
+
+/* Adds n bytes of a listing to a digest of it. */
+uint64_t schema_digest(uint64_t so_far, const void *bytes, size_t n);
 
 /* ---- what a path is ---- */
 
