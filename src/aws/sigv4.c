@@ -35,14 +35,6 @@ struct pair_text {
 	struct str name, value;
 };
 
-static void release_pairs(struct pair_text *pairs, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		str_release(&pairs[i].name);
-		str_release(&pairs[i].value);
-	}
-}
-
 static int by_name_and_value(const void *a, const void *b)
 {
 	const struct pair_text *x = a, *y = b;
@@ -73,7 +65,10 @@ int sigv4_query(const struct sigv4_pair *query, size_t n, struct str *out)
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		str_addf(out, "%s%s=%s", i ? "&" : "", str_text(&pairs[i].name),
 			 str_text(&pairs[i].value));
-	release_pairs(pairs, n);
+	for (size_t i = 0; i < n; i++) {
+		str_release(&pairs[i].name);
+		str_release(&pairs[i].value);
+	}
 	return rc ? rc : str_ok(out) ? 0 : -ENOMEM;
 }
 

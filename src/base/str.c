@@ -37,6 +37,11 @@ void str_addn(struct str *s, const char *text, size_t n)
 	s->b.data[s->b.len] = '\0';
 }
 
+int str_compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 void str_add(struct str *s, const char *text)
 {
 	str_addn(s, text, strlen(text));

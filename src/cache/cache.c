@@ -180,14 +180,6 @@ void cache_stream_free(struct cache_stream *s)
 
 /* ---- reading ---- */
 
-/* Queues a load for a reader. */
-static struct entry *demand_locked(struct cache_owner *o, uint32_t dataset, uint64_t slot)
-{
-	struct cache_dataset d;
-	stream_describe(o, dataset, &d);
-	return entry_new_locked(o, dataset, slot, &d, LIST_DEMAND);
-}
-
 /* Returns the entry of a chunk, held for the reader unless it is a failure, and with a reference to
  * its fill, if any. Returns NULL if out of memory. *late becomes true if the reader has to wait. */
 static struct entry *take_locked(struct cache_owner *o, uint32_t dataset, uint64_t slot,
@@ -195,8 +187,11 @@ static struct entry *take_locked(struct cache_owner *o, uint32_t dataset, uint64
 {
 	struct cache *c = o->cache;
 	struct entry *e = stream_find_locked(o, dataset, slot, todo);
-	if (!e)
-		e = demand_locked(o, dataset, slot);
+	if (!e) { /* a load for the reader is queued */
+		struct cache_dataset d;
+		stream_describe(o, dataset, &d);
+		e = entry_new_locked(o, dataset, slot, &d, LIST_DEMAND);
+	}
 	if (!e)
 		return NULL;
 	*late = e->fill && e->list != LIST_FAILED;
@@ -323,17 +318,11 @@ int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, u
 	return rc;
 }
 
-/* Returns the entry that contains a reader's chunk. */
-static struct entry *entry_of(const struct chunk_data *chunk)
-{
-	_Static_assert(offsetof(struct entry, chunk) == 0, "a chunk is the start of its entry");
-	return (struct entry *)(uintptr_t)chunk;
-}
-
 void cache_put(struct cache_owner *o, const struct chunk_data *chunk, bool done)
 {
 	struct cache *c = o->cache;
-	struct entry *e = entry_of(chunk);
+	_Static_assert(offsetof(struct entry, chunk) == 0, "a chunk is the start of its entry");
+	struct entry *e = (struct entry *)(uintptr_t)chunk;
 	struct todo todo;
 	todo_init(&todo, c);
 	pthread_mutex_lock(&c->lock);
@@ -391,12 +380,6 @@ uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, const struct
 
 /* ---- loads ---- */
 
-/* Returns true for failures that do not depend on the chunk. They are not cached. */
-static bool is_transient(int code)
-{
-	return code == -ENOMEM || code == -EINTR;
-}
-
 static bool was_cancelled(const struct cache_fill *fill, int code)
 {
 	return code == -ECANCELED && fill->may_be_cancelled;
@@ -415,7 +398,9 @@ static bool fail_locked(struct entry *e, struct cache_fill *fill, int code, cons
 		c->stats.load_failures++;
 		e->key.owner->stats.failures++;
 	}
-	if (!is_transient(code) && !cancelled) {
+	/* These failures do not depend on the chunk. */
+	const bool is_transient = code == -ENOMEM || code == -EINTR;
+	if (!is_transient && !cancelled) {
 		entry_failed_locked(c, e, todo->now, &todo->victims);
 		return true;
 	}

@@ -36,16 +36,6 @@ static void enlist(struct cache *c, struct entry *e, enum entry_list which)
 	list->bytes += e->charge;
 }
 
-/* Inserts at the end, where entries are evicted first. */
-static void enlist_oldest(struct cache *c, struct entry *e, enum entry_list which)
-{
-	struct list *list = &c->lists[which];
-	e->list = which;
-	DL_APPEND(list->head, e);
-	list->n++;
-	list->bytes += e->charge;
-}
-
 static void move(struct cache *c, struct entry *e, enum entry_list which)
 {
 	unlist(c, e);
@@ -92,7 +82,10 @@ void entry_forget_locked(struct cache *c, struct entry *e, struct entry **victim
 	unexpect(c, e);
 	if (e->list == LIST_UNREAD) {
 		unlist(c, e);
-		enlist_oldest(c, e, e->use.main ? LIST_MAIN : LIST_NEW);
+		enlist(c, e, e->use.main ? LIST_MAIN : LIST_NEW);
+		/* Entries at the end are evicted first. */
+		DL_DELETE(c->lists[e->list].head, e);
+		DL_APPEND(c->lists[e->list].head, e);
 	}
 }
 
@@ -294,7 +287,6 @@ void entry_loaded_locked(struct cache *c, struct entry *e, struct chunk_data *ch
 	c->stats.bytes += e->charge;
 	budget_take(c->env->budget, BUDGET_CHUNKS, e->charge);
 	c->main_bytes += e->use.main ? e->charge : 0;
-	k->owner->stats.load_bytes += chunk_data_memory(&e->chunk);
 	if (e->prefetch_cost)
 		count_prefetch(c, e, e->charge);
 	if (e->holds > 0)

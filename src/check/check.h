@@ -135,6 +135,16 @@ int check_keys(struct domain_check *dc);
 /* Does the same for a domain of a schema with marks, whose keys are those below its path. Chunks
  * are decoded only if all of them are. */
 int check_store(struct domain_check *dc);
+/* An object, and the directory of its document with a slash at its end. */
+struct check_prefix {
+	const char *prefix;
+	uint32_t number;
+};
+/* Compares two of them by their prefixes, for qsort(3) and bsearch(3). */
+int check_prefix_compare(const void *x, const void *y);
+/* Adds an object to v[*n], unless its document has no key. The text is in the arena. */
+int check_prefix_add(struct domain_check *dc, struct arena *arena, uint32_t number,
+		     struct check_prefix *v, uint32_t *n);
 /* Calls fn for each key with a prefix, page by page, in their order. If the keys cannot be listed,
  * *refused becomes the code and *why the reason. Returns the result of fn, or -ENOMEM. */
 int check_list(struct check *c, struct engine *e, const char *prefix,
@@ -144,8 +154,18 @@ int check_list(struct check *c, struct engine *e, const char *prefix,
 int check_appeared(struct check *c, uint64_t n);
 /* Checks chunks that no listing shows: those in HDF5 files, or all chunks of the domain. */
 int check_grid(struct domain_check *dc, bool only_files);
-/* Fetches, decodes and compares n chunks. */
-int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n);
+/* The chunks that are fetched, decoded and compared: those of a sample, or all that were added, if
+ * the check is one of all chunks. Zeroed, it has none. */
+struct check_choice {
+	struct check_sample sample;
+	struct check_chunk batch[4096];
+	size_t n;
+};
+/* Adds a chunk. The batch is checked when it is full. */
+int check_choice_add(struct domain_check *dc, struct check_choice *choice,
+		     const struct check_chunk *chunk);
+/* Checks what was added and is not checked yet. The stored bytes of a sample are expected. */
+int check_choice_end(struct domain_check *dc, struct check_choice *choice);
 
 /* Makes the file of the domain and opens it. Sets dc->image if that succeeds. mount_dir is the
  * directory of the file in the mount. */

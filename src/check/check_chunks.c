@@ -159,7 +159,7 @@ static int next(struct runner *r, int rc)
 	return rc;
 }
 
-int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n)
+static int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n)
 {
 	struct runner *r = calloc(1, sizeof(*r));
 	int rc = 0;
@@ -182,4 +182,36 @@ int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 	return rc;
+}
+
+static int check_batch(struct domain_check *dc, struct check_choice *choice)
+{
+	const size_t n = choice->n;
+	choice->n = 0;
+	return check_chunks(dc, choice->batch, n);
+}
+
+int check_choice_add(struct domain_check *dc, struct check_choice *choice,
+		     const struct check_chunk *chunk)
+{
+	if (!dc->c->all) {
+		check_sample_add(&choice->sample, chunk);
+		return 0;
+	}
+	choice->batch[choice->n++] = *chunk;
+	return choice->n == sizeof(choice->batch) / sizeof(choice->batch[0])
+		       ? check_batch(dc, choice)
+		       : 0;
+}
+
+int check_choice_end(struct domain_check *dc, struct check_choice *choice)
+{
+	_Static_assert(CHECK_SAMPLE <= sizeof(choice->batch) / sizeof(choice->batch[0]),
+		       "a sample is a batch");
+	if (dc->c->all)
+		return check_batch(dc, choice);
+	choice->n = check_sample_take(&choice->sample, choice->batch);
+	for (size_t i = 0; i < choice->n; i++)
+		dc->c->expected += choice->batch[i].size;
+	return check_batch(dc, choice);
 }

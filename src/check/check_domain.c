@@ -3,9 +3,7 @@
 #include "check.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <engine/parts.h>

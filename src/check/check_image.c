@@ -146,16 +146,6 @@ static int compare_trees(struct check_image *ci)
 			 ci->dc->c->err);
 }
 
-static int report_problems(struct check_image *ci)
-{
-	int rc = 0;
-	const struct h5file_problem *p;
-	for (uint64_t i = 0; !rc && (p = h5file_problem(ci->file, i)); i++)
-		rc = check_find(ci->dc->c, ENGINE_CHECK_ERROR, p->path, NULL,
-				"the rendered file: %s", p->text);
-	return rc;
-}
-
 /* ---- the chunk indexes ---- */
 
 struct index_walk {
@@ -225,13 +215,6 @@ static int walk_slots(struct index_walk *w, uint64_t first, uint64_t end)
 	return 0;
 }
 
-static int compare_shape(struct index_walk *w, const struct grid *a, const struct grid *b)
-{
-	if (a->rank == b->rank && memcmp(a->chunk, b->chunk, a->rank * sizeof(a->chunk[0])) == 0)
-		return 0;
-	return report_index(w, "the chunks have another shape");
-}
-
 static int first_record(void *ctx, const struct h5file_chunk *chunk, struct err *err)
 {
 	uint64_t *addr = ctx;
@@ -267,22 +250,12 @@ static int compare_index(struct check_image *ci, const struct image_layout *layo
 	w.known = list_chunks(ci, layout->number);
 	if (!layout->chunked)
 		return compare_contiguous(&w);
-	int rc = compare_shape(&w, &ds->grid, &fd->grid);
-	if (rc || w.findings)
-		return rc;
+	if (!grid_same_chunks(&ds->grid, &fd->grid))
+		return report_index(&w, "the chunks have another shape");
 	if (layout->slots <= INDEX_MAX)
 		return walk_slots(&w, 0, layout->slots);
-	rc = walk_slots(&w, 0, INDEX_END);
+	const int rc = walk_slots(&w, 0, INDEX_END);
 	return rc ? rc : walk_slots(&w, layout->slots - INDEX_END, layout->slots);
-}
-
-static int compare_indexes(struct check_image *ci)
-{
-	struct image_layout layout;
-	int rc = 0;
-	for (uint32_t i = 0; !rc && image_layout(ci->image, i, &layout); i++)
-		rc = compare_index(ci, &layout);
-	return rc;
 }
 
 /* ---- opening ---- */
@@ -355,10 +328,19 @@ int check_image_open(struct domain_check *dc, const char *mount_dir)
 int check_image_compare(struct domain_check *dc)
 {
 	struct check_image *ci = dc->image;
-	int rc = ci ? report_problems(ci) : 0;
-	if (ci && !rc)
+	const struct h5file_problem *p;
+	struct image_layout layout;
+	int rc = 0;
+	if (!ci)
+		return 0;
+	for (uint64_t i = 0; !rc && (p = h5file_problem(ci->file, i)); i++)
+		rc = check_find(dc->c, ENGINE_CHECK_ERROR, p->path, NULL, "the rendered file: %s",
+				p->text);
+	if (!rc)
 		rc = compare_trees(ci);
-	return ci && !rc ? compare_indexes(ci) : rc;
+	for (uint32_t i = 0; !rc && image_layout(ci->image, i, &layout); i++)
+		rc = compare_index(ci, &layout);
+	return rc;
 }
 
 void check_image_close(struct check_image *ci)

@@ -7,7 +7,6 @@
 #include "check.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <engine/parts.h>

@@ -20,15 +20,8 @@
 #include <store/store.h>
 
 enum {
-	PAGE_ITEMS = 1 << 16, /* S3 returns at most 1,000 */
-	CHUNKS_AT_ONCE = 4096,
+	PAGE_ITEMS = 1 << 16,	/* S3 returns at most 1,000 */
 	SUMMARY_MAX = 64 << 20, /* bytes */
-};
-
-/* The keys of an object begin with its prefix. */
-struct entry {
-	const char *prefix;
-	uint32_t number;
 };
 
 struct tally {
@@ -42,7 +35,7 @@ struct inventory {
 	char summary[SCHEMA_KEY_MAX + 1];    /* its key; "" if there is none */
 	char user_block[SCHEMA_KEY_MAX + 1]; /* its key; "" if there is none */
 	struct arena *arena;
-	struct entry *entries; /* by prefix; without the root group */
+	struct check_prefix *entries; /* by prefix; without the root group */
 	uint32_t n;
 	bool *is_table; /* by number; true for a chunk table to which a dataset refers */
 	/* The object of the previous key. */
@@ -53,38 +46,29 @@ struct inventory {
 	struct tally orphans; /* keys of objects without a link */
 	uint64_t orphan_objects;
 	struct tally unknown; /* keys of no object */
-	struct check_sample sample;
-	struct check_chunk batch[CHUNKS_AT_ONCE]; /* of a check of all chunks */
-	size_t nbatch;
+	struct check_choice choice;
 };
 
 /* ---- the objects by prefix ---- */
 
-static int compare(const void *x, const void *y)
+int check_prefix_compare(const void *x, const void *y)
 {
-	const struct entry *a = x, *b = y;
+	const struct check_prefix *a = x, *b = y;
 	return strcmp(a->prefix, b->prefix);
 }
 
-static int add_entry(struct inventory *v, uint32_t number)
+int check_prefix_add(struct domain_check *dc, struct arena *arena, uint32_t number,
+		     struct check_prefix *v, uint32_t *n)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-	if (domain_object_key(v->dc->d, number, key, sizeof(key)) < 0)
+	if (domain_object_key(dc->d, number, key, sizeof(key)) <= 0)
 		return 0;
 	const char *slash = strrchr(key, '/');
-	const size_t n = slash ? (size_t)(slash - key) + 1 : 0;
-	const char *prefix = arena_strndup(v->arena, key, n);
+	const char *prefix = arena_strndup(arena, key, slash ? (size_t)(slash - key) + 1 : 0);
 	if (!prefix)
-		return err_no_memory(v->dc->c->err);
-	v->entries[v->n++] = (struct entry){.prefix = prefix, .number = number};
+		return err_no_memory(dc->c->err);
+	v[(*n)++] = (struct check_prefix){.prefix = prefix, .number = number};
 	return 0;
-}
-
-static void mark_table(struct inventory *v, const struct object *o)
-{
-	const struct reference *r = o->kind == OBJECT_DATASET ? o->dataset.reference : NULL;
-	if (r && r->layout == REFERENCE_TABLE && r->table < tree_numbers(v->dc->tree))
-		v->is_table[r->table] = true;
 }
 
 static int find_prefixes(struct inventory *v)
@@ -95,13 +79,17 @@ static int find_prefixes(struct inventory *v)
 	v->entries = calloc(tree_numbers(t), sizeof(*v->entries));
 	v->is_table = calloc(tree_numbers(t), sizeof(*v->is_table));
 	int rc = v->arena && v->entries && v->is_table ? 0 : err_no_memory(v->dc->c->err);
-	for (uint32_t i = 0; !rc && i < tree_count(t); i++)
-		mark_table(v, &tree_object(t, tree_nth(t, i))->o);
+	for (uint32_t i = 0; !rc && i < tree_count(t); i++) {
+		const struct object *o = &tree_object(t, tree_nth(t, i))->o;
+		const struct reference *r = o->kind == OBJECT_DATASET ? o->dataset.reference : NULL;
+		if (r && r->layout == REFERENCE_TABLE && r->table < tree_numbers(t))
+			v->is_table[r->table] = true;
+	}
 	for (uint32_t i = 0; !rc && i < tree_numbers(t); i++)
 		if (i != root)
-			rc = add_entry(v, i);
+			rc = check_prefix_add(v->dc, v->arena, i, v->entries, &v->n);
 	if (!rc)
-		qsort(v->entries, v->n, sizeof(*v->entries), compare);
+		qsort(v->entries, v->n, sizeof(*v->entries), check_prefix_compare);
 	return rc;
 }
 
@@ -118,18 +106,11 @@ static uint32_t object_of(const struct inventory *v, const char *key)
 	}
 	if (low == 0)
 		return OBJECT_NONE;
-	const struct entry *e = &v->entries[low - 1];
+	const struct check_prefix *e = &v->entries[low - 1];
 	return strncmp(key, e->prefix, strlen(e->prefix)) == 0 ? e->number : OBJECT_NONE;
 }
 
 /* ---- chunks ---- */
-
-static int flush_batch(struct inventory *v)
-{
-	const size_t n = v->nbatch;
-	v->nbatch = 0;
-	return check_chunks(v->dc, v->batch, n);
-}
 
 /* Returns true if the domain, which was opened earlier, can deliver the chunk. */
 static bool was_seen(struct inventory *v, const struct check_chunk *chunk)
@@ -159,12 +140,7 @@ static int take_chunk(struct inventory *v, const struct check_chunk *chunk, cons
 		return check_find_at(v->dc, ENGINE_CHECK_ERROR, chunk->dataset, key,
 				     "the chunk has %" PRIu64 " bytes instead of %" PRIu64,
 				     chunk->size, exact);
-	if (!c->all) {
-		check_sample_add(&v->sample, chunk);
-		return 0;
-	}
-	v->batch[v->nbatch++] = *chunk;
-	return v->nbatch == CHUNKS_AT_ONCE ? flush_batch(v) : 0;
+	return check_choice_add(v->dc, &v->choice, chunk);
 }
 
 /* Counts a chunk of a chunk table. Its records are read together with the chunks of the dataset. */
@@ -409,21 +385,6 @@ static int report_tallies(struct inventory *v)
 	return rc ? rc : check_appeared(c, v->appeared);
 }
 
-static int check_stored(struct inventory *v)
-{
-	if (v->dc->c->all)
-		return flush_batch(v);
-	struct check_chunk *chosen = calloc(CHECK_SAMPLE, sizeof(*chosen));
-	if (!chosen)
-		return err_no_memory(v->dc->c->err);
-	const uint32_t n = check_sample_take(&v->sample, chosen);
-	for (uint32_t i = 0; i < n; i++)
-		v->dc->c->expected += chosen[i].size;
-	int rc = check_chunks(v->dc, chosen, n);
-	free(chosen);
-	return rc;
-}
-
 /* Finds the prefix of all keys of the domain, and the keys of its summary and its user block.
  * Returns false if the domain has no such prefix. */
 static bool find_keys(struct inventory *v)
@@ -461,7 +422,7 @@ int check_keys(struct domain_check *dc)
 		if (!rc)
 			rc = list_all(v);
 		if (!rc)
-			rc = check_stored(v);
+			rc = check_choice_end(dc, &v->choice);
 		if (!rc && found)
 			rc = compare_summary(v, &info);
 		if (!rc)

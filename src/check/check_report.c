@@ -2,7 +2,6 @@
 /* Findings and results of a check. See check.h. */
 #include "check.h"
 
-#include <errno.h>
 #include <stdarg.h>
 
 #include <engine/referred_files.h>

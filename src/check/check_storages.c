@@ -8,8 +8,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include <base/str.h>
 #include <engine/parts.h>
 #include <schema/schema.h>
 #include <store/store.h>
@@ -27,11 +27,6 @@ int check_note_document(struct check *c, const struct schema_document *d)
 	return schema_storage_of(d, &storage) ? check_note_storage(c, &storage) : 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Makes a sorted array of the prefixes of the noted storages. Fails with -ENOMEM. */
 static int sort_known(const struct check *c, struct arena *a, const char ***out, size_t *n)
 {
@@ -41,7 +36,7 @@ static int sort_known(const struct check *c, struct arena *a, const char ***out,
 	for (size_t i = 0; *out && i < *n; i++)
 		(*out)[i] = storages[i].prefix;
 	if (*out && *n)
-		qsort(*out, *n, sizeof(**out), compare);
+		qsort(*out, *n, sizeof(**out), str_compare);
 	return *out ? 0 : -ENOMEM;
 }
 
@@ -56,7 +51,7 @@ static int report_unknown(struct check *c, const struct store_page *page)
 	for (size_t i = 0; !rc && i < page->n; i++) {
 		const char *prefix = page->items[i].key;
 		if (page->items[i].is_prefix &&
-		    !bsearch(&prefix, known, n, sizeof(*known), compare))
+		    !bsearch(&prefix, known, n, sizeof(*known), str_compare))
 			rc = check_find_alone(
 				c, "", ENGINE_CHECK_NOTE, prefix,
 				"no name leads to this storage: it is left over from a "

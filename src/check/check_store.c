@@ -17,47 +17,19 @@
 #include <schema/schema.h>
 #include <store/store.h>
 
-enum { CHUNKS_AT_ONCE = 4096 };
-
-/* The directory of the document of an object. */
-struct object_dir {
-	const char *prefix; /* with a slash at its end */
-	uint32_t number;
-};
-
 struct store_check {
 	struct domain_check *dc;
 	const struct schema_ops *schema;
 	char prefix[SCHEMA_KEY_MAX + 1]; /* of the store */
 	struct arena *arena;
-	struct object_dir *dirs; /* by prefix */
+	struct check_prefix *dirs; /* by prefix */
 	uint32_t n;
-	uint64_t foreign, foreign_bytes;	  /* keys of no object */
-	uint64_t appeared;			  /* chunks that were written since the open */
-	struct check_chunk batch[CHUNKS_AT_ONCE]; /* of a check of all chunks */
-	size_t nbatch;
+	uint64_t foreign, foreign_bytes; /* keys of no object */
+	uint64_t appeared;		 /* chunks that were written since the open */
+	struct check_choice choice;	 /* of a check of all chunks */
 };
 
 /* ---- objects ---- */
-
-static int compare(const void *x, const void *y)
-{
-	const struct object_dir *a = x, *b = y;
-	return strcmp(a->prefix, b->prefix);
-}
-
-static int add_dir(struct store_check *s, uint32_t number)
-{
-	char key[SCHEMA_KEY_MAX + 1];
-	if (domain_object_key(s->dc->d, number, key, sizeof(key)) <= 0)
-		return 0;
-	const char *slash = strrchr(key, '/');
-	const char *prefix = arena_strndup(s->arena, key, slash ? (size_t)(slash - key) + 1 : 0);
-	if (!prefix)
-		return err_no_memory(s->dc->c->err);
-	s->dirs[s->n++] = (struct object_dir){.prefix = prefix, .number = number};
-	return 0;
-}
 
 static int find_dirs(struct store_check *s)
 {
@@ -66,9 +38,9 @@ static int find_dirs(struct store_check *s)
 	s->dirs = calloc(n, sizeof(*s->dirs));
 	int rc = s->arena && s->dirs ? 0 : err_no_memory(s->dc->c->err);
 	for (uint32_t i = 0; !rc && i < n; i++)
-		rc = add_dir(s, i);
+		rc = check_prefix_add(s->dc, s->arena, i, s->dirs, &s->n);
 	if (!rc)
-		qsort(s->dirs, s->n, sizeof(*s->dirs), compare);
+		qsort(s->dirs, s->n, sizeof(*s->dirs), check_prefix_compare);
 	return rc;
 }
 
@@ -76,15 +48,15 @@ static int find_dirs(struct store_check *s)
 static uint32_t owner_of(const struct store_check *s, const char *key)
 {
 	char prefix[STORE_KEY_MAX + 1];
-	const struct object_dir wanted = {.prefix = prefix};
+	const struct check_prefix wanted = {.prefix = prefix};
 	const size_t n = strlen(key);
 	if (n >= sizeof(prefix))
 		return OBJECT_NONE;
 	memcpy(prefix, key, n + 1);
 	for (char *slash; (slash = strrchr(prefix, '/'));) {
 		slash[1] = '\0';
-		const struct object_dir *found =
-			bsearch(&wanted, s->dirs, s->n, sizeof(*s->dirs), compare);
+		const struct check_prefix *found =
+			bsearch(&wanted, s->dirs, s->n, sizeof(*s->dirs), check_prefix_compare);
 		if (found)
 			return found->number;
 		*slash = '\0';
@@ -93,19 +65,6 @@ static uint32_t owner_of(const struct store_check *s, const char *key)
 }
 
 /* ---- chunks ---- */
-
-static int flush(struct store_check *s)
-{
-	const size_t n = s->nbatch;
-	s->nbatch = 0;
-	return check_chunks(s->dc, s->batch, n);
-}
-
-static int decode(struct store_check *s, const struct check_chunk *chunk)
-{
-	s->batch[s->nbatch++] = *chunk;
-	return s->nbatch == CHUNKS_AT_ONCE ? flush(s) : 0;
-}
 
 /* Decodes the chunks of the dataset that are parts of one object, of which `first` is the first. */
 static int decode_parts(struct store_check *s, const struct check_chunk *first)
@@ -117,7 +76,7 @@ static int decode_parts(struct store_check *s, const struct check_chunk *first)
 		struct chunk_place place = {0};
 		s->schema->chunk_part(o, part.number, &place);
 		part.size = place.length;
-		rc = decode(s, &part);
+		rc = check_choice_add(s->dc, &s->choice, &part);
 	} while (!rc && s->schema->next_part(o, &part.number));
 	return rc;
 }
@@ -146,7 +105,7 @@ static int take_chunk(struct store_check *s, const struct check_chunk *chunk, co
 				     "the chunk is empty");
 	if (!dc->c->all)
 		return 0;
-	return is_part ? decode_parts(s, chunk) : decode(s, chunk);
+	return is_part ? decode_parts(s, chunk) : check_choice_add(dc, &s->choice, chunk);
 }
 
 /* ---- keys ---- */
@@ -180,23 +139,18 @@ static int report_counts(struct store_check *s)
 	return rc ? rc : check_appeared(c, s->appeared);
 }
 
-static void expect_all(struct store_check *s)
-{
-	const struct tree *t = s->dc->tree;
-	for (uint32_t i = 0; s->dc->c->all && i < tree_count(t); i++)
-		s->dc->c->expected += domain_chunks(s->dc->d, tree_nth(t, i))->bytes;
-}
-
 static int check_listed(struct store_check *s)
 {
 	struct err why = ERR_INIT;
+	const struct tree *t = s->dc->tree;
 	int refused = 0;
 	int rc = find_dirs(s);
-	expect_all(s);
+	for (uint32_t i = 0; s->dc->c->all && i < tree_count(t); i++)
+		s->dc->c->expected += domain_chunks(s->dc->d, tree_nth(t, i))->bytes;
 	if (!rc)
 		rc = check_list(s->dc->c, s->dc->e, s->prefix, take_key, s, &refused, &why);
 	if (!rc)
-		rc = flush(s);
+		rc = check_choice_end(s->dc, &s->choice);
 	if (rc || !refused)
 		return rc ? rc : report_counts(s);
 	if (refused == -EACCES)

@@ -4,7 +4,6 @@
 #include "command.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -48,13 +47,6 @@ static void show_progress(void *arg, uint64_t done, uint64_t total)
 	progress_set(&k->c->progress, done, total);
 }
 
-static int print_totals(struct checking *k)
-{
-	struct str text = {0};
-	check_format_totals(&k->format, &text);
-	return print(k, &text);
-}
-
 /* Returns whether the operand is an HDF5 file. In a directory bucket, domains are directories, so a
  * regular file is one. */
 static bool is_file(const struct command *c)
@@ -68,6 +60,7 @@ int command_check(struct command *c)
 {
 	struct checking k = {.c = c, .format = {.json = c->json}};
 	struct err err = ERR_INIT;
+	struct str totals = {0};
 	const struct engine_check_sink sink = {
 		.finding = take_finding,
 		.result = take_result,
@@ -86,8 +79,10 @@ int command_check(struct command *c)
 		rc = engine_check_file(c->operands[0], c->all, &sink, &err);
 	else
 		rc = engine_check(c->engine, c->path, c->all, &sink, &err);
-	if (!rc)
-		rc = print_totals(&k);
+	if (!rc) {
+		check_format_totals(&k.format, &totals);
+		rc = print(&k, &totals);
+	}
 	progress_clear(&c->progress);
 	str_release(&k.format.findings);
 	status = command_result(c, rc, &err);

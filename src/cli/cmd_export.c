@@ -57,20 +57,17 @@ static int copy_data(struct copy *c, uint64_t size, struct err *err)
 {
 	uint64_t first, end;
 	int rc = 0;
+	if (c->out.is_stream) { /* a pipe cannot skip holes */
+		c->total = size;
+		progress_set(c->progress, 0, c->total);
+		return copy_range(c, 0, size, err);
+	}
 	for (end = 0; next_range(c->in, size, &first, &end);)
 		c->total += end - first;
 	progress_set(c->progress, 0, c->total);
 	for (end = 0; !rc && next_range(c->in, size, &first, &end);)
 		rc = copy_range(c, first, end, err);
 	return rc;
-}
-
-/* Writes the file with its holes, because a pipe cannot skip them. */
-static int copy_stream(struct copy *c, uint64_t size, struct err *err)
-{
-	c->total = size;
-	progress_set(c->progress, 0, c->total);
-	return copy_range(c, 0, size, err);
 }
 
 static int copy_all(struct copy *c, const char *file, bool force, struct err *err)
@@ -84,7 +81,7 @@ static int copy_all(struct copy *c, const char *file, bool force, struct err *er
 	if (!buf)
 		return err_no_memory(err);
 	c->buf = buf;
-	rc = c->out.is_stream ? copy_stream(c, st.size, err) : copy_data(c, st.size, err);
+	rc = copy_data(c, st.size, err);
 	return rc ? rc : atomic_file_commit(&c->out, err);
 }
 

@@ -13,19 +13,15 @@
 
 #include <base/mem.h>
 
-/* With -b, the file is a key in that bucket. */
-static char *trimmed(const char *path)
-{
-	return strdup(path + strspn(path, "/"));
-}
-
 /* Finds the key of the file in the bucket of the domain. It is on the heap. */
 static int find_key(const struct command *c, const char *file, char **key, struct err *err)
 {
 	auto_free char *bucket = NULL;
 	*key = NULL;
 	if (c->as || c->bucket) {
-		*key = trimmed(c->as ? c->as : file);
+		/* With -b, the file is a key in that bucket. */
+		const char *name = c->as ? c->as : file;
+		*key = strdup(name + strspn(name, "/"));
 		return *key ? 0 : err_no_memory(err);
 	}
 	int rc = engine_split(file, &bucket, key, err);

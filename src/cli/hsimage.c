@@ -349,12 +349,6 @@ static int check_import(const struct command *c, const struct arguments *a, stru
 	return rc ? rc : options_check(&c->options, err);
 }
 
-static int check_recover(const struct command *c, const struct arguments *a, struct err *err)
-{
-	int rc = command_recover_check(c, a->v + 1, (int)a->n - 1, err);
-	return rc ? rc : options_check(&c->options, err);
-}
-
 /* Checks that the command accepts the options and operands of the command line. */
 static int check_arguments(const struct command *c, const struct arguments *a,
 			   const struct command_def *def, struct err *err)
@@ -384,9 +378,9 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 		return err_set(err, -EINVAL, "%s has no option %s", def->name, foreign);
 	if (imports)
 		return check_import(c, a, err);
-	if (def->run == command_recover)
-		return check_recover(c, a, err);
-	int rc = operands_check(a->v + 1, (int)a->n - 1, names, most, required, err);
+	int rc = def->run == command_recover
+			 ? command_recover_check(c, a->v + 1, (int)a->n - 1, err)
+			 : operands_check(a->v + 1, (int)a->n - 1, names, most, required, err);
 	return rc ? rc : options_check(&c->options, err);
 }
 

@@ -324,12 +324,6 @@ static int companions_start(void *arg, struct err *err)
 	return rc;
 }
 
-static void companions_close(struct companions *c)
-{
-	metrics_listener_free(c->metrics);
-	log_signal_stop(&c->log_signal);
-}
-
 /* What remains to be closed after the file system is unmounted. Closing any of it may wait for the
  * bucket: a report in progress may hold the last reference to an image with loads in flight. */
 struct remains {
@@ -341,7 +335,8 @@ struct remains {
 static void close_remains(void *arg)
 {
 	struct remains *r = arg;
-	companions_close(&r->companions);
+	metrics_listener_free(r->companions.metrics);
+	log_signal_stop(&r->companions.log_signal);
 	fuse_front_free(r->session);
 	engine_close(r->engine);
 }

@@ -7,15 +7,10 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* strtoull() alone accepts blanks and signs. */
 static bool whole(const char *text, int base, uint64_t *out, char **end)
 {
-	if (!is_digit(text[0]))
+	if (text[0] < '0' || text[0] > '9')
 		return false;
 	errno = 0;
 	*out = strtoull(text, end, base);

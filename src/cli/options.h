@@ -5,7 +5,6 @@
 
 #include <getopt.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include <hsmount/engine.h>

@@ -7,7 +7,6 @@
 #define CLI_PROGRESS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct progress {

@@ -371,12 +371,6 @@ static void look_up(void *arg)
 	store_pass(s, req);
 }
 
-static bool may_answer(const struct store_request *req)
-{
-	return req->op == STORE_GET && !req->is_kept && !req->cond.if_none_match &&
-	       (version_of(req) || is_whole(req));
-}
-
 static void submit(struct store *s, struct store_request *req)
 {
 	struct diskcache *d = diskcache_of(s);
@@ -384,21 +378,11 @@ static void submit(struct store *s, struct store_request *req)
 	*pass = (struct pass){.whole = is_whole(req) && !req->is_kept};
 	if (!atomic_exchange(&d->used, true))
 		enqueue(d, NULL);
-	if (may_answer(req))
+	if (req->op == STORE_GET && !req->is_kept && !req->cond.if_none_match &&
+	    (version_of(req) || is_whole(req)))
 		store_work(s, req, look_up);
 	else
 		store_pass(s, req);
-}
-
-/* The bucket has confirmed that the entry is current. */
-static void take_entry(struct diskcache *d, struct store_request *req, struct pass *pass)
-{
-	struct store_answer *a = &req->answer;
-	atomic_fetch_add(&d->revalidated, 1);
-	a->unchanged = false;
-	a->meta = pass->meta;
-	a->body = pass->body;
-	pass->body = (struct bytes){0};
 }
 
 static void completed(struct store *s, struct store_request *req)
@@ -412,10 +396,15 @@ static void completed(struct store *s, struct store_request *req)
 		drop(d, req->key);
 	if (pass->has_entry)
 		req->cond.if_none_match = NULL;
-	if (pass->has_entry && present && a->unchanged)
-		take_entry(d, req, pass);
-	else if (pass->whole && present && !a->unchanged)
+	if (pass->has_entry && present && a->unchanged) { /* the entry is current */
+		atomic_fetch_add(&d->revalidated, 1);
+		a->unchanged = false;
+		a->meta = pass->meta;
+		a->body = pass->body;
+		pass->body = (struct bytes){0};
+	} else if (pass->whole && present && !a->unchanged) {
 		keep_object(d, req->key, a);
+	}
 	bytes_release(&pass->body);
 	if (present && req->max && a->body.len > req->max)
 		too_large(s, req, a->body.len);

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { COPIED_MAX = 64 << 20 /* bytes of a plain object that is renamed */ };
@@ -330,18 +329,6 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 			     : rc;
 }
 
-/* A listing leaves a domain out whose name is too long with the suffix. Whether something else has
- * that name is not asked: a listing says so in the log. */
-static int check_listed(const struct schema_document *d, const char *path, struct err *err)
-{
-	char shown[STORE_KEY_MAX + 1];
-	const char *suffix = d->schema->suffix;
-	if (names_shown(suffix, path, shown))
-		return err_set(err, -ENAMETOOLONG, "%s: the name is too long with %s", path,
-			       suffix);
-	return 0;
-}
-
 /* The answer to the request that gives a name may be lost. Then what had the name is examined
  * later. */
 static void doubt_replaced(struct engine *e, const char *path,
@@ -407,9 +394,13 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 	const bool replaces = m->target && m->target->kind == NAMES_DOMAIN;
 	const char *to = replaces ? m->target->path : m->to;
 	const struct schema_document *doc, *replaced = NULL;
+	char shown[STORE_KEY_MAX + 1];
 	int rc = document_of(e, m->source, &doc, err);
-	if (!rc)
-		rc = check_listed(doc, to, err);
+	/* A listing leaves out a domain whose name is too long with the suffix. Whether something
+	 * else has that name is not asked: a listing says so in the log. */
+	if (!rc && names_shown(doc->schema->suffix, to, shown))
+		rc = err_set(err, -ENAMETOOLONG, "%s: the name is too long with %s", to,
+			     doc->schema->suffix);
 	if (!rc && replaces)
 		rc = document_of(e, m->target, &replaced, err);
 	if (rc)

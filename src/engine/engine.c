@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/thread.h>
+
 #include <diskcache/diskcache.h>
 #include <storage/renames.h>
 #include <s3/s3.h>
 
 #include <drafts/drafts.h>
-#include "warm_up.h"
 #include <bucket/recognise_bucket.h>
 #include <snapshots/size_cache.h>
 #include <snapshots/sizes.h>
@@ -30,6 +31,7 @@ enum {
 	IDLE_MIN = 16 << 20,
 	SIZES_SHARE = 4, /* domains that are planned for stat may take 1/4 of cache_size */
 	KEPT_FREE = 16,	 /* 1/16 of the connections is kept free of prefetches */
+	WARM_SHARE = 8,	 /* 1/8 of the connections is opened in advance */
 };
 
 void engine_options_init(struct engine_options *opt)
@@ -304,7 +306,8 @@ void engine_close(struct engine *e)
 {
 	if (!e)
 		return;
-	warm_up_stop(e->warm_up);
+	if (e->warms_up)
+		pthread_join(e->warm_up, NULL);
 	drafts_free(e->drafts); /* commits make garbage */
 	garbage_free(e->bucket.garbage);
 	gc_log_free(e->bucket.gc_log);
@@ -328,9 +331,26 @@ void engine_close(struct engine *e)
 	free(e);
 }
 
+/* Requests for names block, so a thread of its own makes them. */
+static void *preload(void *names)
+{
+	names_preload(names);
+	return NULL;
+}
+
+/* A program usually opens its first file soon after the mount. Until then there is time to open
+ * connections and to read the names in the root. Does not wait for these requests. */
+static void begin_to_warm_up(struct engine *e)
+{
+	const unsigned int n = e->bucket.connections;
+	store_s3_connect(e->bucket.stack.s3, (n + WARM_SHARE - 1) / WARM_SHARE);
+	e->warms_up = thread_start(&e->warm_up, preload, e->bucket.names);
+}
+
 void engine_start(struct engine *e)
 {
-	e->warm_up = warm_up_start(e);
+	if (e->bucket.stack.s3)
+		begin_to_warm_up(e);
 	garbage_notes_take(e);
 	if (e->drafts)
 		drafts_start(e->drafts);

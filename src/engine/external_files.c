@@ -45,25 +45,10 @@ static int by_path(const void *a, const void *b)
 
 /* ---- one file ---- */
 
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
 static bool same_version(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       same_time(&a->st_mtim, &b->st_mtim);
-}
-
-/* Returns whether an error of open(2) means that there is no such file below the directory. */
-static bool is_unusable(int rc)
-{
-	static const int codes[] = {-ENOENT, -ENOTDIR, -ENAMETOOLONG, -EXDEV, -ELOOP, -ENXIO};
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-		if (rc == codes[i])
-			return true;
-	return false;
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 /* Returns a descriptor or a negative errno. */
@@ -77,7 +62,7 @@ static int open_file(const struct file *f, struct stat *st, struct err *err)
 		return err_set(err, -EOPNOTSUPP,
 			       "external file %s: a symbolic link leads out of %s", f->path,
 			       x->dir);
-	if (is_unusable(fd))
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENAMETOOLONG || fd == -ENXIO)
 		return err_set(err, -EOPNOTSUPP, "external file %s: it does not exist in %s",
 			       f->path, x->dir);
 	if (fd < 0)

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
 
 #include <base/str.h>
 #include <data/describe.h>
@@ -213,16 +212,6 @@ static int say_unaddressable(const struct engine_info_sink *sink, struct domain 
 	return rc;
 }
 
-static int say_problems(const struct engine_info_sink *sink, struct domain *domain)
-{
-	const struct tree *tree = domain_tree(domain);
-	int rc = 0;
-	const char *text;
-	for (uint32_t i = 0; !rc && (text = tree_problem(tree, i)); i++)
-		rc = say(sink, "problem: %s", text);
-	return rc;
-}
-
 static int say_verified(const struct engine_info_sink *sink, const struct snapshot *s,
 			struct err *err)
 {
@@ -242,6 +231,7 @@ int engine_info(struct engine *e, const char *path, bool verify,
 		const struct engine_info_sink *sink, struct err *err)
 {
 	auto_names_node struct names_node *n = NULL;
+	const char *problem;
 	struct snapshot *s = NULL;
 	struct err why = ERR_INIT;
 	struct snapshot_time requested;
@@ -264,8 +254,8 @@ int engine_info(struct engine *e, const char *path, bool verify,
 		rc = say_datasets(sink, domain);
 	if (!rc && domain_schema(domain)->documents)
 		rc = say_unaddressable(sink, domain);
-	if (!rc)
-		rc = say_problems(sink, domain);
+	for (uint32_t i = 0; !rc && (problem = tree_problem(domain_tree(domain), i)); i++)
+		rc = say(sink, "problem: %s", problem);
 	if (!rc && verify)
 		rc = say_verified(sink, s, &why);
 	snapshot_close(s);

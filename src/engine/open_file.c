@@ -37,21 +37,15 @@ static int open_domain(struct engine_file *f, struct names_node *n,
 	return 0;
 }
 
-static int head_object(struct store *store, const char *path, struct store_meta *meta,
-		       struct err *err)
-{
-	const int rc = store_look(store, path, NULL, meta, err);
-	if (!rc)
-		return err_set(err, -ENOENT, "it was deleted");
-	return rc < 0 ? rc : 0;
-}
-
 static int open_object(struct engine_file *f, const struct names_node *n, struct err *err)
 {
 	struct store_meta meta = n->meta;
-	int rc =
-		f->e->bucket.open_ttl_ns ? 0 : head_object(f->e->bucket.store, n->path, &meta, err);
-	if (rc)
+	int rc = 1;
+	if (!f->e->bucket.open_ttl_ns)
+		rc = store_look(f->e->bucket.store, n->path, NULL, &meta, err);
+	if (rc == 0)
+		rc = err_set(err, -ENOENT, "it was deleted");
+	if (rc < 0)
 		return err_wrap(err, rc, "object %s", n->path);
 	/* The next look-up must find the new version. */
 	if (strcmp(meta.etag, n->meta.etag) != 0)
@@ -196,14 +190,7 @@ static ssize_t read_object(struct engine_file *f, void *buf, size_t n, uint64_t 
 	/* The next open looks the path up in the bucket. */
 	if (got == -ESTALE)
 		names_forget(f->e->bucket.names, raw_object_path(f->object));
-	return got < 0 ? read_failure((int)got) : got;
-}
-
-static ssize_t read_draft(struct engine_file *f, void *buf, size_t n, uint64_t offset,
-			  struct err *err)
-{
-	const ssize_t got = draft_file_read(f->draft, buf, n, offset, err);
-	return got < 0 ? read_failure((int)got) : got;
+	return got;
 }
 
 static ssize_t read_domain(struct engine_file *f, void *buf, size_t n, uint64_t offset,
@@ -212,7 +199,7 @@ static ssize_t read_domain(struct engine_file *f, void *buf, size_t n, uint64_t 
 	ssize_t got = image_read(f->snapshot->image, f->stream, buf, n, offset, cancel, err);
 	if (got == -ESTALE || (got < 0 && domain_is_outdated(f->snapshot->domain)))
 		snapshot_mark_stale(f->snapshot);
-	return got < 0 ? read_failure((int)got) : got;
+	return got;
 }
 
 static void count(atomic_uint_fast64_t *counter, uint64_t n)
@@ -228,8 +215,10 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
 	if (n == 0)
 		return 0;
 	ssize_t got = f->snapshot ? read_domain(f, buf, n, offset, cancel, err)
-		      : f->draft  ? read_draft(f, buf, n, offset, err)
+		      : f->draft  ? draft_file_read(f->draft, buf, n, offset, err)
 				  : read_object(f, buf, n, offset, cancel, err);
+	if (got < 0)
+		got = read_failure((int)got);
 	const uint64_t bytes = got > 0 ? (uint64_t)got : 0;
 	count(&f->e->reads, 1);
 	count(&f->e->bytes_read, bytes);

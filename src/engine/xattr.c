@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <base/str.h>
@@ -110,42 +109,30 @@ static int chunks(struct domain *domain, struct str *out)
 	return 0;
 }
 
-/* Adds a text that says how the chunks of a dataset are encoded, if they are. */
-static void add_filters(struct str *out, const struct domain *domain, const struct dataset *d,
-			const struct object *o)
-{
-	const struct schema_ops *schema = domain_schema(domain);
-	struct pipeline pipeline;
-	if (schema->codecs) {
-		str_add(out, schema->codecs(o));
-		return;
-	}
-	dataset_pipeline(d, &pipeline);
-	describe_filters(out, &pipeline);
-}
-
-static bool has_filters(const struct domain *domain, const struct object *o)
-{
-	const struct schema_ops *schema = domain_schema(domain);
-	return o->kind == OBJECT_DATASET &&
-	       (schema->codecs ? schema->codecs(o) != NULL : o->dataset.nfilters > 0);
-}
-
 /* One line "path: filters" for each dataset that has filters in the bucket. */
 static int filters(struct domain *domain, struct str *out)
 {
 	const struct tree *tree = domain_tree(domain);
+	const struct schema_ops *schema = domain_schema(domain);
 	struct object_paths *paths = object_paths_new(tree);
+	struct pipeline pipeline;
 	if (!paths)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < tree_count(tree) && out->b.len < VALUE_MAX; i++) {
 		uint32_t number = tree_nth(tree, i);
 		const struct object *o = &tree_object(tree, number)->o;
-		if (!has_filters(domain, o))
+		const bool is_dataset = o->kind == OBJECT_DATASET;
+		const char *codecs = is_dataset && schema->codecs ? schema->codecs(o) : NULL;
+		if (!codecs && !(is_dataset && !schema->codecs && o->dataset.nfilters))
 			continue;
 		describe_path(out, paths, number);
 		str_add(out, ": ");
-		add_filters(out, domain, &o->dataset, o);
+		if (codecs) {
+			str_add(out, codecs);
+		} else {
+			dataset_pipeline(&o->dataset, &pipeline);
+			describe_filters(out, &pipeline);
+		}
 		str_add(out, "\n");
 	}
 	object_paths_free(paths);

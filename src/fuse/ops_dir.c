@@ -77,27 +77,22 @@ static int add_listed(void *arg, const char *name, enum engine_kind kind)
 	return add_entry(arg, name, kind == ENGINE_DIR ? S_IFDIR : S_IFREG);
 }
 
-static int add_stats_files(struct dir *d, struct err *err)
-{
-	const char *name;
-	for (size_t i = 0; (name = stats_files_name(i)); i++)
-		if (add_entry(d, name, S_IFREG))
-			return err_no_memory(err);
-	return 0;
-}
-
 static int fill_locked(struct session *s, struct dir *d, fuse_ino_t ino, const char *path,
 		       struct err *err)
 {
+	const bool is_own = stats_files_has(ino);
+	const char *name;
 	clear_locked(d);
 	d->is_root = ino == INODES_ROOT;
 	int rc = add_entry(d, ".", S_IFDIR);
 	if (!rc)
 		rc = add_entry(d, "..", S_IFDIR);
+	for (size_t i = 0; !rc && is_own && (name = stats_files_name(i)); i++)
+		rc = add_entry(d, name, S_IFREG);
 	if (rc)
-		return err_set(err, rc, "out of memory");
-	rc = stats_files_has(ino) ? add_stats_files(d, err)
-				  : engine_list(s->engine, path, add_listed, d, err);
+		return err_no_memory(err);
+	if (!is_own)
+		rc = engine_list(s->engine, path, add_listed, d, err);
 	d->filled = rc == 0;
 	return rc;
 }

@@ -11,7 +11,6 @@
 #include <base/mem.h>
 
 #include "clock.h"
-#include "draft_view.h"
 #include "reopen.h"
 #include "reply.h"
 #include "kernel_request.h"

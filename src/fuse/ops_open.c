@@ -15,7 +15,6 @@
 
 #include <base/mem.h>
 
-#include "draft_view.h"
 #include "handle.h"
 #include "reopen.h"
 #include "reply.h"
@@ -132,27 +131,23 @@ static int make_handle(fuse_req_t req, struct engine_file *file, const struct op
 	return rc;
 }
 
-static void set_read_ahead(struct session *s, struct engine_file *file)
-{
-	const uint64_t bytes = engine_file_read_ahead(file);
-	const unsigned int kb =
-		read_ahead_set(&s->read_ahead, s->opt->mountpoint,
-			       bytes ? (unsigned int)(bytes / 1024) : READ_AHEAD_KB);
-	engine_file_set_read_ahead(file, (uint64_t)kb * 1024);
-}
-
 /* A draft gets no pages of an earlier open, and each close of a file that is written sends FLUSH.
  */
 static void reply_open(fuse_req_t req, struct fuse_file_info *fi, struct handle *h, bool renewed)
 {
+	struct session *s = session_of(req);
 	struct engine_stat st;
 	engine_file_stat(h->file, &st);
 	fi->fh = (uintptr_t)h;
 	fi->keep_cache = !st.draft && !renewed && engine_file_cacheable(h->file);
 	fi->noflush = !h->writes;
-	set_read_ahead(session_of(req), h->file);
+	const uint64_t bytes = engine_file_read_ahead(h->file);
+	const unsigned int kb =
+		read_ahead_set(&s->read_ahead, s->opt->mountpoint,
+			       bytes ? (unsigned int)(bytes / 1024) : READ_AHEAD_KB);
+	engine_file_set_read_ahead(h->file, (uint64_t)kb * 1024);
 	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel has dropped the request */
-		handle_unref(session_of(req), h);
+		handle_unref(s, h);
 }
 
 void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -3,7 +3,6 @@
 #include "ops.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include <base/mem.h>

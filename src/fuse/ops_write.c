@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 
 #include <base/mem.h>
 

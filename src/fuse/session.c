@@ -42,3 +42,13 @@ struct session *session_new(const struct fuse_front_options *opt, struct engine 
 	session_free(s);
 	return NULL;
 }
+
+enum draft_view draft_view(struct session *s, pid_t thread, const char *path,
+			   struct engine_stat *st)
+{
+	bool alone = false;
+	if (!s->opt->write || !engine_draft_stat(s->engine, path, st, &alone))
+		return DRAFT_NONE;
+	return alone || thread == 0 || writers_has(s->writers, st->version, thread) ? DRAFT_SEEN
+										    : DRAFT_HIDDEN;
+}

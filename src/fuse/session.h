@@ -63,4 +63,18 @@ struct session *session_new(const struct fuse_front_options *opt, struct engine 
 /* Call it when no file and no directory is open. */
 void session_free(struct session *s);
 
+/* Who sees a draft under its name: the processes that write it, and everybody if nothing else has
+ * the name. Other processes see what the bucket has. Any thread. */
+enum draft_view {
+	DRAFT_NONE,
+	/* The caller sees what the bucket has. The kernel must not cache that for the name, because
+	 * other processes see the draft. */
+	DRAFT_HIDDEN,
+	DRAFT_SEEN,
+};
+/* Returns what the thread sees under a path. *st gets the draft's attributes if it is seen. A
+ * thread of another PID namespace (0) sees every draft. Sends no request. */
+enum draft_view draft_view(struct session *s, pid_t thread, const char *path,
+			   struct engine_stat *st);
+
 #endif

@@ -100,14 +100,6 @@ static struct draft_writers *get_locked(struct writers *w, uint64_t version)
 	return NULL;
 }
 
-static void drop_unused_locked(struct writers *w, struct draft_writers *d)
-{
-	if (d->files)
-		return;
-	HASH_DELETE(hh, w->drafts, d);
-	free(d);
-}
-
 static struct writers_process *find_process(struct writers_file *f, pid_t id)
 {
 	struct writers_process *p;
@@ -162,7 +154,10 @@ void writers_close(struct writers *w, struct writers_file *f)
 		return;
 	pthread_mutex_lock(&w->lock);
 	DL_DELETE(f->draft->files, f);
-	drop_unused_locked(w, f->draft);
+	if (!f->draft->files) {
+		HASH_DELETE(hh, w->drafts, f->draft);
+		free(f->draft);
+	}
 	pthread_mutex_unlock(&w->lock);
 	LL_FOREACH_SAFE(f->processes, p, next)
 	{

@@ -165,14 +165,6 @@ static void reap(struct http_io *io)
 	}
 }
 
-/* Closes a connection on which nothing was received since the call began. It is probably dead, and
- * with HTTP/2 the next attempts of all its calls would use it again. */
-static void close_silent_connection(struct http_io *io, const struct http_call *call)
-{
-	if (!http_socket_received_since(&io->sockets, call->fd, call->started_ns))
-		http_socket_shut(call->fd);
-}
-
 /* A call is ended when it has been cancelled for CANCEL_MS. Ending a call closes its connection,
  * and a new one costs one or two round trips. So the thread waits for an answer that may be about
  * to arrive. */
@@ -207,7 +199,10 @@ static void sweep(struct http_io *io, uint64_t now)
 					call->sent + call->received, now, &limits))
 			continue;
 		call->late = true;
-		close_silent_connection(io, call);
+		/* If nothing was received since the call began, the connection is probably dead,
+		 * and with HTTP/2 the next attempts of all its calls would use it again. */
+		if (!http_socket_received_since(&io->sockets, call->fd, call->started_ns))
+			http_socket_shut(call->fd);
 		end_call(io, call, CURLE_OPERATION_TIMEDOUT);
 	}
 }
@@ -296,20 +291,14 @@ static void *run(void *arg)
 
 /* ---- any thread ---- */
 
-static int start_thread_locked(struct http_io *io)
-{
-	if (io->running)
-		return 0;
-	io->running = thread_start(&io->thread, run, io);
-	return io->running ? 0 : -ENOMEM;
-}
-
 void http_submit(struct http_io *io, struct http_call *call)
 {
 	call->io = io;
 	pthread_mutex_lock(&io->lock);
-	const int rc = start_thread_locked(io);
-	if (rc == 0) {
+	if (!io->running)
+		io->running = thread_start(&io->thread, run, io);
+	const bool runs = io->running;
+	if (runs) {
 		const bool is_first = !io->inbox.head;
 		call->submitted_ns = io->env->now(io->env);
 		push(&io->inbox, call);
@@ -320,7 +309,7 @@ void http_submit(struct http_io *io, struct http_call *call)
 			http_poll_wake(&io->poll);
 	}
 	pthread_mutex_unlock(&io->lock);
-	if (rc)
+	if (!runs)
 		fail_early(call);
 }
 

@@ -12,7 +12,6 @@
 #ifndef HTTP_PACE_H
 #define HTTP_PACE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum {

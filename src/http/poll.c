@@ -130,14 +130,6 @@ static bool drop_idle(const struct http_poll *p, int fd)
 	return true;
 }
 
-/* An answer that is complete is acknowledged by the next request. */
-static void acknowledge(const struct http_poll *p, int fd)
-{
-	const struct http_socket *s = http_socket_used(p->sockets, fd);
-	if (!s || !s->idle)
-		http_socket_acknowledge(p->sockets, fd);
-}
-
 /* Fills ready with the ready sockets, those of the oldest calls first. Returns their number. */
 static size_t wait_ready(struct http_poll *p, struct ready *ready, int timeout_ms)
 {
@@ -189,7 +181,10 @@ bool http_poll_serve(struct http_poll *p, unsigned int most_ms)
 		if (http_socket_id(p->sockets, ready[i].fd) != ready[i].id)
 			continue;
 		curl_multi_socket_action(p->multi, ready[i].fd, ready[i].events, &running);
-		acknowledge(p, ready[i].fd);
+		/* An answer that is complete is acknowledged by the next request. */
+		const struct http_socket *s = http_socket_used(p->sockets, ready[i].fd);
+		if (!s || !s->idle)
+			http_socket_acknowledge(p->sockets, ready[i].fd);
 	}
 	return n == all && all < READY_MAX - 1;
 }

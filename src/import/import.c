@@ -6,7 +6,6 @@
 #include <domain/read_user_block.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,20 +105,14 @@ static int open_file(struct import *im, struct err *err)
 	return rc || !opt->link ? rc : link_plan(im, err);
 }
 
-/* Returns whether all that an earlier call has put is sound. After a machine has stopped, objects
- * that were not durable yet may be lost or damaged. */
-static bool is_kept(const struct import *im)
-{
-	const char *life = im->record.life;
-	return !life || strcmp(life, store_life(im->opt->store)) == 0;
-}
-
 /* What an earlier call has put. */
 static int list_stored(struct import *im, struct err *err)
 {
 	if (im->is_new || im->opt->commit)
 		return 0;
-	if (!is_kept(im)) {
+	/* After a machine has stopped, objects that were not durable yet may be lost or damaged. */
+	const char *life = im->record.life;
+	if (life && strcmp(life, store_life(im->opt->store)) != 0) {
 		import_note(im, "since the import began, the machine was started again or its disk "
 				"failed; everything is put once more");
 		return 0;
@@ -156,14 +149,6 @@ static int prepare(struct import *im, struct err *err)
 	rc = storage_sum_begin(&im->place, &im->record.storage, &im->result->versions, err);
 	im->result->versions.is_known &= !im->keys; /* of those the versions are not known */
 	return rc;
-}
-
-/* Nothing but the record is stored: removes it, so that nothing is left of this call. */
-static void forget(struct import *im)
-{
-	struct err ignored = ERR_INIT;
-	if (im->is_new)
-		import_delete_record(im, &ignored);
 }
 
 /* Makes durable what is stored. If that fails, the system does not say which objects are damaged.
@@ -233,6 +218,7 @@ static bool is_same_file(const struct import *im)
 static int run(struct import *im, bool *again, struct err *err)
 {
 	int rc = import_begin(im, err);
+	struct err ignored = ERR_INIT;
 	if (rc)
 		return rc;
 	if (im->is_finished) {
@@ -241,8 +227,9 @@ static int run(struct import *im, bool *again, struct err *err)
 		return import_clean_up(im, err);
 	}
 	rc = prepare(im, err);
-	if (rc)
-		forget(im);
+	/* Nothing but the record is stored: removes it, so that nothing is left of this call. */
+	if (rc && im->is_new)
+		import_delete_record(im, &ignored);
 	return rc ? rc : store(im, err);
 }
 

@@ -110,17 +110,14 @@ static int collect(struct check *c, uint64_t *undecoded)
 
 /* ---- leaving things out ---- */
 
-static bool is_name(const char *name, const char *refused)
-{
-	return refused && strcmp(name, refused) == 0;
-}
-
 static bool is_refused(const struct check *c, size_t first, size_t n, bool is_link,
 		       const char *name)
 {
-	for (size_t i = first; i < first + n; i++)
-		if (is_name(name, is_link ? c->v[i].link : c->v[i].attribute))
+	for (size_t i = first; i < first + n; i++) {
+		const char *refused = is_link ? c->v[i].link : c->v[i].attribute;
+		if (refused && strcmp(name, refused) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -147,11 +144,6 @@ static void drop_parts(struct check *c, size_t first, size_t n)
 	o->group.nlinks = kept;
 }
 
-static bool is_whole(const struct refused *r)
-{
-	return !r->attribute && !r->link && !r->comment;
-}
-
 static int compare(const void *a, const void *b)
 {
 	const struct refused *x = a, *y = b;
@@ -167,7 +159,7 @@ static int drop(struct check *c)
 		const uint32_t number = c->v[first].object;
 		bool whole = false;
 		for (end = first; end < c->n && c->v[end].object == number; end++)
-			whole = whole || is_whole(&c->v[end]);
+			whole |= !c->v[end].attribute && !c->v[end].link && !c->v[end].comment;
 		if (whole && number == 0)
 			return err_set(c->err, -EOPNOTSUPP, "%s: the root group cannot be stored",
 				       c->im->opt->file.name);

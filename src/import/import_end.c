@@ -9,8 +9,6 @@
 #include <storage/storage_deletion.h>
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- documents of domains and folders ---- */

@@ -5,8 +5,6 @@
  */
 #include "import_internal.h"
 
-#include <errno.h>
-
 enum { TREE = 1 << 20 /* bytes, of one group */ };
 
 /* A tree of the root group. */

@@ -30,14 +30,6 @@ static void explain(const struct verify *v, uint64_t chunk, struct err *err)
 	chunk_explain_number(import_path(v->im, v->number), v->grid, chunk, err);
 }
 
-static void report(struct verify *v, uint64_t chunk, struct err *why)
-{
-	if (v->damaged++ >= REPORTED)
-		return;
-	explain(v, chunk, why);
-	import_note(v->im, "%s", why->msg);
-}
-
 static int check_chunk(struct verify *v, const struct h5file_chunk *chunk, struct err *err)
 {
 	const atomic_bool *cancelled = v->im->opt->cancelled;
@@ -59,8 +51,10 @@ static int check_chunk(struct verify *v, const struct h5file_chunk *chunk, struc
 		explain(v, chunk->number, err);
 		return rc;
 	}
-	if (rc)
-		report(v, chunk->number, &why);
+	if (rc && v->damaged++ < REPORTED) {
+		explain(v, chunk->number, &why);
+		import_note(v->im, "%s", why.msg);
+	}
 	v->im->verified += chunk->size;
 	import_progress(v->im);
 	return 0;

@@ -295,6 +295,9 @@ static int read_record(int fd, uint64_t at, struct bytes *out, bool *torn)
 	*torn = !cur_is_zero(&zeros);
 	cur_skip(&c, 4);
 	const uint64_t length = FRAME_HEADER + (uint64_t)cur_u32(&c), end = at + length;
+	/* The first record always has this length, so it is not torn. */
+	if (at == 0 && n == sizeof(header) && *torn && length != FRAME_HEAD_SIZE)
+		return -EBADMSG;
 	/* The disk may have got the size of the file, and not its bytes. */
 	if (!*torn || n < sizeof(header) || end > (uint64_t)st.st_size)
 		return 0;

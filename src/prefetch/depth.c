@@ -11,20 +11,16 @@ enum {
 	SHRINK = 16,
 };
 
-/* Returns the shortest time that a program can need for a chunk. If several threads read one file
- * and wait at the same time, the measured time may be shorter. */
-static uint64_t least_time(uint64_t cost)
-{
-	return max_u64(cost / BYTES_PER_US * 1000, STEP_NS_MIN);
-}
-
 static void measure(struct depth *p, const struct depth_step *s)
 {
 	/* Another thread may have recorded a step after this thread read the clock. */
 	uint64_t elapsed = s->now_ns > p->stepped_ns ? s->now_ns - p->stepped_ns : 0;
 	uint64_t waited = s->waited_ns - p->waited_ns;
+	/* The shortest time that a program can need for a chunk. If several threads read one file
+	 * and wait at the same time, the measured time may be shorter. */
+	const uint64_t least = max_u64(s->cost / BYTES_PER_US * 1000, STEP_NS_MIN);
 	uint64_t own = elapsed > waited ? elapsed - waited : 0;
-	own = max_u64(own / max_u64(s->steps, 1), least_time(s->cost));
+	own = max_u64(own / max_u64(s->steps, 1), least);
 	p->think_ns = p->think_ns ? (p->think_ns + own) / 2 : own;
 	p->stepped_ns = s->now_ns;
 	p->waited_ns = s->waited_ns;

@@ -170,21 +170,14 @@ static struct track *find_track(const struct access *x, int *steps)
 	return best;
 }
 
-static struct track *correct_count(struct access *x)
+/* Returns the first track of the dataset that a function has adapted to the chunk. */
+static struct track *adapt(const struct access *x,
+			   bool (*fits)(struct loop_nest *t, const struct chunk_grid *g,
+					uint64_t number))
 {
 	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
 		struct track *t = &x->p->tracks[i];
-		if (is_of(t, x->dataset) && loop_nest_correct_count(&t->nest, x->g, x->number))
-			return moved(x, t);
-	}
-	return NULL;
-}
-
-static struct track *begin_earlier(const struct access *x)
-{
-	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
-		struct track *t = &x->p->tracks[i];
-		if (is_of(t, x->dataset) && loop_nest_begin_earlier(&t->nest, x->g, x->number))
+		if (is_of(t, x->dataset) && fits(&t->nest, x->g, x->number))
 			return t;
 	}
 	return NULL;
@@ -335,11 +328,10 @@ enum pattern_event pattern_read(struct pattern *p, uint32_t dataset, const struc
 		*track = t;
 		return PATTERN_REPEAT;
 	}
-	t = correct_count(&x);
-	if (!t && (*track = begin_earlier(&x)))
+	t = adapt(&x, loop_nest_correct_count);
+	if (!t && (*track = adapt(&x, loop_nest_begin_earlier)))
 		return PATTERN_REPEAT;
-	if (!t)
-		t = begin_run(&x);
+	t = t ? moved(&x, t) : begin_run(&x);
 	if (!t)
 		t = begin_track(&x);
 	if (!t)

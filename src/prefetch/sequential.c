@@ -19,12 +19,6 @@ static void join(struct sequential *o)
 	}
 }
 
-static void begin(struct sequential *o, const struct sequential_file *f, uint64_t start,
-		  uint64_t end)
-{
-	*o = (struct sequential){.running = start < f->data, .end = end};
-}
-
 void sequential_skip(struct sequential *o, uint64_t to)
 {
 	if (!o->running || to <= o->end)
@@ -38,7 +32,7 @@ bool sequential_read(struct sequential *o, const struct sequential_file *f, uint
 {
 	if (!o->running || start > o->end + SEQUENTIAL_GAP ||
 	    (start > o->end && o->n == SEQUENTIAL_PIECES)) {
-		begin(o, f, start, end);
+		*o = (struct sequential){.running = start < f->data, .end = end};
 	} else if (start > o->end) {
 		o->pieces[o->n++] = (struct sequential_piece){start, end};
 	} else if (end > o->end) {

@@ -9,11 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-static struct err *err_of(struct s3_operation *op)
-{
-	return &op->req->answer.err;
-}
-
 static void send_delete(struct s3_operation *op, bool conditional,
 			void (*next)(struct s3_operation *op))
 {

@@ -110,11 +110,6 @@ static int try_once(struct s3_store *s, const char *prefix, struct redirect *to,
 	return rc;
 }
 
-static bool is_redirect(const struct redirect *to)
-{
-	return to->location[0] || to->region[0] || to->in_path;
-}
-
 static int try_with_retries(struct s3_store *s, const char *prefix, struct redirect *to,
 			    struct err *err)
 {
@@ -122,7 +117,9 @@ static int try_with_retries(struct s3_store *s, const char *prefix, struct redir
 	const uint64_t ms = 1000000, started = env->now(env);
 	uint64_t backoff_ns = 200 * ms;
 	int rc = try_once(s, prefix, to, err), attempts = 1;
-	for (; rc == -EAGAIN && !is_redirect(to) && attempts < ATTEMPTS_MAX; attempts++) {
+	for (; rc == -EAGAIN && !to->location[0] && !to->region[0] && !to->in_path &&
+	       attempts < ATTEMPTS_MAX;
+	     attempts++) {
 		const uint64_t pause_ns =
 			backoff_ns + min_u64(err->retry_after_ms, AGAIN_MAX_MS) * ms;
 		if (env->now(env) - started + pause_ns > TOTAL_MS * ms)

@@ -24,12 +24,6 @@ static bool bucket_ok(const char *bucket)
 	return n >= 1 && n <= 255 && strspn(bucket, allowed) == n && bucket[0] != '.';
 }
 
-static bool is_address(const char *host)
-{
-	const size_t n = strcspn(host, ":/");
-	return host[0] == '[' || strspn(host, "0123456789.") >= n;
-}
-
 /* Returns true if the bucket can be part of the host, and a certificate for "*.host" covers the
  * result. */
 static bool fits_in_host(const struct s3_endpoint *endpoint, const char *host)
@@ -37,7 +31,8 @@ static bool fits_in_host(const struct s3_endpoint *endpoint, const char *host)
 	const char *bucket = str_text(&endpoint->bucket);
 	const size_t n = strlen(bucket);
 	const size_t host_len = strcspn(host, ":/");
-	if (is_address(host) || !memchr(host, '.', host_len))
+	const bool is_address = host[0] == '[' || strspn(host, "0123456789.") >= host_len;
+	if (is_address || !memchr(host, '.', host_len))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!islower((unsigned char)bucket[i]) && !isdigit((unsigned char)bucket[i]) &&

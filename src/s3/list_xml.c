@@ -173,11 +173,6 @@ static bool key_ok(const char *key, bool is_prefix)
 	return store_key_ok(component);
 }
 
-static bool has_prefix(const struct s3_list_query *req, const char *key)
-{
-	return strncmp(key, req->prefix, strlen(req->prefix)) == 0;
-}
-
 /* Common prefixes are longer than the prefix of the query: otherwise they have no name. */
 static bool matches(const struct s3_list_query *req, const char *key, bool is_prefix)
 {
@@ -209,7 +204,7 @@ static int add(struct reading *r, const char *key, const struct store_item *item
 static int take(struct reading *r, const char *raw, const char *key, const struct store_item *item)
 {
 	struct s3_list_result *out = r->out;
-	if (!has_prefix(r->req, key))
+	if (strncmp(key, r->req->prefix, strlen(r->req->prefix)) != 0)
 		return 0;
 	note_last(out, key);
 	if (!matches(r->req, key, item->is_prefix))

@@ -25,7 +25,6 @@
 #include <aws/digest.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,10 +55,7 @@ struct s3_upload {
 	struct store_meta now;
 };
 
-static struct err *err_of(struct s3_operation *op)
-{
-	return &op->req->answer.err;
-}
+/* ---- the end ---- */
 
 static void free_upload(struct s3_upload *u)
 {
@@ -67,8 +63,6 @@ static void free_upload(struct s3_upload *u)
 	free(u->parts.etags);
 	free(u);
 }
-
-/* ---- the end ---- */
 
 static void end(struct s3_operation *op)
 {
@@ -137,11 +131,6 @@ static bool etag_of_parts(const struct s3_parts *p, char etag[STORE_ETAG_MAX])
 		return false;
 	snprintf(etag, STORE_ETAG_MAX, "%s-%u", md5, p->n);
 	return true;
-}
-
-static bool has_cond(const struct store_request *req)
-{
-	return req->cond.if_match || req->cond.if_none_match;
 }
 
 static size_t cond_header(const struct s3_operation *op, char value[S3_QUOTED_MAX],

@@ -31,7 +31,6 @@
 #include <aws/digest.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { CRC_MIN = 64 << 10 /* bytes of a body whose SHA-256 takes time */ };
@@ -39,11 +38,6 @@ enum { CRC_MIN = 64 << 10 /* bytes of a body whose SHA-256 takes time */ };
 static enum s3_feature feature_of(const struct store_cond *cond)
 {
 	return cond->if_none_match ? S3_PUT_ABSENT : S3_PUT_MATCH;
-}
-
-static bool has_cond(const struct store_request *req)
-{
-	return req->cond.if_none_match || req->cond.if_match;
 }
 
 static bool takes_crc(const struct s3_operation *op)
@@ -80,11 +74,6 @@ static void send_put(struct s3_operation *op, const struct store_cond *cond,
 		.body_max = HTTP_ERROR_BODY_MAX,
 	};
 	s3_send(op, &spec, next);
-}
-
-static struct err *err_of(struct s3_operation *op)
-{
-	return &op->req->answer.err;
 }
 
 /* ---- completion ---- */

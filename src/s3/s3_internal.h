@@ -267,6 +267,15 @@ struct s3_operation {
 	uint32_t crc;
 };
 
+static inline bool has_cond(const struct store_request *req)
+{
+	return req->cond.if_match || req->cond.if_none_match;
+}
+static inline struct err *err_of(struct s3_operation *op)
+{
+	return &op->req->answer.err;
+}
+
 /* Signs and sends a request. `next` runs in a worker when the answer has arrived; or in this thread
  * if the request could not be sent, or after a wait if the operation runs apart. The operation may
  * be freed when this returns. */

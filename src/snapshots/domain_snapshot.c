@@ -8,7 +8,6 @@
 #include <snapshots/size_cache.h>
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <storage/renames.h>

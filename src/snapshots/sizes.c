@@ -377,13 +377,6 @@ static void take_locked(struct sizes *s, struct job *j)
 	s->nqueued--;
 }
 
-static void put_back_locked(struct sizes *s, struct job *j)
-{
-	DL_PREPEND(s->queue, j);
-	j->queued = true;
-	s->nqueued++;
-}
-
 static void free_job(struct job *j)
 {
 	store_page_release(&j->shared.keys);
@@ -480,8 +473,11 @@ static void list_group_locked(struct sizes *s, struct job *j, struct job **group
 	for (size_t i = n; i-- > 0;) {
 		/* A domain that is not listed now has too many keys, or is unlucky. */
 		group[i]->is_shared = false;
-		if (group[i] != j)
-			put_back_locked(s, group[i]);
+		if (group[i] == j)
+			continue;
+		DL_PREPEND(s->queue, group[i]);
+		group[i]->queued = true;
+		s->nqueued++;
 	}
 	start_locked(s);
 }

@@ -24,7 +24,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 
 static void wake(struct store_request *req)
 {

@@ -185,13 +185,8 @@ static const struct store_ops count_ops = {
 
 struct store *store_count_new(struct store *inner, struct err *err)
 {
-	struct count_store *c = calloc(1, sizeof(*c));
-	if (!c) {
-		err_set(err, -ENOMEM, "counting store: out of memory");
-		return NULL;
-	}
-	store_wrap(&c->base, &count_ops, inner, sizeof(struct timing), 0);
-	return &c->base;
+	return store_wrap_new(sizeof(struct count_store), &count_ops, inner, sizeof(struct timing),
+			      err);
 }
 
 void store_count_read(struct store *counting, struct store_counts *out)

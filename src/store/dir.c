@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -93,12 +92,6 @@ static int read_mark(int fd, const struct stat *st, struct store_request *req)
 	return 0;
 }
 
-/* Returns true for the error of opening a socket, or a device without a driver. */
-static bool is_special(int code)
-{
-	return code == -ENXIO || code == -ENODEV;
-}
-
 static int attempt(const struct dir_store *d, struct store_request *req)
 {
 	/* O_NONBLOCK: opening a FIFO must not block until a writer opens it. */
@@ -109,7 +102,9 @@ static int attempt(const struct dir_store *d, struct store_request *req)
 	auto_close int fd = dir_open_proved(d, req->key, flags);
 	if (fd == -ENOENT)
 		return IS_ABSENT;
-	if (fd < 0 && !(is_special(fd) && dir_stat(d, req->key, &st) == 0))
+	/* The errors of opening a socket, or a device without a driver. */
+	const bool is_special = fd == -ENXIO || fd == -ENODEV;
+	if (fd < 0 && !(is_special && dir_stat(d, req->key, &st) == 0))
 		return dir_fail(&a->err, fd, req->key);
 	if (fd >= 0 && fstat(fd, &st))
 		return dir_fail(&a->err, -errno, req->key);

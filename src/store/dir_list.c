@@ -105,11 +105,6 @@ static int bad_dir(struct lister *l, int code)
 
 enum kind { KIND_NONE, KIND_FILE, KIND_DIR };
 
-static enum kind kind_of_mode(mode_t mode)
-{
-	return S_ISREG(mode) ? KIND_FILE : S_ISDIR(mode) ? KIND_DIR : KIND_NONE;
-}
-
 /* Returns the final error of an entry of the directory fd, whose path is l->key, or 0 if the entry
  * has been removed meanwhile. */
 static int entry_error(const struct lister *l, int fd, int code)
@@ -127,19 +122,15 @@ static int entry_error(const struct lister *l, int fd, int code)
 	return S_ISLNK(st.st_mode) ? -ENOLINK : -EIO;
 }
 
-static bool is_out_of_resources(int code)
-{
-	return code == -EMFILE || code == -ENFILE || code == -ENOMEM;
-}
-
 /* Called if l->key, an entry of the directory fd, cannot be examined. Returns 0 if it is left
- * out. */
+ * out, which is KIND_NONE. */
 static int leave_out(struct lister *l, int fd, int code)
 {
 	code = entry_error(l, fd, code);
 	if (code == 0)
 		return 0;
-	if (!l->req->list.delimit || l->req->list.complete || is_out_of_resources(code))
+	const bool lacks_resources = code == -EMFILE || code == -ENFILE || code == -ENOMEM;
+	if (!l->req->list.delimit || l->req->list.complete || lacks_resources)
 		return dir_fail(l->err, code, l->key);
 	if (l->left_out++ == 0) {
 		l->left_out_code = code;
@@ -155,20 +146,16 @@ static int kind_of(struct lister *l, int fd, const struct dirent *e, bool *is_li
 	unsigned char type = e->d_type;
 	struct stat st;
 	if (type == DT_UNKNOWN) {
-		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW)) {
-			int rc = leave_out(l, fd, -errno);
-			return rc ? rc : KIND_NONE;
-		}
+		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			return leave_out(l, fd, -errno);
 		type = IFTODT(st.st_mode);
 	}
 	*is_link = type == DT_LNK;
 	if (*is_link) {
-		int rc = dir_stat(l->d, l->key, &st);
+		const int rc = dir_stat(l->d, l->key, &st);
 		if (rc)
-			rc = leave_out(l, fd, rc);
-		else
-			return kind_of_mode(st.st_mode);
-		return rc ? rc : KIND_NONE;
+			return leave_out(l, fd, rc);
+		type = IFTODT(st.st_mode);
 	}
 	return type == DT_REG ? KIND_FILE : type == DT_DIR ? KIND_DIR : KIND_NONE;
 }
@@ -245,19 +232,16 @@ static int visit_dir(struct lister *l, int fd, bool is_link)
 	return rc;
 }
 
-static int visit(struct lister *l, int fd, const struct names *names, const struct name *name)
-{
-	strcpy(l->key + l->len, (const char *)names->text.data + name->at);
-	if (!name->is_dir)
-		return visit_file(l, fd, name->is_link);
-	return l->req->list.delimit ? add(l, NULL) : visit_dir(l, fd, name->is_link);
-}
-
 static int visit_all(struct lister *l, int fd, struct names *names)
 {
 	int rc = 0;
-	for (size_t i = 0; i < names->n && rc == 0; i++)
-		rc = visit(l, fd, names, &names->v[i]);
+	for (size_t i = 0; i < names->n && rc == 0; i++) {
+		const struct name *name = &names->v[i];
+		strcpy(l->key + l->len, (const char *)names->text.data + name->at);
+		rc = !name->is_dir	    ? visit_file(l, fd, name->is_link)
+		     : l->req->list.delimit ? add(l, NULL)
+					    : visit_dir(l, fd, name->is_link);
+	}
 	names->n = 0;
 	names->text.len = 0;
 	return rc;

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Results of an attempt besides 0 and a negative errno: the old key is absent; it has another
  * version; the two keys are on different file systems, or one of them is a link. */
@@ -83,13 +82,6 @@ static int rename_object(int from, const char *old, int to, const char *name,
 	return -errno;
 }
 
-static int sync_both(const struct dir_store *d, const struct move *m, int from, int to)
-{
-	if (fsync(to) || fsync(from))
-		return -errno;
-	return dir_sync_above(d, m->to);
-}
-
 static int move_once(struct dir_store *d, struct move *m)
 {
 	char old_dir[STORE_KEY_MAX + 1], dir[STORE_KEY_MAX + 1];
@@ -113,7 +105,7 @@ static int move_once(struct dir_store *d, struct move *m)
 	if (rc == 0)
 		rc = rename_object(from, old, to, name, m->cond);
 	if (rc == 0)
-		rc = sync_both(d, m, from, to);
+		rc = fsync(to) || fsync(from) ? -errno : dir_sync_above(d, m->to);
 	/* After the rename, because it changes the time of the last status change. */
 	if (rc == 0 && fstat(fd, &st))
 		rc = -errno;

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdatomic.h>
-#include <string.h>
 
 struct fault_store {
 	struct store base;

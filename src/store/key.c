@@ -7,22 +7,14 @@
 
 #include <string.h>
 
-static bool component_ok(const char *s, size_t n)
-{
-	if (n == 0)
-		return false;
-	if (n == 1 && s[0] == '.')
-		return false;
-	return !(n == 2 && s[0] == '.' && s[1] == '.');
-}
-
 bool store_key_ok(const char *key)
 {
 	if (!key || strnlen(key, STORE_KEY_MAX + 1) > STORE_KEY_MAX)
 		return false;
 	for (;;) {
-		size_t n = strcspn(key, "/");
-		if (!component_ok(key, n))
+		const size_t n = strcspn(key, "/");
+		/* No component is empty, "." or "..". */
+		if (n <= 2 && strspn(key, ".") >= n)
 			return false;
 		if (key[n] == '\0')
 			return true;

@@ -7,6 +7,17 @@
 
 #include <base/printable.h>
 
+/* Copies a text, or "" if it is not valid. */
+static void copy_valid(char *to, size_t max, const char *text, size_t n,
+		       bool (*is_valid)(const char *text))
+{
+	const size_t length = n <= max ? n : 0;
+	memcpy(to, text, length);
+	to[length] = '\0';
+	if (strlen(to) != n || !is_valid(to))
+		to[0] = '\0';
+}
+
 bool store_note_ok(const char *text)
 {
 	char copy[STORE_NOTE_MAX + 1];
@@ -16,15 +27,8 @@ bool store_note_ok(const char *text)
 
 void store_answer_note(struct store_request *req, const char *text, size_t n)
 {
-	struct store_answer *a = &req->answer;
-	a->has_note = true;
-	a->note[0] = '\0';
-	if (n > STORE_NOTE_MAX)
-		return;
-	memcpy(a->note, text, n);
-	a->note[n] = '\0';
-	if (strlen(a->note) != n || !store_note_ok(a->note))
-		a->note[0] = '\0';
+	req->answer.has_note = true;
+	copy_valid(req->answer.note, STORE_NOTE_MAX, text, n, store_note_ok);
 }
 
 bool store_mark_ok(const char *text)
@@ -35,13 +39,6 @@ bool store_mark_ok(const char *text)
 
 void store_answer_mark(struct store_request *req, const char *text, size_t n)
 {
-	struct store_answer *a = &req->answer;
-	a->has_mark = true;
-	a->mark[0] = '\0';
-	if (n > STORE_MARK_MAX)
-		return;
-	memcpy(a->mark, text, n);
-	a->mark[n] = '\0';
-	if (strlen(a->mark) != n || !store_mark_ok(a->mark))
-		a->mark[0] = '\0';
+	req->answer.has_mark = true;
+	copy_valid(req->answer.mark, STORE_MARK_MAX, text, n, store_mark_ok);
 }

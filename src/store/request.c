@@ -9,8 +9,6 @@
  */
 #include <store/implement.h>
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* One byte more than a valid key needs, so that a longer key is noticed. */

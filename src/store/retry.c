@@ -26,8 +26,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
+#include <base/hex.h>
 #include <base/thread.h>
 
 static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000,
@@ -197,13 +197,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static bool start_locked(struct retry_store *r)
-{
-	if (!r->running)
-		r->running = thread_start(&r->thread, run, r);
-	return r->running;
-}
-
 /* Returns false if the thread cannot be started. Then the request fails. */
 static bool wait_in_list(struct retry_store *r, struct attempts *a, struct store_request *req,
 			 uint64_t pause_ns)
@@ -212,7 +205,9 @@ static bool wait_in_list(struct retry_store *r, struct attempts *a, struct store
 	a->left_ns = pause_ns;
 	a->cancelled_ns = 0;
 	pthread_mutex_lock(&r->lock);
-	const bool started = start_locked(r);
+	if (!r->running)
+		r->running = thread_start(&r->thread, run, r);
+	const bool started = r->running;
 	if (started) {
 		insert_locked(r, a);
 		pthread_cond_signal(&r->wake);
@@ -230,8 +225,7 @@ static void add_mark(const struct retry_store *r, struct attempts *a, struct sto
 	if (req->op != STORE_PUT || req->mark || !(req->cond.if_match || req->cond.if_none_match))
 		return;
 	env->random(env, random, sizeof(random));
-	for (size_t i = 0; i < sizeof(random); i++)
-		snprintf(a->mark + 2 * i, 3, "%02x", random[i]);
+	hex_encode(random, sizeof(random), a->mark);
 	req->mark = a->mark;
 }
 
@@ -346,12 +340,11 @@ struct store *store_retry_new(struct store *inner, const struct store_retry_opti
 {
 	static const struct store_retry_options defaults = {
 		.attempts = 20, .base_ms = 100, .cap_ms = 5000, .budget_ms = 60000};
-	struct retry_store *r = calloc(1, sizeof(*r));
-	if (!r) {
-		err_set(err, -ENOMEM, "retrying store: out of memory");
+	struct store *s = store_wrap_new(sizeof(struct retry_store), &retry_ops, inner,
+					 sizeof(struct attempts), err);
+	if (!s)
 		return NULL;
-	}
-	store_wrap(&r->base, &retry_ops, inner, sizeof(struct attempts), 0);
+	struct retry_store *r = retry_of(s);
 	r->opt = opt ? *opt : (struct store_retry_options){0};
 	if (!r->opt.attempts)
 		r->opt.attempts = defaults.attempts;

@@ -275,6 +275,17 @@ void store_init(struct store *s, const struct store_ops *ops, const struct env *
 	s->private_size = align_u64(private_size, alignof(max_align_t));
 }
 
+struct store *store_wrap_new(size_t size, const struct store_ops *ops, struct store *inner,
+			     size_t private_size, struct err *err)
+{
+	struct store *s = calloc(1, size);
+	if (s)
+		store_wrap(s, ops, inner, private_size, 0);
+	else
+		err_set(err, -ENOMEM, "%s store: out of memory", ops->name);
+	return s;
+}
+
 void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner,
 		size_t private_size, size_t headroom)
 {

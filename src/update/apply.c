@@ -227,7 +227,7 @@ static int succeed(struct work *w)
 
 static const struct plan_operation *operation_of(const struct work *w, uint32_t i)
 {
-	return i == NONE ? NULL : &w->run->a->plan->operations[i];
+	return &w->run->a->plan->operations[i];
 }
 
 /* Returns whether an operation may have put its object, as far as the journal tells. */
@@ -286,17 +286,6 @@ static bool is_after(const struct work *w, uint32_t i, uint32_t other)
 	return other != NONE;
 }
 
-/* Returns the operation of this key that has put an object with a mark, or NONE if another request
- * has. */
-static uint32_t find_putter(const struct work *w, const char *mark)
-{
-	const struct plan *plan = w->run->a->plan;
-	uint32_t i;
-	return plan_find_mark(plan, mark, &i) && strcmp(plan->operations[i].key, w->op->key) == 0
-		       ? i
-		       : NONE;
-}
-
 /* Judges the answer to the HEAD. */
 static int judge_version(struct work *w, struct store_request *req, struct err *err)
 {
@@ -311,7 +300,11 @@ static int judge_version(struct work *w, struct store_request *req, struct err *
 		return is_removed_by_us(w) ? succeed(w) : conflict(w, err);
 	}
 	memcpy(w->found, answer->meta.etag, sizeof(w->found));
-	const uint32_t putter = find_putter(w, answer->has_mark ? answer->mark : "");
+	/* The operation of this key that has put the object, or NONE if another request has. */
+	uint32_t putter;
+	if (!plan_find_mark(w->run->a->plan, answer->has_mark ? answer->mark : "", &putter) ||
+	    strcmp(operation_of(w, putter)->key, op->key) != 0)
+		putter = NONE;
 	if (putter != NONE && is_after(w, putter, w->i))
 		return succeed(w);
 	if (putter != NONE && op->condition == PLAN_IF_VERSION && w->found[0] &&

@@ -16,23 +16,14 @@ enum { LOOKS = 4 /* at an object that changes all the time */ };
 
 /* ---- requests ---- */
 
-static int head(const struct complete *c, const char *key, struct store_request *req,
-		struct err *err)
+/* Sends a HEAD, or the DELETE of one version, which fails with -ESTALE if the object has another
+ * one. If `version` is NULL, any version is meant. */
+static int send(const struct complete *c, enum store_op op, const char *key, const char *version,
+		struct store_request *req, struct err *err)
 {
-	store_request_reset(req, STORE_HEAD);
+	store_request_reset(req, op);
 	store_request_key(req, key);
-	req->wants_mark = true;
-	req->cancelled = cancelled_by(c->apply->cancelled);
-	store_run(c->apply->store, req);
-	return store_failure(&req->answer, err);
-}
-
-/* Deletes an object as it is. Fails with -ESTALE if it has another version. */
-static int delete_version(const struct complete *c, const char *key, const char *version,
-			  struct store_request *req, struct err *err)
-{
-	store_request_reset(req, STORE_DELETE);
-	store_request_key(req, key);
+	req->wants_mark = op == STORE_HEAD;
 	req->cond.if_match = version;
 	req->cancelled = cancelled_by(c->apply->cancelled);
 	store_run(c->apply->store, req);
@@ -88,7 +79,7 @@ static int has_own_shape(const struct complete *c, const char *chunk, struct sto
 	char key[SCHEMA_KEY_MAX + 1];
 	if (!find_document(c, chunk, key, sizeof(key)))
 		return 0;
-	const int rc = head(c, key, req, err);
+	const int rc = send(c, STORE_HEAD, key, NULL, req, err);
 	return rc ? rc : !store_absence(&req->answer) && has_own_mark(c, &req->answer);
 }
 
@@ -98,14 +89,14 @@ static int look_at_cut(const struct complete *c, const char *key, struct err *er
 	char version[STORE_ETAG_MAX];
 	int rc = req ? -ESTALE : err_no_memory(err);
 	for (unsigned int i = 0; rc == -ESTALE && i < LOOKS; i++) {
-		rc = head(c, key, req, err);
+		rc = send(c, STORE_HEAD, key, NULL, req, err);
 		if (rc || store_absence(&req->answer))
 			return rc;
 		memcpy(version, req->answer.meta.etag, sizeof(version));
 		rc = has_own_shape(c, key, req, err);
 		if (rc <= 0 || !version[0])
 			return rc < 0 ? rc : 0;
-		rc = delete_version(c, key, version, req, err);
+		rc = send(c, STORE_DELETE, key, version, req, err);
 	}
 	return rc;
 }
@@ -188,7 +179,7 @@ static int look_at_shapes(const struct complete *c, uint32_t *conflict, struct e
 		const struct store_answer *a = &req->answer;
 		if (!op->shows || op->done)
 			continue;
-		rc = head(c, op->key, req, err);
+		rc = send(c, STORE_HEAD, op->key, NULL, req, err);
 		if (rc || store_absence(a) || !a->has_mark || !a->mark[0] ||
 		    plan_has_mark(c->apply->plan, a->mark) ||
 		    strcmp(a->meta.etag, op->version) == 0)
@@ -244,7 +235,7 @@ static int is_gone(const struct complete *c, struct store_request *req, struct e
 	if (!rc)
 		rc = storage_root_key(&place, &storage, key, err);
 	if (!rc)
-		rc = head(c, key, req, err);
+		rc = send(c, STORE_HEAD, key, NULL, req, err);
 	return rc ? rc : store_absence(&req->answer) != NULL;
 }
 
@@ -265,14 +256,14 @@ static int withdraw_object(const struct complete *c, uint32_t i, struct store_re
 {
 	const struct plan_operation *op = &c->apply->plan->operations[i];
 	char version[STORE_ETAG_MAX];
-	int rc = head(c, op->key, req, err);
+	int rc = send(c, STORE_HEAD, op->key, NULL, req, err);
 	if (rc || store_absence(&req->answer) || !has_own_mark(c, &req->answer))
 		return rc;
 	memcpy(version, req->answer.meta.etag, sizeof(version));
 	/* If the plan is run again, it has to put the object again. */
 	rc = draft_note_operation(c->apply->draft, i, PLAN_VOID, err);
 	if (!rc)
-		rc = delete_version(c, op->key, version[0] ? version : NULL, req, err);
+		rc = send(c, STORE_DELETE, op->key, version[0] ? version : NULL, req, err);
 	return rc == -ESTALE ? 0 : rc ? rc : 1;
 }
 

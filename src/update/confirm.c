@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/str.h>
 #include <domain/domain.h>
 #include <schema/schema.h>
 
@@ -63,11 +64,6 @@ static int find_name(const struct confirm *c, char path[STORE_KEY_MAX + 1], stru
 
 /* ---- the objects ---- */
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int find_objects(const struct confirm *c, const struct tree *t, struct err *err)
 {
 	const uint32_t n = tree_count(t);
@@ -77,9 +73,9 @@ static int find_objects(const struct confirm *c, const struct tree *t, struct er
 	for (uint32_t i = 0; i < n; i++)
 		ids[i] = tree_object(t, tree_nth(t, i))->o.id;
 	if (n)
-		qsort(ids, n, sizeof(*ids), compare);
+		qsort(ids, n, sizeof(*ids), str_compare);
 	for (size_t i = 0; i < c->count; i++) {
-		if (n && bsearch(&c->objects[i], ids, n, sizeof(*ids), compare))
+		if (n && bsearch(&c->objects[i], ids, n, sizeof(*ids), str_compare))
 			continue;
 		if (tree_missing(t) || tree_problems(t))
 			return err_set(err, -EIO,
@@ -120,7 +116,8 @@ static int read_domain(const struct confirm *c, const char *path, struct err *er
 	return rc;
 }
 
-int confirm_domain(const struct confirm *c, struct err *err)
+/* Checks the same as confirm_documents() by reading the domain. */
+static int confirm_domain(const struct confirm *c, struct err *err)
 {
 	char path[STORE_KEY_MAX + 1];
 	struct err why = ERR_INIT;
@@ -192,7 +189,7 @@ int confirm_documents(const struct confirm *c, const struct confirm_document *do
 	char path[STORE_KEY_MAX + 1];
 	int rc = store_run_sequence(c->store, &heads);
 	if (rc == -ENOMEM)
-		return err_set(err, rc, "out of memory");
+		return err_no_memory(err);
 	if (rc)
 		return rc;
 	if (!h.is_all_same)

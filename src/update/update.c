@@ -246,18 +246,6 @@ static int put_plan(struct update *u, struct err *err)
 	return 0;
 }
 
-static int find_and_plan(struct update *u, struct err *err)
-{
-	u->before = u->base->scan;
-	int rc = find_changes(u, err);
-	u->result->refused = is_refusal(u, rc, false);
-	if (rc)
-		return rc;
-	rc = update_plan(u, err);
-	u->result->refused = is_refusal(u, rc, true);
-	return rc;
-}
-
 /* Ends an update that leaves the bucket as it is. The scan becomes the base nevertheless, because
  * addresses in the file may have changed. */
 static int end_without_plan(struct update *u, struct err *err)
@@ -276,8 +264,15 @@ static int update(struct update *u, struct err *err)
 	if (update_is_pending(u->base))
 		return run(u, true, err);
 	int rc = update_base_scan(u->base, u->opt->env, err);
-	if (!rc)
-		rc = find_and_plan(u, err);
+	if (rc)
+		return rc;
+	u->before = u->base->scan;
+	rc = find_changes(u, err);
+	u->result->refused = is_refusal(u, rc, false);
+	if (rc)
+		return rc;
+	rc = update_plan(u, err);
+	u->result->refused = is_refusal(u, rc, true);
 	if (rc)
 		return rc;
 	if (!u->operations.len)

@@ -14,14 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/str.h>
+
 #define BETWEEN_PREFIX "hsmount-moves-"
 
 enum { NAME_BYTES = 128 };
-
-static const struct object *object_of(const struct scan *s, uint32_t number)
-{
-	return &tree_object(s->tree, number)->o;
-}
 
 /* ---- shapes ---- */
 
@@ -65,11 +62,6 @@ struct links {
 	struct part_change *changes;
 	uint32_t nchanges;
 };
-
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 static bool has_prefix(const struct object *group)
 {
@@ -118,7 +110,7 @@ static int make_links(struct links *l, struct err *err)
 		if (l->c->links[i].after == CHANGE_NONE)
 			l->removed[l->nremoved++] = l->old->group.links[l->c->links[i].before].name;
 	if (l->nremoved)
-		qsort(l->removed, l->nremoved, sizeof(*l->removed), compare);
+		qsort(l->removed, l->nremoved, sizeof(*l->removed), str_compare);
 	l->has_prefix = has_prefix(l->old) || has_prefix(l->new);
 	return 0;
 }
@@ -129,7 +121,7 @@ static bool is_taken(const struct links *l, const struct part_change *link)
 	const char *name = l->new->group.links[link->after].name;
 	if (link->before == CHANGE_NONE)
 		return l->nremoved &&
-		       bsearch(&name, l->removed, l->nremoved, sizeof(*l->removed), compare);
+		       bsearch(&name, l->removed, l->nremoved, sizeof(*l->removed), str_compare);
 	return strcmp(l->old->group.links[link->before].name, name) == 0;
 }
 

@@ -17,11 +17,6 @@ struct check {
 	struct err *err;
 };
 
-static const struct object *object_of(const struct scan *s, uint32_t number)
-{
-	return &tree_object(s->tree, number)->o;
-}
-
 static bool has_part(const struct part_change *parts, uint32_t n, uint32_t after)
 {
 	for (uint32_t i = 0; i < n; i++)

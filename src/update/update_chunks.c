@@ -44,15 +44,6 @@ static bool find(const struct pair *p, const struct chunk_set *set, const struct
 	return true;
 }
 
-/* Finds the record that a chunk had before. `number` is in the shape of now, that of *old in the
- * shape of before. */
-static bool find_before(const struct pair *p, uint64_t number, struct chunk_record *old)
-{
-	uint64_t before;
-	return update_renumber(p->grid, p->grid_before, number, &before) &&
-	       find(p, p->old, p->grid_before, before, old);
-}
-
 /* `number` is in the shape of before. */
 static bool is_there(const struct pair *p, uint64_t number)
 {
@@ -103,7 +94,10 @@ static int add_gone(const struct pair *p, uint64_t number, struct err *err)
 static int compare_one(const struct pair *p, const struct chunk_record *r, struct err *err)
 {
 	struct chunk_record before;
-	const struct chunk_record *old = find_before(p, r->number, &before) ? &before : NULL;
+	uint64_t number; /* in the shape of before */
+	const bool is_old = update_renumber(p->grid, p->grid_before, r->number, &number) &&
+			    find(p, p->old, p->grid_before, number, &before);
+	const struct chunk_record *old = is_old ? &before : NULL;
 	const int changed = chunk_has_changed(p, old, r, err);
 	return changed > 0 ? add_changed(p, r->number, old, err) : changed;
 }

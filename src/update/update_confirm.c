@@ -24,11 +24,6 @@ struct documents {
 	struct bytes ids; /* of const char *: the objects that have changed */
 };
 
-static const struct object *object_of(const struct documents *d, uint32_t number)
-{
-	return &tree_object(d->now->tree, number)->o;
-}
-
 /* ---- paths ---- */
 
 /* Finds a shortest path to each object, in the order of a breadth-first search. */
@@ -45,7 +40,7 @@ static int find_parents(struct documents *d, struct err *err)
 	queue[end++] = root;
 	while (begin < end) {
 		const uint32_t at = queue[begin++];
-		const struct object *o = object_of(d, at);
+		const struct object *o = object_of(d->now, at);
 		for (uint32_t i = 0; o->kind == OBJECT_GROUP && i < o->group.nlinks; i++) {
 			const struct link *l = &o->group.links[i];
 			if (l->cls != LINK_HARD || l->target == OBJECT_NONE || l->target == root ||
@@ -76,22 +71,16 @@ static const struct update_target *target_of(const struct documents *d, uint32_t
 	return &all[i];
 }
 
-static int note_id(struct documents *d, uint32_t number, struct err *err)
-{
-	const char *id = object_of(d, number)->id;
-	return bytes_append(&d->ids, &id, sizeof(id)) ? err_no_memory(err) : 0;
-}
-
 static int find_needed(struct documents *d, const struct plan *plan, struct err *err)
 {
 	const uint32_t last = last_phase(plan);
-	int rc = 0;
-	for (uint32_t i = 0; !rc && i < plan->count; i++) {
+	for (uint32_t i = 0; i < plan->count; i++) {
 		const struct update_target *t = target_of(d, i);
 		if (t->owner == OBJECT_NONE)
 			continue;
-		if (!t->is_new)
-			rc = note_id(d, t->owner, err);
+		const char *id = object_of(d->now, t->owner)->id;
+		if (!t->is_new && bytes_append(&d->ids, &id, sizeof(id)))
+			return err_no_memory(err);
 		d->is_needed[t->owner] |= t->is_chunk;
 		for (uint32_t at = d->parent[t->owner]; at != OBJECT_NONE && !d->is_needed[at];
 		     at = d->parent[at])
@@ -103,7 +92,7 @@ static int find_needed(struct documents *d, const struct plan *plan, struct err 
 		if (is_put && (plan->operations[i].phase == last || t->is_new))
 			d->is_needed[t->owner] = false;
 	}
-	return rc;
+	return 0;
 }
 
 /* ---- documents ---- */

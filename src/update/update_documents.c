@@ -22,12 +22,12 @@ struct documents {
 	struct err *err;
 };
 
-static int object_key(const struct update *u, uint32_t number, char key[SCHEMA_KEY_MAX + 1],
-		      struct err *err)
+/* Makes the key of an object of one of the two states. */
+static int object_key(const struct update *u, const struct scan *s, uint32_t number,
+		      char key[SCHEMA_KEY_MAX + 1], struct err *err)
 {
-	const int n = u->schema->writer->object_key(u->now->tree, number, key, SCHEMA_KEY_MAX + 1);
-	return n < 0 ? err_set(err, n, "%s: the key of the object is too long",
-			       u->now->paths[number])
+	const int n = u->schema->writer->object_key(s->tree, number, key, SCHEMA_KEY_MAX + 1);
+	return n < 0 ? err_set(err, n, "%s: the key of the object is too long", s->paths[number])
 		     : 0;
 }
 
@@ -42,7 +42,7 @@ static int add_new(struct update *u, uint32_t number, struct err *err)
 		.key = key,
 		.target = {.object = number, .owner = number, .is_new = true},
 	};
-	int rc = object_key(u, number, key, err);
+	int rc = object_key(u, u->now, number, key, err);
 	if (!rc)
 		rc = u->schema->writer->emit_object(u->now->tree, number, &text, err);
 	if (rc)
@@ -130,21 +130,11 @@ static uint32_t number_before(const struct documents *d, size_t i)
 	return is_removed(d, i) ? c->removed[i - c->nchanged] : c->changed[i].before;
 }
 
-static int make_key(const struct documents *d, size_t i, char key[SCHEMA_KEY_MAX + 1],
-		    struct err *err)
-{
-	const struct scan *s = d->u->before;
-	const uint32_t number = number_before(d, i);
-	const int n = d->u->schema->writer->object_key(s->tree, number, key, SCHEMA_KEY_MAX + 1);
-	return n < 0 ? err_set(err, n, "%s: the key of the object is too long", s->paths[number])
-		     : 0;
-}
-
 static bool request_document(void *arg, size_t i, struct store_request *req)
 {
 	const struct documents *d = arg;
 	char key[SCHEMA_KEY_MAX + 1];
-	if (make_key(d, i, key, NULL))
+	if (object_key(d->u, d->u->before, number_before(d, i), key, NULL))
 		return false;
 	if (is_removed(d, i))
 		store_request_reset(req, STORE_HEAD);
@@ -178,7 +168,7 @@ static int take_document(void *arg, size_t i, struct store_request *req)
 	const struct object_change *c = &d->changed[i];
 	const char *now = req->answer.meta.etag;
 	char key[SCHEMA_KEY_MAX + 1];
-	int rc = make_key(d, i, key, d->err);
+	int rc = object_key(d->u, d->u->before, number_before(d, i), key, d->err);
 	if (!rc)
 		rc = check_version(d, i, req);
 	if (rc || is_removed(d, i))
@@ -197,18 +187,6 @@ static int take_document(void *arg, size_t i, struct store_request *req)
 	return rc ? rc : add_edited(d, req, c, NULL, &what);
 }
 
-static int add_changed(struct documents *d)
-{
-	struct update *u = d->u;
-	const struct store_sequence reads = {.n = (size_t)u->change.nchanged + u->change.nremoved,
-					     .window = READS,
-					     .request = request_document,
-					     .take = take_document,
-					     .arg = d};
-	const int rc = store_run_sequence(u->opt->store, &reads);
-	return rc == -ENOMEM ? err_set(d->err, rc, "out of memory") : rc;
-}
-
 int update_plan_documents(struct update *u, struct err *err)
 {
 	const struct tree_change *change = &u->change;
@@ -222,5 +200,13 @@ int update_plan_documents(struct update *u, struct err *err)
 	d.first = arena_array(u->arena, change->nchanged, sizeof(*d.first));
 	d.phase = arena_array(u->arena, change->nchanged, sizeof(*d.phase));
 	rc = d.first && d.phase ? update_order(u, d.first, d.phase, err) : err_no_memory(err);
-	return rc ? rc : add_changed(&d);
+	if (rc)
+		return rc;
+	const struct store_sequence reads = {.n = (size_t)change->nchanged + change->nremoved,
+					     .window = READS,
+					     .request = request_document,
+					     .take = take_document,
+					     .arg = &d};
+	rc = store_run_sequence(u->opt->store, &reads);
+	return rc == -ENOMEM ? err_no_memory(err) : rc;
 }

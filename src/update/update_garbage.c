@@ -18,17 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/str.h>
 #include <domain/documents.h>
 #include <journal/gc_event.h>
 
 enum { READS = 5 /* of a domain that changes all the time */ };
 
 /* ---- the list ---- */
-
-static const char *version_of(const struct scan *s, uint32_t number)
-{
-	return s->version[number] ? s->version[number] : "";
-}
 
 /* Returns a user block that is an object of its own, and that the domain no longer has. An object
  * whose bytes are not those of its name stays, so that a person can look at it. */
@@ -48,10 +44,12 @@ int update_list_removed(const struct update *u, struct plan_subject *out, struct
 	out->removed = arena_array(u->arena, (size_t)c->nremoved + 1, sizeof(*out->removed));
 	if (!out->removed)
 		return err_no_memory(err);
-	for (uint32_t i = 0; i < c->nremoved; i++)
+	for (uint32_t i = 0; i < c->nremoved; i++) {
+		const char *version = u->before->version[c->removed[i]];
 		out->removed[i] =
 			(struct gc_object){.id = tree_object(u->before->tree, c->removed[i])->o.id,
-					   .version = version_of(u->before, c->removed[i])};
+					   .version = version ? version : ""};
+	}
 	if (block)
 		out->removed[c->nremoved] = (struct gc_object){.id = block->object, .version = ""};
 	out->nremoved = c->nremoved + (block != NULL);
@@ -59,11 +57,6 @@ int update_list_removed(const struct update *u, struct plan_subject *out, struct
 }
 
 /* ---- deleting ---- */
-
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 /* Lists the ids of all objects of a domain, and the name of its user block, sorted. */
 static const char **list_ids(const struct tree *t, size_t *n)
@@ -76,20 +69,8 @@ static const char **list_ids(const struct tree *t, size_t *n)
 	if (ids && block && block->object)
 		ids[(*n)++] = block->object;
 	if (*n)
-		qsort(ids, *n, sizeof(*ids), compare);
+		qsort(ids, *n, sizeof(*ids), str_compare);
 	return ids;
-}
-
-/* Returns 1 if the key has no object, 0 if it has one, or a negative errno. */
-static int is_absent(const struct document_place *p, struct store_request *req, const char *key,
-		     struct err *err)
-{
-	store_request_reset(req, STORE_HEAD);
-	store_request_key(req, key);
-	req->cancelled = cancelled_by(p->cancelled);
-	store_run(p->store, req);
-	const int rc = store_failure(&req->answer, err);
-	return rc ? rc : store_absence(&req->answer) != NULL;
 }
 
 /* Deletes a document. Returns 1 if it is gone, and 0 if it has another version and stays. */
@@ -103,10 +84,12 @@ static int delete_document(const struct document_place *p, const char *key, cons
 	req->cond.if_match = version[0] ? version : NULL;
 	req->cancelled = cancelled_by(p->cancelled);
 	store_run(p->store, req);
-	const int rc = store_failure(&req->answer, err);
-	if (rc == -ESTALE)
-		return is_absent(p, req, key, err);
-	return rc ? rc : 1;
+	int rc = store_failure(&req->answer, err);
+	if (rc != -ESTALE)
+		return rc ? rc : 1;
+	struct store_meta meta;
+	rc = store_look(p->store, key, p->cancelled, &meta, err);
+	return rc < 0 ? rc : !rc;
 }
 
 struct collection {
@@ -141,14 +124,9 @@ static int delete_all(struct collection *c, const struct tree *t, struct err *er
 	auto_free const char **ids = list_ids(t, &n);
 	int rc = ids ? 0 : err_no_memory(err);
 	for (uint32_t i = 0; !rc && i < c->list->count; i++)
-		if (!bsearch(&c->list->objects[i].id, ids, n, sizeof(*ids), compare))
+		if (!bsearch(&c->list->objects[i].id, ids, n, sizeof(*ids), str_compare))
 			rc = delete_object(c, &c->list->objects[i], err);
 	return rc;
-}
-
-static bool is_complete(const struct tree *t)
-{
-	return !tree_missing(t) && !tree_problems(t);
 }
 
 /* Reads the domain until it is the same twice in a row. */
@@ -188,10 +166,11 @@ int update_collect(const struct domain_bucket *bucket, const struct gc_event *li
 	struct collection c = {.place = &place, .list = list};
 	const bool same =
 		strcmp(domain_document(d)->info.root, list->storage) == 0 && place.schema->editor;
-	if (same && !is_complete(domain_tree(d)))
+	const struct tree *t = domain_tree(d);
+	if (same && (tree_missing(t) || tree_problems(t)))
 		rc = err_set(err, -EIO, "a part of the domain cannot be read");
 	else if (same)
-		rc = delete_all(&c, domain_tree(d), err);
+		rc = delete_all(&c, t, err);
 	domain_unref(d);
 	*deleted = c.deleted;
 	if (!rc && c.changed)

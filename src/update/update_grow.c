@@ -42,17 +42,6 @@ struct leftover {
 	const char *key, *version;
 };
 
-static const struct object *object_of(const struct scan *s, uint32_t number)
-{
-	return &tree_object(s->tree, number)->o;
-}
-
-static bool is_new_place(const struct growth *g, uint64_t number)
-{
-	uint64_t ignored;
-	return !update_renumber(g->now, g->before, number, &ignored);
-}
-
 /* ---- places ---- */
 
 /* Returns the number of chunks that both shapes have. */
@@ -202,11 +191,11 @@ static int take_page(struct growth *g, const struct store_page *page)
 {
 	const struct update *u = g->u;
 	const struct object *o = object_of(u->now, g->c->after);
-	uint64_t number;
+	uint64_t number, ignored;
 	for (size_t i = 0; i < page->n; i++) {
 		const struct store_item *item = &page->items[i];
 		if (item->is_prefix || !u->schema->chunk_of_key(o, item->key, &number) ||
-		    !is_new_place(g, number))
+		    update_renumber(g->now, g->before, number, &ignored))
 			continue;
 		const struct leftover l = {
 			.key = arena_strndup(u->arena, item->key, strlen(item->key)),

@@ -90,6 +90,15 @@ void scan_free(struct scan *s); /* s may be NULL */
  * another description of the dataset has. Only its reference is borrowed. */
 int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops *schema,
 		       const struct dataset *from, struct err *err);
+/* Return an object, or dataset, of the file. */
+static inline const struct object *object_of(const struct scan *s, uint32_t number)
+{
+	return &tree_object(s->tree, number)->o;
+}
+static inline const struct dataset *dataset_of(const struct scan *s, uint32_t number)
+{
+	return &object_of(s, number)->dataset;
+}
 /* Gives an unread dataset what its removal needs. `from` is the dataset in the domain that was
  * opened. */
 void scan_adopt_unread(struct scan *s, uint32_t number, const struct dataset *from);

@@ -26,20 +26,15 @@ static bool has_committed(const struct object *o)
 	return o->dataset.committed != OBJECT_NONE;
 }
 
-/* Returns whether the base has the dataset as the image has it. */
-static bool is_unread_in_base(const struct update_base *b, uint64_t addr)
-{
-	const uint32_t number = h5file_at(b->scan->file, addr);
-	return number != OBJECT_NONE && scan_is_unread(b->scan, number);
-}
-
 /* Returns 1 if the metadata of a dataset have changed, 0 if not, or a negative errno. `at` are its
  * slots, or zeros. */
 static int is_metadata_changed(const struct update_known *k, const struct image_parts *p,
 			       const struct image_layout *at, struct err *err)
 {
 	const struct byte_range parts[] = {p->header, p->dense, {at->index, at->index_end}};
-	const bool compares = is_unread_in_base(k->base, p->header.start);
+	/* The base has the dataset as the image has it. */
+	const uint32_t number = h5file_at(k->base->scan->file, p->header.start);
+	const bool compares = number != OBJECT_NONE && scan_is_unread(k->base->scan, number);
 	int rc = 0;
 	for (size_t i = 0; !rc && i < sizeof(parts) / sizeof(parts[0]); i++)
 		rc = compares ? since_image_is_changed(k->since, parts[i].start, parts[i].end, err)
@@ -74,24 +69,6 @@ int update_is_known(void *known, uint64_t addr, struct err *err)
 	return rc < 0 ? rc : !rc;
 }
 
-static int claim(struct scan *s, uint64_t start, uint64_t end, struct err *err)
-{
-	const struct h5file_chunk bytes = {.addr = start, .size = end - start};
-	return start < end ? h5file_claim(s->file, &bytes, err) : 0;
-}
-
-static int claim_data(const struct update_base *b, struct scan *s, uint32_t dataset,
-		      struct err *err)
-{
-	struct image_layout at;
-	if (!image_dataset_layout(b->image, dataset, &at))
-		return 0;
-	int rc = at.index == UINT64_MAX ? 0 : claim(s, at.index, at.index_end, err);
-	if (!rc)
-		rc = claim(s, at.addr, at.addr + at.bytes, err);
-	return rc ? rc : claim(s, at.heap, at.heap_end, err);
-}
-
 /* The heaps with the items of attributes are not claimed: several objects use them. */
 int update_claim_known(const struct update_base *b, struct scan *s, uint32_t number,
 		       struct err *err)
@@ -99,12 +76,21 @@ int update_claim_known(const struct update_base *b, struct scan *s, uint32_t num
 	struct image_parts p;
 	if (!image_parts_at(b->image, h5file_address(s->file, number), &p))
 		return 0;
-	int rc = claim(s, p.header.start, p.header.end, err);
-	if (!rc)
-		rc = claim(s, p.dense.start, p.dense.end, err);
-	if (!rc)
-		rc = claim(s, p.large.start, p.large.end, err);
-	if (!rc)
-		rc = claim_data(b, s, p.number, err);
+	struct image_layout at;
+	if (!image_dataset_layout(b->image, p.number, &at))
+		at = (struct image_layout){.slots = 0};
+	const struct byte_range parts[] = {p.header,
+					   p.dense,
+					   p.large,
+					   {at.index, at.index_end},
+					   {at.addr, at.addr + at.bytes},
+					   {at.heap, at.heap_end}};
+	int rc = 0;
+	for (size_t i = 0; !rc && i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const struct h5file_chunk bytes = {.addr = parts[i].start,
+						   .size = parts[i].end - parts[i].start};
+		if (parts[i].start < parts[i].end)
+			rc = h5file_claim(s->file, &bytes, err);
+	}
 	return rc ? err_wrap(err, rc, "dataset %s", s->paths[number]) : 0;
 }

@@ -33,11 +33,6 @@ struct effect {
 	bool gains, loses, replaces;
 };
 
-static const struct object *object_of(const struct scan *s, uint32_t number)
-{
-	return &tree_object(s->tree, number)->o;
-}
-
 /* Returns the target of a hard link, or OBJECT_NONE if there is no such link. */
 static uint32_t target_of(const struct object *group, uint32_t i)
 {
@@ -80,18 +75,13 @@ static struct effect effect_of(const struct order *o, const struct object_change
 	return e;
 }
 
-static bool is_group(const struct order *o, uint32_t i)
-{
-	return object_of(o->u->now, o->u->change.changed[i].after)->kind == OBJECT_GROUP;
-}
-
 static void give_phases(const struct order *o, uint32_t *first, uint32_t *phase)
 {
 	const struct tree_change *change = &o->u->change;
 	uint32_t turn = UINT32_MAX;
 	bool replaces = false;
 	for (uint32_t i = 0; i < change->nchanged; i++) {
-		if (!is_group(o, i))
+		if (object_of(o->u->now, change->changed[i].after)->kind != OBJECT_GROUP)
 			continue;
 		const struct effect e = effect_of(o, &change->changed[i]);
 		phase[i] = PHASE_GROUPS + (e.loses ? LOSE : GAIN);

@@ -19,11 +19,6 @@ struct chunk_plan {
 	struct update_operation what;
 };
 
-static const struct dataset *dataset_of(const struct scan *s, uint32_t number)
-{
-	return &tree_object(s->tree, number)->o.dataset;
-}
-
 static bool is_smaller(const struct grid *now, const struct grid *before)
 {
 	for (uint32_t i = 0; i < now->rank; i++)
@@ -190,17 +185,12 @@ static int plan_put(struct chunk_plan *p, struct err *err)
 	return rc;
 }
 
-static void note_list(const struct chunk_plan *p)
-{
-	const uint32_t opened = p->u->now->opened[p->c->dataset];
-	if (opened != OBJECT_NONE && domain_has_own_list(p->u->base->domain, opened))
-		p->u->base->lists_changed = true;
-}
-
 static int plan_chunk(struct chunk_plan *p, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-	note_list(p);
+	const uint32_t opened = p->u->now->opened[p->c->dataset];
+	if (opened != OBJECT_NONE && domain_has_own_list(p->u->base->domain, opened))
+		p->u->base->lists_changed = true;
 	p->what = (struct update_operation){
 		.op = {.phase = phase_of(p->u, p->c)},
 		.key = key,

@@ -2,14 +2,6 @@
 /* Where the file and the base of the update have their chunks. */
 #include "update_internal.h"
 
-/* Reads the chunks of the base. What an earlier update has not read is as in the image. */
-static int read_before(struct update *u, uint32_t before, const struct slots *slots,
-		       struct err *err)
-{
-	return slots ? chunk_set_of_image(u->before, before, slots, err)
-		     : chunk_set_read(u->before, before, NULL, NULL, err);
-}
-
 static int read_dataset(struct update *u, uint32_t now, struct err *err)
 {
 	const struct h5file_dataset *file = h5file_dataset(u->now->file, now);
@@ -17,8 +9,10 @@ static int read_dataset(struct update *u, uint32_t now, struct err *err)
 	struct slots slots;
 	const bool has_slots = file && slots_of(u->base, u->now->opened[now], &file->grid, &slots);
 	int rc = chunk_set_read(u->now, now, has_slots ? &slots : NULL, &u->since, err);
+	/* What an earlier update has not read of the base is as in the image. */
 	if (!rc && before != OBJECT_NONE)
-		rc = read_before(u, before, has_slots ? &slots : NULL, err);
+		rc = has_slots ? chunk_set_of_image(u->before, before, &slots, err)
+			       : chunk_set_read(u->before, before, NULL, NULL, err);
 	return rc;
 }
 
@@ -33,11 +27,6 @@ int update_read_chunks(struct update *u, struct err *err)
 			rc = read_dataset(u, now, err);
 	}
 	return rc ? rc : h5file_claims_check(u->now->file, err);
-}
-
-static const struct dataset *dataset_of(const struct scan *s, uint32_t number)
-{
-	return &tree_object(s->tree, number)->o.dataset;
 }
 
 struct pair pair_of(struct update *u, uint32_t now)

@@ -34,6 +34,8 @@ void str_addv(struct str *s, const char *fmt, va_list ap) __attribute__((format(
 size_t str_add_character(struct str *s, const char *text, size_t n);
 /* Adds a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. */
 void str_add_json(struct str *s, const char *text);
+/* Compares two elements of an array of texts, for qsort(3) and bsearch(3). */
+int str_compare(const void *a, const void *b);
 /* Adds foreign text, escaped by printable(). */
 void str_add_printable(struct str *s, const char *text);
 /* Adds a time as 2024-05-06T07:08:09.123456Z. ns is in nanoseconds since the epoch. */

@@ -25,7 +25,6 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <hsmount/err.h>
@@ -59,7 +58,7 @@ struct cache_stats {
 
 struct cache_owner_stats {
 	uint64_t hits, misses, waits, wait_ns;
-	uint64_t loads, load_bytes, failures; /* load_bytes are decoded ones */
+	uint64_t loads, failures;
 	uint64_t prefetches, prefetch_used, prefetch_wasted;
 };
 

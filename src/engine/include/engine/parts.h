@@ -7,6 +7,7 @@
 #ifndef ENGINE_PARTS_H
 #define ENGINE_PARTS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include <bucket/bucket.h>
@@ -14,7 +15,6 @@
 struct drafts;
 struct files;
 struct sizes;
-struct warm_up;
 
 struct engine {
 	struct bucket bucket;
@@ -27,7 +27,8 @@ struct engine {
 	struct sizes *sizes; /* of domains that are not open */
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */
 	struct drafts *drafts;			/* NULL if files cannot be written */
-	struct warm_up *warm_up;		/* what is requested in advance, or NULL */
+	pthread_t warm_up;			/* requests in advance, if warms_up is set */
+	bool warms_up;
 };
 
 /* The surroundings of an engine in a simulation (engine_options.world): several engines in one

@@ -23,7 +23,6 @@
 #define STORE_FAULT_SPEC_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <hsmount/err.h>

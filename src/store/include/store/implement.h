@@ -100,6 +100,10 @@ void store_init(struct store *s, const struct store_ops *ops, const struct env *
  * wrapper puts in front of a key at most. */
 void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner,
 		size_t private_size, size_t headroom);
+/* Allocates a wrapper without headroom, which begins with its struct store and has `size` bytes,
+ * and initialises it. Returns NULL if out of memory; then inner is still the caller's. */
+struct store *store_wrap_new(size_t size, const struct store_ops *ops, struct store *inner,
+			     size_t private_size, struct err *err);
 /* This is `free` for a wrapper that adds nothing to it. It frees inner and s, which must come from
  * malloc(). */
 void store_wrapper_free(struct store *s);

@@ -55,10 +55,9 @@ struct confirm_document {
  * store. */
 int confirm_documents(const struct confirm *c, const struct confirm_document *docs, size_t n,
 		      char document[STORE_ETAG_MAX], struct err *err);
-/* Checks the same by reading the domain, for a later process, which does not know the versions. */
-int confirm_domain(const struct confirm *c, struct err *err);
-/* Checks the same for a plan that an earlier process has made. Returns 0 for a plan of an earlier
- * version of the program, which does not say what it has changed. */
+/* Checks the same by reading the domain, for a plan that an earlier process has made, of which the
+ * versions are not known. Returns 0 for a plan of an earlier version of the program, which does not
+ * say what it has changed. */
 int confirm_plan(const struct confirm *c, const struct plan *plan, struct err *err);
 
 #endif
