@@ -35,7 +35,8 @@ bool model_was_made_late(const struct history *h, uint64_t uid);
 
 /* Whether a program wrote to the draft of a new file, which another program of its mount had made,
  * and its commit has failed, was killed, or was refused and then asked for. Who repeats it replaces
- * what others have changed in place since: "Files that are written on" in doc/DETAILS.md. */
+ * what others have changed in place since: "Files that are written on" in doc/DETAILS.md. So does a
+ * late request of an import or of a killed daemon: "Committing again". */
 bool model_may_be_replaced(const struct history *h, uint64_t uid);
 /* Whether a rename gave this name while another program stored the file again under the old one:
  * then this one has an earlier state (DETAILS.md, "Renames"). */

@@ -89,9 +89,20 @@ static bool is_repeated(const struct history *h, const struct op *op)
 	return found;
 }
 
+/* Whether a request of an import, or of a killed daemon, for an object of a new file arrives when
+ * the file is stored already. */
+static bool is_put_late(const struct op *made)
+{
+	return made->hit && ((made->kind == OP_IMPORT && made->fault == FAULT_LATE) ||
+			     ((made->kind == OP_IMPORT || made->kind == OP_CREATE) &&
+			      made->fault == FAULT_KILL_LATE));
+}
+
 bool model_may_be_replaced(const struct history *h, uint64_t uid)
 {
-	for (unsigned int i = 0; i < h->nops; i++)
+	for (unsigned int i = 0; i < h->nops; i++) {
+		if (h->ops[i].uid == uid && is_put_late(&h->ops[i]))
+			return true;
 		for (unsigned int k = 0; k < h->nops; k++) {
 			const struct op *made = &h->ops[i], *op = &h->ops[k];
 			if (made->kind == OP_CREATE && made->uid == uid && op->kind == OP_CHANGE &&
@@ -99,6 +110,7 @@ bool model_may_be_replaced(const struct history *h, uint64_t uid)
 			    op->begin < made->end)
 				return true;
 		}
+	}
 	return false;
 }
 
