@@ -182,9 +182,10 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 	atomic_fetch_add(&d->t->scanned_nodes, result.nodes);
 	*committed = result.state;
 	/* A put without an answer may arrive late, and must not replace what a program has changed
-	 * in the domain by then. So a repetition has other storage. If the document was sent, all
-	 * other requests have been answered. */
-	if (rc && result.has_put && !d->left.may_be_seen)
+	 * in the domain by then. So a repetition has other storage, unless the bucket has no room
+	 * for it. If the document was sent, all other requests have been answered. */
+	const bool is_full = rc == -ENOSPC || rc == -EDQUOT;
+	if (rc && !is_full && result.has_put && !d->left.may_be_seen)
 		d->numbered = UINT64_MAX;
 	if (rc)
 		return rc;
