@@ -14,7 +14,7 @@ static void add_known(struct str *out, const char *text)
 		str_add(out, "-");
 }
 
-/* "0123456789abcdef  waiting                 1234  2026-11-23 06:12  /srv/b  home/a.h5: WHY" */
+/* "0123456789abcdef  waiting                   1234  2026-11-23 06:12  /srv/b  home/a.h5: WHY" */
 void recover_format_text(const struct engine_draft_item *item, struct str *out)
 {
 	char date[32] = "-", size[32] = "-";
@@ -24,7 +24,7 @@ void recover_format_text(const struct engine_draft_item *item, struct str *out)
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &tm);
 	if (item->has_size)
 		snprintf(size, sizeof(size), "%" PRIu64, item->size);
-	str_addf(out, "%s  %-13s  %15s  %16s  ", item->id, engine_draft_state_name(item->state),
+	str_addf(out, "%s  %-15s  %15s  %16s  ", item->id, engine_draft_state_name(item->state),
 		 size, date);
 	add_known(out, item->bucket);
 	str_add(out, "  ");

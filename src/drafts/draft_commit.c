@@ -107,17 +107,25 @@ static int find_renamed(struct draft_put *p, bool *done, struct commit_result *o
 		return 0;
 	const int found = draft_put_find(p, &why);
 	const bool is_there = !found && p->present.differs && p->present.kind == PRESENT_DOMAIN;
-	int rc = is_there || found == -ESTALE ? 0 : found;
+	int rc = 0;
+	if (found && found != -ESTALE) {
+		err_copy(err, &why);
+		return found;
+	}
 	while (!rc && !is_there && i <= p->run.number) {
 		const struct storage s = commit_storage(change.schema, draft_id(p->c->draft), i);
 		rc = change_find_name(&change, &s, now, sizeof(now), err);
 		i += !rc;
 	}
 	*done = rc > 0 && strcmp(now, p->about->path) != 0;
+	if (rc < 0)
+		return rc;
+	/* A person who asks for the newer bytes gets them under the name of the draft. */
+	*done &= i == p->run.number || !p->c->is_asked;
 	if (!*done) {
 		if (found)
 			err_copy(err, &why);
-		return rc < 0 ? rc : found;
+		return found;
 	}
 	if (i < p->run.number)
 		return err_set(err, -ESTALE,

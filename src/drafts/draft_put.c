@@ -270,8 +270,14 @@ int draft_put_begin(struct draft_put *p, struct err *err)
 		return 0;
 	const int rc = commit_note(&p->run, COMMIT_BEGUN, err);
 	/* After a power loss, the next mount must know the storage of this attempt, too: another
-	 * mount may have renamed the file by then. */
-	return !rc && draft_put_is_again(p) && is_first(p) ? draft_sync(p->c->draft, err) : rc;
+	 * mount may have renamed the file by then. A disk that has failed must not keep the file
+	 * from the bucket. */
+	struct err why = ERR_INIT;
+	if (!rc && draft_put_is_again(p) && is_first(p) && draft_sync(p->c->draft, &why))
+		log_warning(p->bucket->log,
+			    "%s: the journal does not know durably that it is stored again: %s",
+			    p->about->name, why.msg);
+	return rc;
 }
 
 /* Chooses the number of the storage. */

@@ -25,9 +25,9 @@ enum {
 
 static const char description[] = "draft";
 
-int draft_dir_guard(const struct journal *j)
+int draft_dir_guard(int dir)
 {
-	const int fd = openat(j->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	while (flock(fd, LOCK_EX)) {
@@ -45,10 +45,10 @@ bool draft_dir_is_id(const char *name)
 	return strlen(name) == JOURNAL_ID - 1 && strspn(name, "0123456789abcdef") == JOURNAL_ID - 1;
 }
 
-void draft_dir_new_id(const struct journal *j, char id[JOURNAL_ID])
+void draft_dir_new_id(const struct env *env, char id[JOURNAL_ID])
 {
 	uint8_t random[(JOURNAL_ID - 1) / 2];
-	j->env->random(j->env, random, sizeof(random));
+	env->random(env, random, sizeof(random));
 	hex_encode(random, sizeof(random), id);
 }
 
@@ -91,7 +91,7 @@ static int write_description(const struct draft_dir *p, const char *name,
 static int make_directory(struct draft_dir *p, char name[NAME], struct err *err)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
-		draft_dir_new_id(p->j, p->id);
+		draft_dir_new_id(p->j->env, p->id);
 		/* rename(2) replaces an empty directory only: no draft can be lost. */
 		name_with(name, p, DRAFT_DIR_NEW);
 		if (mkdirat(p->j->dir, name, 0700) == 0) {
@@ -115,7 +115,7 @@ int draft_dir_begin(struct journal *j, const struct draft_about *about, struct d
 		    struct err *err)
 {
 	char name[NAME];
-	*p = (struct draft_dir){.j = j, .fd = -1, .lock = -1, .guard = draft_dir_guard(j)};
+	*p = (struct draft_dir){.j = j, .fd = -1, .lock = -1, .guard = draft_dir_guard(j->dir)};
 	if (p->guard < 0)
 		return err_errno(err, p->guard, "cannot lock the journal");
 	int rc = make_directory(p, name, err);

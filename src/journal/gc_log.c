@@ -54,7 +54,7 @@ struct log_file {
 };
 
 struct gc_log {
-	struct journal *j;
+	const struct env *env;
 	int dir; /* of the bucket; a descriptor of its own, because the journal may be closed
 		  * before */
 	pthread_mutex_t lock;
@@ -74,7 +74,7 @@ int gc_log_new(struct journal *j, struct gc_log **out, struct err *err)
 	struct gc_log *l = calloc(1, sizeof(*l));
 	if (!l)
 		return err_no_memory(err);
-	l->j = j;
+	l->env = j->env;
 	l->file.fd = -1;
 	l->compact_at = COMPACT_MIN;
 	l->dir = fcntl(j->dir, F_DUPFD_CLOEXEC, 0);
@@ -146,7 +146,7 @@ static int make_name(struct gc_log *l, struct log_file *f)
 {
 	char id[JOURNAL_ID];
 	for (int tries = 0; tries < TRIES; tries++) {
-		draft_dir_new_id(l->j, id);
+		draft_dir_new_id(l->env, id);
 		snprintf(f->name, sizeof(f->name), "%s" SUFFIX, id);
 		const int fd = file_open(l->dir, f->name, O_RDWR | O_CREAT | O_EXCL);
 		if (fd != -EEXIST)
@@ -158,7 +158,7 @@ static int make_name(struct gc_log *l, struct log_file *f)
 static int make_file(struct gc_log *l, struct log_file *f)
 {
 	auto_bytes struct bytes head = {0};
-	auto_close int guard = draft_dir_guard(l->j);
+	auto_close int guard = draft_dir_guard(l->dir);
 	*f = (struct log_file){.fd = -1};
 	f->fd = guard < 0 ? guard : make_name(l, f);
 	if (f->fd < 0)
@@ -175,10 +175,14 @@ static int make_file(struct gc_log *l, struct log_file *f)
 	return rc;
 }
 
-static int sync_file(const struct gc_log *l, struct log_file *f)
+/* After a failure the system forgets which bytes the disk lacks, so a new file replaces this one.
+ */
+static int sync_file(struct gc_log *l, struct log_file *f)
 {
-	if (fdatasync(f->fd) || (!f->is_named && fsync(l->dir)))
+	if (fdatasync(f->fd) || (!f->is_named && fsync(l->dir))) {
+		l->compact_at = 0;
 		return -errno;
+	}
 	f->is_named = true;
 	return 0;
 }
@@ -280,8 +284,24 @@ void gc_log_clear(struct gc_log *l, uint32_t *number)
 
 /* ---- reading ---- */
 
+/* Returns 0 if all bytes from `at` on are zeros, or a negative errno: -EBADMSG if not. */
+static int rest_is_zero(int fd, uint64_t at)
+{
+	uint8_t bytes[4096];
+	size_t n = 1;
+	int rc = 0;
+	for (; !rc && n; at += n) {
+		rc = file_read(fd, at, bytes, sizeof(bytes), &n);
+		struct cursor c = cursor_of(bytes, n);
+		if (!rc && n && !cur_is_zero(&c))
+			rc = -EBADMSG;
+	}
+	return rc;
+}
+
 /* Reads the record at `at`. Returns 1, or 0 if there is none; then *torn says whether a part of one
- * is there. Fails with -EBADMSG if a record is damaged and others may follow. */
+ * is there. Fails with -EBADMSG if a record is damaged, or torn: then its length may be damaged,
+ * and others follow. */
 static int read_record(int fd, uint64_t at, struct bytes *out, bool *torn)
 {
 	struct stat st;
@@ -295,19 +315,21 @@ static int read_record(int fd, uint64_t at, struct bytes *out, bool *torn)
 	*torn = !cur_is_zero(&zeros);
 	cur_skip(&c, 4);
 	const uint64_t length = FRAME_HEADER + (uint64_t)cur_u32(&c), end = at + length;
-	/* The first record always has this length, so it is not torn. */
-	if (at == 0 && n == sizeof(header) && *torn && length != FRAME_HEAD_SIZE)
-		return -EBADMSG;
 	/* The disk may have got the size of the file, and not its bytes. */
-	if (!*torn || n < sizeof(header) || end > (uint64_t)st.st_size)
+	if (!*torn)
+		return rest_is_zero(fd, at);
+	if (n < sizeof(header))
 		return 0;
+	/* Either the record is torn, or its length is damaged, and others follow. */
+	if (end > (uint64_t)st.st_size)
+		return -EBADMSG;
 	out->len = 0;
 	rc = length > GC_EVENT_MAX + FRAME_HEADER ? -EBADMSG : bytes_reserve(out, length);
 	if (!rc)
 		rc = file_read(fd, at, out->data, length, &out->len);
 	c = cursor_of(out->data, out->len);
 	if (!rc && frame_next(&c, &type, &body) != 1)
-		rc = end == (uint64_t)st.st_size ? 0 : -EBADMSG;
+		rc = -EBADMSG;
 	else if (!rc)
 		rc = 1;
 	return rc;
@@ -394,7 +416,7 @@ static int add_name(void *ctx, const char *name)
 static int open_left(const struct gc_log *l, const char *name)
 {
 	struct stat held, named;
-	auto_close int guard = draft_dir_guard(l->j);
+	auto_close int guard = draft_dir_guard(l->dir);
 	if (guard < 0)
 		return guard;
 	const int fd = file_open(l->dir, name, O_RDWR);

@@ -51,7 +51,7 @@ static int open_bucket(struct journal *j, const struct journal_settings *s, stru
 		rc = open_levels(j, s, digits, err);
 	if (rc)
 		return rc;
-	auto_close int guard = draft_dir_guard(j);
+	auto_close int guard = draft_dir_guard(j->dir);
 	if (guard >= 0)
 		bucket_note_write(j->dir, digits, s->name ? s->name : s->bucket, s->bucket);
 	return 0;
@@ -187,7 +187,7 @@ static int add_id_or_delete(void *ctx, const char *name)
 
 static int read_guarded(struct journal *j, struct bytes *ids)
 {
-	auto_close int guard = draft_dir_guard(j);
+	auto_close int guard = draft_dir_guard(j->dir);
 	struct found found = {.dir = j->dir, .ids = ids};
 	return guard < 0 ? guard : file_each_name(j->dir, add_id_or_delete, &found);
 }

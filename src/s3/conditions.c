@@ -19,7 +19,8 @@
  *                                                           credentials and policies change
  *
  * Threads: a lock guards the states and the lists of waiting operations. The features are atomic;
- * each is set before its probe is done, and later only by s3_set_missing().
+ * each is set before its probe is done, and later by s3_set_missing(), or when a probe that was
+ * refused is repeated.
  */
 #include "s3_internal.h"
 

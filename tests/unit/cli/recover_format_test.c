@@ -39,10 +39,10 @@ static void check(format_fn *fn, const struct engine_draft_item *item, const cha
 static void test_text(void **state)
 {
 	check(recover_format_text, &known,
-	      "0123456789abcdef  waiting                   1234  2023-11-14 22:13  /srv/b  "
+	      "0123456789abcdef  waiting                     1234  2023-11-14 22:13  /srv/b  "
 	      "home/\"a\\x1b.h5: it waits\n");
 	check(recover_format_text, &unknown,
-	      "0123456789abcdef  unreadable                   -                 -  -  -: "
+	      "0123456789abcdef  unreadable                     -                 -  -  -: "
 	      "damaged\n");
 }
 

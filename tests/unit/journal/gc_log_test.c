@@ -281,8 +281,8 @@ static struct gc_log_taken take_bytes(struct overlay_fixture *f, const char *pat
 	return t;
 }
 
-/* What precedes the damage counts. A file that ends in the middle of a record was written by a
- * process that was killed. */
+/* What precedes the damage counts. A file that ends in the middle of the header of a record was
+ * written by a process that was killed. If it ends later in a record, the length may be damaged. */
 static void damaged_files(void **state)
 {
 	struct overlay_fixture f;
@@ -307,14 +307,45 @@ static void damaged_files(void **state)
 		assert_int_equal(t.damaged, 1);
 		t = take_bytes(&f, path, whole, at);
 		assert_int_equal(t.entries, at >= first);
-		assert_int_equal(t.set_aside, 0);
-		assert_int_equal(t.damaged, at != 0 && at != first && at != first - second);
+		const size_t rest = at < first - second ? at : (at - (first - second)) % second;
+		assert_int_equal(t.set_aside, rest >= FRAME_HEADER);
+		assert_int_equal(t.damaged, rest != 0);
 	}
 	/* The disk may have got the size of the file, and not its bytes. */
 	memcpy(bytes, whole, n);
 	memset(bytes + first, 0, sizeof(bytes) - first);
 	const struct gc_log_taken t = take_bytes(&f, path, bytes, sizeof(bytes));
 	assert_true(t.entries == 1 && !t.damaged);
+	/* But not if something follows. */
+	bytes[sizeof(bytes) - 1] = 1;
+	const struct gc_log_taken u = take_bytes(&f, path, bytes, sizeof(bytes));
+	assert_true(u.entries == 1 && u.damaged == 1 && u.set_aside == 1);
+	fixture_end(&f);
+}
+
+/* An engine that ends closes the journal before the last entries are done. */
+static void a_file_is_replaced_after_the_journal_is_closed(void **state)
+{
+	enum { ENTRIES = 600 };
+	static uint32_t number[ENTRIES];
+	struct overlay_fixture f;
+	char name[GC_PATH + 1], first[256], path[256];
+	fixture_begin(&f, 0);
+	struct gc_log *l = open_log(&f);
+	memset(name, 'p', GC_PATH);
+	name[GC_PATH] = '\0';
+	for (int i = 0; i < ENTRIES; i++)
+		number[i] = put(l, GC_REMOVED, name);
+	assert_int_equal(files(&f, "", first), 1);
+	journal_close(f.j);
+	for (int i = 0; i < ENTRIES; i++) {
+		gc_log_clear(l, &number[i]);
+		number[i] = put(l, GC_REMOVED, name);
+	}
+	assert_int_equal(files(&f, "", path), 1);
+	assert_string_not_equal(path, first);
+	gc_log_free(l);
+	fixture_open(&f, 0);
 	fixture_end(&f);
 }
 
@@ -386,6 +417,7 @@ int main(void)
 		cmocka_unit_test(a_file_becomes_small_again),
 		cmocka_unit_test(paths_are_bounded),
 		cmocka_unit_test(damaged_files),
+		cmocka_unit_test(a_file_is_replaced_after_the_journal_is_closed),
 		cmocka_unit_test(a_later_version_stays),
 		cmocka_unit_test(threads),
 	};

@@ -37,12 +37,12 @@ struct draft_dir {
 	int guard;    /* from draft_dir_begin() to draft_dir_publish() */
 };
 
-/* Returns a descriptor that keeps other processes and threads from making and listing drafts until
- * it is closed, or a negative errno. */
-int draft_dir_guard(const struct journal *j);
+/* Returns a descriptor that keeps other processes and threads from making and listing drafts in the
+ * directory of a bucket until it is closed, or a negative errno. */
+int draft_dir_guard(int dir);
 bool draft_dir_is_id(const char *name);
 /* Makes a random id. */
-void draft_dir_new_id(const struct journal *j, char id[JOURNAL_ID]);
+void draft_dir_new_id(const struct env *env, char id[JOURNAL_ID]);
 
 /* Makes ID.new with its description, and locks it. */
 int draft_dir_begin(struct journal *j, const struct draft_about *about, struct draft_dir *p,
