@@ -120,7 +120,8 @@ static int find_renamed(struct draft_put *p, bool *done, struct commit_result *o
 	*done = rc > 0 && strcmp(now, p->about->path) != 0;
 	if (rc < 0)
 		return rc;
-	/* A person who asks for the newer bytes gets them under the name of the draft. */
+	/* `hsimage recover commit` stores a draft that is newer than the domain that was renamed: a
+	 * second domain then has the name of the draft. */
 	*done &= i == p->run.number || !p->c->is_asked;
 	if (!*done) {
 		if (found)
