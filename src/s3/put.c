@@ -45,16 +45,16 @@ static bool takes_crc(const struct s3_operation *op)
 	return op->s->creds && op->s->endpoint.tls && store_body_size(op->req) >= CRC_MIN;
 }
 
-/* cond: NULL if the request has no condition. */
-static void send_put(struct s3_operation *op, const struct store_cond *cond,
+/* condition: its header, or NULL. */
+static void send_put(struct s3_operation *op, const struct sigv4_pair *condition,
 		     void (*next)(struct s3_operation *op))
 {
 	const struct store_request *req = op->req;
-	char note[S3_NOTE_VALUE], value[S3_QUOTED_MAX];
+	char note[S3_NOTE_VALUE];
 	struct sigv4_pair header[3];
 	size_t n = 0;
-	if (cond)
-		n = s3_cond_header(op->s, feature_of(cond), cond->if_match, value, header);
+	if (condition)
+		header[n++] = *condition;
 	n += s3_note_header(req->note, note, &header[n]);
 	n += s3_mark_header(req->mark, &header[n]);
 	op->has_crc = takes_crc(op) && s3_support(op->s, S3_PUT_CRC) == S3_WORKS;
@@ -208,13 +208,12 @@ static void after_replacement(struct s3_operation *op)
 /* Called after a HEAD that shows an object of this put. */
 static void accept_own(struct s3_operation *op, const struct store_meta *now)
 {
-	const struct store_cond cond = {.if_match = now->etag};
 	struct sigv4_pair header;
 	char value[S3_QUOTED_MAX];
 	if (!may_be_damaged(op))
 		present(op, now);
 	else if (now->etag[0] && s3_cond_header(op->s, S3_PUT_MATCH, now->etag, value, &header))
-		send_put(op, &cond, after_replacement);
+		send_put(op, &header, after_replacement);
 	else
 		send_put(op, NULL, after_blind_put);
 }
@@ -324,7 +323,7 @@ static void put_whole(struct s3_operation *op)
 	if (!has_cond(req))
 		send_put(op, NULL, after_plain);
 	else if (s3_cond_header(op->s, feature_of(&req->cond), req->cond.if_match, value, &header))
-		send_put(op, &req->cond, after_checked_put);
+		send_put(op, &header, after_checked_put);
 	else
 		s3_send_head(op, after_first_look);
 }
