@@ -56,8 +56,7 @@ struct confirm_document {
 int confirm_documents(const struct confirm *c, const struct confirm_document *docs, size_t n,
 		      char document[STORE_ETAG_MAX], struct err *err);
 /* Checks the same by reading the domain, for a plan that an earlier process has made, of which the
- * versions are not known. Returns 0 for a plan of an earlier version of the program, which does not
- * say what it has changed. */
+ * versions are not known. Returns 0 for a plan that does not say which domain it changes. */
 int confirm_plan(const struct confirm *c, const struct plan *plan, struct err *err);
 
 #endif
