@@ -10,6 +10,7 @@
 #include <aws/digest.h>
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include <s3/s3.h>
@@ -335,7 +336,7 @@ static void test_kinds_of_service(void **state)
 	}
 }
 
-static uint64_t late_ns;
+static atomic_uint_fast64_t late_ns; /* the network thread reads it */
 
 static uint64_t later(const struct env *env)
 {
