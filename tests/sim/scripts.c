@@ -95,6 +95,10 @@ static const struct script scripts[] = {
 		MOVE(0, F1_A, F2_C), REMOVE(1, F1_A), REMOVE(1, F2_C), END}},
 	{"two renames of one file", 3, 1, false, {
 		MOVE(0, F1_A, F2_C), MOVE(1, F1_A, F1_B), MOVE(2, F1_A, F2_A), END}},
+	{"a rename is finished while an earlier one removes the old name", 3, 1, false, {
+		MOVE_FAULT(1, F1_A, F1_B, FAULT_SLOW, "f1/b.h5"), WAIT(0, 2),
+		MOVE_FAULT(0, F1_A, F2_C, FAULT_SLOW, "f1/a.h5"), WAIT(2, 4),
+		MOVE_FAULT(2, F1_A, F2_A, FAULT_SLOW, "f1/a.h5"), END}},
 	{"an old claim is met by a repeated mv", 2, 1, true, {
 		MOVE_FAULT(0, F1_A, F2_C, FAULT_REFUSED, "f1/a.h5"), MOVE(1, F1_A, F2_C),
 		MOVE(0, F1_A, F2_C), WAIT(1, 40), END}},
