@@ -139,6 +139,13 @@ static const struct script scripts[] = {
 	{"two mounts grow one dataset by equal bytes", 2, 1, false, {
 		SLOW(0, F1_A, CHANGE_GROW_EQUAL), SLOW(1, F1_A, CHANGE_GROW_EQUAL),
 		CHANGE(0, F1_A, CHANGE_GROW_EQUAL), CHANGE(1, F1_A, CHANGE_GROW_EQUAL), END}},
+	/* The DELETE and the PUT of the same chunk are slow. */
+	{"a grower withdraws its chunk while another mount puts an equal one", 2, 1, false, {
+		CHANGE_FAULT(0, F1_A, CHANGE_GROW_EQUAL, FAULT_REFUSED),
+		{OP(OP_CHANGE, 1, F1_A), .change = CHANGE_GROW_EQUAL, .fault = FAULT_SLOW, .at = 3,
+		 .follows = 1},
+		WAIT(0, 2),
+		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_TAG, .fault = FAULT_SLOW, .at = 1}, END}},
 	{"two mounts increment one element", 2, 1, false, {
 		SLOW(0, F1_A, CHANGE_CELL), SLOW(1, F1_A, CHANGE_CELL),
 		CHANGE(0, F1_A, CHANGE_CELL), CHANGE(1, F1_A, CHANGE_CELL), END}},
@@ -177,6 +184,10 @@ static const struct script scripts[] = {
 	{"a change that no domain can hold", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_ALIEN), CHANGE(1, F1_A, CHANGE_TAG), RESTART(0),
 		MOVE(1, F1_A, F2_C), CHANGE(0, F2_C, CHANGE_X0), KILL(0), END}},
+	{"a change fails half-way, and its mount changes the file again", 2, 1, true, {
+		CHANGE_FAULT(0, F1_A, CHANGE_TWO, FAULT_REFUSED), CHANGE(0, F1_A, CHANGE_TAG),
+		CHANGE_FAULT(0, F1_A, CHANGE_TWO, FAULT_REFUSED), CHANGE(0, F1_A, CHANGE_X0),
+		CHANGE(1, F1_A, CHANGE_COUNT), END}},
 	{"a move between groups is killed and dropped", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE_FAULT(0, F1_A, CHANGE_MOVE, FAULT_KILL),
 		DROP(0), CHANGE(1, F1_A, CHANGE_TAG), END}},
