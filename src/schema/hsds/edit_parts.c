@@ -278,15 +278,6 @@ static void place(struct edit_parts *p, struct edit_part *part)
 	p->order[p->norder++] = part;
 }
 
-/* Keeps the order of the document. New parts follow in the order of the file. */
-static void keep_order(struct edit *e, struct edit_parts *p)
-{
-	for (uint32_t i = 0; i < count_of(&e->old.o, p->links); i++)
-		place(p, find(p, edit_name_in(&e->old.o, p->links, i)));
-	for (size_t i = 0; i < p->nadded; i++)
-		place(p, &p->added[i]);
-}
-
 /* Takes the order of the file. */
 static int take_order(struct edit *e, struct edit_parts *p)
 {
@@ -351,10 +342,15 @@ int edit_parts_plan(struct edit *e, bool links, struct edit_parts *p)
 		rc = read_member(e, p);
 	if (!rc)
 		rc = take_changes(e, p);
-	if (!rc && c->reordered)
+	if (!rc && c->reordered) {
 		rc = take_order(e, p);
-	else if (!rc)
-		keep_order(e, p);
+	} else if (!rc) {
+		/* The order of the document stays. New parts follow in the order of the file. */
+		for (uint32_t i = 0; i < count_of(&e->old.o, p->links); i++)
+			place(p, find(p, edit_name_in(&e->old.o, p->links, i)));
+		for (size_t i = 0; i < p->nadded; i++)
+			place(p, &p->added[i]);
+	}
 	if (!rc)
 		set_times(e, p);
 	return rc;

@@ -148,9 +148,13 @@ static int by_key(const void *a, const void *b)
 	return kinds ? kinds : memcmp(x->b, y->b, sizeof(x->b));
 }
 
-/* Sorts the objects, except for the root group. Drops duplicates. */
-static void sort_found(struct hsds2_loader *l)
+int hsds2_number_found(struct hsds2_loader *l, struct err *err)
 {
+	struct hsds_space *s = l->hsds.space;
+	struct tree *tree = l->hsds.base.load.tree;
+	uint32_t number;
+	int rc = 0;
+	/* The root group stays the first object. Duplicates go. */
 	uint32_t n = min_u64(l->nfound, 1);
 	if (l->nfound > 2)
 		qsort(l->found + 1, l->nfound - 1, sizeof(*l->found), by_key);
@@ -158,15 +162,6 @@ static void sort_found(struct hsds2_loader *l)
 		if (n == 1 || by_key(&l->found[n - 1], &l->found[i]))
 			l->found[n++] = l->found[i];
 	l->nfound = n;
-}
-
-int hsds2_number_found(struct hsds2_loader *l, struct err *err)
-{
-	struct hsds_space *s = l->hsds.space;
-	struct tree *tree = l->hsds.base.load.tree;
-	uint32_t number;
-	int rc = 0;
-	sort_found(l);
 	if (hsds_space_reserve(s, tree_arena(tree), l->nfound))
 		return err_set(err, -ENOMEM, "out of memory: %u objects", l->nfound);
 	for (uint32_t i = 0; !rc && i < l->nfound; i++) {
