@@ -146,19 +146,6 @@ void log_to_syslog(struct log *log)
 	openlog(log->ident, LOG_PID, LOG_DAEMON);
 }
 
-static void fill_locked(struct bucket *b, uint64_t now)
-{
-	const uint64_t step = NS_PER_S / LOG_RATE;
-	uint64_t due = now > b->filled_ns ? (now - b->filled_ns) / step : 0;
-	if (due > LOG_BURST - b->tokens) {
-		b->tokens = LOG_BURST;
-		b->filled_ns = now;
-	} else {
-		b->tokens += (unsigned int)due;
-		b->filled_ns += due * step;
-	}
-}
-
 /* Takes a token. Returns false if the line must be held back. *held becomes the lines held back
  * before this one. */
 static bool admit(struct log *log, enum log_level level, const char text[TEXT_MAX],
@@ -168,7 +155,15 @@ static bool admit(struct log *log, enum log_level level, const char text[TEXT_MA
 	uint64_t now = now_ns();
 	bool repeats, ok;
 	pthread_mutex_lock(&log->lock);
-	fill_locked(b, now);
+	const uint64_t step = NS_PER_S / LOG_RATE;
+	uint64_t due = now > b->filled_ns ? (now - b->filled_ns) / step : 0;
+	if (due > LOG_BURST - b->tokens) {
+		b->tokens = LOG_BURST;
+		b->filled_ns = now;
+	} else {
+		b->tokens += (unsigned int)due;
+		b->filled_ns += due * step;
+	}
 	repeats = now < b->quiet_ns && strcmp(text, b->last) == 0;
 	ok = !repeats && b->tokens > 0;
 	*held = b->held;
@@ -198,16 +193,6 @@ static void note_held(char note[NOTE_MAX], const struct held *held)
 			 (unsigned long long)held->others);
 }
 
-static void write_line(const char *line, size_t n)
-{
-	ssize_t r;
-	/* An error is ignored: it cannot be reported. A partial line is not completed, because the
-	 * rest could appear inside another line. */
-	do
-		r = write(STDERR_FILENO, line, n);
-	while (r < 0 && errno == EINTR);
-}
-
 static void vlog(struct log *log, enum log_level level, const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));
 
@@ -231,8 +216,14 @@ static void vlog(struct log *log, enum log_level level, const char *fmt, va_list
 	}
 	n = snprintf(line, sizeof(line), "%.256s: %s%s: %s%s\n", log->ident, log->name,
 		     levels[level].word, text, note);
-	if (n > 0)
-		write_line(line, (size_t)n);
+	if (n > 0) {
+		ssize_t r;
+		/* An error is ignored: it cannot be reported. A partial line is not completed,
+		 * because the rest could appear inside another line. */
+		do
+			r = write(STDERR_FILENO, line, (size_t)n);
+		while (r < 0 && errno == EINTR);
+	}
 out:
 	errno = saved;
 }

@@ -116,21 +116,18 @@ void hdf5_plan(struct codec_step *steps, const struct filter *filters, uint32_t 
 	}
 }
 
-static int not_built_in(const struct filter *f, struct err *err)
-{
-	if (f->name && f->name[0])
-		return err_set(err, -EOPNOTSUPP, "filter %u (%s) is not built in", f->id, f->name);
-	return err_set(err, -EOPNOTSUPP, "filter %u is not built in", f->id);
-}
-
 int hdf5_undo(const struct codec_step *step, struct step_bytes *b, struct err *err)
 {
 	const struct undo u = {
 		.f = step->filter, .elem_size = step->elem_size, .limit = step->largest};
 	struct bytes plain auto_bytes = {0};
 	const size_t i = find_decoder(u.f->id);
-	if (i == DECODERS)
-		return not_built_in(u.f, err);
+	if (i == DECODERS) {
+		if (u.f->name && u.f->name[0])
+			return err_set(err, -EOPNOTSUPP, "filter %u (%s) is not built in", u.f->id,
+				       u.f->name);
+		return err_set(err, -EOPNOTSUPP, "filter %u is not built in", u.f->id);
+	}
 	size_t left; /* libhdf5 ignores bytes after the stream, too */
 	if (u.f->id == FILTER_DEFLATE)
 		return zstream_undo(b, u.limit, &left, err);
