@@ -91,11 +91,6 @@ static int push(struct keys *k, const char *key)
 	return 0;
 }
 
-static bool is_after(const struct keys *k, const char *key)
-{
-	return k->n == 0 || strcmp(k->v[k->n - 1], key) < 0;
-}
-
 /* An index that is damaged, or that is not in order, is as none. */
 static void read_index(struct document_record *r)
 {
@@ -106,7 +101,8 @@ static void read_index(struct document_record *r)
 	bool ok = true;
 	while (ok && record_next(&c, &item)) {
 		struct keys *k = strcmp(item.version, part_word) == 0 ? &r->parts : &r->pages;
-		ok = is_after(k, item.name) && push(k, item.name) == 0;
+		ok = (k->n == 0 || strcmp(k->v[k->n - 1], item.name) < 0) &&
+		     push(k, item.name) == 0;
 	}
 	if (!ok || !cur_ok(&c))
 		r->parts.n = r->pages.n = 0;
@@ -202,16 +198,6 @@ static void read_items(struct part *p)
 		p->n = 0;
 }
 
-static void read_part(struct document_record *r, struct part *p, const char *first)
-{
-	char name[STORE_KEY_MAX + 1];
-	drop_part(p);
-	p->first = first;
-	if (name_of(first, name, sizeof(name)) == 0 &&
-	    store_diskcache_recall(r->disk, name, format, PART_MAX, &p->text) == 0)
-		read_items(p);
-}
-
 /* Returns the document of a key on disk, or NULL. */
 static const struct record_item *find(struct document_record *r, struct part *p, const char *key)
 {
@@ -220,8 +206,14 @@ static const struct record_item *find(struct document_record *r, struct part *p,
 	const int64_t part = part_of(r, key);
 	if (part < 0)
 		return NULL;
-	if (p->first != r->parts.v[part])
-		read_part(r, p, r->parts.v[part]);
+	if (p->first != r->parts.v[part]) {
+		char name[STORE_KEY_MAX + 1];
+		drop_part(p);
+		p->first = r->parts.v[part];
+		if (name_of(p->first, name, sizeof(name)) == 0 &&
+		    store_diskcache_recall(r->disk, name, format, PART_MAX, &p->text) == 0)
+			read_items(p);
+	}
 	uint32_t low = 0, high = p->n;
 	while (low < high) {
 		const uint32_t middle = low + (high - low) / 2;
@@ -308,13 +300,6 @@ static void end_part(struct document_record *r)
 	r->text.len = 0;
 }
 
-static void begin_part(struct document_record *r, const char *key)
-{
-	const int64_t old = part_of(r, key);
-	snprintf(r->first, sizeof(r->first), "%s", key);
-	r->end = old + 1 < r->parts.n ? r->parts.v[old + 1] : NULL;
-}
-
 void document_record_add(struct document_record *r, const struct store_request *req)
 {
 	const struct store_answer *a = &req->answer;
@@ -329,8 +314,11 @@ void document_record_add(struct document_record *r, const struct store_request *
 		end_part(r);
 	if (record_add(&r->text, &item))
 		return;
-	if (r->n++ == 0)
-		begin_part(r, req->key);
+	if (r->n++ == 0) {
+		const int64_t old = part_of(r, req->key);
+		snprintf(r->first, sizeof(r->first), "%s", req->key);
+		r->end = old + 1 < r->parts.n ? r->parts.v[old + 1] : NULL;
+	}
 	snprintf(r->last, sizeof(r->last), "%s", req->key);
 	r->unchanged += is_same;
 }

@@ -266,16 +266,6 @@ static uint64_t run_length_locked(const struct image_stream *s, struct slot_rang
 
 /* ---- reads in file order ---- */
 
-/* A program that copies a file skips its holes. Its reads still count as sequential. */
-static void skip_hole_locked(struct image_stream *s, uint64_t offset)
-{
-	struct sequential *o = &s->order;
-	if (o->running && offset > o->end &&
-	    image_seek(s->image, s->image->base + o->end, SEEK_DATA) >=
-		    (int64_t)(s->image->base + offset))
-		sequential_skip(o, offset);
-}
-
 void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t before)
 {
 	if (!s || !s->cache || s->image->nslots == 0)
@@ -284,7 +274,12 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t b
 	struct slot_range touched = slots_of(img, offset, offset + n);
 	const struct sequential_file file = {.data = img->data_start, .second = img->data_end};
 	pthread_mutex_lock(&s->lock);
-	skip_hole_locked(s, offset);
+	/* A program that copies a file skips its holes. Its reads still count as sequential. */
+	struct sequential *o = &s->order;
+	if (o->running && offset > o->end &&
+	    image_seek(s->image, s->image->base + o->end, SEEK_DATA) >=
+		    (int64_t)(s->image->base + offset))
+		sequential_skip(o, offset);
 	const bool in_order = sequential_read(&s->order, &file, offset, offset + n);
 	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
 	const uint64_t steps = read > s->read ? read - s->read : 0;

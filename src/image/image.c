@@ -54,14 +54,6 @@ void image_unref(struct image *img)
 	free(img);
 }
 
-/* Frees the attribute values in file form. They are part of the metadata now and no longer
- * needed. */
-static void release_values(struct image *img)
-{
-	for (uint32_t i = 0; i < img->nobjects; i++)
-		free_object(&img->objects[i]);
-}
-
 /* Returns the bytes of the largest slots, which most of the file consists of. A dataset of one
  * slot, such as a coordinate, counts only if there is no other. If the source joins the loads of
  * neighbouring chunks, a small slot costs no request of its own, so it counts like a large one. */
@@ -101,7 +93,9 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	int rc = img->dir ? image_plan(img, err) : err_no_memory(err);
 	if (!rc) {
 		const struct cache_source source = image_source(img);
-		release_values(img);
+		/* The attribute values in file form are part of the metadata now. */
+		for (uint32_t i = 0; i < img->nobjects; i++)
+			free_object(&img->objects[i]);
 		for (uint32_t i = 0; i < img->ndatasets; i++)
 			dataset_costs(&img->datasets[i]);
 		img->read_ahead = opt->flags & IMAGE_DISTANT ? kernel_read_ahead(largest_slot(img))

@@ -56,16 +56,6 @@ static struct emit *add(struct builder *b, uint8_t type, uint8_t flags)
 	return &b->bodies;
 }
 
-static void add_type(struct builder *b, const struct image *img, const struct dtype *t,
-		     uint32_t committed)
-{
-	if (committed == OBJECT_NONE)
-		h5_dtype_encode(add(b, H5_MSG_DATATYPE, H5_MSG_CONSTANT), t);
-	else
-		h5_shared_encode(add(b, H5_MSG_DATATYPE, H5_MSG_CONSTANT | H5_MSG_SHARED),
-				 img->header_addr[committed]);
-}
-
 /* In a domain, unwritten elements have the fill value whatever the fill time is. libhdf5 returns
  * uninitialized memory for missing chunks if the fill time is "never". So the header has "never"
  * only if every chunk has a slot. HDF5 does not permit "never" for variable-length types: they get
@@ -102,7 +92,11 @@ static void add_dataset(struct builder *b, const struct image_dataset *d)
 			layout.chunk[k] = ds->grid.chunk[k];
 	}
 	h5_dspace_encode(add(b, H5_MSG_DATASPACE, 0), &ds->space);
-	add_type(b, d->image, ds->type, ds->committed);
+	if (ds->committed == OBJECT_NONE)
+		h5_dtype_encode(add(b, H5_MSG_DATATYPE, H5_MSG_CONSTANT), ds->type);
+	else
+		h5_shared_encode(add(b, H5_MSG_DATATYPE, H5_MSG_CONSTANT | H5_MSG_SHARED),
+				 d->image->header_addr[ds->committed]);
 	h5_fill_encode(add(b, H5_MSG_FILL, H5_MSG_CONSTANT), &fill);
 	h5_layout_encode(add(b, H5_MSG_LAYOUT, 0), &layout);
 	if (d->filtered) {

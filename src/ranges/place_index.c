@@ -36,13 +36,6 @@ struct index_part {
 	UT_hash_handle hh;
 };
 
-static void free_part(struct index_part *p)
-{
-	budget_set(&p->charge, 0, NULL);
-	chunk_data_release(&p->data);
-	free(p);
-}
-
 /* ---- one record of a part ---- */
 
 static int copy_items(void *ctx, const struct dtype *t, uint8_t *elem, uint8_t *items,
@@ -131,7 +124,9 @@ static void free_all(struct index_part *list)
 	while (list) {
 		struct index_part *p = list;
 		list = p->next;
-		free_part(p);
+		budget_set(&p->charge, 0, NULL);
+		chunk_data_release(&p->data);
+		free(p);
 	}
 }
 

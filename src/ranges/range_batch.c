@@ -132,16 +132,6 @@ static size_t join(struct range_read *const *reads, size_t n, uint64_t most_gap,
 	return count;
 }
 
-static void submit(struct range_read **reads, size_t n, uint64_t most_gap)
-{
-	for (size_t first = 0; first < n;) {
-		uint64_t end;
-		const size_t count = join(reads + first, n - first, most_gap, &end);
-		read_merged(reads + first, count, end);
-		first += count;
-	}
-}
-
 void range_batch_end(struct range_batch *b)
 {
 	if (!b)
@@ -162,6 +152,11 @@ void range_batch_end(struct range_batch *b)
 	if (!reads)
 		return;
 	qsort(reads, n, sizeof(*reads), by_offset);
-	submit(reads, n, gap);
+	for (size_t first = 0; first < n;) {
+		uint64_t end;
+		const size_t count = join(reads + first, n - first, gap, &end);
+		read_merged(reads + first, count, end);
+		first += count;
+	}
 	free(reads);
 }
