@@ -93,19 +93,6 @@ static void free_writing(struct writing *w)
 	free(w);
 }
 
-static void write_one(struct diskcache *d, const struct writing *w)
-{
-	const struct disk_id id = {w->scope, w->key};
-	int rc = disk_dir_write(&d->dir, d->base.env, &id, &w->meta, w->body.data);
-	const bool is_object = w->scope == d->scope;
-	if (rc == 0)
-		atomic_fetch_add(&d->stored, is_object);
-	else if (rc == -EBUSY || rc == -EINVAL)
-		atomic_fetch_add(&d->skipped, is_object);
-	else
-		disk_failed(d, rc, "writing");
-}
-
 /* Reserves n bytes of the queue. Returns false if it is full. */
 static bool reserve(struct diskcache *d, size_t n)
 {
@@ -162,7 +149,15 @@ static void drain(void *arg)
 	size_t written = 0;
 	tidy(d);
 	while ((w = take_next(d))) {
-		write_one(d, w);
+		const struct disk_id id = {w->scope, w->key};
+		int rc = disk_dir_write(&d->dir, d->base.env, &id, &w->meta, w->body.data);
+		const bool is_object = w->scope == d->scope;
+		if (rc == 0)
+			atomic_fetch_add(&d->stored, is_object);
+		else if (rc == -EBUSY || rc == -EINVAL)
+			atomic_fetch_add(&d->skipped, is_object);
+		else
+			disk_failed(d, rc, "writing");
 		written += w->body.len + DISK_HEAD_MAX;
 		unreserve(d, w->body.len);
 		free_writing(w);
@@ -236,13 +231,6 @@ static bool keep(struct diskcache *d, const struct disk_id *id, const struct sto
 	if (w)
 		enqueue(d, w);
 	return w;
-}
-
-static void keep_object(struct diskcache *d, const char *key, const struct store_answer *res)
-{
-	const struct disk_id id = {d->scope, key};
-	if (res->body.len != res->meta.size || !keep(d, &id, &res->meta, res->body.data))
-		atomic_fetch_add(&d->skipped, 1);
 }
 
 /* ---- records ---- */
@@ -403,7 +391,9 @@ static void completed(struct store *s, struct store_request *req)
 		a->body = pass->body;
 		pass->body = (struct bytes){0};
 	} else if (pass->whole && present && !a->unchanged) {
-		keep_object(d, req->key, a);
+		const struct disk_id id = {d->scope, req->key};
+		if (a->body.len != a->meta.size || !keep(d, &id, &a->meta, a->body.data))
+			atomic_fetch_add(&d->skipped, 1);
 	}
 	bytes_release(&pass->body);
 	if (present && req->max && a->body.len > req->max)

@@ -296,18 +296,6 @@ static void start_parts(struct sending *all)
 	}
 }
 
-static void release(struct sending *all)
-{
-	for (size_t i = 0; i < AT_ONCE; i++) {
-		drop_call(&all->v[i]);
-		s3_body_free(all->v[i].body);
-		free(all->v[i].pieces);
-	}
-	pthread_cond_destroy(&all->answered);
-	pthread_mutex_destroy(&all->lock);
-	free(all);
-}
-
 int s3_parts_send(const struct s3_parts *parts)
 {
 	struct sending *all = calloc(1, sizeof(*all));
@@ -327,6 +315,13 @@ int s3_parts_send(const struct s3_parts *parts)
 		start_parts(all);
 	}
 	const int rc = all->failed;
-	release(all);
+	for (size_t i = 0; i < AT_ONCE; i++) {
+		drop_call(&all->v[i]);
+		s3_body_free(all->v[i].body);
+		free(all->v[i].pieces);
+	}
+	pthread_cond_destroy(&all->answered);
+	pthread_mutex_destroy(&all->lock);
+	free(all);
 	return rc;
 }
