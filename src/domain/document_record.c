@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/search.h>
 #include <diskcache/diskcache.h>
 
 enum {
@@ -164,15 +165,7 @@ const char *const *document_record_pages(const struct document_record *r, uint32
 /* Returns the index of the part that has a key, or -1 if there is none. */
 static int64_t part_of(const struct document_record *r, const char *key)
 {
-	uint32_t low = 0, high = r->parts.n;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (strcmp(r->parts.v[middle], key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return (int64_t)low - 1;
+	return (int64_t)LOWER_BOUND(i, r->parts.n, strcmp(r->parts.v[i], key) <= 0) - 1;
 }
 
 /* Reads the items of a part that was recalled. If they are not in order, it has none. */
@@ -214,16 +207,8 @@ static const struct record_item *find(struct document_record *r, struct part *p,
 		    store_diskcache_recall(r->disk, name, format, PART_MAX, &p->text) == 0)
 			read_items(p);
 	}
-	uint32_t low = 0, high = p->n;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (strcmp(p->items[middle].name, key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	p->at = low;
-	if (low == p->n || strcmp(p->items[low].name, key) != 0)
+	p->at = LOWER_BOUND(i, p->n, strcmp(p->items[i].name, key) < 0);
+	if (p->at == p->n || strcmp(p->items[p->at].name, key) != 0)
 		return NULL;
 	return &p->items[p->at++];
 }

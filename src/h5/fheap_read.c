@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <base/search.h>
 #include <data/filter.h>
 #include <h5/claims.h>
 #include <h5/free_space.h>
@@ -369,14 +370,8 @@ static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t with
 static struct block *find_block(const struct h5_fheap_reader *r, uint64_t offset)
 {
 	struct block *blocks = (struct block *)(void *)r->blocks.data;
-	size_t lo = 0, hi = r->blocks.len / sizeof(*blocks);
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (blocks[mid].offset <= offset)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	const size_t lo =
+		LOWER_BOUND(i, r->blocks.len / sizeof(*blocks), blocks[i].offset <= offset);
 	if (lo == 0 || offset - blocks[lo - 1].offset >= blocks[lo - 1].size)
 		return NULL;
 	return &blocks[lo - 1];

@@ -14,7 +14,7 @@ void ohdr_reader_release(struct ohdr_reader *r)
 	bytes_release(&r->msgs);
 	bytes_release(&r->chunks);
 	bytes_release(&r->todo);
-	addrset_release(&r->seen);
+	h5_addrs_release(&r->seen);
 }
 
 int ohdr_read_chunk(struct ohdr_reader *r, struct ohdr_extent x, size_t smallest, struct cursor *c)
@@ -24,7 +24,7 @@ int ohdr_read_chunk(struct ohdr_reader *r, struct ohdr_extent x, size_t smallest
 			       "object header: chunk of %" PRIu64 " bytes, too small or too large",
 			       x.len);
 	r->total += x.len;
-	int rc = addrset_add(&r->seen, x.addr);
+	int rc = h5_addrs_add(&r->seen, x.addr, 0);
 	if (rc < 0 || bytes_append(&r->chunks, &x, sizeof(x)))
 		return err_no_memory(r->err);
 	if (rc == 0)

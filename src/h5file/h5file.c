@@ -213,7 +213,7 @@ void h5file_close(struct h5file *f)
 	h5_claims_free(f->kept);
 	tree_free(f->tree);
 	problems_release(&f->problems);
-	addr_map_release(&f->numbers);
+	h5_addrs_release(&f->numbers);
 	bytes_release(&f->headers);
 	bytes_release(&f->shares);
 	free(f->datasets);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/search.h>
 #include <base/utf8.h>
 
 enum { MICROSECOND = 1000 };
@@ -48,14 +49,7 @@ static int compare_parts(const void *a, const void *b)
  * none. */
 static size_t find_at(const struct edit_parts *p, const char *name)
 {
-	size_t low = 0, high = p->nsorted;
-	while (low < high) {
-		const size_t mid = low + (high - low) / 2;
-		if (strcmp(p->sorted[mid]->name, name) <= 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	const size_t low = LOWER_BOUND(i, p->nsorted, strcmp(p->sorted[i]->name, name) <= 0);
 	return low > 0 && strcmp(p->sorted[low - 1]->name, name) == 0 ? low : 0;
 }
 
