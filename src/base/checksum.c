@@ -5,9 +5,6 @@
  */
 #include <base/checksum.h>
 
-#include <stdbool.h>
-#include <string.h>
-
 static uint32_t rotate(uint32_t v, unsigned int k)
 {
 	return v << k | v >> (32 - k);

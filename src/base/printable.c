@@ -6,7 +6,6 @@
  */
 #include <base/printable.h>
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -20,7 +20,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <data/tree_diff.h>
 #include <engine/parts.h>

@@ -27,7 +27,6 @@
 #include <codec/chunk.h>
 
 #include <errno.h>
-#include <string.h>
 
 #include <data/shuffle.h>
 

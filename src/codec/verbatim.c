@@ -7,8 +7,6 @@
  */
 #include <codec/chunk.h>
 
-#include <errno.h>
-
 #include "elements.h"
 #include "fletcher32.h"
 #include "recorded.h"

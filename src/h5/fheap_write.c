@@ -23,7 +23,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include <h5/btree2.h>
 

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include <codec/chunk.h>
 #include <h5/claims.h>

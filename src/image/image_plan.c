@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include <h5/message.h>
 #include <h5/superblock.h>
 
 static int wrap_object(struct err *err, int rc, const struct image_object *o)

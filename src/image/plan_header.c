@@ -6,7 +6,6 @@
 #include "image_plan.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include <h5/message.h>
 #include <h5/ohdr.h>

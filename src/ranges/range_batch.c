@@ -13,8 +13,6 @@
  */
 #include <ranges/ranges.h>
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,6 @@
 #include <ranges/store_source.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,6 @@
  */
 #include "s3_internal.h"
 
-#include "etag.h"
-
 #include <aws/digest.h>
 
 #include <errno.h>

@@ -18,8 +18,6 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-#include <base/source.h>
-
 enum { TEMP_NAME_MAX = sizeof(DIR_TEMP_PREFIX) + 2 * 16 + 1 };
 enum { WRITE_EARLY = 256 << 10, READ_SIZE = 1 << 20, START_EVERY = 8 << 20 /* bytes */ };
 

@@ -14,7 +14,6 @@
 #include "edit.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
