@@ -21,9 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <base/clock.h>
 #include <base/printable.h>
 
 enum {
@@ -69,13 +69,6 @@ struct log {
 	struct bucket buckets[LOG_LEVELS];
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 struct log *log_new(const char *ident, enum log_level level)
 {
 	struct log *log = calloc(1, sizeof(*log));
@@ -89,7 +82,7 @@ struct log *log_new(const char *ident, enum log_level level)
 	atomic_init(&log->level, level);
 	atomic_init(&log->use_syslog, false);
 	for (int i = 0; i < LOG_LEVELS; i++)
-		log->buckets[i] = (struct bucket){.tokens = LOG_BURST, .filled_ns = now_ns()};
+		log->buckets[i] = (struct bucket){.tokens = LOG_BURST, .filled_ns = clock_ns()};
 	return log;
 fail:
 	free(log->ident);
@@ -152,7 +145,7 @@ static bool admit(struct log *log, enum log_level level, const char text[TEXT_MA
 		  struct held *held)
 {
 	struct bucket *b = &log->buckets[level];
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns();
 	bool repeats, ok;
 	pthread_mutex_lock(&log->lock);
 	const uint64_t step = NS_PER_S / LOG_RATE;

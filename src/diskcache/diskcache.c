@@ -22,7 +22,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include <base/clock.h>
 
 static const size_t TURN_BYTES = (size_t)4 << 20;
 /* After the scope of the bucket. */
@@ -187,11 +188,9 @@ static void enqueue(struct diskcache *d, struct writing *w)
 
 static bool is_settled(const struct diskcache *d, int64_t mtime_ns)
 {
-	struct timespec now;
+	const int64_t now_ns = clock_wall_ns();
 	if (d->opt.settle_ns == 0)
 		return true;
-	clock_gettime(CLOCK_REALTIME, &now);
-	const int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	return mtime_ns <= now_ns && (uint64_t)(now_ns - mtime_ns) >= d->opt.settle_ns;
 }
 

@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include <hsmount/log.h>
+#include <base/clock.h>
 
-#include "clock.h"
 #include "fuse_api.h"
 #include "kernel_request.h"
 
