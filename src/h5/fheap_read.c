@@ -100,7 +100,6 @@ static int add_block(struct h5_fheap_reader *r, uint64_t offset, uint64_t size,
 	return rc;
 }
 
-/* Reads an indirect block of `size` bytes. */
 static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offset, uint64_t size,
 			 uint8_t *raw, struct cursor *children, struct err *err)
 {
@@ -114,7 +113,6 @@ static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offs
 	return bytes_append(&r->indirect, &run, sizeof(run)) ? err_no_memory(err) : 0;
 }
 
-/* Announces the reads of the indirect blocks below one. */
 static void advise_indirect(const struct h5_fheap_reader *r, struct cursor children,
 			    unsigned int rows)
 {

@@ -156,8 +156,3 @@ uint64_t image_header(const struct image *img, uint32_t number)
 {
 	return number < tree_numbers(img->tree) ? img->header_addr[number] : H5_UNDEF;
 }
-
-int image_external_file(const struct image *img, const char *domain, char *file, size_t room)
-{
-	return external_file(img, domain, file, room);
-}

@@ -24,7 +24,7 @@ void link_message(const struct image *img, const struct object *o, uint32_t i, s
 		out->addr = img->header_addr[link->target];
 	if (link->cls == LINK_EXTERNAL) {
 		/* The name is too long for any file, so the link dangles. */
-		if (external_file(img, link->domain, file, IMAGE_FILE_NAME_MAX))
+		if (image_external_file(img, link->domain, file, IMAGE_FILE_NAME_MAX))
 			strcpy(file, ".");
 		out->file = file;
 	}

@@ -42,7 +42,6 @@ static void add_label(struct str *out, const char *name, const char *value, bool
 	str_add(out, "\"");
 }
 
-/* Writes a line up to its value. */
 static void begin_line(struct str *out, const struct metrics_row *row,
 		       const struct metrics_sample *s, const char *suffix, const char *le)
 {

@@ -44,7 +44,6 @@ static int by_offset(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Gives a read its part of the body. */
 static void give_part(struct range_read *r, uint64_t start, const struct bytes *body)
 {
 	struct bytes part auto_bytes = {0};

@@ -135,7 +135,6 @@ static int put_commit(const struct show *w, const struct recover_item *i)
 		   m.is_last ? "; the program had closed the file" : "");
 }
 
-/* Writes whether all structures of an HDF5 file can be read. */
 static int put_structures(const struct show *w, struct source *bytes)
 {
 	const struct h5file_options opt = {.budget = w->s->env.budget};

@@ -271,7 +271,6 @@ static void place(struct edit_parts *p, struct edit_part *part)
 	p->order[p->norder++] = part;
 }
 
-/* Takes the order of the file. */
 static int take_order(struct edit *e, struct edit_parts *p)
 {
 	const uint32_t n = count_of(e->after, p->links);

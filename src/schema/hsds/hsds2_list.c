@@ -41,13 +41,6 @@ static int add(struct hsds2_loader *l, const struct schema_id *id, const char *e
 	return 0;
 }
 
-/* Adds the root group, which is always the first object, whether it is listed or not. */
-static int add_root(struct hsds2_loader *l, struct err *err)
-{
-	l->nfound = 0;
-	return add(l, &l->hsds.space->root, "", err);
-}
-
 static int add_or_root(struct hsds2_loader *l, const struct schema_id *id, const char *etag,
 		       struct err *err)
 {
@@ -100,7 +93,8 @@ int hsds2_take_listed(struct hsds2_loader *l, const struct schema_answer *answer
 {
 	struct schema_item item;
 	struct schema_id id;
-	int rc = l->nfound ? 0 : add_root(l, err);
+	/* The root group is always the first object, whether it is listed or not. */
+	int rc = l->nfound ? 0 : add(l, &l->hsds.space->root, "", err);
 	for (size_t i = 0; !rc && i < answer->nitems; i++) {
 		answer->item(answer->items, i, &item);
 		if (!prefixes && is_object(&item, &id))

@@ -147,7 +147,6 @@ static int leave_broken(struct hsds_loader *l, uint32_t i, int rc, int code, con
 	return 0;
 }
 
-/* Puts a parsed object into the tree. */
 static void take_object(struct hsds_loader *l, uint32_t i, const struct document *doc,
 			const struct object *o)
 {

@@ -325,7 +325,6 @@ static bool is_taken(const struct zarr_build *b, const char *name)
 	return d || zarr_shown_child(b->m, b->m->root, name);
 }
 
-/* Links the committed types, before the variables that use them. */
 static int link_types(struct zarr_build *b, struct object *root, struct err *err)
 {
 	for (unsigned int i = 0; i < 4; i++) {

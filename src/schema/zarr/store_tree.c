@@ -128,7 +128,7 @@ static int make_group(struct reading *r, enum zarr_document_kind kind, struct er
 	if (kind == ZARR_V3)
 		rc = zarr_group_v3(r->b, r->json, err);
 	else if (kind == ZARR_V2_GROUP)
-		rc = zarr_group_v2(r->b, r->json, err);
+		rc = zarr_format_v2(r->b, r->json, err);
 	if (rc)
 		return rc;
 	if (r->node == r->b->m->root)
