@@ -36,7 +36,7 @@ static const char format[] = "1", part_word[] = "part", page_word[] = "page";
 /* Texts in order. They are borrowed, or in the arena `own`. */
 struct keys {
 	const char **v;
-	uint32_t n, room;
+	uint32_t n;
 };
 
 /* A part in memory. */
@@ -73,21 +73,17 @@ struct document_record {
 	bool changed, failed;
 	struct arena *arena; /* of the grains */
 	struct grain *grains;
-	size_t ngrains, room;
+	size_t ngrains;
 };
 
 /* ---- reading ---- */
 
 static int push(struct keys *k, const char *key)
 {
-	if (k->n == k->room) {
-		const uint32_t room = k->room ? 2 * k->room : 64;
-		const char **v = reallocarray(k->v, room, sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		k->v = v;
-		k->room = room;
-	}
+	const char **v = array_grow(k->v, k->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	k->v = v;
 	k->v[k->n++] = key;
 	return 0;
 }
@@ -173,19 +169,13 @@ static void read_items(struct part *p)
 {
 	struct cursor c = cursor_of(p->text.data, p->text.len);
 	struct record_item item;
-	uint32_t room = 0;
 	bool ok = true;
 	while (ok && record_next(&c, &item)) {
-		if (p->n == room) {
-			room = room ? 2 * room : 256;
-			struct record_item *items = reallocarray(p->items, room, sizeof(*items));
-			ok = items;
-			if (ok)
-				p->items = items;
-		}
-		ok = ok && (p->n == 0 || strcmp(p->items[p->n - 1].name, item.name) < 0);
+		struct record_item *items = array_grow(p->items, p->n, sizeof(*items));
+		p->items = items ? items : p->items;
+		ok = items && (p->n == 0 || strcmp(items[p->n - 1].name, item.name) < 0);
 		if (ok)
-			p->items[p->n++] = item;
+			items[p->n++] = item;
 	}
 	if (!ok || !cur_ok(&c))
 		p->n = 0;
@@ -312,14 +302,10 @@ void document_record_add(struct document_record *r, const struct store_request *
 
 static int add_grain(struct document_record *r, const char *last, uint32_t n)
 {
-	if (r->ngrains == r->room) {
-		const size_t room = r->room ? 2 * r->room : 256;
-		struct grain *grains = reallocarray(r->grains, room, sizeof(*grains));
-		if (!grains)
-			return -ENOMEM;
-		r->grains = grains;
-		r->room = room;
-	}
+	struct grain *grains = array_grow(r->grains, r->ngrains, sizeof(*grains));
+	if (!grains)
+		return -ENOMEM;
+	r->grains = grains;
 	const char *copy = arena_strndup(r->arena, last, strlen(last));
 	if (!copy)
 		return -ENOMEM;

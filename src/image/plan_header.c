@@ -18,7 +18,7 @@ enum { MIN_MESSAGES = 22 };
  * counts while the size of the header is determined. */
 struct builder {
 	struct h5_msg *msgs;
-	uint32_t n, cap;
+	uint32_t n;
 	struct emit bodies;
 	size_t start; /* of the last message's body in `bodies` */
 	int rc;
@@ -40,18 +40,13 @@ static void end_message(struct builder *b)
 static struct emit *add(struct builder *b, uint8_t type, uint8_t flags)
 {
 	end_message(b);
-	if (!b->rc && b->n == b->cap) {
-		const uint32_t cap = b->cap ? 2 * b->cap : 16;
-		struct h5_msg *msgs = reallocarray(b->msgs, cap, sizeof(*msgs));
-		if (msgs) {
-			b->msgs = msgs;
-			b->cap = cap;
-		} else {
-			b->rc = -ENOMEM;
-		}
+	struct h5_msg *msgs = b->rc ? NULL : array_grow(b->msgs, b->n, sizeof(*msgs));
+	if (msgs) {
+		msgs[b->n++] = (struct h5_msg){.type = type, .flags = flags};
+		b->msgs = msgs;
+	} else if (!b->rc) {
+		b->rc = -ENOMEM;
 	}
-	if (!b->rc)
-		b->msgs[b->n++] = (struct h5_msg){.type = type, .flags = flags};
 	return &b->bodies;
 }
 

@@ -25,7 +25,6 @@
 
 enum {
 	AT_ONCE = 4,
-	FIRST_PIECES = 16,
 	ATTEMPTS = 8,
 	PAUSE_MS = 200, /* doubled after each failure, up to: */
 	PAUSE_MAX_MS = 5000,
@@ -40,9 +39,9 @@ struct part_sender {
 	unsigned int failures;
 	struct s3_request call;
 	bool has_call;
-	struct s3_body *body;  /* if the request has a source */
-	struct piece *pieces;  /* otherwise */
-	size_t n_pieces, room; /* room is that of `pieces` */
+	struct s3_body *body; /* if the request has a source */
+	struct piece *pieces; /* otherwise */
+	size_t n_pieces;
 };
 
 struct sending {
@@ -94,14 +93,10 @@ static uint64_t size_of(const struct s3_parts *p, unsigned int number)
 
 static int add_piece(struct part_sender *s, const uint8_t *data, size_t n)
 {
-	if (s->n_pieces == s->room) {
-		const size_t room = s->room ? 2 * s->room : FIRST_PIECES;
-		struct piece *more = reallocarray(s->pieces, room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		s->pieces = more;
-		s->room = room;
-	}
+	struct piece *pieces = array_grow(s->pieces, s->n_pieces, sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	s->pieces = pieces;
 	s->pieces[s->n_pieces++] = (struct piece){data, n};
 	return 0;
 }

@@ -29,14 +29,10 @@ static int add(struct hsds2_loader *l, const struct schema_id *id, const char *e
 	if (l->nfound == TREE_MAX_OBJECTS)
 		return err_set(err, -E2BIG, "the domain has more than %u objects",
 			       TREE_MAX_OBJECTS);
-	if (l->nfound == l->room) {
-		const uint32_t room = l->room ? 2 * l->room : 16;
-		struct hsds_entry *found = reallocarray(l->found, room, sizeof(*found));
-		if (!found)
-			return err_set(err, -ENOMEM, "out of memory: %u objects", room);
-		l->found = found;
-		l->room = room;
-	}
+	struct hsds_entry *found = array_grow(l->found, l->nfound, sizeof(*found));
+	if (!found)
+		return err_set(err, -ENOMEM, "out of memory: %u objects", l->nfound + 1);
+	l->found = found;
 	l->found[l->nfound++] = (struct hsds_entry){.id = *id, .etag = copy};
 	return 0;
 }
