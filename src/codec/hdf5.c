@@ -5,7 +5,7 @@
  * file.
  *
  * No step yields more bytes than the filters before it can have made of a chunk of max bytes: max
- * plus a slack for each of them (slack_of()), but at most about LIMIT_FACTOR times max. The slack
+ * plus a slack for each of them (slack_of()), but at most step_bytes_limit() of it. The slack
  * of filters that a chunk's mask excludes is permitted, too. So neither a hostile stream nor
  * hostile parameters take more memory than a few times max. The functions are pure; any thread may
  * call them.
@@ -95,10 +95,8 @@ static uint64_t slack_of(uint32_t id, uint64_t n)
 void hdf5_plan(struct codec_step *steps, const struct filter *filters, uint32_t n,
 	       uint32_t elem_size, uint64_t max, uint64_t exact)
 {
-	enum { LIMIT_FACTOR = 8, LIMIT_MIN = 64 << 10 };
-	uint64_t most = max, limit;
-	if (!mul_u64(max, LIMIT_FACTOR, &limit) || !add_u64(limit, LIMIT_MIN, &limit))
-		limit = UINT64_MAX;
+	const uint64_t limit = step_bytes_limit(max);
+	uint64_t most = max;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t id = filters[i].id;
 		steps[n - 1 - i] = (struct codec_step){.kind = STEP_FILTER,

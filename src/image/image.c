@@ -9,14 +9,6 @@
 
 #include "image_plan.h"
 
-static void free_dataset(struct image_dataset *d)
-{
-	free(d->windows);
-	if (d->own_fill)
-		elems_release(d->own_fill);
-	free(d->own_fill);
-}
-
 static void free_object(struct image_object *o)
 {
 	for (uint32_t i = 0; o->values && i < o->node->o.nattrs; i++)
@@ -37,8 +29,13 @@ void image_unref(struct image *img)
 		return;
 	if (img->owner)
 		cache_owner_free(img->owner);
-	for (uint32_t i = 0; img->datasets && i < img->ndatasets; i++)
-		free_dataset(&img->datasets[i]);
+	for (uint32_t i = 0; img->datasets && i < img->ndatasets; i++) {
+		struct elems *fill = img->datasets[i].own_fill;
+		if (fill)
+			elems_release(fill);
+		free(fill);
+		free(img->datasets[i].windows);
+	}
 	for (uint32_t i = 0; img->objects && i < img->nobjects; i++)
 		free_object(&img->objects[i]);
 	values_free(img);
