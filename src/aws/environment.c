@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

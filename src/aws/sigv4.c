@@ -115,19 +115,6 @@ static void add_names(struct str *out, const struct sigv4_pair *const *sorted, s
 	}
 }
 
-/* Writes the headers as "a:1\nb:2\n", an empty line and the names. */
-static void add_headers(struct str *out, const struct sigv4_pair *const *sorted, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		add_lower(out, sorted[i]->name);
-		str_add(out, ":");
-		add_trimmed(out, sorted[i]->value);
-		str_add(out, "\n");
-	}
-	str_add(out, "\n");
-	add_names(out, sorted, n);
-}
-
 /* ---- signature ---- */
 
 enum { DAY_SIZE = 9 };
@@ -268,7 +255,15 @@ int sigv4_authorization(struct sigv4_signer *signer, const struct sigv4_request 
 	if (rc)
 		return rc;
 	str_add(&canonical, "\n");
-	add_headers(&canonical, sorted, req->n_header);
+	/* the headers as "a:1\nb:2\n", an empty line and the names */
+	for (size_t i = 0; i < req->n_header; i++) {
+		add_lower(&canonical, sorted[i]->name);
+		str_add(&canonical, ":");
+		add_trimmed(&canonical, sorted[i]->value);
+		str_add(&canonical, "\n");
+	}
+	str_add(&canonical, "\n");
+	add_names(&canonical, sorted, req->n_header);
 	str_addf(&canonical, "\n%s", req->payload);
 	sigv4_date(when, date);
 	memcpy(day, date, DAY_SIZE - 1);

@@ -5,9 +5,6 @@
  */
 #include <base/checksum.h>
 
-#include <stdbool.h>
-#include <string.h>
-
 static uint32_t rotate(uint32_t v, unsigned int k)
 {
 	return v << k | v >> (32 - k);
@@ -39,20 +36,6 @@ static void mix(struct lookup3 *s)
 	*s = (struct lookup3){a, b, c};
 }
 
-/* This is lookup3's final(), called after the last 1 to 12 bytes. */
-static uint32_t finish(const struct lookup3 *s)
-{
-	uint32_t a = s->a, b = s->b, c = s->c;
-	c = (c ^ b) - rotate(b, 14);
-	a = (a ^ c) - rotate(c, 11);
-	b = (b ^ a) - rotate(a, 25);
-	c = (c ^ b) - rotate(b, 16);
-	a = (a ^ c) - rotate(c, 4);
-	b = (b ^ a) - rotate(a, 14);
-	c = (c ^ b) - rotate(b, 24);
-	return c;
-}
-
 static size_t at_most(size_t n, size_t limit)
 {
 	return n < limit ? n : limit;
@@ -80,7 +63,16 @@ uint32_t checksum_lookup3(const void *bytes, size_t n, uint32_t init)
 		mix(&s);
 	}
 	add(&s, p, n);
-	return finish(&s);
+	/* This is lookup3's final(), called after the last 1 to 12 bytes. */
+	uint32_t a = s.a, b = s.b, c = s.c;
+	c = (c ^ b) - rotate(b, 14);
+	a = (a ^ c) - rotate(c, 11);
+	b = (b ^ a) - rotate(a, 25);
+	c = (c ^ b) - rotate(b, 16);
+	a = (a ^ c) - rotate(c, 4);
+	b = (b ^ a) - rotate(a, 14);
+	c = (c ^ b) - rotate(b, 24);
+	return c;
 }
 
 /* Reduces modulo 65535 to 16 bits and a carry; twice gives 16 bits. Zero stays zero, other

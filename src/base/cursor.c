@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bounded, sticky cursor over foreign bytes. Invariants: start <= pos <= end; once `bad` is
- * set, pos does not change. All readers except cur_cstr() use take(), which checks the bounds.
+ * set, pos does not change. All readers except cur_cstr() use cur_bytes(), which checks the bounds.
  */
 #include <base/cursor.h>
 
@@ -25,7 +25,7 @@ size_t cur_pos(const struct cursor *c)
 	return (size_t)(c->pos - c->start);
 }
 
-static const uint8_t *take(struct cursor *c, size_t n)
+const uint8_t *cur_bytes(struct cursor *c, size_t n)
 {
 	const uint8_t *p = c->pos;
 	if (c->bad || n > (size_t)(c->end - c->pos)) {
@@ -44,7 +44,7 @@ uint64_t cur_uint(struct cursor *c, unsigned int n)
 		c->bad = true;
 		return 0;
 	}
-	p = take(c, n);
+	p = cur_bytes(c, n);
 	if (!p)
 		return 0;
 	while (n-- > 0)
@@ -87,19 +87,14 @@ uint64_t cur_u64be(struct cursor *c)
 	return __builtin_bswap64(cur_u64(c));
 }
 
-const uint8_t *cur_bytes(struct cursor *c, size_t n)
-{
-	return take(c, n);
-}
-
 void cur_skip(struct cursor *c, size_t n)
 {
-	take(c, n);
+	cur_bytes(c, n);
 }
 
 struct cursor cur_sub(struct cursor *c, size_t n)
 {
-	const uint8_t *p = take(c, n);
+	const uint8_t *p = cur_bytes(c, n);
 	struct cursor sub = cursor_of(p, p ? n : 0);
 	sub.bad = !p;
 	return sub;

@@ -7,13 +7,13 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include <base/clock.h>
+
 enum { NS_PER_S = 1000000000 };
 
 static uint64_t real_now(const struct env *env)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+	return clock_ns();
 }
 
 static void real_sleep(const struct env *env, uint64_t ns)
@@ -52,9 +52,5 @@ struct env env_real(struct log *log, struct pool *pool)
 
 int64_t env_wall(const struct env *env)
 {
-	struct timespec ts;
-	if (env->wall)
-		return env->wall(env);
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return env->wall ? env->wall(env) : clock_wall_ns();
 }

@@ -16,13 +16,6 @@
  * here does not fit into err.msg either. */
 enum { RAW_MAX = 2 * ERR_MAX };
 
-/* Joins raw and tail as "raw: tail". */
-static void join(char raw[RAW_MAX], const char *tail)
-{
-	size_t n = strlen(raw);
-	snprintf(raw + n, RAW_MAX - n, "%s%s", n ? ": " : "", tail);
-}
-
 static void record(struct err *err, int code, const char *tail, const char *fmt, va_list ap)
 	__attribute__((format(printf, 4, 0)));
 
@@ -34,8 +27,10 @@ static void record(struct err *err, int code, const char *tail, const char *fmt,
 	/* Fails only for a wide string that cannot be converted. */
 	if (vsnprintf(raw, sizeof(raw), fmt, ap) < 0)
 		raw[0] = '\0';
-	if (tail[0])
-		join(raw, tail);
+	if (tail[0]) {
+		size_t n = strlen(raw);
+		snprintf(raw + n, RAW_MAX - n, "%s%s", n ? ": " : "", tail);
+	}
 	err->code = code;
 	printable(err->msg, sizeof(err->msg), raw);
 }

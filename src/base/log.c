@@ -21,9 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <base/clock.h>
 #include <base/printable.h>
 
 enum {
@@ -69,13 +69,6 @@ struct log {
 	struct bucket buckets[LOG_LEVELS];
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 struct log *log_new(const char *ident, enum log_level level)
 {
 	struct log *log = calloc(1, sizeof(*log));
@@ -89,7 +82,7 @@ struct log *log_new(const char *ident, enum log_level level)
 	atomic_init(&log->level, level);
 	atomic_init(&log->use_syslog, false);
 	for (int i = 0; i < LOG_LEVELS; i++)
-		log->buckets[i] = (struct bucket){.tokens = LOG_BURST, .filled_ns = now_ns()};
+		log->buckets[i] = (struct bucket){.tokens = LOG_BURST, .filled_ns = clock_ns()};
 	return log;
 fail:
 	free(log->ident);
@@ -146,8 +139,15 @@ void log_to_syslog(struct log *log)
 	openlog(log->ident, LOG_PID, LOG_DAEMON);
 }
 
-static void fill_locked(struct bucket *b, uint64_t now)
+/* Takes a token. Returns false if the line must be held back. *held becomes the lines held back
+ * before this one. */
+static bool admit(struct log *log, enum log_level level, const char text[TEXT_MAX],
+		  struct held *held)
 {
+	struct bucket *b = &log->buckets[level];
+	uint64_t now = clock_ns();
+	bool repeats, ok;
+	pthread_mutex_lock(&log->lock);
 	const uint64_t step = NS_PER_S / LOG_RATE;
 	uint64_t due = now > b->filled_ns ? (now - b->filled_ns) / step : 0;
 	if (due > LOG_BURST - b->tokens) {
@@ -157,18 +157,6 @@ static void fill_locked(struct bucket *b, uint64_t now)
 		b->tokens += (unsigned int)due;
 		b->filled_ns += due * step;
 	}
-}
-
-/* Takes a token. Returns false if the line must be held back. *held becomes the lines held back
- * before this one. */
-static bool admit(struct log *log, enum log_level level, const char text[TEXT_MAX],
-		  struct held *held)
-{
-	struct bucket *b = &log->buckets[level];
-	uint64_t now = now_ns();
-	bool repeats, ok;
-	pthread_mutex_lock(&log->lock);
-	fill_locked(b, now);
 	repeats = now < b->quiet_ns && strcmp(text, b->last) == 0;
 	ok = !repeats && b->tokens > 0;
 	*held = b->held;
@@ -198,16 +186,6 @@ static void note_held(char note[NOTE_MAX], const struct held *held)
 			 (unsigned long long)held->others);
 }
 
-static void write_line(const char *line, size_t n)
-{
-	ssize_t r;
-	/* An error is ignored: it cannot be reported. A partial line is not completed, because the
-	 * rest could appear inside another line. */
-	do
-		r = write(STDERR_FILENO, line, n);
-	while (r < 0 && errno == EINTR);
-}
-
 static void vlog(struct log *log, enum log_level level, const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));
 
@@ -231,8 +209,14 @@ static void vlog(struct log *log, enum log_level level, const char *fmt, va_list
 	}
 	n = snprintf(line, sizeof(line), "%.256s: %s%s: %s%s\n", log->ident, log->name,
 		     levels[level].word, text, note);
-	if (n > 0)
-		write_line(line, (size_t)n);
+	if (n > 0) {
+		ssize_t r;
+		/* An error is ignored: it cannot be reported. A partial line is not completed,
+		 * because the rest could appear inside another line. */
+		do
+			r = write(STDERR_FILENO, line, (size_t)n);
+		while (r < 0 && errno == EINTR);
+	}
 out:
 	errno = saved;
 }

@@ -6,7 +6,15 @@
 #include <malloc.h>
 #include <string.h>
 
-enum { BYTES_MIN = 64 };
+enum { BYTES_MIN = 64, ARRAY_MIN = 16 };
+
+void *array_grow(void *array, size_t n, size_t size)
+{
+	/* The array has room up to the next power of two, and for ARRAY_MIN elements at least. */
+	if (n < ARRAY_MIN ? array != NULL : (n & (n - 1)) != 0)
+		return array;
+	return reallocarray(array, n < ARRAY_MIN ? ARRAY_MIN : 2 * n, size);
+}
 
 int bytes_reserve(struct bytes *b, size_t n)
 {

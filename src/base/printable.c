@@ -6,16 +6,10 @@
  */
 #include <base/printable.h>
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <base/utf8.h>
-
-static bool is_control(const uint8_t *s)
-{
-	return s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
-}
 
 size_t printable(char *out, size_t cap, const char *in)
 {
@@ -24,7 +18,7 @@ size_t printable(char *out, size_t cap, const char *in)
 	size_t left = strlen(in), len = 0;
 	while (left > 0) {
 		size_t n = utf8_length((const char *)s, left);
-		if (n && !is_control(s)) {
+		if (n && !(s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0))) {
 			if (cap - len <= n)
 				break;
 			memcpy(out + len, s, n);

@@ -32,7 +32,6 @@ static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *
 	return 0;
 }
 
-/* Gets the size of a regular file or block device. */
 static int find_size(int fd, uint64_t *size, struct err *err)
 {
 	struct stat st;

@@ -50,6 +50,14 @@ bool utf8_valid(const char *s, size_t n)
 	return true;
 }
 
+bool utf8_is_ascii(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((uint8_t)s[i] >= 0x80)
+			return false;
+	return true;
+}
+
 bool utf8_in_xml(const char *s)
 {
 	for (; *s; s++) {

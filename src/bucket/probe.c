@@ -81,16 +81,6 @@ static int probe_storages(const char *dir, struct schema_survey *seen)
 	return 0;
 }
 
-/* Looks for the marks of a domain, wherever readdir(3) would show them. */
-static void probe_marks(int fd, struct schema_survey *seen)
-{
-	struct stat st;
-	const char *mark;
-	for (unsigned int i = 0; (mark = schema_mark_name(schema_all(), i)); i++)
-		if (fstatat(fd, mark, &st, 0) == 0 && S_ISREG(st.st_mode))
-			schema_survey_key(schema_all(), seen, mark);
-}
-
 /* Looks for marks below the directories of a directory, and in so many levels of directories below
  * these. A failure to read a directory does not matter. */
 static int probe_levels(int parent, const char *name, int levels, int *entries,
@@ -126,7 +116,12 @@ int probe_dir(const char *dir, struct schema_survey *seen)
 	auto_closedir DIR *d = opendir(dir);
 	if (!d)
 		return -errno;
-	probe_marks(dirfd(d), seen);
+	/* The marks of a domain count, wherever readdir(3) would show them. */
+	struct stat st;
+	const char *mark;
+	for (unsigned int i = 0; (mark = schema_mark_name(schema_all(), i)); i++)
+		if (fstatat(dirfd(d), mark, &st, 0) == 0 && S_ISREG(st.st_mode))
+			schema_survey_key(schema_all(), seen, mark);
 	for (int i = 0; !rc && i < ENTRIES_MAX; i++) {
 		errno = 0;
 		const struct dirent *e = readdir(d);

@@ -79,19 +79,6 @@ static int refuse_part(const char *name, enum schema_place place, const struct a
 		       path, domain ? "" : "/");
 }
 
-static int refuse_dir(const char *name, enum schema_place place, struct err *err)
-{
-	if (place == SCHEMA_PLACE_EMPTY)
-		return err_set(err, -EINVAL,
-			       "%s is an empty directory, not a bucket; -o allow_empty accepts it",
-			       name);
-	return err_set(
-		err, -EINVAL,
-		"%s is not a bucket: neither the service's storage (%s) nor a domain or Zarr "
-		"store is there; -o allow_empty accepts it",
-		name, probe_new_storages());
-}
-
 static void warn(const struct engine_options *opt, enum schema_place place)
 {
 	struct log *log = opt->log;
@@ -181,8 +168,15 @@ static int judge(const struct engine_options *opt, const struct store_stack_part
 		return refuse_part(name, SCHEMA_PLACE_FOLDER, &above, err);
 	if (place == SCHEMA_PLACE_EMPTY && opt->make_bucket)
 		return 0;
-	if (!store_stack_is_s3(name) && !(place == SCHEMA_PLACE_EMPTY && opt->write))
-		return refuse_dir(name, place, err);
+	if (!store_stack_is_s3(name) && place != SCHEMA_PLACE_EMPTY)
+		return err_set(err, -EINVAL,
+			       "%s is not a bucket: neither the service's storage (%s) nor a "
+			       "domain or Zarr store is there; -o allow_empty accepts it",
+			       name, probe_new_storages());
+	if (!store_stack_is_s3(name) && !opt->write)
+		return err_set(err, -EINVAL,
+			       "%s is an empty directory, not a bucket; -o allow_empty accepts it",
+			       name);
 	warn(opt, place);
 	out->becomes = place == SCHEMA_PLACE_EMPTY && opt->write && !store_stack_is_s3(name);
 	return 0;

@@ -212,32 +212,23 @@ bool cache_fill_ahead(const struct cache_fill *fill)
 	return fill->ahead;
 }
 
-/* Called at the first read of an entry that was prefetched or queued as a prefetch. */
-static void first_read(struct cache *c, struct entry *e)
-{
-	unexpect(c, e);
-	if (e->prefetched && e->list != LIST_PREFETCH) {
-		c->stats.prefetch_used++;
-		e->key.owner->stats.prefetch_used++;
-	}
-	e->prefetched = false;
-	two_q_first_used(&c->two_q, &e->use);
-}
-
-static void use_again(struct cache *c, struct entry *e)
-{
-	const bool main = e->use.main;
-	two_q_used(&c->two_q, &e->use);
-	if (e->use.main && !main)
-		c->main_bytes += e->charge;
-}
-
 void entry_hold_locked(struct cache *c, struct entry *e)
 {
-	if (e->prefetched)
-		first_read(c, e);
-	else if (!e->fill)
-		use_again(c, e);
+	if (e->prefetched) {
+		/* the first read of an entry that was prefetched or queued as a prefetch */
+		unexpect(c, e);
+		if (e->prefetched && e->list != LIST_PREFETCH) {
+			c->stats.prefetch_used++;
+			e->key.owner->stats.prefetch_used++;
+		}
+		e->prefetched = false;
+		two_q_first_used(&c->two_q, &e->use);
+	} else if (!e->fill) {
+		const bool main = e->use.main;
+		two_q_used(&c->two_q, &e->use);
+		if (e->use.main && !main)
+			c->main_bytes += e->charge;
+	}
 	if (e->fill)
 		atomic_store(&e->fill->cancel, false);
 	if (e->holds++ > 0)

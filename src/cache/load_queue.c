@@ -119,14 +119,6 @@ static struct entry *choose_victim(const struct cache *c, bool for_reader)
 	return main ? main : c->lists[LIST_UNREAD].head;
 }
 
-static void drop(struct cache *c, struct entry *e, struct todo *todo)
-{
-	if (e->list == LIST_UNREAD && e->stream)
-		prefetch_wasted(e->stream->prefetch, e->group);
-	c->stats.evictions++;
-	entry_drop_locked(c, e, &todo->victims);
-}
-
 static bool make_room(struct cache *c, uint64_t cost, bool for_reader, struct todo *todo)
 {
 	const bool large = cost > c->stats.budget / LOAD_QUEUE_LARGE;
@@ -136,7 +128,10 @@ static bool make_room(struct cache *c, uint64_t cost, bool for_reader, struct to
 	       (victim = choose_victim(c, for_reader))) {
 		if (large && victim->kept_until > todo->now)
 			return false;
-		drop(c, victim, todo);
+		if (victim->list == LIST_UNREAD && victim->stream)
+			prefetch_wasted(victim->stream->prefetch, victim->group);
+		c->stats.evictions++;
+		entry_drop_locked(c, victim, &todo->victims);
 	}
 	return fits;
 }

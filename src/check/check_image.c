@@ -20,7 +20,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <data/tree_diff.h>
 #include <engine/parts.h>
@@ -260,19 +259,6 @@ static int compare_index(struct check_image *ci, const struct image_layout *layo
 
 /* ---- opening ---- */
 
-static int make_tables(struct check_image *ci)
-{
-	const uint32_t n = tree_numbers(ci->dc->tree);
-	struct image_layout layout;
-	ci->map = calloc(n, sizeof(*ci->map));
-	ci->layouts = calloc(n, sizeof(*ci->layouts));
-	if (!ci->map || !ci->layouts)
-		return err_no_memory(ci->dc->c->err);
-	for (uint32_t i = 0; image_layout(ci->image, i, &layout); i++)
-		ci->layouts[layout.number] = layout;
-	return 0;
-}
-
 static int make_image(struct check_image *ci, const char *mount_dir, struct err *why)
 {
 	struct engine *e = ci->dc->e;
@@ -296,14 +282,6 @@ static int open_file(struct check_image *ci, struct err *why)
 	return h5file_open(&ci->bytes, &opt, &ci->file, why);
 }
 
-/* Reports that the file cannot be made or read. The domain is then damaged, unless only memory is
- * missing. */
-static int report_failure(struct domain_check *dc, int rc, const char *what, const struct err *why)
-{
-	return check_find(dc->c, rc == -ENOMEM ? ENGINE_CHECK_UNCHECKED : ENGINE_CHECK_ERROR, NULL,
-			  NULL, "the HDF5 file of the domain cannot be %s: %s", what, why->msg);
-}
-
 int check_image_open(struct domain_check *dc, const char *mount_dir)
 {
 	struct err why = ERR_INIT;
@@ -318,11 +296,22 @@ int check_image_open(struct domain_check *dc, const char *mount_dir)
 		rc = open_file(ci, &why);
 	}
 	if (rc) {
+		const bool is_damage = rc != -ENOMEM;
 		check_image_close(ci);
-		return report_failure(dc, rc, what, &why);
+		return check_find(dc->c, is_damage ? ENGINE_CHECK_ERROR : ENGINE_CHECK_UNCHECKED,
+				  NULL, NULL, "the HDF5 file of the domain cannot be %s: %s", what,
+				  why.msg);
 	}
 	dc->image = ci;
-	return make_tables(ci);
+	const uint32_t n = tree_numbers(ci->dc->tree);
+	struct image_layout layout;
+	ci->map = calloc(n, sizeof(*ci->map));
+	ci->layouts = calloc(n, sizeof(*ci->layouts));
+	if (!ci->map || !ci->layouts)
+		return err_no_memory(ci->dc->c->err);
+	for (uint32_t i = 0; image_layout(ci->image, i, &layout); i++)
+		ci->layouts[layout.number] = layout;
+	return 0;
 }
 
 int check_image_compare(struct domain_check *dc)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/search.h>
 #include <codec/chain.h>
 #include <storage/change.h>
 #include <engine/parts.h>
@@ -96,14 +97,7 @@ static int find_prefixes(struct inventory *v)
 /* Returns the object to which a key belongs, or OBJECT_NONE for the root group or none. */
 static uint32_t object_of(const struct inventory *v, const char *key)
 {
-	uint32_t low = 0, high = v->n;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (strcmp(v->entries[middle].prefix, key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const uint32_t low = LOWER_BOUND(i, v->n, strcmp(v->entries[i].prefix, key) <= 0);
 	if (low == 0)
 		return OBJECT_NONE;
 	const struct check_prefix *e = &v->entries[low - 1];

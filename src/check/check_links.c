@@ -126,18 +126,6 @@ static uint64_t count(const struct tree *t, bool soft_only)
 	return n;
 }
 
-static void collect(struct links *l)
-{
-	for (uint32_t i = 0; i < tree_count(l->tree); i++) {
-		const uint32_t number = tree_nth(l->tree, i);
-		const struct object *o = &tree_object(l->tree, number)->o;
-		for (uint32_t k = 0; o->kind == OBJECT_GROUP && k < o->group.nlinks; k++)
-			l->entries[l->n++] =
-				(struct entry){.group = number, .link = &o->group.links[k]};
-	}
-	qsort(l->entries, l->n, sizeof(*l->entries), compare);
-}
-
 int check_links(struct domain_check *dc)
 {
 	struct links l = {.tree = dc->tree};
@@ -147,7 +135,14 @@ int check_links(struct domain_check *dc)
 	l.entries = calloc(count(dc->tree, false), sizeof(*l.entries));
 	if (!l.entries)
 		return err_no_memory(dc->c->err);
-	collect(&l);
+	for (uint32_t i = 0; i < tree_count(l.tree); i++) {
+		const uint32_t number = tree_nth(l.tree, i);
+		const struct object *o = &tree_object(l.tree, number)->o;
+		for (uint32_t k = 0; o->kind == OBJECT_GROUP && k < o->group.nlinks; k++)
+			l.entries[l.n++] =
+				(struct entry){.group = number, .link = &o->group.links[k]};
+	}
+	qsort(l.entries, l.n, sizeof(*l.entries), compare);
 	for (size_t i = 0; !rc && i < l.n; i++)
 		if (l.entries[i].link->cls == LINK_SOFT)
 			rc = check_link(dc, &l, &l.entries[i]);

@@ -33,18 +33,6 @@ static void handle_signals(void)
 	signal(SIGXFSZ, SIG_IGN); /* a file that is too large gives EFBIG */
 }
 
-static int open_stream(struct atomic_file *f, struct err *err)
-{
-	f->is_stream = true;
-	if (strcmp(f->path, "-") == 0) {
-		f->path = "standard output";
-		f->fd = dup(STDOUT_FILENO);
-	} else {
-		f->fd = open(f->path, O_WRONLY | O_CLOEXEC);
-	}
-	return f->fd < 0 ? err_errno(err, -errno, "%s", f->path) : 0;
-}
-
 /* `old` is the file that is replaced, or NULL. */
 static int set_owner_and_mode(int fd, const struct stat *old, mode_t mask)
 {
@@ -100,8 +88,16 @@ int atomic_file_open(struct atomic_file *f, const char *path, bool force, uint64
 	struct stat st, link;
 	*f = (struct atomic_file){.path = path, .fd = -1};
 	const bool exists = stat(path, &st) == 0;
-	if (strcmp(path, "-") == 0 || (exists && !S_ISREG(st.st_mode)))
-		return open_stream(f, err);
+	if (strcmp(path, "-") == 0 || (exists && !S_ISREG(st.st_mode))) {
+		f->is_stream = true;
+		if (strcmp(f->path, "-") == 0) {
+			f->path = "standard output";
+			f->fd = dup(STDOUT_FILENO);
+		} else {
+			f->fd = open(f->path, O_WRONLY | O_CLOEXEC);
+		}
+		return f->fd < 0 ? err_errno(err, -errno, "%s", f->path) : 0;
+	}
 	f->may_replace = force || (exists && is_standard_output(&st));
 	/* A link that leads nowhere would be replaced, too. */
 	if (!f->may_replace && lstat(path, &link) == 0)
@@ -140,19 +136,6 @@ static void forget_temporary(struct atomic_file *f)
 	f->temporary = NULL;
 }
 
-/* Makes the new name durable. A file system that cannot do that says -EINVAL. */
-static int sync_name(const struct atomic_file *f, struct err *err)
-{
-	const char *slash = strrchr(f->target, '/');
-	char *dir = slash ? strndup(f->target, (size_t)(slash - f->target) + 1) : strdup(".");
-	const int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	const int rc = fd >= 0 && fsync(fd) && errno != EINVAL ? -errno : 0;
-	free(dir);
-	if (fd >= 0)
-		close(fd);
-	return rc ? err_errno(err, rc, "%s", f->path) : 0;
-}
-
 /* Gives the file its name. Returns 0 or -1 with errno. */
 static int give_name(const struct atomic_file *f)
 {
@@ -182,7 +165,15 @@ int atomic_file_commit(struct atomic_file *f, struct err *err)
 		return errno == EEXIST ? exists_already(f, err)
 				       : err_errno(err, -errno, "%s", f->path);
 	forget_temporary(f);
-	return sync_name(f, err);
+	/* The new name becomes durable. A file system that cannot do that says EINVAL. */
+	const char *slash = strrchr(f->target, '/');
+	char *dir = slash ? strndup(f->target, (size_t)(slash - f->target) + 1) : strdup(".");
+	const int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	const int rc = fd >= 0 && fsync(fd) && errno != EINVAL ? -errno : 0;
+	free(dir);
+	if (fd >= 0)
+		close(fd);
+	return rc ? err_errno(err, rc, "%s", f->path) : 0;
 }
 
 void atomic_file_close(struct atomic_file *f)

@@ -14,17 +14,6 @@ static void add_part(struct str *out, const char *part)
 	str_add(out, ": ");
 }
 
-/* "error: /home/u/a.h5: /group/data: KEY: the chunk has 7 bytes instead of 8" */
-static void text_finding(const struct engine_check_finding *f, struct str *out)
-{
-	str_addf(out, "%s: ", engine_check_severity_name(f->severity));
-	add_part(out, f->path);
-	add_part(out, f->object);
-	add_part(out, f->key);
-	str_add_printable(out, f->text);
-	str_add(out, "\n");
-}
-
 static void add_count(struct str *out, const char *what, uint64_t n)
 {
 	if (n)
@@ -61,17 +50,6 @@ static void json_number(struct str *out, const char *member, uint64_t n)
 	str_addf(out, "\"%s\": %" PRIu64 ", ", member, n);
 }
 
-static void json_finding(const struct engine_check_finding *f, struct str *out)
-{
-	str_add(out, out->b.len ? ", {" : "{");
-	json_text(out, "severity", engine_check_severity_name(f->severity));
-	json_text(out, "object", f->object);
-	json_text(out, "key", f->key);
-	str_add(out, "\"text\": ");
-	str_add_json(out, f->text);
-	str_add(out, "}");
-}
-
 static void json_result(const struct engine_check_result *r, const struct str *findings,
 			struct str *out)
 {
@@ -97,10 +75,23 @@ static void json_result(const struct engine_check_result *r, const struct str *f
 void check_format_finding(struct check_format *k, const struct engine_check_finding *f,
 			  struct str *out)
 {
-	if (k->json)
-		json_finding(f, &k->findings);
-	else
-		text_finding(f, out);
+	if (k->json) {
+		str_add(&k->findings, k->findings.b.len ? ", {" : "{");
+		json_text(&k->findings, "severity", engine_check_severity_name(f->severity));
+		json_text(&k->findings, "object", f->object);
+		json_text(&k->findings, "key", f->key);
+		str_add(&k->findings, "\"text\": ");
+		str_add_json(&k->findings, f->text);
+		str_add(&k->findings, "}");
+	} else {
+		/* "error: /home/u/a.h5: /group/data: KEY: the chunk has 7 bytes instead of 8" */
+		str_addf(out, "%s: ", engine_check_severity_name(f->severity));
+		add_part(out, f->path);
+		add_part(out, f->object);
+		add_part(out, f->key);
+		str_add_printable(out, f->text);
+		str_add(out, "\n");
+	}
 }
 
 void check_format_result(struct check_format *k, const struct engine_check_result *r,

@@ -213,15 +213,6 @@ static int add_options(struct command *c, const struct arguments *a, const char 
 	return rc;
 }
 
-/* "--verify=WHEN" is "-o verify=WHEN". Without a value, "--verify" is a flag of info and
- * link. */
-static int add_verify_option(struct command *c, const char *when, struct err *err)
-{
-	char option[32];
-	snprintf(option, sizeof(option), "verify=%s", when);
-	return options_add(&c->options, option, err);
-}
-
 static int parse_one(struct command *c, struct arguments *a, int opt, struct err *err)
 {
 	switch (opt) {
@@ -245,8 +236,13 @@ static int parse_one(struct command *c, struct arguments *a, int opt, struct err
 	case 'y':
 		return command_recover_option(c, OPTION_YES, NULL, err);
 	case OPTION_VERIFY:
-		if (optarg)
-			return add_verify_option(c, optarg, err);
+		if (optarg) {
+			/* "--verify=WHEN" is "-o verify=WHEN". Without a value, "--verify" is a
+			 * flag of info and link. */
+			char option[32];
+			snprintf(option, sizeof(option), "verify=%s", optarg);
+			return options_add(&c->options, option, err);
+		}
 		c->verify = true;
 		return 0;
 	case OPTION_ALL:
@@ -384,18 +380,6 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 	return rc ? rc : options_check(&c->options, err);
 }
 
-/* After a failure, does not wait longer than CLOSE_MS for requests that the bucket does not answer.
- */
-static void end_command(struct command *c, int status)
-{
-	if (status == EXIT_OK) {
-		command_close(c);
-	} else if (!shutdown_in_time(command_close, c, CLOSE_MS)) {
-		fflush(NULL);
-		_exit(status);
-	}
-}
-
 static int run(struct command *c, const struct arguments *a)
 {
 	struct err err = ERR_INIT;
@@ -413,7 +397,14 @@ static int run(struct command *c, const struct arguments *a)
 	c->words = a->v + 1;
 	c->log = log_new(COMMAND_PROGRAM, c->options.log_level);
 	int status = def->run(c);
-	end_command(c, status);
+	/* After a failure, the program does not wait longer than CLOSE_MS for requests that the
+	 * bucket does not answer. */
+	if (status == EXIT_OK) {
+		command_close(c);
+	} else if (!shutdown_in_time(command_close, c, CLOSE_MS)) {
+		fflush(NULL);
+		_exit(status);
+	}
 	log_free(c->log);
 	return status;
 }

@@ -2,7 +2,6 @@
 /* See log_signal.h. */
 #include "log_signal.h"
 
-#include <errno.h>
 #include <signal.h>
 
 enum { SIGNAL = SIGUSR1 };

@@ -70,89 +70,23 @@ static int set_ttl(struct options *o, const char *name, const char *value, struc
 	return 0;
 }
 
-static int set_size(uint64_t *size, const char *name, const char *value, struct err *err)
+enum { SIZE_MIN = 1 << 20 /* of sizes on disk */ };
+
+/* min is 0 or SIZE_MIN. */
+static int set_size(uint64_t *size, const char *name, const char *value, uint64_t min,
+		    struct err *err)
 {
-	return value_size(value, size) ? 0
-				       : bad_value(err, name, value,
-						   "must be a number of bytes, or a number with K, "
-						   "M, G or T");
+	if (!value_size(value, size))
+		return bad_value(err, name, value,
+				 "must be a number of bytes, or a number with K, M, G or T");
+	return *size >= min ? 0 : bad_value(err, name, value, "must be at least 1M");
 }
 
 static int set_cache_disk_size(struct options *o, const char *name, const char *value,
 			       struct err *err)
 {
-	enum { MIN = 1 << 20 };
 	o->has_cache_disk_size = true;
-	int rc = set_size(&o->engine.cache_disk_size, name, value, err);
-	return rc || o->engine.cache_disk_size >= MIN
-		       ? rc
-		       : bad_value(err, name, value, "must be at least 1M");
-}
-
-static int set_spool_size(struct options *o, const char *name, const char *value, struct err *err)
-{
-	enum { MIN = 1 << 20 };
-	int rc = set_size(&o->engine.spool_size, name, value, err);
-	return rc || o->engine.spool_size >= MIN
-		       ? rc
-		       : bad_value(err, name, value, "must be at least 1M");
-}
-
-static int set_stat(struct options *o, const char *name, const char *value, struct err *err)
-{
-	static const char *const values[] = {
-		[ENGINE_STAT_AUTO] = "auto",
-		[ENGINE_STAT_EXACT] = "exact",
-		[ENGINE_STAT_ESTIMATE] = "estimate",
-	};
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		if (strcmp(value, values[i]) == 0) {
-			o->engine.stat = (enum engine_stat_mode)i;
-			return 0;
-		}
-	return bad_value(err, name, value, "must be auto, exact or estimate");
-}
-
-/* Sets an option that has one of two words as its value. */
-static int set_word(bool *out, const char *name, const char *value, const char *off, const char *on,
-		    struct err *err)
-{
-	char expected[64];
-	snprintf(expected, sizeof(expected), "must be \"%s\" or \"%s\"", off, on);
-	*out = strcmp(value, on) == 0;
-	return *out || strcmp(value, off) == 0 ? 0 : bad_value(err, name, value, expected);
-}
-
-static int set_filters(struct options *o, const char *name, const char *value, struct err *err)
-{
-	return set_word(&o->engine.no_filters, name, value, "stored", "none", err);
-}
-
-static int set_missing_chunks(struct options *o, const char *name, const char *value,
-			      struct err *err)
-{
-	return set_word(&o->engine.missing_chunks_fail, name, value, "fill", "error", err);
-}
-
-static int set_forbidden_chunks(struct options *o, const char *name, const char *value,
-				struct err *err)
-{
-	return set_word(&o->engine.forbidden_chunks_absent, name, value, "error", "absent", err);
-}
-
-static int set_verify(struct options *o, const char *name, const char *value, struct err *err)
-{
-	static const char *const values[] = {
-		[ENGINE_S3_VERIFY_AUTO] = "auto",
-		[ENGINE_S3_VERIFY_ALWAYS] = "always",
-		[ENGINE_S3_VERIFY_NEVER] = "never",
-	};
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		if (strcmp(value, values[i]) == 0) {
-			o->engine.s3.verify = (enum engine_s3_verify)i;
-			return 0;
-		}
-	return bad_value(err, name, value, "must be auto, always or never");
+	return set_size(&o->engine.cache_disk_size, name, value, SIZE_MIN, err);
 }
 
 static int set_log_level(struct options *o, const char *name, const char *value, struct err *err)
@@ -235,14 +169,19 @@ static const char *const subjects[SUBJECTS] = {
 
 /* How a value is parsed, and the type of the member of struct options that holds it. */
 enum kind {
-	CALL,  /* by `set` */
-	FLAG,  /* bool */
-	TEXT,  /* const char *, on the heap */
-	LIST,  /* the same; a value is added to the earlier ones, after a comma */
-	SIZE,  /* uint64_t */
-	COUNT, /* unsigned int, `min` to 1024 */
-	MODE,  /* mode_t */
+	CALL,	/* by `set` */
+	FLAG,	/* bool */
+	WORD,	/* an enum: the number of one of the words in `value` */
+	SWITCH, /* bool: true for the second one of the two words in `value` */
+	TEXT,	/* const char *, on the heap */
+	LIST,	/* the same; a value is added to the earlier ones, after a comma */
+	SIZE,	/* uint64_t, at least `min` */
+	COUNT,	/* unsigned int, `min` to 1024 */
+	MODE,	/* mode_t */
 };
+
+_Static_assert(ENGINE_STAT_EXACT == 1 && ENGINE_STAT_ESTIMATE == 2, "auto|exact|estimate");
+_Static_assert(ENGINE_S3_VERIFY_ALWAYS == 1 && ENGINE_S3_VERIFY_NEVER == 2, "auto|always|never");
 
 static const struct option_def {
 	const char *name;
@@ -251,6 +190,7 @@ static const struct option_def {
 	enum kind kind;
 	size_t member; /* offset in struct options; not used with CALL */
 	unsigned int min;
+	const char *expected; /* what an error says of a WORD or SWITCH */
 	int (*set)(struct options *o, const char *name, const char *value, struct err *err);
 	const char *help; /* NULL if it is not in the help */
 } defs[] = {
@@ -258,7 +198,8 @@ static const struct option_def {
 	{"metadata_ttl", "TIME", CACHE, CALL, .set = set_ttl,
 	 .help = "how long cached metadata is considered valid (1 for names and sizes,\n"
 		 "0 for opens and listings)"},
-	{"stat", "auto|exact|estimate", CACHE, CALL, .set = set_stat,
+	{"stat", "auto|exact|estimate", CACHE, WORD, IN(engine.stat),
+	 .expected = "must be auto, exact or estimate",
 	 .help = "show exact sizes of domains that are not open: with auto of those of\n"
 		 "up to 1,000 keys, with exact of all, with estimate of none (auto)"},
 	{"cache_size", "SIZE", CACHE, SIZE, IN(engine.cache_size),
@@ -272,13 +213,16 @@ static const struct option_def {
 	{"workers", "N", CACHE, COUNT, IN(engine.workers),
 	 .help = "number of threads for requests to directory buckets and for\n"
 		 "decoding, from 0 to 1024 (16)"},
-	{"filters", "stored|none", CONTENT, CALL, .set = set_filters,
+	{"filters", "stored|none", CONTENT, SWITCH, IN(engine.no_filters),
+	 .expected = "must be \"stored\" or \"none\"",
 	 .help = "show datasets with their filters, in a form that is cheap to\n"
 		 "compute, or without filters (stored)"},
-	{"missing_chunks", "fill|error", CONTENT, CALL, .set = set_missing_chunks,
+	{"missing_chunks", "fill|error", CONTENT, SWITCH, IN(engine.missing_chunks_fail),
+	 .expected = "must be \"fill\" or \"error\"",
 	 .help = "show chunks of Zarr stores that are not stored as the fill value, or\n"
 		 "let reads of them fail (fill)"},
-	{"forbidden_chunks", "error|absent", CONTENT, CALL, .set = set_forbidden_chunks,
+	{"forbidden_chunks", "error|absent", CONTENT, SWITCH, IN(engine.forbidden_chunks_absent),
+	 .expected = "must be \"error\" or \"absent\"",
 	 .help = "let reads of chunks of Zarr stores fail that the service refuses, or\n"
 		 "show these chunks as not stored (error)"},
 	{"root", "PATH[,PATH...]", CONTENT, LIST, IN(engine.root),
@@ -311,7 +255,8 @@ static const struct option_def {
 	{"connections", "N", S3, COUNT, IN(engine.s3.connections), .min = 1,
 	 .help = "maximum number of open connections to the service, from 1 to 1024\n"
 		 "(256)"},
-	{"verify", "auto|always|never", S3, CALL, .set = set_verify,
+	{"verify", "auto|always|never", S3, WORD, IN(engine.s3.verify),
+	 .expected = "must be auto, always or never",
 	 .help = "verify the checksums of objects that are read completely: with auto\n"
 		 "over plain HTTP only, or always, or never (auto)"},
 	{"log_level", "LEVEL", REPORTS, CALL, .set = set_log_level,
@@ -350,7 +295,7 @@ static const struct option_def {
 	 .help = "with rw: keep the files that programs write in DIR until the bucket\n"
 		 "has them (/var/lib/hsmount for root, otherwise\n"
 		 "$XDG_STATE_HOME/hsmount or ~/.local/state/hsmount)"},
-	{"spool_size", "SIZE", MOUNT, CALL, .set = set_spool_size,
+	{"spool_size", "SIZE", MOUNT, SIZE, IN(engine.spool_size), .min = SIZE_MIN,
 	 .help = "with rw: maximum size of what journal_dir keeps for this mount and\n"
 		 "earlier mounts of the bucket, at least 1M (half of the free space)"},
 	{"remount", NULL, MOUNT, CALL, .set = refuse_remount},
@@ -439,6 +384,25 @@ static int set_mode(mode_t *mode, const char *name, const char *value, struct er
 	return 0;
 }
 
+static int set_word(void *member, const struct option_def *d, const char *value, struct err *err)
+{
+	const size_t n = strlen(value);
+	const char *word = d->value;
+	for (unsigned int i = 0;; i++, word++) {
+		const size_t len = strcspn(word, "|");
+		if (len == n && memcmp(word, value, n) == 0) {
+			if (d->kind == SWITCH)
+				*(bool *)member = i == 1;
+			else
+				*(unsigned int *)member = i;
+			return 0;
+		}
+		word += len;
+		if (!*word)
+			return bad_value(err, d->name, value, d->expected);
+	}
+}
+
 static int set(struct options *o, const struct option_def *d, const char *value, struct err *err)
 {
 	void *member = (char *)o + d->member;
@@ -448,12 +412,15 @@ static int set(struct options *o, const struct option_def *d, const char *value,
 	case FLAG:
 		*(bool *)member = true;
 		return 0;
+	case WORD:
+	case SWITCH:
+		return set_word(member, d, value, err);
 	case TEXT:
 		return set_text(member, d->name, value, err);
 	case LIST:
 		return set_list(member, d->name, value, err);
 	case SIZE:
-		return set_size(member, d->name, value, err);
+		return set_size(member, d->name, value, d->min, err);
 	case COUNT:
 		return set_count(member, d, value, err);
 	case MODE:

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <base/clock.h>
 
 enum {
 	DRAW_EVERY_MS = 100,
@@ -20,9 +21,7 @@ enum {
 
 static int64_t now_ms(void)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return (int64_t)(clock_ns() / 1000000);
 }
 
 /* "1:02:03" or "2:03" */

@@ -123,20 +123,11 @@ static bool fits(const struct codec_array_step *s, uint64_t exact, uint64_t whol
 	return false;
 }
 
-static uint64_t limit_of(uint64_t whole)
-{
-	enum { LIMIT_FACTOR = 8, LIMIT_MIN = 64 << 10 };
-	uint64_t limit;
-	if (!mul_u64(whole, LIMIT_FACTOR, &limit) || !add_u64(limit, LIMIT_MIN, &limit))
-		limit = UINT64_MAX;
-	return limit;
-}
-
 int array_plan(struct codec_step *steps, const struct codec_array_step *array, uint32_t n,
 	       uint32_t elem_size, uint32_t shown, uint64_t nelems)
 {
 	const uint64_t whole = nelems * shown;
-	const uint64_t limit = limit_of(whole);
+	const uint64_t limit = step_bytes_limit(whole);
 	struct array_input in = {.exact = whole, .most = whole};
 	uint64_t factor = 1;
 	for (uint32_t i = n; i-- > 0;) {

@@ -242,13 +242,6 @@ static size_t block_elems(uint32_t block_bytes, size_t elem_size)
 	return elems % BLOCK_MULTIPLE == 0 ? elems : 0;
 }
 
-static int bad_block(uint32_t block_bytes, size_t elem_size, struct err *err)
-{
-	return err_set(err, -EIO,
-		       "bitshuffle: blocks of %u bytes have no multiple of 8 elements of %zu bytes",
-		       block_bytes, elem_size);
-}
-
 /* Reads the header and decodes the bytes that follow it. `total` is the expected size. If it is
  * UINT64_MAX, any size up to limit is accepted. */
 static int decode_compressed(const uint8_t *in, size_t n, enum inside inside, size_t elem_size,
@@ -266,7 +259,10 @@ static int decode_compressed(const uint8_t *in, size_t n, enum inside inside, si
 	struct blocks b = {.inside = inside, .elem_size = elem_size};
 	b.elems = block_elems(block_bytes, elem_size);
 	if (b.elems == 0)
-		return bad_block(block_bytes, elem_size, err);
+		return err_set(err, -EIO,
+			       "bitshuffle: blocks of %u bytes have no multiple of 8 elements of "
+			       "%zu bytes",
+			       block_bytes, elem_size);
 	/* So few bytes cannot decode to `stated` bytes. Do not allocate memory for a false size. */
 	if (inside == INSIDE_LZ4 && stated / LZ4_RATIO > n)
 		return err_set(err, -EIO, "bitshuffle: %zu bytes cannot decode to %llu", n,

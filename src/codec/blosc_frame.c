@@ -58,18 +58,6 @@ bool blosc_frame_parse(const uint8_t *head, size_t n, uint64_t object_size, stru
 	       cbytes == object_size;
 }
 
-static int check_codec(const struct blosc_frame *f, struct err *err)
-{
-	unsigned int format = f->flags >> FRAME_CODEC_SHIFT;
-	const char *name = NULL;
-	if (f->flags & FRAME_FLAG_STORED)
-		return 0;
-	if (format >= FORMATS || blosc_compcode_to_compname(codec_of_format[format], &name) < 0)
-		return err_set(err, -EOPNOTSUPP, "Blosc frame: compressor %u is not built in",
-			       format);
-	return 0;
-}
-
 static int check(const struct blosc_frame *f, const uint8_t *in, size_t n, uint64_t limit,
 		 struct err *err)
 {
@@ -82,7 +70,14 @@ static int check(const struct blosc_frame *f, const uint8_t *in, size_t n, uint6
 	size_t nbytes = 0;
 	if (blosc_cbuffer_validate(in, n, &nbytes) < 0 || nbytes != f->nbytes)
 		return err_set(err, -EIO, "Blosc frame: the header is damaged");
-	return check_codec(f, err);
+	unsigned int format = f->flags >> FRAME_CODEC_SHIFT;
+	const char *name = NULL;
+	if (f->flags & FRAME_FLAG_STORED)
+		return 0;
+	if (format >= FORMATS || blosc_compcode_to_compname(codec_of_format[format], &name) < 0)
+		return err_set(err, -EOPNOTSUPP, "Blosc frame: compressor %u is not built in",
+			       format);
+	return 0;
 }
 
 int blosc_frame_decode(const struct blosc_frame *f, const uint8_t *in, size_t n, uint64_t limit,

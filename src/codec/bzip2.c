@@ -21,12 +21,6 @@ static int failed(int code, size_t n, struct err *err)
 	return err_set(err, -EIO, "bzip2: %zu bytes are not a valid stream (error %d)", n, code);
 }
 
-static int too_long(uint64_t limit, size_t n, struct err *err)
-{
-	return err_set(err, -EIO, "bzip2: %zu bytes decode to more than %llu", n,
-		       (unsigned long long)limit);
-}
-
 /* Decodes the stream at z->next_in, and moves z->next_in behind it. n is the size of the whole
  * input, for messages. */
 static int decode_one(bz_stream *z, size_t n, uint64_t limit, struct bytes *out, struct err *err)
@@ -44,7 +38,8 @@ static int decode_one(bz_stream *z, size_t n, uint64_t limit, struct bytes *out,
 		if (code != BZ_OK && code != BZ_STREAM_END)
 			return failed(code, n, err);
 		if (out->len > limit)
-			return too_long(limit, n, err);
+			return err_set(err, -EIO, "bzip2: %zu bytes decode to more than %llu", n,
+				       (unsigned long long)limit);
 		if (code == BZ_OK && z->avail_in == 0 && z->avail_out > 0)
 			return err_set(err, -EIO, "bzip2: stream of %zu bytes is truncated", n);
 	}

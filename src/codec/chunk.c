@@ -27,7 +27,6 @@
 #include <codec/chunk.h>
 
 #include <errno.h>
-#include <string.h>
 
 #include <data/shuffle.h>
 
@@ -181,23 +180,18 @@ static int wrong_length(const struct codec_chain *c, size_t n, uint64_t needed, 
 		       (unsigned long long)needed);
 }
 
-static int undo_array(const struct codec_chain *c, const struct codec_step *step,
-		      struct step_bytes *b, struct err *err)
-{
-	const uint64_t needed = array_input_of(step).exact;
-	if (needed != CODEC_UNKNOWN && b->n != needed)
-		return wrong_length(c, b->n, needed, err);
-	return array_undo(step, b, err);
-}
-
 static int undo_step(const struct codec_chunk *c, const struct codec_step *step,
 		     struct step_bytes *b, struct chunk_data *out, struct err *err)
 {
 	const struct codec_chain *chain = c->chain;
 	if (step->kind == STEP_FILTER)
 		return c->filter_mask & (1u << step->bit) ? 0 : hdf5_undo(step, b, err);
-	if (step->kind == STEP_ARRAY)
-		return undo_array(chain, step, b, err);
+	if (step->kind == STEP_ARRAY) {
+		const uint64_t needed = array_input_of(step).exact;
+		if (needed != CODEC_UNKNOWN && b->n != needed)
+			return wrong_length(chain, b->n, needed, err);
+		return array_undo(step, b, err);
+	}
 	struct decoding d = decoding_of(c, step, out, err);
 	const int rc = undo_service(&d, b);
 	if (rc == 0 && chain->elem_size == 0 && b->n > c->max_bytes)

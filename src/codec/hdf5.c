@@ -5,7 +5,7 @@
  * file.
  *
  * No step yields more bytes than the filters before it can have made of a chunk of max bytes: max
- * plus a slack for each of them (slack_of()), but at most about LIMIT_FACTOR times max. The slack
+ * plus a slack for each of them (slack_of()), but at most step_bytes_limit() of it. The slack
  * of filters that a chunk's mask excludes is permitted, too. So neither a hostile stream nor
  * hostile parameters take more memory than a few times max. The functions are pure; any thread may
  * call them.
@@ -95,10 +95,8 @@ static uint64_t slack_of(uint32_t id, uint64_t n)
 void hdf5_plan(struct codec_step *steps, const struct filter *filters, uint32_t n,
 	       uint32_t elem_size, uint64_t max, uint64_t exact)
 {
-	enum { LIMIT_FACTOR = 8, LIMIT_MIN = 64 << 10 };
-	uint64_t most = max, limit;
-	if (!mul_u64(max, LIMIT_FACTOR, &limit) || !add_u64(limit, LIMIT_MIN, &limit))
-		limit = UINT64_MAX;
+	const uint64_t limit = step_bytes_limit(max);
+	uint64_t most = max;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t id = filters[i].id;
 		steps[n - 1 - i] = (struct codec_step){.kind = STEP_FILTER,
@@ -116,21 +114,18 @@ void hdf5_plan(struct codec_step *steps, const struct filter *filters, uint32_t 
 	}
 }
 
-static int not_built_in(const struct filter *f, struct err *err)
-{
-	if (f->name && f->name[0])
-		return err_set(err, -EOPNOTSUPP, "filter %u (%s) is not built in", f->id, f->name);
-	return err_set(err, -EOPNOTSUPP, "filter %u is not built in", f->id);
-}
-
 int hdf5_undo(const struct codec_step *step, struct step_bytes *b, struct err *err)
 {
 	const struct undo u = {
 		.f = step->filter, .elem_size = step->elem_size, .limit = step->largest};
 	struct bytes plain auto_bytes = {0};
 	const size_t i = find_decoder(u.f->id);
-	if (i == DECODERS)
-		return not_built_in(u.f, err);
+	if (i == DECODERS) {
+		if (u.f->name && u.f->name[0])
+			return err_set(err, -EOPNOTSUPP, "filter %u (%s) is not built in", u.f->id,
+				       u.f->name);
+		return err_set(err, -EOPNOTSUPP, "filter %u is not built in", u.f->id);
+	}
 	size_t left; /* libhdf5 ignores bytes after the stream, too */
 	if (u.f->id == FILTER_DEFLATE)
 		return zstream_undo(b, u.limit, &left, err);

@@ -189,15 +189,6 @@ static void unpack_array(struct bits *in, struct params *p, uint8_t *to)
 	}
 }
 
-static void unpack_compound(struct bits *in, struct params *p, uint8_t *to)
-{
-	next(p); /* size */
-	for (uint32_t n = next(p); n > 0; n--) {
-		const uint32_t offset = next(p);
-		unpack(in, p, to + offset);
-	}
-}
-
 /* Unpacks one element of the type at p. The recursion is not deeper than that of check(). */
 static void unpack(struct bits *in, struct params *p, uint8_t *to)
 {
@@ -211,7 +202,11 @@ static void unpack(struct bits *in, struct params *p, uint8_t *to)
 		unpack_array(in, p, to);
 		break;
 	case NBIT_COMPOUND:
-		unpack_compound(in, p, to);
+		next(p); /* size */
+		for (uint32_t n = next(p); n > 0; n--) {
+			const uint32_t offset = next(p);
+			unpack(in, p, to + offset);
+		}
 		break;
 	default:
 		unpack_bytes(in, to, next(p));

@@ -4,7 +4,6 @@
 #define CODEC_PACK_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <data/dtype.h>

@@ -166,18 +166,6 @@ static void unpack_plain(const struct packing *k, struct bits *b, uint8_t *to)
 			to[j] = from[k->size - 1 - j];
 }
 
-static void unpack(const struct packing *k, struct bits *b, uint8_t *to)
-{
-	if (k->bits == 8 * k->size)
-		unpack_plain(k, b, to);
-	else if (!k->is_float)
-		unpack_integers(k, b, to);
-	else if (k->size == sizeof(float))
-		unpack_floats(k, b, to);
-	else
-		unpack_doubles(k, b, to);
-}
-
 static int too_long(const struct undo *u, uint64_t size, struct err *err)
 {
 	return err_set(err, -EIO, "scale-offset: %llu bytes, at most %llu are expected",
@@ -207,7 +195,14 @@ int undo_scaleoffset(const struct undo *u, const uint8_t *in, size_t n, struct b
 	if (rc)
 		return err_errno(err, rc, "scale-offset");
 	struct bits b = {.next = in + HEADER, .left = n - HEADER};
-	unpack(&k, &b, out->data);
+	if (k.bits == 8 * k.size)
+		unpack_plain(&k, &b, out->data);
+	else if (!k.is_float)
+		unpack_integers(&k, &b, out->data);
+	else if (k.size == sizeof(float))
+		unpack_floats(&k, &b, out->data);
+	else
+		unpack_doubles(&k, &b, out->data);
 	out->len = (size_t)size;
 	return 0;
 }

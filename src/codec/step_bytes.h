@@ -18,6 +18,15 @@ struct step_bytes {
 	uint32_t adler32;
 };
 
+/* Returns the most bytes between two steps if there are `max` behind the last one. */
+static inline uint64_t step_bytes_limit(uint64_t max)
+{
+	enum { LIMIT_FACTOR = 8, LIMIT_MIN = 64 << 10 };
+	uint64_t limit;
+	return mul_u64(max, LIMIT_FACTOR, &limit) && add_u64(limit, LIMIT_MIN, &limit) ? limit
+										       : UINT64_MAX;
+}
+
 /* Moves the output of a step to s, and frees the bytes that s owned. */
 static inline void step_bytes_take(struct step_bytes *s, struct bytes *b)
 {

@@ -7,21 +7,10 @@
  */
 #include <codec/chunk.h>
 
-#include <errno.h>
-
 #include "elements.h"
 #include "fletcher32.h"
 #include "recorded.h"
 #include "zstream.h"
-
-/* Gets the filters that were applied. */
-static void applied_filters(const struct pipeline *file, uint32_t mask, struct pipeline *out)
-{
-	out->n = 0;
-	for (uint32_t i = 0; i < file->n && i < FILTER_MAX; i++)
-		if (!(mask & (1u << i)))
-			out->f[out->n++] = file->f[i];
-}
 
 /* Returns whether a reader of the chunk object undoes exactly this filter. */
 static bool is_same(const struct filter *applied, const struct filter *object,
@@ -40,7 +29,10 @@ int codec_verbatim(const struct pipeline *file, uint32_t filter_mask, const stru
 	*keep = 0;
 	if (!elements_are_packed(t))
 		return 0;
-	applied_filters(file, filter_mask, &applied);
+	applied.n = 0;
+	for (uint32_t i = 0; i < file->n && i < FILTER_MAX; i++)
+		if (!(filter_mask & (1u << i)))
+			applied.f[applied.n++] = file->f[i];
 	pipeline_of_object(file, &object);
 	uint32_t sums = 0;
 	while (applied.n > 0 && applied.f[applied.n - 1].id == FILTER_FLETCHER32) {

@@ -2,17 +2,11 @@
 /* Binary search in lists of chunks. */
 #include <data/chunk_source.h>
 
+#include <base/search.h>
+
 uint64_t chunk_list_from(const struct chunk_list *chunks, uint64_t number)
 {
-	uint64_t low = 0, high = chunks->n;
-	while (low < high) {
-		const uint64_t middle = low + (high - low) / 2;
-		if (chunks->numbers[middle] < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return LOWER_BOUND(i, chunks->n, chunks->numbers[i] < number);
 }
 
 uint64_t chunk_list_find(const struct chunk_list *chunks, uint64_t number)

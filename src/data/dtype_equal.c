@@ -36,18 +36,6 @@ static bool equal_compound(const struct dtype *a, const struct dtype *b)
 	return true;
 }
 
-static bool equal_enum(const struct dtype *a, const struct dtype *b)
-{
-	if (a->enumeration.n != b->enumeration.n ||
-	    !dtype_equal(a->enumeration.base, b->enumeration.base))
-		return false;
-	for (uint32_t i = 0; i < a->enumeration.n; i++)
-		if (strcmp(a->enumeration.names[i], b->enumeration.names[i]) != 0)
-			return false;
-	return memcmp(a->enumeration.values, b->enumeration.values,
-		      (size_t)a->enumeration.n * a->size) == 0;
-}
-
 bool dtype_equal(const struct dtype *a, const struct dtype *b)
 {
 	if (a == b)
@@ -73,7 +61,14 @@ bool dtype_equal(const struct dtype *a, const struct dtype *b)
 	case DTYPE_REFERENCE:
 		return a->reference.kind == b->reference.kind;
 	case DTYPE_ENUM:
-		return equal_enum(a, b);
+		if (a->enumeration.n != b->enumeration.n ||
+		    !dtype_equal(a->enumeration.base, b->enumeration.base))
+			return false;
+		for (uint32_t i = 0; i < a->enumeration.n; i++)
+			if (strcmp(a->enumeration.names[i], b->enumeration.names[i]) != 0)
+				return false;
+		return memcmp(a->enumeration.values, b->enumeration.values,
+			      (size_t)a->enumeration.n * a->size) == 0;
 	case DTYPE_VLEN:
 		if (a->vlen.is_string != b->vlen.is_string)
 			return false;

@@ -204,17 +204,6 @@ static bool references_equal(const struct comparison *c, const struct dtype *t,
 	return targets_equal(c, cur_u64(&ca), cur_u64(&cb));
 }
 
-/* Bytes between members do not count. */
-static bool compounds_equal(struct comparison *c, const struct dtype *t, const struct pair *p)
-{
-	for (uint32_t i = 0; i < t->compound.n; i++) {
-		const struct dtype_member *m = &t->compound.members[i];
-		if (first_diff(c, m->type, pair_at(p, m->offset), 1) != 1)
-			return false;
-	}
-	return true;
-}
-
 static bool equal(struct comparison *c, const struct dtype *t, const struct pair *p)
 {
 	switch (t->cls) {
@@ -223,7 +212,13 @@ static bool equal(struct comparison *c, const struct dtype *t, const struct pair
 	case DTYPE_STRING:
 		return strings_equal(c, t, p);
 	case DTYPE_COMPOUND:
-		return compounds_equal(c, t, p);
+		/* Bytes between members do not count. */
+		for (uint32_t i = 0; i < t->compound.n; i++) {
+			const struct dtype_member *m = &t->compound.members[i];
+			if (first_diff(c, m->type, pair_at(p, m->offset), 1) != 1)
+				return false;
+		}
+		return true;
 	case DTYPE_REFERENCE:
 		return references_equal(c, t, p);
 	case DTYPE_VLEN:

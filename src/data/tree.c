@@ -209,9 +209,11 @@ static void visit_object(struct tree *t, uint32_t number)
 	}
 }
 
-/* Forgets the results of an earlier tree_finish(). */
-static void reset(struct tree *t)
+int tree_finish(struct tree *t, struct err *err)
 {
+	if (t->numbers == 0 || t->objects[0].o.kind != OBJECT_GROUP || t->objects[0].broken)
+		return err_set(err, -EIO, "the root object is not a group");
+	/* The results of an earlier tree_finish() do not count. */
 	free(t->order);
 	t->order = NULL;
 	t->count = t->missing = 0;
@@ -220,13 +222,6 @@ static void reset(struct tree *t)
 		o->refcount = 0;
 		o->linked = o->missing = false;
 	}
-}
-
-int tree_finish(struct tree *t, struct err *err)
-{
-	if (t->numbers == 0 || t->objects[0].o.kind != OBJECT_GROUP || t->objects[0].broken)
-		return err_set(err, -EIO, "the root object is not a group");
-	reset(t);
 	t->order = calloc(t->numbers, sizeof(*t->order));
 	if (!t->order)
 		return err_set(err, -ENOMEM, "out of memory: %u objects", t->numbers);

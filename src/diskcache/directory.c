@@ -114,17 +114,6 @@ static int read_body(int fd, const struct disk_entry *entry, const uint8_t *head
 	return disk_entry_check(entry, head, body->data);
 }
 
-/* Sets the access time explicitly, because file systems with noatime or relatime do not update
- * it. */
-static void touch(int fd, const struct stat *st)
-{
-	const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (now.tv_sec - st->st_atim.tv_sec > TOUCH_S)
-		futimens(fd, times);
-}
-
 static int read_entry(int fd, const struct stat *st, const struct disk_id *id, const char *etag,
 		      uint64_t max, struct store_meta *meta, struct bytes *body)
 {
@@ -163,8 +152,14 @@ int disk_dir_read(const struct disk_dir *d, const struct disk_id *id, const char
 	if (fstat(fd, &st))
 		return -errno;
 	rc = read_entry(fd, &st, id, etag, max, meta, body);
-	if (rc == 0)
-		touch(fd, &st);
+	if (rc == 0) {
+		/* File systems with noatime or relatime do not update the access time. */
+		const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
+		struct timespec now;
+		clock_gettime(CLOCK_REALTIME, &now);
+		if (now.tv_sec - st.st_atim.tv_sec > TOUCH_S)
+			futimens(fd, times);
+	}
 	return rc;
 }
 

@@ -22,7 +22,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include <base/clock.h>
 
 static const size_t TURN_BYTES = (size_t)4 << 20;
 /* After the scope of the bucket. */
@@ -93,19 +94,6 @@ static void free_writing(struct writing *w)
 	free(w);
 }
 
-static void write_one(struct diskcache *d, const struct writing *w)
-{
-	const struct disk_id id = {w->scope, w->key};
-	int rc = disk_dir_write(&d->dir, d->base.env, &id, &w->meta, w->body.data);
-	const bool is_object = w->scope == d->scope;
-	if (rc == 0)
-		atomic_fetch_add(&d->stored, is_object);
-	else if (rc == -EBUSY || rc == -EINVAL)
-		atomic_fetch_add(&d->skipped, is_object);
-	else
-		disk_failed(d, rc, "writing");
-}
-
 /* Reserves n bytes of the queue. Returns false if it is full. */
 static bool reserve(struct diskcache *d, size_t n)
 {
@@ -162,7 +150,15 @@ static void drain(void *arg)
 	size_t written = 0;
 	tidy(d);
 	while ((w = take_next(d))) {
-		write_one(d, w);
+		const struct disk_id id = {w->scope, w->key};
+		int rc = disk_dir_write(&d->dir, d->base.env, &id, &w->meta, w->body.data);
+		const bool is_object = w->scope == d->scope;
+		if (rc == 0)
+			atomic_fetch_add(&d->stored, is_object);
+		else if (rc == -EBUSY || rc == -EINVAL)
+			atomic_fetch_add(&d->skipped, is_object);
+		else
+			disk_failed(d, rc, "writing");
 		written += w->body.len + DISK_HEAD_MAX;
 		unreserve(d, w->body.len);
 		free_writing(w);
@@ -192,11 +188,9 @@ static void enqueue(struct diskcache *d, struct writing *w)
 
 static bool is_settled(const struct diskcache *d, int64_t mtime_ns)
 {
-	struct timespec now;
+	const int64_t now_ns = clock_wall_ns();
 	if (d->opt.settle_ns == 0)
 		return true;
-	clock_gettime(CLOCK_REALTIME, &now);
-	const int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	return mtime_ns <= now_ns && (uint64_t)(now_ns - mtime_ns) >= d->opt.settle_ns;
 }
 
@@ -236,13 +230,6 @@ static bool keep(struct diskcache *d, const struct disk_id *id, const struct sto
 	if (w)
 		enqueue(d, w);
 	return w;
-}
-
-static void keep_object(struct diskcache *d, const char *key, const struct store_answer *res)
-{
-	const struct disk_id id = {d->scope, key};
-	if (res->body.len != res->meta.size || !keep(d, &id, &res->meta, res->body.data))
-		atomic_fetch_add(&d->skipped, 1);
 }
 
 /* ---- records ---- */
@@ -403,7 +390,9 @@ static void completed(struct store *s, struct store_request *req)
 		a->body = pass->body;
 		pass->body = (struct bytes){0};
 	} else if (pass->whole && present && !a->unchanged) {
-		keep_object(d, req->key, a);
+		const struct disk_id id = {d->scope, req->key};
+		if (a->body.len != a->meta.size || !keep(d, &id, &a->meta, a->body.data))
+			atomic_fetch_add(&d->skipped, 1);
 	}
 	bytes_release(&pass->body);
 	if (present && req->max && a->body.len > req->max)

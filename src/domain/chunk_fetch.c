@@ -24,7 +24,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "place.h"
 

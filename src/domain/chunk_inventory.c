@@ -71,20 +71,6 @@ static int collect(struct domain *d, uint32_t number, const struct store_page *p
 	return 0;
 }
 
-static int measure_compressed(struct domain *d, uint32_t number, const struct stored_chunk *known,
-			      size_t n, uint64_t *decoded, struct err *err)
-{
-	auto_free struct chunk_probe *probes = calloc(n ? n : 1, sizeof(*probes));
-	if (!probes)
-		return err_no_memory(err);
-	for (size_t i = 0; i < n; i++)
-		probes[i].number = known[i].number;
-	int rc = domain_measure_chunks(d, number, probes, n, HEAD_BYTES, true, err);
-	for (size_t i = 0; i < n; i++)
-		decoded[i] = probes[i].decoded;
-	return rc;
-}
-
 /* Finds the decoded sizes of the n chunks in `known`, which are in the order of their numbers. */
 static int measure(struct domain *d, uint32_t number, const struct stored_chunk *known, size_t n,
 		   struct err *err)
@@ -94,8 +80,17 @@ static int measure(struct domain *d, uint32_t number, const struct stored_chunk 
 	if (!decoded)
 		return err_no_memory(err);
 	d->chunks[number].decoded = decoded;
-	if (codec_chunk_size(ds->chain).is_filtered)
-		return measure_compressed(d, number, known, n, decoded, err);
+	if (codec_chunk_size(ds->chain).is_filtered) {
+		auto_free struct chunk_probe *probes = calloc(n ? n : 1, sizeof(*probes));
+		if (!probes)
+			return err_no_memory(err);
+		for (size_t i = 0; i < n; i++)
+			probes[i].number = known[i].number;
+		int rc = domain_measure_chunks(d, number, probes, n, HEAD_BYTES, true, err);
+		for (size_t i = 0; i < n; i++)
+			decoded[i] = probes[i].decoded;
+		return rc;
+	}
 	for (size_t i = 0; i < n; i++)
 		decoded[i] = known[i].item->meta.size <= CHUNK_BYTES_MAX ? known[i].item->meta.size
 									 : UINT64_MAX;

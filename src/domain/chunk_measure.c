@@ -9,7 +9,6 @@
 #include <domain/domain.h>
 
 #include <errno.h>
-#include <string.h>
 
 #include "domain_internal.h"
 

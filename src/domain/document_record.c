@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/search.h>
 #include <diskcache/diskcache.h>
 
 enum {
@@ -35,7 +36,7 @@ static const char format[] = "1", part_word[] = "part", page_word[] = "page";
 /* Texts in order. They are borrowed, or in the arena `own`. */
 struct keys {
 	const char **v;
-	uint32_t n, room;
+	uint32_t n;
 };
 
 /* A part in memory. */
@@ -72,28 +73,19 @@ struct document_record {
 	bool changed, failed;
 	struct arena *arena; /* of the grains */
 	struct grain *grains;
-	size_t ngrains, room;
+	size_t ngrains;
 };
 
 /* ---- reading ---- */
 
 static int push(struct keys *k, const char *key)
 {
-	if (k->n == k->room) {
-		const uint32_t room = k->room ? 2 * k->room : 64;
-		const char **v = reallocarray(k->v, room, sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		k->v = v;
-		k->room = room;
-	}
+	const char **v = array_grow(k->v, k->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	k->v = v;
 	k->v[k->n++] = key;
 	return 0;
-}
-
-static bool is_after(const struct keys *k, const char *key)
-{
-	return k->n == 0 || strcmp(k->v[k->n - 1], key) < 0;
 }
 
 /* An index that is damaged, or that is not in order, is as none. */
@@ -106,7 +98,8 @@ static void read_index(struct document_record *r)
 	bool ok = true;
 	while (ok && record_next(&c, &item)) {
 		struct keys *k = strcmp(item.version, part_word) == 0 ? &r->parts : &r->pages;
-		ok = is_after(k, item.name) && push(k, item.name) == 0;
+		ok = (k->n == 0 || strcmp(k->v[k->n - 1], item.name) < 0) &&
+		     push(k, item.name) == 0;
 	}
 	if (!ok || !cur_ok(&c))
 		r->parts.n = r->pages.n = 0;
@@ -168,15 +161,7 @@ const char *const *document_record_pages(const struct document_record *r, uint32
 /* Returns the index of the part that has a key, or -1 if there is none. */
 static int64_t part_of(const struct document_record *r, const char *key)
 {
-	uint32_t low = 0, high = r->parts.n;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (strcmp(r->parts.v[middle], key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return (int64_t)low - 1;
+	return (int64_t)LOWER_BOUND(i, r->parts.n, strcmp(r->parts.v[i], key) <= 0) - 1;
 }
 
 /* Reads the items of a part that was recalled. If they are not in order, it has none. */
@@ -184,32 +169,16 @@ static void read_items(struct part *p)
 {
 	struct cursor c = cursor_of(p->text.data, p->text.len);
 	struct record_item item;
-	uint32_t room = 0;
 	bool ok = true;
 	while (ok && record_next(&c, &item)) {
-		if (p->n == room) {
-			room = room ? 2 * room : 256;
-			struct record_item *items = reallocarray(p->items, room, sizeof(*items));
-			ok = items;
-			if (ok)
-				p->items = items;
-		}
-		ok = ok && (p->n == 0 || strcmp(p->items[p->n - 1].name, item.name) < 0);
+		struct record_item *items = array_grow(p->items, p->n, sizeof(*items));
+		p->items = items ? items : p->items;
+		ok = items && (p->n == 0 || strcmp(items[p->n - 1].name, item.name) < 0);
 		if (ok)
-			p->items[p->n++] = item;
+			items[p->n++] = item;
 	}
 	if (!ok || !cur_ok(&c))
 		p->n = 0;
-}
-
-static void read_part(struct document_record *r, struct part *p, const char *first)
-{
-	char name[STORE_KEY_MAX + 1];
-	drop_part(p);
-	p->first = first;
-	if (name_of(first, name, sizeof(name)) == 0 &&
-	    store_diskcache_recall(r->disk, name, format, PART_MAX, &p->text) == 0)
-		read_items(p);
 }
 
 /* Returns the document of a key on disk, or NULL. */
@@ -220,18 +189,16 @@ static const struct record_item *find(struct document_record *r, struct part *p,
 	const int64_t part = part_of(r, key);
 	if (part < 0)
 		return NULL;
-	if (p->first != r->parts.v[part])
-		read_part(r, p, r->parts.v[part]);
-	uint32_t low = 0, high = p->n;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (strcmp(p->items[middle].name, key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
+	if (p->first != r->parts.v[part]) {
+		char name[STORE_KEY_MAX + 1];
+		drop_part(p);
+		p->first = r->parts.v[part];
+		if (name_of(p->first, name, sizeof(name)) == 0 &&
+		    store_diskcache_recall(r->disk, name, format, PART_MAX, &p->text) == 0)
+			read_items(p);
 	}
-	p->at = low;
-	if (low == p->n || strcmp(p->items[low].name, key) != 0)
+	p->at = LOWER_BOUND(i, p->n, strcmp(p->items[i].name, key) < 0);
+	if (p->at == p->n || strcmp(p->items[p->at].name, key) != 0)
 		return NULL;
 	return &p->items[p->at++];
 }
@@ -308,13 +275,6 @@ static void end_part(struct document_record *r)
 	r->text.len = 0;
 }
 
-static void begin_part(struct document_record *r, const char *key)
-{
-	const int64_t old = part_of(r, key);
-	snprintf(r->first, sizeof(r->first), "%s", key);
-	r->end = old + 1 < r->parts.n ? r->parts.v[old + 1] : NULL;
-}
-
 void document_record_add(struct document_record *r, const struct store_request *req)
 {
 	const struct store_answer *a = &req->answer;
@@ -329,8 +289,11 @@ void document_record_add(struct document_record *r, const struct store_request *
 		end_part(r);
 	if (record_add(&r->text, &item))
 		return;
-	if (r->n++ == 0)
-		begin_part(r, req->key);
+	if (r->n++ == 0) {
+		const int64_t old = part_of(r, req->key);
+		snprintf(r->first, sizeof(r->first), "%s", req->key);
+		r->end = old + 1 < r->parts.n ? r->parts.v[old + 1] : NULL;
+	}
 	snprintf(r->last, sizeof(r->last), "%s", req->key);
 	r->unchanged += is_same;
 }
@@ -339,14 +302,10 @@ void document_record_add(struct document_record *r, const struct store_request *
 
 static int add_grain(struct document_record *r, const char *last, uint32_t n)
 {
-	if (r->ngrains == r->room) {
-		const size_t room = r->room ? 2 * r->room : 256;
-		struct grain *grains = reallocarray(r->grains, room, sizeof(*grains));
-		if (!grains)
-			return -ENOMEM;
-		r->grains = grains;
-		r->room = room;
-	}
+	struct grain *grains = array_grow(r->grains, r->ngrains, sizeof(*grains));
+	if (!grains)
+		return -ENOMEM;
+	r->grains = grains;
 	const char *copy = arena_strndup(r->arena, last, strlen(last));
 	if (!copy)
 		return -ENOMEM;

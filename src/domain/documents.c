@@ -3,7 +3,6 @@
 #include <domain/documents.h>
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <base/mem.h>

@@ -276,22 +276,18 @@ static int take_answer(struct loading *l, size_t i, struct store_request *req, b
 	return rc ? rc : keep_listing(l, req);
 }
 
-/* Makes a request for a document again, which the record has no more. */
-static void read_again(struct domain *d, struct store_request *req)
-{
-	char key[SCHEMA_KEY_MAX + 1];
-	snprintf(key, sizeof(key), "%s", req->key);
-	store_request_reset(req, STORE_GET);
-	store_request_key(req, key);
-	req->max = DOCUMENT_USUAL;
-	store_run(d->store, req);
-}
-
 static void use_record(struct loading *l, struct store_request *req)
 {
 	struct document_record *r = l->record;
-	if (is_recorded(l, req) && req->done && !document_record_take(r, req))
-		read_again(l->d, req);
+	if (is_recorded(l, req) && req->done && !document_record_take(r, req)) {
+		/* The record has the document no more, so it is requested. */
+		char key[SCHEMA_KEY_MAX + 1];
+		snprintf(key, sizeof(key), "%s", req->key);
+		store_request_reset(req, STORE_GET);
+		store_request_key(req, key);
+		req->max = DOCUMENT_USUAL;
+		store_run(l->d->store, req);
+	}
 	read_large(l->d, req);
 	if (req->answer.state != STORE_PRESENT)
 		return;
@@ -313,25 +309,20 @@ static int take(void *arg, size_t i, struct store_request *req)
 	return take_answer(l, i, req, is_answered);
 }
 
-/* Uses the keys that the caller of domain_open() has listed instead of a request. */
-static int use_keys(struct loading *l)
-{
-	auto_request struct store_request *req = store_request_new(l->d->store, STORE_LIST);
-	if (!req)
-		return err_no_memory(l->err);
-	if (!request(l, 0, req))
-		return take_answer(l, 0, req, false);
-	req->answer = (struct store_answer){.state = STORE_PRESENT, .page = *l->plan->keys};
-	*l->plan->keys = (struct store_page){0};
-	l->plan->keys = NULL;
-	return take_answer(l, 0, req, true);
-}
-
 static int run_round(struct loading *l, uint32_t n)
 {
 	if (l->plan && l->plan->keys) {
 		assert(n == 1 && l->plan->whole_only && !l->confirm && !l->previous);
-		return use_keys(l);
+		/* The keys that the caller of domain_open() has listed save a request. */
+		auto_request struct store_request *req = store_request_new(l->d->store, STORE_LIST);
+		if (!req)
+			return err_no_memory(l->err);
+		if (!request(l, 0, req))
+			return take_answer(l, 0, req, false);
+		req->answer = (struct store_answer){.state = STORE_PRESENT, .page = *l->plan->keys};
+		*l->plan->keys = (struct store_page){0};
+		l->plan->keys = NULL;
+		return take_answer(l, 0, req, true);
 	}
 	const struct store_sequence requests = {
 		.n = n + l->confirm,
@@ -378,15 +369,6 @@ static int listed(void *ctx, const struct schema_listed *keys)
 	return d->plan->listed(d->plan->ctx, keys);
 }
 
-/* Opens the record, and gives its pages to the loader. */
-static void open_record(struct loading *l, struct schema_load *what)
-{
-	document_record_free(l->record);
-	l->record = l->d->disk ? document_record_new(l->d->disk, l->d->document->info.root) : NULL;
-	if (l->record)
-		what->pages = document_record_pages(l->record, &what->npages);
-}
-
 static int load(struct loading *l, bool *same)
 {
 	struct domain *d = l->d;
@@ -411,7 +393,10 @@ static int load(struct loading *l, bool *same)
 		.accept = domain_accept,
 		.ctx = d,
 	};
-	open_record(l, &what);
+	document_record_free(l->record);
+	l->record = l->d->disk ? document_record_new(l->d->disk, l->d->document->info.root) : NULL;
+	if (l->record)
+		what.pages = document_record_pages(l->record, &what.npages);
 	int rc = schema->loader_new(&what, &l->loader, l->err);
 	if (!rc)
 		rc = run_loader(l, same);

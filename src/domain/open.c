@@ -50,19 +50,6 @@ static struct domain *new_domain(const struct domain_bucket *bucket, const char 
 	return d;
 }
 
-static void log_problems(const struct domain *d)
-{
-	const uint32_t n = tree_problems(d->tree);
-	for (uint32_t i = 0; i < n && i < LOGGED_PROBLEMS; i++) {
-		const char *text = tree_problem(d->tree, i);
-		if (text)
-			log_warning(d->env->log, "domain /%s: %s", d->path, text);
-	}
-	if (n > LOGGED_PROBLEMS)
-		log_warning(d->env->log, "domain /%s: %u more problems are not logged", d->path,
-			    n - LOGGED_PROBLEMS);
-}
-
 static int read_all(struct domain *d, const struct schema_ops *const *schemas,
 		    const struct domain_hint *hint, bool *same, struct err *err)
 {
@@ -92,8 +79,17 @@ static int open_with(const struct domain_bucket *bucket, const char *path,
 	if (!d)
 		return err_set(err, -ENOMEM, "domain /%s: out of memory", path);
 	const int rc = read_all(d, bucket->schemas, hint, &same, err);
-	if (rc <= 0 && !(hint->plan && hint->plan->is_brief))
-		log_problems(d);
+	if (rc <= 0 && !(hint->plan && hint->plan->is_brief)) {
+		const uint32_t n = tree_problems(d->tree);
+		for (uint32_t i = 0; i < n && i < LOGGED_PROBLEMS; i++) {
+			const char *text = tree_problem(d->tree, i);
+			if (text)
+				log_warning(d->env->log, "domain /%s: %s", d->path, text);
+		}
+		if (n > LOGGED_PROBLEMS)
+			log_warning(d->env->log, "domain /%s: %u more problems are not logged",
+				    d->path, n - LOGGED_PROBLEMS);
+	}
 	if (rc || same) {
 		domain_unref(d);
 		d = NULL;

@@ -6,8 +6,6 @@
  */
 #include "place.h"
 
-#include <errno.h>
-
 enum { PLACE_MAX = 1 << 24 /* bytes of an object that is read to find a place */ };
 
 static const struct object *object_of(const struct place_search *s)

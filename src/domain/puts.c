@@ -48,13 +48,6 @@ static void free_put(struct put *e)
 	free(e);
 }
 
-static void drop_text(struct put *e)
-{
-	free(e->text);
-	e->put.text = e->text = NULL;
-	e->put.len = 0;
-}
-
 static void remove_put(struct domain_puts *p, struct put *e)
 {
 	HASH_DEL(p->all, e);
@@ -84,8 +77,11 @@ static int take(struct domain_puts *p, struct put *e)
 	if (old)
 		remove_put(p, old);
 	free_put(old);
-	if (e->put.len > DOMAIN_KEPT_MAX - p->texts)
-		drop_text(e);
+	if (e->put.len > DOMAIN_KEPT_MAX - p->texts) {
+		free(e->text);
+		e->put.text = e->text = NULL;
+		e->put.len = 0;
+	}
 	HASH_ADD_KEYPTR(hh, p->all, e->put.id, strlen(e->put.id), e);
 	if (!e->hh.tbl) {
 		free_put(e);

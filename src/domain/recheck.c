@@ -124,18 +124,6 @@ static void finish(struct domain_recheck *r, int code, const struct err *err)
 	}
 }
 
-static void fail_without_memory(struct rechecked *e)
-{
-	struct err err = ERR_INIT;
-	const int code = err_no_memory(&err);
-	pthread_mutex_lock(&e->d->rechecks.lock);
-	struct domain_recheck *r = e->waiting;
-	e->waiting = NULL;
-	e->in_flight = false;
-	pthread_mutex_unlock(&e->d->rechecks.lock);
-	finish(r, code, &err);
-}
-
 /* Compares the document's version with that of the snapshot. Fails with -ESTALE if they differ or
  * there is no document any more, and with the error of the request. */
 static int compare_locked(struct rechecked *e, const struct store_answer *a, struct err *err)
@@ -199,7 +187,14 @@ static void check(struct rechecked *e, const atomic_bool *cancelled)
 	const struct domain *d = e->d;
 	struct store_request *req = store_request_new(d->store, STORE_HEAD);
 	if (!req) {
-		fail_without_memory(e);
+		struct err err = ERR_INIT;
+		const int code = err_no_memory(&err);
+		pthread_mutex_lock(&e->d->rechecks.lock);
+		struct domain_recheck *r = e->waiting;
+		e->waiting = NULL;
+		e->in_flight = false;
+		pthread_mutex_unlock(&e->d->rechecks.lock);
+		finish(r, code, &err);
 		return;
 	}
 	/* The document was read at the open, so it has a key. If the schema fails nevertheless, the

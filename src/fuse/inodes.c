@@ -21,7 +21,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "clock.h"
+#include <base/clock.h>
 
 struct name {
 	char *path; /* heap */
@@ -40,7 +40,7 @@ struct inode {
 	uint64_t ino;
 	uint64_t shown; /* the number that programs see */
 	uint64_t nlookup;
-	uint64_t looked_up_ns; /* the latest time, by clock.h */
+	uint64_t looked_up_ns; /* the latest time, by clock_ns() */
 	struct engine_stat st;
 	uint64_t told; /* the size that the kernel has got */
 	UT_hash_handle by_ino;

@@ -36,7 +36,7 @@ struct inode_view {
 	uint64_t ino;
 	char *path;	       /* heap */
 	bool is_open;	       /* a program has it open */
-	uint64_t looked_up_ns; /* the latest time, by clock.h */
+	uint64_t looked_up_ns; /* the latest time, by clock_ns() */
 	struct engine_stat st; /* version 0 or a draft: size and times are not valid */
 };
 static inline void inode_view_release(struct inode_view *v)

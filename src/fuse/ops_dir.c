@@ -32,7 +32,7 @@ struct dir {
 	atomic_uint refs; /* one for the kernel's handle, and one for each running fill() */
 	pthread_mutex_t lock;
 	struct dir_entry *entries;
-	size_t n, cap;
+	size_t n;
 	bool is_root; /* the root of the mount */
 	bool filled;
 	struct dir *prev, *next; /* in session->dirs */
@@ -53,14 +53,10 @@ static void clear_locked(struct dir *d)
 
 static int add_entry(struct dir *d, const char *name, mode_t type)
 {
-	if (d->n == d->cap) {
-		size_t cap = d->cap ? d->cap * 2 : 64;
-		struct dir_entry *entries = reallocarray(d->entries, cap, sizeof(*entries));
-		if (!entries)
-			return -ENOMEM;
-		d->entries = entries;
-		d->cap = cap;
-	}
+	struct dir_entry *entries = array_grow(d->entries, d->n, sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	d->entries = entries;
 	char *copy = strdup(name);
 	if (!copy)
 		return -ENOMEM;

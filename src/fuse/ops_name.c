@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include <base/checksum.h>
+#include <base/clock.h>
 #include <base/mem.h>
 
-#include "clock.h"
 #include "reopen.h"
 #include "reply.h"
 #include "kernel_request.h"

@@ -3,21 +3,14 @@
 #include "ops.h"
 
 #include <errno.h>
-#include <time.h>
 
+#include <base/clock.h>
 #include <base/mem.h>
 
 #include "reply.h"
 #include "stats_files.h"
 
 enum { NAME_TTL = 3600 /* seconds; these names never change */ };
-
-static int64_t wall_clock(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 /* Gets the attributes of a file. `len` is the length of an open file's text. If it is NULL, the
  * function makes the text to find its length. */
@@ -30,7 +23,7 @@ static int attr_of(struct session *s, uint64_t ino, const size_t *len, struct st
 	int rc = len || ino == STATS_DIR_INO ? 0 : stats_files_text(s->engine, ino, &text, &n, err);
 	if (rc)
 		return rc;
-	stats_files_stat(ino, n, wall_clock(), &st);
+	stats_files_stat(ino, n, clock_wall_ns(), &st);
 	reply_attr(s, ino, &st, out);
 	return 0;
 }

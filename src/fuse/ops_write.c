@@ -10,14 +10,10 @@
 #include "ops.h"
 
 #include <errno.h>
-#include <fcntl.h>
-
-#include <base/mem.h>
 
 #include "handle.h"
 #include "reply.h"
 #include "kernel_request.h"
-#include "reopen.h"
 #include "stats_files.h"
 #include "writers.h"
 

@@ -70,25 +70,22 @@ static void find_setting(struct read_ahead *r, const char *mountpoint)
 		fclose(f);
 }
 
-/* If the kernel refuses the value, the old one stays in effect, and no other one is tried. */
-static void set_locked(struct read_ahead *r, unsigned int kb)
-{
-	const int fd = open(r->path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || dprintf(fd, "%u", kb) < 0)
-		r->path[0] = '\0';
-	else
-		r->kb = kb;
-	if (fd >= 0)
-		close(fd);
-}
-
 unsigned int read_ahead_set(struct read_ahead *r, const char *mountpoint, unsigned int kb)
 {
 	pthread_mutex_lock(&r->lock);
 	if (!r->is_known)
 		find_setting(r, mountpoint);
-	if (r->path[0] && r->kb != kb)
-		set_locked(r, kb);
+	if (r->path[0] && r->kb != kb) {
+		/* If the kernel refuses the value, the old one stays in effect, and no other one is
+		 * tried. */
+		const int fd = open(r->path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0 || dprintf(fd, "%u", kb) < 0)
+			r->path[0] = '\0';
+		else
+			r->kb = kb;
+		if (fd >= 0)
+			close(fd);
+	}
 	kb = r->kb;
 	pthread_mutex_unlock(&r->lock);
 	return kb;

@@ -67,16 +67,6 @@ static int serve(struct session *s, struct fuse_session *session, struct err *er
 }
 
 /* Call it after the fork. */
-static void read_root(struct session *s)
-{
-	struct err err = ERR_INIT;
-	if (engine_getattr(s->engine, "", &s->root, &err) == 0)
-		return;
-	s->root = (struct engine_stat){.kind = ENGINE_DIR, .mode = 0555};
-	log_warning(s->log, "cannot read the attributes of the root: %s", err.msg);
-}
-
-/* Call it after the fork. */
 static int watch_and_serve(struct session *s, struct fuse_session *session, struct err *err)
 {
 	struct watchdog *watchdog =
@@ -85,8 +75,12 @@ static int watch_and_serve(struct session *s, struct fuse_session *session, stru
 		return err->code;
 	int rc = s->opt->started ? s->opt->started(s->opt->started_arg, err) : 0;
 	if (!rc) {
+		struct err why = ERR_INIT;
 		engine_start(s->engine);
-		read_root(s);
+		if (engine_getattr(s->engine, "", &s->root, &why)) {
+			s->root = (struct engine_stat){.kind = ENGINE_DIR, .mode = 0555};
+			log_warning(s->log, "cannot read the attributes of the root: %s", why.msg);
+		}
 		rc = serve(s, session, err);
 	}
 	watchdog_stop(watchdog);

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-#include "clock.h"
+#include <base/clock.h>
+
 #include "reopen.h"
 #include "kernel_request.h"
 #include "writers.h"

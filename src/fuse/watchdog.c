@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include <hsmount/log.h>
+#include <base/clock.h>
 
-#include "clock.h"
 #include "fuse_api.h"
 #include "kernel_request.h"
 
@@ -109,19 +109,6 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-/* Fills in the signals that end the daemon, without those that it ignores (nohup): signalfd would
- * report these, too. */
-static void ending_signals(sigset_t *set)
-{
-	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-	sigemptyset(set);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		struct sigaction now;
-		if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-			sigaddset(set, numbers[i]);
-	}
-}
-
 /* Frees w. Restores the calling thread's signal mask and the handler of NUDGE. */
 static void release(struct watchdog *w)
 {
@@ -147,7 +134,15 @@ struct watchdog *watchdog_start(struct log *log, struct requests *requests,
 	w->session = session;
 	w->writes = writes;
 	w->loop = pthread_self();
-	ending_signals(&set);
+	/* The signals that end the daemon, without those that it ignores (nohup): signalfd would
+	 * report these, too. */
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		struct sigaction now;
+		if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			sigaddset(&set, numbers[i]);
+	}
 	pthread_sigmask(SIG_BLOCK, &set, &w->old_mask);
 	sigaction(NUDGE, &nudge, &w->old_nudge);
 	w->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -40,9 +40,8 @@
 #include <string.h>
 
 #include <base/checksum.h>
+#include <h5/addrs.h>
 #include <h5/claims.h>
-
-#include "addrset.h"
 
 enum {
 	HEADER_SIZE = 38, /* with addresses and lengths of 8 bytes */
@@ -255,9 +254,9 @@ struct walk {
 	const struct h5_file *f;
 	struct shape shape;
 	enum h5_bt2_type type;
-	struct addrset seen; /* addresses of the nodes that were read */
-	uint64_t nodes_left; /* the size of the file limits the number of nodes */
-	h5_bt2_side_fn side; /* NULL for all records */
+	struct h5_addrs seen; /* addresses of the nodes that were read */
+	uint64_t nodes_left;  /* the size of the file limits the number of nodes */
+	h5_bt2_side_fn side;  /* NULL for all records */
 	h5_bt2_fn fn;
 	void *ctx;
 };
@@ -306,7 +305,7 @@ static int read_node(struct walk *w, const struct pointer *p, unsigned int u, ui
 		return damaged(err, p->addr, "impossible number of records");
 	if (w->nodes_left-- == 0)
 		return damaged(err, p->addr, "more nodes than the file has room for");
-	int rc = addrset_add(&w->seen, p->addr);
+	int rc = h5_addrs_add(&w->seen, p->addr, 0);
 	if (rc < 0)
 		return err_set(err, rc, "out of memory");
 	if (rc == 0)
@@ -442,7 +441,7 @@ int h5_bt2_walk_range(const struct h5_file *f, uint64_t addr, enum h5_bt2_type t
 		return root.all == 0 ? 0 : damaged(err, addr, "records without a root");
 	w.nodes_left = h5_file_size(f) / w.shape.node_size;
 	rc = walk_node(&w, &root, w.shape.depth, err);
-	addrset_release(&w.seen);
+	h5_addrs_release(&w.seen);
 	return rc;
 }
 

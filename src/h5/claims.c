@@ -16,9 +16,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <base/mem.h>
+#include <base/search.h>
 
 enum { BATCH = 64 * 1024, FIRST_PENDING = 64 };
 
@@ -84,20 +84,6 @@ static int by_start(const void *a, const void *b)
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	return x->end == y->end ? 0 : x->end < y->end ? -1 : 1;
-}
-
-/* Returns the first run that ends after an address. */
-static size_t first_after(const struct h5_claims *c, uint64_t addr)
-{
-	size_t lo = 0, hi = c->nruns;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (c->runs[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
 }
 
 /* Reports that p overlaps another structure at the address `at`. */
@@ -169,7 +155,8 @@ int h5_claims_check(struct h5_claims *c, struct err *err)
 	if (rc)
 		return rc;
 	qsort(c->pending, c->npending, sizeof(*c->pending), by_start);
-	size_t from = first_after(c, c->pending[0].start);
+	/* the first run that ends after the start of the batch */
+	size_t from = LOWER_BOUND(i, c->nruns, c->runs[i].end <= c->pending[0].start);
 	rc = find_overlap(c, from, err);
 	merge(c, from);
 	return rc;

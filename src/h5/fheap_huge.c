@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include <base/search.h>
 #include <h5/btree2.h>
 #include <h5/claims.h>
 
@@ -90,14 +91,8 @@ int fheap_huge_find(struct fheap_huge_index *h, const struct fheap_table *t, uin
 	}
 	const uint64_t number = cur_uint(id, t->huge_size);
 	const struct fheap_extent *all = (const void *)h->all.data;
-	size_t lo = 0, n = h->all.len / sizeof(*all), hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (all[mid].number < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	const size_t n = h->all.len / sizeof(*all);
+	const size_t lo = LOWER_BOUND(i, n, all[i].number < number);
 	if (lo == n || all[lo].number != number)
 		return err_set(err, -EIO, "there is no huge object %" PRIu64, number);
 	*out = all[lo];
@@ -109,7 +104,7 @@ int fheap_huge_claim(struct fheap_huge_index *h, const struct fheap_table *t,
 {
 	if (!t->file.claims)
 		return 0;
-	int rc = addrset_add(&h->claimed, object->addr);
+	int rc = h5_addrs_add(&h->claimed, object->addr, 0);
 	if (rc < 0)
 		return err_no_memory(err);
 	return rc ? h5_claim(t->file.claims, object->addr, object->stored, "huge object", err) : 0;
@@ -118,5 +113,5 @@ int fheap_huge_claim(struct fheap_huge_index *h, const struct fheap_table *t,
 void fheap_huge_release(struct fheap_huge_index *h)
 {
 	bytes_release(&h->all);
-	addrset_release(&h->claimed);
+	h5_addrs_release(&h->claimed);
 }

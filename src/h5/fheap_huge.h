@@ -3,7 +3,8 @@
 #ifndef H5_FHEAP_HUGE_H
 #define H5_FHEAP_HUGE_H
 
-#include "addrset.h"
+#include <h5/addrs.h>
+
 #include "fheap_format.h"
 
 struct fheap_extent {
@@ -17,9 +18,9 @@ struct fheap_extent {
 /* If it is all zero, nothing has been read. */
 struct fheap_huge_index {
 	bool is_read;
-	int failed;		/* code of a lasting failure; the tree is not read again */
-	struct bytes all;	/* of struct fheap_extent, by number */
-	struct addrset claimed; /* addresses of objects */
+	int failed;		 /* code of a lasting failure; the tree is not read again */
+	struct bytes all;	 /* of struct fheap_extent, by number */
+	struct h5_addrs claimed; /* addresses of objects */
 };
 
 /* Finds the object of an id. The cursor is after the first byte of the id. Reads the B-tree (at

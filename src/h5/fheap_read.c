@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <base/search.h>
 #include <data/filter.h>
 #include <h5/claims.h>
 #include <h5/free_space.h>
@@ -99,7 +100,6 @@ static int add_block(struct h5_fheap_reader *r, uint64_t offset, uint64_t size,
 	return rc;
 }
 
-/* Reads an indirect block of `size` bytes. */
 static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offset, uint64_t size,
 			 uint8_t *raw, struct cursor *children, struct err *err)
 {
@@ -113,7 +113,6 @@ static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offs
 	return bytes_append(&r->indirect, &run, sizeof(run)) ? err_no_memory(err) : 0;
 }
 
-/* Announces the reads of the indirect blocks below one. */
 static void advise_indirect(const struct h5_fheap_reader *r, struct cursor children,
 			    unsigned int rows)
 {
@@ -369,14 +368,8 @@ static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t with
 static struct block *find_block(const struct h5_fheap_reader *r, uint64_t offset)
 {
 	struct block *blocks = (struct block *)(void *)r->blocks.data;
-	size_t lo = 0, hi = r->blocks.len / sizeof(*blocks);
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (blocks[mid].offset <= offset)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	const size_t lo =
+		LOWER_BOUND(i, r->blocks.len / sizeof(*blocks), blocks[i].offset <= offset);
 	if (lo == 0 || offset - blocks[lo - 1].offset >= blocks[lo - 1].size)
 		return NULL;
 	return &blocks[lo - 1];

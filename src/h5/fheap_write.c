@@ -23,7 +23,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include <h5/btree2.h>
 
@@ -121,7 +120,6 @@ static void insert_tiny(struct h5_fheap *h, const void *obj, size_t n, struct em
 	h->tiny_bytes += n;
 }
 
-/* Returns the heap offset after the last block. */
 static uint64_t end_of_blocks(const struct h5_fheap *h)
 {
 	const struct block *last = h->nblocks ? &h->blocks[h->nblocks - 1] : NULL;

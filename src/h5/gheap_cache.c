@@ -16,10 +16,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <base/search.h>
+#include <h5/addrs.h>
 #include <h5/claims.h>
 #include <h5/gheap.h>
 
-#include "addrset.h"
 #include "gheap_format.h"
 
 enum {
@@ -38,7 +39,7 @@ struct collection {
 
 struct h5_gheap_cache {
 	struct h5_file file;
-	struct addrset claimed;				/* addresses of collections */
+	struct h5_addrs claimed;			/* addresses of collections */
 	struct collection *recent[H5_GHEAP_CACHED + 1]; /* one more while one is added */
 	size_t n;
 	uint64_t bytes; /* of all collections */
@@ -79,7 +80,7 @@ void h5_gheap_cache_free(struct h5_gheap_cache *c)
 		return;
 	for (size_t i = 0; i < c->n; i++)
 		collection_free(c->recent[i]);
-	addrset_release(&c->claimed);
+	h5_addrs_release(&c->claimed);
 	free(c);
 }
 
@@ -137,7 +138,7 @@ static int claim(struct h5_gheap_cache *c, const struct collection *g, struct er
 {
 	if (!c->file.claims)
 		return 0;
-	int rc = addrset_add(&c->claimed, g->addr);
+	int rc = h5_addrs_add(&c->claimed, g->addr, 0);
 	if (rc < 0)
 		return err_no_memory(err);
 	return rc ? h5_claim(c->file.claims, g->addr, g->data.len, "global heap", err) : 0;
@@ -220,14 +221,8 @@ static int find_collection(struct h5_gheap_cache *c, uint64_t addr, struct err *
 static const struct gheap_item *find_item(const struct collection *g, uint32_t index)
 {
 	const struct gheap_item *all = (const void *)g->items.data;
-	size_t lo = 0, n = g->items.len / sizeof(*all), hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (all[mid].index < index)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	const size_t n = g->items.len / sizeof(*all);
+	const size_t lo = LOWER_BOUND(i, n, all[i].index < index);
 	return lo < n && all[lo].index == index ? &all[lo] : NULL;
 }
 

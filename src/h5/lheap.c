@@ -14,7 +14,7 @@
  * The sizes of lengths and addresses are those of the file. Reads have no side effects, except for
  * claims, which are made last.
  */
-#include "lheap.h"
+#include <h5/symtab.h>
 
 #include <string.h>
 
@@ -125,7 +125,7 @@ int h5_lheap_read(const struct h5_file *f, uint64_t addr, struct arena *a, struc
 	return err_wrap(err, rc, "local heap at %" PRIu64, addr);
 }
 
-int lheap_claim(const struct h5_file *f, uint64_t addr, struct err *err)
+int h5_lheap_claim(const struct h5_file *f, uint64_t addr, struct err *err)
 {
 	struct header h;
 	if (!f->claims)

@@ -173,15 +173,6 @@ static void encode_compound(struct emit *e, const struct dtype *t, unsigned int 
 	}
 }
 
-static void encode_enum(struct emit *e, const struct dtype *t, unsigned int floor)
-{
-	emit_head(e, version_of(t, floor), t, t->enumeration.n);
-	encode_any(e, t->enumeration.base, floor);
-	for (uint32_t i = 0; i < t->enumeration.n; i++)
-		emit_name(e, t->enumeration.names[i], version_of(t, floor));
-	emit_bytes(e, t->enumeration.values, (size_t)t->enumeration.n * t->enumeration.base->size);
-}
-
 static void encode_vlen(struct emit *e, const struct dtype *t, unsigned int floor)
 {
 	if (!t->vlen.is_string) {
@@ -235,7 +226,12 @@ static void encode_any(struct emit *e, const struct dtype *t, unsigned int floor
 		emit_head(e, 1, t, t->reference.kind);
 		break;
 	case DTYPE_ENUM:
-		encode_enum(e, t, floor);
+		emit_head(e, version_of(t, floor), t, t->enumeration.n);
+		encode_any(e, t->enumeration.base, floor);
+		for (uint32_t i = 0; i < t->enumeration.n; i++)
+			emit_name(e, t->enumeration.names[i], version_of(t, floor));
+		emit_bytes(e, t->enumeration.values,
+			   (size_t)t->enumeration.n * t->enumeration.base->size);
 		break;
 	case DTYPE_VLEN:
 		encode_vlen(e, t, floor);

@@ -208,7 +208,6 @@ static int read_chunks(struct ohdr_reader *r, uint64_t addr)
 	return rc || !old ? rc : ohdr1_end(r);
 }
 
-/* Moves the messages to the arena. */
 static int keep_messages(struct ohdr_reader *r)
 {
 	if (!r->msgs.len)

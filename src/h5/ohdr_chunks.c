@@ -14,7 +14,7 @@ void ohdr_reader_release(struct ohdr_reader *r)
 	bytes_release(&r->msgs);
 	bytes_release(&r->chunks);
 	bytes_release(&r->todo);
-	addrset_release(&r->seen);
+	h5_addrs_release(&r->seen);
 }
 
 int ohdr_read_chunk(struct ohdr_reader *r, struct ohdr_extent x, size_t smallest, struct cursor *c)
@@ -24,7 +24,7 @@ int ohdr_read_chunk(struct ohdr_reader *r, struct ohdr_extent x, size_t smallest
 			       "object header: chunk of %" PRIu64 " bytes, too small or too large",
 			       x.len);
 	r->total += x.len;
-	int rc = addrset_add(&r->seen, x.addr);
+	int rc = h5_addrs_add(&r->seen, x.addr, 0);
 	if (rc < 0 || bytes_append(&r->chunks, &x, sizeof(x)))
 		return err_no_memory(r->err);
 	if (rc == 0)
@@ -42,23 +42,19 @@ int ohdr_read_chunk(struct ohdr_reader *r, struct ohdr_extent x, size_t smallest
 	return h5_file_read(r->f, x.addr, buf, (size_t)x.len, r->err);
 }
 
-static int add_continuation(struct ohdr_reader *r, struct cursor *body)
-{
-	struct ohdr_extent x = {.addr = h5_cur_addr(r->f, body)};
-	x.len = h5_cur_len(r->f, body);
-	int rc = h5_msg_end(body, "object header continuation", r->err);
-	if (!rc && bytes_append(&r->todo, &x, sizeof(x)))
-		rc = err_no_memory(r->err);
-	return rc;
-}
-
 int ohdr_add_message(struct ohdr_reader *r, const struct h5_msg *m, struct cursor *body)
 {
 	r->entries++; /* cannot overflow, because the bytes of messages are limited */
 	if (m->type == H5_MSG_NIL)
 		return 0;
-	if (m->type == H5_MSG_CONTINUATION)
-		return add_continuation(r, body);
+	if (m->type == H5_MSG_CONTINUATION) {
+		struct ohdr_extent x = {.addr = h5_cur_addr(r->f, body)};
+		x.len = h5_cur_len(r->f, body);
+		int rc = h5_msg_end(body, "object header continuation", r->err);
+		if (!rc && bytes_append(&r->todo, &x, sizeof(x)))
+			rc = err_no_memory(r->err);
+		return rc;
+	}
 	if (m->type > H5_MSG_LAST_KNOWN && m->flags & H5_MSG_MUST_KNOW)
 		return err_set(r->err, -EOPNOTSUPP,
 			       "object header: a message of the unknown type 0x%02x, which a "

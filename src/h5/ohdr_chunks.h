@@ -6,9 +6,8 @@
 #ifndef H5_OHDR_CHUNKS_H
 #define H5_OHDR_CHUNKS_H
 
+#include <h5/addrs.h>
 #include <h5/ohdr.h>
-
-#include "addrset.h"
 
 struct ohdr_extent {
 	uint64_t addr, len;
@@ -21,7 +20,7 @@ struct ohdr_reader {
 	struct bytes msgs;   /* of struct h5_msg */
 	struct bytes chunks; /* of struct ohdr_extent; all chunks, in the order they are read */
 	struct bytes todo;   /* of struct ohdr_extent; continuations in the order of messages */
-	struct addrset seen;
+	struct h5_addrs seen;
 	uint64_t total;	  /* bytes of all chunks */
 	uint32_t entries; /* messages, including NIL and continuation */
 	uint32_t count;	  /* recorded number of the same, in version 1 */

@@ -31,10 +31,9 @@
 
 #include <string.h>
 
+#include <h5/addrs.h>
 #include <h5/claims.h>
 
-#include "addrset.h"
-#include "lheap.h"
 #include "msg.h"
 
 enum {
@@ -68,7 +67,7 @@ struct node {
 struct walk {
 	const struct h5_file *f;
 	struct h5_lheap heap;
-	struct addrset seen;
+	struct h5_addrs seen;
 	struct bytes nodes;  /* of struct node, for claims */
 	uint64_t bytes_left; /* of the file, that no node has used */
 	uint64_t names_left; /* of the heap, that no name has used */
@@ -86,7 +85,7 @@ static int read_node(struct walk *w, uint64_t addr, uint64_t size, const char *w
 {
 	const uint64_t left = addr < h5_file_size(w->f) ? h5_file_size(w->f) - addr : 0;
 	const struct node node = {.addr = addr, .size = min_u64(size, left), .what = what};
-	int rc = addrset_add(&w->seen, addr);
+	int rc = h5_addrs_add(&w->seen, addr, 0);
 	if (rc < 0 || bytes_append(&w->nodes, &node, sizeof(node)))
 		return err_no_memory(err);
 	if (rc == 0 || node.size > w->bytes_left)
@@ -296,7 +295,7 @@ static int walk_all(struct walk *w, const struct h5_symtab *t, struct arena *a, 
 	w->paths_left = w->heap.n * (uint64_t)PATH_BYTES_PER_HEAP_BYTE;
 	rc = walk_tree(w, t->btree, -1, err);
 	if (!rc)
-		rc = lheap_claim(w->f, t->heap, err);
+		rc = h5_lheap_claim(w->f, t->heap, err);
 	const struct node *nodes = (const void *)w->nodes.data;
 	for (size_t i = 0; !rc && i < w->nodes.len / sizeof(*nodes); i++)
 		rc = h5_claim(w->f->claims, nodes[i].addr, nodes[i].size, nodes[i].what, err);
@@ -310,7 +309,7 @@ int h5_symtab_find(const struct h5_file *f, const struct h5_symtab *t, const cha
 	struct arena *a = arena_new(HEAP_ARENA);
 	int rc = walk_all(&w, t, a, err);
 	bytes_release(&w.nodes);
-	addrset_release(&w.seen);
+	h5_addrs_release(&w.seen);
 	arena_free(a);
 	return rc;
 }

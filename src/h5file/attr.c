@@ -34,7 +34,6 @@ struct reader {
 	struct bytes found; /* of struct found */
 };
 
-/* Decodes the value of an attribute. */
 static int decode_value(struct reader *r, const struct h5_attr *a, struct elems *value,
 			struct err *err)
 {
@@ -73,7 +72,6 @@ static int add(struct reader *r, const struct h5_attr *a, uint32_t corder, struc
 		       : 0;
 }
 
-/* Decodes the body of an attribute message. */
 static int add_body(struct reader *r, struct cursor *body, uint32_t corder, struct err *err)
 {
 	struct h5_attr a;
@@ -174,7 +172,6 @@ static size_t sort(struct reader *r)
 	return kept;
 }
 
-/* Moves the attributes to the tree. */
 static int finish(struct reader *r, struct err *err)
 {
 	const size_t n = sort(r);

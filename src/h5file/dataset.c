@@ -92,7 +92,6 @@ static int read_pipeline(struct reader *r)
 	return 0;
 }
 
-/* Decodes the bytes of a defined fill value. */
 static int decode_fill(struct reader *r, const struct h5_fill *fill)
 {
 	auto_bytes struct bytes in = {0};

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include <codec/chunk.h>
 #include <h5/claims.h>
@@ -213,7 +212,7 @@ void h5file_close(struct h5file *f)
 	h5_claims_free(f->kept);
 	tree_free(f->tree);
 	problems_release(&f->problems);
-	addr_map_release(&f->numbers);
+	h5_addrs_release(&f->numbers);
 	bytes_release(&f->headers);
 	bytes_release(&f->shares);
 	free(f->datasets);

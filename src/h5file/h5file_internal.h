@@ -12,13 +12,13 @@
 #include <pthread.h>
 
 #include <base/budget.h>
+#include <h5/addrs.h>
 #include <h5/file.h>
 #include <h5/gheap_cache.h>
 #include <h5/message.h>
 #include <h5/shared.h>
 #include <h5file/h5file.h>
 
-#include "addr_map.h"
 #include "problems.h"
 
 /* A dataset as the file describes it. */
@@ -52,7 +52,7 @@ struct h5file {
 	struct dataset_info **datasets;	 /* by number; NULL if the object is no dataset */
 	uint32_t ndatasets;		 /* length of this table */
 	const struct pipeline *pipeline; /* of the last dataset */
-	struct addr_map numbers;	 /* header addresses of all objects */
+	struct h5_addrs numbers;	 /* header addresses of all objects */
 	struct bytes headers;		 /* of struct object_header, by number */
 	struct bytes shares;		 /* of struct share, until the open ends */
 	struct h5_shared *shared;

@@ -15,7 +15,7 @@
 struct visit {
 	struct elems_walker walker;
 	struct values_items items;
-	struct addr_map seen; /* addresses of collections; the numbers are not used */
+	struct h5_addrs seen; /* addresses of collections */
 	uint64_t last;	      /* the address that was seen last */
 	int (*fn)(void *ctx, uint64_t addr, uint64_t size);
 	void *ctx;
@@ -25,12 +25,11 @@ struct visit {
 static int visit_collection(struct visit *v, uint64_t addr)
 {
 	uint64_t size;
-	if (addr == v->last || addr_map_get(&v->seen, addr) != UINT32_MAX)
-		return 0;
-	int rc = h5_gheap_size(&v->items.f->file, addr, &size, v->err);
-	if (!rc && addr_map_add(&v->seen, addr, 0))
-		rc = err_no_memory(v->err);
+	int rc = addr == v->last ? 0 : h5_addrs_add(&v->seen, addr, 0);
+	if (rc <= 0)
+		return rc ? err_no_memory(v->err) : 0;
 	v->last = addr;
+	rc = h5_gheap_size(&v->items.f->file, addr, &size, v->err);
 	return rc ? rc : v->fn(v->ctx, addr, size);
 }
 
@@ -70,6 +69,6 @@ int heaps_visit(struct h5file *f, const struct dtype *t, struct bytes *in, uint6
 	int rc = values_widen(f, t, in, n, err);
 	if (!rc)
 		rc = elems_walk(t, in->data, n, &v.walker);
-	addr_map_release(&v.seen);
+	h5_addrs_release(&v.seen);
 	return rc;
 }

@@ -35,7 +35,7 @@ const char *objects_path(struct h5file *f, const char *parent, const char *name)
 int objects_number(struct h5file *f, uint64_t addr, const char *parent, const char *name,
 		   uint32_t *number, struct err *err)
 {
-	*number = addr_map_get(&f->numbers, addr);
+	*number = h5_addrs_get(&f->numbers, addr);
 	if (*number != UINT32_MAX)
 		return 0;
 	const char *path = name ? objects_path(f, parent, name)
@@ -44,7 +44,7 @@ int objects_number(struct h5file *f, uint64_t addr, const char *parent, const ch
 		return err_no_memory(err);
 	int rc = tree_add(f->tree, number, err);
 	const struct object_header header = {.addr = addr};
-	if (!rc && (addr_map_add(&f->numbers, addr, *number) ||
+	if (!rc && (h5_addrs_add(&f->numbers, addr, *number) < 0 ||
 		    bytes_append(&f->headers, &header, sizeof(header))))
 		rc = err_no_memory(err);
 	if (!rc)
@@ -82,7 +82,7 @@ bool h5file_header(const struct h5file *f, uint32_t number, struct h5file_header
 
 uint32_t h5file_at(const struct h5file *f, uint64_t addr)
 {
-	return addr_map_get(&f->numbers, addr);
+	return h5_addrs_get(&f->numbers, addr);
 }
 
 int objects_share(struct h5file *f, uint32_t number, uint32_t attr, uint64_t addr, struct err *err)
@@ -112,7 +112,7 @@ void objects_set_committed(struct h5file *f)
 	for (size_t i = 0; i < f->shares.len / sizeof(*all); i++) {
 		const struct tree_object *user = tree_object(f->tree, all[i].number);
 		struct object *o = tree_edit(f->tree, all[i].number);
-		const uint32_t type = addr_map_get(&f->numbers, all[i].addr);
+		const uint32_t type = h5_addrs_get(&f->numbers, all[i].addr);
 		if (user->broken)
 			continue;
 		if (all[i].attr != OBJECT_NONE)

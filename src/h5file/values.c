@@ -207,7 +207,7 @@ static bool replace(struct resolve *r, uint8_t *at)
 {
 	const uint64_t addr = number_get_int(at, sizeof(uint64_t), false);
 	const bool null = !addr || addr == H5_UNDEF;
-	const uint32_t number = null ? UINT32_MAX : addr_map_get(&r->f->numbers, addr);
+	const uint32_t number = null ? UINT32_MAX : h5_addrs_get(&r->f->numbers, addr);
 	const bool found = number != UINT32_MAX && !tree_object(r->f->tree, number)->broken;
 	number_put_int(at, sizeof(uint64_t), false, found ? (uint64_t)number + 1 : 0);
 	if (!null && !found && !r->dangling++)

@@ -15,16 +15,6 @@ _Static_assert(HTTP_REASON_MAX == CURL_ERROR_SIZE, "libcurl writes its reason in
 
 /* ---- the answer's header ---- */
 
-static void start_answer(struct http_call *call)
-{
-	/* An interim answer (100) or an earlier attempt of libcurl may precede this answer. */
-	call->answer.len = 0;
-	call->populated = 0;
-	call->content_length = -1;
-	call->answering = true;
-	curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &call->status);
-}
-
 static void report_header(struct http_call *call, char *line, size_t n)
 {
 	char *colon = memchr(line, ':', n);
@@ -47,10 +37,16 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
 	struct http_call *call = arg;
 	char line[LINE_MAX_];
 	n *= size;
-	if (n >= 5 && strncasecmp(bytes, "HTTP/", 5) == 0)
-		start_answer(call);
-	else if (n < sizeof(line) && !memchr(bytes, '\0', n))
+	if (n >= 5 && strncasecmp(bytes, "HTTP/", 5) == 0) {
+		/* An interim answer (100) or an earlier attempt of libcurl may precede this. */
+		call->answer.len = 0;
+		call->populated = 0;
+		call->content_length = -1;
+		call->answering = true;
+		curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &call->status);
+	} else if (n < sizeof(line) && !memchr(bytes, '\0', n)) {
 		report_header(call, memcpy(line, bytes, n), n);
+	}
 	if (n <= 2)
 		http_socket_note_received(call->sockets, call->fd);
 	return n;

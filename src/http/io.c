@@ -207,18 +207,6 @@ static void sweep(struct http_io *io, uint64_t now)
 	}
 }
 
-/* Sets TCP_QUICKACK again after requests that have been sent; see socket.h. */
-static void acknowledge(struct http_io *io)
-{
-	for (unsigned int i = 0; i < io->n_active; i++) {
-		struct http_call *call = io->active[i];
-		if (call->acknowledged || call->fd < 0 || call->sent < call->body_len)
-			continue;
-		http_socket_acknowledge(&io->sockets, call->fd);
-		call->acknowledged = true;
-	}
-}
-
 /* Returns NULL if no call is due. */
 static struct http_call *next_waiting(struct http_io *io, uint64_t now)
 {
@@ -284,7 +272,14 @@ static void *run(void *arg)
 		reap(io);
 		if (due)
 			sweep(io, now);
-		acknowledge(io);
+		/* TCP_QUICKACK is set again after requests that have been sent; see socket.h. */
+		for (unsigned int i = 0; i < io->n_active; i++) {
+			struct http_call *call = io->active[i];
+			if (call->acknowledged || call->fd < 0 || call->sent < call->body_len)
+				continue;
+			http_socket_acknowledge(&io->sockets, call->fd);
+			call->acknowledged = true;
+		}
 	}
 	return NULL;
 }

@@ -112,13 +112,6 @@ static int by_age(const void *a, const void *b)
 	return (x->age > y->age) - (x->age < y->age);
 }
 
-static int select_bits(uint32_t events)
-{
-	return (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP) ? CURL_CSELECT_IN : 0) |
-	       (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-	       (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
-}
-
 /* Called when a socket is ready. Returns true if libcurl does not wait for it. */
 static bool drop_idle(const struct http_poll *p, int fd)
 {
@@ -147,7 +140,11 @@ static size_t wait_ready(struct http_poll *p, struct ready *ready, int timeout_m
 			continue;
 		ready[n++] = (struct ready){
 			.fd = fd,
-			.events = select_bits(events[i].events),
+			.events = (events[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP)
+					   ? CURL_CSELECT_IN
+					   : 0) |
+				  (events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+				  (events[i].events & EPOLLERR ? CURL_CSELECT_ERR : 0),
 			.id = http_socket_id(p->sockets, fd),
 			.age = http_socket_age(p->sockets, fd),
 		};

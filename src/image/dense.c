@@ -232,13 +232,6 @@ struct bodies {
 	uint32_t n;
 };
 
-static void release_bodies(struct bodies *b)
-{
-	for (uint32_t i = 0; i < b->n; i++)
-		bytes_release(&b->list[i]);
-	free(b->list);
-}
-
 typedef void (*encode_fn)(struct emit *e, const void *message);
 
 static int insert(struct h5_fheap *heap, const struct kind *k, struct bytes *body, encode_fn encode,
@@ -316,7 +309,9 @@ static int encode_dense(struct emit *e, const struct image *img, const struct im
 	if (!rc)
 		rc = encode_storage(e, k, entries, n, ordered, heap, addr, err);
 	h5_fheap_free(heap);
-	release_bodies(&bodies);
+	for (uint32_t i = 0; i < bodies.n; i++)
+		bytes_release(&bodies.list[i]);
+	free(bodies.list);
 	return rc;
 }
 

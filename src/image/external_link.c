@@ -76,7 +76,7 @@ int image_external_path(const char *dir, const char *domain, image_file_name_fn 
 	return rc || !file_name || !path[0] ? rc : file_name(suffix, path, room);
 }
 
-int external_file(const struct image *img, const char *domain, char *file, size_t cap)
+int image_external_file(const struct image *img, const char *domain, char *file, size_t cap)
 {
 	char full[IMAGE_FILE_NAME_MAX];
 	int rc = image_external_path(img->dir, domain, img->file_name, img->suffix, full,

@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include <base/search.h>
+
 enum {
 	/* Slots that a read requests at once, unless the source joins more loads. When half of them
 	 * have been read, it requests more. */
@@ -74,20 +76,15 @@ static uint64_t offset_of(const struct image *img, const struct extent *x, uint6
 	return x->start + (x->kind == EXTENT_RAW ? slot * d->stride : dataset_window(d, slot));
 }
 
+static uint64_t end_slot(const struct image *img, const struct extent *x)
+{
+	return x->first_slot + (extent_has_slots(x->kind) ? img->datasets[x->dataset].nslots : 0);
+}
+
 /* Returns the index of the extent with slot number `slot`, or nextents if there is none. */
 static uint32_t find_slot(const struct image *img, uint64_t slot)
 {
-	uint32_t low = 0, high = img->nextents;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		const struct extent *x = &img->extents[middle];
-		const uint64_t n = extent_has_slots(x->kind) ? img->datasets[x->dataset].nslots : 0;
-		if (x->first_slot + n <= slot)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return LOWER_BOUND(i, img->nextents, end_slot(img, &img->extents[i]) <= slot);
 }
 
 /* Requests slots [first, last) from the cache. Returns the first one that the cache did not accept.
@@ -266,16 +263,6 @@ static uint64_t run_length_locked(const struct image_stream *s, struct slot_rang
 
 /* ---- reads in file order ---- */
 
-/* A program that copies a file skips its holes. Its reads still count as sequential. */
-static void skip_hole_locked(struct image_stream *s, uint64_t offset)
-{
-	struct sequential *o = &s->order;
-	if (o->running && offset > o->end &&
-	    image_seek(s->image, s->image->base + o->end, SEEK_DATA) >=
-		    (int64_t)(s->image->base + offset))
-		sequential_skip(o, offset);
-}
-
 void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t before)
 {
 	if (!s || !s->cache || s->image->nslots == 0)
@@ -284,7 +271,12 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t b
 	struct slot_range touched = slots_of(img, offset, offset + n);
 	const struct sequential_file file = {.data = img->data_start, .second = img->data_end};
 	pthread_mutex_lock(&s->lock);
-	skip_hole_locked(s, offset);
+	/* A program that copies a file skips its holes. Its reads still count as sequential. */
+	struct sequential *o = &s->order;
+	if (o->running && offset > o->end &&
+	    image_seek(s->image, s->image->base + o->end, SEEK_DATA) >=
+		    (int64_t)(s->image->base + offset))
+		sequential_skip(o, offset);
 	const bool in_order = sequential_read(&s->order, &file, offset, offset + n);
 	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
 	const uint64_t steps = read > s->read ? read - s->read : 0;

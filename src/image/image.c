@@ -9,14 +9,6 @@
 
 #include "image_plan.h"
 
-static void free_dataset(struct image_dataset *d)
-{
-	free(d->windows);
-	if (d->own_fill)
-		elems_release(d->own_fill);
-	free(d->own_fill);
-}
-
 static void free_object(struct image_object *o)
 {
 	for (uint32_t i = 0; o->values && i < o->node->o.nattrs; i++)
@@ -37,8 +29,13 @@ void image_unref(struct image *img)
 		return;
 	if (img->owner)
 		cache_owner_free(img->owner);
-	for (uint32_t i = 0; img->datasets && i < img->ndatasets; i++)
-		free_dataset(&img->datasets[i]);
+	for (uint32_t i = 0; img->datasets && i < img->ndatasets; i++) {
+		struct elems *fill = img->datasets[i].own_fill;
+		if (fill)
+			elems_release(fill);
+		free(fill);
+		free(img->datasets[i].windows);
+	}
 	for (uint32_t i = 0; img->objects && i < img->nobjects; i++)
 		free_object(&img->objects[i]);
 	values_free(img);
@@ -52,14 +49,6 @@ void image_unref(struct image *img)
 	free(img->dir);
 	budget_set(&img->charge, 0, NULL);
 	free(img);
-}
-
-/* Frees the attribute values in file form. They are part of the metadata now and no longer
- * needed. */
-static void release_values(struct image *img)
-{
-	for (uint32_t i = 0; i < img->nobjects; i++)
-		free_object(&img->objects[i]);
 }
 
 /* Returns the bytes of the largest slots, which most of the file consists of. A dataset of one
@@ -101,7 +90,9 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	int rc = img->dir ? image_plan(img, err) : err_no_memory(err);
 	if (!rc) {
 		const struct cache_source source = image_source(img);
-		release_values(img);
+		/* The attribute values in file form are part of the metadata now. */
+		for (uint32_t i = 0; i < img->nobjects; i++)
+			free_object(&img->objects[i]);
 		for (uint32_t i = 0; i < img->ndatasets; i++)
 			dataset_costs(&img->datasets[i]);
 		img->read_ahead = opt->flags & IMAGE_DISTANT ? kernel_read_ahead(largest_slot(img))
@@ -161,9 +152,4 @@ uint64_t image_fetched(const struct image *img)
 uint64_t image_header(const struct image *img, uint32_t number)
 {
 	return number < tree_numbers(img->tree) ? img->header_addr[number] : H5_UNDEF;
-}
-
-int image_external_file(const struct image *img, const char *domain, char *file, size_t room)
-{
-	return external_file(img, domain, file, room);
 }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include <h5/message.h>
 #include <h5/superblock.h>
 
 static int wrap_object(struct err *err, int rc, const struct image_object *o)
@@ -231,15 +230,6 @@ static int place_heaps(struct image *img, uint64_t *at, struct err *err)
 	return 0;
 }
 
-/* Frees the memory for extents that no dataset has. */
-static void shrink_extents(struct image *img)
-{
-	const size_t n = max_u64(img->nextents, 1);
-	struct extent *extents = reallocarray(img->extents, n, sizeof(*extents));
-	if (extents)
-		img->extents = extents;
-}
-
 /* Assigns addresses to all regions after the metadata. */
 static int place_data(struct image *img, struct err *err)
 {
@@ -257,7 +247,11 @@ static int place_data(struct image *img, struct err *err)
 	}
 	if (!rc)
 		rc = place_heaps(img, &at, err);
-	shrink_extents(img);
+	/* The memory for extents that no dataset has is given back. */
+	const size_t n = max_u64(img->nextents, 1);
+	struct extent *extents = reallocarray(img->extents, n, sizeof(*extents));
+	if (extents)
+		img->extents = extents;
 	/* The tail: a writer that frees the last object must not shrink the file into the image. */
 	img->size = align_u64(at + 1, 8);
 	return rc;

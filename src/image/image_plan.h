@@ -247,10 +247,6 @@ void link_message(const struct image *img, const struct object *o, uint32_t i, s
 void attr_message(const struct image *img, const struct image_object *o, uint32_t i,
 		  struct h5_attr *out);
 
-/* external_link.c: the file name of an external link to a domain. It is relative to the directory
- * of the linking file and never leads out of the mount. Fails with -ENAMETOOLONG. */
-int external_file(const struct image *img, const char *domain, char *file, size_t cap);
-
 /* Moves *at, an offset of the file, past n bytes. Both are at most IMAGE_FILE_MAX. Fails with
  * -EFBIG. */
 static inline int advance(uint64_t *at, uint64_t n, struct err *err)

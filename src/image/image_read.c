@@ -75,31 +75,18 @@ static ssize_t read_index(struct image *img, const struct extent *x, uint8_t *bu
 	return (ssize_t)n;
 }
 
-static ssize_t read_value(const struct image *img, const struct extent *x, uint8_t *buf, size_t n,
-			  uint64_t offset)
-{
-	n = min_u64(n, x->end - offset);
-	value_read(&img->values[x->dataset], offset - x->start, buf, n);
-	return (ssize_t)n;
-}
-
-static ssize_t read_meta(const struct image *img, uint8_t *buf, size_t n, uint64_t offset,
-			 struct err *err)
-{
-	n = min_u64(n, img->meta_size - offset);
-	if (img->packed) {
-		const int rc = packed_bytes_read(img->packed, offset, buf, n, err);
-		return rc ? rc : (ssize_t)n;
-	}
-	memcpy(buf, img->meta + offset, n);
-	return (ssize_t)n;
-}
-
 static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *buf, size_t n,
 			  uint64_t offset, struct err *err)
 {
-	if (offset < img->meta_size)
-		return read_meta(img, buf, n, offset, err);
+	if (offset < img->meta_size) {
+		n = min_u64(n, img->meta_size - offset);
+		if (img->packed) {
+			const int rc = packed_bytes_read(img->packed, offset, buf, n, err);
+			return rc ? rc : (ssize_t)n;
+		}
+		memcpy(buf, img->meta + offset, n);
+		return (ssize_t)n;
+	}
 	uint32_t i = extent_find(img, offset);
 	if (i == img->nextents || offset < img->extents[i].start) {
 		uint64_t end = i == img->nextents ? img->size : img->extents[i].start;
@@ -110,7 +97,9 @@ static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *bu
 	const struct extent *x = &img->extents[i];
 	switch (x->kind) {
 	case EXTENT_VALUE:
-		return read_value(img, x, buf, n, offset);
+		n = min_u64(n, x->end - offset);
+		value_read(&img->values[x->dataset], offset - x->start, buf, n);
+		return (ssize_t)n;
 	case EXTENT_INDEX:
 		return read_index(img, x, buf, n, offset);
 	case EXTENT_RAW:

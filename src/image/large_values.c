@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <base/search.h>
 #include <h5/fheap.h>
 #include <h5/message.h>
 
@@ -66,16 +67,9 @@ int values_plan(struct image *img, struct err *err)
 
 struct image_value *value_find(const struct image *img, const struct image_object *o, uint32_t attr)
 {
-	uint32_t low = o->first_large, high = low + o->nlarge;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (img->values[middle].attr < attr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < o->first_large + o->nlarge && img->values[low].attr == attr ? &img->values[low]
-										 : NULL;
+	struct image_value *values = &img->values[o->first_large];
+	const uint32_t found = LOWER_BOUND(i, o->nlarge, values[i].attr < attr);
+	return found < o->nlarge && values[found].attr == attr ? &values[found] : NULL;
 }
 
 int value_relocate(struct image *img, const struct attribute *a, struct image_value *v,

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include <base/search.h>
+
 #include "image_plan.h"
 
 static uint64_t index_end(const struct image_dataset *d)
@@ -85,20 +87,6 @@ bool image_items(const struct image *img, uint32_t dataset, uint64_t chunk, uint
 	return *start < *end;
 }
 
-/* Returns the index, in the order of the tree, of the object whose header is at an address. */
-static uint32_t place_of(const struct image *img, uint64_t addr)
-{
-	uint32_t low = 0, high = img->nobjects;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (img->header_addr[tree_nth(img->tree, middle)] < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static struct byte_range large_values(const struct image *img, const struct image_object *o)
 {
 	if (o->nlarge == 0)
@@ -110,7 +98,9 @@ static struct byte_range large_values(const struct image *img, const struct imag
 
 bool image_parts_at(const struct image *img, uint64_t addr, struct image_parts *out)
 {
-	const uint32_t i = place_of(img, addr);
+	/* the index, in the order of the tree, of the object whose header is at the address */
+	const uint32_t i =
+		LOWER_BOUND(k, img->nobjects, img->header_addr[tree_nth(img->tree, k)] < addr);
 	assert(img->objects);
 	if (i == img->nobjects || img->header_addr[tree_nth(img->tree, i)] != addr)
 		return false;

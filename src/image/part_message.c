@@ -4,15 +4,8 @@
 
 #include <string.h>
 
+#include <base/utf8.h>
 #include <h5/message.h>
-
-static bool is_ascii(const char *s)
-{
-	while (*s)
-		if ((unsigned char)*s++ >= 0x80)
-			return false;
-	return true;
-}
 
 void link_message(const struct image *img, const struct object *o, uint32_t i, struct h5_link *out,
 		  char file[IMAGE_FILE_NAME_MAX])
@@ -21,7 +14,7 @@ void link_message(const struct image *img, const struct object *o, uint32_t i, s
 	*out = (struct h5_link){
 		.name = link->name,
 		.name_len = strlen(link->name),
-		.utf8 = link->utf8 && !is_ascii(link->name),
+		.utf8 = link->utf8 && !utf8_is_ascii(link->name, strlen(link->name)),
 		.has_corder = true,
 		.corder = i,
 		.cls = link->cls,
@@ -31,7 +24,7 @@ void link_message(const struct image *img, const struct object *o, uint32_t i, s
 		out->addr = img->header_addr[link->target];
 	if (link->cls == LINK_EXTERNAL) {
 		/* The name is too long for any file, so the link dangles. */
-		if (external_file(img, link->domain, file, IMAGE_FILE_NAME_MAX))
+		if (image_external_file(img, link->domain, file, IMAGE_FILE_NAME_MAX))
 			strcpy(file, ".");
 		out->file = file;
 	}

@@ -6,7 +6,6 @@
 #include "image_plan.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include <h5/message.h>
 #include <h5/ohdr.h>
@@ -19,7 +18,7 @@ enum { MIN_MESSAGES = 22 };
  * counts while the size of the header is determined. */
 struct builder {
 	struct h5_msg *msgs;
-	uint32_t n, cap;
+	uint32_t n;
 	struct emit bodies;
 	size_t start; /* of the last message's body in `bodies` */
 	int rc;
@@ -41,29 +40,14 @@ static void end_message(struct builder *b)
 static struct emit *add(struct builder *b, uint8_t type, uint8_t flags)
 {
 	end_message(b);
-	if (!b->rc && b->n == b->cap) {
-		const uint32_t cap = b->cap ? 2 * b->cap : 16;
-		struct h5_msg *msgs = reallocarray(b->msgs, cap, sizeof(*msgs));
-		if (msgs) {
-			b->msgs = msgs;
-			b->cap = cap;
-		} else {
-			b->rc = -ENOMEM;
-		}
+	struct h5_msg *msgs = b->rc ? NULL : array_grow(b->msgs, b->n, sizeof(*msgs));
+	if (msgs) {
+		msgs[b->n++] = (struct h5_msg){.type = type, .flags = flags};
+		b->msgs = msgs;
+	} else if (!b->rc) {
+		b->rc = -ENOMEM;
 	}
-	if (!b->rc)
-		b->msgs[b->n++] = (struct h5_msg){.type = type, .flags = flags};
 	return &b->bodies;
-}
-
-static void add_type(struct builder *b, const struct image *img, const struct dtype *t,
-		     uint32_t committed)
-{
-	if (committed == OBJECT_NONE)
-		h5_dtype_encode(add(b, H5_MSG_DATATYPE, H5_MSG_CONSTANT), t);
-	else
-		h5_shared_encode(add(b, H5_MSG_DATATYPE, H5_MSG_CONSTANT | H5_MSG_SHARED),
-				 img->header_addr[committed]);
 }
 
 /* In a domain, unwritten elements have the fill value whatever the fill time is. libhdf5 returns
@@ -102,7 +86,11 @@ static void add_dataset(struct builder *b, const struct image_dataset *d)
 			layout.chunk[k] = ds->grid.chunk[k];
 	}
 	h5_dspace_encode(add(b, H5_MSG_DATASPACE, 0), &ds->space);
-	add_type(b, d->image, ds->type, ds->committed);
+	if (ds->committed == OBJECT_NONE)
+		h5_dtype_encode(add(b, H5_MSG_DATATYPE, H5_MSG_CONSTANT), ds->type);
+	else
+		h5_shared_encode(add(b, H5_MSG_DATATYPE, H5_MSG_CONSTANT | H5_MSG_SHARED),
+				 d->image->header_addr[ds->committed]);
 	h5_fill_encode(add(b, H5_MSG_FILL, H5_MSG_CONSTANT), &fill);
 	h5_layout_encode(add(b, H5_MSG_LAYOUT, 0), &layout);
 	if (d->filtered) {

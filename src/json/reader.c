@@ -298,18 +298,6 @@ static void pass_apart(struct pass *p, char c)
 	}
 }
 
-/* Called after a closing bracket. */
-static void pass_end(struct pass *p)
-{
-	if (p->in_member && p->depth == p->levels) {
-		p->apart.to = rewritten_pos(p);
-		p->cost = p->cost_before;
-		p->in_member = false;
-	}
-	if (p->depth == 1)
-		p->in_parent = false;
-}
-
 /* ---- the document ---- */
 
 static int pass_document(struct pass *p, struct err *err)
@@ -339,7 +327,13 @@ static int pass_document(struct pass *p, struct err *err)
 						       JSON_TEXT_DEPTH);
 			} else if ((c == ']' || c == '}') && p->depth > 0) {
 				p->depth--;
-				pass_end(p);
+				if (p->in_member && p->depth == p->levels) {
+					p->apart.to = rewritten_pos(p);
+					p->cost = p->cost_before;
+					p->in_member = false;
+				}
+				if (p->depth == 1)
+					p->in_parent = false;
 			}
 		}
 		if (p->cost > COST_MAX)

@@ -42,10 +42,11 @@ static void add_label(struct str *out, const char *name, const char *value, bool
 	str_add(out, "\"");
 }
 
-/* Writes {a="x",b="y",le="0.1"}, or nothing if there are no labels. le may be NULL. */
-static void add_labels(struct str *out, const struct metrics_row *row,
-		       const struct metrics_sample *s, const char *le)
+static void begin_line(struct str *out, const struct metrics_row *row,
+		       const struct metrics_sample *s, const char *suffix, const char *le)
 {
+	add_name(out, row, suffix);
+	/* {a="x",b="y",le="0.1"}, or nothing if there are no labels */
 	int n = 0;
 	for (; n < METRICS_LABELS && row->labels[n]; n++)
 		add_label(out, row->labels[n], s->labels[n], n == 0);
@@ -53,14 +54,6 @@ static void add_labels(struct str *out, const struct metrics_row *row,
 		add_label(out, "le", le, n++ == 0);
 	if (n)
 		str_add(out, "}");
-}
-
-/* Writes a line up to its value. */
-static void begin_line(struct str *out, const struct metrics_row *row,
-		       const struct metrics_sample *s, const char *suffix, const char *le)
-{
-	add_name(out, row, suffix);
-	add_labels(out, row, s, le);
 	str_add(out, " ");
 }
 

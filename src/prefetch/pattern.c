@@ -64,13 +64,6 @@ static void remove_unmatched(struct pattern *p, uint32_t dataset, uint64_t numbe
 	}
 }
 
-static void add_unmatched(struct pattern *p, uint32_t dataset, uint64_t number)
-{
-	p->nunmatched += p->nunmatched < PATTERN_UNMATCHED;
-	memmove(&p->unmatched[1], &p->unmatched[0], (p->nunmatched - 1) * sizeof(p->unmatched[0]));
-	p->unmatched[0] = (struct unmatched_chunk){number, dataset};
-}
-
 static struct access access_to(struct pattern *p, uint32_t dataset, const struct chunk_grid *g,
 			       uint64_t number)
 {
@@ -295,7 +288,10 @@ static enum pattern_event break_track(struct access *x, struct track **track)
 {
 	struct track *last = NULL;
 	count_other(x, NULL);
-	add_unmatched(x->p, x->dataset, x->number);
+	x->p->nunmatched += x->p->nunmatched < PATTERN_UNMATCHED;
+	memmove(&x->p->unmatched[1], &x->p->unmatched[0],
+		(x->p->nunmatched - 1) * sizeof(x->p->unmatched[0]));
+	x->p->unmatched[0] = (struct unmatched_chunk){x->number, x->dataset};
 	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
 		struct track *t = &x->p->tracks[i];
 		if (is_of(t, x->dataset) && (!last || t->used > last->used))

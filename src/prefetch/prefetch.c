@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <base/mem.h>
+#include <base/search.h>
 #include <prefetch/kernel.h>
 
 #include "depth.h"
@@ -139,14 +140,9 @@ uint32_t prefetch_refill(uint64_t joined, uint32_t depth)
 static bool reaches(const struct track *t, const struct prefetch_dataset *d, uint64_t n)
 {
 	const struct chunk_grid grid = grid_of(d);
-	uint64_t first = 0, number = 0, slot = 0;
-	while (first < n) { /* the number of chunks that the track predicts, at most n */
-		const uint64_t middle = first + (n - first) / 2;
-		if (pattern_expect(t, &grid, middle, &number))
-			first = middle + 1;
-		else
-			n = middle;
-	}
+	uint64_t number = 0, slot = 0;
+	/* the number of chunks that the track predicts, at most n */
+	n = LOWER_BOUND(i, n, pattern_expect(t, &grid, i, &number));
 	return n == 0 || (pattern_expect(t, &grid, n - 1, &number) &&
 			  d->slot(d->ctx, d->dataset, number, &slot) &&
 			  d->is_known(d->ctx, d->dataset, slot));

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <base/env.h>
 
@@ -35,13 +34,6 @@ struct index_part {
 	struct index_part *prev, *next;
 	UT_hash_handle hh;
 };
-
-static void free_part(struct index_part *p)
-{
-	budget_set(&p->charge, 0, NULL);
-	chunk_data_release(&p->data);
-	free(p);
-}
 
 /* ---- one record of a part ---- */
 
@@ -131,7 +123,9 @@ static void free_all(struct index_part *list)
 	while (list) {
 		struct index_part *p = list;
 		list = p->next;
-		free_part(p);
+		budget_set(&p->charge, 0, NULL);
+		chunk_data_release(&p->data);
+		free(p);
 	}
 }
 

@@ -13,8 +13,6 @@
  */
 #include <ranges/ranges.h>
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +44,6 @@ static int by_offset(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Gives a read its part of the body. */
 static void give_part(struct range_read *r, uint64_t start, const struct bytes *body)
 {
 	struct bytes part auto_bytes = {0};
@@ -132,16 +129,6 @@ static size_t join(struct range_read *const *reads, size_t n, uint64_t most_gap,
 	return count;
 }
 
-static void submit(struct range_read **reads, size_t n, uint64_t most_gap)
-{
-	for (size_t first = 0; first < n;) {
-		uint64_t end;
-		const size_t count = join(reads + first, n - first, most_gap, &end);
-		read_merged(reads + first, count, end);
-		first += count;
-	}
-}
-
 void range_batch_end(struct range_batch *b)
 {
 	if (!b)
@@ -162,6 +149,11 @@ void range_batch_end(struct range_batch *b)
 	if (!reads)
 		return;
 	qsort(reads, n, sizeof(*reads), by_offset);
-	submit(reads, n, gap);
+	for (size_t first = 0; first < n;) {
+		uint64_t end;
+		const size_t count = join(reads + first, n - first, gap, &end);
+		read_merged(reads + first, count, end);
+		first += count;
+	}
 	free(reads);
 }

@@ -63,7 +63,6 @@ int range_require(struct range_object *o, const char *etag, uint64_t size, struc
 	return other ? err_wrap(err, set_changed(o, true, err), "%s", o->name) : 0;
 }
 
-/* Compares the version of an answer. */
 static int check_version(struct range_object *o, const struct store_meta *meta, struct err *err)
 {
 	pthread_mutex_lock(&o->all->lock);

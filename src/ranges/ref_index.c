@@ -59,7 +59,6 @@ struct index_read {
 
 /* ---- life ---- */
 
-/* Closes the datasets and drops the pages. */
 static void drop_pages(struct ref_file *f)
 {
 	struct ref_dataset *ds, *next;
@@ -314,7 +313,6 @@ static int keep_read(struct ref_file *f, struct index_read *read, struct err *er
 	return source_paged_put(x->pages, read->offset, read->body.data, read->body.len, err);
 }
 
-/* Takes the answers of the last round. */
 static int take_reads(struct ref_file *f, struct err *err)
 {
 	struct ref_index *x = &f->index;

@@ -3,9 +3,7 @@
 #ifndef RANGES_REF_INTERNAL_H
 #define RANGES_REF_INTERNAL_H
 
-#include <base/env.h>
 #include <base/source.h>
-#include <data/tree.h>
 #include <ranges/file_finder.h>
 #include <ranges/references.h>
 #include <store/store.h>

@@ -13,7 +13,6 @@
 #include <ranges/store_source.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,20 +306,6 @@ static int copy_answer(struct store_source *s, const struct store_request *req, 
 	return 0;
 }
 
-static int read_direct(struct store_source *s, uint64_t offset, void *buf, size_t n,
-		       struct err *err)
-{
-	struct direct d = {.offset = offset, .to = buf};
-	auto_bytes struct bytes ranges = {0};
-	for (uint64_t at = offset; at < offset + n; at += REQUEST_MAX) {
-		const struct range r = {at, min_u64(at + REQUEST_MAX, offset + n)};
-		if (bytes_append(&ranges, &r, sizeof(r)))
-			return err_no_memory(err);
-	}
-	const struct range *r = (const void *)ranges.data;
-	return fetch(s, r, ranges.len / sizeof(*r), copy_answer, &d, err);
-}
-
 /* ---- the source ---- */
 
 static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
@@ -331,8 +316,17 @@ static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *
 	if (s->opt.cancelled && atomic_load(s->opt.cancelled))
 		return err_set(err, -ECANCELED, "interrupted");
 	if (!has_all(s, wanted.first, wanted.end)) {
-		if (n >= DIRECT_MIN)
-			return read_direct(s, offset, buf, n, err);
+		if (n >= DIRECT_MIN) {
+			struct direct d = {.offset = offset, .to = buf};
+			auto_bytes struct bytes ranges = {0};
+			for (uint64_t at = offset; at < offset + n; at += REQUEST_MAX) {
+				const struct range r = {at, min_u64(at + REQUEST_MAX, offset + n)};
+				if (bytes_append(&ranges, &r, sizeof(r)))
+					return err_no_memory(err);
+			}
+			const struct range *r = (const void *)ranges.data;
+			return fetch(s, r, ranges.len / sizeof(*r), copy_answer, &d, err);
+		}
 		rc = load(s, wanted, err);
 	}
 	if (!rc)

@@ -20,15 +20,6 @@ struct job {
 	uint64_t mark; /* when it was opened */
 };
 
-/* Releases all of it. Closing the bucket deletes what the commit has made garbage. */
-static void end(struct job *j)
-{
-	draft_close(j->draft);
-	base_reader_close(&j->beneath);
-	engine_close(j->bucket);
-	recover_found_release(&j->found);
-}
-
 /* ---- errors ---- */
 
 /* Returns whether this process has noted that a commit begins, or there is a plan. */
@@ -137,6 +128,10 @@ int engine_drafts_commit(struct engine_drafts *s, const char *id,
 		str_addf(&text, "stored as a plain file: %s", result.kept);
 		opt->line(opt->arg, str_text(&text));
 	}
-	end(&j);
+	/* Closing the bucket deletes what the commit has made garbage. */
+	draft_close(j.draft);
+	base_reader_close(&j.beneath);
+	engine_close(j.bucket);
+	recover_found_release(&j.found);
 	return rc;
 }

@@ -149,35 +149,12 @@ static void set_numbers(struct drop *d, uint64_t mark)
 	d->refused = m.state == COMMIT_REFUSED ? m.number : 0;
 }
 
-/* Deletes a draft that can be read. It is locked from before the storage is deleted. */
-static int drop_readable(struct drop *d, struct draft *draft, const struct engine_options *bucket,
-			 struct err *err)
-{
-	struct draft_stat stat;
-	draft_get_stat(draft, &stat);
-	snprintf(d->path, sizeof(d->path), "%s", draft_get_about(draft)->path);
-	set_numbers(d, stat.mark);
-	if (d->first < d->end)
-		purge_all(d, bucket);
-	withdraw_plan(d, draft, bucket);
-	return draft_drop(draft, err);
-}
-
 static int note_path(void *ctx, const struct journal_item *item)
 {
 	struct drop *d = ctx;
 	if (strcmp(item->id, d->found->id) == 0 && item->about)
 		snprintf(d->path, sizeof(d->path), "%s", item->about->path);
 	return 0;
-}
-
-static int drop_unreadable(struct drop *d, const struct engine_options *bucket, struct err *err)
-{
-	journal_list(d->found->journal, note_path, d, NULL);
-	d->first = 1;
-	d->end = 1 + NUMBERS_TRIED;
-	purge_all(d, bucket);
-	return journal_drop(d->found->journal, d->found->id, err);
 }
 
 int engine_drafts_drop(struct engine_drafts *s, const char *id, const struct engine_options *bucket,
@@ -191,11 +168,25 @@ int engine_drafts_drop(struct engine_drafts *s, const char *id, const struct eng
 		return rc;
 	struct drop d = {.found = &found, .line = line, .arg = arg};
 	rc = draft_open(found.journal, found.id, NULL, &draft, &why);
-	if (!rc)
-		return drop_readable(&d, draft, bucket, err);
+	if (!rc) {
+		/* The draft is locked from before its storage is deleted. */
+		struct draft_stat stat;
+		draft_get_stat(draft, &stat);
+		snprintf(d.path, sizeof(d.path), "%s", draft_get_about(draft)->path);
+		set_numbers(&d, stat.mark);
+		if (d.first < d.end)
+			purge_all(&d, bucket);
+		withdraw_plan(&d, draft, bucket);
+		return draft_drop(draft, err);
+	}
 	/* -ENOENT means that it was set aside earlier. */
-	if (rc == -ENOENT || rc == -EBADMSG || rc == -ENODATA)
-		return drop_unreadable(&d, bucket, err);
+	if (rc == -ENOENT || rc == -EBADMSG || rc == -ENODATA) {
+		journal_list(d.found->journal, note_path, &d, NULL);
+		d.first = 1;
+		d.end = 1 + NUMBERS_TRIED;
+		purge_all(&d, bucket);
+		return journal_drop(d.found->journal, d.found->id, err);
+	}
 	err_copy(err, &why);
 	return rc;
 }

@@ -87,17 +87,6 @@ void recover_item_release(struct recover_item *i)
 	str_release(&i->why);
 }
 
-static void set_about(struct recover_item *i, const struct draft_about *about)
-{
-	i->kind = about->kind;
-	i->item.created_ns = about->created_ns;
-	i->item.changes_domain = base_reader_is_domain(about);
-	i->has_other_layout = base_reader_has_other_layout(about);
-	str_add(&i->name, about->name);
-	str_add(&i->path, about->path);
-	str_add(&i->version, about->version);
-}
-
 static void set_waiting(struct recover_item *i, bool is_marked, const char *note)
 {
 	const struct commit_record m = commit_record_decode(i->mark);
@@ -187,8 +176,15 @@ static int take(void *ctx, const struct journal_item *item)
 	const struct each *e = ctx;
 	struct recover_item i = {.item.state = states[item->state]};
 	memcpy(i.id, item->id, JOURNAL_ID);
-	if (item->about)
-		set_about(&i, item->about);
+	if (item->about) {
+		i.kind = item->about->kind;
+		i.item.created_ns = item->about->created_ns;
+		i.item.changes_domain = base_reader_is_domain(item->about);
+		i.has_other_layout = base_reader_has_other_layout(item->about);
+		str_add(&i.name, item->about->name);
+		str_add(&i.path, item->about->path);
+		str_add(&i.version, item->about->version);
+	}
 	if (item->state == JOURNAL_IN_USE)
 		str_addf(&i.why, "a mount has it open%s%s",
 			 item->why[0] ? "; it could not be committed: " : "", item->why);

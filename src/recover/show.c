@@ -135,7 +135,6 @@ static int put_commit(const struct show *w, const struct recover_item *i)
 		   m.is_last ? "; the program had closed the file" : "");
 }
 
-/* Writes whether all structures of an HDF5 file can be read. */
 static int put_structures(const struct show *w, struct source *bytes)
 {
 	const struct h5file_options opt = {.budget = w->s->env.budget};
@@ -209,15 +208,6 @@ static bool is_stored(const struct recover_item *i, struct draft *d)
 	return m.state == COMMIT_ENDED && stat.is_marked;
 }
 
-static int put_warning(const struct show *w, const struct recover_item *i)
-{
-	return put(w, "warning",
-		   "if the program had not finished, the data may be wrong, also if all structures "
-		   "of the file can be read: look at the file (`hsimage recover export %s FILE`) "
-		   "before `hsimage recover commit %s`",
-		   i->id, i->id);
-}
-
 /* Describes the change of a file. The rest of it is in the bucket, so nothing can be said about its
  * structures. */
 static int put_change(const struct show *w, const struct recover_item *i, struct draft *d)
@@ -239,7 +229,13 @@ static int put_change(const struct show *w, const struct recover_item *i, struct
 	const enum close_state state = close_state_of_written(d, why, sizeof(why));
 	if (!rc)
 		rc = put(w, "library", "%s%s", library[state], why);
-	return rc || i->has_plan || is_stored(i, d) ? rc : put_warning(w, i);
+	if (rc || i->has_plan || is_stored(i, d))
+		return rc;
+	return put(w, "warning",
+		   "if the program had not finished, the data may be wrong, also if all structures "
+		   "of the file can be read: look at the file (`hsimage recover export %s FILE`) "
+		   "before `hsimage recover commit %s`",
+		   i->id, i->id);
 }
 
 static int put_draft(const struct show *w, const struct recover_item *i)

@@ -47,19 +47,6 @@ static void add_hint(const struct s3_request *call, const struct s3_error *why, 
 		err_wrap(err, rc, "%s", str_text(&hint));
 }
 
-static void read_redirect(const struct s3_store *s, const struct s3_request *call,
-			  const struct s3_error *why, struct redirect *to)
-{
-	const struct s3_answer *a = &call->answer;
-	const char *region = a->bucket_region[0] ? a->bucket_region : why->region;
-	const long status = call->http.status;
-	if (s3_region_ok(region) && strcmp(region, str_text(&s->endpoint.region)) != 0)
-		snprintf(to->region, sizeof(to->region), "%s", region);
-	/* At AWS the region determines the host. */
-	if (status >= 300 && status < 400 && (s->endpoint.is_custom || !to->region[0]))
-		strcpy(to->location, a->location);
-}
-
 /* Refuses an answer that is not a listing, because the server is probably not an S3 service. The
  * XML is not parsed: a bucket may have keys that XML does not allow. */
 static int check_listing(const struct s3_store *s, const struct bytes *answer, struct err *err)
@@ -101,7 +88,14 @@ static int try_once(struct s3_store *s, const char *prefix, struct redirect *to,
 		      (answered || knows_no_bucket(&call, &why, rc));
 	if (answered)
 		return rc;
-	read_redirect(s, &call, &why, to);
+	const struct s3_answer *a = &call.answer;
+	const char *region = a->bucket_region[0] ? a->bucket_region : why.region;
+	const long status = call.http.status;
+	if (s3_region_ok(region) && strcmp(region, str_text(&s->endpoint.region)) != 0)
+		snprintf(to->region, sizeof(to->region), "%s", region);
+	/* At AWS the region determines the host. */
+	if (status >= 300 && status < 400 && (s->endpoint.is_custom || !to->region[0]))
+		strcpy(to->location, a->location);
 	if (rc == -ENOENT || strcmp(why.code, "NoSuchBucket") == 0)
 		return err_set(err, -ENOENT, "there is no bucket '%s' at %s%s",
 			       str_text(&s->endpoint.bucket), str_text(&s->endpoint.host),

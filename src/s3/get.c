@@ -5,8 +5,6 @@
  */
 #include "s3_internal.h"
 
-#include "etag.h"
-
 #include <aws/digest.h>
 
 #include <errno.h>
@@ -137,16 +135,6 @@ static int check_md5(const struct s3_operation *op, struct err *err)
 		       md5, etag);
 }
 
-/* A CRC costs less than an MD5. */
-static int check_digest(const struct s3_operation *op, struct err *err)
-{
-	if (op->head || op->call.http.ranged || !s3_verifies(op->s))
-		return 0;
-	if (op->call.answer.crc.kind != S3_CRC_NONE)
-		return check_crc(op, err);
-	return s3_request_has_md5(&op->call) ? check_md5(op, err) : 0;
-}
-
 static bool is_version(const struct s3_answer *a, const char *etag)
 {
 	return strcmp(etag, a->meta.etag) == 0;
@@ -185,7 +173,12 @@ static int check_body(struct s3_operation *op, struct err *err)
 		return err_set(err, -EAGAIN, "GET %s: %zu bytes instead of %" PRIu64, key,
 			       op->call.http.answer.len, body);
 	op->call.answer.meta.size = size;
-	return check_digest(op, err);
+	if (op->head || op->call.http.ranged || !s3_verifies(op->s))
+		return 0;
+	/* A CRC costs less than an MD5. */
+	if (op->call.answer.crc.kind != S3_CRC_NONE)
+		return check_crc(op, err);
+	return s3_request_has_md5(&op->call) ? check_md5(op, err) : 0;
 }
 
 /* After a 416, the object must end before the range. */

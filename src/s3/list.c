@@ -95,15 +95,6 @@ static struct s3_list_query query_of(const struct store_request *req)
 	};
 }
 
-static void log_left_out(const struct s3_operation *op, const struct s3_list_result *result)
-{
-	if (result->n_left_out)
-		log_warning(op->s->base.env->log,
-			    "s3://%s/%s: %u items of the listing are left out, the first is %s",
-			    str_text(&op->s->endpoint.bucket), op->req->key, result->n_left_out,
-			    str_text(&result->first_left_out));
-}
-
 /* Moves the page to the answer, with the key after which the next page begins. */
 static int move_page(struct s3_list_result *result, struct store_page *page)
 {
@@ -139,7 +130,12 @@ static void take(struct s3_operation *op)
 	struct s3_list_result result;
 	int rc = s3_read_list(op, &query, &result, err);
 	if (rc == 0) {
-		log_left_out(op, &result);
+		if (result.n_left_out)
+			log_warning(
+				op->s->base.env->log,
+				"s3://%s/%s: %u items of the listing are left out, the first is %s",
+				str_text(&op->s->endpoint.bucket), op->req->key, result.n_left_out,
+				str_text(&result.first_left_out));
 		if (skip_empty_page(op, &result))
 			return;
 	}

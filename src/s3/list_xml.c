@@ -188,18 +188,6 @@ static void note_last(struct s3_list_result *out, const char *key)
 	str_add(&out->last, key);
 }
 
-static int add(struct reading *r, const char *key, const struct store_item *item)
-{
-	struct store_page *page = &r->out->page;
-	const char **last = &r->last[item->is_prefix];
-	if (store_page_add(page, key, item->is_prefix ? NULL : &item->meta))
-		return -ENOMEM;
-	key = page->items[page->n - 1].key;
-	r->disordered |= *last && strcmp(key, *last) < 0;
-	*last = key;
-	return 0;
-}
-
 /* Takes an item of the listing. raw is its key as in the document. */
 static int take(struct reading *r, const char *raw, const char *key, const struct store_item *item)
 {
@@ -218,7 +206,14 @@ static int take(struct reading *r, const char *raw, const char *key, const struc
 	}
 	if (!item->is_prefix && item->meta.size == bad_size)
 		return leave_out_object(r, raw, "the size is not valid");
-	return add(r, key, item);
+	struct store_page *page = &r->out->page;
+	const char **last = &r->last[item->is_prefix];
+	if (store_page_add(page, key, item->is_prefix ? NULL : &item->meta))
+		return -ENOMEM;
+	key = page->items[page->n - 1].key;
+	r->disordered |= *last && strcmp(key, *last) < 0;
+	*last = key;
+	return 0;
 }
 
 static int take_item(struct reading *r, const struct store_item *item)

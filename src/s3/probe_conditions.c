@@ -40,7 +40,6 @@
 
 #include <base/hex.h>
 
-#include "etag.h"
 #include "upload_xml.h"
 
 enum {

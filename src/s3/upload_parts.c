@@ -25,7 +25,6 @@
 
 enum {
 	AT_ONCE = 4,
-	FIRST_PIECES = 16,
 	ATTEMPTS = 8,
 	PAUSE_MS = 200, /* doubled after each failure, up to: */
 	PAUSE_MAX_MS = 5000,
@@ -40,9 +39,9 @@ struct part_sender {
 	unsigned int failures;
 	struct s3_request call;
 	bool has_call;
-	struct s3_body *body;  /* if the request has a source */
-	struct piece *pieces;  /* otherwise */
-	size_t n_pieces, room; /* room is that of `pieces` */
+	struct s3_body *body; /* if the request has a source */
+	struct piece *pieces; /* otherwise */
+	size_t n_pieces;
 };
 
 struct sending {
@@ -94,14 +93,10 @@ static uint64_t size_of(const struct s3_parts *p, unsigned int number)
 
 static int add_piece(struct part_sender *s, const uint8_t *data, size_t n)
 {
-	if (s->n_pieces == s->room) {
-		const size_t room = s->room ? 2 * s->room : FIRST_PIECES;
-		struct piece *more = reallocarray(s->pieces, room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		s->pieces = more;
-		s->room = room;
-	}
+	struct piece *pieces = array_grow(s->pieces, s->n_pieces, sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	s->pieces = pieces;
 	s->pieces[s->n_pieces++] = (struct piece){data, n};
 	return 0;
 }
@@ -296,18 +291,6 @@ static void start_parts(struct sending *all)
 	}
 }
 
-static void release(struct sending *all)
-{
-	for (size_t i = 0; i < AT_ONCE; i++) {
-		drop_call(&all->v[i]);
-		s3_body_free(all->v[i].body);
-		free(all->v[i].pieces);
-	}
-	pthread_cond_destroy(&all->answered);
-	pthread_mutex_destroy(&all->lock);
-	free(all);
-}
-
 int s3_parts_send(const struct s3_parts *parts)
 {
 	struct sending *all = calloc(1, sizeof(*all));
@@ -327,6 +310,13 @@ int s3_parts_send(const struct s3_parts *parts)
 		start_parts(all);
 	}
 	const int rc = all->failed;
-	release(all);
+	for (size_t i = 0; i < AT_ONCE; i++) {
+		drop_call(&all->v[i]);
+		s3_body_free(all->v[i].body);
+		free(all->v[i].pieces);
+	}
+	pthread_cond_destroy(&all->answered);
+	pthread_mutex_destroy(&all->lock);
+	free(all);
 	return rc;
 }

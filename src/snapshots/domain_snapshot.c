@@ -84,24 +84,21 @@ static int open_snapshot(struct bucket *bucket, struct names_node *n,
 	return rc == -EISDIR ? -ENOENT : rc;
 }
 
-/* Looks for a rename of another mount that was interrupted. The listing of the open shows at no
- * cost whether the storage has a list of names. */
-static void look_at_names(struct bucket *bucket, const struct snapshot *s)
-{
-	const struct schema_listed *listed = domain_listed_keys(s->domain);
-	struct storage storage;
-	if (bucket->garbage && listed && renames_is_new_list(bucket->renames, listed->names) &&
-	    schema_storage_of(domain_document(s->domain), &storage))
-		garbage_add_names(bucket->garbage, domain_path(s->domain), &storage);
-}
-
 int domain_snapshot(struct bucket *bucket, struct names_node *n,
 		    const struct snapshot_time *requested, struct snapshot **out, struct err *err)
 {
 	struct snapshot_domain domain = {.requested = *requested};
 	const int rc = open_snapshot(bucket, n, &domain, out, err);
-	if (!rc)
-		look_at_names(bucket, *out);
+	if (!rc) {
+		/* A rename of another mount may have been interrupted. The listing of the open
+		 * shows at no cost whether the storage has a list of names. */
+		const struct schema_listed *listed = domain_listed_keys((*out)->domain);
+		struct storage storage;
+		if (bucket->garbage && listed &&
+		    renames_is_new_list(bucket->renames, listed->names) &&
+		    schema_storage_of(domain_document((*out)->domain), &storage))
+			garbage_add_names(bucket->garbage, domain_path((*out)->domain), &storage);
+	}
 	return rc;
 }
 

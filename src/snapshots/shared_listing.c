@@ -11,19 +11,6 @@ static bool begins_with(const char *key, const char *prefix)
 	return strncmp(key, prefix, strlen(prefix)) == 0;
 }
 
-/* Notes how far a page reaches. The next cells are a little smaller than what the page covers,
- * because domains are not evenly distributed. The last page of the bucket may cover little. */
-static void note_reach(const struct store_page *page, const struct shared_keys *first,
-		       struct shared_reach *reach)
-{
-	const bool is_last = !page->more || page->n == 0;
-	const char *last = is_last ? NULL : page->items[page->n - 1].key;
-	const uint64_t end = last ? first->storage.schema->storage->number(last) : UINT64_MAX;
-	const uint64_t cell = (end - first->number) / 4 * 3 + 1;
-	if (!is_last || cell > reach->cell)
-		reach->cell = cell;
-}
-
 /* Takes the keys of a domain from the page. If memory is short, the domain is not listed. */
 static void take_keys(const struct store_page *page, struct shared_keys *domain)
 {
@@ -58,7 +45,14 @@ void shared_listing(struct store *store, const atomic_bool *cancelled,
 	if (store_failure(&req->answer, NULL))
 		return;
 	const struct store_page *page = &req->answer.page;
-	note_reach(page, domains[0], reach);
+	/* The next cells are a little smaller than what the page covers, because domains are not
+	 * evenly distributed. The last page of the bucket may cover little. */
+	const bool is_last = !page->more || page->n == 0;
+	const char *last = is_last ? NULL : page->items[page->n - 1].key;
+	const uint64_t end = last ? first->schema->storage->number(last) : UINT64_MAX;
+	const uint64_t cell = (end - domains[0]->number) / 4 * 3 + 1;
+	if (!is_last || cell > reach->cell)
+		reach->cell = cell;
 	for (size_t i = 0; i < n; i++)
 		take_keys(page, domains[i]);
 }

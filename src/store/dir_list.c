@@ -49,7 +49,7 @@ struct name {
 struct names {
 	struct bytes text;
 	struct name *v;
-	size_t n, cap;
+	size_t n;
 };
 
 static void names_release(struct names *names)
@@ -252,14 +252,10 @@ static int visit_all(struct lister *l, int fd, struct names *names)
 static int keep(struct lister *l, struct names *names, bool is_dir, bool is_link)
 {
 	const char *text = l->key + l->len;
-	if (names->n == names->cap) {
-		size_t cap = names->cap ? 2 * names->cap : 64;
-		struct name *v = reallocarray(names->v, cap, sizeof(*v));
-		if (!v)
-			return no_memory(l);
-		names->v = v;
-		names->cap = cap;
-	}
+	struct name *v = array_grow(names->v, names->n, sizeof(*v));
+	if (!v)
+		return no_memory(l);
+	names->v = v;
 	names->v[names->n++] =
 		(struct name){.at = names->text.len, .is_dir = is_dir, .is_link = is_link};
 	return bytes_append(&names->text, text, strlen(text) + 1) ? no_memory(l) : 0;

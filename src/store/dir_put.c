@@ -18,8 +18,6 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-#include <base/source.h>
-
 enum { TEMP_NAME_MAX = sizeof(DIR_TEMP_PREFIX) + 2 * 16 + 1 };
 enum { WRITE_EARLY = 256 << 10, READ_SIZE = 1 << 20, START_EVERY = 8 << 20 /* bytes */ };
 
@@ -177,24 +175,20 @@ static int occupied(int parent, const char *name)
 		       : -EEXIST;
 }
 
-static int rename_if_absent(int parent, const char *temp, const char *name)
-{
-	if (renameat2(parent, temp, parent, name, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return errno == EEXIST ? occupied(parent, name) : -errno;
-	/* The file system cannot do that. link(2) does not replace files either. */
-	if (linkat(parent, temp, parent, name, 0))
-		return errno == EEXIST ? occupied(parent, name) : -errno;
-	unlinkat(parent, temp, 0);
-	return 0;
-}
-
 static int rename_checked(const struct dir_store *d, int parent, const char *temp, const char *key,
 			  const char *name, const struct store_cond *cond)
 {
-	if (cond->if_none_match)
-		return rename_if_absent(parent, temp, name);
+	if (cond->if_none_match) {
+		if (renameat2(parent, temp, parent, name, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (errno != EINVAL && errno != ENOSYS)
+			return errno == EEXIST ? occupied(parent, name) : -errno;
+		/* The file system cannot do that. link(2) does not replace files either. */
+		if (linkat(parent, temp, parent, name, 0))
+			return errno == EEXIST ? occupied(parent, name) : -errno;
+		unlinkat(parent, temp, 0);
+		return 0;
+	}
 	if (cond->if_match) {
 		struct stat st;
 		int rc = dir_stat(d, key, &st);

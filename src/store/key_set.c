@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include <base/mem.h>
-#include <store/page.h>
 
 enum { FIRST_CELLS = 1024, FULL_PERCENT = 60 };
 

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <base/search.h>
+
 enum { ITEMS_MIN = 64 };
 
 /* Enough for about three million items. A page with more fails with -ENOMEM. */
@@ -50,15 +52,7 @@ int store_page_add(struct store_page *page, const char *key, const struct store_
 
 const struct store_item *store_page_from(const struct store_page *page, const char *key)
 {
-	size_t low = 0, high = page->n;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (strcmp(page->items[middle].key, key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return page->items + low;
+	return page->items + LOWER_BOUND(i, page->n, strcmp(page->items[i].key, key) < 0);
 }
 
 const struct store_item *store_page_find(const struct store_page *page, const char *key)

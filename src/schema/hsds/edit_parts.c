@@ -14,10 +14,10 @@
 #include "edit.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/search.h>
 #include <base/utf8.h>
 
 enum { MICROSECOND = 1000 };
@@ -48,14 +48,7 @@ static int compare_parts(const void *a, const void *b)
  * none. */
 static size_t find_at(const struct edit_parts *p, const char *name)
 {
-	size_t low = 0, high = p->nsorted;
-	while (low < high) {
-		const size_t mid = low + (high - low) / 2;
-		if (strcmp(p->sorted[mid]->name, name) <= 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	const size_t low = LOWER_BOUND(i, p->nsorted, strcmp(p->sorted[i]->name, name) <= 0);
 	return low > 0 && strcmp(p->sorted[low - 1]->name, name) == 0 ? low : 0;
 }
 
@@ -278,16 +271,6 @@ static void place(struct edit_parts *p, struct edit_part *part)
 	p->order[p->norder++] = part;
 }
 
-/* Keeps the order of the document. New parts follow in the order of the file. */
-static void keep_order(struct edit *e, struct edit_parts *p)
-{
-	for (uint32_t i = 0; i < count_of(&e->old.o, p->links); i++)
-		place(p, find(p, edit_name_in(&e->old.o, p->links, i)));
-	for (size_t i = 0; i < p->nadded; i++)
-		place(p, &p->added[i]);
-}
-
-/* Takes the order of the file. */
 static int take_order(struct edit *e, struct edit_parts *p)
 {
 	const uint32_t n = count_of(e->after, p->links);
@@ -351,10 +334,15 @@ int edit_parts_plan(struct edit *e, bool links, struct edit_parts *p)
 		rc = read_member(e, p);
 	if (!rc)
 		rc = take_changes(e, p);
-	if (!rc && c->reordered)
+	if (!rc && c->reordered) {
 		rc = take_order(e, p);
-	else if (!rc)
-		keep_order(e, p);
+	} else if (!rc) {
+		/* The order of the document stays. New parts follow in the order of the file. */
+		for (uint32_t i = 0; i < count_of(&e->old.o, p->links); i++)
+			place(p, find(p, edit_name_in(&e->old.o, p->links, i)));
+		for (size_t i = 0; i < p->nadded; i++)
+			place(p, &p->added[i]);
+	}
 	if (!rc)
 		set_times(e, p);
 	return rc;

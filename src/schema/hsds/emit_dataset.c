@@ -37,14 +37,6 @@
 
 /* ---- shape ---- */
 
-static void put_numbers(struct writer *w, const char *key, uint32_t n, const uint64_t *values)
-{
-	write_member_open(w, key, '[');
-	for (uint32_t i = 0; i < n; i++)
-		write_uint(w, values[i]);
-	write_close(w, ']');
-}
-
 /* Writes the maximum dimensions. The word `unlimited` stands for no limit; if it is NULL, 0 stands
  * for it. */
 static void put_max(struct writer *w, const struct dspace *s, const char *unlimited)
@@ -72,8 +64,12 @@ void schema_emit_space(struct schema_emit *e, const struct dspace *s)
 	bool zero = false;
 	write_member_open(w, "shape", '{');
 	write_member_word(w, "class", classes[s->cls]);
-	if (s->cls == DSPACE_SIMPLE)
-		put_numbers(w, "dims", s->rank, s->dims);
+	if (s->cls == DSPACE_SIMPLE) {
+		write_member_open(w, "dims", '[');
+		for (uint32_t i = 0; i < s->rank; i++)
+			write_uint(w, s->dims[i]);
+		write_close(w, ']');
+	}
 	if (dspace_extendible(s)) {
 		put_max(w, s, NULL);
 		for (uint32_t d = 0; d < s->rank; d++)
@@ -101,24 +97,19 @@ static void put_layout(struct writer *w, const char *cls, const struct grid *gri
 
 /* ---- references to an HDF5 file ---- */
 
-static void put_coords(struct writer *w, const struct grid *g, uint64_t number)
-{
-	uint64_t coords[DSPACE_MAX_RANK];
-	char text[DSPACE_MAX_RANK * 21 + 1];
-	size_t n = 0;
-	grid_coords(g, number, coords);
-	for (uint32_t d = 0; d < g->rank; d++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%" PRIu64, d ? "_" : "",
-				      coords[d]);
-	write_key_text(w, text, n);
-}
-
 static void put_ranges(struct writer *w, const struct reference *r, const struct grid *g)
 {
 	write_member_open(w, "chunks", '{');
 	for (uint64_t i = 0; i < r->nchunks; i++) {
 		const struct reference_chunk *c = &r->chunks[i];
-		put_coords(w, g, c->number);
+		uint64_t coords[DSPACE_MAX_RANK];
+		char text[DSPACE_MAX_RANK * 21 + 1];
+		size_t n = 0;
+		grid_coords(g, c->number, coords);
+		for (uint32_t d = 0; d < g->rank; d++)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%" PRIu64,
+					      d ? "_" : "", coords[d]);
+		write_key_text(w, text, n);
 		write_open(w, '[');
 		write_uint(w, c->offset);
 		write_uint(w, c->size);
@@ -201,25 +192,7 @@ static void put_served(struct writer *w, const struct filter *f)
 	write_close(w, '}');
 }
 
-static void put_recorded(struct writer *w, const struct filter *f)
-{
-	write_open(w, '{');
-	write_member_uint(w, "id", f->id);
-	if (f->name)
-		write_member_word(w, "name", f->name);
-	write_member_list(w, "parameters", f->nparams, f->params);
-	write_close(w, '}');
-}
-
 /* ---- creation properties ---- */
-
-static void put_times(struct writer *w, const struct dataset *ds)
-{
-	if (ds->alloc_time >= ALLOC_TIME_EARLY && ds->alloc_time <= ALLOC_TIME_INCR)
-		write_member_word(w, "allocTime", schema_alloc_times[ds->alloc_time]);
-	if (ds->fill_time <= FILL_TIME_IFSET)
-		write_member_word(w, "fillTime", schema_fill_times[ds->fill_time]);
-}
 
 static void put_argument(struct writer *w, const char *name, const char *value, size_t n)
 {
@@ -279,22 +252,18 @@ static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters
 		schema_emit_unset(w, unset);
 	if (filters) {
 		write_member_open(w, "filters", '[');
-		for (uint32_t i = 0; i < ds->nfilters; i++)
-			put_recorded(w, &ds->filters[i]);
+		for (uint32_t i = 0; i < ds->nfilters; i++) {
+			const struct filter *f = &ds->filters[i];
+			write_open(w, '{');
+			write_member_uint(w, "id", f->id);
+			if (f->name)
+				write_member_word(w, "name", f->name);
+			write_member_list(w, "parameters", f->nparams, f->params);
+			write_close(w, '}');
+		}
 		write_close(w, ']');
 	}
 	write_close(w, '}');
-}
-
-/* Keeps those filters of a file that the service can undo. */
-static void served_of_file(struct pipeline *p)
-{
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < p->n; i++)
-		if (p->f[i].id == FILTER_SHUFFLE ||
-		    (p->f[i].id == FILTER_DEFLATE && p->f[i].nparams > 0))
-			p->f[n++] = p->f[i];
-	p->n = n;
 }
 
 static int put_properties(struct schema_emit *e, const struct object *o, const struct stand_in *c)
@@ -305,10 +274,17 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 	auto_unset struct schema_unset unset = {0};
 	bool written = true;
 	dataset_pipeline(ds, &served);
-	if (ds->reference)
-		served_of_file(&served);
-	else
+	if (ds->reference) {
+		/* Of the filters of a file, those remain that the service can undo. */
+		uint32_t n = 0;
+		for (uint32_t i = 0; i < served.n; i++)
+			if (served.f[i].id == FILTER_SHUFFLE ||
+			    (served.f[i].id == FILTER_DEFLATE && served.f[i].nparams > 0))
+				served.f[n++] = served.f[i];
+		served.n = n;
+	} else {
 		pipeline_of_object(&served, &served);
+	}
 	write_member_open(w, "creationProperties", '{');
 	if (ds->reference) {
 		int rc = put_reference(e, ds);
@@ -321,7 +297,10 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 		put_layout(w, chunked ? "H5D_CHUNKED" : "H5D_CONTIGUOUS", &ds->grid,
 			   chunked ? chunk : NULL);
 	}
-	put_times(w, ds);
+	if (ds->alloc_time >= ALLOC_TIME_EARLY && ds->alloc_time <= ALLOC_TIME_INCR)
+		write_member_word(w, "allocTime", schema_alloc_times[ds->alloc_time]);
+	if (ds->fill_time <= FILL_TIME_IFSET)
+		write_member_word(w, "fillTime", schema_fill_times[ds->fill_time]);
 	if (ds->fill_defined) {
 		int rc = schema_emit_fill(e, c, ds, &written, &unset);
 		if (rc)

@@ -93,21 +93,16 @@ int schema_emit_link(struct schema_emit *e, const struct link *l)
 
 /* ---- attributes ---- */
 
-/* Returns whether the loader may repair an attribute as that of a dimension scale of hsload
- * (dimension_scale.c). The loader does not do that if the document has the exact type. */
-static bool is_scale_text(const struct attribute *a)
-{
-	return (strcmp(a->name, "CLASS") == 0 || strcmp(a->name, "NAME") == 0) &&
-	       a->type->cls == DTYPE_STRING && a->type->string.pad == DTYPE_PAD_NULLPAD;
-}
-
 int schema_emit_attribute(struct schema_emit *e, const struct attribute *a)
 {
 	struct writer *w = &e->w;
 	struct stand_in stand_in;
 	write_key_text(w, a->name, strlen(a->name));
 	write_open(w, '{');
-	e->exact = is_scale_text(a);
+	/* The loader may repair such an attribute as that of a dimension scale of hsload
+	 * (dimension_scale.c), but not if the document has the exact type. */
+	e->exact = (strcmp(a->name, "CLASS") == 0 || strcmp(a->name, "NAME") == 0) &&
+		   a->type->cls == DTYPE_STRING && a->type->string.pad == DTYPE_PAD_NULLPAD;
 	int rc = schema_emit_type(e, a->type, a->committed, &stand_in);
 	e->exact = false;
 	if (!rc) {
@@ -228,17 +223,6 @@ void schema_emit_acls(struct writer *w, const struct domain_info *info)
 	write_close(w, '}');
 }
 
-static void put_nonce(struct writer *w, uint64_t nonce)
-{
-	uint8_t bytes[sizeof(nonce)];
-	char digits[2 * sizeof(nonce) + 1];
-	number_put_int(bytes, sizeof(bytes), true, nonce);
-	hex_encode(bytes, sizeof(bytes), digits);
-	write_member_open(w, "hsmount", '{');
-	write_member_word(w, "rename", digits);
-	write_close(w, '}');
-}
-
 int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct err *err)
 {
 	const size_t start = out->len;
@@ -250,8 +234,15 @@ int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct
 	write_key(&w, "acls");
 	schema_emit_acls(&w, info);
 	put_times(&w, info->created_ns, info->modified_ns);
-	if (info->nonce)
-		put_nonce(&w, info->nonce);
+	if (info->nonce) {
+		uint8_t bytes[sizeof(info->nonce)];
+		char digits[2 * sizeof(info->nonce) + 1];
+		number_put_int(bytes, sizeof(bytes), true, info->nonce);
+		hex_encode(bytes, sizeof(bytes), digits);
+		write_member_open(&w, "hsmount", '{');
+		write_member_word(&w, "rename", digits);
+		write_close(&w, '}');
+	}
 	write_close(&w, '}');
 	return finish(&w, start, 0, err);
 }

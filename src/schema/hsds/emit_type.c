@@ -47,19 +47,6 @@ static void write_mapping(struct writer *w, const struct dtype *t)
 	write_close(w, '}');
 }
 
-static void write_fields(struct writer *w, const struct dtype *t, unsigned int depth)
-{
-	write_member_open(w, "fields", '[');
-	for (uint32_t i = 0; i < t->compound.n; i++) {
-		write_open(w, '{');
-		write_member_word(w, "name", t->compound.members[i].name);
-		write_key(w, "type");
-		write_service(w, t->compound.members[i].type, depth + 1);
-		write_close(w, '}');
-	}
-	write_close(w, ']');
-}
-
 /* Writes the members of a stand-in. */
 static void write_class(struct writer *w, const struct dtype *t, unsigned int depth)
 {
@@ -88,7 +75,15 @@ static void write_class(struct writer *w, const struct dtype *t, unsigned int de
 		write_mapping(w, t);
 		break;
 	case DTYPE_COMPOUND:
-		write_fields(w, t, depth);
+		write_member_open(w, "fields", '[');
+		for (uint32_t i = 0; i < t->compound.n; i++) {
+			write_open(w, '{');
+			write_member_word(w, "name", t->compound.members[i].name);
+			write_key(w, "type");
+			write_service(w, t->compound.members[i].type, depth + 1);
+			write_close(w, '}');
+		}
+		write_close(w, ']');
 		break;
 	case DTYPE_ARRAY:
 		write_member_list(w, "dims", t->array.rank, t->array.dims);

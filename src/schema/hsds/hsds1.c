@@ -10,11 +10,6 @@
 #include "hsds_load.h"
 #include "parse_object.h"
 
-static bool is_document(const char *key)
-{
-	return hsds1_is_catalog(key);
-}
-
 /* A listing with one of these keys shows a bucket:
  *
  *   <5>-<g|d|t>-<8>-<4>-<4>-<4>-<12>    an object
@@ -39,7 +34,7 @@ static int info_key(const struct schema_document *d, char *key, size_t room)
 const struct schema_ops hsds1_ops = {
 	.name = "hsds1",
 	.suffix = HSDS_SUFFIX,
-	.is_document = is_document,
+	.is_document = hsds1_is_catalog,
 	.is_storage = hsds1_is_storage,
 	.survey = survey,
 	.info_key = info_key,

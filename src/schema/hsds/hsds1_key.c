@@ -183,14 +183,6 @@ bool hsds1_is_storage(const char *key)
 	       hsds1_is_object(key);
 }
 
-static bool is_chunk_catalog(const char *name)
-{
-	struct schema_id id;
-	return strlen(name) > 1 + SCHEMA_ID_LEN && name[0] == '.' &&
-	       schema_id_parse(name + 1, SCHEMA_ID_LEN, &id) && id.form == SCHEMA_ID_V1 &&
-	       id.kind == OBJECT_DATASET && strcmp(name + 1 + SCHEMA_ID_LEN, ".chunks.txt") == 0;
-}
-
 bool hsds1_is_catalog(const char *key)
 {
 	const char *slash = strrchr(key, '/');
@@ -198,7 +190,10 @@ bool hsds1_is_catalog(const char *key)
 	for (size_t i = 0; i < NCATALOGS; i++)
 		if (strcmp(name, catalogs[i]) == 0)
 			return true;
-	return is_chunk_catalog(name);
+	struct schema_id id;
+	return strlen(name) > 1 + SCHEMA_ID_LEN && name[0] == '.' &&
+	       schema_id_parse(name + 1, SCHEMA_ID_LEN, &id) && id.form == SCHEMA_ID_V1 &&
+	       id.kind == OBJECT_DATASET && strcmp(name + 1 + SCHEMA_ID_LEN, ".chunks.txt") == 0;
 }
 
 bool hsds1_chunk_of_key(const struct object *o, const char *key, uint64_t *number)

@@ -64,7 +64,6 @@ static struct hsds1_loader *self(struct schema_loader *l)
 	return (struct hsds1_loader *)l;
 }
 
-/* Returns the i-th of a list of numbers. */
 static uint32_t nth(const struct bytes *list, size_t i)
 {
 	return ((const uint32_t *)(const void *)list->data)[i];

@@ -29,23 +29,12 @@ static int add(struct hsds2_loader *l, const struct schema_id *id, const char *e
 	if (l->nfound == TREE_MAX_OBJECTS)
 		return err_set(err, -E2BIG, "the domain has more than %u objects",
 			       TREE_MAX_OBJECTS);
-	if (l->nfound == l->room) {
-		const uint32_t room = l->room ? 2 * l->room : 16;
-		struct hsds_entry *found = reallocarray(l->found, room, sizeof(*found));
-		if (!found)
-			return err_set(err, -ENOMEM, "out of memory: %u objects", room);
-		l->found = found;
-		l->room = room;
-	}
+	struct hsds_entry *found = array_grow(l->found, l->nfound, sizeof(*found));
+	if (!found)
+		return err_set(err, -ENOMEM, "out of memory: %u objects", l->nfound + 1);
+	l->found = found;
 	l->found[l->nfound++] = (struct hsds_entry){.id = *id, .etag = copy};
 	return 0;
-}
-
-/* Adds the root group, which is always the first object, whether it is listed or not. */
-static int add_root(struct hsds2_loader *l, struct err *err)
-{
-	l->nfound = 0;
-	return add(l, &l->hsds.space->root, "", err);
 }
 
 static int add_or_root(struct hsds2_loader *l, const struct schema_id *id, const char *etag,
@@ -100,7 +89,8 @@ int hsds2_take_listed(struct hsds2_loader *l, const struct schema_answer *answer
 {
 	struct schema_item item;
 	struct schema_id id;
-	int rc = l->nfound ? 0 : add_root(l, err);
+	/* The root group is always the first object, whether it is listed or not. */
+	int rc = l->nfound ? 0 : add(l, &l->hsds.space->root, "", err);
 	for (size_t i = 0; !rc && i < answer->nitems; i++) {
 		answer->item(answer->items, i, &item);
 		if (!prefixes && is_object(&item, &id))
@@ -148,9 +138,13 @@ static int by_key(const void *a, const void *b)
 	return kinds ? kinds : memcmp(x->b, y->b, sizeof(x->b));
 }
 
-/* Sorts the objects, except for the root group. Drops duplicates. */
-static void sort_found(struct hsds2_loader *l)
+int hsds2_number_found(struct hsds2_loader *l, struct err *err)
 {
+	struct hsds_space *s = l->hsds.space;
+	struct tree *tree = l->hsds.base.load.tree;
+	uint32_t number;
+	int rc = 0;
+	/* The root group stays the first object. Duplicates go. */
 	uint32_t n = min_u64(l->nfound, 1);
 	if (l->nfound > 2)
 		qsort(l->found + 1, l->nfound - 1, sizeof(*l->found), by_key);
@@ -158,15 +152,6 @@ static void sort_found(struct hsds2_loader *l)
 		if (n == 1 || by_key(&l->found[n - 1], &l->found[i]))
 			l->found[n++] = l->found[i];
 	l->nfound = n;
-}
-
-int hsds2_number_found(struct hsds2_loader *l, struct err *err)
-{
-	struct hsds_space *s = l->hsds.space;
-	struct tree *tree = l->hsds.base.load.tree;
-	uint32_t number;
-	int rc = 0;
-	sort_found(l);
 	if (hsds_space_reserve(s, tree_arena(tree), l->nfound))
 		return err_set(err, -ENOMEM, "out of memory: %u objects", l->nfound);
 	for (uint32_t i = 0; !rc && i < l->nfound; i++) {

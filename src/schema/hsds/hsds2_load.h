@@ -65,7 +65,7 @@ struct hsds2_loader {
 	enum hsds2_stage stage;
 	/* The objects found so far, in the order of their numbers. */
 	struct hsds_entry *found;
-	uint32_t nfound, room;
+	uint32_t nfound;
 	struct hsds2_ranges ranges;
 	bool *seen;		/* by number: a listing shows the version of `previous` */
 	uint64_t nlisted;	/* items of listings that were compared */

@@ -141,12 +141,6 @@ static int compare_digits(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static bool is_taken(const struct taken *taken, uint64_t digits)
-{
-	return taken->n > 0 &&
-	       bsearch(&digits, taken->digits, taken->n, sizeof(digits), compare_digits);
-}
-
 static int list_taken(const struct tree *t, struct taken *out, struct err *err)
 {
 	struct schema_id id;
@@ -170,7 +164,9 @@ static struct schema_id new_id(const struct taken *taken, uint64_t domain, uint6
 {
 	const uint64_t start = mix(seed ^ mix(domain));
 	uint64_t counter = number, digits = mix(start + counter);
-	while (digits == root_digits(domain) || is_taken(taken, digits)) {
+	while (digits == root_digits(domain) ||
+	       (taken->n > 0 &&
+		bsearch(&digits, taken->digits, taken->n, sizeof(digits), compare_digits))) {
 		counter += UINT64_C(1) << 32;
 		digits = mix(start + counter);
 	}

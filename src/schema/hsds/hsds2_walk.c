@@ -123,7 +123,6 @@ static int add_rest(struct hsds2_loader *l, const struct hsds2_part *part,
 
 /* ---- rounds ---- */
 
-/* Returns the i-th range of this round. */
 static const struct hsds2_part *nth(const struct hsds2_loader *l, uint32_t i)
 {
 	return (const struct hsds2_part *)(const void *)l->walk.now.data + i;
@@ -143,7 +142,6 @@ void hsds2_walk_note(struct hsds2_loader *l, uint32_t kind, const struct schema_
 	}
 }
 
-/* The first round. */
 static int begin(struct hsds2_loader *l, struct err *err)
 {
 	struct hsds2_walk *w = &l->walk;

@@ -7,7 +7,6 @@
 #ifndef HSDS_HSDS_LOAD_H
 #define HSDS_HSDS_LOAD_H
 
-#include <errno.h>
 #include <string.h>
 
 #include <schema/schema.h>

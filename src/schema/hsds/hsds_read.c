@@ -130,19 +130,6 @@ void hsds_mark_broken(struct hsds_loader *l, uint32_t i)
 	tree_break(tree, i, arena_strndup(tree_arena(tree), id, strlen(id)));
 }
 
-/* Leaves out an object without a document. It is a remainder of a deleted object, unless it is the
- * root group: then the load fails. */
-static int leave_absent(struct hsds_loader *l, uint32_t i, struct err *err)
-{
-	l->space->entries[i].absent = true;
-	hsds_mark_broken(l, i);
-	l->base.root_is_absent |= i == 0;
-	return i ? 0
-		 : err_set(err, -EIO,
-			   "root group %s does not exist, but the domain's document names it",
-			   l->key);
-}
-
 /* Leaves out an object. rc says why it cannot be shown, and `code` is the error of its request, or
  * 0. If it is the root group, the load fails. It also fails if the request failed for a reason that
  * may be temporary, because an object that is left out is not read again until the domain
@@ -160,7 +147,6 @@ static int leave_broken(struct hsds_loader *l, uint32_t i, int rc, int code, con
 	return 0;
 }
 
-/* Puts a parsed object into the tree. */
 static void take_object(struct hsds_loader *l, uint32_t i, const struct document *doc,
 			const struct object *o)
 {
@@ -238,8 +224,17 @@ int hsds_answer_document(struct hsds_loader *l, uint32_t i, const struct schema_
 		note_version(l, i, answer);
 	if (document_of(l, i, answer, &doc))
 		return take_document(l, i, &doc, err);
-	if (answer->absent)
-		return leave_absent(l, i, err);
+	if (answer->absent) {
+		/* It is a remainder of a deleted object, unless it is the root group. */
+		l->space->entries[i].absent = true;
+		hsds_mark_broken(l, i);
+		l->base.root_is_absent |= i == 0;
+		return i ? 0
+			 : err_set(err, -EIO,
+				   "root group %s does not exist, but the domain's document "
+				   "names it",
+				   l->key);
+	}
 	return leave_broken(l, i, answer->code, answer->code, answer->err, err);
 }
 

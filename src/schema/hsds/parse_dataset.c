@@ -138,19 +138,6 @@ static int parse_grid_anyway(struct schema_ctx *ctx, struct layout *l, struct da
 	return rc || l->reference ? rc : parse_grid(ctx, l, ds, err);
 }
 
-static void parse_requested(const struct layout *l, const json_t *hsmount, struct dataset *ds)
-{
-	const char *exact = json_text_word(hsmount, "layout");
-	if (strcmp(l->cls, "H5D_COMPACT") == 0 || (exact && strcmp(exact, "H5D_COMPACT") == 0))
-		ds->requested = LAYOUT_COMPACT;
-	else if (strncmp(l->cls, "H5D_CONTIGUOUS", 14) == 0)
-		ds->requested = LAYOUT_CONTIGUOUS;
-	else if (strncmp(l->cls, "H5D_CHUNKED", 11) == 0 || ds->grid.nchunks > 1)
-		ds->requested = LAYOUT_CHUNKED;
-	else
-		ds->requested = LAYOUT_CONTIGUOUS;
-}
-
 /* Sets the chunk shape that the creator requested, if it is valid and differs from the stored
  * one. */
 static int parse_requested_chunk(struct schema_ctx *ctx, const struct layout *l, struct dataset *ds,
@@ -367,7 +354,15 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schem
 	rc = parse_grid_anyway(ctx, &l, ds, err);
 	if (rc)
 		return err_wrap(err, rc, "layout");
-	parse_requested(&l, hsmount, ds);
+	const char *exact = json_text_word(hsmount, "layout");
+	if (strcmp(l.cls, "H5D_COMPACT") == 0 || (exact && strcmp(exact, "H5D_COMPACT") == 0))
+		ds->requested = LAYOUT_COMPACT;
+	else if (strncmp(l.cls, "H5D_CONTIGUOUS", 14) == 0)
+		ds->requested = LAYOUT_CONTIGUOUS;
+	else if (strncmp(l.cls, "H5D_CHUNKED", 11) == 0 || ds->grid.nchunks > 1)
+		ds->requested = LAYOUT_CHUNKED;
+	else
+		ds->requested = LAYOUT_CONTIGUOUS;
 	rc = parse_requested_chunk(ctx, &l, ds, err);
 	if (rc)
 		return rc;

@@ -499,19 +499,6 @@ static int place_indexed(const struct reference *r, const struct dataset *table,
 	return SCHEMA_NEEDS_INDEX;
 }
 
-/* Finds the place of a chunk whose record has not been stored. Unless a chunk locator fills the
- * table, the record is the fill value of the table. */
-static int place_unstored(const struct reference *r, const struct record_type *t,
-			  const struct dataset *table, struct chunk_place *place, struct err *err)
-{
-	if (table->initializer == INITIALIZER_CHUNK_LOCATOR)
-		return place_indexed(r, table, false, place);
-	if (table->fill_defined && table->fill.fixed.len == table->type->size)
-		return place_record(r, t, &table->fill, place, err);
-	place->absent = true; /* a record of zeros */
-	return 0;
-}
-
 static int place_by_table(const struct object *o, const struct object *table, uint64_t number,
 			  unsigned int *step, const struct schema_answer *answer,
 			  struct chunk_place *place, struct err *err)
@@ -528,8 +515,17 @@ static int place_by_table(const struct object *o, const struct object *table, ui
 		return err_wrap(err, rc, "its chunk table %s", table->id);
 	if ((*step)++ == 0)
 		return SCHEMA_NEEDS_RECORD;
-	if (!answer || answer->absent || !answer->record)
-		return place_unstored(r, &t, &table->dataset, place, err);
+	if (!answer || answer->absent || !answer->record) {
+		/* Unless a chunk locator fills the table, a record that has not been stored is the
+		 * fill value of the table. */
+		if (table->dataset.initializer == INITIALIZER_CHUNK_LOCATOR)
+			return place_indexed(r, &table->dataset, false, place);
+		if (table->dataset.fill_defined &&
+		    table->dataset.fill.fixed.len == table->dataset.type->size)
+			return place_record(r, &t, &table->dataset.fill, place, err);
+		place->absent = true; /* a record of zeros */
+		return 0;
+	}
 	if (answer->record->fixed.len != table->dataset.type->size)
 		rc = err_set(err, -EIO, "it is incomplete");
 	else

@@ -258,16 +258,6 @@ static int parse_array(struct schema_ctx *ctx, const json_t *v, unsigned int dep
 	return schema_built(dtype_array(ctx->arena, base, rank, small, err), out, err);
 }
 
-static int parse_vlen(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
-		      const struct dtype **out, struct err *err)
-{
-	const struct dtype *base;
-	int rc = parse(ctx, json_object_get(v, "base"), depth + 1, &base, err);
-	if (rc)
-		return err_wrap(err, rc, "vlen base");
-	return schema_built(dtype_vlen(ctx->arena, base, err), out, err);
-}
-
 /* ---- all classes ---- */
 
 static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
@@ -299,8 +289,13 @@ static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 		return parse_compound(ctx, v, depth, out, err);
 	if (strcmp(cls, "H5T_ARRAY") == 0)
 		return parse_array(ctx, v, depth, out, err);
-	if (strcmp(cls, "H5T_VLEN") == 0)
-		return parse_vlen(ctx, v, depth, out, err);
+	if (strcmp(cls, "H5T_VLEN") == 0) {
+		const struct dtype *base;
+		int rc = parse(ctx, json_object_get(v, "base"), depth + 1, &base, err);
+		if (rc)
+			return err_wrap(err, rc, "vlen base");
+		return schema_built(dtype_vlen(ctx->arena, base, err), out, err);
+	}
 	return err_set(err, -EIO, "unknown class \"%.64s\"", cls);
 }
 

@@ -349,13 +349,6 @@ static int put_entries(struct reader *r, const struct dtype *t, const struct sha
 	return 0;
 }
 
-/* Returns true if an element may be copied instead of parsed again. Copies must not share items
- * that have slots of their own. */
-static bool may_be_copied(const struct dtype *t)
-{
-	return !t->has_vlen || (t->cls == DTYPE_VLEN && dtype_is_plain(t->vlen.base));
-}
-
 /* Puts one value for n > 0 elements. */
 static int put_all(struct reader *r, const struct dtype *t, const json_t *v, uint64_t n,
 		   struct place at, struct err *err)
@@ -369,7 +362,8 @@ static int put_all(struct reader *r, const struct dtype *t, const json_t *v, uin
 	int rc = put(r, t, v, at, err);
 	if (rc || n == 1)
 		return rc;
-	if (null || may_be_copied(t)) {
+	/* Copies must not share items that have slots of their own. */
+	if (null || !t->has_vlen || (t->cls == DTYPE_VLEN && dtype_is_plain(t->vlen.base))) {
 		rc = repeat(r, at, t->size, n - 1, err);
 		const bool at_end = at.buf == &e->fixed && elems_end(e) == at.off + n * t->size;
 		r->nulls = !rc && null && at_end && e->repeated ? t : NULL;

@@ -231,12 +231,10 @@ static int note_unset(struct encoder *k, uint64_t number)
 		u->ranges[u->n - 1].count++;
 		return 0;
 	}
-	if ((u->n & (u->n - 1)) == 0) { /* at each power of two, no room is left */
-		void *more = reallocarray(u->ranges, u->n ? 2 * u->n : 1, sizeof(*u->ranges));
-		if (!more)
-			return err_errno(k->err, -ENOMEM, "value");
-		u->ranges = more;
-	}
+	void *ranges = array_grow(u->ranges, u->n, sizeof(*u->ranges));
+	if (!ranges)
+		return err_errno(k->err, -ENOMEM, "value");
+	u->ranges = ranges;
 	u->ranges[u->n].first = number;
 	u->ranges[u->n++].count = 1;
 	return 0;

@@ -82,19 +82,6 @@ int schema_user_block_take(struct tree *t, const void *bytes, size_t n, struct e
 
 /* ---- the document ---- */
 
-/* Fails with -ENOMEM, or with another error if the block is damaged. */
-static int parse_value(struct arena *a, uint64_t size, const json_t *value, struct user_block **out,
-		       struct err *err)
-{
-	auto_bytes struct bytes bytes = {0};
-	int rc = base64_decode(json_string_value(value), json_string_length(value), &bytes);
-	if (rc)
-		return err_set(err, rc == -ENOMEM ? rc : -EIO, "value: not in base64");
-	if (bytes.len > size || bytes.len > USER_BLOCK_SMALL)
-		return err_set(err, -EIO, "value: %zu bytes are too many", bytes.len);
-	return user_block_new(a, size, bytes.data, bytes.len, out, err);
-}
-
 static int parse(struct schema_ctx *ctx, const json_t *v, struct user_block **out, struct err *err)
 {
 	const json_t *object = json_object_get(v, "object"), *value = json_object_get(v, "value");
@@ -106,8 +93,15 @@ static int parse(struct schema_ctx *ctx, const json_t *v, struct user_block **ou
 			       "size: %llu is not a power of two from %d to %d, as that of a user "
 			       "block is",
 			       (unsigned long long)size, USER_BLOCK_MIN, USER_BLOCK_MAX);
-	if (json_is_string(value))
-		return parse_value(ctx->arena, size, value, out, err);
+	if (json_is_string(value)) {
+		auto_bytes struct bytes bytes = {0};
+		int rc = base64_decode(json_string_value(value), json_string_length(value), &bytes);
+		if (rc)
+			return err_set(err, rc == -ENOMEM ? rc : -EIO, "value: not in base64");
+		if (bytes.len > size || bytes.len > USER_BLOCK_SMALL)
+			return err_set(err, -EIO, "value: %zu bytes are too many", bytes.len);
+		return user_block_new(ctx->arena, size, bytes.data, bytes.len, out, err);
+	}
 	const char *name = json_is_string(object) ? json_string_value(object) : "";
 	if (!schema_user_block_is_name(name))
 		return err_set(err, -EIO, "neither \"value\" nor \"object\" has the bytes");

@@ -5,15 +5,9 @@
 
 #include <errno.h>
 
-enum { FIXED_TEXT_MAX = 64 << 10 /* bytes; a longer text has variable length */ };
+#include <base/utf8.h>
 
-static bool is_ascii(const char *s, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)s[i] >= 0x80)
-			return false;
-	return true;
-}
+enum { FIXED_TEXT_MAX = 64 << 10 /* bytes; a longer text has variable length */ };
 
 const struct dtype *zarr_string_type(struct zarr_build *b, size_t size, enum dtype_cset cset,
 				     struct err *err)
@@ -51,7 +45,7 @@ static int add_item(struct elems *value, const char *text, size_t n)
 int zarr_attribute_text(struct zarr_build *b, struct attribute *a, const char *name,
 			const char *text, size_t n, struct err *err)
 {
-	const enum dtype_cset cset = is_ascii(text, n) ? DTYPE_CSET_ASCII : DTYPE_CSET_UTF8;
+	const enum dtype_cset cset = utf8_is_ascii(text, n) ? DTYPE_CSET_ASCII : DTYPE_CSET_UTF8;
 	*a = (struct attribute){.name = name, .committed = OBJECT_NONE};
 	dspace_scalar(&a->space);
 	a->type =

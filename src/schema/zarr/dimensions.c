@@ -144,7 +144,6 @@ static struct zarr_dimension *find_above(const struct zarr_node *group, const ch
 	return NULL;
 }
 
-/* Finds or makes the dimension NAME_LENGTH. */
 static int other_length(struct zarr_build *b, const struct zarr_variable *v, const char *name,
 			uint64_t length, struct zarr_dimension **out, struct err *err)
 {

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-static int check_format(struct zarr_build *b, const json_t *doc, struct err *err)
+int zarr_format_v2(struct zarr_build *b, const json_t *doc, struct err *err)
 {
 	const json_t *format = json_object_get(doc, "zarr_format");
 	char brief[84];
@@ -16,11 +16,6 @@ static int check_format(struct zarr_build *b, const json_t *doc, struct err *err
 		return 0;
 	return err_set(err, is_number ? -EOPNOTSUPP : -EIO, "zarr_format %s is not known",
 		       zarr_json_brief(b, format, brief));
-}
-
-int zarr_group_v2(struct zarr_build *b, const json_t *doc, struct err *err)
-{
-	return check_format(b, doc, err);
 }
 
 static int check_members(const json_t *doc, struct err *err)
@@ -70,7 +65,7 @@ int zarr_array_v2(struct zarr_build *b, const json_t *doc, const json_t *attrs,
 		  struct zarr_array *out, struct err *err)
 {
 	*out = (struct zarr_array){.fill = json_object_get(doc, "fill_value"), .attributes = attrs};
-	int rc = check_format(b, doc, err);
+	int rc = zarr_format_v2(b, doc, err);
 	if (!rc)
 		rc = check_members(doc, err);
 	if (!rc)

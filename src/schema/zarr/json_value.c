@@ -37,23 +37,18 @@ bool zarr_integer_text(const char *s, size_t n, struct zarr_integer *out)
 	return true;
 }
 
-static enum zarr_number_kind literal_number(struct zarr_build *b, const json_t *v,
-					    struct zarr_integer *i, double *real)
-{
-	struct json_string text;
-	struct json_number number;
-	if (zarr_string(b, v, &text, NULL) || !text.literal ||
-	    !json_number_text(text.s, text.n, &number))
-		return ZARR_NO_NUMBER;
-	*real = number.real;
-	return zarr_integer_text(text.s, text.n, i) ? ZARR_INTEGER : ZARR_REAL;
-}
-
 enum zarr_number_kind zarr_number(struct zarr_build *b, const json_t *v, struct zarr_integer *i,
 				  double *real)
 {
-	if (json_is_string(v))
-		return literal_number(b, v, i, real);
+	if (json_is_string(v)) {
+		struct json_string text;
+		struct json_number number;
+		if (zarr_string(b, v, &text, NULL) || !text.literal ||
+		    !json_number_text(text.s, text.n, &number))
+			return ZARR_NO_NUMBER;
+		*real = number.real;
+		return zarr_integer_text(text.s, text.n, i) ? ZARR_INTEGER : ZARR_REAL;
+	}
 	if (json_is_real(v)) {
 		*real = json_real_value(v);
 		return ZARR_REAL;
@@ -150,19 +145,6 @@ static void add_real(double v, struct str *out)
 	str_add(out, shown);
 }
 
-/* Adds a literal as Python writes it after it has read it. */
-static void add_literal(const struct json_string *text, struct str *out)
-{
-	struct zarr_integer i;
-	struct json_number number;
-	if (zarr_integer_text(text->s, text->n, &i) && i.fits && i.magnitude == 0)
-		str_add(out, "0");
-	else if (zarr_integer_text(text->s, text->n, &i))
-		str_addn(out, text->s, text->n);
-	else if (json_number_text(text->s, text->n, &number))
-		add_real(number.real, out);
-}
-
 static void add_text(struct zarr_build *b, const char *encoded, size_t n, struct str *out)
 {
 	struct json_string text;
@@ -171,7 +153,15 @@ static void add_text(struct zarr_build *b, const char *encoded, size_t n, struct
 		return;
 	}
 	if (text.literal) {
-		add_literal(&text, out);
+		/* as Python writes a literal after it has read it */
+		struct zarr_integer i;
+		struct json_number number;
+		if (zarr_integer_text(text.s, text.n, &i) && i.fits && i.magnitude == 0)
+			str_add(out, "0");
+		else if (zarr_integer_text(text.s, text.n, &i))
+			str_addn(out, text.s, text.n);
+		else if (json_number_text(text.s, text.n, &number))
+			add_real(number.real, out);
 		return;
 	}
 	str_addn(out, "\"", 1);

@@ -297,8 +297,8 @@ int zarr_codecs_v3(struct zarr_build *b, struct zarr_array *a, const json_t *lis
 int zarr_array_v2(struct zarr_build *b, const json_t *doc, const json_t *attrs,
 		  struct zarr_array *out, struct err *err);
 int zarr_array_v3(struct zarr_build *b, const json_t *doc, struct zarr_array *out, struct err *err);
-/* Check the document of a group. Fail under the same conditions. */
-int zarr_group_v2(struct zarr_build *b, const json_t *doc, struct err *err);
+/* Check the format of a document, and the document of a group. Fail under the same conditions. */
+int zarr_format_v2(struct zarr_build *b, const json_t *doc, struct err *err);
 int zarr_group_v3(struct zarr_build *b, const json_t *doc, struct err *err);
 /* Finds out what a zarr.json is. Fails with -EIO or -EOPNOTSUPP if it is no node of Zarr v3. */
 int zarr_v3_kind(const json_t *doc, enum zarr_node_kind *out, struct err *err);

@@ -325,7 +325,6 @@ static bool is_taken(const struct zarr_build *b, const char *name)
 	return d || zarr_shown_child(b->m, b->m->root, name);
 }
 
-/* Links the committed types, before the variables that use them. */
 static int link_types(struct zarr_build *b, struct object *root, struct err *err)
 {
 	for (unsigned int i = 0; i < 4; i++) {
@@ -343,16 +342,6 @@ static int link_types(struct zarr_build *b, struct object *root, struct err *err
 		add_link(root, copy, number);
 	}
 	return 0;
-}
-
-static void find_used_types(struct zarr_build *b)
-{
-	for (const struct zarr_variable *v = b->variables; v; v = v->next) {
-		const uint32_t number = tree_edit(b->tree, v->number)->dataset.committed;
-		for (unsigned int i = 0; v->link_name && number != OBJECT_NONE && i < 4; i++)
-			if (b->types.committed[i / 2][i % 2] == number)
-				b->types.is_used[i / 2][i % 2] = true;
-	}
 }
 
 static void link_child(const struct zarr_build *b, struct object *o, const struct zarr_node *child)
@@ -401,7 +390,12 @@ int zarr_netcdf(struct zarr_build *b, struct err *err)
 		rc = mark_all(&m, err);
 	if (!rc)
 		rc = mark_root(&m, err);
-	find_used_types(b);
+	for (const struct zarr_variable *v = b->variables; v; v = v->next) {
+		const uint32_t number = tree_edit(b->tree, v->number)->dataset.committed;
+		for (unsigned int i = 0; v->link_name && number != OBJECT_NONE && i < 4; i++)
+			if (b->types.committed[i / 2][i % 2] == number)
+				b->types.is_used[i / 2][i % 2] = true;
+	}
 	for (uint32_t i = 0; !rc && i < b->nnodes; i++)
 		if (b->nodes[i]->is_shown && (!b->nodes[i]->variable || b->nodes[i] == b->m->root))
 			rc = link_group(b, b->nodes[i], err);

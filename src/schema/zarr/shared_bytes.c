@@ -6,7 +6,6 @@
 #include "model_internal.h"
 
 #include <errno.h>
-#include <string.h>
 
 struct zarr_shared {
 	UT_hash_handle hh; /* of the build, by the bytes */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Returns the key of a document of a node, on the heap: "g/a" and ".zarray" give "g/a/.zarray". */

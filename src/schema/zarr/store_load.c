@@ -233,18 +233,6 @@ static int answer_document(struct zarr_loader *l, const char *key,
 		  : zarr_model_add(l->model, key, answer->etag, answer->body, answer->len, err);
 }
 
-static int answer_compare(struct zarr_loader *l, const struct schema_answer *answer,
-			  struct err *err)
-{
-	l->changed = true;
-	if (!answer->code) {
-		const struct schema_listed now = zarr_describe(answer);
-		l->changed = now.version != l->previous->base.listed.version;
-		l->is_compared = l->changed || l->base.load.reload;
-	}
-	return l->is_compared ? zarr_take_listing(l, answer, err) : 0;
-}
-
 static int answer_head(struct zarr_loader *l, uint32_t i, const struct schema_answer *answer,
 		       struct err *err)
 {
@@ -307,7 +295,13 @@ int zarr_answer(struct schema_loader *base, uint32_t i, const struct schema_answ
 	}
 	switch (l->stage) {
 	case COMPARE:
-		return answer_compare(l, answer, err);
+		l->changed = true;
+		if (!answer->code) {
+			const struct schema_listed now = zarr_describe(answer);
+			l->changed = now.version != l->previous->base.listed.version;
+			l->is_compared = l->changed || l->base.load.reload;
+		}
+		return l->is_compared ? zarr_take_listing(l, answer, err) : 0;
 	case LIST:
 		return zarr_take_listing(l, answer, err);
 	case HEADS:
@@ -339,20 +333,6 @@ static bool was_read(const struct zarr_loader *l, const struct zarr_version *now
 	return false;
 }
 
-/* A document has another version than listed: the store has changed meanwhile, so chunks that the
- * listing lacks may exist. */
-static void check_versions(struct zarr_loader *l)
-{
-	const struct zarr_versions *all = &l->space->documents;
-	for (uint32_t i = 0; l->space->base.listed_whole && i < all->n; i++) {
-		const char *listed = zarr_listed_etag(l, all->v[i].key), *etag = all->v[i].etag;
-		if (!listed || !etag || !listed[0] || !etag[0] || strcmp(listed, etag) == 0)
-			continue;
-		if (!was_read(l, &all->v[i]))
-			l->base.is_torn = true;
-	}
-}
-
 static int finish(struct zarr_loader *l, struct err *err)
 {
 	const struct schema_load *load = &l->base.load;
@@ -369,7 +349,16 @@ static int finish(struct zarr_loader *l, struct err *err)
 	int rc = zarr_model_finish(l->model, &how, err);
 	if (rc)
 		return rc;
-	check_versions(l);
+	/* If a document has another version than listed, the store has changed meanwhile, so chunks
+	 * that the listing lacks may exist. */
+	const struct zarr_versions *all = &l->space->documents;
+	for (uint32_t i = 0; l->space->base.listed_whole && i < all->n; i++) {
+		const char *listed = zarr_listed_etag(l, all->v[i].key), *etag = all->v[i].etag;
+		if (!listed || !etag || !listed[0] || !etag[0] || strcmp(listed, etag) == 0)
+			continue;
+		if (!was_read(l, &all->v[i]))
+			l->base.is_torn = true;
+	}
 	s->is_consolidated = zarr_model_is_consolidated(l->model);
 	s->nobjects = tree_numbers(load->tree);
 	s->objects = arena_array(a, s->nobjects, sizeof(*s->objects));

@@ -128,7 +128,7 @@ static int make_group(struct reading *r, enum zarr_document_kind kind, struct er
 	if (kind == ZARR_V3)
 		rc = zarr_group_v3(r->b, r->json, err);
 	else if (kind == ZARR_V2_GROUP)
-		rc = zarr_group_v2(r->b, r->json, err);
+		rc = zarr_format_v2(r->b, r->json, err);
 	if (rc)
 		return rc;
 	if (r->node == r->b->m->root)
@@ -275,15 +275,6 @@ static int visit(struct zarr_build *b, struct zarr_node *node, struct err *err)
 	return rc;
 }
 
-/* Marks the nodes that are used: they have a document, or a node below them has one. */
-static void find_used(struct zarr_model *m)
-{
-	for (struct zarr_node *node = m->table; node; node = node->hh.next)
-		if (zarr_node_document(m, node) != ZARR_NONE)
-			for (struct zarr_node *up = node; up && !up->is_used; up = up->parent)
-				up->is_used = true;
-}
-
 /* Makes the root group of a store that is an array. */
 static int make_root_array(struct zarr_build *b, struct err *err)
 {
@@ -298,24 +289,24 @@ static int make_root_array(struct zarr_build *b, struct err *err)
 	return 0;
 }
 
-/* Fails with the cause, if it is known. */
-static int no_document(const struct zarr_build *b, struct err *err)
-{
-	const char *damage = b->m->view_damage, *first = tree_problem(b->tree, 0);
-	static const char text[] = "no document of the store can be read";
-	if (damage)
-		return err_set(err, -EIO, "%s: %s: %s", text, zarr_document_name(ZARR_CONSOLIDATED),
-			       damage);
-	return first ? err_set(err, -EIO, "%s: %s", text, first) : err_set(err, -EIO, "%s", text);
-}
-
 static int make_nodes(struct zarr_build *b, struct err *err)
 {
 	struct zarr_node *root = b->m->root;
 	int rc = 0;
-	find_used(b->m);
-	if (!root->is_used)
-		return no_document(b, err);
+	/* A node is used if it has a document, or if a node below it has one. */
+	for (struct zarr_node *node = b->m->table; node; node = node->hh.next)
+		if (zarr_node_document(b->m, node) != ZARR_NONE)
+			for (struct zarr_node *up = node; up && !up->is_used; up = up->parent)
+				up->is_used = true;
+	if (!root->is_used) {
+		const char *damage = b->m->view_damage, *first = tree_problem(b->tree, 0);
+		static const char text[] = "no document of the store can be read";
+		if (damage)
+			return err_set(err, -EIO, "%s: %s: %s", text,
+				       zarr_document_name(ZARR_CONSOLIDATED), damage);
+		return first ? err_set(err, -EIO, "%s: %s", text, first)
+			     : err_set(err, -EIO, "%s", text);
+	}
 	b->nodes = arena_array(b->scratch, b->m->nnodes, sizeof(struct zarr_node *));
 	if (!b->nodes)
 		return err_errno(err, -ENOMEM, "nodes");

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 
 #include <base/mem.h>
@@ -95,12 +96,28 @@ static void bytes_overflow(void **state)
 	assert_int_equal(b.data[0], 'x');
 }
 
+static void arrays_grow(void **state)
+{
+	uint32_t *a = NULL;
+	for (uint32_t round = 0; round < 2; round++) /* the second time, it has room already */
+		for (uint32_t n = 0; n < 1000; n++) {
+			a = array_grow(a, n, sizeof(*a));
+			assert_non_null(a);
+			assert_true(malloc_usable_size(a) >= (n + 1) * sizeof(*a));
+			a[n] = n;
+			assert_int_equal(a[n / 2], n / 2);
+		}
+	assert_null(array_grow(a, (size_t)1 << 62, sizeof(*a)));
+	free(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arithmetic),	     cmocka_unit_test(bytes_grow),
 		cmocka_unit_test(bytes_of_nothing),  cmocka_unit_test(bytes_reserved_do_not_move),
 		cmocka_unit_test(bytes_are_trimmed), cmocka_unit_test(bytes_overflow),
+		cmocka_unit_test(arrays_grow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

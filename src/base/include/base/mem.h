@@ -72,6 +72,10 @@ void bytes_trim(struct bytes *b);
 void bytes_release(struct bytes *b);
 #define auto_bytes __attribute__((cleanup(bytes_release)))
 
+/* Makes room for one more element behind the n elements of an array that only this function grows.
+ * Returns the array, which may have moved, or NULL if out of memory: then the old one stays. */
+void *array_grow(void *array, size_t n, size_t size);
+
 enum { MEM_KEPT = 16 << 20 /* bytes of free memory that glibc keeps at the end of an arena */ };
 /* Returns freed memory to the system, also if it lies between blocks in use. Takes time for all of
  * the memory of the process. */

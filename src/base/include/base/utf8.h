@@ -11,6 +11,8 @@
 size_t utf8_length(const char *s, size_t n);
 /* Returns true if all n bytes are UTF-8. NUL is a valid character. */
 bool utf8_valid(const char *s, size_t n);
+/* Returns true if all n bytes are ASCII. */
+bool utf8_is_ascii(const char *s, size_t n);
 /* Returns true if XML 1.0 has all characters of a text that is UTF-8 (its section 2.2): not the
  * control characters except for tab and the ends of lines, nor U+FFFE and U+FFFF. */
 bool utf8_in_xml(const char *s);

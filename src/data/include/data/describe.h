@@ -4,7 +4,6 @@
 #define DATA_DESCRIBE_H
 
 #include <base/str.h>
-#include <data/object.h>
 #include <data/tree.h>
 
 void describe_type(struct str *out, const struct dtype *t);

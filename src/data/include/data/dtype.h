@@ -9,7 +9,6 @@
 #define DATA_DTYPE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <hsmount/err.h>

@@ -35,6 +35,8 @@ struct h5_lheap {
 /* Reads a local heap. Fails with -EIO, also if its data segment has more than 64 MiB. */
 int h5_lheap_read(const struct h5_file *f, uint64_t addr, struct arena *a, struct h5_lheap *out,
 		  struct err *err);
+/* Claims the bytes of a heap that was read without claims. */
+int h5_lheap_claim(const struct h5_file *f, uint64_t addr, struct err *err);
 /* Returns the NUL-terminated string at an offset, or NULL if it is not within the heap. */
 const char *h5_lheap_string(const struct h5_lheap *h, uint64_t offset);
 

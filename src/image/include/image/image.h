@@ -139,9 +139,9 @@ bool image_parts_at(const struct image *img, uint64_t addr, struct image_parts *
  * of its own. */
 bool image_items(const struct image *img, uint32_t dataset, uint64_t chunk, uint64_t *start,
 		 uint64_t *end);
-/* Gets the file name that an external link to a domain has in the file. Fails with
- * -ENAMETOOLONG. */
-int image_external_file(const struct image *img, const char *domain, char *file, size_t room);
+/* Gets the file name that an external link to a domain has in the file. It is relative to the
+ * directory of the file and never leads out of the mount. Fails with -ENAMETOOLONG. */
+int image_external_file(const struct image *img, const char *domain, char *file, size_t cap);
 /* Gets the path in the mount to which an external link to a domain leads, from a file in the
  * directory dir. It is "" for the root of the mount. file_name and suffix are as in struct
  * image_options. Fails with -ENAMETOOLONG. */

@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 #include <base/source.h>
-#include <hsmount/err.h>
 
 struct store;
 struct store_source;
