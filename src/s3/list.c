@@ -90,26 +90,36 @@ static struct s3_list_query query_of(const struct store_request *req)
 		.prefix = req->key,
 		.start_after = req->list.start_after,
 		.delimit = req->list.delimit,
+		.markers = req->list.markers,
 		.complete = req->list.complete,
 		.max = req->list.max,
 	};
 }
 
-static void log_left_out(const struct s3_operation *op, const struct s3_list_result *result)
+static void note_left_out(struct s3_operation *op, const struct s3_list_result *result)
 {
-	if (result->n_left_out)
-		log_warning(op->s->base.env->log,
-			    "s3://%s/%s: %u items of the listing are left out, the first is %s",
-			    str_text(&op->s->endpoint.bucket), op->req->key, result->n_left_out,
-			    str_text(&result->first_left_out));
+	if (!result->n_left_out)
+		return;
+	log_warning(op->s->base.env->log,
+		    "s3://%s/%s: %u items of the listing are left out, the first is %s",
+		    str_text(&op->s->endpoint.bucket), op->req->key, result->n_left_out,
+		    str_text(&result->first_left_out));
+	if (!op->left_out.b.len)
+		str_add(&op->left_out, str_text(&result->first_left_out));
 }
 
-/* Moves the page to the answer, with the key after which the next page begins. */
-static int move_page(struct s3_list_result *result, struct store_page *page)
+/* Moves the page to the answer, with the first key that was left out, perhaps of an earlier page of
+ * the server, and with the key after which the next page begins. */
+static int move_page(struct s3_operation *op, struct s3_list_result *result)
 {
+	struct store_page *page = &op->req->answer.page;
 	const char *last = str_text(&result->last);
+	const char *left_out = str_text(&op->left_out);
 	*page = result->page;
 	result->page = (struct store_page){0};
+	if (left_out[0] &&
+	    !(page->left_out = arena_strndup(page->arena, left_out, strlen(left_out))))
+		return -ENOMEM;
 	if (!page->more)
 		return 0;
 	/* The next page also begins after the items that were left out. */
@@ -139,7 +149,7 @@ static void take(struct s3_operation *op)
 	struct s3_list_result result;
 	int rc = s3_read_list(op, &query, &result, err);
 	if (rc == 0) {
-		log_left_out(op, &result);
+		note_left_out(op, &result);
 		if (skip_empty_page(op, &result))
 			return;
 	}
@@ -152,7 +162,7 @@ static void take(struct s3_operation *op)
 			     "listing of '%s': more items follow, but the page has none, and no "
 			     "continuation token",
 			     query.prefix);
-	else if (rc == 0 && move_page(&result, &op->req->answer.page))
+	else if (rc == 0 && (!str_ok(&op->left_out) || move_page(op, &result)))
 		rc = err_set(err, -ENOMEM, "listing of '%s': out of memory", query.prefix);
 	s3_list_release(&result);
 	if (rc)

@@ -159,20 +159,6 @@ static int end(void *arg, const struct xml_path *at, const char *text, size_t n)
 	return end_of_frame(r, at, text, n);
 }
 
-/* A common prefix is a key with a delimiter at its end. */
-static bool key_ok(const char *key, bool is_prefix)
-{
-	char component[STORE_KEY_MAX + 1];
-	size_t n = strlen(key);
-	if (!is_prefix)
-		return store_key_ok(key);
-	if (n < 2 || n > STORE_KEY_MAX || key[n - 1] != '/')
-		return false;
-	memcpy(component, key, n - 1);
-	component[n - 1] = '\0';
-	return store_key_ok(component);
-}
-
 /* Common prefixes are longer than the prefix of the query: otherwise they have no name. */
 static bool matches(const struct s3_list_query *req, const char *key, bool is_prefix)
 {
@@ -209,12 +195,15 @@ static int take(struct reading *r, const char *raw, const char *key, const struc
 	note_last(out, key);
 	if (!matches(r->req, key, item->is_prefix))
 		return 0;
-	if (!key_ok(key, item->is_prefix)) {
-		if (!item->is_prefix && key_ok(key, true))
-			return 0; /* a directory marker */
-		return leave_out(out, raw,
-				 strlen(key) > STORE_KEY_MAX ? "the key is too long"
-							     : "the key cannot be a path");
+	/* A common prefix has the form of a marker. */
+	if (!(item->is_prefix ? store_key_is_marker(key) : store_key_ok(key))) {
+		const bool is_marker = !item->is_prefix && store_key_is_marker(key);
+		if (is_marker && !r->req->markers)
+			return 0;
+		if (!is_marker)
+			return leave_out(out, raw,
+					 strlen(key) > STORE_KEY_MAX ? "the key is too long"
+								     : "the key cannot be a path");
 	}
 	if (!item->is_prefix && item->meta.size == bad_size)
 		return leave_out_object(r, raw, "the size is not valid");

@@ -250,6 +250,7 @@ struct s3_operation {
 	bool past_end;		  /* get.c; it is a HEAD because the range was refused with 416 */
 	struct str token;	  /* list.c; continuation token of the server's next page */
 	unsigned int empty_pages; /* list.c; consecutive ones so far */
+	struct str left_out;	  /* list.c; the first key that was left out, and why */
 	/* conditions.c; the next operation that waits for the same probe, and the function that
 	 * continues this one. */
 	struct s3_operation *waiting;
