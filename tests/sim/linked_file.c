@@ -84,7 +84,7 @@ uint8_t *linked_file(uint16_t version, size_t *n)
 	static size_t size;
 	if (!size)
 		size = make(made);
-	*n = size + version / 2 % 2 * 16;
+	*n = size + version / 4 % 2 * 16;
 	uint8_t *bytes = calloc(1, *n);
 	must(bytes);
 	memcpy(bytes, made, size);

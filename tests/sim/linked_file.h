@@ -12,7 +12,7 @@
 /* The numbers: an attribute, which a domain has itself, and two datasets. */
 enum { LINKED_DATA = 2 * 1024 };
 
-/* The bytes of a version, from 1. Some versions have as many as the one before. Heap. */
+/* The bytes of a version, from 1. Most versions have as many as the one before. Heap. */
 uint8_t *linked_file(uint16_t version, size_t *n);
 
 struct linked_numbers {

@@ -9,6 +9,7 @@
 #include <hsmount/check.h>
 #include <hsmount/engine.h>
 
+#include "baton.h"
 #include "linked_file.h"
 #include "process.h"
 #include "store_calls.h"
@@ -20,7 +21,11 @@ enum {
 	ACTS_MAX = 36,
 	MAYBES_MAX = 5, /* with more the search for an order takes too long */
 	ATTEMPTS_MAX = 8,
-	IMAGE_MAX = 1 << 20
+	IMAGE_MAX = 1 << 20,
+	STEPS_MAX = 40, /* between two reads */
+	STEP_NS = 100000000,
+	FIRST = 2048,	   /* bytes of a read that reads no data */
+	FIRST_MAX = 20000, /* likewise, of one that reads a part of them */
 };
 
 /* A program. */
@@ -241,10 +246,10 @@ static int link_file(struct program_of *g, struct err *err)
 
 /* ---- programs of mounts ---- */
 
-/* Reads the file in two parts, between which others may run. Returns 0, or a negative errno if a
- * part cannot be read. */
+/* Reads the file in two parts, between which others may run. The first one has so many bytes, or
+ * half of the file. Returns 0, or a negative errno if a part cannot be read. */
 static int read_numbers(struct engine_file *f, size_t first, const struct player *by,
-			unsigned int waits, struct linked_numbers *out, struct err *err)
+			unsigned int steps, struct linked_numbers *out, struct err *err)
 {
 	struct engine_stat st;
 	uint8_t *bytes = malloc(IMAGE_MAX);
@@ -254,8 +259,10 @@ static int read_numbers(struct engine_file *f, size_t first, const struct player
 	const size_t half = first < st.size ? first : (size_t)st.size / 2;
 	ssize_t got = engine_pread(f, bytes, half, 0, NULL, err);
 	size_t n = got < 0 ? 0 : (size_t)got;
-	for (; waits; waits--)
+	for (; steps; steps--) {
 		player_wait(by);
+		baton_sleep(STEP_NS);
+	}
 	/* A read ends before a chunk that cannot be read. */
 	if (n == half) {
 		got = engine_pread(f, bytes + half, (size_t)st.size - half, half, NULL, err);
@@ -301,8 +308,8 @@ static int read_domain(struct program_of *g, struct err *err)
 	const uint64_t opened = now(g);
 	const bool is_absent = rc == -ENOENT;
 	if (!rc) {
-		rc = read_numbers(f, rng_once_in(r, 2) ? 2048 : SIZE_MAX, g->by, rng_below(r, 40),
-				  &v, err);
+		const size_t first = rng_once_in(r, 3) ? FIRST : 1 + rng_below(r, FIRST_MAX);
+		rc = read_numbers(f, first, g->by, rng_below(r, STEPS_MAX), &v, err);
 		engine_file_close(f);
 	}
 	if (!player_note(g->by, "read", PATH, rc))

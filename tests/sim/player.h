@@ -18,6 +18,7 @@ struct player {
 	struct rng random;
 	void (*wait)(void *ctx);
 	void *ctx;
+	bool is_brief;	   /* of shared.h: its calls are short, and for one name */
 	bool plain_delete; /* the service has no conditional DELETE */
 	bool has_draft;	   /* it has failed, and its engine may have a draft */
 };

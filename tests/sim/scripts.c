@@ -40,6 +40,7 @@ struct script {
 #define STORES(e, k)	    {OP(OP_STORES, e, 0), .actor = k}
 /* The seed decides which request has the fault. */
 #define STORES_FAULT(e, k, f) {OP(OP_STORES, e, 0), .actor = k, .fault = f, .all = true}
+#define BRIEF(e, k)	    {OP(OP_SHARED, e, 0), .actor = k, .is_brief = true}
 #define SHARED(e, k)	    {OP(OP_SHARED, e, 0), .actor = k}
 #define SHARED_FAULT(e, k, f, i) {OP(OP_SHARED, e, 0), .actor = k, .fault = f, .at = i}
 #define SHARED_DISK(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .disk = {.many = 1}}
@@ -94,6 +95,10 @@ static const struct script scripts[] = {
 		MOVE(0, F1_A, F2_C), REMOVE(1, F1_A), REMOVE(1, F2_C), END}},
 	{"two renames of one file", 3, 1, false, {
 		MOVE(0, F1_A, F2_C), MOVE(1, F1_A, F1_B), MOVE(2, F1_A, F2_A), END}},
+	{"a rename is finished while an earlier one removes the old name", 3, 1, false, {
+		MOVE_FAULT(1, F1_A, F1_B, FAULT_SLOW, "f1/b.h5"), WAIT(0, 2),
+		MOVE_FAULT(0, F1_A, F2_C, FAULT_SLOW, "f1/a.h5"), WAIT(2, 4),
+		MOVE_FAULT(2, F1_A, F2_A, FAULT_SLOW, "f1/a.h5"), END}},
 	{"an old claim is met by a repeated mv", 2, 1, true, {
 		MOVE_FAULT(0, F1_A, F2_C, FAULT_REFUSED, "f1/a.h5"), MOVE(1, F1_A, F2_C),
 		MOVE(0, F1_A, F2_C), WAIT(1, 40), END}},
@@ -134,6 +139,13 @@ static const struct script scripts[] = {
 	{"two mounts grow one dataset by equal bytes", 2, 1, false, {
 		SLOW(0, F1_A, CHANGE_GROW_EQUAL), SLOW(1, F1_A, CHANGE_GROW_EQUAL),
 		CHANGE(0, F1_A, CHANGE_GROW_EQUAL), CHANGE(1, F1_A, CHANGE_GROW_EQUAL), END}},
+	/* The DELETE and the PUT of the same chunk are slow. */
+	{"a grower withdraws its chunk while another mount puts an equal one", 2, 1, false, {
+		CHANGE_FAULT(0, F1_A, CHANGE_GROW_EQUAL, FAULT_REFUSED),
+		{OP(OP_CHANGE, 1, F1_A), .change = CHANGE_GROW_EQUAL, .fault = FAULT_SLOW, .at = 3,
+		 .follows = 1},
+		WAIT(0, 2),
+		{OP(OP_CHANGE, 0, F1_A), .change = CHANGE_TAG, .fault = FAULT_SLOW, .at = 1}, END}},
 	{"two mounts increment one element", 2, 1, false, {
 		SLOW(0, F1_A, CHANGE_CELL), SLOW(1, F1_A, CHANGE_CELL),
 		CHANGE(0, F1_A, CHANGE_CELL), CHANGE(1, F1_A, CHANGE_CELL), END}},
@@ -172,6 +184,10 @@ static const struct script scripts[] = {
 	{"a change that no domain can hold", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_ALIEN), CHANGE(1, F1_A, CHANGE_TAG), RESTART(0),
 		MOVE(1, F1_A, F2_C), CHANGE(0, F2_C, CHANGE_X0), KILL(0), END}},
+	{"a change fails half-way, and its mount changes the file again", 2, 1, true, {
+		CHANGE_FAULT(0, F1_A, CHANGE_TWO, FAULT_REFUSED), CHANGE(0, F1_A, CHANGE_TAG),
+		CHANGE_FAULT(0, F1_A, CHANGE_TWO, FAULT_REFUSED), CHANGE(0, F1_A, CHANGE_X0),
+		CHANGE(1, F1_A, CHANGE_COUNT), END}},
 	{"a move between groups is killed and dropped", 2, 1, true, {
 		CHANGE(0, F1_A, CHANGE_EXTRA), CHANGE_FAULT(0, F1_A, CHANGE_MOVE, FAULT_KILL),
 		DROP(0), CHANGE(1, F1_A, CHANGE_TAG), END}},
@@ -438,6 +454,8 @@ static const struct script scripts[] = {
 		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 0),
 		SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 4), WAIT(0, 2),
 		SHARED(0, 0), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3), SHARED(0, 4), END}},
+	{"programs of one mount make a file while others look for it", 1, 0, false, {
+		BRIEF(0, 0), BRIEF(0, 1), BRIEF(0, 2), BRIEF(0, 3), BRIEF(0, 4), END}},
 	{"programs write the same files while commits fail", 1, 0, false, {
 		SHARED_FAULT(0, 0, FAULT_REFUSED, 2), SHARED(0, 1), SHARED(0, 2), SHARED(0, 3),
 		SHARED_FAULT(0, 4, FAULT_FAILED, 1), KILL_BY(0, 3), SHARED(0, 0),

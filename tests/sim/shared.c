@@ -12,6 +12,7 @@
 #define DIR_NAME "shared"
 enum {
 	CALLS_MAX = 6,
+	BRIEF_CALLS = 12, /* of a program with short calls */
 	STEPS_MAX = 7,
 	LOOKS_MAX = 4,
 	LINGER_MAX = 25,
@@ -291,9 +292,10 @@ static void linger(struct opened *o)
 static int use_file(struct opened *o, struct shared_call *cuts, struct err *err)
 {
 	struct rng *r = &o->g->by->random;
-	const unsigned int steps = rng_below(r, STEPS_MAX);
-	int first = cuts ? cut(o, cuts, err) : see_draft(o, err);
-	if (rng_once_in(r, 2))
+	const bool is_brief = o->g->by->is_brief;
+	const unsigned int steps = is_brief ? 1 : rng_below(r, STEPS_MAX);
+	int first = cuts ? cut(o, cuts, err) : is_brief ? 0 : see_draft(o, err);
+	if (!is_brief && rng_once_in(r, 2))
 		linger(o);
 	for (unsigned int i = 0; i < steps && !is_dead(o->g); i++) {
 		const unsigned int what = rng_below(r, 8);
@@ -487,9 +489,21 @@ static int rename_file(struct program_of *g, unsigned int name, struct err *err)
 	return rc;
 }
 
+/* The file comes and goes within a second, in which the mount may use what it has found. */
+static int call_briefly(struct program_of *g, struct err *err)
+{
+	const unsigned int what = rng_below(&g->by->random, 8);
+	return what < 3	  ? write_file(g, 0, err)
+	       : what < 6 ? look_up(g, 0, err)
+	       : what < 7 ? remove_file(g, 0, err)
+			  : read_file(g, 0, err);
+}
+
 static int call(struct program_of *g, struct err *err)
 {
 	struct rng *r = &g->by->random;
+	if (g->by->is_brief)
+		return call_briefly(g, err);
 	/* Most programs meet at one name. */
 	const unsigned int name = rng_once_in(r, 3) ? rng_below(r, SHARED_NAMES) : 0;
 	const unsigned int what = rng_below(r, 16);
@@ -505,7 +519,8 @@ static int call(struct program_of *g, struct err *err)
 int shared_run(struct shared *p, struct player *by, struct err *err)
 {
 	struct program_of g = {p, &p->of[by->box->number], by, by->box->engine};
-	const unsigned int calls = 1 + rng_below(&by->random, CALLS_MAX);
+	const unsigned int calls =
+		by->is_brief ? BRIEF_CALLS : 1 + rng_below(&by->random, CALLS_MAX);
 	int first = 0;
 	for (unsigned int i = 0; i < calls && !is_dead(&g) && has_room(g.m); i++) {
 		const bool asks = player_is_answer(first);

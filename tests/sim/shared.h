@@ -28,6 +28,9 @@
  * succeeds (JOURNAL.md, "Recovery"), even if the file was removed by a later mount than the one
  * that has written it.
  *
+ * Programs with short calls all use one file, which comes and goes within a second. So an answer
+ * that a call has got may be older than a change that is done.
+ *
  * Domains among them have no sessions: whether their names are there is all that counts.
  *
  * A promise counts only if no other call that matters for it went on at the same time.
