@@ -6,6 +6,7 @@
  */
 #include "s3_internal.h"
 
+#include <base/checksum.h>
 #include <base/utf8.h>
 
 #include <store/page.h>
@@ -60,6 +61,16 @@ void s3_send_list(struct s3_operation *op, const struct s3_list_query *query, co
 	s3_send(op, &spec, next);
 }
 
+/* Leaves the first n items, and says that more follow. */
+static int cut_page(struct s3_list_result *result, uint32_t n, struct err *err)
+{
+	result->page.n = n;
+	result->page.more = true;
+	str_release(&result->last);
+	str_add(&result->last, result->page.items[n - 1].key);
+	return str_ok(&result->last) ? 0 : err_no_memory(err);
+}
+
 int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
 		 struct s3_list_result *result, struct err *err)
 {
@@ -68,19 +79,21 @@ int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
 	if (rc == 0)
 		rc = s3_list_parse(op->call.http.answer.data, op->call.http.answer.len, query,
 				   result, err);
-	/* The document is damaged, although its length is right. Or the service repeats a prefix in
-	 * it that XML cannot express, without the encoding that the request asks for. */
-	if (rc == -EBADMSG)
-		rc = utf8_in_xml(query->prefix) ? -EAGAIN : -EIO;
+	/* The document is damaged, although its length is right. */
+	if (rc == -EBADMSG) {
+		rc = -EAGAIN;
+		op->req->answer.damage =
+			checksum_crc32c(op->call.http.answer.data, op->call.http.answer.len, 0) | 1;
+	}
 	if (rc == -ENOENT) /* the bucket, from a server without the code NoSuchBucket */
 		rc = -EIO;
 	if (rc) {
 		err->code = rc;
 		return err_wrap(err, rc, "listing of '%s'", query->prefix);
 	}
+	/* Some services ignore max-keys. */
 	if (result->page.n > query->max)
-		return err_set(err, -EIO, "listing of '%s': %zu items, at most %u were requested",
-			       query->prefix, result->page.n, query->max);
+		return cut_page(result, query->max, err);
 	return 0;
 }
 

@@ -201,6 +201,9 @@ struct store_answer {
 	/* HEAD with wants_mark: true, unless it is `unchanged`. */
 	bool has_mark;
 	char mark[STORE_MARK_MAX + 1]; /* "" if the object has none, or none that is valid */
+	/* UNKNOWN with -EAGAIN: a checksum of the answer that is damaged, or 0. If a repeated
+	 * request gets an answer that is damaged in the same way, no further attempt helps. */
+	uint32_t damage;
 	struct err err; /* UNKNOWN: the code and the reason; otherwise the code is 0 */
 };
 
