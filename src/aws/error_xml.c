@@ -60,22 +60,6 @@ static int walk(const void *bytes, size_t n, struct s3_error *out)
 	return rc;
 }
 
-/* Replaces characters that XML does not allow by '?': services copy the key of the request into the
- * document, and a key may contain such characters. */
-static bool make_valid(const char *from, size_t n, struct bytes *out)
-{
-	if (bytes_append(out, from, n))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		uint8_t *c = &out->data[i];
-		const bool is_space = *c == '\t' || *c == '\n' || *c == '\r';
-		const bool is_reference = *c == '&' && i + 1 < n && from[i + 1] == '#';
-		if ((*c < ' ' && !is_space) || *c > '~' || is_reference)
-			*c = '?';
-	}
-	return true;
-}
-
 bool s3_error_parse(const void *bytes, size_t n, struct s3_error *out)
 {
 	static const char name[] = "Error";
@@ -87,5 +71,5 @@ bool s3_error_parse(const void *bytes, size_t n, struct s3_error *out)
 	const int rc = walk(bytes, n, out);
 	if (rc != -EBADMSG)
 		return rc == 0;
-	return make_valid(bytes, n, &valid) && walk(valid.data, valid.len, out) == 0;
+	return xml_make_valid(bytes, n, &valid) == 0 && walk(valid.data, valid.len, out) == 0;
 }

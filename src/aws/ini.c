@@ -111,12 +111,19 @@ int ini_parse(const char *text, size_t n, struct ini *out, struct err *err)
 {
 	/* Enough for the largest file: an entry takes at least three bytes of it. */
 	const size_t arena_limit = (size_t)INI_SIZE_MAX * 64;
+	/* Some editors put it before the first line. */
+	static const char byte_order_mark[] = "\xef\xbb\xbf";
 	struct reading r = {.out = out};
 	*out = (struct ini){0};
 	if (n > INI_SIZE_MAX)
 		return err_set(err, -EINVAL, "the file has more than %d bytes", INI_SIZE_MAX);
 	if (memchr(text, '\0', n))
 		return err_set(err, -EINVAL, "the file contains a NUL byte");
+	if (n >= sizeof(byte_order_mark) - 1 &&
+	    memcmp(text, byte_order_mark, sizeof(byte_order_mark) - 1) == 0) {
+		text += sizeof(byte_order_mark) - 1;
+		n -= sizeof(byte_order_mark) - 1;
+	}
 	out->arena = arena_new(arena_limit);
 	if (!out->arena)
 		return err_no_memory(err);

@@ -126,6 +126,19 @@ static int run(struct walk *w, const void *bytes, size_t n, struct err *err)
 	return 0;
 }
 
+int xml_make_valid(const char *from, size_t n, struct bytes *out)
+{
+	const int rc = bytes_append(out, from, n);
+	for (size_t i = 0; !rc && i < n; i++) {
+		uint8_t *c = &out->data[i];
+		const bool is_space = *c == '\t' || *c == '\n' || *c == '\r';
+		const bool is_reference = *c == '&' && i + 1 < n && from[i + 1] == '#';
+		if ((*c < ' ' && !is_space) || *c > '~' || is_reference)
+			*c = XML_REPLACEMENT;
+	}
+	return rc;
+}
+
 int xml_walk(const void *bytes, size_t n, const struct xml_handler *handler, struct err *err)
 {
 	if (n == 0)

@@ -218,7 +218,8 @@ static int remove_domain(struct draft_put *p, const struct names_node *n, struct
 	const struct change change = draft_put_change(p);
 	struct change_garbage garbage;
 	draft_put_drop(p, n);
-	return change_remove_domain(&change, n->path, n->doc.document, &garbage, err);
+	return change_remove_domain(&change, n->path, n->doc.document,
+				    names_may_have_marker(p->bucket->names, n), &garbage, err);
 }
 
 static int replace_domain(struct draft_put *p, const char *key, char etag[STORE_ETAG_MAX],

@@ -64,13 +64,14 @@ static void changed(struct engine *e, const char *path, const struct names_node 
 	snapshots_forget(e->bucket.snapshots, in_bucket);
 }
 
-/* A directory without a document vanishes with its last entry. It gets a document before an entry
- * is removed, so that it stays, as on a disk. */
+/* A directory without a document and a marker vanishes with its last entry. It gets a document
+ * before an entry is removed, so that it stays, as on a disk. */
 static int keep_dir(struct engine *e, const struct change *c, const char *path, struct err *err)
 {
 	auto_names_node struct names_node *dir = NULL;
 	int rc = find_dir(e, path, &dir, err);
-	if (rc || !dir->path[0] || dir->doc.kind != NAMES_DOC_NONE)
+	if (rc || !dir->path[0] || dir->doc.kind != NAMES_DOC_NONE ||
+	    dir->marker == NAMES_MARKER_PRESENT)
 		return rc;
 	rc = change_make_folder(c, dir->path, err);
 	names_changed(e->bucket.names, dir->name);
@@ -190,7 +191,8 @@ static int remove_domain(struct engine *e, const struct change *c, const struct 
 	if (rc)
 		return rc;
 	const uint32_t note = garbage_note_change(e, n->path, doc, NULL);
-	rc = change_remove_domain(c, n->path, doc, &garbage, err);
+	rc = change_remove_domain(c, n->path, doc, names_may_have_marker(e->bucket.names, n),
+				  &garbage, err);
 	garbage_settle(e->bucket.garbage, n->path, &garbage, note);
 	return rc;
 }
@@ -361,6 +363,8 @@ static int give_name(struct engine *e, const struct change *c, const struct name
 	if (known)
 		garbage_rescue(e->bucket.garbage, &storage);
 	garbage_settle_rename(e->bucket.garbage, source->path, &storage, garbage.half_done, rename);
+	if (!rc && names_may_have_marker(e->bucket.names, source))
+		change_remove_marker(c, source->path);
 	return rc;
 }
 

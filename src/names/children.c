@@ -20,6 +20,7 @@ void names_children_prepare(const char *path, struct store_request *req)
 	req->op = STORE_LIST;
 	snprintf(req->key, req->room, "%s/", path);
 	req->list.delimit = true;
+	req->list.markers = true;
 	req->list.whole = true;
 	req->list.limit = DOCUMENTS_MAX;
 }
@@ -34,11 +35,13 @@ void names_below_release(struct names_below *b)
 	b->keys = NULL;
 }
 
-void names_doc_use_listing(struct names_doc *doc, const struct names_below *b)
+void names_doc_use_listing(struct names_doc *doc, struct names_below *b)
 {
-	if (doc->kind == NAMES_DOC_BROKEN && b->children == CHILDREN_MORE &&
-	    names_lacks_document(b))
+	if (doc->kind == NAMES_DOC_BROKEN && names_lacks_document(b) &&
+	    (b->children == CHILDREN_MORE || b->marker == NAMES_MARKER_PRESENT))
 		names_doc_release(doc);
+	if (doc->kind == NAMES_DOC_NONE && b->marker == NAMES_MARKER_PRESENT)
+		b->children = CHILDREN_MORE;
 }
 
 /* ---- marks ---- */
@@ -158,19 +161,27 @@ bool names_doc_is_overtaken(const struct names_doc *doc, const struct names_belo
 	return doc->kind == NAMES_DOC_NONE && b->path && b->children == CHILDREN_DOC && !b->store;
 }
 
+/* What a page shows below a path, whose marker is not counted. */
+static int children_of(const struct names *ns, const struct store_page *page)
+{
+	int children = CHILDREN_NONE;
+	for (size_t i = 0; i < page->n; i++) {
+		const struct store_item *item = &page->items[i];
+		if (item->is_prefix ||
+		    (!store_item_is_marker(item) && !schema_is_document(ns->schemas, item->key)))
+			return CHILDREN_MORE;
+		if (!store_item_is_marker(item))
+			children = CHILDREN_DOC;
+	}
+	return children;
+}
+
 static int children_in(const struct names *ns, const struct store_request *req)
 {
-	const struct store_page *page = &req->answer.page;
 	const int code = store_failure(&req->answer, NULL);
 	switch (code) {
 	case 0:
-		if (page->n == 0)
-			return CHILDREN_NONE;
-		for (size_t i = 0; i < page->n; i++)
-			if (page->items[i].is_prefix ||
-			    !schema_is_document(ns->schemas, page->items[i].key))
-				return CHILDREN_MORE;
-		return CHILDREN_DOC;
+		return children_of(ns, &req->answer.page);
 	case -E2BIG:
 		return CHILDREN_MANY;
 	case -EINVAL:
@@ -189,12 +200,25 @@ static bool has_document(const struct names *ns, const struct store_page *page)
 	return false;
 }
 
+/* The marker of a path is its least key. */
+static enum names_marker marker_of(const struct store_page *page, const struct names_below *b)
+{
+	if (b->children == CHILDREN_MANY)
+		return NAMES_MARKER_UNKNOWN; /* such a listing has no page */
+	return page->n && store_item_is_marker(page->items) &&
+			       strlen(page->items->key) == strlen(b->path) + 1
+		       ? NAMES_MARKER_PRESENT
+		       : NAMES_MARKER_ABSENT;
+}
+
 int names_children_take(struct names *ns, const struct store_request *req, struct names_below *b)
 {
 	b->children = children_in(ns, req);
 	b->has_document = b->children == CHILDREN_MANY || has_document(ns, &req->answer.page);
-	if (b->children >= 0)
+	if (b->children >= 0) {
+		b->marker = marker_of(&req->answer.page, b);
 		return add_marks(ns, &req->answer.page, b);
+	}
 	if (b->children == -ENOMEM)
 		return -ENOMEM;
 	b->has_document = b->children != -EACCES;
@@ -213,10 +237,15 @@ int names_children_flat(struct names *ns, const struct store_page *flat, struct 
 	struct schema_mark best = {0};
 	int rc = 0;
 	b->children = CHILDREN_NONE;
+	b->marker = NAMES_MARKER_ABSENT;
 	snprintf(first, sizeof(first), "%s/", b->path);
 	const struct store_item *item = store_page_from(flat, first), *end = flat->items + flat->n;
 	for (; !rc && item < end && is_below(item->key, b->path, n); item++) {
 		const bool is_direct = !strchr(item->key + n + 1, '/');
+		if (!item->key[n + 1]) {
+			b->marker = NAMES_MARKER_PRESENT;
+			continue;
+		}
 		if (!is_direct || !schema_is_document(ns->schemas, item->key))
 			b->children = CHILDREN_MORE;
 		else if (b->children == CHILDREN_NONE)

@@ -19,6 +19,8 @@ struct names_below {
 	 * but not with EACCES. A service that refuses a listing also refuses the requests of
 	 * documents that do not exist. */
 	bool has_document;
+	/* As a listing shows it. A marker makes the path a directory, but is no key of a domain. */
+	enum names_marker marker;
 	/* A reference to the document of the domain that the listing shows, or NULL. The path is no
 	 * domain if the directory above it is marked: see names_node.is_marked. */
 	struct schema_document *store;
@@ -40,8 +42,8 @@ static inline bool names_lacks_document(const struct names_below *b)
 	return b->path && b->children >= 0 && !b->has_document;
 }
 /* Drops the failure to read a document if a listing shows what is below the path, and no document.
- */
-void names_doc_use_listing(struct names_doc *doc, const struct names_below *b);
+ * Without a document, a marker counts as a key below the path. */
+void names_doc_use_listing(struct names_doc *doc, struct names_below *b);
 
 /* Returns whether a listing shows nothing but a document that was absent when it was requested. The
  * document may have come in between, and what else was there may have gone: then there was a

@@ -89,6 +89,7 @@ int names_flat_list(struct names *ns, const char *dir, struct store_page *out)
 	if (!req)
 		return -ENOMEM;
 	snprintf(req->key, req->room, "%s/", dir);
+	req->list.markers = true;
 	req->list.whole = true;
 	req->list.limit = names_flat_limit(ns, dir);
 	store_run(ns->store, req);
@@ -115,6 +116,8 @@ int names_flat_group(const struct store_page *flat, const char *dir, struct stor
 		const struct store_item *item = &flat->items[i];
 		const char *slash = strchr(item->key + skip, '/');
 		char key[STORE_KEY_MAX + 1];
+		if (!item->key[skip])
+			continue; /* the marker of the directory itself */
 		if (!slash) {
 			rc = store_page_add(out, item->key, &item->meta);
 			continue;

@@ -212,6 +212,18 @@ static int make_object(const char *path, const struct probe *p, struct names_nod
 	return 0;
 }
 
+/* Makes the node of a directory or domain that has this path. p->doc is transferred. */
+static int make_prefix(const char *path, enum names_kind kind, struct probe *p,
+		       struct names_node **out, struct err *err)
+{
+	const int rc = make_node(path, kind, path, &p->doc, out, err);
+	if (rc)
+		return rc;
+	(*out)->is_marked = kind == NAMES_DIR && p->below.store;
+	(*out)->marker = p->below.marker;
+	return 0;
+}
+
 /* Finds out whether the directory of a path is marked. If so, the marks of the path do not count.
  * The root is never marked, because a bucket that is a domain itself is mounted as the only entry
  * of the place above it. */
@@ -260,20 +272,16 @@ static int resolve_own(struct names *ns, const char *path, struct probe *p, stru
 	}
 	switch (rule.own) {
 	case SHOWN_DIR:
-		rc = make_node(path, NAMES_DIR, path, &p->doc, out, err);
-		if (!rc)
-			(*out)->is_marked = p->below.store;
-		return rc;
 	case SHOWN_DOMAIN:
-		return make_node(path, NAMES_DOMAIN, path, &p->doc, out, err);
+		return make_prefix(path, rule.own == SHOWN_DIR ? NAMES_DIR : NAMES_DOMAIN, p, out,
+				   err);
 	case SHOWN_UNLISTABLE:
 		return make_unlistable(path, p, out, err);
 	case SHOWN_NOTHING:
 		break;
 	}
 	rc = make_object(path, p, out, err);
-	return rc == -ENOENT && rule.bare ? make_node(path, NAMES_DOMAIN, path, &p->doc, out, err)
-					  : rc;
+	return rc == -ENOENT && rule.bare ? make_prefix(path, NAMES_DOMAIN, p, out, err) : rc;
 }
 
 /* ---- bare domains ---- */
@@ -435,6 +443,8 @@ static int resolve_known(struct names *ns, const char *path, struct names_node *
 		const struct names_rule rule = names_rule(doc.kind, path, CHILDREN_NONE);
 		int rc = make_node(path, rule.own == SHOWN_DIR ? NAMES_DIR : NAMES_DOMAIN, path,
 				   &doc, out, err);
+		if (!rc)
+			(*out)->marker = known->marker;
 		return rc ? rc : 1;
 	}
 	int rc = 0;

@@ -143,6 +143,11 @@ int names_check_new(struct names *ns, const char *path, struct err *err)
 	return 0;
 }
 
+bool names_may_have_marker(const struct names *ns, const struct names_node *n)
+{
+	return ns->prefixes_have_objects && n->marker != NAMES_MARKER_ABSENT;
+}
+
 int names_read_only(struct names *ns, const struct names_node *n, struct err *err)
 {
 	struct err why = ERR_INIT;

@@ -90,6 +90,8 @@ struct bytes *names_keys_new(const struct store_item *items, size_t n)
 	int rc = keys ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n; i++) {
 		const struct store_meta *meta = &items[i].meta;
+		if (store_item_is_marker(&items[i]))
+			continue;
 		const struct kept_item kept = {meta->size, meta->mtime_ns};
 		rc = bytes_append(keys, &kept, sizeof(kept));
 		if (!rc)

@@ -23,6 +23,7 @@ static void prepare(const char *dir, const char *first, struct store_request *re
 	char after[STORE_KEY_MAX + 2];
 	snprintf(after, sizeof(after), "%s.", first);
 	snprintf(req->key, req->room, "%s%s", dir, dir[0] ? "/" : "");
+	req->list.markers = true;
 	req->list.complete = true;
 	req->list.max = STORE_PAGE_MAX;
 	store_request_start_after(req, after);

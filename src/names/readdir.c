@@ -143,9 +143,7 @@ static int sort_out(struct listing *l, const struct store_page *page, struct pre
 		auto_free char *path = strndup(item->key, n);
 		if (!path)
 			return -ENOMEM;
-		if (n == skip || (n < skip && !item->is_prefix))
-			continue; /* the directory's own marker object */
-		if (n < skip || !names_ok(path + skip, n - skip) || !store_key_ok(path)) {
+		if (n <= skip || !names_ok(path + skip, n - skip) || !store_key_ok(path)) {
 			note_unfit(l, item->key);
 			continue;
 		}
@@ -325,8 +323,10 @@ static int add_own(struct listing *l, struct prefix *p, enum names_kind kind)
 	if (names_doc_copy(&p->doc, &doc))
 		return -ENOMEM;
 	struct names_node *node = names_node_new(p->path, kind, p->path, &doc);
-	if (node)
+	if (node) {
 		node->is_marked = p->below.store;
+		node->marker = p->below.marker;
+	}
 	return add_domain(l, node, p, false);
 }
 
@@ -340,7 +340,10 @@ static int add_bare(struct listing *l, struct prefix *p)
 		note_unfit(l, p->path);
 		return 0;
 	}
-	return add_domain(l, names_node_new(file, NAMES_DOMAIN, p->path, &p->doc), p, true);
+	struct names_node *node = names_node_new(file, NAMES_DOMAIN, p->path, &p->doc);
+	if (node)
+		node->marker = p->below.marker;
+	return add_domain(l, node, p, true);
 }
 
 static int add_prefix(struct listing *l, struct prefix *p)

@@ -27,7 +27,8 @@ enum {
 /* Where the bucket is according to an answer. A member is "" if the answer does not say. */
 struct redirect {
 	char region[32], location[S3_LOCATION_MAX];
-	bool in_path; /* try the same host with the bucket in the path */
+	bool in_path;	     /* try the same host with the bucket in the path */
+	bool without_bucket; /* try it without the bucket in the path of the endpoint */
 };
 
 static void add_hint(const struct s3_request *call, const struct s3_error *why, int rc,
@@ -86,6 +87,7 @@ static int try_once(struct s3_store *s, const char *prefix, struct redirect *to,
 		return 0;
 	to->in_path = s3_endpoint_is_guess(&s->endpoint) &&
 		      (answered || knows_no_bucket(&call, &why, rc));
+	to->without_bucket = answered || knows_no_bucket(&call, &why, rc);
 	if (answered)
 		return rc;
 	const struct s3_answer *a = &call.answer;
@@ -155,6 +157,32 @@ static int follow(struct s3_store *s, const struct redirect *to, struct err *err
 	return rc < 0 ? err_set(err, rc, "out of memory") : rc;
 }
 
+/* The user may have written the bucket at the end of the endpoint, too. Then the listing is tried
+ * without it there. Keeps the error of the first attempt if this one fails, too. */
+static int try_without_bucket(struct s3_store *s, const char *prefix, int rc, struct err *err)
+{
+	struct redirect to = {0};
+	struct err why = ERR_INIT;
+	auto_str struct str root = {0};
+	str_add(&root, str_text(&s->endpoint.root));
+	const int dropped = str_ok(&root) ? s3_endpoint_drop_bucket(&s->endpoint) : -ENOMEM;
+	if (dropped)
+		return dropped < 0 ? err_no_memory(err) : rc;
+	if (try_with_retries(s, prefix, &to, &why) == 0) {
+		log_warning(s->base.env->log,
+			    "the endpoint ends with the name of the bucket; it is used without it: "
+			    "%s://%s%s",
+			    s->endpoint.tls ? "https" : "http", str_text(&s->endpoint.host),
+			    str_text(&s->endpoint.root));
+		err_clear(err);
+		return 0;
+	}
+	str_release(&s->endpoint.root);
+	s->endpoint.root = root;
+	root = (struct str){0};
+	return err_wrap(err, rc, "write the endpoint without the bucket");
+}
+
 static bool has_object(struct s3_store *s, const char *key)
 {
 	auto_s3_request struct s3_request call = {0};
@@ -175,6 +203,8 @@ int s3_discover(struct s3_store *s, const char *prefix, const char *const *evide
 		return followed;
 	if (followed == 0)
 		rc = try_with_retries(s, prefix, &to, err);
+	if (rc && to.without_bucket)
+		rc = try_without_bucket(s, prefix, rc, err);
 	for (; rc == -EACCES && evidence && *evidence; evidence++)
 		if (has_object(s, *evidence))
 			rc = 0;

@@ -189,6 +189,22 @@ int s3_endpoint_use_path(struct s3_endpoint *endpoint)
 	return str_ok(&url) ? set_url(endpoint, str_text(&url)) : -ENOMEM;
 }
 
+int s3_endpoint_drop_bucket(struct s3_endpoint *endpoint)
+{
+	auto_str struct str root = {0};
+	const char *path = str_text(&endpoint->root);
+	const char *end = find_at_end(path, strlen(path), str_text(&endpoint->bucket));
+	if (!end)
+		return 1;
+	str_addn(&root, path, (size_t)(end - path));
+	if (!str_ok(&root))
+		return -ENOMEM;
+	str_release(&endpoint->root);
+	endpoint->root = root;
+	root = (struct str){0};
+	return 0;
+}
+
 static const char *first(const char *a, const char *b, const char *c, const char *d)
 {
 	return a ? a : b ? b : c ? c : d;

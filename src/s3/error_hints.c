@@ -36,6 +36,12 @@ static void add_span(struct str *out, int64_t seconds)
 		 units[i].name);
 }
 
+void s3_clock_words(int64_t ahead, struct str *out)
+{
+	add_span(out, ahead);
+	str_add(out, ahead < 0 ? " behind" : " ahead");
+}
+
 static void add_clock(const struct s3_refusal *r, struct str *out)
 {
 	if (!r->our_time || !r->server_time) {
@@ -43,8 +49,8 @@ static void add_clock(const struct s3_refusal *r, struct str *out)
 		return;
 	}
 	str_add(out, "the clock of this machine is ");
-	add_span(out, r->our_time - r->server_time);
-	str_addf(out, " %s; set it", r->our_time < r->server_time ? "behind" : "ahead");
+	s3_clock_words(r->our_time - r->server_time, out);
+	str_add(out, "; set it");
 }
 
 static void add_denied(const struct s3_refusal *r, struct str *out)

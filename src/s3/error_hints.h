@@ -24,4 +24,8 @@ struct s3_refusal {
  * sufficient. */
 void s3_error_hint(const struct s3_refusal *r, struct str *out);
 
+/* Appends how a clock that is ahead by so many seconds differs from another one: "20 minutes
+ * behind", or "3 hours ahead". */
+void s3_clock_words(int64_t ahead, struct str *out);
+
 #endif

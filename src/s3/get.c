@@ -6,6 +6,7 @@
 #include "s3_internal.h"
 
 #include <aws/digest.h>
+#include <base/checksum.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -111,26 +112,28 @@ static int expect(const struct s3_operation *op, uint64_t *size, uint64_t *body,
 	return 0;
 }
 
-static int check_crc(const struct s3_operation *op, struct err *err)
+static int check_crc(struct s3_operation *op, struct err *err)
 {
 	const struct s3_crc *expected = &op->call.answer.crc;
 	const struct bytes *body = &op->call.http.answer;
 	const uint64_t crc = s3_crc_of(&op->s->crc_tables, expected->kind, body->data, body->len);
 	if (crc == expected->value)
 		return 0;
+	op->req->answer.damage = (uint32_t)(crc ^ crc >> 32) | 1;
 	return err_set(err, -EAGAIN,
 		       "GET %s: the body is damaged (CRC %" PRIx64 ", expected %" PRIx64 ")",
 		       op->req->key, crc, expected->value);
 }
 
 /* Checks nothing if OpenSSL has no MD5 (FIPS). */
-static int check_md5(const struct s3_operation *op, struct err *err)
+static int check_md5(struct s3_operation *op, struct err *err)
 {
 	const char *etag = op->call.answer.meta.etag;
 	const struct bytes *body = &op->call.http.answer;
 	char md5[MD5_HEX];
 	if (digest_md5(&(struct piece){body->data, body->len}, 1, md5) || strcmp(md5, etag) == 0)
 		return 0;
+	op->req->answer.damage = checksum_crc32c(md5, strlen(md5), 0) | 1;
 	return err_set(err, -EAGAIN, "GET %s: the body is damaged (MD5 %s, ETag %s)", op->req->key,
 		       md5, etag);
 }

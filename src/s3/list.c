@@ -6,6 +6,7 @@
  */
 #include "s3_internal.h"
 
+#include <base/checksum.h>
 #include <base/utf8.h>
 
 #include <store/page.h>
@@ -60,6 +61,16 @@ void s3_send_list(struct s3_operation *op, const struct s3_list_query *query, co
 	s3_send(op, &spec, next);
 }
 
+/* Leaves the first n items, and says that more follow. */
+static int cut_page(struct s3_list_result *result, uint32_t n, struct err *err)
+{
+	result->page.n = n;
+	result->page.more = true;
+	str_release(&result->last);
+	str_add(&result->last, result->page.items[n - 1].key);
+	return str_ok(&result->last) ? 0 : err_no_memory(err);
+}
+
 int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
 		 struct s3_list_result *result, struct err *err)
 {
@@ -68,19 +79,21 @@ int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
 	if (rc == 0)
 		rc = s3_list_parse(op->call.http.answer.data, op->call.http.answer.len, query,
 				   result, err);
-	/* The document is damaged, although its length is right. Or the service repeats a prefix in
-	 * it that XML cannot express, without the encoding that the request asks for. */
-	if (rc == -EBADMSG)
-		rc = utf8_in_xml(query->prefix) ? -EAGAIN : -EIO;
+	/* The document is damaged, although its length is right. */
+	if (rc == -EBADMSG) {
+		rc = -EAGAIN;
+		op->req->answer.damage =
+			checksum_crc32c(op->call.http.answer.data, op->call.http.answer.len, 0) | 1;
+	}
 	if (rc == -ENOENT) /* the bucket, from a server without the code NoSuchBucket */
 		rc = -EIO;
 	if (rc) {
 		err->code = rc;
 		return err_wrap(err, rc, "listing of '%s'", query->prefix);
 	}
+	/* Some services ignore max-keys. */
 	if (result->page.n > query->max)
-		return err_set(err, -EIO, "listing of '%s': %zu items, at most %u were requested",
-			       query->prefix, result->page.n, query->max);
+		return cut_page(result, query->max, err);
 	return 0;
 }
 
@@ -90,17 +103,36 @@ static struct s3_list_query query_of(const struct store_request *req)
 		.prefix = req->key,
 		.start_after = req->list.start_after,
 		.delimit = req->list.delimit,
+		.markers = req->list.markers,
 		.complete = req->list.complete,
 		.max = req->list.max,
 	};
 }
 
-/* Moves the page to the answer, with the key after which the next page begins. */
-static int move_page(struct s3_list_result *result, struct store_page *page)
+static void note_left_out(struct s3_operation *op, const struct s3_list_result *result)
 {
+	if (!result->n_left_out)
+		return;
+	log_warning(op->s->base.env->log,
+		    "s3://%s/%s: %u items of the listing are left out, the first is %s",
+		    str_text(&op->s->endpoint.bucket), op->req->key, result->n_left_out,
+		    str_text(&result->first_left_out));
+	if (!op->left_out.b.len)
+		str_add(&op->left_out, str_text(&result->first_left_out));
+}
+
+/* Moves the page to the answer, with the first key that was left out, perhaps of an earlier page of
+ * the server, and with the key after which the next page begins. */
+static int move_page(struct s3_operation *op, struct s3_list_result *result)
+{
+	struct store_page *page = &op->req->answer.page;
 	const char *last = str_text(&result->last);
+	const char *left_out = str_text(&op->left_out);
 	*page = result->page;
 	result->page = (struct store_page){0};
+	if (left_out[0] &&
+	    !(page->left_out = arena_strndup(page->arena, left_out, strlen(left_out))))
+		return -ENOMEM;
 	if (!page->more)
 		return 0;
 	/* The next page also begins after the items that were left out. */
@@ -130,12 +162,7 @@ static void take(struct s3_operation *op)
 	struct s3_list_result result;
 	int rc = s3_read_list(op, &query, &result, err);
 	if (rc == 0) {
-		if (result.n_left_out)
-			log_warning(
-				op->s->base.env->log,
-				"s3://%s/%s: %u items of the listing are left out, the first is %s",
-				str_text(&op->s->endpoint.bucket), op->req->key, result.n_left_out,
-				str_text(&result.first_left_out));
+		note_left_out(op, &result);
 		if (skip_empty_page(op, &result))
 			return;
 	}
@@ -148,7 +175,7 @@ static void take(struct s3_operation *op)
 			     "listing of '%s': more items follow, but the page has none, and no "
 			     "continuation token",
 			     query.prefix);
-	else if (rc == 0 && move_page(&result, &op->req->answer.page))
+	else if (rc == 0 && (!str_ok(&op->left_out) || move_page(op, &result)))
 		rc = err_set(err, -ENOMEM, "listing of '%s': out of memory", query.prefix);
 	s3_list_release(&result);
 	if (rc)

@@ -13,6 +13,7 @@
 #include <aws/time.h>
 #include <aws/uri.h>
 #include <aws/xml.h>
+#include <base/utf8.h>
 
 #include <errno.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct reading {
 	/* The document. */
 	unsigned int items;
 	bool url, is_listing, truncated, has_truncated;
+	bool is_repaired; /* by xml_make_valid() */
 	/* The last key and the last prefix so far, and whether one was less than its predecessor.
 	 */
 	const char *last[2];
@@ -159,20 +161,6 @@ static int end(void *arg, const struct xml_path *at, const char *text, size_t n)
 	return end_of_frame(r, at, text, n);
 }
 
-/* A common prefix is a key with a delimiter at its end. */
-static bool key_ok(const char *key, bool is_prefix)
-{
-	char component[STORE_KEY_MAX + 1];
-	size_t n = strlen(key);
-	if (!is_prefix)
-		return store_key_ok(key);
-	if (n < 2 || n > STORE_KEY_MAX || key[n - 1] != '/')
-		return false;
-	memcpy(component, key, n - 1);
-	component[n - 1] = '\0';
-	return store_key_ok(component);
-}
-
 /* Common prefixes are longer than the prefix of the query: otherwise they have no name. */
 static bool matches(const struct s3_list_query *req, const char *key, bool is_prefix)
 {
@@ -197,12 +185,15 @@ static int take(struct reading *r, const char *raw, const char *key, const struc
 	note_last(out, key);
 	if (!matches(r->req, key, item->is_prefix))
 		return 0;
-	if (!key_ok(key, item->is_prefix)) {
-		if (!item->is_prefix && key_ok(key, true))
-			return 0; /* a directory marker */
-		return leave_out(out, raw,
-				 strlen(key) > STORE_KEY_MAX ? "the key is too long"
-							     : "the key cannot be a path");
+	/* A common prefix has the form of a marker. */
+	if (!(item->is_prefix ? store_key_is_marker(key) : store_key_ok(key))) {
+		const bool is_marker = !item->is_prefix && store_key_is_marker(key);
+		if (is_marker && !r->req->markers)
+			return 0;
+		if (!is_marker)
+			return leave_out(out, raw,
+					 strlen(key) > STORE_KEY_MAX ? "the key is too long"
+								     : "the key cannot be a path");
 	}
 	if (!item->is_prefix && item->meta.size == bad_size)
 		return leave_out_object(r, raw, "the size is not valid");
@@ -222,6 +213,9 @@ static int take_item(struct reading *r, const struct store_item *item)
 	const size_t n = strlen(raw);
 	if (n == 0)
 		return leave_out_object(r, raw, "there is no key");
+	/* An encoded key does not contain this character. */
+	if (r->is_repaired && strchr(raw, XML_REPLACEMENT))
+		return leave_out_object(r, raw, "XML does not allow a character of the key");
 	if (!r->url)
 		return take(r, raw, raw, item);
 	auto_free char *key = malloc(n + 1);
@@ -272,10 +266,10 @@ static int finish(struct reading *r, struct err *err)
 	return 0;
 }
 
-int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
-		  struct s3_list_result *out, struct err *err)
+static int parse(const void *bytes, size_t n, const struct s3_list_query *req, bool is_repaired,
+		 struct s3_list_result *out, struct err *err)
 {
-	struct reading r = {.req = req, .out = out};
+	struct reading r = {.req = req, .out = out, .is_repaired = is_repaired};
 	const struct xml_handler handler = {
 		.start = start, .end = end, .arg = &r, .cuts_texts = true};
 	memset(out, 0, sizeof(*out));
@@ -294,6 +288,25 @@ int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
 		rc = finish(&r, err);
 	str_release(&r.key);
 	store_page_release(&r.raw);
+	return rc;
+}
+
+int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
+		  struct s3_list_result *out, struct err *err)
+{
+	auto_bytes struct bytes valid = {0};
+	struct err why = ERR_INIT;
+	int rc = parse(bytes, n, req, false, out, &why);
+	/* Ceph repeats these two as references that XML does not allow. */
+	if (rc == -EBADMSG &&
+	    (!utf8_in_xml(req->prefix) || (req->start_after && !utf8_in_xml(req->start_after)))) {
+		s3_list_release(out);
+		err_clear(&why);
+		rc = xml_make_valid(bytes, n, &valid);
+		rc = rc ? err_no_memory(&why) : parse(valid.data, valid.len, req, true, out, &why);
+	}
+	if (rc)
+		err_copy(err, &why);
 	return rc;
 }
 

@@ -52,6 +52,7 @@ static void release(struct s3_operation *op)
 {
 	end_call(op);
 	str_release(&op->token);
+	str_release(&op->left_out);
 	if (op->upload)
 		op->free_upload(op->upload);
 	s3_body_free(op->loaded);

@@ -62,6 +62,9 @@ struct s3_endpoint {
  * another code because of the certificates. */
 int s3_endpoint_init(struct s3_endpoint *endpoint, const struct aws_environment *world,
 		     const struct store_s3_options *opt, struct err *err);
+/* If the path of the endpoint ends with the bucket, as in "http://host/BUCKET", removes it there
+ * and returns 0. Otherwise returns 1, or -ENOMEM. */
+int s3_endpoint_drop_bucket(struct s3_endpoint *endpoint);
 /* Returns true if a region that a server names may be used in hosts and headers. */
 bool s3_region_ok(const char *region);
 /* Sets the region; at AWS, also the host. Fails with -ENOMEM. */
@@ -135,6 +138,9 @@ struct s3_store {
 	struct credentials *creds; /* NULL if requests are not signed; likewise: */
 	struct sigv4_signer *signer;
 	struct s3_endpoint endpoint;
+	/* By how many seconds the service's clock is ahead of this machine's. 0 until the service
+	 * has refused a request because its time differs too much. */
+	atomic_int_fast64_t clock_offset;
 	char *owner; /* expected bucket owner; may be NULL */
 	bool requester_pays;
 	enum store_s3_verify verify;
@@ -186,7 +192,8 @@ struct s3_answer {
 	char request_id[64];
 	char bucket_region[32], location[S3_LOCATION_MAX];
 	unsigned int retry_after_ms; /* Retry-After; 0 if there is none */
-	int64_t date; /* the server's clock, seconds since the epoch; 0 if there is none */
+	int64_t date;	  /* the server's clock, seconds since the epoch; 0 if there is none */
+	int64_t our_date; /* this machine's clock when the answer arrived */
 };
 
 struct s3_request {
@@ -195,7 +202,8 @@ struct s3_request {
 	struct s3_store *s;
 	const char *method, *what; /* for errors (GET, the key); borrowed from the spec */
 	struct str url, access_key;
-	bool of_session; /* signed with session keys; the request has a token */
+	int64_t clock_offset; /* with which it was signed, see struct s3_store */
+	bool of_session;      /* signed with session keys; the request has a token */
 	int failed; /* if it could not be sent, a negative errno; the caller's err has the reason */
 };
 
@@ -250,6 +258,7 @@ struct s3_operation {
 	bool past_end;		  /* get.c; it is a HEAD because the range was refused with 416 */
 	struct str token;	  /* list.c; continuation token of the server's next page */
 	unsigned int empty_pages; /* list.c; consecutive ones so far */
+	struct str left_out;	  /* list.c; the first key that was left out, and why */
 	/* conditions.c; the next operation that waits for the same probe, and the function that
 	 * continues this one. */
 	struct s3_operation *waiting;

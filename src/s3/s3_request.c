@@ -6,6 +6,7 @@
  */
 #include "s3_internal.h"
 
+#include "error_hints.h"
 #include "etag.h"
 #include "object_note.h"
 #include "status.h"
@@ -69,6 +70,7 @@ static void on_header(struct http_call *http, const char *name, const char *valu
 		a->retry_after_ms = s3_time_after(value, (int64_t)time(NULL), AGAIN_MAX_MS);
 	} else if (strcasecmp(name, "date") == 0) {
 		a->date = s3_time_http(value);
+		a->our_date = (int64_t)time(NULL);
 	} else if (strncasecmp(name, checksum, sizeof(checksum) - 1) == 0) {
 		s3_crc_read(name + sizeof(checksum) - 1, value, &a->crc);
 	} else if (strcasecmp(name, S3_NOTE_HEADER) == 0) {
@@ -200,7 +202,8 @@ static int sign(struct s3_request *call, const struct s3_spec *req, const struct
 static int build(struct s3_request *call, const struct s3_spec *req, struct draft *d)
 {
 	auto_secret struct str authorization = {0};
-	const int64_t now = (int64_t)time(NULL);
+	call->clock_offset = atomic_load(&call->s->clock_offset);
+	const int64_t now = (int64_t)time(NULL) + call->clock_offset;
 	s3_endpoint_path(&call->s->endpoint, req->key, &d->path);
 	int rc = draft_header(d, call->s, req, now);
 	if (rc == 0)
@@ -342,6 +345,33 @@ static bool may_have_expired(const struct s3_request *call, const struct s3_erro
 	       (call->http.status == 400 && strcmp(call->method, "HEAD") == 0);
 }
 
+/* The service refuses a signature whose time differs by more than 15 minutes from its own. The
+ * answer to a HEAD has no code. */
+static bool is_skewed(const struct s3_request *call, const struct s3_error *why)
+{
+	const int64_t tolerance = 300;
+	const struct s3_answer *a = &call->answer;
+	const int64_t ahead = a->date - a->our_date - call->clock_offset;
+	return call->s->creds && a->date && (ahead > tolerance || ahead < -tolerance) &&
+	       (strcmp(why->code, "RequestTimeTooSkewed") == 0 ||
+		(call->http.status == 403 && !why->code[0]));
+}
+
+/* From now on, requests are signed with the time of the service. */
+static void set_clock(const struct s3_request *call)
+{
+	const int64_t ahead = call->answer.date - call->answer.our_date;
+	auto_str struct str span = {0};
+	if (atomic_exchange(&call->s->clock_offset, ahead) != call->clock_offset)
+		return; /* another request has just done it */
+	s3_clock_words(-ahead, &span);
+	log_warning(
+		call->s->base.env->log,
+		"the clock of this machine is %s, says %s. Requests are signed with the time of "
+		"this service; set the clock",
+		str_text(&span), str_text(&call->s->endpoint.host));
+}
+
 /* Only the service's own error document with a 404 proves that an object is absent. The answer to a
  * HEAD has no body, and a page that a proxy sends while its servers are down proves nothing. If
  * it were accepted, a stored chunk would read as the fill value. */
@@ -377,6 +407,10 @@ int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *
 	if (may_have_expired(call, why) && call->s->creds &&
 	    credentials_expired(call->s->creds, str_text(&call->access_key)))
 		rc = -EAGAIN;
+	if (rc == -EACCES && is_skewed(call, why)) {
+		set_clock(call);
+		rc = -EAGAIN;
+	}
 	if (rc == -EACCES && call->s->creds &&
 	    credentials_denied(call->s->creds, str_text(&call->access_key)))
 		rc = -EAGAIN;

@@ -10,6 +10,7 @@
 #include <base/mem.h>
 
 #include <domain/documents.h>
+#include <schema/schema.h>
 #include <storage/rename.h>
 #include <storage/storage_deletion.h>
 #include <storage/storage_names.h>
@@ -42,29 +43,74 @@ int change_make_folder(const struct change *c, const char *path, struct err *err
 	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", path) : rc;
 }
 
-/* Returns 1 if a folder has nothing but its document, 0 if not, or a negative errno. */
-static int is_empty(const struct change *c, const char *path, struct err *err)
+/* The folder has something that keeps it. A mount does not show everything that a bucket may have
+ * in it; a user who sees an empty folder needs to know why it stays. */
+static int not_empty(const struct change *c, const char *path, const char *what, bool is_shown,
+		     struct err *err)
+{
+	if (!is_shown)
+		log_warning(c->env->log,
+			    "the folder %s is not removed: the bucket has the key %s in it, which "
+			    "no mount shows",
+			    path, what);
+	return err_set(err, -ENOTEMPTY, "%s: the folder is not empty: it has %s", path, what);
+}
+
+/* Checks that a folder has nothing but its document and its directory marker. Fails with
+ * -ENOTEMPTY. */
+static int check_empty(const struct change *c, const char *path, bool *has_marker, struct err *err)
 {
 	char document[SCHEMA_KEY_MAX + 1];
+	const struct schema_ops *const schemas[] = {c->schema, NULL};
 	const struct document_place place = place_of(c);
 	auto_request struct store_request *req = store_request_new(c->store, STORE_LIST);
 	auto_free char *prefix = malloc(strlen(path) + 2);
+	*has_marker = false;
 	if (!req || !prefix)
 		return err_no_memory(err);
 	int rc = document_key(&place, path, document, sizeof(document), err);
 	if (rc)
 		return rc;
 	store_request_key(req, strcat(strcpy(prefix, path), "/"));
-	req->list.max = 2;
+	req->list.max = 3;
 	req->list.delimit = true;
+	req->list.markers = true;
 	req->list.complete = true;
 	store_run(c->store, req);
 	rc = store_failure(&req->answer, err);
 	const struct store_page *page = &req->answer.page;
-	for (size_t i = 0; !rc && i < page->n; i++)
-		if (strcmp(page->items[i].key, document) != 0)
-			return 0;
-	return rc ? rc : !page->more;
+	for (size_t i = 0; !rc && i < page->n; i++) {
+		const struct store_item *item = &page->items[i];
+		const bool is_marker = strcmp(item->key, prefix) == 0;
+		*has_marker |= is_marker;
+		if (is_marker ? item->meta.size > 0 : strcmp(item->key, document) != 0)
+			rc = not_empty(c, path, item->key,
+				       !is_marker && !schema_is_document(schemas, item->key), err);
+	}
+	if (!rc && page->left_out)
+		rc = not_empty(c, path, page->left_out, false, err);
+	return rc || !page->more ? rc : not_empty(c, path, page->next, true, err);
+}
+
+static int delete_marker(const struct change *c, const char *path, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(c->store, STORE_DELETE);
+	if (!req)
+		return err_no_memory(err);
+	if ((size_t)snprintf(req->key, req->room, "%s/", path) > STORE_KEY_MAX)
+		return 0; /* no marker has such a key */
+	store_run(c->store, req);
+	return store_failure(&req->answer, err);
+}
+
+void change_remove_marker(const struct change *c, const char *path)
+{
+	struct err why = ERR_INIT;
+	if (delete_marker(c, path, &why))
+		log_warning(c->env->log,
+			    "the name %s is removed, but a directory marker of this name may be "
+			    "left: %s",
+			    path, why.msg);
 }
 
 /* Returns 1 if a path has the folder or domain that had this document, perhaps changed since, 0 if
@@ -89,12 +135,12 @@ int change_remove_folder(const struct change *c, const char *path,
 	struct schema_document *made = NULL;
 	enum document_found found = DOCUMENT_WAS_THERE;
 	const struct document_place place = place_of(c);
-	const int empty = is_empty(c, path, err);
-	int rc = empty < 0 ? empty : 0;
-	if (!empty)
-		rc = err_set(err, -ENOTEMPTY, "%s: the folder is not empty", path);
+	bool has_marker;
+	int rc = check_empty(c, path, &has_marker, err);
+	if (!rc && has_marker)
+		rc = delete_marker(c, path, err);
 	/* An empty directory of a file system gets a document, whose deletion removes it. */
-	if (!rc && !folder) {
+	if (!rc && !folder && !has_marker) {
 		rc = change_make_folder(c, path, err);
 		if (!rc)
 			rc = document_get(&place, path, &made, err);
@@ -160,8 +206,8 @@ int change_set_acls(const struct change *c, const char *path, bool is_new,
 /* ---- domains ---- */
 
 int change_remove_domain(const struct change *c, const char *path,
-			 const struct schema_document *domain, struct change_garbage *out,
-			 struct err *err)
+			 const struct schema_document *domain, bool may_have_marker,
+			 struct change_garbage *out, struct err *err)
 {
 	const struct document_place reader = place_of(c);
 	struct document_place place = reader;
@@ -182,9 +228,12 @@ int change_remove_domain(const struct change *c, const char *path,
 		return err_set(err, -EBUSY, "%s: another program has just changed it", path);
 	if (!rc && found == DOCUMENT_WAS_ABSENT)
 		rc = err_set(err, -ESTALE, "%s: another program has removed it", path);
-	if (!rc)
-		*out = lost;
-	return rc;
+	if (rc)
+		return rc;
+	*out = lost;
+	if (may_have_marker)
+		change_remove_marker(c, path);
+	return 0;
 }
 
 int change_expect_name(const struct change *c, const struct storage *storage, const char *path,

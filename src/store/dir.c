@@ -173,7 +173,7 @@ static void answer(void *arg)
 		rc = dir_put(d, req);
 		break;
 	case STORE_DELETE:
-		rc = dir_delete(d, req, &req->answer.err);
+		rc = store_key_is_marker(req->key) ? 0 : dir_delete(d, req, &req->answer.err);
 		rc = rc == 0 ? IS_ABSENT : rc;
 		break;
 	default:

@@ -7,6 +7,17 @@
 
 #include <string.h>
 
+bool store_key_is_marker(const char *key)
+{
+	char before[STORE_KEY_MAX + 1];
+	const size_t n = key ? strnlen(key, STORE_KEY_MAX + 1) : 0;
+	if (n < 2 || n > STORE_KEY_MAX || key[n - 1] != '/')
+		return false;
+	memcpy(before, key, n - 1);
+	before[n - 1] = '\0';
+	return store_key_ok(before);
+}
+
 bool store_key_ok(const char *key)
 {
 	if (!key || strnlen(key, STORE_KEY_MAX + 1) > STORE_KEY_MAX)

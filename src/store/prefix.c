@@ -50,6 +50,11 @@ static void completed(struct store *s, struct store_request *req)
 	struct store_page *page = &req->answer.page;
 	remove_prefix(p, &req->key);
 	remove_prefix(p, &req->list.start_after);
+	/* The marker of the prefix itself is no key of this bucket. */
+	if (page->n && !page->items[0].key[p->n]) {
+		page->items++;
+		page->n--;
+	}
 	for (size_t i = 0; i < page->n; i++)
 		page->items[i].key += p->n;
 	if (page->more)

@@ -119,6 +119,7 @@ void store_answer_clear(struct store_request *req)
 {
 	store_result_drop(req);
 	req->answer.repeated = req->answer.refused = false;
+	req->answer.damage = 0;
 	err_clear(&req->answer.err);
 }
 

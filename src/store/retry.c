@@ -40,6 +40,7 @@ enum { RANDOM_BYTES = 16 };
 struct attempts {
 	unsigned int n;
 	uint64_t started_ns, waited_ns;
+	uint32_t damage;		 /* of the latest answer */
 	bool unsure;			 /* one of them may have been carried out */
 	char mark[2 * RANDOM_BYTES + 1]; /* "" if the request has its own, or needs none */
 	/* While it is in the list: */
@@ -91,12 +92,15 @@ static uint64_t spent_ns(const struct retry_store *r, const struct attempts *a)
 	return max_u64(now_ns(r) - a->started_ns, a->waited_ns);
 }
 
-/* Called after an attempt that failed with -EAGAIN. Returns false if it was the last attempt. */
+/* Called after an attempt that failed with -EAGAIN; for `damage` see struct store_answer. Returns
+ * false if it was the last attempt. */
 static bool plan_attempt(struct retry_store *r, struct attempts *a, const struct err *err,
-			 uint64_t *pause_ns)
+			 uint32_t damage, uint64_t *pause_ns)
 {
+	const bool is_same = damage && damage == a->damage;
+	a->damage = damage;
 	a->n++;
-	if (a->n >= r->opt.attempts)
+	if (a->n >= r->opt.attempts || is_same)
 		return false;
 	*pause_ns = jittered(r, a->n) + err->retry_after_ms * ms;
 	if (spent_ns(r, a) + *pause_ns > r->opt.budget_ms * ms)
@@ -246,7 +250,7 @@ static void completed(struct store *s, struct store_request *req)
 	uint64_t pause_ns = 0;
 	if (answer->state == STORE_UNKNOWN && answer->err.code == -EAGAIN) {
 		a->unsure |= !answer->refused || answer->repeated;
-		if (plan_attempt(r, a, &answer->err, &pause_ns)) {
+		if (plan_attempt(r, a, &answer->err, answer->damage, &pause_ns)) {
 			log_attempt(r, a, pause_ns, &answer->err);
 			req->cond.retried |= a->unsure;
 			if (wait_in_list(r, a, req, pause_ns))
@@ -277,7 +281,7 @@ static int move(struct store *s, const char *from, const char *from_version, con
 	struct err why = ERR_INIT;
 	uint64_t pause_ns = 0;
 	int rc = store_move(s->inner, from, from_version, to, cond, meta, &why);
-	while (rc == -EAGAIN && plan_attempt(r, &a, &why, &pause_ns)) {
+	while (rc == -EAGAIN && plan_attempt(r, &a, &why, 0, &pause_ns)) {
 		log_attempt(r, &a, pause_ns, &why);
 		s->env->sleep(s->env, pause_ns);
 		err_clear(&why);

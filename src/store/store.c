@@ -60,7 +60,9 @@ static void check_page(const struct store_request *req)
 		const char *key = page->items[i].key;
 		assert(!last || strcmp(last, key) < 0);
 		assert(strncmp(key, req->key, strlen(req->key)) == 0);
-		assert(page->items[i].is_prefix == (key[strlen(key) - 1] == '/'));
+		assert((page->items[i].is_prefix || store_item_is_marker(&page->items[i])) ==
+		       (key[strlen(key) - 1] == '/'));
+		assert(req->list.markers || !store_item_is_marker(&page->items[i]));
 		assert(!page->items[i].is_prefix || req->list.delimit);
 		last = key;
 	}
@@ -104,7 +106,8 @@ static void check_answer(const struct store_request *req)
 static void begin(struct store *s, struct store_request *req)
 {
 	check_request(req);
-	if (req->op != STORE_LIST && !store_key_ok(req->key))
+	const bool is_marker = req->op == STORE_DELETE && store_key_is_marker(req->key);
+	if (req->op != STORE_LIST && !store_key_ok(req->key) && !is_marker)
 		store_fail(s, req, -EINVAL, "invalid key '%.64s'", req->key);
 	else
 		s->ops->submit(s, req);

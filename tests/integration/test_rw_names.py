@@ -209,7 +209,10 @@ def test_requests_of_a_rename(place, tmp_path):
             before = requests(m)
             rename(m.file("home", source), m.file("home", target))
             after = mounts.difference(before, requests(m))
-            assert (after["put"], after["delete"]) == RENAME[place.env is not None], (source, after)
+            put, delete = RENAME[place.env is not None]
+            # Nothing has shown yet whether "run", which is the domain of this file, has a marker.
+            delete += source == "run.h5" and place.env is not None
+            assert (after["put"], after["delete"]) == (put, delete), (source, after)
             # One round for each name, and one for the directory; the old name is always looked up
             # again. Then the list exists, and is read.
             read = 0 if cold else 1

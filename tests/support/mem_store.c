@@ -149,6 +149,8 @@ static int list_locked(const struct mem_store *m, struct store_request *req)
 		if (strncmp(o->key, req->key, prefix_len) != 0)
 			break;
 		const size_t n = folded_length(req, o->key);
+		if (!n && !req->list.markers && store_key_is_marker(o->key))
+			continue;
 		memcpy(fold, o->key, n);
 		fold[n] = '\0';
 		const char *key = n ? fold : o->key;
@@ -573,6 +575,13 @@ static const struct store_ops mem_ops_no_move = {
 	.keeps_marks = keeps_marks,
 	.free = free_store,
 };
+
+int store_mem_put_marker(struct store *mem, const char *key)
+{
+	auto_unlock struct mem_store *m = lock(mem);
+	struct object marker = {.key = strdup(key)};
+	return marker.key ? insert_locked(m, &marker, NULL) : -ENOMEM;
+}
 
 void store_mem_set_clock(struct store *mem, int64_t (*clock)(void))
 {

@@ -17,6 +17,9 @@ void store_mem_set_clock(struct store *mem, int64_t (*clock)(void));
  * no request is in progress, after the clock was set. */
 void store_mem_set_lag(struct store *mem, int64_t ns);
 
+/* Puts a directory marker: an empty object whose key ends with "/". */
+int store_mem_put_marker(struct store *mem, const char *key);
+
 /* What the service behind this bucket lacks. A condition that it lacks is compared
  * before the change, as the other stores do it: other requests may come between the two. After a
  * PUT, the store checks once more whether the object is still the one that was put; if it is not,

@@ -37,7 +37,7 @@ enum { CALL_DELIMIT = 1 << 0, CALL_COMPLETE = 1 << 1 };
 
 struct call_list {
 	const char *prefix;
-	bool delimit, complete;
+	bool delimit, markers, complete;
 	const char *start_after, *until;
 	uint32_t max, limit;
 };
@@ -176,6 +176,7 @@ static inline int call_list(struct store *s, const struct call_list *list, bool 
 		return -ENOMEM;
 	store_request_key(req, list->prefix);
 	req->list.delimit = list->delimit;
+	req->list.markers = list->markers;
 	req->list.complete = list->complete;
 	req->list.whole = whole;
 	req->list.until = list->until;

@@ -318,9 +318,23 @@ static void test_bad_keys(void **state)
 		assert_code(s, keys[i], -EINVAL);
 		assert_int_equal(call_head(s, keys[i], &meta, NULL), -EINVAL);
 		assert_int_equal(call_put(s, keys[i], "x", 1, NULL, NULL, NULL), -EINVAL);
-		assert_int_equal(call_delete(s, keys[i], NULL, NULL), -EINVAL);
+		const int rc = store_key_is_marker(keys[i]) ? 0 : -EINVAL;
+		assert_int_equal(call_delete(s, keys[i], NULL, NULL), rc);
 	}
 	assert_listing(s, "", false, "");
+}
+
+/* A directory marker is no directory. */
+static void test_delete_of_a_marker(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	put_text(s, "d/x", "1");
+	put_text(s, "e", "2");
+	assert_int_equal(call_delete(s, "d/", NULL, NULL), 0);
+	assert_int_equal(call_delete(s, "e/", NULL, NULL), 0);
+	assert_int_equal(call_delete(s, "f/", NULL, NULL), 0);
+	assert_int_equal(call_delete(s, "d//", NULL, NULL), -EINVAL);
+	assert_listing(s, "", false, "d/x e");
 }
 
 static void test_odd_keys(void **state)
@@ -646,6 +660,7 @@ static int fixture_teardown(void **state)
 		CONTRACT_TEST(test_absent, setup), CONTRACT_TEST(test_ranges, setup),              \
 		CONTRACT_TEST(test_ranges_from_the_end, setup),                                    \
 		CONTRACT_TEST(test_proof_of_absence, setup), CONTRACT_TEST(test_bad_keys, setup),  \
+		CONTRACT_TEST(test_delete_of_a_marker, setup),                                     \
 		CONTRACT_TEST(test_odd_keys, setup), CONTRACT_TEST(test_put_conditions, setup),    \
 		CONTRACT_TEST(test_get_conditions, setup), CONTRACT_TEST(test_delete, setup),      \
 		CONTRACT_TEST(test_delete_of_nothing, setup), CONTRACT_TEST(test_move, setup),     \

@@ -52,6 +52,14 @@ static void test_ini(void **state)
 	}
 }
 
+static void test_byte_order_mark(void **state)
+{
+	static const char text[] = "\xef\xbb\xbf[default]\r\nregion = eu-north-1\r\n";
+	auto_ini struct ini ini = {0};
+	assert_int_equal(ini_parse(text, sizeof(text) - 1, &ini, NULL), 0);
+	assert_string_equal(ini_get(&ini, "default", "region"), "eu-north-1");
+}
+
 static void test_bad_ini(void **state)
 {
 	struct ini ini;
@@ -153,6 +161,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ini),
+		cmocka_unit_test(test_byte_order_mark),
 		cmocka_unit_test(test_bad_ini),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_large_or_deep_json),

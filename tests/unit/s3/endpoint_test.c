@@ -238,6 +238,30 @@ static void test_path_instead(void **state)
 	}
 }
 
+static void test_bucket_in_the_endpoint(void **state)
+{
+	static const struct {
+		const char *endpoint;
+		int rc;
+		const char *want;
+	} cases[] = {
+		{"http://127.0.0.1:1/data", 0, "http 127.0.0.1:1 /data/k%20y"},
+		{"http://127.0.0.1:1/a/data/", 0, "http 127.0.0.1:1 /a/data/k%20y"},
+		{"http://127.0.0.1:1/data/data", 0, "http 127.0.0.1:1 /data/data/k%20y"},
+		{"http://127.0.0.1:1/mydata", 1, "http 127.0.0.1:1 /mydata/data/k%20y"},
+		{"http://127.0.0.1:1", 1, "http 127.0.0.1:1 /data/k%20y"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct store_s3_options opt = {.bucket = "data",
+						     .endpoint = cases[i].endpoint};
+		struct s3_endpoint p;
+		assert_int_equal(init(&p, &opt), 0);
+		assert_int_equal(s3_endpoint_drop_bucket(&p), cases[i].rc);
+		assert_parts(&p, "k y", cases[i].want);
+		s3_endpoint_release(&p);
+	}
+}
+
 /* The endpoint of S3 precedes that of all services; the endpoint of another service is not used. */
 static void test_endpoints_of_a_profile(void **state)
 {
@@ -309,6 +333,7 @@ int main(void)
 		cmocka_unit_test(test_region_names),
 		cmocka_unit_test(test_certificates),
 		cmocka_unit_test(test_path_instead),
+		cmocka_unit_test(test_bucket_in_the_endpoint),
 		cmocka_unit_test(test_endpoints_of_a_profile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

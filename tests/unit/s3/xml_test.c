@@ -90,6 +90,12 @@ static void test_what_is_taken(void **state)
 		 "c"},
 		{LIST(PREFIX("a/") OBJECT("a/x")), {.prefix = ""}, "a/x"},
 		{LIST(PREFIX("a/") PREFIX("a/b/")), {.prefix = "a/", .delimit = true}, "a/b/"},
+		{LIST(OBJECT("dir/") OBJECT("dir/a") OBJECT("x//")),
+		 {.prefix = "dir/", .markers = true, .delimit = true},
+		 "dir/ dir/a"},
+		{LIST(OBJECT("dir/") OBJECT("x//") OBJECT("/")),
+		 {.prefix = "", .markers = true},
+		 "dir/"},
 		/* keys that no store may return */
 		{LIST(OBJECT("/lead") OBJECT("a//b") OBJECT("../x") OBJECT("dir/") OBJECT("ok")),
 		 {.prefix = ""},

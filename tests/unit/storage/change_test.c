@@ -78,7 +78,7 @@ static void test_conflicts(void **state)
 	w.opt.replace = true;
 	import_as(&w, "b.h5", 3);
 	assert_int_equal(change_rename_domain(&c, "a.h5", a, "b.h5", b, &garbage, &err), -ESTALE);
-	assert_int_equal(change_remove_domain(&c, "b.h5", b, &garbage, &err), -ESTALE);
+	assert_int_equal(change_remove_domain(&c, "b.h5", b, false, &garbage, &err), -ESTALE);
 	assert_false(garbage.storage.schema);
 	/* The list of names was put before the rename failed. */
 	assert_int_equal(world_keys(&w, ""), keys + 1);
@@ -119,7 +119,7 @@ static int remove_beside(struct world *w, const struct schema_document *old, str
 	w->gate->other_at = w->gate->at + 1;
 	w->gate->other = put_other;
 	return is_folder ? change_remove_folder(&c, "x", old, err)
-			 : change_remove_domain(&c, "x", old, &garbage, err);
+			 : change_remove_domain(&c, "x", old, false, &garbage, err);
 }
 
 /* What another program has made stays. What it has changed is still there, so the caller repeats

@@ -68,7 +68,7 @@ static inline int remove_as(struct world *w, const struct change *c, const char 
 	struct err err = ERR_INIT;
 	uint64_t deleted;
 	assert_non_null(d);
-	int rc = change_remove_domain(c, path, d, &garbage, &err);
+	int rc = change_remove_domain(c, path, d, false, &garbage, &err);
 	schema_document_unref(d);
 	assert_true(rc || garbage.storage.schema);
 	return rc ? rc : change_collect(c, path, &garbage, &deleted, &err);

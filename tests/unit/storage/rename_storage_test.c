@@ -465,7 +465,7 @@ static void test_removed_from_a_full_bucket(void **state)
 		world_open_gate(&w);
 		w.gate->at = 2; /* the PUT of the list */
 		w.gate->code = -ENOSPC;
-		assert_int_equal(change_remove_domain(&c, TO, d, &garbage, &err),
+		assert_int_equal(change_remove_domain(&c, TO, d, false, &garbage, &err),
 				 half ? -ENOSPC : 0);
 		assert_int_equal(world_objects(&w, TO), half ? OBJECTS : 0);
 		schema_document_unref(d);

@@ -396,9 +396,10 @@ static void test_a_name_is_removed_while_it_is_given(void **state)
 			world_open_gate(&w);
 			w.gate->other_at = at;
 			w.gate->other = replace_meanwhile;
-			const int rc = replaces ? change_rename_domain(&c, "home/w.h5", by, TO, d,
-								       &garbage, &err)
-						: change_remove_domain(&c, TO, d, &garbage, &err);
+			const int rc =
+				replaces ? change_rename_domain(&c, "home/w.h5", by, TO, d,
+								&garbage, &err)
+					 : change_remove_domain(&c, TO, d, false, &garbage, &err);
 			world_open_gate(&w);
 			schema_document_unref(d);
 			schema_document_unref(by);

@@ -34,6 +34,32 @@ static void test_object_and_prefix(void **state)
 	assert_listing(s, "", true, "a-b a/");
 }
 
+static void assert_markers(struct store *s, const char *prefix, bool delimit, const char *want)
+{
+	const struct call_list list = {
+		.prefix = prefix, .markers = true, .delimit = delimit, .limit = 100};
+	auto_page struct store_page page = {0};
+	char text[256];
+	assert_int_equal(call_list(s, &list, true, &page, NULL), 0);
+	join_page(&page, text, sizeof(text));
+	assert_string_equal(text, want);
+}
+
+static void test_markers(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	assert_int_equal(store_mem_put_marker(s, "a/"), 0);
+	assert_int_equal(store_mem_put_marker(s, "b/c/"), 0);
+	put_text(s, "b/x", "1");
+	assert_listing(s, "", false, "b/x");
+	assert_listing(s, "", true, "a/ b/");
+	assert_markers(s, "", false, "a/ b/c/ b/x");
+	assert_markers(s, "a/", true, "a/");
+	assert_markers(s, "b/", true, "b/c/ b/x");
+	assert_int_equal(call_delete(s, "a/", NULL, NULL), 0);
+	assert_listing(s, "", true, "b/");
+}
+
 static void test_no_space(void **state)
 {
 	uint64_t free_bytes, total;
@@ -236,6 +262,7 @@ int main(void)
 		CONTRACT_TESTS(mem_inline),
 		CONTRACT_TESTS(mem_workers),
 		CONTRACT_TEST(test_object_and_prefix, mem_inline),
+		CONTRACT_TEST(test_markers, mem_inline),
 		CONTRACT_TEST(test_no_space, mem_inline),
 		CONTRACT_TEST(test_marks_are_dropped, mem_inline),
 		CONTRACT_TEST(test_no_condition_of_delete, mem_inline),

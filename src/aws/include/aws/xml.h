@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <base/mem.h>
 #include <hsmount/err.h>
 
 enum { XML_DEPTH_MAX = 8, XML_NAME_MAX = 48, XML_TEXT_MAX = 8192 };
@@ -33,5 +34,11 @@ struct xml_handler {
 /* Returns 0, or the result of a handler that is not 0. Fails with -EBADMSG and the reason if the
  * document is not acceptable, and with -ENOMEM. */
 int xml_walk(const void *bytes, size_t n, const struct xml_handler *handler, struct err *err);
+
+/* Services copy the key or the prefix of a request into their answer, and a key may contain
+ * characters that XML does not allow. Appends the document to *out, with such characters,
+ * references to characters, and everything that is not ASCII replaced. Fails with -ENOMEM. */
+enum { XML_REPLACEMENT = '?' };
+int xml_make_valid(const char *bytes, size_t n, struct bytes *out);
 
 #endif

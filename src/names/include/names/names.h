@@ -24,6 +24,9 @@
 /* In the order of precedence: if several have one name, the first is shown. */
 enum names_kind { NAMES_DOMAIN, NAMES_DIR, NAMES_OBJECT };
 
+/* Whether the bucket has a directory marker at the path, an object "path/". */
+enum names_marker { NAMES_MARKER_UNKNOWN, NAMES_MARKER_ABSENT, NAMES_MARKER_PRESENT };
+
 enum names_doc_kind {
 	NAMES_DOC_NONE,	      /* there is no document */
 	NAMES_DOC_FOLDER,     /* a document without a root group */
@@ -68,9 +71,10 @@ struct names_node {
 	/* An object in this directory is the mark of a domain (struct schema_mark). Marks in the
 	 * prefixes below it do not count. */
 	bool is_marked;
-	char *path;		/* in the bucket: of the domain, the prefix or the object */
-	struct names_doc doc;	/* of a domain, or of a directory that has one */
-	struct store_meta meta; /* of a plain object */
+	enum names_marker marker; /* of a domain or directory */
+	char *path;		  /* in the bucket: of the domain, the prefix or the object */
+	struct names_doc doc;	  /* of a domain, or of a directory that has one */
+	struct store_meta meta;	  /* of a plain object */
 	_Atomic(struct names_sizes *) sizes; /* of a domain, latest first; NULL if unknown */
 	atomic_bool is_sized;		     /* a thread is finding out the size */
 	_Atomic(char *) note; /* of a plain object; NULL if not known yet. Set once */
@@ -166,6 +170,9 @@ enum names_shown_check {
  * and the caller unrefs it. */
 int names_check_shown(struct names *ns, const char *suffix, const char *path,
 		      char shown[STORE_KEY_MAX + 1], struct names_node **taken, struct err *err);
+
+/* Returns whether a program that removes this domain has to delete a directory marker, too. */
+bool names_may_have_marker(const struct names *ns, const struct names_node *n);
 
 /* Refuses to change a domain that only a listing shows: returns -EROFS, and sets err to the reason.
  * The reason is also logged. */

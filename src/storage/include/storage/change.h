@@ -46,10 +46,14 @@ struct change_garbage {
 
 /* Puts the document of a folder. Fails with -EEXIST if it has one. */
 int change_make_folder(const struct change *c, const char *path, struct err *err);
-/* Deletes the document of a folder in which nothing else is. `folder` is NULL if it has no
- * document. Fails with -ENOTEMPTY. */
+/* Deletes the directory marker and the document of a folder in which nothing else is. `folder` is
+ * NULL if it has no document. Fails with -ENOTEMPTY, and names the first key that the folder has;
+ * if no mount shows this key, the log has it, too. */
 int change_remove_folder(const struct change *c, const char *path,
 			 const struct schema_document *folder, struct err *err);
+/* Called when a domain has lost this name: deletes the directory marker "PATH/", with which the
+ * name would be a directory now. If that fails, the log says so. */
+void change_remove_marker(const struct change *c, const char *path);
 /* The ETag of the document that a change has replaced, and that of the new one. */
 struct change_versions {
 	char from[STORE_ETAG_MAX], to[STORE_ETAG_MAX];
@@ -59,11 +63,11 @@ struct change_versions {
  * meaning after a success; both are "" for a new document. */
 int change_set_acls(const struct change *c, const char *path, bool is_new,
 		    const struct domain_info *acls, struct change_versions *out, struct err *err);
-/* Deletes the document of a domain. Fails with -EBUSY if another program has changed its names at
- * the same moment. */
+/* Deletes the document of a domain, and then its directory marker if it may have one. Fails with
+ * -EBUSY if another program has changed its names at the same moment. */
 int change_remove_domain(const struct change *c, const char *path,
-			 const struct schema_document *domain, struct change_garbage *out,
-			 struct err *err);
+			 const struct schema_document *domain, bool may_have_marker,
+			 struct change_garbage *out, struct err *err);
 /* Gives a domain another name. `target` is the domain that has this name and is replaced, or NULL.
  * In S3: one PUT for the list of names of the storage, a PUT and a LIST side by side, one DELETE;
  * and one GET if the list exists. Fails with -EEXIST if the target exists, although the caller has

@@ -67,6 +67,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <hsmount/err.h>
 #include <base/cancelled.h>
@@ -92,11 +93,13 @@ struct store_meta {
 
 /* ---- listings ---- */
 
-/* An object or, in a listing with `delimit`, a prefix. S3 and mem list a prefix only if it contains
- * an object. A directory store lists every directory as a prefix, even one without objects, because
- * it does not descend to find out. */
+/* An object; in a listing with `delimit` also a prefix; in one with `markers` also a directory
+ * marker: an object whose key ends with "/", which consoles and other tools put for an empty
+ * folder. S3 and mem have markers, a directory has none. S3 and mem list a prefix only if it
+ * contains an object. A directory store lists every directory as a prefix, even one without
+ * objects, because it does not descend to find out. */
 struct store_item {
-	const char *key; /* the whole key; a prefix has its trailing "/" */
+	const char *key; /* the whole key; a prefix and a marker have their trailing "/" */
 	bool is_prefix;
 	struct store_meta meta; /* zero for a prefix */
 };
@@ -106,8 +109,15 @@ struct store_page {
 	size_t n;
 	bool more;	  /* more items follow; list again with start_after = next */
 	const char *next; /* begins with the prefix, greater than start_after; NULL unless more */
+	/* The first key that the listing leaves out because it is no valid key, in printable form
+	 * and with the reason, or NULL. Of a whole listing: of its first page. */
+	const char *left_out;
 	struct arena *arena; /* owns all of the above */
 };
+static inline bool store_item_is_marker(const struct store_item *item)
+{
+	return !item->is_prefix && item->key[0] && item->key[strlen(item->key) - 1] == '/';
+}
 /* Frees the page and zeroes it. The page may be zeroed already. */
 void store_page_release(struct store_page *page);
 #define auto_page __attribute__((cleanup(store_page_release)))
@@ -191,6 +201,9 @@ struct store_answer {
 	/* HEAD with wants_mark: true, unless it is `unchanged`. */
 	bool has_mark;
 	char mark[STORE_MARK_MAX + 1]; /* "" if the object has none, or none that is valid */
+	/* UNKNOWN with -EAGAIN: a checksum of the answer that is damaged, or 0. If a repeated
+	 * request gets an answer that is damaged in the same way, no further attempt helps. */
+	uint32_t damage;
 	struct err err; /* UNKNOWN: the code and the reason; otherwise the code is 0 */
 };
 
@@ -202,6 +215,8 @@ struct store_list {
 	/* "/" groups keys: all keys with the same text up to the next "/" after the prefix become
 	 * one item, a prefix. */
 	bool delimit;
+	/* Directory markers are items, too. Otherwise they are left out. */
+	bool markers;
 	/* The caller treats every object that the listing does not contain as absent. If an entry
 	 * exists but cannot be examined, the listing fails. Without `complete`, a listing with
 	 * `delimit` leaves out such an entry and logs a warning; a listing without `delimit` always
@@ -409,6 +424,9 @@ int store_run_sequence(struct store *s, const struct store_sequence *seq);
 /* Returns true if a key is valid for every store: 1 to STORE_KEY_MAX bytes, and no component that
  * is empty, "." or "..". So it neither begins nor ends with a slash. NULL is not valid. */
 bool store_key_ok(const char *key);
+/* Returns true if a key is that of a directory marker: a valid key and "/". Only a DELETE may have
+ * such a key; in a directory, which has no markers, it does nothing. */
+bool store_key_is_marker(const char *key);
 /* Returns true if a text is valid as the note of an object: 1 to STORE_NOTE_MAX bytes of UTF-8
  * without control characters. */
 bool store_note_ok(const char *text);
