@@ -383,6 +383,20 @@ static void a_program_that_walks_a_directory_makes_no_more_requests(void **state
 	assert_int_equal(bucket_counts(b).gets, again.gets + 1);
 }
 
+/* `hsimage check` reports storage without a name only if it has seen all names. */
+static void a_listing_that_leaves_something_out_is_not_whole(void **state)
+{
+	struct test_bucket *b = *state;
+	bucket_domain(b, 1, "all/run.h5");
+	bucket_domain(b, 2, "taken/run");
+	bucket_domain(b, 3, "taken/run.h5");
+	bucket_open(b, 1, 0);
+	assert_string_equal(bucket_list(b, "all").text, "run.h5");
+	assert_true(names_list_is_whole(b->engine->bucket.names));
+	assert_string_equal(bucket_list(b, "taken").text, "run.h5");
+	assert_false(names_list_is_whole(b->engine->bucket.names));
+}
+
 /* A listing of all levels must save at least 16 requests for documents. */
 static void few_known_documents_are_requested_one_by_one(void **state)
 {
@@ -394,6 +408,8 @@ static void few_known_documents_are_requested_one_by_one(void **state)
 		snprintf(path, sizeof(path), "%s/%02u.h5", dirs[i % 2], (i + 1) / 2);
 		bucket_domain(b, i, path);
 	}
+	/* One folder beside 16 domains does not matter. */
+	bucket_folder(b, "many/folder");
 	bucket_open(b, 0, 0);
 	for (unsigned int many = 0; many < 2; many++) {
 		bucket_list(b, dirs[many]);
@@ -601,6 +617,7 @@ int main(void)
 		TEST(valid_names_cost_no_request),
 		TEST(nothing_is_valid_without_a_ttl),
 		TEST(a_program_that_walks_a_directory_makes_no_more_requests),
+		TEST(a_listing_that_leaves_something_out_is_not_whole),
 		TEST(few_known_documents_are_requested_one_by_one),
 		TEST(frequent_listings_show_changes),
 		TEST(a_directory_of_many_entries),
