@@ -93,6 +93,9 @@ static void a_file_that_was_closed_is_committed(void **state)
 	check_chunk(b, NEW);
 	engine_file_close(f);
 	check_chunk(b, NEW);
+	struct engine_counts c;
+	engine_get_counts(b->engine, &c);
+	assert_true(c.scanned_objects > 0);
 }
 
 /* An older library does not mark it: then the last close counts. */
