@@ -93,6 +93,9 @@ static void a_file_that_was_closed_is_committed(void **state)
 	check_chunk(b, NEW);
 	engine_file_close(f);
 	check_chunk(b, NEW);
+	struct engine_counts c;
+	engine_get_counts(b->engine, &c);
+	assert_true(c.scanned_objects > 0);
 }
 
 /* An older library does not mark it: then the last close counts. */
@@ -137,6 +140,40 @@ static void a_file_that_is_no_hdf5_file_is_not_committed(void **state)
 	check_chunk(b, OLD);
 }
 
+/* As a program that only reads, one that writes need not wait for each chunk in turn. */
+static void chunks_are_prefetched_for_a_program_that_writes(void **state)
+{
+	enum { CHUNKS = 100 };
+	struct test_bucket *b = *state;
+	const struct bucket_more none = {0};
+	struct engine_options opt = bucket_rw(b);
+	struct engine_counts before, after;
+	struct engine_file *f;
+	char piece[8], key[128];
+	bucket_folder(b, "home");
+	bucket_datasets(b, "home/x.h5", 1, 1, &none);
+	bucket_put(b, "db/00000001-00000000/d/1111-222222-000001/.dataset.json",
+		   "{\"id\": \"d-00000001-00000000-1111-222222-000001\", \"root\": "
+		   "\"g-00000001-00000000-8888-888988-888888\", \"created\": 1, "
+		   "\"lastModified\": 1, \"type\": {\"class\": \"H5T_INTEGER\", \"base\": "
+		   "\"H5T_STD_I32LE\"}, \"shape\": {\"class\": \"H5S_SIMPLE\", \"dims\": [400]}, "
+		   "\"attributes\": {}, \"layout\": {\"class\": \"H5D_CHUNKED\", \"dims\": [4]}}");
+	for (int i = 0; i < CHUNKS; i++) {
+		snprintf(key, sizeof(key), "db/00000001-00000000/d/1111-222222-000001/%d", i);
+		bucket_put(b, key, OLD);
+	}
+	opt.workers = 2;
+	bucket_open_as(b, opt);
+	assert_int_equal(engine_open_write(b->engine, "home/x.h5", 0, &f, NULL), 0);
+	engine_get_counts(b->engine, &before);
+	ssize_t n = 8;
+	for (uint64_t at = 0; n == 8; at += 8) /* a read never has two chunks */
+		n = engine_pread(f, piece, 8, at, NULL, NULL);
+	engine_get_counts(b->engine, &after);
+	assert_true(after.prefetches > before.prefetches);
+	engine_file_close(f);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
@@ -146,6 +183,7 @@ int main(void)
 		TEST(an_unmarked_file_is_committed_at_the_end),
 		TEST(a_file_that_was_not_closed_is_not_committed),
 		TEST(a_file_that_is_no_hdf5_file_is_not_committed),
+		TEST(chunks_are_prefetched_for_a_program_that_writes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

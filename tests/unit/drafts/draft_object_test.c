@@ -87,6 +87,56 @@ static void later_bytes_replace_an_own_object(void **state)
 	}
 }
 
+/* ---- a put that was sent twice ---- */
+
+/* Says that puts were sent again and found another version, and answers no HEAD. */
+struct unsure {
+	struct store base;
+	bool is_sure;
+};
+
+static void unsure_submit(struct store *s, struct store_request *req)
+{
+	if (req->op == STORE_HEAD && !((struct unsure *)s)->is_sure)
+		store_fail(s, req, -EIO, "refused by the test");
+	else
+		store_pass(s, req);
+}
+
+static void unsure_completed(struct store *s, struct store_request *req)
+{
+	if (req->op != STORE_PUT || ((struct unsure *)s)->is_sure) {
+		store_complete(s, req);
+		return;
+	}
+	req->answer.repeated = true;
+	store_fail(s, req, -ESTALE, "it has another version");
+}
+
+static const struct store_ops unsure_ops = {.name = "unsure",
+					    .submit = unsure_submit,
+					    .completed = unsure_completed,
+					    .free = store_wrapper_free};
+
+/* If it cannot be found out whose object it is, the commit fails, and is no conflict: it may be
+ * repeated, and then finds its object. */
+static void an_unsure_put_is_no_conflict(void **state)
+{
+	struct world w;
+	world_begin_text(&w, "a", "mine");
+	struct unsure *u = calloc(1, sizeof(*u));
+	assert_non_null(u);
+	store_wrap(&u->base, &unsure_ops, w.e->bucket.store, 0, 0);
+	w.e->bucket.store = &u->base;
+	assert_int_equal(world_commit_as(&w, 1, true), -EIO);
+	u->is_sure = true;
+	world_open_gate(&w);
+	assert_int_equal(world_commit_as(&w, 1, true), 0);
+	assert_int_equal(w.gate->ops[STORE_PUT], 0);
+	world_check_object(&w, "a", "mine", 4);
+	world_end(&w);
+}
+
 static void numbers_increase(void **state)
 {
 	struct world w;
@@ -105,6 +155,7 @@ int main(void)
 		cmocka_unit_test(the_change_of_another_writer_is_kept),
 		cmocka_unit_test(a_repeated_put_finds_its_object),
 		cmocka_unit_test(later_bytes_replace_an_own_object),
+		cmocka_unit_test(an_unsure_put_is_no_conflict),
 		cmocka_unit_test(numbers_increase),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

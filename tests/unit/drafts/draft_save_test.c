@@ -49,6 +49,31 @@ static void a_failed_commit_is_made_by_the_next_flush(void **state)
 	table_end(&w);
 }
 
+/* Another storage needs room that a full bucket does not have, and the storage of the first attempt
+ * cannot always be deleted. */
+static void a_repeated_commit_uses_the_same_storage(void **state)
+{
+	struct world w;
+	size_t n;
+	table_begin(&w, false, 0);
+	w.e->bucket.domains = (struct domain_bucket){
+		.env = &w.e->bucket.env, .store = w.e->bucket.store, .schemas = schema_all()};
+	uint8_t *bytes = file_bytes(ONE, &n);
+	struct engine_file *f = open_write(&w, "a.h5", NEW);
+	assert_int_equal(engine_pwrite(f, bytes, n, 0, NULL), n);
+	free(bytes);
+	int rc = -ENOSPC;
+	for (unsigned int at = 1; rc; at++) {
+		gate_fail(w.gate, at, -ENOSPC);
+		w.gate->later = true;
+		rc = engine_flush(f, NULL);
+		assert_int_equal(rc, rc ? -ENOSPC : 0);
+		assert_int_equal(w.gate->ops[STORE_DELETE], 0);
+	}
+	engine_file_close(f);
+	table_end(&w);
+}
+
 /* The bytes have changed since the flush, so the last close tries it. */
 static void a_close_commits_what_came_after_a_failed_flush(void **state)
 {
@@ -467,6 +492,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_failed_commit_is_made_by_the_next_flush),
+		TEST(a_repeated_commit_uses_the_same_storage),
 		TEST(a_close_commits_what_came_after_a_failed_flush),
 		TEST(a_failed_draft_is_written_anew),
 		TEST(the_end_tries_once_more),

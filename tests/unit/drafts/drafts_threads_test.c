@@ -204,21 +204,19 @@ static void *rename_a(void *arg)
 	return NULL;
 }
 
-/* Calls fn while a commit of the new file "a" is running: it waits for the end of the commit. */
-static struct engine_file *during_commit(struct world *w, void *(*fn)(void *))
+/* Calls fn while `commit` stores the file f: it waits for the end of the commit. */
+static void during(struct world *w, struct engine_file *f, void *(*commit)(void *),
+		   void *(*fn)(void *))
 {
 	const struct timespec moment = {.tv_nsec = 20000000};
-	pthread_t flusher, other;
-	table_begin(w, false, 4);
+	pthread_t committer, other;
 	world = w;
 	commit_runs = go_on = false;
 	atomic_store(&has_ended, false);
-	struct engine_file *f = open_write(w, "a", NEW);
-	put_text(f, 0, "bytes");
 	world_open_gate(w);
 	w->gate->other_at = 1;
 	w->gate->other = stay;
-	assert_int_equal(pthread_create(&flusher, NULL, flush, f), 0);
+	assert_int_equal(pthread_create(&committer, NULL, commit, f), 0);
 	pthread_mutex_lock(&lock);
 	while (!commit_runs)
 		pthread_cond_wait(&changed, &lock);
@@ -230,8 +228,17 @@ static struct engine_file *during_commit(struct world *w, void *(*fn)(void *))
 	go_on = true;
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
-	pthread_join(flusher, NULL);
+	pthread_join(committer, NULL);
 	pthread_join(other, NULL);
+}
+
+/* Calls fn during a commit of the new file "a". */
+static struct engine_file *during_commit(struct world *w, void *(*fn)(void *))
+{
+	table_begin(w, false, 4);
+	struct engine_file *f = open_write(w, "a", NEW);
+	put_text(f, 0, "bytes");
+	during(w, f, flush, fn);
 	return f;
 }
 
@@ -260,15 +267,44 @@ static void a_renaming_waits_for_the_commit(void **state)
 	table_end(&w);
 }
 
+static void *close_a(void *arg)
+{
+	engine_file_close(arg);
+	return NULL;
+}
+
+static void *open_a(void *arg)
+{
+	struct engine_file *f = open_write(world, "a", 0);
+	atomic_store(&has_ended, true);
+	check_text(f, "new bytes");
+	put_text(f, 0, "NEW");
+	close_ok(f);
+	return NULL;
+}
+
+/* Otherwise the next program would write above what was replaced meanwhile. */
+static void an_open_waits_for_the_last_commit(void **state)
+{
+	struct world w;
+	table_begin(&w, false, 4);
+	world_put(&w, "a", "old bytes", 9);
+	struct engine_file *f = open_write(&w, "a", 0);
+	put_text(f, 0, "new");
+	during(&w, f, close_a, open_a);
+	check_bucket(&w, "a", "NEW bytes");
+	assert_int_equal(table_journal(&w), 0);
+	table_end(&w);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(one_of_them_creates_the_file),
-		TEST(everything_ends),
-		TEST(a_removal_waits_for_the_commit),
-		TEST(a_renaming_waits_for_the_commit),
+		TEST(one_of_them_creates_the_file),	 TEST(everything_ends),
+		TEST(a_removal_waits_for_the_commit),	 TEST(a_renaming_waits_for_the_commit),
+		TEST(an_open_waits_for_the_last_commit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries of what is to be deleted survive the process that has put them. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "disk_calls.h"
 
-#include <errno.h>
 #include <glob.h>
-#include <pthread.h>
 
 #include <journal/gc_log.h>
 
@@ -203,6 +197,41 @@ static void a_failure_loses_nothing(void **state)
 	assert_int_equal(files(&f, "", NULL), 1);
 	gc_log_free(full);
 	fixture_end(&f);
+}
+
+/* Whichever call fails, what a process has left is deleted later. */
+static void a_failing_disk_loses_nothing(void **state)
+{
+	unsigned int n = 1;
+	for (bool reached = true; reached; n++) {
+		struct overlay_fixture f;
+		struct gc_log_taken out;
+		char text[512] = "";
+		uint32_t number = GC_NONE;
+		fixture_begin(&f, 0);
+		struct gc_log *l = open_log(&f);
+		put(l, GC_REMOVED, "a");
+		assert_int_equal(gc_log_put(l, &number, &list, NULL), 0);
+		put(l, GC_REMOVED, "b");
+		gc_log_free(l);
+		l = open_log(&f);
+		disk.reads = true;
+		disk_fail(FAILS_ONCE, n, EIO);
+		const int rc = gc_log_take(l, see, text, &out, NULL);
+		reached = disk.calls >= n;
+		disk.how = WORKS;
+		disk.reads = false;
+		assert_int_equal(rc, reached ? -EIO : 0);
+		gc_log_free(l);
+		l = open_log(&f);
+		assert_true(take(l, text).entries >= 3);
+		assert_non_null(strstr(text, "2:a:"));
+		assert_non_null(strstr(text, "2:b:"));
+		assert_non_null(strstr(text, "4:home/a.h5:"));
+		gc_log_free(l);
+		fixture_end(&f);
+	}
+	assert_true(n > 10);
 }
 
 /* A process that runs for months has a small file. */
@@ -414,6 +443,7 @@ int main(void)
 		cmocka_unit_test(the_next_process_takes_over),
 		cmocka_unit_test(objects_are_read_again),
 		cmocka_unit_test(a_failure_loses_nothing),
+		cmocka_unit_test(a_failing_disk_loses_nothing),
 		cmocka_unit_test(a_file_becomes_small_again),
 		cmocka_unit_test(paths_are_bounded),
 		cmocka_unit_test(damaged_files),

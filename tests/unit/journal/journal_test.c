@@ -183,6 +183,92 @@ static void unreadable_drafts_are_set_aside(void **state)
 	fixture_end(&f);
 }
 
+/* All of several drafts, first as they are found and then in the directory `unreadable`. */
+static void each_unreadable_draft_is_set_aside(void **state)
+{
+	enum { DRAFTS = 3 };
+	static const char why[] = "the file `draft` is missing or not a regular file";
+	static const char *const instead[DRAFTS] = {":", "ln -s map", "mkfifo"};
+	struct overlay_fixture f;
+	char path[256], command[600];
+	struct journal_stats stats;
+	fixture_begin(&f, 1 << 20);
+	for (int i = 0; i < DRAFTS; i++) {
+		draft_close(make_draft(&f, &about_new));
+		find_description(&f, path);
+		snprintf(command, sizeof(command), "rm %s; %s %s", path, instead[i], path);
+		assert_int_equal(system(command), 0);
+		const struct listed l = list(f.j);
+		assert_int_equal(l.n, i + 1);
+		for (unsigned int k = 0; k < l.n; k++) {
+			assert_int_equal(l.items[k].state, JOURNAL_UNREADABLE);
+			assert_string_equal(l.items[k].why, why);
+		}
+		journal_get_stats(f.j, &stats);
+		assert_int_equal(stats.set_aside, i + 1);
+	}
+	const struct listed l = list(f.j);
+	assert_int_equal(l.n, DRAFTS);
+	assert_string_not_equal(l.items[0].id, l.items[1].id);
+	journal_close(f.j);
+	fixture_open(&f, 1 << 20);
+	fixture_end(&f);
+}
+
+static void all_drafts_are_listed(void **state)
+{
+	enum { DRAFTS = 4 };
+	struct overlay_fixture f;
+	struct draft *d[DRAFTS];
+	char path[128];
+	glob_t found;
+	fixture_begin(&f, 1 << 20);
+	for (int i = 0; i < DRAFTS; i++)
+		d[i] = make_draft(&f, &about_new);
+	assert_int_equal(list(f.j).n, DRAFTS);
+	for (int i = 0; i < DRAFTS; i++)
+		assert_int_equal(draft_drop(d[i], NULL), 0);
+	/* Nothing of them is left, before the next list looks for what killed processes have left.
+	 */
+	snprintf(path, sizeof(path), "%s/2/*/*", f.path);
+	assert_int_equal(glob(path, 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 1);
+	globfree(&found);
+	assert_int_equal(list(f.j).n, 0);
+	fixture_end(&f);
+}
+
+/* Other versions of the program compare it (doc/JOURNAL.md). */
+static void a_description_has_the_boot_id_of_the_machine(void **state)
+{
+	struct overlay_fixture f;
+	char path[256], text[64];
+	uint8_t boot[JOURNAL_BOOT], bytes[4096];
+	unsigned int n = 0;
+	fixture_begin(&f, 1 << 20);
+	journal_close(f.j);
+	const struct journal_settings settings = {
+		.path = f.path, .bucket = "b", .spool_size = 1 << 20};
+	assert_int_equal(journal_open(&settings, &f.env, &f.j, NULL), 0);
+	struct draft *d = make_draft(&f, &about_new);
+	find_description(&f, path);
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+	assert_non_null(fgets(text, sizeof(text), file));
+	fclose(file);
+	for (const char *p = text; n < JOURNAL_BOOT; p += 2, n++) {
+		unsigned int byte;
+		p += *p == '-';
+		assert_int_equal(sscanf(p, "%2x", &byte), 1);
+		boot[n] = (uint8_t)byte;
+	}
+	file = fopen(path, "r");
+	assert_int_equal(fread(bytes, 1, sizeof(bytes), file), sizeof(bytes));
+	fclose(file);
+	assert_non_null(memmem(bytes, sizeof(bytes), boot, sizeof(boot)));
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
 static void what_was_set_aside_is_described(void **state)
 {
 	struct overlay_fixture f;
@@ -288,6 +374,9 @@ int main(void)
 		cmocka_unit_test(a_draft_is_listed_until_it_is_dropped),
 		cmocka_unit_test(buckets_do_not_see_each_other),
 		cmocka_unit_test(unreadable_drafts_are_set_aside),
+		cmocka_unit_test(each_unreadable_draft_is_set_aside),
+		cmocka_unit_test(all_drafts_are_listed),
+		cmocka_unit_test(a_description_has_the_boot_id_of_the_machine),
 		cmocka_unit_test(what_was_set_aside_is_described),
 		cmocka_unit_test(leftovers_are_removed),
 		cmocka_unit_test(a_full_spool_makes_no_draft),

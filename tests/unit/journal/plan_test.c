@@ -507,9 +507,42 @@ static void a_plan_has_a_subject(void **state)
 	plan_release(&read);
 }
 
+/* The snapshot of a plan that could not be completed is made again. It has the changes since the
+ * last commit, and not all of them. */
+static void a_repeated_snapshot_has_the_same_changes(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	fixture_begin(&f, 1 << 20);
+	struct draft *d = make_draft(&f, &about_change);
+	assert_int_equal(draft_write(d, 0, "first", 5, NULL), 0);
+	assert_int_equal(draft_seal(d, &s, NULL), 0);
+	draft_snapshot_accept(s);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_write(d, 100, "second", 6, NULL), 0);
+	assert_int_equal(draft_seal(d, &s, NULL), 0);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL, NULL), 0);
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(draft_snapshot_next_changed(s, 0, 200), 100);
+		assert_int_equal(draft_snapshot_next_written(s, 0, 200), 0);
+		draft_snapshot_close(s);
+		assert_int_equal(draft_seal(d, &s, NULL), 0);
+	}
+	draft_snapshot_accept(s);
+	assert_int_equal(draft_remove_plan(d, NULL), 0);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_write(d, 150, "third", 5, NULL), 0);
+	assert_int_equal(draft_seal(d, &s, NULL), 0);
+	assert_int_equal(draft_snapshot_next_changed(s, 0, 200), 150);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_repeated_snapshot_has_the_same_changes),
 		cmocka_unit_test(a_plan_has_a_subject),
 		cmocka_unit_test(a_later_process_finishes_a_plan),
 		cmocka_unit_test(what_was_done_belongs_to_one_plan),

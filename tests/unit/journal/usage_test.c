@@ -66,6 +66,29 @@ static void a_draft_that_is_left_counts(void **state)
 	fixture_end(&f);
 }
 
+static struct draft *make_gaps(struct overlay_fixture *f)
+{
+	struct draft *d = make_draft(f, &about_new);
+	for (uint64_t i = 0; i < 10000; i++)
+		assert_int_equal(draft_write(d, 2 * i, "x", 1, NULL), 0);
+	return d;
+}
+
+/* It may be larger than what was written. */
+static void the_map_of_a_draft_counts(void **state)
+{
+	struct overlay_fixture f;
+	fixture_begin(&f, LIMIT);
+	struct draft *d = make_gaps(&f);
+	const uint64_t used = room_used(&f);
+	assert_true(used > 10000 * 32);
+	draft_close(d);
+	assert_int_equal(left(&f), used);
+	assert_int_equal(draft_drop(make_gaps(&f), NULL), 0);
+	assert_int_equal(left(&f), used);
+	fixture_end(&f);
+}
+
 static void a_recovered_draft_gives_its_room_back(void **state)
 {
 	struct overlay_fixture f;
@@ -131,6 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_draft_that_is_left_counts),
+		cmocka_unit_test(the_map_of_a_draft_counts),
 		cmocka_unit_test(a_recovered_draft_gives_its_room_back),
 		cmocka_unit_test(an_open_draft_does_not_count),
 		cmocka_unit_test(unreadable_drafts_count),

@@ -116,14 +116,28 @@ static void refused_documents_make_no_names(void **state)
 					     "home/secret.h5"};
 	struct test_bucket *b = *state;
 	fill(b);
+	bucket_put(b, "home/data.d/x", "");
 	open_faulty(b, "fail:1+:EACCES@*.domain.json", 0);
 	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
 		if (lookup(b, absent[i]) != -ENOENT)
 			fail_msg("%s is there", absent[i]);
-	assert_string_equal(bucket_list(b, "home").text, "good.h5 john.doe run/ run.h5 "
+	assert_string_equal(bucket_list(b, "home").text, "data.d/ good.h5 john.doe run/ run.h5 "
 							 "secret/ secrets.txt= shut.h5");
 	assert_int_equal(lookup(b, "home/good.h5"), ENGINE_DOMAIN);
 	assert_int_equal(lookup(b, "home/secrets.txt"), ENGINE_PLAIN);
+}
+
+/* A listing shows that a directory has no document, so its name is as valid as any other. */
+static void a_directory_without_a_document_is_cached(void **state)
+{
+	struct test_bucket *b = *state;
+	bucket_put(b, "home/data.d/x", "");
+	bucket_put(b, "home/data.d/y", "");
+	open_faulty(b, "fail:1+:EACCES@*.domain.json", 1000);
+	assert_int_equal(lookup(b, "home/data.d"), ENGINE_DIR);
+	const uint64_t requests = bucket_requests(b);
+	assert_int_equal(lookup(b, "home/data.d"), ENGINE_DIR);
+	assert_int_equal(bucket_requests(b), requests);
 }
 
 static void a_store_that_refuses_everything_shows_nothing(void **state)
@@ -272,6 +286,7 @@ int main(void)
 		TEST(an_unlistable_prefix_hides_no_other),
 		TEST(an_unreadable_document_is_a_file_that_cannot_be_opened),
 		TEST(refused_documents_make_no_names),
+		TEST(a_directory_without_a_document_is_cached),
 		TEST(a_store_that_refuses_everything_shows_nothing),
 		TEST(a_store_that_becomes_unreachable_fails_the_listing),
 		TEST(the_whole_directory_is_listed_if_a_part_is_denied),

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#include "engine/engine_internal.h"
+
 static void fill(struct test_bucket *b)
 {
 	bucket_folder(b, "home");
@@ -115,6 +117,29 @@ static void a_lookup_that_fails_does_not_say_that_there_is_no_file(void **state)
 	}
 }
 
+/* Otherwise a program would make a domain that no listing shows. */
+static void a_name_that_is_taken_is_not_free_after_a_failure(void **state)
+{
+	struct test_bucket *b = *state;
+	unsigned int failed = 0;
+	char shown[STORE_KEY_MAX + 1];
+	fill(b);
+	bucket_put(b, "home/new.h5", "plain");
+	for (unsigned int n = 1; n < 20; n++) {
+		auto_names_node struct names_node *taken = NULL;
+		struct err err = ERR_INIT;
+		open_faulty(b, n);
+		const int rc = names_check_shown(b->engine->bucket.names, ".h5", "home/new", shown,
+						 &taken, &err);
+		if (rc == NAMES_SHOWN_TAKEN)
+			continue;
+		failed++;
+		if (rc != -EIO || !strstr(err.msg, "injected failure"))
+			fail_msg("request %u: %d: %s", n, rc, err.msg);
+	}
+	assert_true(failed > 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
@@ -122,6 +147,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(no_entry_disappears),
 		TEST(a_lookup_that_fails_does_not_say_that_there_is_no_file),
+		TEST(a_name_that_is_taken_is_not_free_after_a_failure),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -383,6 +383,51 @@ static void a_program_that_walks_a_directory_makes_no_more_requests(void **state
 	assert_int_equal(bucket_counts(b).gets, again.gets + 1);
 }
 
+/* `hsimage check` reports storage without a name only if it has seen all names. */
+static void a_listing_that_leaves_something_out_is_not_whole(void **state)
+{
+	struct test_bucket *b = *state;
+	bucket_domain(b, 1, "all/run.h5");
+	bucket_domain(b, 2, "taken/run");
+	bucket_domain(b, 3, "taken/run.h5");
+	bucket_open(b, 1, 0);
+	assert_string_equal(bucket_list(b, "all").text, "run.h5");
+	assert_true(names_list_is_whole(b->engine->bucket.names));
+	assert_string_equal(bucket_list(b, "taken").text, "run.h5");
+	assert_false(names_list_is_whole(b->engine->bucket.names));
+}
+
+/* A listing of all levels must save at least 16 requests for documents. */
+static void few_known_documents_are_requested_one_by_one(void **state)
+{
+	enum { DOMAINS = 20, ENOUGH = 16 };
+	static const char *const dirs[] = {"few", "many"};
+	struct test_bucket *b = *state;
+	char path[64];
+	for (unsigned int i = 1; i <= 2 * DOMAINS; i++) {
+		snprintf(path, sizeof(path), "%s/%02u.h5", dirs[i % 2], (i + 1) / 2);
+		bucket_domain(b, i, path);
+	}
+	/* One folder beside 16 domains does not matter. */
+	bucket_folder(b, "many/folder");
+	bucket_open(b, 0, 0);
+	for (unsigned int many = 0; many < 2; many++) {
+		bucket_list(b, dirs[many]);
+		/* As many others come as go. */
+		for (unsigned int i = 1; i <= DOMAINS - ENOUGH + !many; i++) {
+			char old[160], new[160];
+			snprintf(old, sizeof(old), "%s/%s/%02u.h5", b->dir, dirs[many], i);
+			snprintf(new, sizeof(new), "%s/%s/%02u.h5", b->dir, dirs[many], 50 + i);
+			assert_int_equal(rename(old, new), 0);
+		}
+		const struct bucket_counts listed = bucket_counts(b);
+		bucket_list(b, dirs[many]);
+		const struct bucket_counts again = bucket_counts(b);
+		assert_int_equal(again.lists - listed.lists, 1 + many);
+		assert_int_equal(again.gets - listed.gets, many ? DOMAINS - ENOUGH : DOMAINS);
+	}
+}
+
 /* A listing does not prolong the validity of what it takes from the cache. */
 static void frequent_listings_show_changes(void **state)
 {
@@ -572,6 +617,8 @@ int main(void)
 		TEST(valid_names_cost_no_request),
 		TEST(nothing_is_valid_without_a_ttl),
 		TEST(a_program_that_walks_a_directory_makes_no_more_requests),
+		TEST(a_listing_that_leaves_something_out_is_not_whole),
+		TEST(few_known_documents_are_requested_one_by_one),
 		TEST(frequent_listings_show_changes),
 		TEST(a_directory_of_many_entries),
 		TEST(an_open_asks_while_its_directory_is_walked),

@@ -150,17 +150,60 @@ static void the_document_of_a_folder_hides_nothing(void **state)
 	check_list(f, "", "d.h5 x.zarr/ ");
 }
 
+/* Any of the marks, not only the one that is looked for first. */
 static void a_mark_is_found_among_many_keys(void **state)
 {
 	struct fixture *f = *state;
-	char key[64];
-	for (int i = 0; i < 100; i++) {
-		snprintf(key, sizeof(key), "big/%d", i);
-		small_put(f->store, key, "x");
+	char key[64], name[32], path[32];
+	for (unsigned int m = 0; schema_mark_name(schema_all(), m); m++) {
+		snprintf(path, sizeof(path), "big%u", m);
+		snprintf(name, sizeof(name), "big%u.nc", m);
+		for (int i = 0; i < 100; i++) {
+			snprintf(key, sizeof(key), "%s/%d", path, i);
+			small_put(f->store, key, "x");
+		}
+		snprintf(key, sizeof(key), "%s/%s", path, schema_mark_name(schema_all(), m));
+		small_put(f->store, key, "{}");
+		check_name(f, name, NAMES_DOMAIN, path);
 	}
-	small_put(f->store, "big/zarr.json", "{}");
-	check_name(f, "big.nc", NAMES_DOMAIN, "big");
-	check_list(f, "", "big.nc d.h5 ");
+	check_list(f, "", "big0.nc big1.nc big2.nc big3.nc d.h5 ");
+}
+
+/* ---- a service that refuses a listing and fails to look for a mark ---- */
+
+static void submit_closed(struct store *s, struct store_request *req)
+{
+	if (req->op == STORE_LIST && strncmp(req->key, "closed/", 7) == 0)
+		store_fail(s, req, -EACCES, "refused");
+	else if (req->op == STORE_HEAD && strcmp(req->key, "closed/zarr.json") == 0)
+		store_fail(s, req, -EIO, "failed");
+	else
+		store_pass(s, req);
+}
+
+static const struct store_ops closed_ops = {
+	.name = "closed",
+	.submit = submit_closed,
+	.completed = store_complete,
+	.free = store_wrapper_free,
+};
+
+/* It is not known whether the store is one of the first mark, so the second one does not count. */
+static void a_mark_that_is_not_known_is_not_passed_over(void **state)
+{
+	struct fixture *f = *state;
+	auto_names_node struct names_node *n = NULL;
+	struct store *closed = calloc(1, sizeof(*closed));
+	assert_non_null(closed);
+	small_put(f->store, "x.zarr/.zgroup", "{}");
+	small_put(f->store, "closed/.zgroup", "{}");
+	names_free(f->names);
+	store_wrap(closed, &closed_ops, f->store, 0, 0);
+	f->store = closed;
+	assert_int_equal(open_names(f), 0);
+	check_name(f, "x.zarr.nc", NAMES_DOMAIN, "x.zarr"); /* the bucket has stores */
+	assert_int_equal(names_resolve(f->names, "closed.nc", &n, NULL), -EIO);
+	check_name(f, "closed", NAMES_DIR, "closed");
 }
 
 /* ---- a prefix of 1,000,000 keys: a wrapper that makes up their listing ---- */
@@ -272,6 +315,7 @@ int main(void)
 		TEST(other_names_come_first),
 		TEST(the_document_of_a_folder_hides_nothing),
 		TEST(a_mark_is_found_among_many_keys),
+		TEST(a_mark_that_is_not_known_is_not_passed_over),
 		cmocka_unit_test_setup_teardown(a_name_in_a_prefix_of_a_million_keys, setup_huge,
 						teardown),
 	};

@@ -439,6 +439,29 @@ static void bytes_that_are_removed_give_their_room_back(void **state)
 	end(&s);
 }
 
+static uint64_t memory_used(const struct state *s)
+{
+	struct budget_stats stats;
+	budget_get_stats(s->f.budget, &stats);
+	return stats.used[BUDGET_DRAFTS];
+}
+
+/* The memory is that of the list of what was written: 8 KiB for each frame with many gaps. */
+static void bytes_that_are_removed_give_their_memory_back(void **state)
+{
+	enum { FRAMES = 16, GAPS = 1100 };
+	static struct state s;
+	begin(&s, 1, &about_new);
+	const uint64_t empty = memory_used(&s);
+	for (uint64_t i = 0; i < FRAMES * GAPS; i++)
+		assert_int_equal(draft_write(s.d, i / GAPS * 65536 + i % GAPS * 2, "x", 1, NULL),
+				 0);
+	assert_true(memory_used(&s) >= empty + FRAMES * 8192);
+	assert_int_equal(draft_resize(s.d, 0, NULL), 0);
+	assert_true(memory_used(&s) <= empty + 32768);
+	end(&s);
+}
+
 /* A write to what was allocated needs no more room, so it succeeds also if the spool is full. */
 static void what_is_allocated_keeps_its_room(void **state)
 {
@@ -584,6 +607,7 @@ int main(void)
 		cmocka_unit_test(writes_during_a_commit_begin_one_generation),
 		cmocka_unit_test(a_seal_without_writes_costs_nothing),
 		cmocka_unit_test(bytes_that_are_removed_give_their_room_back),
+		cmocka_unit_test(bytes_that_are_removed_give_their_memory_back),
 		cmocka_unit_test(what_is_allocated_keeps_its_room),
 		cmocka_unit_test(a_full_spool_refuses_changes_only),
 		cmocka_unit_test(a_full_spool_can_be_truncated),

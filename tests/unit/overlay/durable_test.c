@@ -266,8 +266,10 @@ static void a_list_of_removed_objects_is_durable(void **state)
 	/* Another process copies the lists, and deletes the file. */
 	gc_log_free(l);
 	assert_int_equal(gc_log_new(f.j, &l, NULL), 0);
+	const unsigned int syncs = disk.syncs;
 	assert_int_equal(gc_log_take(l, take, NULL, &taken, NULL), 0);
 	assert_int_equal(taken.entries, 2);
+	assert_int_equal(disk.syncs, syncs + 2); /* the new file and its name, for all entries */
 	disk_assert_durable("gc_log_take()");
 	gc_log_free(l);
 	end(&f, d);

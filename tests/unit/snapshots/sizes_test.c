@@ -9,9 +9,12 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <store/implement.h>
 
 #include "bucket.h"
 
@@ -302,6 +305,26 @@ static void later_mounts_remember(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* A domain that was large and is not any more has its exact size, and no estimate. */
+static void a_large_domain_becomes_small(void **state)
+{
+	struct test_bucket *b = *state;
+	put_large(b, 1, "x.h5");
+	put_summary(b, 1, summary);
+	open_as(b, ENGINE_STAT_AUTO, 0, NULL, NULL);
+	open_once(b, "x.h5");
+	for (int i = 0; i <= 1000; i++) {
+		char key[128];
+		snprintf(key, sizeof(key), "db/00000001-00000000/d/1111-222222-000001/%d", i);
+		bucket_remove(b, key);
+	}
+	bucket_put_root(b, 1, 9);
+	put_summary(b, 1, "{\"lastModified\": 1720000007}");
+	const struct engine_stat st = stat_of(b, "x.h5"), opened = open_once(b, "x.h5");
+	assert_true(st.size_exact && st.version == 0);
+	assert_same(&st, &opened);
+}
+
 static void exact_plans_everything(void **state)
 {
 	struct test_bucket *b = *state;
@@ -409,6 +432,118 @@ static void a_walk_of_a_service(void **state)
 	assert_int_equal(walked.gets - listed.gets, DOMAINS);
 }
 
+/* ---- the order of a walk ---- */
+
+/* Listings of domains, one of which stops until it may go on or is cancelled. */
+struct listings {
+	unsigned int stop; /* its number, from 1 */
+	atomic_uint n;
+	atomic_bool has_stopped, goes_on, was_cancelled;
+	char second[64]; /* the prefix of the second one */
+};
+
+struct front {
+	struct store base;
+	struct listings *listings;
+};
+
+static void front_submit(struct store *s, struct store_request *req)
+{
+	struct listings *l = ((struct front *)s)->listings;
+	const unsigned int n = req->op == STORE_LIST ? atomic_fetch_add(&l->n, 1) + 1 : 0;
+	if (n == 2)
+		snprintf(l->second, sizeof(l->second), "%s", req->key);
+	if (n && n == l->stop) {
+		atomic_store(&l->has_stopped, true);
+		for (int ms = 0; ms < 10000 && !atomic_load(&l->goes_on); ms++) {
+			usleep(1000);
+			if (is_cancelled(&req->cancelled))
+				atomic_store(&l->was_cancelled, true);
+			if (atomic_load(&l->was_cancelled))
+				break;
+		}
+	}
+	store_pass(s, req);
+}
+
+static const struct store_ops front_ops = {.name = "front",
+					   .submit = front_submit,
+					   .completed = store_complete,
+					   .free = store_wrapper_free};
+
+/* From now on, listings of domains are seen. */
+static void watch(struct test_bucket *b, struct listings *l)
+{
+	struct bucket *bucket = &b->engine->bucket;
+	struct front *f = calloc(1, sizeof(*f));
+	assert_non_null(f);
+	f->listings = l;
+	store_wrap(&f->base, &front_ops, bucket->store, 0, 0);
+	bucket->store = bucket->domains.store = &f->base;
+}
+
+static void wait_for(const atomic_bool *flag)
+{
+	for (int ms = 0; ms < 10000 && !atomic_load(flag); ms++)
+		usleep(1000);
+	assert_true(atomic_load(flag));
+}
+
+struct caller {
+	struct test_bucket *b;
+	const char *path;
+	struct engine_stat st;
+	int rc;
+	pthread_t thread;
+};
+
+static void *find_out(void *arg)
+{
+	struct caller *c = arg;
+	c->rc = engine_getattr(c->b->engine, c->path, &c->st, NULL);
+	return NULL;
+}
+
+/* A program that waits for the size of a file is served before a walk through a directory. */
+static void a_program_that_waits_comes_first(void **state)
+{
+	struct test_bucket *b = *state;
+	struct listings l = {.stop = 1};
+	struct caller walker = {.b = b, .path = "d/01.h5"}, other = {.b = b, .path = "z.h5"};
+	struct names_node *z;
+	put_siblings(b);
+	bucket_domain(b, DOMAINS + 1, "z.h5");
+	open_for_walk(b, 1);
+	assert_int_equal(names_resolve(b->engine->bucket.names, "z.h5", &z, NULL), 0);
+	watch(b, &l);
+	assert_int_equal(pthread_create(&walker.thread, NULL, find_out, &walker), 0);
+	wait_for(&l.has_stopped);
+	assert_int_equal(pthread_create(&other.thread, NULL, find_out, &other), 0);
+	wait_for(&z->is_sized);
+	atomic_store(&l.goes_on, true);
+	pthread_join(walker.thread, NULL);
+	pthread_join(other.thread, NULL);
+	names_node_unref(z);
+	assert_true(walker.rc == 0 && walker.st.size_exact);
+	assert_true(other.rc == 0 && other.st.size_exact);
+	assert_string_equal(l.second, "db/0000003d-00000000/");
+}
+
+static void the_end_of_a_mount_ends_a_walk(void **state)
+{
+	struct test_bucket *b = *state;
+	struct listings l = {.stop = 2};
+	put_siblings(b);
+	open_for_walk(b, 1);
+	watch(b, &l);
+	assert_true(stat_of(b, "d/01.h5").size_exact);
+	wait_for(&l.has_stopped);
+	engine_close(b->engine);
+	b->engine = NULL;
+	assert_true(atomic_load(&l.was_cancelled));
+	assert_int_equal(atomic_load(&l.n), 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
@@ -423,10 +558,13 @@ int main(void)
 		TEST(a_large_domain),
 		TEST(a_summary_that_could_not_be_read_is_requested_again),
 		TEST(later_mounts_remember),
+		TEST(a_large_domain_becomes_small),
 		TEST(exact_plans_everything),
 		TEST(an_estimate_costs_nothing),
 		TEST(a_walk),
 		TEST(a_walk_of_a_service),
+		TEST(a_program_that_waits_comes_first),
+		TEST(the_end_of_a_mount_ends_a_walk),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

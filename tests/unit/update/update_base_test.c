@@ -150,6 +150,20 @@ static void the_caller_may_refuse(void **state)
 	world_end(w);
 }
 
+/* Also if it is the first link of its group. */
+static void a_name_that_a_domain_cannot_hold_is_refused(void **state)
+{
+	struct world *w = world_begin();
+	const uint64_t group = edit_path(w->draft, "a/empty");
+	edit_add_link(w->draft, group, ".", 50, edit_path(w->draft, "c"));
+	world_must_fail(w, -EOPNOTSUPP, true);
+	assert_non_null(strstr(w->err.msg, "link .: a domain cannot hold it"));
+	edit_unlink(w->draft, group, ".");
+	world_must_update(w, 0, 0);
+	world_check_same(w);
+	world_end(w);
+}
+
 static void it_can_be_cancelled(void **state)
 {
 	struct world *w = world_begin();
@@ -270,6 +284,7 @@ int main(void)
 		TEST(a_chunk_has_appeared),
 		TEST(a_document_changes_meanwhile),
 		TEST(the_caller_may_refuse),
+		TEST(a_name_that_a_domain_cannot_hold_is_refused),
 		TEST(it_can_be_cancelled),
 		TEST(the_file_changes_before_the_repetition),
 		TEST(the_file_goes_back_before_the_repetition),

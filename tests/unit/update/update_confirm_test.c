@@ -182,6 +182,22 @@ static void a_later_process_asks_too(void **state)
 	}
 }
 
+/* Whichever request fails, the update has not succeeded. */
+static void each_failed_request_is_an_error(void **state)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		bool has_failed = true;
+		for (unsigned int at = 1; has_failed; at++) {
+			struct world *w = begin(&cases[i]);
+			gate_fail(w->gate, at, -EIO);
+			const int rc = world_update(w);
+			has_failed = w->gate->n >= at;
+			assert_int_equal(rc, has_failed ? -EIO : 0);
+			world_end(w);
+		}
+	}
+}
+
 /* The version of the document of the domain is known after it was read once. */
 static void a_changed_document_is_read_once(void **state)
 {
@@ -200,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_changed_must_be_in_the_domain),
 		cmocka_unit_test(a_later_process_asks_too),
+		cmocka_unit_test(each_failed_request_is_an_error),
 		cmocka_unit_test(a_changed_document_is_read_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

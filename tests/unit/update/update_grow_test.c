@@ -345,6 +345,30 @@ static void a_cut_is_looked_at_again(void **state)
 	}
 }
 
+static struct gate *busy;
+
+static void change_always(struct store *bucket)
+{
+	change_chunk(bucket);
+	busy->other_at = busy->n + 3; /* a question for the chunk, one for the document, a delete */
+}
+
+/* A program that writes all the time does not keep an update from ending. */
+static void a_cut_is_not_looked_at_for_ever(void **state)
+{
+	struct world *w = world_begin();
+	world_key(w, "line", doc_key);
+	line_key(w, 3, cut_key);
+	grow_line(w, 3);
+	gate_open(w->gate);
+	busy = w->gate;
+	w->gate->other = change_always;
+	w->gate->other_at = 3;
+	assert_int_equal(world_update(w), -ESTALE);
+	assert_int_equal(w->gate->ops[STORE_DELETE], 1 + 4);
+	world_end(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +384,7 @@ int main(void)
 		cmocka_unit_test(without_marks_nothing_is_removed),
 		cmocka_unit_test(what_is_left_of_a_removed_domain_goes),
 		cmocka_unit_test(a_cut_is_looked_at_again),
+		cmocka_unit_test(a_cut_is_not_looked_at_for_ever),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

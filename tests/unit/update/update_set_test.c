@@ -87,8 +87,10 @@ static int read_file(void *ctx, uint64_t offset, void *buf, size_t n, struct err
 	return rc;
 }
 
-/* Reads the chunks of a dataset as an update does. */
-static struct scan *read_since(struct reader *r, const char *path, uint32_t *number)
+/* Reads the chunks of a dataset as an update does, with an image whose data begin and end so many
+ * bytes earlier or later. */
+static struct scan *read_moved(struct reader *r, const char *path, int start, int end,
+			       uint32_t *number)
 {
 	struct slots slots;
 	struct scan *s;
@@ -102,9 +104,16 @@ static struct scan *read_since(struct reader *r, const char *path, uint32_t *num
 	*number = find_object(s->tree, path);
 	assert_true(slots_of(r->w->base, find_object(domain_tree(r->w->domain), path),
 			     &h5file_dataset(s->file, *number)->grid, &slots));
+	slots.at.addr += (uint64_t)start;
+	slots.at.bytes += (uint64_t)(end - start);
 	if (chunk_set_read(s, *number, &slots, &since, &err) || h5file_claims_check(s->file, &err))
 		fail_msg("%s", err.msg);
 	return s;
+}
+
+static struct scan *read_since(struct reader *r, const char *path, uint32_t *number)
+{
+	return read_moved(r, path, 0, 0, number);
 }
 
 static void an_index_that_has_not_changed_is_not_read(void **state)
@@ -142,6 +151,21 @@ static void an_index_that_has_not_changed_is_not_read(void **state)
 	world_end(w);
 }
 
+static void contiguous_data_with_one_other_end_are_read(void **state)
+{
+	static const int ends[][2] = {{0, 4}, {-4, 0}, {0, -4}, {4, 0}, {4, 4}};
+	struct world *w = world_begin();
+	struct reader r = {.w = w};
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		uint32_t number;
+		struct scan *s = read_moved(&r, "a/plain", ends[i][0], ends[i][1], &number);
+		assert_int_equal(s->chunks[number].n, 1);
+		assert_int_equal(s->chunks[number].nruns, 0);
+		scan_free(s);
+	}
+	world_end(w);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -151,6 +175,7 @@ int main(void)
 		TEST(two_records_of_a_chunk_are_refused),
 		TEST(slots_are_found_in_runs),
 		TEST(an_index_that_has_not_changed_is_not_read),
+		TEST(contiguous_data_with_one_other_end_are_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

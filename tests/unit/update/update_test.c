@@ -166,6 +166,34 @@ static void another_file_replaces_it(void **state)
 	world_end(w);
 }
 
+/* The index of a dataset that may grow in its second dimension has the chunks column by column
+ * (tests/data/indexes.py). */
+static void new_chunks_are_found_by_their_numbers(void **state)
+{
+	struct world *w = world_begin();
+	auto_bytes struct bytes other = data_file("indexes.h5");
+	edit_write(w->draft, 0, other.data, other.len);
+	assert_int_equal(draft_resize(w->draft, other.len, NULL), 0);
+	gate_open(w->gate);
+	if (world_update(w))
+		fail_msg("%s", w->err.msg);
+	struct domain *d = gate_domain(w->gate, DOMAIN_PATH);
+	const uint32_t dataset = find_object(domain_tree(d), "extensible/second");
+	for (uint32_t i = 0; i < 7 * 40; i++) {
+		char key[SCHEMA_KEY_MAX + 1];
+		assert_true(domain_chunk_key(d, dataset, i, key, sizeof(key)) > 0);
+		assert_int_equal(world_has(w, key), i % 4 != 0);
+		if (i % 4 == 0)
+			continue;
+		auto_free char *chunk = world_text(w, key);
+		const uint32_t value = i * 7 + 1;
+		assert_int_equal((uint8_t)chunk[0], value & 0xff);
+		assert_int_equal(chunk[0] ? (uint8_t)chunk[1] : 0, chunk[0] ? value >> 8 : 0);
+	}
+	domain_unref(d);
+	world_end(w);
+}
+
 /* Two groups exchange objects that have the same name: by links that lead elsewhere, or by links
  * that are removed and made again. */
 static void names_are_exchanged(void **state)
@@ -306,10 +334,15 @@ static void it_may_stop_after_each_request(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(only_what_has_changed_is_put),    TEST(updates_follow_each_other),
-		TEST(removed_chunks_come_back),	       TEST(documents_keep_their_bytes),
-		TEST(another_file_replaces_it),	       TEST(names_are_exchanged),
-		TEST(it_may_stop_before_each_request), TEST(it_may_stop_after_each_request),
+		TEST(only_what_has_changed_is_put),
+		TEST(updates_follow_each_other),
+		TEST(removed_chunks_come_back),
+		TEST(documents_keep_their_bytes),
+		TEST(another_file_replaces_it),
+		TEST(new_chunks_are_found_by_their_numbers),
+		TEST(names_are_exchanged),
+		TEST(it_may_stop_before_each_request),
+		TEST(it_may_stop_after_each_request),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
