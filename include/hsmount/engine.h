@@ -99,6 +99,8 @@ struct engine_options {
 	/* The directory that keeps what programs write until the bucket has it (doc/JOURNAL.md). It
 	 * is required if write is set. Its parent must exist. */
 	const char *journal_dir;
+	/* engine_rename() of a directory with more entries in all levels fails with -EXDEV. */
+	unsigned int rename_dir_max;
 	uint64_t spool_size;	 /* bytes that journal_dir may keep; 0 for half of the free space */
 	const char *debug_fault; /* failures of the store, for tests; NULL for none */
 	bool debug_count;	 /* the root has the counters as attributes user.hsds.debug.* */
@@ -106,7 +108,7 @@ struct engine_options {
 	const struct engine_world *world; /* the surroundings in a simulation, or NULL */
 };
 /* Sets the defaults: workers 16, cache_size 256 MiB, cache_disk_size 10 GiB, metadata_ttl 1,
- * open_ttl 0. All other members become NULL, 0 or false. */
+ * open_ttl 0, rename_dir_max 10,000. All other members become NULL, 0 or false. */
 void engine_options_init(struct engine_options *opt);
 
 /* Opens a bucket. Fails with -ENOENT, -ENOTDIR or -EACCES if the bucket cannot be read, with
@@ -288,10 +290,12 @@ int engine_rmdir(struct engine *e, const char *path, struct err *err);
 /* Removes a domain or a plain object. Open files of the domain can still be read, because its
  * storage is deleted later. Fails with -EISDIR. */
 int engine_unlink(struct engine *e, const char *path, struct err *err);
-/* Renames a domain or a plain object, and replaces what has the new name. Fails with -EISDIR if a
- * directory has it; with -EEXIST if something has it and flags is RENAME_NOREPLACE; with -EXDEV if
- * `from` is a directory, or a plain object of more than 64 MiB; and with -EINVAL if flags has other
- * bits. */
+/* Renames a domain or a plain object, and replaces what has the new name; or a directory with all
+ * that is in it, in several steps. Fails with -EISDIR if a directory has the new name; with -EEXIST
+ * if something has it and flags is RENAME_NOREPLACE; with -EXDEV if `from` is a plain object of
+ * more than 64 MiB, or a directory that has one, or more than rename_dir_max entries; with -ENOTDIR
+ * or -ENOTEMPTY if a directory cannot replace what has the new name; and with -EINVAL if flags has
+ * other bits, or `to` is below `from`. */
 int engine_rename(struct engine *e, const char *from, const char *to, unsigned int flags,
 		  struct err *err);
 

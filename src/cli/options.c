@@ -176,7 +176,7 @@ enum kind {
 	TEXT,	/* const char *, on the heap */
 	LIST,	/* the same; a value is added to the earlier ones, after a comma */
 	SIZE,	/* uint64_t, at least `min` */
-	COUNT,	/* unsigned int, `min` to 1024 */
+	COUNT,	/* unsigned int, `min` to `max` */
 	MODE,	/* mode_t */
 };
 
@@ -188,9 +188,9 @@ static const struct option_def {
 	const char *value; /* its name in the help; NULL if the option takes no value */
 	enum subject subject;
 	enum kind kind;
-	size_t member; /* offset in struct options; not used with CALL */
-	unsigned int min;
-	const char *expected; /* what an error says of a WORD or SWITCH */
+	size_t member;	       /* offset in struct options; not used with CALL */
+	unsigned int min, max; /* of a COUNT, a max of 0 means 1024 */
+	const char *expected;  /* what an error says of a WORD or SWITCH */
 	int (*set)(struct options *o, const char *name, const char *value, struct err *err);
 	const char *help; /* NULL if it is not in the help */
 } defs[] = {
@@ -298,6 +298,9 @@ static const struct option_def {
 	{"spool_size", "SIZE", MOUNT, SIZE, IN(engine.spool_size), .min = SIZE_MIN,
 	 .help = "with rw: maximum size of what journal_dir keeps for this mount and\n"
 		 "earlier mounts of the bucket, at least 1M (half of the free space)"},
+	{"rename_dir_max", "N", MOUNT, COUNT, IN(engine.rename_dir_max), .max = 1000000,
+	 .help = "with rw: rename directories with up to N entries in all levels within\n"
+		 "the bucket, from 0 to 1000000 (10000)"},
 	{"remount", NULL, MOUNT, CALL, .set = refuse_remount},
 	{"allow_root", NULL, MOUNT, CALL, .set = pass_on},
 	{"auto_unmount", NULL, MOUNT, CALL, .set = pass_on},
@@ -366,11 +369,11 @@ static int set_list(const char **list, const char *name, const char *value, stru
 static int set_count(unsigned int *count, const struct option_def *d, const char *value,
 		     struct err *err)
 {
-	enum { MAX = 1024 };
+	const unsigned int max = d->max ? d->max : 1024;
 	uint64_t n;
-	if (!value_number(value, 10, MAX, &n) || n < d->min)
-		return err_set(err, -EINVAL, "%s=%s: must be a number from %u to %d", d->name,
-			       value, d->min, MAX);
+	if (!value_number(value, 10, max, &n) || n < d->min)
+		return err_set(err, -EINVAL, "%s=%s: must be a number from %u to %u", d->name,
+			       value, d->min, max);
 	*count = (unsigned int)n;
 	return 0;
 }

@@ -8,12 +8,11 @@
 #include <drafts/draft_commit.h>
 #include <drafts/drafts.h>
 #include "engine_internal.h"
+#include "rename_dir.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { COPIED_MAX = 64 << 20 /* bytes of a plain object that is renamed */ };
 
 /* ---- looking up ---- */
 
@@ -306,10 +305,10 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 	char note[STORE_NOTE_MAX + 1];
 	if (!get)
 		return err_no_memory(err);
-	if (m->source->meta.size > COPIED_MAX)
+	if (m->source->meta.size > RENAME_COPIED_MAX)
 		return err_set(err, -EXDEV, "%s: it is larger than 64 MiB", m->from);
 	store_request_key(get, m->source->path);
-	get->max = COPIED_MAX;
+	get->max = RENAME_COPIED_MAX;
 	get->cond.if_match = etag[0] ? etag : NULL;
 	store_run(e->bucket.store, get);
 	int rc = store_failure(&get->answer, err);
@@ -425,13 +424,23 @@ static void forget_same(struct move *m)
 	m->target = NULL;
 }
 
+static int check_move_dir(const struct move *m, struct err *err)
+{
+	const size_t n = strlen(m->from);
+	if (n == 0)
+		return err_set(err, -EBUSY, "the root of the mount");
+	return strncmp(m->to, m->from, n) == 0 && m->to[n] == '/'
+		       ? err_set(err, -EINVAL, "%s: it is below %s", m->to, m->from)
+		       : 0;
+}
+
 static int find_move(struct engine *e, struct move *m, bool no_replace, struct err *err)
 {
 	/* What was found a moment ago may have been removed since. The new name must not get it. */
 	names_forget(e->bucket.names, m->from);
 	int rc = find(e, m->from, &m->source, err);
 	if (!rc && m->source->kind == NAMES_DIR)
-		rc = err_set(err, -EXDEV, "%s: a directory cannot be renamed", m->from);
+		rc = check_move_dir(m, err);
 	if (!rc)
 		rc = names_check_new(e->bucket.names, m->to, err);
 	if (!rc)
@@ -446,8 +455,19 @@ static int find_move(struct engine *e, struct move *m, bool no_replace, struct e
 		return err_set(err, -EEXIST, "%s: it exists", m->to);
 	if (m->target->kind == NAMES_DOMAIN && m->target->doc.kind == NAMES_DOC_STORE)
 		return names_read_only(e->bucket.names, m->target, err);
-	return m->target->kind == NAMES_DIR ? err_set(err, -EISDIR, "%s: is a directory", m->to)
-					    : 0;
+	if (m->target->kind == NAMES_DIR && m->source->kind != NAMES_DIR)
+		return err_set(err, -EISDIR, "%s: is a directory", m->to);
+	return m->source->kind == NAMES_DIR && m->target->kind != NAMES_DIR
+		       ? err_set(err, -ENOTDIR, "%s: not a directory", m->to)
+		       : 0;
+}
+
+/* An empty directory that has the new name is removed first. */
+static int rename_dir(struct engine *e, const struct move *m, struct err *err)
+{
+	static const struct rename_dir_calls calls = {engine_rename, engine_rmdir};
+	const int rc = m->target ? remove_dir(e, m->to, err) : 0;
+	return rc ? rc : engine_rename_dir(e, &calls, m->from, m->to, m->source, err);
 }
 
 static int rename_file(struct engine *e, const char *from, const char *to, bool no_replace,
@@ -456,11 +476,15 @@ static int rename_file(struct engine *e, const char *from, const char *to, bool 
 	const struct change c = engine_change(e, NULL);
 	struct move m = {.from = from, .to = to};
 	int rc = find_move(e, &m, no_replace, err);
+	if (!rc && m.source->kind == NAMES_DIR && drafts_has_entries(e->drafts, to))
+		rc = err_set(err, -ENOTEMPTY, "%s: it has files that are not in the bucket yet",
+			     to);
 	if (!rc)
 		rc = keep_dir(e, &c, from, err);
 	if (!rc) {
-		rc = m.source->kind == NAMES_DOMAIN ? rename_domain(e, &c, &m, err)
-						    : rename_object(e, &c, &m, err);
+		rc = m.source->kind == NAMES_DIR      ? rename_dir(e, &m, err)
+		     : m.source->kind == NAMES_DOMAIN ? rename_domain(e, &c, &m, err)
+						      : rename_object(e, &c, &m, err);
 		changed(e, from, m.source);
 		changed(e, to, m.target);
 	}

@@ -41,6 +41,7 @@ void engine_options_init(struct engine_options *opt)
 		.cache_size = UINT64_C(256) << 20,
 		.cache_disk_size = UINT64_C(10) << 30,
 		.metadata_ttl = 1,
+		.rename_dir_max = 10000,
 	};
 }
 
@@ -189,6 +190,7 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 	e->bucket.writes = opt->write;
 	e->bucket.keeps_attributes = opt->keep_attributes;
 	e->debug_count = opt->debug_count;
+	e->rename_dir_max = opt->rename_dir_max;
 	e->bucket.connections = opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
 	e->bucket.open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);
 	rc = -ENOMEM;

@@ -16,12 +16,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
 #include <utlist.h>
 
 #include <base/clock.h>
+#include <base/mem.h>
 
 struct name {
 	char *path; /* heap */
@@ -283,10 +285,14 @@ static void merge_locked(struct inodes *t, struct name *to, struct name *from)
 	drop_empty_locked(t, from);
 }
 
-void inodes_rename(struct inodes *t, const char *from, const char *to)
+static bool is_dir(const struct name *n)
+{
+	return n && n->inodes && n->inodes->st.kind == ENGINE_DIR;
+}
+
+static void rename_locked(struct inodes *t, const char *from, const char *to)
 {
 	char *path = strdup(to);
-	pthread_mutex_lock(&t->lock);
 	struct name *n = find_name_locked(t, from), *other = find_name_locked(t, to);
 	if (n && n != other) {
 		struct inode *i;
@@ -306,8 +312,45 @@ void inodes_rename(struct inodes *t, const char *from, const char *to)
 		else if (strcmp(n->path, to) == 0)
 			add_name_locked(t, n);
 	}
-	pthread_mutex_unlock(&t->lock);
 	free(path);
+}
+
+/* The kernel keeps its inodes of what is in a directory that is renamed. If memory runs out, the
+ * next look-up makes others. */
+static void rename_below_locked(struct inodes *t, const char *from, const char *to)
+{
+	const size_t n = strlen(from);
+	char **below = NULL;
+	size_t count = 0;
+	struct name *name, *next;
+	HASH_ITER (by_path, t->by_path, name, next) {
+		if (strncmp(name->path, from, n) != 0 || name->path[n] != '/')
+			continue;
+		char **grown = array_grow(below, count, sizeof(*grown));
+		if (!grown)
+			break;
+		below = grown;
+		below[count] = strdup(name->path);
+		count += below[count] != NULL;
+	}
+	for (size_t i = 0; i < count; i++) {
+		auto_free char *path = NULL;
+		if (asprintf(&path, "%s%s", to, below[i] + n) < 0)
+			path = NULL;
+		if (path)
+			rename_locked(t, below[i], path);
+		free(below[i]);
+	}
+	free(below);
+}
+
+void inodes_rename(struct inodes *t, const char *from, const char *to)
+{
+	pthread_mutex_lock(&t->lock);
+	if (is_dir(find_name_locked(t, from)))
+		rename_below_locked(t, from, to);
+	rename_locked(t, from, to);
+	pthread_mutex_unlock(&t->lock);
 }
 
 int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)

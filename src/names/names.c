@@ -162,5 +162,10 @@ int names_read_only(struct names *ns, const struct names_node *n, struct err *er
 
 bool names_list_is_whole(struct names *ns)
 {
-	return !ns->roots && !atomic_load(&ns->left_out);
+	return !ns->roots && !names_has_left_out(ns);
+}
+
+bool names_has_left_out(struct names *ns)
+{
+	return atomic_load(&ns->left_out);
 }

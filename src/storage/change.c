@@ -43,6 +43,15 @@ int change_make_folder(const struct change *c, const char *path, struct err *err
 	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", path) : rc;
 }
 
+int change_copy_folder(const struct change *c, const char *path, const struct domain_info *info,
+		       struct err *err)
+{
+	const struct document_place place = place_of(c);
+	const struct store_cond absent = {.if_none_match = "*"};
+	const int rc = document_put(&place, path, info, &absent, NULL, err);
+	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", path) : rc;
+}
+
 /* The folder has something that keeps it. A mount does not show everything that a bucket may have
  * in it; a user who sees an empty folder needs to know why it stays. */
 static int not_empty(const struct change *c, const char *path, const char *what, bool is_shown,

@@ -20,11 +20,12 @@ struct engine {
 	struct bucket bucket;
 	struct files *files; /* that domains refer to */
 	bool debug_count;
-	uint64_t opened_ns;  /* by env's clock */
-	int64_t started_ns;  /* since the epoch: the time of directories without a document */
-	char *root_names;    /* names of engine_options.root, each with a NUL */
-	const char **roots;  /* of names_options; in root_names */
-	struct sizes *sizes; /* of domains that are not open */
+	size_t rename_dir_max; /* of the options */
+	uint64_t opened_ns;    /* by env's clock */
+	int64_t started_ns;    /* since the epoch: the time of directories without a document */
+	char *root_names;      /* names of engine_options.root, each with a NUL */
+	const char **roots;    /* of names_options; in root_names */
+	struct sizes *sizes;   /* of domains that are not open */
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */
 	struct drafts *drafts;			/* NULL if files cannot be written */
 	pthread_t warm_up;			/* requests in advance, if warms_up is set */

@@ -185,6 +185,8 @@ int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, 
 /* Returns false if a listing has left out what it cannot show, for example a domain `run` beside
  * `run.h5`, or if names_options.roots are set. */
 bool names_list_is_whole(struct names *ns);
+/* Returns whether any listing has left out what it cannot show. */
+bool names_has_left_out(struct names *ns);
 /* Called after a mount. Caches the nodes of the root's entries, so that the first look-ups in the
  * root send no request. Caches nothing if the root has more than 64 entries, with
  * names_options.roots, or if nodes are never valid. A failed request is not reported: a look-up

@@ -46,6 +46,10 @@ struct change_garbage {
 
 /* Puts the document of a folder. Fails with -EEXIST if it has one. */
 int change_make_folder(const struct change *c, const char *path, struct err *err);
+/* Puts the document of a folder that is the new name of another one: with the same owner, access
+ * control list and times. Fails with -EEXIST if it has one. */
+int change_copy_folder(const struct change *c, const char *path, const struct domain_info *info,
+		       struct err *err);
 /* Deletes the directory marker and the document of a folder in which nothing else is. `folder` is
  * NULL if it has no document. Fails with -ENOTEMPTY, and names the first key that the folder has;
  * if no mount shows this key, the log has it, too. */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Renames a directory with all that is in it. */
+#ifndef ENGINE_RENAME_DIR_H
+#define ENGINE_RENAME_DIR_H
+
+#include <hsmount/err.h>
+
+struct engine;
+struct names_node;
+
+enum { RENAME_COPIED_MAX = 64 << 20 /* bytes of a plain object that is renamed */ };
+
+/* What change_name.c does with single names: engine_rename() and engine_rmdir(). */
+struct rename_dir_calls {
+	int (*rename)(struct engine *e, const char *from, const char *to, unsigned int flags,
+		      struct err *err);
+	int (*rmdir)(struct engine *e, const char *path, struct err *err);
+};
+
+/* Gives the directory `from` the name `to`, which nothing has, and whose directory exists. dir is
+ * the node of `from`. The caller holds both names (draft_table_hold()). Blocks for several requests
+ * for each file. Fails with -EXDEV, before anything has changed, if the directory has more entries
+ * than engine_options.rename_dir_max in all levels, or something that cannot be renamed in the
+ * bucket; and with the errors of engine_rename(). Any thread. */
+int engine_rename_dir(struct engine *e, const struct rename_dir_calls *calls, const char *from,
+		      const char *to, struct names_node *dir, struct err *err);
+
+#endif
