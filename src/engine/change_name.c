@@ -462,12 +462,10 @@ static int find_move(struct engine *e, struct move *m, bool no_replace, struct e
 		       : 0;
 }
 
-/* An empty directory that has the new name is removed first. */
 static int rename_dir(struct engine *e, const struct move *m, struct err *err)
 {
 	static const struct rename_dir_calls calls = {engine_rename, engine_rmdir};
-	const int rc = m->target ? remove_dir(e, m->to, err) : 0;
-	return rc ? rc : engine_rename_dir(e, &calls, m->from, m->to, m->source, err);
+	return engine_rename_dir(e, &calls, m->from, m->to, m->source, m->target, err);
 }
 
 static int rename_file(struct engine *e, const char *from, const char *to, bool no_replace,

@@ -29,7 +29,7 @@
 enum { AT_ONCE = 16 /* files */ };
 
 struct folder {
-	char *path; /* below `from`: "" for the directory itself, or "/a/b" */
+	char *path; /* below `from`: "" or NULL for the directory itself, or "/a/b" */
 	struct names_node *node;
 };
 
@@ -43,7 +43,8 @@ struct tree {
 	struct engine *e;
 	const struct rename_dir_calls *calls;
 	const char *from, *to;
-	struct folder *folders; /* each one after the folder that contains it */
+	struct names_node *target; /* borrowed; of the directory that is replaced, or NULL */
+	struct folder *folders;	   /* each one after the folder that contains it */
 	struct file *files;
 	size_t n_folders, n_files;
 	size_t current; /* the folder that is being listed */
@@ -216,7 +217,7 @@ static int make_folder(struct tree *t, const struct folder *f, struct err *err)
 {
 	const struct schema_document *doc = f->node->doc.document;
 	const struct change c = engine_change(t->e, NULL);
-	auto_free char *path = join(t->to, f->path);
+	auto_free char *path = join(t->to, f->path ? f->path : "");
 	if (!path)
 		return err_no_memory(err);
 	const int rc = doc ? change_copy_folder(&c, path, &doc->info, err)
@@ -301,7 +302,9 @@ static int rename_files(struct tree *t, bool is_back, struct err *err)
 static int carry_out(struct tree *t, struct err *err)
 {
 	size_t made = 0;
-	int rc = 0;
+	int rc = t->target ? t->calls->rmdir(t->e, t->to, err) : 0;
+	if (rc)
+		return rc;
 	while (!rc && made < t->n_folders)
 		rc = make_folder(t, &t->folders[made++], err);
 	if (!rc)
@@ -317,6 +320,8 @@ static int carry_out(struct tree *t, struct err *err)
 			  "directory now: %s",
 			  t->from, t->to, why.msg);
 	remove_folders(t, t->to, made);
+	if (t->target && make_folder(t, &(struct folder){.node = t->target}, &why))
+		log_warning(t->e->bucket.log, "the empty directory %s is gone: %s", t->to, why.msg);
 	/* The kernel repeats a call that fails with ESTALE. */
 	return rc == -ESTALE ? err_set(err, -EBUSY, "%s: another program has changed a file in it",
 				       t->from)
@@ -324,9 +329,10 @@ static int carry_out(struct tree *t, struct err *err)
 }
 
 int engine_rename_dir(struct engine *e, const struct rename_dir_calls *calls, const char *from,
-		      const char *to, struct names_node *dir, struct err *err)
+		      const char *to, struct names_node *dir, struct names_node *target,
+		      struct err *err)
 {
-	struct tree t = {.e = e, .calls = calls, .from = from, .to = to};
+	struct tree t = {.e = e, .calls = calls, .from = from, .to = to, .target = target};
 	pthread_mutex_init(&t.lock, NULL);
 	int rc = look(&t, dir, err);
 	if (!rc)

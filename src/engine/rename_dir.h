@@ -17,12 +17,14 @@ struct rename_dir_calls {
 	int (*rmdir)(struct engine *e, const char *path, struct err *err);
 };
 
-/* Gives the directory `from` the name `to`, which nothing has, and whose directory exists. dir is
- * the node of `from`. The caller holds both names (draft_table_hold()). Blocks for several requests
- * for each file. Fails with -EXDEV, before anything has changed, if the directory has more entries
- * than engine_options.rename_dir_max in all levels, or something that cannot be renamed in the
- * bucket; and with the errors of engine_rename(). Any thread. */
+/* Gives the directory `from` the name `to`, whose directory exists. dir is the node of `from`, and
+ * target that of an empty directory which has the new name and is replaced, or NULL. The caller
+ * holds both names (draft_table_hold()). Blocks for several requests for each file. Fails with
+ * -EXDEV, before anything has changed, if the directory has more entries than
+ * engine_options.rename_dir_max in all levels, or something that cannot be renamed in the bucket;
+ * and with the errors of engine_rename(). Any thread. */
 int engine_rename_dir(struct engine *e, const struct rename_dir_calls *calls, const char *from,
-		      const char *to, struct names_node *dir, struct err *err);
+		      const char *to, struct names_node *dir, struct names_node *target,
+		      struct err *err);
 
 #endif

@@ -141,6 +141,12 @@ def test_like_a_disk(place, tmp_path):
                                ("other/d.h5", "home"), ("absent", "x"), ("home", "absent/x"),
                                ("home", "home")):
             assert attempt(m.path, source, target) == attempt(disk, source, target), target
+        # A rename that fails keeps the empty directory that it would have replaced.
+        with open(m.file("home/large"), "wb") as f:
+            f.truncate((64 << 20) + 1)
+        os.mkdir(m.file("new"))
+        assert attempt(m.path, "home", "new") == errno.EXDEV
+        assert os.listdir(m.file("new")) == []
         # Over an empty directory.
         assert attempt(m.path, "other", "home/empty") == attempt(disk, "other", "home/empty") == 0
         assert os.listdir(m.file("home/empty")) == ["d.h5"]
