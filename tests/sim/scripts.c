@@ -34,8 +34,6 @@ struct script {
 /* Operations of the k-th actor. */
 #define CREATE_BY(e, k, n)  {OP(OP_CREATE, e, n), .actor = k}
 #define REMOVE_BY(e, k, n)  {OP(OP_REMOVE, e, n), .actor = k}
-#define SLOW_BY(e, k, n, what) \
-	{OP(OP_CHANGE, e, n), .actor = k, .change = what, .waits = SLOW_STEPS}
 #define MOVE_BY(e, k, n, m) {OP(OP_RENAME, e, n), .actor = k, .to = m}
 /* The seed decides which calls of the disk fail, and how many. */
 #define HOLD(e, k)	    {OP(OP_HOLD, e, 0), .actor = k, .disk = {.many = 8}}
@@ -315,12 +313,6 @@ static const struct script scripts[] = {
 		CREATE_BY(0, 2, F1_B), {OP(OP_CHANGE, 0, F1_B), .actor = 3},
 		{OP(OP_CHANGE, 0, F1_A), .actor = 4, .change = CHANGE_X1},
 		REMOVE_BY(0, 5, F1_B), CREATE_BY(0, 5, F1_B), END}},
-	{"a program writes on a new file that another mount changes", 2, 1, false, {
-		CREATE_BY(0, 0, F1_A), SLOW_BY(0, 1, F1_A, CHANGE_X0),
-		CHANGE(1, F1_A, CHANGE_TAG), SLOW_BY(0, 2, F1_A, CHANGE_CELL),
-		CHANGE(1, F1_A, CHANGE_X1), CREATE_BY(0, 0, F1_A),
-		SLOW_BY(0, 1, F1_A, CHANGE_X0), CHANGE(1, F1_A, CHANGE_TAG),
-		SLOW_BY(0, 2, F1_A, CHANGE_CELL), CHANGE(1, F1_A, CHANGE_X1), END}},
 	{"a mount renames and removes files that it has just closed", 1, 0, false, {
 		CREATE_BY(0, 0, F1_A), MOVE_BY(0, 1, F1_A, F1_B), REMOVE_BY(0, 2, F1_A),
 		CREATE_BY(0, 3, F1_A), MOVE_BY(0, 4, F1_A, F1_B), MOVE_BY(0, 5, F1_B, F1_A),
