@@ -309,7 +309,11 @@ WRAP(int, pthread_mutex_lock, pthread_mutex_t *m)
 	pass_at_lock();
 	while ((rc = pthread_mutex_trylock(m)) == EBUSY)
 		block(FOR_LOCK, m, 0);
-	return rc;
+	if (rc) {
+		fprintf(stderr, "a thread takes a lock that was destroyed\n");
+		abort();
+	}
+	return 0;
 }
 
 WRAP(int, pthread_mutex_unlock, pthread_mutex_t *m)

@@ -331,7 +331,8 @@ static ssize_t at_disk(void *ctx, enum disk_call call, const char *name, size_t 
 static void choose_budgets(struct box *b, uint64_t seed)
 {
 	struct rng r = rng_derive(seed, 300 + b->number);
-	if (rng_once_in(&r, 4))
+	b->has_little_memory = rng_once_in(&r, 4);
+	if (b->has_little_memory)
 		b->cache_size = (uint64_t)(1 + rng_below(&r, 8)) << 14;
 	if (rng_once_in(&r, 8))
 		b->spool_size = (uint64_t)(4 + rng_below(&r, 8)) << 18;

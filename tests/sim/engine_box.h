@@ -82,6 +82,7 @@ struct box {
 	unsigned int disk_calls;		 /* since box_arm_disk() */
 	unsigned int disk_faults;		 /* that have happened */
 	uint64_t cache_size, spool_size, ttl_ns; /* ttl_ns: of metadata */
+	bool has_little_memory;			 /* so it may forget at once what it has read */
 	enum engine_stat_mode stat;
 	/* Called after a kill, when nobody uses the journal. It may be NULL. */
 	void (*inspect)(struct box *b, const char *journal, const struct engine_options *bucket,

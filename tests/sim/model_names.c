@@ -315,6 +315,47 @@ static void plan_name(struct search *s, struct plan *p, const struct op *op)
 	}
 }
 
+/* Whether an operation may make its mount forget a name that it has seen. */
+static bool may_forget(const struct op *op, unsigned int name)
+{
+	const bool has_it = op->name == name || (op->kind == OP_RENAME && op->to == name);
+	const bool looks = op->kind == OP_LIST || (op->kind == OP_READ && op->status == OP_DONE);
+	return op->kind >= OP_RESTART || (op->kind <= OP_READ && has_it && !looks);
+}
+
+/* Whether the mount of an open remembers the name from a listing. What is listed while the mount
+ * changes any name is not kept. */
+static bool remembers(const struct history *h, const struct op *op, const struct op *list)
+{
+	for (unsigned int i = 0; i < h->nops; i++) {
+		const struct op *o = &h->ops[i];
+		const bool changes = o->kind != OP_READ && o->kind != OP_LIST && o->kind != OP_WAIT;
+		if (o == op || o->engine != op->engine || o->begin > op->end)
+			continue;
+		if (o->kind >= OP_RESTART || (o->end > list->begin && may_forget(o, op->name)) ||
+		    (o->end > list->begin && o->begin < list->end && changes))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the mount of an open has certainly seen the name before. Then it asks the bucket,
+ * whatever its listing for new names has shown (DETAILS.md, "New names"). */
+static bool is_remembered(const struct history *h, const struct op *op)
+{
+	const struct box *b = &h->boxes[op->engine];
+	bool found = false;
+	if (b->has_little_memory || b->line.faults || b->disk_faults || b->kills)
+		return false;
+	for (unsigned int i = 0; i < h->nops && !found; i++) {
+		const struct op *o = &h->ops[i];
+		found = o->kind == OP_LIST && o->status == OP_DONE && o->engine == op->engine &&
+			o->list.domains & 1u << op->name && o->end < op->begin &&
+			!(left_for(h, o) & 1u << op->name) && remembers(h, op, o);
+	}
+	return found;
+}
+
 /* An open shows what the bucket has at a moment after the call began (SEMANTICS.md, "Freshness"),
  * or a draft of the same mount. */
 static void plan_open(struct search *s, struct plan *p, const struct op *op)
@@ -325,7 +366,8 @@ static void plan_open(struct search *s, struct plan *p, const struct op *op)
 		return;
 	p->shown = has_file ? number_of(s, op->before.uid) : 0;
 	add(p, STEP_SHOW, op->begin, op->shown, false);
-	p->steps[0].absent_from = oldest_listing(s->m->h, op);
+	if (!is_remembered(s->m->h, op))
+		p->steps[0].absent_from = oldest_listing(s->m->h, op);
 }
 
 /* A domain is not cut (SEMANTICS.md, "System calls"), so this shows whether there is one. */

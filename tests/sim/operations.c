@@ -158,8 +158,12 @@ static int change(struct actor *a, struct op *op, struct err *err)
 static int read_file(struct actor *a, struct op *op, struct err *err)
 {
 	const struct program p = program_of(a);
+	const char *name = history_names[op->name];
+	struct engine_stat st;
 	struct engine_file *f;
-	int rc = engine_file_open(actor_engine(a), history_names[op->name], &f, err);
+	int rc = op->looks ? engine_lookup(actor_engine(a), name, &st, err) : 0;
+	if (!rc)
+		rc = engine_file_open(actor_engine(a), name, &f, err);
 	note_open(a, op, rc);
 	if (rc)
 		return rc;

@@ -29,6 +29,7 @@ struct script {
 #define SLOW(e, n, what)    {OP(OP_CHANGE, e, n), .change = what, .waits = SLOW_STEPS}
 /* By the k-th actor of the engine. With an even s, it reads most of the data at the end. */
 #define READ(e, k, n, s)    {OP(OP_READ, e, n), .actor = k, .waits = s}
+#define LOOK_AND_READ(e, n) {OP(OP_READ, e, n), .looks = true}
 #define LIST(e, k, n)	    {OP(OP_LIST, e, n), .actor = k}
 /* Operations of the k-th actor. */
 #define CREATE_BY(e, k, n)  {OP(OP_CREATE, e, n), .actor = k}
@@ -204,6 +205,10 @@ static const struct script scripts[] = {
 		LIST(0, 0, F1_A), MOVE(1, F1_A, F1_D), LIST(0, 1, F1_A), MOVE(1, F1_B, F2_C),
 		LIST(0, 0, F1_A), CREATE(1, F1_A), LIST(0, 1, F2_C), REMOVE(1, F1_D),
 		LIST(0, 0, F1_A), LIST(0, 1, F1_A), END}},
+	{"a mount makes a file while another one makes a known one again", 2, 5, true, {
+		LIST(1, 0, F1_A), WAIT(1, 2), REMOVE(0, F1_A), CREATE(1, F1_B), CREATE(0, F1_A),
+		LOOK_AND_READ(1, F1_A), LIST(1, 0, F2_A), WAIT(1, 2), REMOVE(0, F2_A),
+		CREATE(1, F2_C), CREATE(0, F2_A), LOOK_AND_READ(1, F2_A), END}},
 	{"a folder is listed by the mount that changes its files", 1, 3, false, {
 		LIST(0, 0, F1_A), LIST(0, 0, F1_A), LIST(0, 0, F1_A), LIST(0, 0, F1_A),
 		{OP(OP_RENAME, 0, F1_A), .actor = 1, .to = F1_D},
