@@ -554,6 +554,29 @@ static void test_make_and_empty(void **state)
 	assert_int_equal(count_entries(path_of(f, "")), 0);
 }
 
+static void remove_key(struct store *s, const char *key)
+{
+	assert_int_equal(call_put(s, key, key, strlen(key), NULL, NULL, NULL), 0);
+	assert_int_equal(call_delete(s, key, NULL, NULL), 0);
+}
+
+/* The directory that is kept stays, and nothing else: neither what is in it, nor one above it, nor
+ * one whose name begins alike. */
+static void test_keep(void **state)
+{
+	struct fixture *f = *state;
+	store_dir_keep(f->s, "db/");
+	remove_key(f->s, "db/x/g/1");
+	remove_key(f->s, "dbs/x/1");
+	remove_key(f->s, "d/x/1");
+	remove_key(f->s, "a/db/1");
+	assert_int_equal(count_entries(path_of(f, "")), 1);
+	assert_int_equal(count_entries(path_of(f, "db")), 0);
+	const struct store_cond stale = {.if_match = "1-2-3-4"};
+	assert_int_not_equal(call_put(f->s, "db/y/1", "1", 1, &stale, NULL, NULL), 0);
+	assert_int_equal(count_entries(path_of(f, "db")), 0);
+}
+
 /* Each thread moves its object to and fro, and removes the directories that the others need. */
 static void *move_about(void *arg)
 {
@@ -631,6 +654,7 @@ int main(void)
 		CONTRACT_TEST(test_deferred_puts, dir_inline),
 		CONTRACT_TEST(test_descriptor_zero, dir_inline),
 		CONTRACT_TEST(test_replacing_keeps_readers, dir_inline),
+		CONTRACT_TEST(test_keep, dir_inline),
 		CONTRACT_TEST(test_make_and_empty, dir_workers),
 		CONTRACT_TEST(test_one_is_first, dir_workers),
 	};
