@@ -503,7 +503,7 @@ def test_the_mode_of_a_domain_that_was_opened(tmp_path):
 
 
 def test_no_empty_directories(tmp_path):
-    """The storage of a domain leaves no directory when it is removed, but the bucket remains one."""
+    """The storage of a domain leaves no directory when it is removed, but the bucket remains."""
     bucket = tmp_path / "bucket"
     bucket.mkdir()
     with Mount(bucket, tmp_path / "rw", "rw") as m:
