@@ -221,6 +221,7 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, (const char *const *)marks, meter, err)
 	       : new_dir(env, opt->bucket, err);
 	parts->s3 = s3 ? s : NULL;
+	parts->dir = s3 ? NULL : s;
 	if (s && opt->cache_dir && store_stack_identity(parts, opt->bucket, &scope, err))
 		wrap(&s, NULL);
 	if (s && opt->debug_fault)
