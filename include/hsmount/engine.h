@@ -278,6 +278,12 @@ ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t s
 int engine_setxattr(struct engine *e, const char *path, const char *name, const void *value,
 		    size_t size, int flags, struct err *err);
 
+/* Works like removexattr(2). Only user.hsds.error can be removed: that drops the file that programs
+ * have written and that could not be stored, and the name has what the bucket has. Fails with
+ * -EOPNOTSUPP for another attribute, with -ENODATA if no commit has failed, with -EBUSY while a
+ * program has the file open, and with -EROFS. */
+int engine_removexattr(struct engine *e, const char *path, const char *name, struct err *err);
+
 /* Changes of names. A change is visible to all readers of the bucket when the function returns, and
  * at once in this engine. Each fails with -EROFS unless engine_options.write is set, with -ESTALE
  * if other programs keep changing the same name, and with errors of the bucket. */

@@ -25,6 +25,8 @@
 #include <names/names.h>
 #include <s3/s3.h>
 
+#include "probe.h"
+
 static const char s3_scheme[] = "s3://", file_scheme[] = "file://";
 
 bool store_stack_is_s3(const char *bucket)
@@ -73,7 +75,11 @@ static struct store *new_dir(const struct env *env, const char *bucket, struct e
 		err_set(err, -EINVAL, "%s: the name of the directory is missing", bucket);
 		return NULL;
 	}
-	return store_dir_new(env, dir, err);
+	struct store *s = store_dir_new(env, dir, err);
+	/* Without it, the directory would be no bucket any more. */
+	if (s)
+		store_dir_keep(s, probe_new_storages());
+	return s;
 }
 
 static struct store *new_s3(const struct env *env, const struct engine_s3_options *opt,
@@ -215,6 +221,7 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, (const char *const *)marks, meter, err)
 	       : new_dir(env, opt->bucket, err);
 	parts->s3 = s3 ? s : NULL;
+	parts->dir = s3 ? NULL : s;
 	if (s && opt->cache_dir && store_stack_identity(parts, opt->bucket, &scope, err))
 		wrap(&s, NULL);
 	if (s && opt->debug_fault)

@@ -119,6 +119,8 @@ static int walk_from(struct walk *w, const char *path)
 	if (!rc && !n->path[0] && n->kind == NAMES_DIR && !c->names_unknown &&
 	    names_list_is_whole(e->bucket.names))
 		rc = check_storages(c, e);
+	if (!rc && !n->path[0] && n->kind == NAMES_DIR)
+		rc = check_temps(c, e);
 	return rc;
 }
 

@@ -10,7 +10,7 @@
  *   check_store.c          the keys of a domain that only a listing shows
  *   check_grid.c           chunks that no listing shows
  *   check_imports.c        unfinished imports
- *   check_storages.c       storages without a name
+ *   check_storages.c       storages without a name, temporary files
  *   check_chunks.c         reads and decodes chunks
  *   check_image.c          the rendered file, read back
  *   check_file.c           a local HDF5 file
@@ -130,6 +130,8 @@ int check_note_storage(struct check *c, const struct storage *storage);
 /* Reports each storage that was not noted, with a result of its own. It is called after a check of
  * all domains and imports. */
 int check_storages(struct check *c, struct engine *e);
+/* Reports each temporary file of a directory bucket, with a result of its own. */
+int check_temps(struct check *c, struct engine *e);
 /* Reports keys below the domain's prefix, and checks the chunks. */
 int check_keys(struct domain_check *dc);
 /* Does the same for a domain of a schema with marks, whose keys are those below its path. Chunks

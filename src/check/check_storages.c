@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds storages to which no name leads: those of domains whose deletion was interrupted, and of
- * commits that have failed or are running. A check of the whole bucket has seen the documents of
- * all domains, and compares their storages with a listing.
+ * Finds what is left over in a bucket. Storages to which no name leads are those of domains whose
+ * deletion was interrupted, and of commits that have failed or are running: a check of the whole
+ * bucket has seen the documents of all domains, and compares their storages with a listing.
+ * Temporary files of a directory bucket are those of programs that were killed, or write now.
  */
 #include "check.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include <base/str.h>
@@ -77,4 +79,28 @@ int check_storages(struct check *c, struct engine *e)
 		return check_find_alone(c, "", ENGINE_CHECK_UNCHECKED, of->all,
 					"storages cannot be listed: %s", why.msg);
 	return report_unknown(c, &req->answer.page);
+}
+
+/* ---- temporary files ---- */
+
+static int report_temp(void *ctx, const char *path, const struct store_meta *meta)
+{
+	auto_str struct str time = {0};
+	str_add_time(&time, meta->mtime_ns);
+	return check_find_alone(ctx, "", ENGINE_CHECK_NOTE, path,
+				"a temporary file of %" PRIu64 " bytes, last written at %s: a "
+				"program is writing it, or has left it when it was killed",
+				meta->size, str_text(&time));
+}
+
+int check_temps(struct check *c, struct engine *e)
+{
+	struct err why = ERR_INIT;
+	struct store *dir = e->bucket.stack.dir;
+	const int rc = dir ? store_dir_each_temp(dir, report_temp, c, &why) : 0;
+	/* Without a reason, the sink has failed. */
+	return rc && why.code
+		       ? check_find_alone(c, "", ENGINE_CHECK_UNCHECKED, NULL,
+					  "temporary files cannot be searched for: %s", why.msg)
+		       : rc;
 }

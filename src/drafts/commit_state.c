@@ -136,6 +136,20 @@ struct commit_record commit_record_of(struct draft *d)
 	return commit_record_decode(stat.mark);
 }
 
+void commit_left_why(const struct draft_stat *stat, const char *note, struct str *out)
+{
+	const bool has_ended = commit_record_decode(stat->mark).state == COMMIT_ENDED;
+	if (has_ended && stat->is_marked)
+		str_add(out, "it was committed; the next mount removes it from the journal");
+	else if (note[0])
+		str_addf(out, "it could not be committed: %s%s", note,
+			 stat->is_sealed ? "" : "; it was written to later");
+	else if (has_ended)
+		str_add(out, "it was committed, but not what was written to it later");
+	else
+		str_add(out, "the program that wrote it had not closed it");
+}
+
 /* ---- the storage of a commit, and versions ---- */
 
 /* A bijection of 64-bit numbers. (The finisher of splitmix64.) */

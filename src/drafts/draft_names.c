@@ -8,6 +8,8 @@
 
 #include <drafts/base_reader.h>
 #include <drafts/draft_commit.h>
+#include <overlay/draft_plan.h>
+#include <update/complete.h>
 
 #include "draft_table.h"
 #include <bucket/bucket.h>
@@ -264,6 +266,72 @@ bool drafts_detach(struct drafts *t, const char *path)
 	}
 	draft_table_drop_aside(t, path);
 	return d;
+}
+
+/* Deletes what the interrupted commit of a change has put, as far as nothing leads to it. */
+static void withdraw(struct file_draft *d)
+{
+	struct bucket *bucket = d->t->bucket;
+	struct draft *bytes = atomic_load(&d->bytes);
+	struct plan plan;
+	if (!d->change || draft_get_plan(bytes, &plan, NULL))
+		return;
+	log_warning(bucket->log,
+		    "%s may have a part of the changes that were dropped: their commit was "
+		    "interrupted",
+		    d->name);
+	const struct apply apply = {
+		.env = &bucket->env, .store = bucket->store, .draft = bytes, .plan = &plan};
+	const struct complete complete = {
+		.apply = &apply, .schema = bucket_new_domains(bucket), .path = d->path};
+	if (plan.subject.root)
+		complete_withdraw(&complete);
+	plan_release(&plan);
+}
+
+/* Returns whether a program has the draft open: besides the table, only files have references as
+ * long as the name is held. */
+static bool is_open_locked(const struct file_draft *d)
+{
+	return d->refs > 1;
+}
+
+/* A draft that exists is opened without holding its name. So the name is taken from it under the
+ * lock under which this looks whether it is open. */
+static int take_failed(struct drafts *t, const char *path, struct file_draft **out, struct err *err)
+{
+	pthread_mutex_lock(&t->lock);
+	struct file_draft *d = draft_table_find_locked(t, path);
+	d = d && d->failure ? d : NULL;
+	bool is_open = d && is_open_locked(d), found = d;
+	for (const struct file_draft *a = t->aside; a; a = a->next) {
+		const bool has_name = strcmp(a->name, path) == 0;
+		found |= has_name;
+		is_open |= has_name && is_open_locked(a);
+	}
+	if (d && !is_open)
+		draft_table_unname_locked(d);
+	pthread_mutex_unlock(&t->lock);
+	*out = d;
+	if (!found)
+		return err_set(err, -ENODATA, "%s: no commit has failed", path);
+	return is_open ? err_set(err, -EBUSY, "%s: a program has the file open", path) : 0;
+}
+
+int drafts_drop_failed(struct drafts *t, const char *path, struct err *err)
+{
+	struct file_draft *d;
+	const int rc = take_failed(t, path, &d, err);
+	if (rc)
+		return rc;
+	log_info(t->bucket->log, "/%s: what could not be stored is dropped", path);
+	if (d) {
+		withdraw(d);
+		forget_commit(d);
+		file_draft_unref(d);
+	}
+	draft_table_drop_aside(t, path);
+	return 0;
 }
 
 void drafts_set_acls(struct drafts *t, const char *path, struct schema_document *list)

@@ -41,8 +41,7 @@ struct recovery {
 
 struct item {
 	char id[JOURNAL_ID];
-	bool has_reason; /* the journal has a note why the draft is left, which an earlier mount has
-			  * logged */
+	char why[ERR_MAX]; /* the note of an earlier mount, which has logged it; see journal_item */
 };
 
 static bool was_cancelled(const struct recovery *r)
@@ -61,10 +60,11 @@ static void leave(struct recovery *r, const char *id, const char *name, const ch
 static int note_item(void *ctx, const struct journal_item *item)
 {
 	struct recovery *r = ctx;
-	struct item found = {.has_reason = item->why[0]};
+	struct item found = {.id = ""};
 	switch (item->state) {
 	case JOURNAL_LEFT:
 		memcpy(found.id, item->id, JOURNAL_ID);
+		snprintf(found.why, sizeof(found.why), "%s", item->why);
 		return bytes_append(&r->items, &found, sizeof(found));
 	case JOURNAL_IN_USE:
 		break; /* another mount has it open, and will commit it */
@@ -114,8 +114,8 @@ static int commit(struct recovery *r, struct draft *d, const struct commit_recor
 }
 
 /* Returns whether the bucket has what the draft says. Otherwise *err has the reason. */
-static bool finish(struct recovery *r, struct draft *d, struct base_reader *beneath,
-		   struct err *err)
+static bool finish(struct recovery *r, struct draft *d, const char *note,
+		   struct base_reader *beneath, struct err *err)
 {
 	const struct draft_about *about = draft_get_about(d);
 	struct commit_result result = {.kind = COMMIT_WAITS};
@@ -125,9 +125,9 @@ static bool finish(struct recovery *r, struct draft *d, struct base_reader *bene
 	if (m.state == COMMIT_ENDED && stat.is_marked)
 		return true;
 	if (!commit_is_running(&m)) {
-		err_set(err, -EBUSY, "%s",
-			m.number ? "it was committed, but not what was written to it later"
-				 : "the program that wrote it had not closed it");
+		auto_str struct str why = {0};
+		commit_left_why(&stat, note, &why);
+		err_set(err, -EBUSY, "%s", str_text(&why));
 		return false;
 	}
 	/* For a domain that is changed, resume() decides. */
@@ -151,7 +151,7 @@ static bool finish(struct recovery *r, struct draft *d, struct base_reader *bene
 }
 
 /* Finishes a draft while nobody else changes what the name means. */
-static bool finish_alone(struct recovery *r, struct draft *d, const char *name,
+static bool finish_alone(struct recovery *r, struct draft *d, const char *name, const char *note,
 			 struct base_reader *beneath, struct err *err)
 {
 	struct draft_hold hold;
@@ -162,7 +162,7 @@ static bool finish_alone(struct recovery *r, struct draft *d, const char *name,
 	const bool busy = drafts_stat(r->drafts, name, &st, &alone);
 	if (busy)
 		err_set(err, -EBUSY, "a program has written a file of this name since");
-	const bool done = !busy && finish(r, d, beneath, err);
+	const bool done = !busy && finish(r, d, note, beneath, err);
 	draft_table_release(r->drafts, &hold);
 	return done;
 }
@@ -173,7 +173,7 @@ static void leave_refused(struct recovery *r, struct draft *d, const struct item
 {
 	static const char why[] = "another program has changed the file since it was opened for "
 				  "writing";
-	if (item->has_reason) {
+	if (item->why[0]) {
 		r->left++;
 		r->refused++;
 		return;
@@ -203,7 +203,7 @@ static void recover_draft(struct recovery *r, const struct item *item)
 		return;
 	}
 	snprintf(name, sizeof(name), "%s", draft_get_about(d)->name);
-	if (!finish_alone(r, d, name, &beneath, &err)) {
+	if (!finish_alone(r, d, name, item->why, &beneath, &err)) {
 		draft_close(d);
 		if (!was_cancelled(r))
 			leave(r, id, name, err.msg);

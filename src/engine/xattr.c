@@ -389,6 +389,23 @@ ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, vo
 	return rc ? rc : copy_out(&value.b, buf, size, name, err);
 }
 
+int engine_removexattr(struct engine *e, const char *path, const char *name, struct err *err)
+{
+	struct draft_hold hold;
+	if (!e->drafts)
+		return err_set(err, -EROFS, "mounted read-only");
+	if (strcmp(name, error_name) != 0)
+		return err_set(err, -EOPNOTSUPP, "%s: the attribute %s cannot be removed", path,
+			       name);
+	draft_table_hold(e->drafts, &hold, path, NULL);
+	const int rc = drafts_drop_failed(e->drafts, path, err);
+	/* A commit whose answer was lost may have stored it. */
+	if (!rc)
+		names_changed(e->bucket.names, path);
+	draft_table_release(e->drafts, &hold);
+	return rc;
+}
+
 /* Adds a name to the list. rc is 0, -ENODATA if there is no such attribute, or another errno, which
  * is returned. */
 static int add_name(struct bytes *names, const char *name, int rc)

@@ -332,14 +332,30 @@ void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *
 		fuse_reply_err(req, 0);
 }
 
-/* No file has other attributes than those that describe it, and these cannot be removed. */
+/* No file has other attributes than those that describe it. */
 void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
 	static const char own[] = "user.hsds.";
-	if (!session_of(req)->opt->write)
-		fuse_reply_err(req, EROFS);
-	else if (is_foreign(name) || strncmp(name, own, sizeof(own) - 1) == 0)
-		fuse_reply_err(req, EOPNOTSUPP);
+	struct session *s = session_of(req);
+	auto_inode struct inode_view view = {0};
+	struct request request;
+	struct err err = ERR_INIT;
+	const int refused = !s->opt->write			       ? EROFS
+			    : is_foreign(name) || stats_files_has(ino) ? EOPNOTSUPP
+			    : strncmp(name, own, sizeof(own) - 1) != 0 ? ENODATA
+								       : 0;
+	if (refused) {
+		fuse_reply_err(req, refused);
+		return;
+	}
+	if (!reply_get_inode(req, ino, &view))
+		return;
+	request_begin(s->requests, &request, req, 0);
+	const int rc = engine_removexattr(s->engine, view.path, name, &err);
+	if (!request_end(&request))
+		return;
+	if (rc)
+		reply_fail(req, rc, "remove an attribute of", view.path, &err);
 	else
-		fuse_reply_err(req, ENODATA);
+		fuse_reply_err(req, 0);
 }

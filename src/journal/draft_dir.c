@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include <base/hex.h>
+#include <base/mem.h>
 
 #include <journal/private_file.h>
 #include <journal/usage.h>
@@ -243,13 +244,13 @@ int draft_dir_sync_files(const struct draft_dir *p, struct err *err)
 
 void draft_dir_note_why(const struct draft_dir *p, const char *why)
 {
-	if (!why) {
+	auto_free char *line = NULL;
+	if (!why)
 		unlinkat(p->fd, DRAFT_DIR_WHY, 0);
-		return;
-	}
-	auto_close int fd = file_open(p->fd, DRAFT_DIR_WHY, O_WRONLY | O_CREAT | O_TRUNC);
-	if (fd >= 0 && file_write(fd, 0, why, strlen(why)) == 0)
-		file_write(fd, strlen(why), "\n", 1);
+	else if (asprintf(&line, "%s\n", why) < 0)
+		line = NULL;
+	else
+		file_replace(p->fd, DRAFT_DIR_WHY, line, strlen(line));
 }
 
 int draft_dir_set_aside(struct draft_dir *p, const char *why, struct err *err)

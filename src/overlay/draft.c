@@ -182,6 +182,7 @@ static int replay(struct draft *d, bool same_boot, struct err *err)
 	int rc = map_replay(&bytes, same_boot, &s, err);
 	atomic_init(&d->mark, s.mark);
 	atomic_init(&d->is_marked, !s.since_mark);
+	d->was_sealed = !s.since_seal;
 	atomic_init(&d->changed, s.records);
 	d->records = s.records;
 	return rc;

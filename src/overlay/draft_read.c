@@ -116,6 +116,7 @@ void draft_get_stat(struct draft *d, struct draft_stat *out)
 {
 	*out = (struct draft_stat){.changes = atomic_load(&d->changed),
 				   .mark = atomic_load(&d->mark),
+				   .is_sealed = d->was_sealed,
 				   .is_marked = atomic_load(&d->is_marked)};
 	pthread_mutex_lock(&d->lock);
 	out->size = d->layers.size;

@@ -87,7 +87,7 @@ void recover_item_release(struct recover_item *i)
 	str_release(&i->why);
 }
 
-static void set_waiting(struct recover_item *i, bool is_marked, const char *note)
+static void set_waiting(struct recover_item *i, const struct draft_stat *stat, const char *note)
 {
 	const struct commit_record m = commit_record_decode(i->mark);
 	if (commit_is_running(&m) && note[0])
@@ -100,12 +100,8 @@ static void set_waiting(struct recover_item *i, bool is_marked, const char *note
 				 "everything");
 	else if (m.state == COMMIT_BEGUN)
 		str_add(&i->why, "its commit has begun; the next mount finishes it");
-	else if (m.state == COMMIT_ENDED && is_marked)
-		str_add(&i->why, "it was committed; the next mount removes it from the journal");
-	else if (m.state == COMMIT_ENDED)
-		str_add(&i->why, "it was committed, but not what was written to it later");
 	else
-		str_add(&i->why, "the program that wrote it had not closed it");
+		commit_left_why(stat, note, &i->why);
 	if (i->has_other_layout && !i->has_plan)
 		str_add(&i->why, "; " BASE_READER_OTHER_LAYOUT);
 }
@@ -155,7 +151,7 @@ static bool look_into(struct journal *j, struct recover_item *i, const char *not
 	i->item.has_size = true;
 	i->item.size = stat.size;
 	i->mark = stat.mark;
-	set_waiting(i, stat.is_marked, note);
+	set_waiting(i, &stat, note);
 	return true;
 }
 

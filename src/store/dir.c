@@ -231,6 +231,11 @@ static const struct store_ops dir_ops = {
 	.free = free_store,
 };
 
+void store_dir_keep(struct store *s, const char *dir)
+{
+	dir_store_of(s)->kept = dir;
+}
+
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err)
 {
 	auto_close int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -23,6 +23,7 @@ enum { DIR_LIFE_MAX = 64 };
 struct dir_store {
 	struct store base;
 	int root;		     /* O_PATH | O_DIRECTORY */
+	const char *kept;	     /* see store_dir_keep(), or NULL */
 	bool beneath;		     /* openat2(2) works */
 	atomic_uint_fast64_t serial; /* makes names of temporary files unique */
 	atomic_int marks;	     /* enum store_marks */
@@ -105,7 +106,8 @@ int dir_open_parent(struct dir_store *d, char *dir, bool deferred);
 /* Another put may have made a directory above this object a moment ago, which is not durable yet.
  * Makes all directories above the object durable then. */
 int dir_sync_above(const struct dir_store *d, const char *key);
-/* Removes the directories above the key that are empty, but never the root. */
+/* Removes the directories above the key that are empty, but never the root, nor the one that is
+ * kept. */
 void dir_prune(const struct dir_store *d, const char *key);
 /* Some file systems (ext4) give back the room of deleted files only when they next write their
  * journal, and until then a put can fail. Returns true if another attempt may succeed. */

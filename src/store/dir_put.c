@@ -255,8 +255,9 @@ static int put_once(struct dir_store *d, struct store_request *req)
 void dir_prune(const struct dir_store *d, const char *key)
 {
 	char path[STORE_KEY_MAX + 1], above[STORE_KEY_MAX + 1];
+	const size_t kept = d->kept ? strlen(d->kept) - 1 : 0;
 	dir_split(key, path);
-	while (path[0]) {
+	while (path[0] && !(strlen(path) == kept && strncmp(path, d->kept, kept) == 0)) {
 		const char *name = dir_split(path, above);
 		auto_close int fd = dir_open(d, above, O_PATH | O_DIRECTORY);
 		const int rc = fd < 0 ? fd : unlinkat(fd, name, AT_REMOVEDIR) ? -errno : 0;

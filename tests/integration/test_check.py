@@ -166,6 +166,25 @@ def test_orphans_are_notes(maker):
     assert "keys that belong to no object: 1, 5 bytes" in found
 
 
+def test_temporary_files_are_notes(maker):
+    """Only a check of the whole bucket names them. A link to their directory changes nothing."""
+    d, _ = rich(maker)
+    maker.write()
+    root = os.path.dirname(d.root.key)
+    left = [f"{root}/.hsmount-tmp-0123456789abcdef-7", ".hsmount-tmp-\x1b[2J"]
+    for path in left:
+        (maker.path / path).write_bytes(b"12345")
+        os.utime(maker.path / path, (0, 86400))
+    os.symlink(root.split("/")[-1], maker.path / "db/link")
+    found = [f for r in check(maker.path) for f in r["findings"] if "temporary" in f["text"]]
+    assert sorted(f["key"] for f in found) == sorted(left)
+    assert {f["severity"] for f in found} == {"note"}
+    assert all(f["text"].startswith("a temporary file of 5 bytes, last written at 1970-01-02T")
+               for f in found)
+    assert "\x1b" not in run(HSIMAGE, "check", maker.path).stdout
+    assert not any("temporary" in text for text in texts(check_one(maker.path / "x.h5")))
+
+
 def test_a_stale_summary_is_a_note(maker):
     d, _ = rich(maker)
     prefix = d.root.key.rsplit("/", 1)[0]

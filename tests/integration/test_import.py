@@ -315,6 +315,11 @@ def test_wrong_files(bucket, tmp_path):
         out = import_file(path, bucket / "home/ann/new.h5", code=1)
         assert words in out, out
     assert keys(bucket) == before
+    new = tmp_path / "new"
+    (new / "db").mkdir(parents=True)
+    for command in "import", "link":
+        assert run(HSIMAGE, command, cut, new / "home/new.h5").returncode == 1
+        assert list(new.rglob("*")) == [new / "db"]
 
 
 def test_read_only_bucket(files, bucket, tmp_path):
@@ -483,7 +488,7 @@ def test_damaged_chunk(bucket, tmp_path):
 # ---- new buckets ----
 
 def test_empty_directory(large, tmp_path):
-    """An empty directory becomes a bucket; an import that is removed leaves it empty."""
+    """An empty directory becomes a bucket, and remains one when an import is removed."""
     new, target = tmp_path / "new", tmp_path / "new/home/x.h5"
     new.mkdir()
     assert "no unfinished import" in import_file("--abort", target, code=1)
@@ -492,9 +497,9 @@ def test_empty_directory(large, tmp_path):
     assert unfinished.returncode == 1 and "\nunfinished: /home/x.h5: " in unfinished.stdout
     assert run(HSIMAGE, "check", target).stdout == unfinished.stdout
     import_file("--abort", target)
-    assert not keys(new)
-    assert "is an empty directory" in run(HSIMAGE, "-b", new, "ls").stderr
-    import_file("-b", new, large, "home/")
+    assert [str(p.relative_to(new)) for p in new.rglob("*")] == ["db"]
+    assert not run(HSIMAGE, "-b", new, "ls").stdout
+    import_file(large, new / "home/large.h5")
     assert run(HSIMAGE, "check", new).stdout.startswith("sound: /home/large.h5: ")
     # Only an empty directory is taken for one that is meant to be a bucket.
     other = tmp_path / "other"

@@ -7,6 +7,7 @@ import pty
 import shutil
 import signal
 import subprocess
+import sys
 
 import h5py
 import numpy as np
@@ -266,11 +267,50 @@ def test_an_end_that_is_missing(mount, bucket, tmp_path):
     refused(tmp_path, bucket, item["id"], "the file is truncated")
 
 
+VIRTUAL = ("layout = h5py.VirtualLayout((5,), 'i8'); "
+           "layout[:] = h5py.VirtualSource('other.h5', 'd', (5,)); "
+           "f.create_virtual_dataset('v', layout)")
+
+
 def test_what_a_domain_cannot_hold(leave, bucket, tmp_path):
-    draft = leave("layout = h5py.VirtualLayout((5,), 'i8'); "
-                  "layout[:] = h5py.VirtualSource('other.h5', 'd', (5,)); "
-                  "f.create_virtual_dataset('v', layout)")
+    draft = leave(VIRTUAL)
     refused(tmp_path, bucket, draft, f"recover export {draft} FILE")
+
+
+def test_why_a_change_was_refused(mount, tmp_path):
+    """The reason is known while the mount lives, after it, and to the next one."""
+    reason = "it could not be committed: /v: a domain cannot hold it: a virtual dataset"
+    m = mount()
+    done = run(sys.executable, "-c", f"import h5py; f = h5py.File({m.file(NAME)!r}, 'r+'); "
+               + VIRTUAL + "; f.close()")
+    assert "Operation not supported" in done.stderr
+    for _ in range(2):
+        item, = listed(tmp_path)
+        assert item["state"] == "waiting" and item["why"].startswith(reason), item
+        shown = recover(tmp_path, "show", item["id"], check=True).stdout
+        assert f"state: waiting: {reason}" in shown
+        m.stop()
+        m = mount()
+        assert wait_for(lambda: m.left() == 1)
+        assert f"draft {item['id']} of {NAME} is left in the journal: {reason}" in m.log()
+
+
+def test_a_reason_with_foreign_bytes(mount, tmp_path):
+    m = mount()
+    fd = os.open(m.file("home/new.dat"), os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"1")
+    m.kill()
+    with pytest.raises(OSError):
+        os.close(fd)
+    item, = listed(tmp_path)
+    why, = tmp_path.glob(f"*/2/*/{item['id']}")
+    (why / "why").write_bytes(b"\x1b[2J\xff" + b"x" * 5000)
+    item, = listed(tmp_path)
+    assert item["why"].startswith("it could not be committed: \x1b[2J")
+    assert len(item["why"]) < 2000
+    for words in ("list",), ("show", item["id"]):
+        text = recover(tmp_path, *words).stdout
+        assert "[2J" in text and text.replace("\n", "").isprintable()
 
 
 def test_another_bucket(leave, bucket, tmp_path):

@@ -505,6 +505,22 @@ def test_the_mode_of_a_domain_that_was_opened(tmp_path):
         assert modes[0] & 0o200 and len(set(modes)) == 1, [oct(mode) for mode in modes]
 
 
+def test_no_empty_directories(tmp_path):
+    """The storage of a domain leaves no directory when it is removed, but the bucket remains."""
+    bucket = tmp_path / "bucket"
+    bucket.mkdir()
+    with Mount(bucket, tmp_path / "rw", "rw") as m:
+        os.mkdir(m.file("home"))
+        with h5py.File(m.file("home/a.h5"), "w") as f:
+            f.create_dataset("g/x", data=range(100), chunks=(10,))
+        assert len(list(bucket.rglob("db/*/d/*/*"))) > 10
+        os.remove(m.file("home/a.h5"))
+        os.rmdir(m.file("home"))
+    assert list(bucket.rglob("*")) == [bucket / "db"]
+    with Mount(bucket, tmp_path / "later") as m:
+        assert os.listdir(m.path) == []
+
+
 @pytest.mark.parametrize("place", ["directory", pytest.param("gateway", marks=needs_gateway)])
 def test_an_empty_place(place, tmp_path, request):
     """It becomes a bucket, even if only a plain file is stored in it."""

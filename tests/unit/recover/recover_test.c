@@ -44,6 +44,54 @@ static void drafts_are_listed(void **state)
 	journal_end(&j);
 }
 
+/* A note is the reason why a draft is left, unless a commit has ended after it. The bytes of a note
+ * are foreign. */
+static void notes_are_told(void **state)
+{
+	static const struct {
+		enum commit_state state;
+		bool is_sealed;
+		const char *note, *why;
+	} rows[] = {
+		{COMMIT_NONE, true, "no place for it",
+		 "it could not be committed: no place for it"},
+		{COMMIT_NONE, false, "no place for it",
+		 "it could not be committed: no place for it; it was written to later"},
+		{COMMIT_ENDED, false, "no place for it",
+		 "it could not be committed: no place for it; it was written to later"},
+		{COMMIT_ENDED, true, "no place for it",
+		 "it was committed; the next mount removes it from the journal"},
+		{COMMIT_BEGUN, true, "no place for it",
+		 "it could not be committed: no place for it"},
+		{COMMIT_NONE, true, "one\ntwo", "it could not be committed: one"},
+		{COMMIT_NONE, true, "", "the program that wrote it had not closed it"},
+	};
+	struct journal_dir j;
+	char id[JOURNAL_ID], expected[256];
+	journal_begin(&j, *state);
+	const struct draft_about a = about_file("a", 1);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct draft *d;
+		struct draft_snapshot *s = NULL;
+		struct journal *journal = journal_of(&j, "");
+		assert_int_equal(draft_create(journal, &a, NULL, &d, NULL), 0);
+		assert_int_equal(draft_write(d, 0, "1", 1, NULL), 0);
+		if (rows[i].is_sealed)
+			assert_int_equal(draft_seal(d, &s, NULL), 0);
+		draft_snapshot_close(s);
+		if (rows[i].state)
+			assert_int_equal(draft_mark(d, mark(1, rows[i].state), NULL), 0);
+		draft_note_why(d, rows[i].note);
+		snprintf(id, sizeof(id), "%s", draft_id(d));
+		draft_close(d);
+		snprintf(expected, sizeof(expected), "%s waiting 1 %s a: %s\n", id, j.b->dir,
+			 rows[i].why);
+		assert_non_null(strstr(journal_text(&j, NULL), expected));
+		journal_close(journal);
+	}
+	journal_end(&j);
+}
+
 static void states_are_told(void **state)
 {
 	struct journal_dir j;
@@ -325,6 +373,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(drafts_are_listed),
+		TEST(notes_are_told),
 		TEST(states_are_told),
 		TEST(ids_may_be_shortened),
 		TEST(a_draft_is_described),

@@ -554,6 +554,65 @@ static void test_make_and_empty(void **state)
 	assert_int_equal(count_entries(path_of(f, "")), 0);
 }
 
+static void remove_key(struct store *s, const char *key)
+{
+	assert_int_equal(call_put(s, key, key, strlen(key), NULL, NULL, NULL), 0);
+	assert_int_equal(call_delete(s, key, NULL, NULL), 0);
+}
+
+/* The directory that is kept stays, and nothing else: neither what is in it, nor one above it, nor
+ * one whose name begins alike. */
+static void test_keep(void **state)
+{
+	struct fixture *f = *state;
+	store_dir_keep(f->s, "db/");
+	remove_key(f->s, "db/x/g/1");
+	remove_key(f->s, "dbs/x/1");
+	remove_key(f->s, "d/x/1");
+	remove_key(f->s, "a/db/1");
+	assert_int_equal(count_entries(path_of(f, "")), 1);
+	assert_int_equal(count_entries(path_of(f, "db")), 0);
+	const struct store_cond stale = {.if_match = "1-2-3-4"};
+	assert_int_not_equal(call_put(f->s, "db/y/1", "1", 1, &stale, NULL, NULL), 0);
+	assert_int_equal(count_entries(path_of(f, "db")), 0);
+}
+
+struct temps {
+	unsigned int n;
+	char last[64];
+	int result;
+};
+
+static int take_temp(void *ctx, const char *path, const struct store_meta *meta)
+{
+	struct temps *t = ctx;
+	t->n++;
+	snprintf(t->last, sizeof(t->last), "%s", path);
+	return t->result;
+}
+
+/* Only files count, and what a link leads to is found once. */
+static void test_temps(void **state)
+{
+	struct fixture *f = *state;
+	struct temps t = {.n = 0};
+	call_put(f->s, "a/b/object", "1", 1, NULL, NULL, NULL);
+	assert_int_equal(store_dir_each_temp(f->s, take_temp, &t, NULL), 0);
+	assert_int_equal(t.n, 0);
+	write_file(path_of(f, "a/b/.hsmount-tmp-1"), "12345");
+	assert_int_equal(symlink("b", path_of(f, "a/link")), 0);
+	assert_int_equal(symlink("..", path_of(f, "a/b/loop")), 0);
+	assert_int_equal(symlink("object", path_of(f, "a/b/.hsmount-tmp-2")), 0);
+	assert_int_equal(mkdir(path_of(f, "a/.hsmount-tmp-3"), 0777), 0);
+	assert_int_equal(store_dir_each_temp(f->s, take_temp, &t, NULL), 0);
+	assert_int_equal(t.n, 1);
+	assert_string_equal(t.last, "a/b/.hsmount-tmp-1");
+	write_file(path_of(f, ".hsmount-tmp-4"), "");
+	t = (struct temps){.result = -EINTR};
+	assert_int_equal(store_dir_each_temp(f->s, take_temp, &t, NULL), -EINTR);
+	assert_int_equal(t.n, 1);
+}
+
 /* Each thread moves its object to and fro, and removes the directories that the others need. */
 static void *move_about(void *arg)
 {
@@ -631,6 +690,8 @@ int main(void)
 		CONTRACT_TEST(test_deferred_puts, dir_inline),
 		CONTRACT_TEST(test_descriptor_zero, dir_inline),
 		CONTRACT_TEST(test_replacing_keeps_readers, dir_inline),
+		CONTRACT_TEST(test_keep, dir_inline),
+		CONTRACT_TEST(test_temps, dir_inline),
 		CONTRACT_TEST(test_make_and_empty, dir_workers),
 		CONTRACT_TEST(test_one_is_first, dir_workers),
 	};

@@ -26,6 +26,7 @@ char *store_stack_name(const char *bucket);
 /* Stores of the stack that the engine uses directly. The stack owns them. */
 struct store_stack_parts {
 	struct store *s3;    /* NULL for a directory */
+	struct store *dir;   /* NULL for a bucket in S3 */
 	struct store *retry; /* store_retry_count(); NULL for a directory */
 	struct store *whole; /* the bucket without the prefix */
 	struct store *count; /* store_count_read() */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <hsmount/err.h>
+#include <base/str.h>
 #include <overlay/draft.h>
 
 struct log;
@@ -42,6 +43,9 @@ struct commit_record commit_record_decode(uint64_t mark);
 struct commit_record commit_record_of(struct draft *d);
 /* Returns whether the last commit has begun and has not ended, also if it was refused. */
 bool commit_is_running(const struct commit_record *m);
+/* Says why a draft whose last commit does not run is still in the journal. note is
+ * journal_item.why. */
+void commit_left_why(const struct draft_stat *stat, const char *note, struct str *out);
 
 /* An attempt to make a commit. */
 struct commit_run {

@@ -94,6 +94,9 @@ void drafts_is_found(struct drafts *t, const char *path);
 /* To be called when the path has been removed: the draft loses its name. Returns whether there was
  * one. */
 bool drafts_detach(struct drafts *t, const char *path);
+/* Drops the draft of this path whose commit has failed, and those that were set aside. Fails with
+ * -ENODATA if there is none, and with -EBUSY while a program has one of them open. */
+int drafts_drop_failed(struct drafts *t, const char *path, struct err *err);
 /* To be called when the file has another path: its draft follows. A draft that has the new path
  * loses it. n is what the bucket has at the new path now, or NULL: for a draft that is alone, what
  * it replaces; otherwise the file itself. Fails with -ENOENT if there is no draft, and with errors

@@ -102,9 +102,9 @@ struct draft_stat {
 	uint64_t spooled; /* bytes of the spool */
 	uint64_t memory;  /* bytes for the list of what was written */
 	uint64_t mark;
-	/* For a draft that was opened for recovery: nothing has changed since the draft_seal()
-	 * before the mark got its last value. */
-	bool is_marked;
+	/* For a draft that was opened for recovery: nothing has changed since the last
+	 * draft_seal(); … and since the draft_seal() before the mark got its last value. */
+	bool is_sealed, is_marked;
 };
 void draft_get_stat(struct draft *d, struct draft_stat *out);
 

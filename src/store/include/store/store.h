@@ -449,6 +449,14 @@ bool store_mark_ok(const char *text);
  * void as soon as another program writes into the file or copies it. A PUT fails with -EISDIR if
  * its key is a directory, and with -ENOTDIR if a part of its key is an object. */
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err);
+/* The directory with this key, which ends in "/", is not removed when it becomes empty. The text is
+ * borrowed until the end of the store. To be called before the first request. */
+void store_dir_keep(struct store *s, const char *dir);
+/* Calls fn for each temporary file below the directory: those of PUTs that are running, and those
+ * that a program has left that was killed. Listings do not show them. A result of fn that is not 0
+ * ends the walk and is returned. Fails with errors of the file system. Blocks. */
+typedef int store_dir_temp_fn(void *ctx, const char *path, const struct store_meta *meta);
+int store_dir_each_temp(struct store *s, store_dir_temp_fn *fn, void *ctx, struct err *err);
 /* s3/s3.h has the bucket of an S3 service, diskcache/diskcache.h a cache on disk. */
 
 /* Repeats a request that failed with -EAGAIN, at growing intervals. When no attempt is left, the
