@@ -305,7 +305,7 @@ class Checker:
         if self.strict:
             self.need("layout" in doc or dims is None, "layout is missing")
             self.need(asked.get("class") in ASKED, f"layout {asked}")
-            self.need(asked.get("class") != "H5D_CHUNKED" or "dims" in asked, f"layout {asked}")
+            self.same_layout(asked, layout, dims)
         filtered = self.filters(props)
         if dims is None or "dims" not in layout:
             self.need(dims is None or not self.strict, "no chunk shape")
@@ -322,6 +322,15 @@ class Checker:
         if not refers:
             self.chunks(oid, dims or [1], chunk, None if filtered or size is None else size,
                         layout.get("partition_count"))
+
+    def same_layout(self, asked, layout, dims):
+        """HSDS 1.0 reads the chunk shape from the creation properties only, and takes a layout
+        without one as a single chunk of the shape of the dataset."""
+        if dims is None or "_REF" in asked.get("class", ""):
+            return
+        chunk = asked.get("dims", [max(d, 1) for d in dims] or [1])
+        self.need(chunk == layout["dims"], f"layouts {asked} and {layout}")
+        self.need("dims" in asked or asked.get("class") != "H5D_CHUNKED", f"layout {asked}")
 
     def chunks(self, oid, dims, chunk, size, partitions):
         folder = os.path.join(self.bucket, folder_of(oid))
