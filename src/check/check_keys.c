@@ -212,8 +212,9 @@ static int take_other(struct inventory *v, const struct store_item *item)
 		return check_find(v->dc->c, ENGINE_CHECK_NOTE, NULL, item->key,
 				  "a deletion of this storage is running or was interrupted; after "
 				  "an hour it does not count any more");
-	if (strcmp(item->key, v->user_block) == 0)
-		return 0; /* the open has read it */
+	if (strcmp(item->key, v->user_block) == 0 || /* the open has read it */
+	    is_own(v, item->key, v->schema->storage->copy))
+		return 0;
 	if (is_own(v, item->key, v->schema->storage->user_blocks))
 		return check_find(v->dc->c, ENGINE_CHECK_NOTE, NULL, item->key,
 				  "a user block that the root group does not name, %" PRIu64

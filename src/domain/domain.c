@@ -97,6 +97,11 @@ const struct schema_listed *domain_listed_keys(const struct domain *d)
 	return d->space->listed_whole ? &d->space->listed : NULL;
 }
 
+bool domain_has_copy(const struct domain *d)
+{
+	return d->space->listed_whole && atomic_load(&d->has_copy);
+}
+
 int64_t domain_modified_ns(const struct domain *d)
 {
 	const int64_t own = d->document->info.modified_ns;

@@ -62,6 +62,7 @@ struct domain {
 	bool is_torn;		  /* changed while it was loaded: see struct schema_loader */
 	bool missing_chunks_fail, forbidden_chunks_absent; /* of struct domain_bucket */
 	atomic_bool forbidden_logged;
+	atomic_bool has_copy; /* see domain_has_copy() */
 	struct ranges ranges;
 };
 

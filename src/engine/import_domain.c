@@ -280,6 +280,7 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		.store = e->bucket.store,
 		.schema = bucket_new_domains(&e->bucket),
 		.path = path,
+		.bucket = files_bucket_name(e->files),
 		.owner = opt->owner,
 		.service_user = opt->service_user,
 		.local_user = opt->local_user,

@@ -28,6 +28,7 @@ static int import_init(struct import *im, const struct import_options *opt,
 static void import_release(struct import *im)
 {
 	put_queue_free(im->queue);
+	import_summary_free(im);
 	budget_set(&im->charge, 0, NULL);
 	key_set_free(im->keys);
 	h5file_close(im->file);
@@ -123,9 +124,10 @@ static int list_stored(struct import *im, struct err *err)
 
 /* ---- one import ---- */
 
-static void note_put(void *ctx, const char *key, const char *etag)
+static void note_put(void *ctx, const char *key, const char *etag, uint64_t size)
 {
 	const struct import *im = ctx;
+	import_summary_add(im, key, size);
 	storage_sum_add(&im->result->versions, key, etag);
 }
 
@@ -146,6 +148,7 @@ static int prepare(struct import *im, struct err *err)
 	if (!im->queue)
 		return err_no_memory(err);
 	put_queue_on_put(im->queue, note_put, im);
+	import_summary_begin(im);
 	rc = storage_sum_begin(&im->place, &im->record.storage, &im->result->versions, err);
 	im->result->versions.is_known &= !im->keys; /* of those the versions are not known */
 	return rc;

@@ -201,6 +201,7 @@ static int check_named(struct import *im, struct err *err)
 int import_end(struct import *im, struct err *err)
 {
 	const struct import_commit *commit = im->opt->commit;
+	import_summary_send(im);
 	int rc = put_folders(im, err);
 	if (!rc)
 		rc = leave_replaced(im, err);
@@ -208,5 +209,6 @@ int import_end(struct import *im, struct err *err)
 		rc = commit->publish(commit->ctx, err);
 	if (!rc)
 		rc = put_domain(im, err);
+	import_summary_end(im);
 	return rc || commit ? rc : check_named(im, err);
 }

@@ -22,6 +22,7 @@
 struct import_dataset {
 	uint64_t stored;   /* chunks that the file stores */
 	uint64_t bytes;	   /* of them */
+	uint64_t linked;   /* chunks that stay in the file, with so many bytes */
 	bool is_ascending; /* the index lists them in the order of their numbers */
 };
 
@@ -38,6 +39,7 @@ struct import {
 	struct import_result *result;
 	struct arena *arena; /* for the record */
 	struct put_queue *queue;
+	struct import_summary *summary; /* NULL if there is none */
 
 	/* import_begin.c */
 	struct schema_import record;
@@ -132,6 +134,18 @@ int import_store(struct import *im, struct err *err);
 /* import_body.c: puts a body that exists already. *body is emptied. */
 int import_put_body(struct import *im, const char *key, struct bytes *body, uint64_t weight,
 		    struct err *err);
+
+/* ---- import_summary.c ---- */
+
+/* Begins to count what is put, unless this is a commit. The objects of the tree have ids. */
+void import_summary_begin(struct import *im);
+/* Counts an object of the storage. Any thread. */
+void import_summary_add(const struct import *im, const char *key, uint64_t size);
+/* Sends the put of the summary, when everything is counted. */
+void import_summary_send(struct import *im);
+/* Waits for its answer. */
+void import_summary_end(struct import *im);
+void import_summary_free(struct import *im);
 
 /* ---- import_end.c ---- */
 

@@ -271,8 +271,8 @@ static int link_dataset(struct import *im, uint32_t number, struct err *err)
 	bytes_release(&s.listed);
 	if (rc)
 		return err_wrap(err, rc, "dataset %s", import_path(im, number));
-	im->datasets[number].stored = 0;
 	im->total -= im->datasets[number].bytes;
+	im->datasets[number] = (struct import_dataset){.linked = s.n, .bytes = s.bytes};
 	im->result->linked++;
 	im->result->linked_bytes += s.bytes;
 	import_progress(im);
@@ -346,6 +346,7 @@ static int put_table_chunk(struct import *im, const struct import_table *t, cons
 		return err_set(err, rc, "the key of a chunk of its table is too long");
 	const uint64_t size = g->chunk_elems * rec.size;
 	if (is_stored(im, key, size)) {
+		import_summary_add(im, key, size);
 		im->result->found++;
 		return 0;
 	}

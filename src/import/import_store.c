@@ -53,8 +53,10 @@ static uint64_t number_of(const struct chunks *c, uint64_t number)
 static bool is_stored(const struct chunks *c, const char *key)
 {
 	uint64_t size;
-	return key_set_find(c->im->keys, key, &size) &&
-	       (c->size == CODEC_UNKNOWN || size == c->size);
+	if (!key_set_find(c->im->keys, key, &size) || (c->size != CODEC_UNKNOWN && size != c->size))
+		return false;
+	import_summary_add(c->im, key, size);
+	return true;
 }
 
 /* Makes the body here, because the source of a link may block. */

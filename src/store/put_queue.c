@@ -53,7 +53,7 @@ struct put_queue {
 	struct store *store;
 	const atomic_bool *cancelled;
 	/* May be NULL. */
-	void (*on_put)(void *ctx, const char *key, const char *etag);
+	void (*on_put)(void *ctx, const char *key, const char *etag, uint64_t size);
 	void *on_put_ctx;
 	unsigned int puts;  /* requests at a time, at most */
 	unsigned int large; /* requests with large bodies that are sent in any case */
@@ -231,7 +231,7 @@ static void count(const struct operation *op)
 	else
 		q->counts.deletes++;
 	if (op->put.make && q->on_put)
-		q->on_put(q->on_put_ctx, op->put.key, op->req->answer.meta.etag);
+		q->on_put(q->on_put_ctx, op->put.key, op->req->answer.meta.etag, size_of(op));
 	q->counts.bytes += size_of(op);
 	q->counts.weight += op->put.weight;
 	pthread_mutex_unlock(&q->lock);
@@ -378,7 +378,8 @@ int put_queue_add(struct put_queue *q, const struct put *p, struct err *err)
 	return 0;
 }
 
-void put_queue_on_put(struct put_queue *q, void (*fn)(void *ctx, const char *key, const char *etag),
+void put_queue_on_put(struct put_queue *q,
+		      void (*fn)(void *ctx, const char *key, const char *etag, uint64_t size),
 		      void *ctx)
 {
 	q->on_put = fn;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <store/put_queue.h>
@@ -245,7 +246,25 @@ static int plan_chunks(struct update *u, struct err *err)
 	return rc;
 }
 
-/* ---- the summary ---- */
+/* ---- what the service keeps of the domain ---- */
+
+/* Adds the delete of the service's copy of values, which would otherwise stay and be wrong. The
+ * claims of the same phase change no value. */
+static int plan_copy(struct update *u, struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	struct storage storage;
+	const struct update_operation what = {
+		.op = {.action = PLAN_DELETE, .phase = PHASE_CLAIM},
+		.key = key,
+		.target = {.object = OBJECT_NONE, .owner = OBJECT_NONE},
+	};
+	if (!u->operations.len || !domain_has_copy(u->base->domain) ||
+	    !schema_storage_of(domain_document(u->base->domain), &storage))
+		return 0;
+	const int n = snprintf(key, sizeof(key), "%s%s", storage.prefix, u->schema->storage->copy);
+	return (size_t)n < sizeof(key) ? update_add(u, &what, NULL, err) : 0;
+}
 
 /* Adds the delete of the summary. The service makes a new one; until then, a reader counts what is
  * there. */
@@ -272,5 +291,7 @@ int update_plan(struct update *u, struct err *err)
 		rc = update_plan_user_block(u, err);
 	if (!rc)
 		rc = update_plan_documents(u, err);
-	return rc ? rc : plan_summary(u, err);
+	if (!rc)
+		rc = plan_summary(u, err);
+	return rc ? rc : plan_copy(u, err);
 }

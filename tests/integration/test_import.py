@@ -222,7 +222,7 @@ def test_what_is_put(bucket, tmp_path):
     import_file(path, bucket / "home/ann/x.h5")
     new = [k for k in keys(bucket) if k not in before]
     chunks = [k for k in new if not k.endswith(".json")]
-    assert len(new) == 4 + 3 + 1
+    assert len(new) == 4 + 3 + 2    # with the summary and the document of the domain
     assert [(bucket / k).read_bytes() for k in chunks] == raw
 
 

@@ -305,7 +305,7 @@ class Checker:
         if self.strict:
             self.need("layout" in doc or dims is None, "layout is missing")
             self.need(asked.get("class") in ASKED, f"layout {asked}")
-            self.need(asked.get("class") != "H5D_CHUNKED" or "dims" in asked, f"layout {asked}")
+            self.same_layout(asked, layout, dims)
         filtered = self.filters(props)
         if dims is None or "dims" not in layout:
             self.need(dims is None or not self.strict, "no chunk shape")
@@ -322,6 +322,15 @@ class Checker:
         if not refers:
             self.chunks(oid, dims or [1], chunk, None if filtered or size is None else size,
                         layout.get("partition_count"))
+
+    def same_layout(self, asked, layout, dims):
+        """HSDS 1.0 reads the chunk shape from the creation properties only, and takes a layout
+        without one as a single chunk of the shape of the dataset."""
+        if dims is None or "_REF" in asked.get("class", ""):
+            return
+        chunk = asked.get("dims", [max(d, 1) for d in dims] or [1])
+        self.need(chunk == layout["dims"], f"layouts {asked} and {layout}")
+        self.need("dims" in asked or asked.get("class") != "H5D_CHUNKED", f"layout {asked}")
 
     def chunks(self, oid, dims, chunk, size, partitions):
         folder = os.path.join(self.bucket, folder_of(oid))
@@ -399,6 +408,85 @@ class Checker:
             seen.update(names)
         for oid in self.docs:
             self.need(oid in seen, f"{oid} is not reachable")
+
+
+class Scan:
+    """The summary that a scan of the service makes of a domain: `.info.json`."""
+
+    def __init__(self, bucket, path):
+        self.checker = Checker(bucket, False)
+        self.checker.storage(self.checker.load(os.path.join(path, ".domain.json"))["root"])
+        self.root = os.path.join(bucket, *folder_of(next(iter(self.checker.docs))).split("/")[:2])
+
+    def stored(self):
+        """What the file has, without the times."""
+        with open(os.path.join(self.root, ".info.json"), "rb") as f:
+            info = json.load(f)
+        for name in "lastModified", "scan_start", "scan_complete":
+            assert is_number(info.pop(name)), name
+        for dataset in info["datasets"].values():
+            assert is_number(dataset.pop("lastModified"))
+        info.pop("md5_sum", None)
+        info.pop("bucket", None)
+        return info
+
+    def linked(self, oid, asked):
+        """The number and bytes of the chunks in an HDF5 file; None: not in this document."""
+        if asked.get("class") == "H5D_CHUNKED_REF":
+            return len(asked["chunks"]), sum(c[1] for c in asked["chunks"].values())
+        doc = self.checker.docs[oid]
+        if asked.get("class") == "H5D_CONTIGUOUS_REF":
+            n = math.prod(-(-d // c) for d, c in zip(doc["shape"]["dims"], doc["layout"]["dims"]))
+            return n, asked["size"]
+        return (0, 0) if "_REF" not in asked.get("class", "") else self.table(asked["chunk_table"])
+
+    def table(self, oid):
+        """Of a chunk table, whose records begin with an offset and a size."""
+        fields = self.checker.docs[oid]["type"]["fields"]
+        record = sum(self.checker.type(f["type"], "field") or 0 for f in fields)
+        sizes = []
+        for name in self.chunks(oid):
+            with open(name, "rb") as f:
+                data = f.read()
+            sizes += [int.from_bytes(data[i + 8:i + 12], "little")
+                      for i in range(0, len(data), record)]
+        return len([s for s in sizes if s]), sum(sizes)
+
+    def chunks(self, oid):
+        for path, _, names in os.walk(os.path.join(self.checker.bucket, folder_of(oid))):
+            for name in names:
+                if CHUNK.match(name):
+                    yield os.path.join(path, name)
+
+    def dataset(self, oid, doc):
+        sizes = [os.path.getsize(name) for name in self.chunks(oid)]
+        size = self.checker.type(doc["type"])
+        dims = self.checker.shape(doc["shape"], False)
+        props = doc.get("creationProperties", {})
+        linked = self.linked(oid, props.get("layout", {}) if isinstance(props, dict) else {})
+        logical = sum(sizes) if size is None else math.prod(dims) * size if dims is not None else 0
+        return {"num_chunks": len(sizes), "allocated_bytes": sum(sizes), "logical_bytes": logical,
+                "linked_bytes": linked[1], "num_linked_chunks": linked[0]}
+
+    def expected(self):
+        docs = self.checker.docs
+        datasets = {oid: self.dataset(oid, d) for oid, d in docs.items() if oid[0] == "d"}
+        paths = [os.path.join(self.checker.bucket, folder_of(o), FILES[o[0]]) for o in docs]
+        out = {"datasets": datasets, "num_groups": sum(o[0] == "g" for o in docs),
+               "num_datatypes": sum(o[0] == "t" for o in docs),
+               "metadata_bytes": sum(map(os.path.getsize, paths))}
+        for name in ("num_chunks", "allocated_bytes", "logical_bytes", "linked_bytes",
+                     "num_linked_chunks"):
+            out[name] = sum(d[name] for d in datasets.values())
+        return out
+
+
+def check_summary(bucket, path):
+    """The members of the summary of a domain that are not those of a scan, as texts."""
+    scan = Scan(bucket, path)
+    stored, expected = scan.stored(), scan.expected()
+    return [f"{path}: {name}: {stored.get(name)} instead of {expected.get(name)}"
+            for name in sorted({*stored, *expected}) if stored.get(name) != expected.get(name)]
 
 
 def check_domain(bucket, path, strict=False):

@@ -22,8 +22,9 @@
 #include "mem_store.h"
 
 enum {
-	OBJECTS = 15, /* of the file, see tests/data/import.py */
-	CHUNKS = 14,  /* that are not all fill */
+	OBJECTS = 15,		       /* of the file, see tests/data/import.py */
+	CHUNKS = 14,		       /* that are not all fill */
+	STORED = OBJECTS + CHUNKS + 1, /* keys of the storage, with the summary */
 };
 
 struct world {

@@ -3,12 +3,16 @@
  * struct dataset -> "type", "shape", "creationProperties", "layout": the reverse of
  * parse_dataset.c.
  *
- * "layout" has the shape of the chunk objects. "creationProperties" has what the creator requested.
- * Its member "hsmount" has what the service would refuse there, or would read in another way:
+ * "layout" has the shape of the chunk objects, and so has the "layout" of "creationProperties",
+ * which is the only one that HSDS 1.0 reads. The rest of "creationProperties" is what the creator
+ * requested. Its member "hsmount" has what the service would refuse there, or would read in another
+ * way:
  *
  *   filters    [{id, name, parameters}]: the recorded filters, if the list "filters" differs. That
  *              list has the filters of the chunk objects (pipeline_of_object())
- *   layout     "H5D_COMPACT", which the service takes as H5D_CONTIGUOUS
+ *   layout     the requested class, if it is H5D_COMPACT, which the service takes as
+ *              H5D_CONTIGUOUS, or if the dataset is not chunked, but is stored in chunks
+ *   chunk      the requested chunk shape, if it is not that of the chunk objects
  *   fillValue  null, if the defined fill value is a string that has never been set
  *   unset      the strings of a fill value in base64 that have no value (stored_form.c)
  *
@@ -85,14 +89,32 @@ void schema_emit_space(struct schema_emit *e, const struct dspace *s)
 
 /* ---- layout ---- */
 
-static void put_layout(struct writer *w, const char *cls, const struct grid *grid,
-		       const uint32_t *chunk)
+static void put_layout(struct writer *w, const char *cls, const struct grid *grid)
 {
 	write_member_open(w, "layout", '{');
 	write_member_word(w, "class", cls);
-	if (chunk)
-		write_member_list(w, "dims", grid->rank, chunk);
+	if (grid)
+		write_member_list(w, "dims", grid->rank, grid->chunk);
 	write_close(w, '}');
+}
+
+/* Returns whether a dataset has one chunk, of its own shape. HSDS 1.0 takes each dataset without a
+ * chunk shape in "creationProperties" as such. */
+static bool is_one_chunk(const struct dataset *ds)
+{
+	if (ds->space.cls != DSPACE_SIMPLE)
+		return true;
+	for (uint32_t d = 0; d < ds->grid.rank; d++)
+		if (ds->grid.chunk[d] != max_u64(ds->space.dims[d], 1))
+			return false;
+	return true;
+}
+
+/* Returns whether the layout that is written has dimensions. */
+static bool is_in_chunks(const struct dataset *ds)
+{
+	return ds->space.cls == DSPACE_SIMPLE &&
+	       (ds->requested == LAYOUT_CHUNKED || !is_one_chunk(ds));
 }
 
 /* ---- references to an HDF5 file ---- */
@@ -239,11 +261,17 @@ static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters
 			const struct schema_unset *unset)
 {
 	const bool compact = ds->requested == LAYOUT_COMPACT;
-	if (!filters && !fill && !compact && unset->n == 0)
+	const bool contiguous =
+		ds->requested == LAYOUT_CONTIGUOUS && !ds->reference && is_in_chunks(ds);
+	const bool chunk = ds->requested_chunk && ds->requested == LAYOUT_CHUNKED &&
+			   ds->space.cls == DSPACE_SIMPLE;
+	if (!filters && !fill && !compact && !contiguous && !chunk && unset->n == 0)
 		return;
 	write_member_open(w, "hsmount", '{');
-	if (compact)
-		write_member_word(w, "layout", "H5D_COMPACT");
+	if (compact || contiguous)
+		write_member_word(w, "layout", compact ? "H5D_COMPACT" : "H5D_CONTIGUOUS");
+	if (chunk)
+		write_member_list(w, "chunk", ds->grid.rank, ds->requested_chunk);
 	if (fill) {
 		write_key(w, "fillValue");
 		write_null(w);
@@ -291,11 +319,9 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 		if (rc)
 			return rc;
 	} else {
-		const bool chunked =
-			ds->requested == LAYOUT_CHUNKED && ds->space.cls == DSPACE_SIMPLE;
-		const uint32_t *chunk = ds->requested_chunk ? ds->requested_chunk : ds->grid.chunk;
-		put_layout(w, chunked ? "H5D_CHUNKED" : "H5D_CONTIGUOUS", &ds->grid,
-			   chunked ? chunk : NULL);
+		const bool in_chunks = is_in_chunks(ds);
+		put_layout(w, in_chunks ? "H5D_CHUNKED" : "H5D_CONTIGUOUS",
+			   in_chunks ? &ds->grid : NULL);
 	}
 	if (ds->alloc_time >= ALLOC_TIME_EARLY && ds->alloc_time <= ALLOC_TIME_INCR)
 		write_member_word(w, "allocTime", schema_alloc_times[ds->alloc_time]);
@@ -335,6 +361,6 @@ int schema_emit_dataset(struct schema_emit *e, const struct object *o)
 	schema_emit_space(e, &ds->space);
 	rc = put_properties(e, o, &stand_in);
 	if (!rc && ds->space.cls != DSPACE_NULL)
-		put_layout(&e->w, "H5D_CHUNKED", &ds->grid, ds->grid.chunk);
+		put_layout(&e->w, "H5D_CHUNKED", &ds->grid);
 	return rc;
 }

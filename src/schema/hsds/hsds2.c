@@ -104,6 +104,7 @@ static const struct schema_storage storage = {
 	.names = HSDS2_NAMES,
 	.deletion = ".hsmount-deletion-",
 	.user_blocks = HSDS2_USER_BLOCK,
+	.copy = HSDS2_COPY,
 };
 
 static const struct schema_editor editor = {
@@ -111,6 +112,14 @@ static const struct schema_editor editor = {
 	.adopt_new = hsds2_adopt_new,
 	.copy_locator = hsds2_copy_locator,
 	.key_of_id = hsds2_key_of_id,
+};
+
+static const struct schema_tally_ops tally = {
+	.begin = hsds2_tally_new,
+	.add = hsds2_tally_add,
+	.link = hsds2_tally_link,
+	.emit = hsds2_tally_emit,
+	.free = hsds2_tally_free,
 };
 
 static const struct schema_writer writer = {
@@ -124,6 +133,7 @@ static const struct schema_writer writer = {
 	.import_key = hsds2_import_key,
 	.import_emit = schema_import_emit,
 	.import_parse = schema_import_parse,
+	.tally = &tally,
 };
 
 const struct schema_ops hsds2_ops = {

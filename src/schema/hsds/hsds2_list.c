@@ -54,10 +54,10 @@ static bool is_object(const struct schema_item *item, struct schema_id *id)
 	return key.cls == HSDS2_KEY_OBJECT;
 }
 
-static bool is_names(const char *key)
+static bool has_name(const char *key, const char *name)
 {
 	const char *slash = strrchr(key, '/');
-	return slash && strcmp(slash + 1, HSDS2_NAMES) == 0;
+	return slash && strcmp(slash + 1, name) == 0;
 }
 
 static struct schema_listed describe(const struct schema_answer *answer)
@@ -68,10 +68,12 @@ static struct schema_listed describe(const struct schema_answer *answer)
 		struct hsds2_key key;
 		answer->item(answer->items, i, &item);
 		hsds2_key_classify(item.key, &key);
-		if (is_names(item.key))
-			out.names = schema_digest(1, item.etag, strlen(item.etag) + 1);
-		if (key.cls == HSDS2_KEY_OTHER)
+		if (key.cls == HSDS2_KEY_OTHER) {
+			if (has_name(item.key, HSDS2_NAMES))
+				out.names = schema_digest(1, item.etag, strlen(item.etag) + 1);
+			out.has_copy |= has_name(item.key, HSDS2_COPY);
 			continue;
+		}
 		out.version = schema_digest(out.version, item.key, strlen(item.key) + 1);
 		out.version = schema_digest(out.version, item.etag, strlen(item.etag) + 1);
 		out.version = schema_digest(out.version, &item.size, sizeof(item.size));
@@ -206,11 +208,13 @@ int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bo
 	if (rc || !is_last)
 		return rc;
 	const bool whole = l->nlisted <= l->hsds.base.load.list_limit;
-	if (whole && old->base.listed_whole)
-		l->hsds.changed =
-			l->expected || describe(answer).version != old->base.listed.version;
-	else
+	if (whole && old->base.listed_whole) {
+		const struct schema_listed now = describe(answer);
+		l->hsds.space->base.listed.has_copy = now.has_copy;
+		l->hsds.changed = l->expected || now.version != old->base.listed.version;
+	} else {
 		l->hsds.changed = whole != old->base.listed_whole;
+	}
 	return l->hsds.changed || whole ? 0 : find_suspects(l, err);
 }
 

@@ -140,10 +140,11 @@ static int parse_grid_anyway(struct schema_ctx *ctx, struct layout *l, struct da
 
 /* Sets the chunk shape that the creator requested, if it is valid and differs from the stored
  * one. */
-static int parse_requested_chunk(struct schema_ctx *ctx, const struct layout *l, struct dataset *ds,
-				 struct err *err)
+static int parse_requested_chunk(struct schema_ctx *ctx, const struct layout *l,
+				 const json_t *hsmount, struct dataset *ds, struct err *err)
 {
-	const json_t *dims = json_object_get(l->requested, "dims");
+	const json_t *own = json_object_get(hsmount, "chunk");
+	const json_t *dims = own ? own : json_object_get(l->requested, "dims");
 	uint64_t given[DSPACE_MAX_RANK];
 	uint32_t rank = 0;
 	bool same = true;
@@ -355,15 +356,18 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schem
 	if (rc)
 		return err_wrap(err, rc, "layout");
 	const char *exact = json_text_word(hsmount, "layout");
-	if (strcmp(l.cls, "H5D_COMPACT") == 0 || (exact && strcmp(exact, "H5D_COMPACT") == 0))
+	const bool is_exact = exact && (strcmp(exact, "H5D_COMPACT") == 0 ||
+					strcmp(exact, "H5D_CONTIGUOUS") == 0);
+	const char *cls = is_exact ? exact : l.cls;
+	if (strcmp(cls, "H5D_COMPACT") == 0)
 		ds->requested = LAYOUT_COMPACT;
-	else if (strncmp(l.cls, "H5D_CONTIGUOUS", 14) == 0)
+	else if (strncmp(cls, "H5D_CONTIGUOUS", 14) == 0)
 		ds->requested = LAYOUT_CONTIGUOUS;
-	else if (strncmp(l.cls, "H5D_CHUNKED", 11) == 0 || ds->grid.nchunks > 1)
+	else if (strncmp(cls, "H5D_CHUNKED", 11) == 0 || ds->grid.nchunks > 1)
 		ds->requested = LAYOUT_CHUNKED;
 	else
 		ds->requested = LAYOUT_CONTIGUOUS;
-	rc = parse_requested_chunk(ctx, &l, ds, err);
+	rc = parse_requested_chunk(ctx, &l, hsmount, ds, err);
 	if (rc)
 		return rc;
 	parse_times(props, ds);

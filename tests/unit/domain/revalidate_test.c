@@ -139,6 +139,32 @@ static void an_unchanged_domain_is_the_same_snapshot(void **state)
 	domain_unref(b);
 }
 
+/* The copy that a later version of the service keeps is no change of the domain. */
+static void a_copy_of_the_service_is_noticed(void **state)
+{
+	static const char *const keys[] = {SMALL_PREFIX "/x.summary.json",
+					   SMALL_PREFIX "/.summary.json"};
+	struct fixture *f = *state;
+	struct cost cost;
+	struct domain *d = open_with(f, NULL, &cost);
+	assert_false(domain_has_copy(d));
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		assert_int_equal(small_put(f->store, keys[i], "{}"), 0);
+		struct domain *now = open_again(f, d, &cost);
+		assert_ptr_equal(now, d);
+		assert_int_equal(domain_has_copy(d), i == 1);
+		domain_unref(now);
+	}
+	struct domain *cold = open_with(f, NULL, &cost);
+	assert_true(domain_has_copy(cold));
+	domain_unref(cold);
+	assert_int_equal(call_delete(f->store, keys[1], NULL, NULL), 0);
+	struct domain *now = open_again(f, d, &cost);
+	assert_false(domain_has_copy(d));
+	domain_unref(now);
+	domain_unref(d);
+}
+
 static void only_what_changed_is_read_again(void **state)
 {
 	static const struct {
@@ -409,6 +435,7 @@ int main(void)
 		TEST(a_root_that_has_changed_is_noticed),
 		TEST(a_domain_with_another_root_is_another_one),
 		TEST(an_unchanged_domain_is_the_same_snapshot),
+		TEST(a_copy_of_the_service_is_noticed),
 		TEST(only_what_changed_is_read_again),
 		TEST(few_objects_among_many_chunks_are_compared_one_by_one),
 		TEST(many_objects_are_compared_by_a_listing),

@@ -127,18 +127,36 @@ static void set_fill(struct tree *t, struct object *ds)
  */
 static void only_what_the_service_does_not_know(void **state)
 {
-	for (int i = 0; i < 3; i++) {
+	static const uint32_t requested[] = {1};
+	static const uint64_t small[] = {1};
+	static const char both[] = "\"layout\": {\"class\": \"H5D_CHUNKED\", \"dims\": [1]}";
+	for (int i = 0; i < 5; i++) {
 		struct object *ds;
 		struct tree *t = tree_of_dataset(&ds);
 		if (i == 1)
 			ds->dataset.requested = LAYOUT_COMPACT;
 		if (i == 2)
 			set_fill(t, ds);
+		if (i == 3)
+			ds->dataset.requested_chunk = requested;
+		if (i == 4) {
+			ds->dataset.requested = LAYOUT_CONTIGUOUS;
+			grid_init(shape_arena(), &ds->dataset.grid, 1, ds->dataset.space.dims,
+				  small, NULL);
+		}
 		assert_int_equal(tree_finish(t, NULL), 0);
 		check_round_trip(t);
 		struct bytes text = {0};
 		assert_int_equal(schema_all()[0]->writer->emit_object(t, 1, &text, NULL), 0);
 		assert_int_equal(memmem(text.data, text.len, "\"hsmount\"", 9) != NULL, i > 0);
+		/* HSDS 1.0 takes the shape of the chunks from the creation properties. */
+		if (i == 4) {
+			const uint8_t *first = memmem(text.data, text.len, both, strlen(both));
+			assert_non_null(first);
+			first++;
+			assert_non_null(memmem(first, text.len - (size_t)(first - text.data), both,
+					       strlen(both)));
+		}
 		bytes_release(&text);
 		tree_free(t);
 	}

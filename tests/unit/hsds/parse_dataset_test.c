@@ -263,6 +263,16 @@ static void requested_layout_and_times(void **state)
 		{LAYOUT("{\"dims\":[10]}") PROPS("\"layout\":{\"class\":\"H5D_COMPACT\"},"
 						 "\"fillTime\":\"H5D_FILL_TIME_ALLOC\""),
 		 LAYOUT_COMPACT, ALLOC_TIME_EARLY, FILL_TIME_ALLOC},
+		{LAYOUT("{\"dims\":[5]}")
+			 PROPS("\"layout\":{\"class\":\"H5D_CHUNKED\",\"dims\":[5]},"
+			       "\"hsmount\":{\"layout\":\"H5D_CONTIGUOUS\"}"),
+		 LAYOUT_CONTIGUOUS, ALLOC_TIME_LATE, FILL_TIME_IFSET},
+		{LAYOUT("{\"dims\":[10]}") PROPS("\"layout\":{\"class\":\"H5D_CONTIGUOUS\"},"
+						 "\"hsmount\":{\"layout\":\"H5D_COMPACT\"}"),
+		 LAYOUT_COMPACT, ALLOC_TIME_EARLY, FILL_TIME_IFSET},
+		{LAYOUT("{\"dims\":[10]}") PROPS("\"layout\":{\"class\":\"H5D_CONTIGUOUS\"},"
+						 "\"hsmount\":{\"layout\":\"H5D_CHUNKED\"}"),
+		 LAYOUT_CONTIGUOUS, ALLOC_TIME_LATE, FILL_TIME_IFSET},
 		{PROPS("\"allocTime\":\"H5D_ALLOC_TIME_EARLY\",\"fillTime\":\"?\""),
 		 LAYOUT_CONTIGUOUS, ALLOC_TIME_EARLY, FILL_TIME_IFSET},
 		{PROPS("\"allocTime\":\"H5D_ALLOC_TIME_INCR\""), LAYOUT_CONTIGUOUS, ALLOC_TIME_INCR,
@@ -276,6 +286,40 @@ static void requested_layout_and_times(void **state)
 		assert_int_equal(p.o.dataset.requested, rows[i].requested);
 		assert_int_equal(p.o.dataset.alloc_time, rows[i].alloc);
 		assert_int_equal(p.o.dataset.fill_time, rows[i].fill);
+		parsed_release(&p);
+	}
+}
+
+/* The shape that the creator requested is a hint: a damaged one counts as none. */
+static void requested_chunks(void **state)
+{
+	static const struct {
+		const char *layout, *hsmount;
+		uint32_t chunk; /* 0: as stored */
+	} rows[] = {
+		{"5", "{}", 0},
+		{"2", "{}", 2},
+		{"5", "{\"chunk\":[2]}", 2},
+		{"5", "{\"chunk\":[5]}", 0},
+		{"5", "{\"chunk\":[0]}", 0},
+		{"5", "{\"chunk\":[-2]}", 0},
+		{"5", "{\"chunk\":[2,2]}", 0},
+		{"5", "{\"chunk\":\"2\"}", 0},
+		{"5", "{\"chunk\":[4294967296]}", 0},
+		{"5", "[2]", 0},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[1024];
+		snprintf(text, sizeof(text),
+			 TYPE_I32 "," SIMPLE("[10]") LAYOUT("{\"dims\":[5]}")
+				 PROPS("\"layout\":{\"class\":\"H5D_CHUNKED\",\"dims\":[%s]},"
+				       "\"hsmount\":%s"),
+			 rows[i].layout, rows[i].hsmount);
+		struct parsed p = parse_dataset(text);
+		assert_int_equal(p.rc, 0);
+		const struct dataset *ds = &p.o.dataset;
+		assert_int_equal(ds->grid.chunk[0], 5);
+		assert_int_equal(ds->requested_chunk ? ds->requested_chunk[0] : 0, rows[i].chunk);
 		parsed_release(&p);
 	}
 }
@@ -325,6 +369,7 @@ int main(void)
 		cmocka_unit_test(fill_values),
 		cmocka_unit_test(fill_of_a_large_array),
 		cmocka_unit_test(requested_layout_and_times),
+		cmocka_unit_test(requested_chunks),
 		cmocka_unit_test(initializers),
 		cmocka_unit_test(chunks_in_an_unknown_layout),
 	};

@@ -31,7 +31,7 @@ static void test_folders(void **state)
 	assert_info(&w, "a/b/c/x.h5", "olaf", 1);
 	assert_info(&w, "a/b/c", "olaf", 2);
 	assert_info(&w, "a/b", "olaf", 2);
-	assert_int_equal(w.gate->ops[STORE_PUT], CHUNKS + OBJECTS + 2 + 2);
+	assert_int_equal(w.gate->ops[STORE_PUT], STORED + 2 + 2);
 	w.opt.owner = "eve";
 	w.opt.service_user = "sam";
 	w.seed = 3;
@@ -76,11 +76,11 @@ static void test_replace(void **state)
 {
 	struct world w;
 	init_replace(&w);
-	assert_int_equal(world_keys(&w, OLD_STORAGE), CHUNKS + OBJECTS);
+	assert_int_equal(world_keys(&w, OLD_STORAGE), STORED);
 	world_must_import(&w, NULL);
 	assert_string_equal(w.notes, "");
 	assert_int_equal(world_keys(&w, OLD_STORAGE), 0);
-	assert_int_equal(world_keys(&w, ""), CHUNKS + OBJECTS + 1);
+	assert_int_equal(world_keys(&w, ""), STORED + 1);
 	assert_int_equal(world_objects(&w, w.opt.path), OBJECTS);
 	assert_info(&w, w.opt.path, "old", 1);
 	/* Nothing to replace. */
@@ -97,7 +97,7 @@ static void test_keep_storage(void **state)
 	init_replace(&w);
 	w.opt.keep_storage = true;
 	world_must_import(&w, NULL);
-	assert_int_equal(world_keys(&w, OLD_STORAGE), CHUNKS + OBJECTS);
+	assert_int_equal(world_keys(&w, OLD_STORAGE), STORED);
 	world_release(&w);
 }
 
@@ -140,7 +140,7 @@ static void check_interrupted(bool after)
 		assert_int_equal(world_objects(&w, w.opt.path), OBJECTS);
 		w.seed = LATER; /* of a new import, if the first one was complete */
 		world_must_import(&w, NULL);
-		if (world_keys(&w, "") != CHUNKS + OBJECTS + 1 || world_keys(&w, OLD_STORAGE))
+		if (world_keys(&w, "") != STORED + 1 || world_keys(&w, OLD_STORAGE))
 			fail_msg("request %u: %zu keys (%s)", i, world_keys(&w, ""), w.notes);
 		assert_int_equal(world_objects(&w, w.opt.path), OBJECTS);
 		world_release(&w);
@@ -188,7 +188,7 @@ static void test_changed_meanwhile(void **state)
 	assert_int_equal(world_import(&w, NULL, &err), -ESTALE);
 	assert_non_null(strstr(err.msg, "the domain was changed during the import; remove "
 					"what is stored with --abort before you try again"));
-	assert_int_equal(world_keys(&w, OLD_STORAGE), CHUNKS + OBJECTS);
+	assert_int_equal(world_keys(&w, OLD_STORAGE), STORED);
 	assert_info(&w, w.opt.path, "olaf", 0);
 	world_release(&w);
 	world_init(&w, 0);
@@ -216,7 +216,7 @@ static void test_cannot_delete(void **state)
 	assert_non_null(strstr(err.msg, "the domain is complete, but the storage of the replaced"));
 	assert_int_equal(world_objects(&w, w.opt.path), OBJECTS);
 	world_must_import(&w, NULL);
-	assert_int_equal(world_keys(&w, ""), CHUNKS + OBJECTS + 1);
+	assert_int_equal(world_keys(&w, ""), STORED + 1);
 	world_release(&w);
 }
 

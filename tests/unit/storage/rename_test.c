@@ -77,7 +77,7 @@ static void test_replace(void **state)
 		assert_int_equal(world_objects(&w, TO), OBJECTS);
 		if (rc == 0) {
 			assert_int_equal(change_collect(&c, TO, &garbage, &deleted, &err), 0);
-			assert_int_equal(deleted, OBJECTS + CHUNKS);
+			assert_int_equal(deleted, STORED);
 			assert_names(&w, TO, FROM);
 			tear_down(&w, TO);
 		} else {

@@ -61,6 +61,57 @@ static void only_what_has_changed_is_put(void **state)
 	}
 }
 
+static struct world *begin_with_copy(char key[SCHEMA_KEY_MAX + 1])
+{
+	struct world *w = world_begin();
+	world_key(w, "", key);
+	strcpy(strrchr(key, '/'), "/.summary.json");
+	world_close(w);
+	gate_put(w->gate, key, "{}", 2);
+	world_open(w);
+	return w;
+}
+
+/* A later version of the service answers from a copy of the domain's values, and does not notice a
+ * change. The copy is deleted if the open has seen it. */
+static void the_copy_of_the_service_is_deleted(void **state)
+{
+	for (unsigned int i = 0; i < EDITS; i++) {
+		char key[SCHEMA_KEY_MAX + 1];
+		struct world *w = begin_with_copy(key);
+		const bool is_changed = edits[i].puts + edits[i].deletes > 0;
+		edits[i].make(w->draft);
+		world_must_update(w, edits[i].puts, edits[i].deletes + is_changed);
+		assert_int_equal(world_has(w, key), !is_changed);
+		world_check_same(w);
+		world_end(w);
+	}
+}
+
+/* Wherever an update stops: as long as the copy is there, it is right. */
+static void the_copy_of_the_service_goes_first(void **state)
+{
+	for (unsigned int i = 0; i < EDITS; i += EVERY) {
+		char key[SCHEMA_KEY_MAX + 1];
+		struct world *w = begin_with_copy(key);
+		auto_free char *before = gate_content(w->gate, "");
+		bool is_stopped = true;
+		edits[i].make(w->draft);
+		for (unsigned int n = 1; is_stopped; n++) {
+			gate_fail(w->gate, n, -EIO);
+			w->gate->later = true;
+			is_stopped = world_update(w);
+			w->now += 2000000000; /* failures of reads are not repeated any more */
+			auto_free char *now = gate_content(w->gate, "");
+			if (world_has(w, key))
+				assert_string_equal(now, before);
+		}
+		gate_open(w->gate);
+		world_check_same(w);
+		world_end(w);
+	}
+}
+
 /* One program goes on writing: each update begins with what the one before has put. */
 static void updates_follow_each_other(void **state)
 {
@@ -335,6 +386,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(only_what_has_changed_is_put),
+		TEST(the_copy_of_the_service_is_deleted),
+		TEST(the_copy_of_the_service_goes_first),
 		TEST(updates_follow_each_other),
 		TEST(removed_chunks_come_back),
 		TEST(documents_keep_their_bytes),

@@ -132,6 +132,9 @@ void domain_unref(struct domain *d);
 bool domain_sees_chunks(const struct domain *d);
 /* Returns what this listing has shown, or NULL if the domain was not listed whole. Borrowed. */
 const struct schema_listed *domain_listed_keys(const struct domain *d);
+/* Returns true if the domain was listed whole, and the last open has found that the service keeps a
+ * copy of its values (schema_storage.copy). */
+bool domain_has_copy(const struct domain *d);
 /* Returns true if a file that the domain refers to has another version than when the domain was
  * opened, so that reads of it fail with -EIO, or if a chunk has another version than when it was
  * read first, so that reads of it fail with -ESTALE. The next open does not use this snapshot as

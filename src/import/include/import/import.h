@@ -11,7 +11,7 @@
  *   3  chunks, datasets, committed types, groups, the root group; then all of them are made durable
  *   4  missing folders above the domain
  *   5  the document of the domain, only if there is none (or, to replace one, only if it still has
- *      the version that step 1 has read)
+ *      the version that step 1 has read); the service's summary is put at the same time
  *   6  the storage of a replaced domain is deleted
  *   7  the record is deleted
  *
@@ -103,7 +103,8 @@ struct import_options {
 	const struct env *env;
 	struct store *store;
 	const struct schema_ops *schema;
-	const char *path; /* of the domain in the bucket, valid and not empty */
+	const char *path;   /* of the domain in the bucket, valid and not empty */
+	const char *bucket; /* its name, for the service's summary; may be NULL */
 	/* The owner of the domain is the first of these that is not NULL: owner, that of the
 	 * replaced domain, service_user, that of the nearest folder, local_user. */
 	const char *owner, *service_user, *local_user;

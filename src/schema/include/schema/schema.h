@@ -235,6 +235,7 @@ struct schema_listed {
 	/* A digest of the version of the list of names (schema_storage.names); 0 if the storage
 	 * has none. It is no part of `version`. */
 	uint64_t names;
+	bool has_copy; /* the service keeps a copy (schema_storage.copy); no part of `version` */
 };
 
 /* What a schema keeps of a loaded domain, such as the document of each object. It is in the
@@ -401,6 +402,10 @@ struct schema_storage {
 	 * with `user_blocks`. All these names begin with `own`, as does that of the document of the
 	 * root group. */
 	const char *own, *names, *deletion, *user_blocks;
+	/* The name of a copy of the documents and small values of the domain that a later version
+	 * of the service keeps and answers from. It does not notice changes by others, who must
+	 * delete the copy before they change an object. */
+	const char *copy;
 };
 
 /* How existing domains are changed. update/ calls it. Domains of a schema without it cannot be
@@ -435,6 +440,27 @@ struct schema_editor {
 	int (*key_of_id)(const char *root, const char *id, char *key, size_t room, size_t *folder);
 };
 
+/* The service's summary of a new domain. */
+struct schema_tally;
+struct schema_scan {
+	const char *bucket; /* its name, or NULL */
+	int64_t time_ns;    /* of the domain and of the scan */
+};
+struct schema_tally_ops {
+	/* Begins to count the objects of a tree, which have ids. The tree is borrowed. Fails with
+	 * -ENOMEM. */
+	int (*begin)(const struct tree *t, struct schema_tally **out, struct err *err);
+	/* Counts an object of the storage. Each key is counted once. Keys that are neither those of
+	 * documents nor those of chunks do not count. */
+	void (*add)(struct schema_tally *c, const char *key, uint64_t size);
+	/* Counts the chunks of a dataset that stay in an HDF5 file. */
+	void (*link)(struct schema_tally *c, uint32_t dataset, uint64_t chunks, uint64_t bytes);
+	/* Appends the summary. Fails with -ENOMEM. */
+	int (*emit)(const struct schema_tally *c, const struct schema_scan *scan, struct bytes *out,
+		    struct err *err);
+	void (*free)(struct schema_tally *c); /* the argument may be NULL */
+};
+
 /* How objects are stored that no loader has read: those of new domains, and new ones of existing
  * domains. import/ and update/ call it. No new domains are made in a schema without it. A schema
  * with it has documents and a storage. */
@@ -467,6 +493,7 @@ struct schema_writer {
 	int (*import_emit)(const struct schema_import *i, struct bytes *out, struct err *err);
 	int (*import_parse)(const void *text, size_t n, struct arena *a, struct schema_import *out,
 			    struct err *err);
+	const struct schema_tally_ops *tally; /* NULL if the service has no summaries */
 };
 
 /* How domains are read. names/ calls it to find out what a path is, domain/ to load a domain and to

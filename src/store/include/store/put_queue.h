@@ -72,10 +72,11 @@ static inline void cleanup_put_queue(struct put_queue **q)
 }
 #define auto_put_queue __attribute__((cleanup(cleanup_put_queue)))
 
-/* From now on calls fn() for each put that has succeeded, with its key and the version that it has
- * put, before release(): one call at a time, in any thread. Call it before the first
+/* From now on calls fn() for each put that has succeeded, with its key, the version that it has
+ * put and its bytes, before release(): one call at a time, in any thread. Call it before the first
  * put_queue_add(). */
-void put_queue_on_put(struct put_queue *q, void (*fn)(void *ctx, const char *key, const char *etag),
+void put_queue_on_put(struct put_queue *q,
+		      void (*fn)(void *ctx, const char *key, const char *etag, uint64_t size),
 		      void *ctx);
 /* Waits for room, then starts the operation. Returns 0 or the error of the queue; p->arg belongs to
  * the queue in either case. */

@@ -40,7 +40,9 @@
  *
  * Phases, and the condition of each operation. A phase begins when the one before is complete.
  *
- *   0  read the documents that will be replaced, ask    their versions are those of the base
+ *   0  delete the service's copy of values, if the      none
+ *      domain has one (schema_storage.copy)
+ *      read the documents that will be replaced, ask    their versions are those of the base
  *      for the versions of those that are removed
  *      look at the places over which datasets grow
  *      put the document of a dataset as it is, to       their version
