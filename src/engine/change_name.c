@@ -462,9 +462,20 @@ static int find_move(struct engine *e, struct move *m, bool no_replace, struct e
 		       : 0;
 }
 
+static void move_draft(struct engine *e, const char *from, const char *to);
+
+static void move_draft_alone(struct engine *e, const char *from, const char *to)
+{
+	struct draft_hold hold;
+	draft_table_hold(e->drafts, &hold, from, to);
+	move_draft(e, from, to);
+	draft_table_release(e->drafts, &hold);
+}
+
 static int rename_dir(struct engine *e, const struct move *m, struct err *err)
 {
-	static const struct rename_dir_calls calls = {engine_rename, engine_rmdir};
+	static const struct rename_dir_calls calls = {engine_rename, engine_rmdir,
+						      move_draft_alone};
 	return engine_rename_dir(e, &calls, m->from, m->to, m->source, m->target, err);
 }
 

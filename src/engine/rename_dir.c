@@ -48,6 +48,7 @@ struct tree {
 	struct file *files;
 	size_t n_folders, n_files;
 	size_t current; /* the folder that is being listed */
+	size_t drafts;	/* its first file that only a draft has */
 	/* While files are renamed: */
 	bool is_back;	      /* they get their old names again */
 	pthread_mutex_t lock; /* guards what follows, and is_renamed */
@@ -81,7 +82,8 @@ static char *join(const char *a, const char *b)
 static int check_room(const struct tree *t, struct err *err)
 {
 	const size_t max = t->e->rename_dir_max;
-	return t->n_folders + t->n_files < max
+	/* The directory itself does not count. */
+	return max && t->n_folders + t->n_files <= max
 		       ? 0
 		       : err_set(err, -EXDEV, "%s: it has more than %zu entries in all levels",
 				 t->from, max);
@@ -172,6 +174,10 @@ static int take_entry(void *arg, const char *name, enum names_kind kind)
 	auto_names_node struct names_node *node = NULL;
 	char path[STORE_KEY_MAX + 1];
 	snprintf(path, sizeof(path), "%s%s/%s", t->from, t->folders[t->current].path, name);
+	/* What has just been committed may be in both lists. */
+	for (size_t i = t->drafts; i < t->n_files; i++)
+		if (strcmp(t->files[i].path, path + strlen(t->from)) == 0)
+			return 0;
 	const int rc = names_resolve(t->e->bucket.names, path, &node, l->err);
 	return rc ? rc : add_node(t, path + strlen(t->from), node, l->err);
 }
@@ -191,9 +197,18 @@ static int list_folder(struct tree *t, struct err *err)
 	auto_free char *path = join(t->from, t->folders[t->current].path);
 	if (!path)
 		return err_no_memory(err);
+	/* The drafts first: what is committed in between is in the second list. */
+	t->drafts = t->n_files;
+	const int rc = drafts_list(t->e->drafts, path, take_draft, &l);
 	names_forget(t->e->bucket.names, path);
-	const int rc = names_list(t->e->bucket.names, path, take_entry, &l, err);
-	return rc ? rc : drafts_list(t->e->drafts, path, take_draft, &l);
+	return rc ? rc : names_list(t->e->bucket.names, path, take_entry, &l, err);
+}
+
+/* Checks that the bucket can have a name below the new directory. */
+static int check_next(struct tree *t, const char *path, struct err *err)
+{
+	auto_free char *next = join(t->to, path);
+	return next ? names_check_new(t->e->bucket.names, next, err) : err_no_memory(err);
 }
 
 static int look(struct tree *t, struct names_node *dir, struct err *err)
@@ -202,9 +217,12 @@ static int look(struct tree *t, struct names_node *dir, struct err *err)
 	for (; !rc && t->current < t->n_folders; t->current++)
 		rc = list_folder(t, err);
 	for (size_t i = 0; !rc && i < t->n_files; i++)
-		if (has_folder(t, t->files[i].next))
-			rc = err_set(err, -EXDEV, "%s%s: there are keys below the domain", t->from,
-				     t->files[i].next);
+		rc = has_folder(t, t->files[i].next)
+			     ? err_set(err, -EXDEV, "%s%s: there are keys below the domain",
+				       t->from, t->files[i].next)
+			     : check_next(t, t->files[i].next, err);
+	for (size_t i = 0; !rc && i < t->n_folders; i++)
+		rc = check_next(t, t->folders[i].path, err);
 	if (!rc && names_has_left_out(t->e->bucket.names))
 		rc = err_set(err, -EXDEV, "%s: the bucket has names that the mount does not show",
 			     t->from);
@@ -233,9 +251,8 @@ static void remove_folders(struct tree *t, const char *root, size_t n)
 		auto_free char *path = join(root, t->folders[n].path);
 		const int rc = path ? t->calls->rmdir(t->e, path, &why) : err_no_memory(&why);
 		if (rc && rc != -ENOENT)
-			log_warning(t->e->bucket.log,
-				    "%s was renamed to %s, but a directory stays: %s", t->from,
-				    t->to, why.msg);
+			log_warning(t->e->bucket.log, "after a rename of %s, a directory stays: %s",
+				    t->from, why.msg);
 	}
 }
 
@@ -243,11 +260,15 @@ static void remove_folders(struct tree *t, const char *root, size_t n)
 
 static int rename_one(struct tree *t, const struct file *f, struct err *err)
 {
-	auto_free char *old = join(t->from, f->path), *now = join(t->to, f->next);
-	if (!old || !now)
+	const char *from = t->is_back ? t->to : t->from, *to = t->is_back ? t->from : t->to;
+	auto_free char *old = join(from, f->path), *now = join(to, f->next);
+	auto_free char *shown = join(to, f->path);
+	if (!old || !now || !shown)
 		return err_no_memory(err);
-	return t->is_back ? t->calls->rename(t->e, now, old, RENAME_NOREPLACE, err)
-			  : t->calls->rename(t->e, old, now, RENAME_NOREPLACE, err);
+	const int rc = t->calls->rename(t->e, old, now, RENAME_NOREPLACE, err);
+	if (!rc && strcmp(now, shown) != 0)
+		t->calls->move_draft(t->e, now, shown);
+	return rc;
 }
 
 /* The next file that has to be renamed, or NULL. */
@@ -305,8 +326,8 @@ static int carry_out(struct tree *t, struct err *err)
 	int rc = t->target ? t->calls->rmdir(t->e, t->to, err) : 0;
 	if (rc)
 		return rc;
-	while (!rc && made < t->n_folders)
-		rc = make_folder(t, &t->folders[made++], err);
+	for (; !rc && made < t->n_folders; made += rc != -EEXIST)
+		rc = make_folder(t, &t->folders[made], err);
 	if (!rc)
 		rc = rename_files(t, false, err);
 	if (!rc) {

@@ -134,6 +134,7 @@ void import_summary_send(struct import *im)
 	s->req->pieces = &s->piece;
 	s->req->n_pieces = 1;
 	s->req->cond = (struct store_cond){.if_none_match = "*"};
+	s->req->cancelled = cancelled_by(im->opt->cancelled);
 	s->req->done = done;
 	s->req->arg = s;
 	store_submit(im->opt->store, s->req);

@@ -112,10 +112,33 @@ static int delete_marker(const struct change *c, const char *path, struct err *e
 	return store_failure(&req->answer, err);
 }
 
+/* Returns 1 if a path has a directory marker, 0 if not, or a negative errno. Fails with -EEXIST if
+ * the object has bytes: then another program has put data there. */
+static int has_marker(const struct change *c, const char *path, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(c->store, STORE_LIST);
+	if (!req)
+		return err_no_memory(err);
+	if ((size_t)snprintf(req->key, req->room, "%s/", path) > STORE_KEY_MAX)
+		return 0; /* no marker has such a key */
+	req->list.max = 1;
+	req->list.delimit = true;
+	req->list.markers = true;
+	store_run(c->store, req);
+	const int rc = store_failure(&req->answer, err);
+	const struct store_page *page = &req->answer.page;
+	if (rc || page->n == 0 || strcmp(page->items[0].key, req->key) != 0)
+		return rc;
+	return page->items[0].meta.size == 0
+		       ? 1
+		       : err_set(err, -EEXIST, "the object %s has bytes", req->key);
+}
+
 void change_remove_marker(const struct change *c, const char *path)
 {
 	struct err why = ERR_INIT;
-	if (delete_marker(c, path, &why))
+	const int has = has_marker(c, path, &why);
+	if (has < 0 || (has && delete_marker(c, path, &why)))
 		log_warning(c->env->log,
 			    "the name %s is removed, but a directory marker of this name may be "
 			    "left: %s",

@@ -129,6 +129,15 @@ def test_markers_in_domains(bucket, is_listed):
         "home/", "home/moved.h5/.domain.json", "home/z.h5"]
 
 
+def test_an_object_with_bytes_is_no_marker(bucket):
+    bucket.add_domains("home/x.h5")
+    bucket.client.put(bucket.name, "home/x.h5/", b"data of another program")
+    with bucket.mount() as m:
+        os.remove(m.file("home/x.h5"))
+        assert "home/x.h5/ has bytes" in m.log()
+    assert "home/x.h5/" in bucket.keys()
+
+
 def test_the_marker_of_the_mounted_prefix(bucket):
     bucket.put("pre/", "pre/db/", "pre/db/x", "pre/a/")
     with bucket.mount(prefix="/pre") as m:

@@ -47,6 +47,10 @@ class Place:
     def mount(self, *options, name="rw", env=None):
         return rwmounts.RwMount(self.url, self.tmp_path / name, *options, env=env or self.env)
 
+    def keys(self):
+        text = self.client.request("GET", f"/{self.name}", {"list-type": "2"})[1].decode()
+        return [part.split("</Key>")[0] for part in text.split("<Key>")[1:]]
+
     def check(self):
         """Storage without a name, or names without a storage."""
         done = mounts.run(mounts.HSIMAGE, "check", self.url, env=self.env)
@@ -155,25 +159,32 @@ def test_like_a_disk(place, tmp_path):
 
 def test_files_that_are_written(place):
     with place.mount() as m:
-        with open(m.file("home/new.bin"), "wb") as new, h5py.File(m.file("home/a.h5"), "r+") as f:
+        with (open(m.file("home/new.bin"), "wb") as new, h5py.File(m.file("home/a.h5"), "r+") as f,
+              h5py.File(m.file("home/run.h5"), "r+") as bare):
             new.write(b"first")
             new.flush()
-            f.attrs["written"] = 1
+            f.attrs["written"] = bare.attrs["written"] = 1
+            bare.flush()
             os.rename(m.file("home"), m.file("moved"))
             new.write(b" second")
-            f.attrs["after"] = 2
+            f.attrs["after"] = bare.attrs["after"] = 2
+            bare.flush()
+            # Another descriptor of this program shows the same file.
+            with open(m.file("moved/run.h5"), "rb") as again:
+                assert os.fstat(again.fileno()).st_ino == os.stat(m.file("moved/run.h5")).st_ino
         m.released()
         assert content(m.file("moved/new.bin")) == b"first second"
         assert not os.path.exists(m.file("home"))
     with place.mount(name="again") as m:
-        with h5py.File(m.file("moved/a.h5")) as f:
-            assert dict(f.attrs) == {"written": 1, "after": 2}
+        for name in "a.h5", "run.h5":
+            with h5py.File(m.file("moved/" + name)) as f:
+                assert dict(f.attrs) == {"written": 1, "after": 2}
         assert content(m.file("moved/new.bin")) == b"first second"
     place.check()
 
 
 def test_limits(place):
-    with place.mount("rename_dir_max=3") as m:
+    with place.mount("rename_dir_max=1") as m:
         before = tree(m.path)
         calls = m.requests()
         for source in "home", "home/sub":
@@ -210,6 +221,7 @@ def test_a_refused_file_keeps_all(in_s3, gateway, environment):
                 os.rename(m.file("home"), m.file("moved"))
             assert e.value.errno == errno.EACCES
             assert names(m.path) == before
+    assert "home/run/.domain.json" in place.keys()
     with place.mount(name="again") as m:
         assert names(m.path) == before
         assert tree(m.file("home")) == HOME

@@ -56,7 +56,7 @@ int change_copy_folder(const struct change *c, const char *path, const struct do
 int change_remove_folder(const struct change *c, const char *path,
 			 const struct schema_document *folder, struct err *err);
 /* Called when a domain has lost this name: deletes the directory marker "PATH/", with which the
- * name would be a directory now. If that fails, the log says so. */
+ * name would be a directory now, unless it has bytes. If that fails, the log says so. */
 void change_remove_marker(const struct change *c, const char *path);
 /* The ETag of the document that a change has replaced, and that of the new one. */
 struct change_versions {
