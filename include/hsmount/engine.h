@@ -45,7 +45,6 @@ struct engine_s3_options {
 	const char *ca_bundle;	  /* the path of a file of certificates to trust */
 	const char *bucket_owner; /* requests fail unless this account owns the bucket */
 	unsigned int connections; /* the maximum number of open connections */
-	unsigned int retry_ms;	  /* how long requests that fail for the moment are repeated */
 	bool no_sign_request;	  /* requests are not signed, because the bucket is public */
 	bool requester_pays;	  /* each request declares that the requester pays */
 	bool path_style;	  /* the name of the bucket is never part of the host name */

@@ -8,7 +8,6 @@
 #ifndef HSMOUNT_ERR_H
 #define HSMOUNT_ERR_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 enum { ERR_MAX = 1024 };
@@ -16,8 +15,7 @@ enum { ERR_MAX = 1024 };
 struct err {
 	int code; /* the negative errno of the first failure; 0 if there was none */
 	unsigned int retry_after_ms; /* the delay that the server requests, if code is -EAGAIN */
-	bool is_logged;	   /* the log has the reason already, because it concerns many calls */
-	char msg[ERR_MAX]; /* the reason, with a NUL */
+	char msg[ERR_MAX];	     /* the reason, with a NUL */
 };
 
 #define ERR_INIT                                                                                   \
@@ -47,7 +45,6 @@ static inline void err_clear(struct err *err)
 		return;
 	err->code = 0;
 	err->retry_after_ms = 0;
-	err->is_logged = false;
 	err->msg[0] = '\0';
 }
 

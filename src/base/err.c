@@ -41,7 +41,6 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 	if (!err)
 		return code;
 	err->retry_after_ms = 0;
-	err->is_logged = false;
 	va_start(ap, fmt);
 	record(err, code, "", fmt, ap);
 	va_end(ap);
@@ -59,11 +58,8 @@ int err_wrap(struct err *err, int code, const char *fmt, ...)
 	if (!err)
 		return code;
 	/* If the callee has not set err, its code is 0 and its message is empty. */
-	if (!err->code) {
+	if (!err->code)
 		err->retry_after_ms = 0;
-		err->is_logged = false;
-	}
-	err->is_logged = false;
 	va_start(ap, fmt);
 	record(err, err->code ? err->code : code, err->msg, fmt, ap);
 	va_end(ap);
@@ -77,7 +73,6 @@ int err_errno(struct err *err, int code, const char *fmt, ...)
 	if (!err)
 		return code;
 	err->retry_after_ms = 0;
-	err->is_logged = false;
 	va_start(ap, fmt);
 	record(err, code, code == -ENOMEM ? "out of memory" : strerror_r(-code, why, sizeof(why)),
 	       fmt, ap);

@@ -110,7 +110,6 @@ static struct store *new_s3(const struct env *env, const struct engine_s3_option
 		.style = opt->path_style ? STORE_S3_STYLE_PATH : STORE_S3_STYLE_AUTO,
 		.verify = verify[opt->verify],
 		.connections = opt->connections,
-		.retry_ms = opt->retry_ms,
 		.meter = meter,
 	};
 	return store_s3_new(env, &s3, err);
@@ -228,8 +227,7 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	if (s && opt->debug_fault)
 		wrap(&s, store_fault_new(s, opt->debug_fault, err));
 	if (s && s3) {
-		const struct store_retry_options retry = {.budget_ms = opt->s3.retry_ms};
-		wrap(&s, store_retry_new(s, &retry, err));
+		wrap(&s, store_retry_new(s, NULL, err));
 		parts->retry = s;
 	}
 	parts->whole = s;

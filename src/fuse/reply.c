@@ -23,9 +23,8 @@ void reply_fail(fuse_req_t req, int code, const char *what, const char *path, co
 		log_debug(session_of(req)->log, "%s %s: %s", what, path, err->msg);
 		break;
 	default:
-		(err->is_logged ? log_info : log_error)(session_of(req)->log, "%s %s: %s", what,
-							path[0] ? path : "the bucket",
-							err->msg[0] ? err->msg : strerror(-code));
+		log_error(session_of(req)->log, "%s %s: %s", what, path[0] ? path : "the bucket",
+			  err->msg[0] ? err->msg : strerror(-code));
 	}
 	fuse_reply_err(req, -code);
 }

@@ -75,7 +75,7 @@ static enum outcome outcome_of(int rc, long status)
 {
 	if (rc == 0)
 		return DONE;
-	if (rc == -EAGAIN || rc == -ENOMEM || rc == -ECANCELED || !status)
+	if (rc == -EAGAIN || rc == -ENOMEM || rc == -ECANCELED)
 		return LATER;
 	return status == 412 || status == 404 ? FAILED : REFUSED;
 }

@@ -27,7 +27,6 @@ static void free_store(struct store *store)
 {
 	struct s3_store *s = s3_store_of(store);
 	atomic_store(&s->closing, true);
-	s3_reach_stop_thread(s);
 	if (s->io)
 		http_io_free(s->io);
 	credentials_free(s->creds);
@@ -36,7 +35,6 @@ static void free_store(struct store *store)
 	free(s->owner);
 	s3_bodies_release(&s->bodies);
 	s3_conditions_release(&s->conditions);
-	s3_reach_release(&s->reach);
 	free(s->prefix);
 	free(s);
 }
@@ -84,27 +82,6 @@ static unsigned int or_default(unsigned int value, unsigned int otherwise)
 	return value ? value : otherwise;
 }
 
-static void send_probe(struct s3_store *s)
-{
-	const struct s3_spec spec = {.method = "HEAD", .first_byte_ms = S3_PROBE_MS};
-	auto_s3_request struct s3_request call = {0};
-	if (s3_request_init(&call, s, &spec, NULL))
-		return;
-	call.cancelled = cancelled_by(&s->closing);
-	http_run(s->io, &call.http);
-	s3_request_judge(&call, NULL, NULL);
-}
-
-static unsigned int at_most(unsigned int value, unsigned int most)
-{
-	return value < most ? value : most;
-}
-
-static unsigned int retry_ms_of(const struct store_s3_options *opt)
-{
-	return or_default(opt->retry_ms, 60000);
-}
-
 static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct err *err)
 {
 	struct aws_environment environment = aws_environment_real(s->base.env);
@@ -113,14 +90,11 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	int rc = s3_endpoint_init(&s->endpoint, &environment, opt, err);
 	if (rc)
 		return rc;
-	const unsigned int retry_ms = retry_ms_of(opt);
-	s->reach.first_byte_ms = at_most(or_default(opt->first_byte_ms, 20000), retry_ms);
 	const struct http_options http = {
 		.connections = or_default(opt->connections, STORE_S3_CONNECTIONS),
-		.connect_ms = at_most(or_default(opt->connect_ms, 5000), retry_ms),
-		.limits = {.first_byte_ms = s->reach.first_byte_ms,
-			   .low_speed_s =
-				   at_most(or_default(opt->low_speed_s, 10), retry_ms / 1000 + 1),
+		.connect_ms = or_default(opt->connect_ms, 5000),
+		.limits = {.first_byte_ms = or_default(opt->first_byte_ms, 20000),
+			   .low_speed_s = or_default(opt->low_speed_s, 10),
 			   .low_speed_bytes = or_default(opt->low_speed_bytes, 1024)},
 		.ca_bundle = s->endpoint.ca_bundle.b.len ? str_text(&s->endpoint.ca_bundle) : NULL,
 		.meter = opt->meter,
@@ -154,7 +128,6 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 void store_s3_stop_thread(struct store *s)
 {
 	assert(s->ops == &s3_ops);
-	s3_reach_stop_thread(s3_store_of(s));
 	http_io_stop_thread(s3_store_of(s)->io);
 }
 
@@ -171,11 +144,10 @@ struct store *store_s3_new(const struct env *env, const struct store_s3_options 
 	s3_crc_tables_init(&s->crc_tables);
 	s3_bodies_init(&s->bodies);
 	s3_conditions_init(&s->conditions);
-	s3_reach_init(&s->reach, retry_ms_of(opt), send_probe);
 	int rc = set_up(s, opt, &why);
 	if (rc == 0) {
 		rc = s3_discover(s, opt->prefix ? opt->prefix : "", opt->evidence, &why);
-		store_s3_stop_thread(&s->base);
+		http_io_stop_thread(s->io);
 	}
 	if (rc == 0)
 		return &s->base;

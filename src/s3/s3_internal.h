@@ -16,7 +16,6 @@
  *   put_checksum.c  CRCs that the service sends with an object
  *   absence.c   absence that a listing has to prove
  *   s3_request.c   one signed HTTP request and the interpretation of its answer
- *   outage.c, reach.c  whether the service answers at all
  *
  * For each store request, s3.c puts a struct s3_operation into the private memory of the request
  * and calls s3_get(), s3_list(), s3_put() or s3_delete(). These describe an HTTP request (struct
@@ -29,7 +28,7 @@
  * and calls `next` itself.
  *
  * Threads: a store does not change after the constructor, except for atomic members, and for
- * `bodies`, `reach` and `signer`, which have locks. One thread at a time uses an operation.
+ * `bodies` and `signer`, which have locks. One thread at a time uses an operation.
  */
 #ifndef S3_S3_INTERNAL_H
 #define S3_S3_INTERNAL_H
@@ -45,7 +44,6 @@
 #include <aws/sigv4.h>
 #include <base/str.h>
 
-#include "outage.h"
 #include "put_checksum.h"
 
 /* ---- endpoint ---- */
@@ -134,22 +132,6 @@ struct s3_bodies {
 	uint64_t ticket, turn; /* of the next thread that waits, and of the first one */
 };
 
-struct s3_store;
-
-/* Whether the service answers (reach.c). */
-struct s3_reach {
-	void (*send_probe)(struct s3_store *s);
-	unsigned int first_byte_ms;    /* of requests without an own limit; constant */
-	atomic_uint_fast64_t heard_ns; /* when the latest answer began */
-	atomic_bool is_silent;	       /* outage.state is not S3_ANSWERS */
-	atomic_bool is_unreachable;    /* outage.state is S3_UNREACHABLE */
-	pthread_mutex_t lock;	       /* guards what follows */
-	pthread_cond_t changed;
-	struct s3_outage outage;
-	bool running, stopping;
-	pthread_t thread; /* valid while running */
-};
-
 struct s3_store {
 	struct store base;
 	struct http_io *io;
@@ -166,7 +148,6 @@ struct s3_store {
 	struct s3_conditions conditions;
 	struct s3_crc_tables crc_tables;
 	struct s3_bodies bodies;
-	struct s3_reach reach;
 	atomic_uint opening;		   /* connections that connect.c is opening */
 	atomic_uint_fast64_t connected_ns; /* when it last began to, or 0 */
 	atomic_bool closing;
@@ -204,7 +185,6 @@ struct s3_answer {
 	struct store_meta meta;	     /* etag and time; size is 0 */
 	uint64_t range_first, total; /* Content-Range; total is UINT64_MAX if unknown */
 	bool has_range, has_etag, is_xml;
-	bool is_heard;	     /* its first header has arrived */
 	bool etag_is_opaque; /* encrypted with a key, so the ETag is not the MD5 */
 	struct s3_crc crc;   /* of the whole object; of kind S3_CRC_NONE if there is none */
 	char note[STORE_NOTE_MAX + 1]; /* foreign text */
@@ -217,15 +197,13 @@ struct s3_answer {
 };
 
 struct s3_request {
-	struct http_call http;	    /* the caller sets arg and done */
-	struct cancelled cancelled; /* set by the caller */
+	struct http_call http; /* the caller sets arg and done */
 	struct s3_answer answer;
 	struct s3_store *s;
 	const char *method, *what; /* for errors (GET, the key); borrowed from the spec */
 	struct str url, access_key;
 	int64_t clock_offset; /* with which it was signed, see struct s3_store */
 	bool of_session;      /* signed with session keys; the request has a token */
-	bool is_probe;	      /* of an unreachable service, until its end is noted */
 	int failed; /* if it could not be sent, a negative errno; the caller's err has the reason */
 };
 
@@ -233,9 +211,9 @@ struct s3_request {
  * does not exist, but does not prove it. */
 enum { S3_UNPROVEN = 1 };
 
-/* Builds and signs a request. Fails with -EIO while the service is unreachable. May block while
- * credentials are renewed. Borrows the method and the key of the spec as long as the request lives.
- * The caller releases the request, also after an error. */
+/* Builds and signs a request. May block while credentials are renewed. Borrows the method and the
+ * key of the spec as long as the request lives. The caller releases the request, also after an
+ * error. */
 int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
 		    struct err *err);
 void s3_request_release(struct s3_request *call);
@@ -255,37 +233,12 @@ bool s3_request_has_md5(const struct s3_request *call);
  *   S3_UNPROVEN  the status says that there is no such key, but there is no such document: the
  *                request is a HEAD, or a proxy has answered
  *
- * and other negative errnos. Notes whether the service has answered. *why is the error document;
- * why may be NULL. If the request could not be sent, err is unchanged: it must be the one that
- * s3_request_init() has set. */
+ * and other negative errnos. *why is the error document; why may be NULL. If the request could not
+ * be sent, err is unchanged: it must be the one that s3_request_init() has set. */
 int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *err);
 /* Builds a request, sends it, waits for the answer and interprets it. For the constructor. */
 int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
 		   struct s3_error *why, struct err *err);
-
-/* ---- whether the service answers ---- */
-
-/* The service is unreachable if no request has been answered for retry_ms. send_probe sends a
- * request that takes S3_PROBE_MS at most, and waits for its end. */
-void s3_reach_init(struct s3_reach *r, unsigned int retry_ms,
-		   void (*send_probe)(struct s3_store *s));
-void s3_reach_release(struct s3_reach *r);
-/* Called before a request is sent. Fails with -EIO if the service is unreachable and the request is
- * not the probe. Otherwise it may set the limit for the answer. */
-int s3_reach_admit(struct s3_request *call, bool may_probe, struct err *err);
-/* For http.cancelled: the request is cancelled, or it is not worth waiting for. Those that wait for
- * a connection or for their answer when the service becomes unreachable end then, so that a program
- * does not wait for each of them. */
-bool s3_reach_ends(const void *call);
-/* An answer has begun to arrive. */
-void s3_reach_answered(struct s3_store *s);
-/* The request has ended. */
-void s3_reach_note(struct s3_request *call);
-/* If the request is the probe, another one may be. */
-void s3_reach_leave(struct s3_request *call);
-/* Ends the thread, which the next request without an answer starts again. No request is in
- * progress. */
-void s3_reach_stop_thread(struct s3_store *s);
 
 /* ---- one store request ---- */
 

@@ -7,11 +7,6 @@
  * attempt is number `attempts`, or the one after which the next pause would end later than
  * `budget`. If it fails, too, the request fails with -EIO.
  *
- * All requests share the budget while none succeeds: a call of a program that sends one request
- * after the other must not wait for the budget of each. It counts from the first failure (-EAGAIN)
- * since the last request that ended otherwise. When it is used up, requests have one attempt. A
- * series of failures is forgotten if none comes for the length of the budget.
- *
  * A conditional put without a mark gets a random one, which is the same in all attempts. So the
  * store below can tell whether an attempt whose answer was lost has put the object.
  *
@@ -21,10 +16,9 @@
  * workers of the pool, because the workers are needed to decode. The first request that has to wait
  * starts the thread.
  *
- * Threads: `lock` guards the list and the state of the thread. Two requests that begin or end a
- * series of failures at the same time may lose one of the two times, which are a hint. No request
- * is submitted under it. The thread sleeps in slices with env->sleep and subtracts each slice from
- * the pauses. It does not read a clock, so with a fake sleep no time passes.
+ * Threads: `lock` guards the list and the state of the thread. No request is submitted under it.
+ * The thread sleeps in slices with env->sleep and subtracts each slice from the pauses. It does not
+ * read a clock, so with a fake sleep no time passes.
  */
 #include <store/implement.h>
 
@@ -59,8 +53,6 @@ struct retry_store {
 	struct store base;
 	struct store_retry_options opt;
 	atomic_uint_fast64_t repeated;
-	/* The first and the last failure of the present series, or 0. */
-	atomic_uint_fast64_t failing_ns, failed_ns;
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -95,26 +87,9 @@ static uint64_t jittered(const struct retry_store *r, unsigned int n)
 	return pause / 2 + random % (pause / 2 + 1);
 }
 
-static uint64_t spent_ns(const struct attempts *a, uint64_t now)
+static uint64_t spent_ns(const struct retry_store *r, const struct attempts *a)
 {
-	return max_u64(now - a->started_ns, a->waited_ns);
-}
-
-/* Notes a failure. Returns how long the present series lasts. */
-static uint64_t failing_for_ns(struct retry_store *r, uint64_t now)
-{
-	const uint64_t first = atomic_load(&r->failing_ns);
-	const uint64_t last = atomic_exchange(&r->failed_ns, now);
-	if (first && now - min_u64(last, now) <= r->opt.budget_ms * ms)
-		return now - min_u64(first, now);
-	atomic_store(&r->failing_ns, now);
-	return 0;
-}
-
-static void end_series(struct retry_store *r, int code)
-{
-	if (code != -EAGAIN && code != -ECANCELED && atomic_load(&r->failing_ns))
-		atomic_store(&r->failing_ns, 0);
+	return max_u64(now_ns(r) - a->started_ns, a->waited_ns);
 }
 
 /* Called after an attempt that failed with -EAGAIN; for `damage` see struct store_answer. Returns
@@ -123,13 +98,12 @@ static bool plan_attempt(struct retry_store *r, struct attempts *a, const struct
 			 uint32_t damage, uint64_t *pause_ns)
 {
 	const bool is_same = damage && damage == a->damage;
-	const uint64_t now = now_ns(r), shared_ns = failing_for_ns(r, now);
 	a->damage = damage;
 	a->n++;
 	if (a->n >= r->opt.attempts || is_same)
 		return false;
 	*pause_ns = jittered(r, a->n) + err->retry_after_ms * ms;
-	if (max_u64(spent_ns(a, now), shared_ns) + *pause_ns > r->opt.budget_ms * ms)
+	if (spent_ns(r, a) + *pause_ns > r->opt.budget_ms * ms)
 		return false;
 	a->waited_ns += *pause_ns;
 	atomic_fetch_add_explicit(&r->repeated, 1, memory_order_relaxed);
@@ -274,7 +248,6 @@ static void completed(struct store *s, struct store_request *req)
 	struct attempts *a = attempts_of(r, req);
 	struct store_answer *answer = &req->answer;
 	uint64_t pause_ns = 0;
-	end_series(r, answer->state == STORE_UNKNOWN ? answer->err.code : 0);
 	if (answer->state == STORE_UNKNOWN && answer->err.code == -EAGAIN) {
 		a->unsure |= !answer->refused || answer->repeated;
 		if (plan_attempt(r, a, &answer->err, answer->damage, &pause_ns)) {
@@ -285,7 +258,7 @@ static void completed(struct store *s, struct store_request *req)
 		}
 		answer->err.code = -EIO;
 		err_wrap(&answer->err, -EIO, "%u attempts in %.1f s", a->n,
-			 (double)spent_ns(a, now_ns(r)) / 1e9);
+			 (double)spent_ns(r, a) / 1e9);
 	} else if (answer->state == STORE_UNKNOWN && a->n) {
 		/* The reason names the attempt, unless it was the first. */
 		err_wrap(&answer->err, answer->err.code, "attempt %u", a->n + 1);
@@ -314,11 +287,9 @@ static int move(struct store *s, const char *from, const char *from_version, con
 		err_clear(&why);
 		rc = store_move(s->inner, from, from_version, to, cond, meta, &why);
 	}
-	end_series(r, rc);
 	if (rc == -EAGAIN) {
 		why.code = rc = -EIO;
-		err_wrap(&why, rc, "%u attempts in %.1f s", a.n,
-			 (double)spent_ns(&a, now_ns(r)) / 1e9);
+		err_wrap(&why, rc, "%u attempts in %.1f s", a.n, (double)spent_ns(r, &a) / 1e9);
 	}
 	if (rc)
 		err_copy(err, &why);

@@ -211,49 +211,6 @@ static void test_budget(void **state)
 	store_free(s);
 }
 
-/* A clock that shows the time slept. */
-static uint64_t slept_clock(const struct env *env)
-{
-	const struct fixture *f = env->ctx;
-	return UINT64_C(1000000000) + f->slept_ns;
-}
-
-/* Returns how long a request that fails takes. */
-static uint64_t fail_for(struct fixture *f, struct store *s)
-{
-	const uint64_t before = f->slept_ns;
-	assert_code(s, "x", -EIO);
-	return f->slept_ns - before;
-}
-
-/* Requests that follow each other share the budget, until one does not fail for the moment, or for
- * a long time none is sent. */
-static void test_requests_share_the_budget(void **state)
-{
-	enum { SPAN_S = 30 };
-	static const uint64_t second = 1000000000;
-	static const struct store_retry_options opt = {
-		.attempts = 1000, .base_ms = 100, .cap_ms = 5000, .budget_ms = SPAN_S * 1000};
-	static const char *const ends[] = {"", "fail:*2:EACCES@other,"};
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		struct fixture *f = *state;
-		char faults[64];
-		snprintf(faults, sizeof(faults), "%sfail:1+:EAGAIN@x", ends[i]);
-		f->env.now = slept_clock;
-		struct store *counting, *s = over(f, faults, &opt, &counting);
-		put_text(s, "other", "1");
-		const uint64_t first = fail_for(f, s);
-		assert_in_range(first, 24 * second, SPAN_S * second);
-		for (int k = 0; k < 5; k++)
-			assert_true(first + fail_for(f, s) <= SPAN_S * second);
-		assert_code(s, "other", i ? -EACCES : 0);
-		assert_in_range(fail_for(f, s), 24 * second, SPAN_S * second);
-		f->slept_ns += (SPAN_S + 1) * second;
-		assert_in_range(fail_for(f, s), 24 * second, SPAN_S * second);
-		store_free(s);
-	}
-}
-
 /* A clock that advances by 20 s each time that it is read. */
 static uint64_t slow_clock(const struct env *env)
 {
@@ -617,7 +574,6 @@ int main(void)
 		CONTRACT_TEST(test_pauses_grow, bare),
 		CONTRACT_TEST(test_pauses_differ, bare),
 		CONTRACT_TEST(test_budget, bare),
-		CONTRACT_TEST(test_requests_share_the_budget, bare),
 		CONTRACT_TEST(test_slow_attempts_use_up_the_budget, bare),
 		CONTRACT_TEST(test_pages_have_their_own_attempts, bare),
 		CONTRACT_TEST(test_default_policy, bare),
