@@ -524,6 +524,9 @@ static void a_program_that_waits_comes_first(void **state)
 	pthread_join(walker.thread, NULL);
 	pthread_join(other.thread, NULL);
 	names_node_unref(z);
+	/* The rest of the walk uses l. */
+	engine_close(b->engine);
+	b->engine = NULL;
 	assert_true(walker.rc == 0 && walker.st.size_exact);
 	assert_true(other.rc == 0 && other.st.size_exact);
 	assert_string_equal(l.second, "db/0000003d-00000000/");
