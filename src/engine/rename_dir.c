@@ -173,12 +173,19 @@ static int take_entry(void *arg, const char *name, enum names_kind kind)
 	struct tree *t = l->t;
 	auto_names_node struct names_node *node = NULL;
 	char path[STORE_KEY_MAX + 1];
-	snprintf(path, sizeof(path), "%s%s/%s", t->from, t->folders[t->current].path, name);
+	if ((size_t)snprintf(path, sizeof(path), "%s%s/%s", t->from, t->folders[t->current].path,
+			     name) >= sizeof(path))
+		return err_set(l->err, -ENAMETOOLONG, "%s: the path is too long", path);
 	/* What has just been committed may be in both lists. */
 	for (size_t i = t->drafts; i < t->n_files; i++)
 		if (strcmp(t->files[i].path, path + strlen(t->from)) == 0)
 			return 0;
-	const int rc = names_resolve(t->e->bucket.names, path, &node, l->err);
+	struct err why = ERR_INIT;
+	const int rc = names_resolve(t->e->bucket.names, path, &node, &why);
+	if (rc == -ENOENT)
+		return 0; /* another program has just removed it */
+	if (rc)
+		err_copy(l->err, &why);
 	return rc ? rc : add_node(t, path + strlen(t->from), node, l->err);
 }
 
@@ -187,7 +194,9 @@ static int take_draft(void *arg, const char *name, enum engine_kind kind)
 {
 	const struct listing *l = arg;
 	char path[STORE_KEY_MAX + 1];
-	snprintf(path, sizeof(path), "%s/%s", l->t->folders[l->t->current].path, name);
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", l->t->folders[l->t->current].path,
+			     name) >= sizeof(path))
+		return err_set(l->err, -ENAMETOOLONG, "%s: the path is too long", path);
 	return add_file(l->t, path, path, l->err);
 }
 
