@@ -101,6 +101,7 @@ struct engine_options {
 	const char *journal_dir;
 	/* engine_rename() of a directory with more entries in all levels fails with -EXDEV. */
 	unsigned int rename_dir_max;
+	double gc_delay; /* seconds after which the storage of a removed domain may be deleted */
 	uint64_t spool_size;	 /* bytes that journal_dir may keep; 0 for half of the free space */
 	const char *debug_fault; /* failures of the store, for tests; NULL for none */
 	bool debug_count;	 /* the root has the counters as attributes user.hsds.debug.* */
@@ -108,7 +109,7 @@ struct engine_options {
 	const struct engine_world *world; /* the surroundings in a simulation, or NULL */
 };
 /* Sets the defaults: workers 16, cache_size 256 MiB, cache_disk_size 10 GiB, metadata_ttl 1,
- * open_ttl 0, rename_dir_max 10,000. All other members become NULL, 0 or false. */
+ * open_ttl 0, rename_dir_max 10,000, gc_delay 30. All other members become NULL, 0 or false. */
 void engine_options_init(struct engine_options *opt);
 
 /* Opens a bucket. Fails with -ENOENT, -ENOTDIR or -EACCES if the bucket cannot be read, with
@@ -120,9 +121,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
  * process does not fork any more. An engine without write needs no call. */
 void engine_start(struct engine *e);
 /* Closes an engine. The caller has closed all files. The function repeats failed commits, for at
- * most 15 seconds. Then it deletes the storage of domains that were removed, for at most 15
- * seconds.
- */
+ * most 15 seconds. Then it deletes the storage of domains that were removed so long ago
+ * (gc_delay), for at most 15 seconds. */
 void engine_close(struct engine *e);
 
 /* Splits "BUCKET/PATH". The bucket is the nearest directory, from the argument upwards, that has a
@@ -271,10 +271,12 @@ ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, vo
 ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t size,
 			 struct err *err);
 
-/* Works like setxattr(2). Only user.hsds.acls can be set: the access control list of a domain or a
- * folder, as JSON in the form in which it is read. A new file keeps it in memory until its commit.
- * Fails with -EOPNOTSUPP for another attribute or a plain object, with -EINVAL if the value is not
- * such a list, and with -EROFS and -ESTALE like changes of names. */
+/* Works like setxattr(2). user.hsds.undelete of a directory brings the removed file back whose path
+ * in the directory is the value: engine_undelete(). Otherwise only user.hsds.acls can be set: the
+ * access control list of a domain or a folder, as JSON in the form in which it is read. A new file
+ * keeps it in memory until its commit. Fails with -EOPNOTSUPP for another attribute or a plain
+ * object, with -EINVAL if the value is not such a list, and with -EROFS and -ESTALE like changes of
+ * names. */
 int engine_setxattr(struct engine *e, const char *path, const char *name, const void *value,
 		    size_t size, int flags, struct err *err);
 
@@ -296,6 +298,26 @@ int engine_rmdir(struct engine *e, const char *path, struct err *err);
 /* Removes a domain or a plain object. Open files of the domain can still be read, because its
  * storage is deleted later. Fails with -EISDIR. */
 int engine_unlink(struct engine *e, const char *path, struct err *err);
+
+/* A removed or replaced domain whose storage was not deleted yet. */
+struct engine_removed {
+	const char *path;      /* of its file in the mount */
+	const char *in_bucket; /* of the domain */
+	int64_t removed_ns;    /* since the epoch; 0 if unknown */
+	uint64_t left_ns;      /* until its storage may be deleted */
+};
+/* Calls fn with each of them: what this engine has removed, and what earlier processes with the
+ * same journal have noted, once engine_start() or engine_take_removed() was called. fn must not
+ * call the engine. If it returns non-zero, the function ends and returns that. */
+int engine_each_removed(struct engine *e, int (*fn)(void *arg, const struct engine_removed *r),
+			void *arg);
+/* Reads the notes of earlier processes, and does nothing else of engine_start(). Returns the number
+ * of processes that are running, and whose notes stay with them. */
+unsigned int engine_take_removed(struct engine *e);
+/* Brings the domain back that had this path last, with its owner, access control list and times.
+ * Fails with -ENOENT if none is known, with -EEXIST if the name is in use, with -ESTALE if its
+ * storage was deleted, and with -EBUSY if that is being deleted. */
+int engine_undelete(struct engine *e, const char *path, struct err *err);
 /* Renames a domain or a plain object, and replaces what has the new name; or a directory with all
  * that is in it, in several steps. Fails with -EISDIR if a directory has the new name; with -EEXIST
  * if something has it and flags is RENAME_NOREPLACE; with -EXDEV if `from` is a plain object of

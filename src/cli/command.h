@@ -8,10 +8,10 @@
 
 #define COMMAND_PROGRAM "hsimage"
 
-/* Options of recover. */
+/* Options of recover and undelete. */
 struct command_recover {
-	bool used; /* one of them was given */
-	bool yes;
+	bool used;		 /* one of them was given */
+	bool yes;		 /* of recover */
 	const char *journal_dir; /* NULL for the default */
 };
 
@@ -49,7 +49,8 @@ void command_close(void *command);
 /* Prints an error. Returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 
-/* cmd_check.c, cmd_export.c, cmd_import.c, cmd_info.c, cmd_link.c, cmd_ls.c, cmd_recover.c */
+/* cmd_check.c, cmd_export.c, cmd_import.c, cmd_info.c, cmd_link.c, cmd_ls.c, cmd_recover.c,
+ * cmd_undelete.c */
 int command_check(struct command *c);
 int command_ls(struct command *c);
 int command_info(struct command *c);
@@ -57,6 +58,7 @@ int command_export(struct command *c);
 int command_import(struct command *c);
 int command_link(struct command *c);
 int command_recover(struct command *c);
+int command_undelete(struct command *c);
 
 /* cmd_import.c: returns a flag. From now on, an interrupt does not end the program, but sets the
  * flag. */

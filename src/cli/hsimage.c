@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage: the engine without FUSE. Lists a bucket, describes a domain, writes a domain out as an
  * HDF5 file, checks domains and files, stores an HDF5 file as a domain or links it, and saves what
- * a mount has not brought into the bucket. */
+ * a mount has not brought into the bucket, and brings removed domains back. */
 #include "command.h"
 
 #include <errno.h>
@@ -36,6 +36,7 @@ static const char help[] =
 	"  link FILE BUCKET/DOMAIN         make a domain of an HDF5 file without copying its data\n"
 	"  recover list|show|export|commit|drop\n"
 	"                                  files that programs wrote and the bucket does not have\n"
+	"  undelete BUCKET[/DOMAIN]        bring a removed domain back\n"
 	"  help [COMMAND]                  this text, or more about a command\n"
 	"\n"
 	"PATH and DOMAIN are names as in a mount (\".h5\" is appended to domains without\n"
@@ -167,6 +168,21 @@ static const struct command_def {
 	 "  -y, --yes           do not ask\n"
 	 "\n"
 	 "Exit status of list: 0 no draft is left, 1 the list has a draft that is not in use.\n"},
+	{"undelete", command_undelete, "BUCKET[/DOMAIN]",
+	 "usage: hsimage [OPTIONS] undelete BUCKET\n"
+	 "       hsimage [OPTIONS] undelete BUCKET/DOMAIN\n"
+	 "       hsimage [OPTIONS] -b BUCKET undelete [DOMAIN]\n"
+	 "Brings a domain back that was removed or replaced through a mount, with its owner, its\n"
+	 "access control list and its times. Without DOMAIN, lists those that can be brought "
+	 "back:\n"
+	 "when they were removed (UTC), and their names. That is possible until a mount deletes\n"
+	 "what they had in the bucket: see the option gc_delay of hsmount. While the mount that "
+	 "has\n"
+	 "removed it is running, only that mount can do it: \"setfattr -n user.hsds.undelete\n"
+	 "-v DOMAIN MOUNT\".\n"
+	 "\n"
+	 "  --journal-dir DIR   the journal of the mount (/var/lib/hsmount for root, otherwise\n"
+	 "                      $XDG_STATE_HOME/hsmount or ~/.local/state/hsmount)\n"},
 };
 enum { NCOMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -352,6 +368,7 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 	const bool imports = def->run == command_import || def->run == command_link;
 	const bool prints_json = def->run == command_check || def->run == command_recover;
 	const bool writes_file = def->run == command_export || def->run == command_recover;
+	const bool uses_journal = def->run == command_recover || def->run == command_undelete;
 	const bool verifies = def->run == command_info || def->run == command_link;
 	const char *foreign = c->details && def->run != command_ls		? "-l"
 			      : c->verify && !verifies				? "--verify"
@@ -359,13 +376,15 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 			      : c->force && !writes_file			? "--force"
 			      : c->all && def->run != command_check		? "--all"
 			      : c->json && !prints_json				? "--json"
-			      : c->recover.used && def->run != command_recover	? "of recover"
+			      : c->recover.used && !uses_journal		? "of recover"
+			      : c->recover.yes && def->run != command_recover	? "--yes"
 			      : c->imports && !imports				? "of import"
 			      : c->as && def->run != command_link		? "--as"
 			      : c->fastlink && def->run != command_link		? "--fastlink"
 			      : c->import.min_chunk && def->run == command_link ? "--min-chunk"
 										: NULL;
-	const bool takes_path = def->run == command_ls || def->run == command_check;
+	const bool takes_path =
+		def->run == command_ls || def->run == command_check || def->run == command_undelete;
 	const char *in_bucket = takes_path ? "PATH" : "DOMAIN";
 	const char *const names[] = {c->bucket ? in_bucket : def->operand, "FILE"};
 	const int most = def->run == command_export && !c->output ? 2 : 1;
@@ -387,7 +406,7 @@ static int run(struct command *c, const struct arguments *a)
 	if (!a->v[0])
 		err_set(&err, -EINVAL,
 			"missing operand: COMMAND is required: ls, info, export, check, import, "
-			"link or recover");
+			"link, recover or undelete");
 	else if (!def)
 		err_set(&err, -EINVAL, "%s: no such command", a->v[0]);
 	if (err.code || check_arguments(c, a, def, &err))

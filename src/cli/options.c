@@ -70,6 +70,14 @@ static int set_ttl(struct options *o, const char *name, const char *value, struc
 	return 0;
 }
 
+static int set_gc_delay(struct options *o, const char *name, const char *value, struct err *err)
+{
+	return value_seconds(value, &o->engine.gc_delay)
+		       ? 0
+		       : bad_value(err, name, value,
+				   "must be a time: seconds, or a number with s, m, h or d");
+}
+
 enum { SIZE_MIN = 1 << 20 /* of sizes on disk */ };
 
 /* min is 0 or SIZE_MIN. */
@@ -301,6 +309,9 @@ static const struct option_def {
 	{"rename_dir_max", "N", MOUNT, COUNT, IN(engine.rename_dir_max), .max = 1000000,
 	 .help = "with rw: rename directories with up to N entries in all levels within\n"
 		 "the bucket, from 0 to 1000000 (10000)"},
+	{"gc_delay", "TIME", MOUNT, CALL, .set = set_gc_delay,
+	 .help = "with rw: how long the bucket keeps what a removed or replaced file had\n"
+		 "in it (30)"},
 	{"remount", NULL, MOUNT, CALL, .set = refuse_remount},
 	{"allow_root", NULL, MOUNT, CALL, .set = pass_on},
 	{"auto_unmount", NULL, MOUNT, CALL, .set = pass_on},

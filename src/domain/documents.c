@@ -61,6 +61,25 @@ int document_get(const struct document_place *p, const char *path, struct schema
 	return rc ? err_wrap(err, rc, "%s", key) : 0;
 }
 
+int document_parse(const struct document_place *p, const char *path, const void *text, size_t n,
+		   struct schema_document **out, struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	unsigned int step = 0;
+	struct schema_request needed = {.key = key, .room = sizeof(key)};
+	const struct schema_answer answer = {.etag = "", .body = text, .len = n};
+	*out = NULL;
+	int rc = p->schema->classify(path, NULL, &step, NULL, &needed, out, err);
+	if (rc == SCHEMA_NEEDS_ANSWER)
+		rc = p->schema->classify(path, NULL, &step, &answer, &needed, out, err);
+	if (rc < 0)
+		return rc;
+	if (rc || !*out)
+		return err_set(err, -EIO, "it is not the document of a domain or folder");
+	(*out)->schema = p->schema;
+	return 0;
+}
+
 int document_above(const struct document_place *p, const char *path, struct schema_document **out,
 		   size_t *len, struct err *err)
 {

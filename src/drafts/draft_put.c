@@ -365,11 +365,9 @@ void draft_put_make_room(struct draft_put *p)
 void draft_put_drop(struct draft_put *p, const struct names_node *n)
 {
 	const struct storage ours = storage_of(p->bucket, p->c->draft, p->run.number);
-	struct change_garbage old = {0};
 	if (p->run.state != COMMIT_SHOWN)
 		commit_go(&p->run, p->run.state == COMMIT_SENT ? COMMIT_SHOWN : COMMIT_CLEARING);
-	schema_storage_of(n->doc.document, &old.storage);
-	garbage_add_early(p->bucket->garbage, n->path, &old, &ours);
+	garbage_add_early(p->bucket->garbage, n->path, n->doc.document, &ours);
 }
 
 /* Confirms the garbage that this attempt, or an earlier one, has replaced. */

@@ -184,15 +184,16 @@ static int remove_object(struct engine *e, const struct names_node *n, struct er
 static int remove_domain(struct engine *e, const struct change *c, const struct names_node *n,
 			 struct err *err)
 {
+	static const struct storage none;
 	const struct schema_document *doc;
 	struct change_garbage garbage;
 	int rc = document_of(e, n, &doc, err);
 	if (rc)
 		return rc;
-	const uint32_t note = garbage_note_change(e, n->path, doc, NULL);
+	struct garbage_entry *entry = garbage_expect(e->bucket.garbage, n->path, doc, &none);
 	rc = change_remove_domain(c, n->path, doc, names_may_have_marker(e->bucket.names, n),
 				  &garbage, err);
-	garbage_settle(e->bucket.garbage, n->path, &garbage, note);
+	garbage_settle(e->bucket.garbage, entry, garbage.storage.schema != NULL);
 	return rc;
 }
 
@@ -330,16 +331,6 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 			     : rc;
 }
 
-/* The answer to the request that gives a name may be lost. Then what had the name is examined
- * later. */
-static void doubt_replaced(struct engine *e, const char *path,
-			   const struct schema_document *replaced, const struct storage *next)
-{
-	struct change_garbage g = {0};
-	if (schema_storage_of(replaced, &g.storage) && !same_storage(&g.storage, next))
-		garbage_add_early(e->bucket.garbage, path, &g, next);
-}
-
 /* Gives a domain a name, and notes in the journal what may be left. `replaced` is the domain that
  * has this name, or NULL. */
 static int give_name(struct engine *e, const struct change *c, const struct names_node *source,
@@ -353,12 +344,14 @@ static int give_name(struct engine *e, const struct change *c, const struct name
 	const bool known = schema_storage_of(doc, &storage);
 	if (known)
 		garbage_rescue(e->bucket.garbage, &storage);
-	const uint32_t note = garbage_note_change(e, to, replaced, doc);
+	struct garbage_entry *lost = garbage_expect(e->bucket.garbage, to, replaced, &storage);
 	const uint32_t rename = known ? garbage_note_rename(e, source->path, &storage) : GC_NONE;
 	const int rc = change_rename_domain(c, source->path, doc, to, replaced, &garbage, err);
+	/* The answer to the request that gives the name may be lost. Then what had it is examined
+	 * later. */
 	if (garbage.half_done && !garbage.storage.schema)
-		doubt_replaced(e, to, replaced, &storage);
-	garbage_settle(e->bucket.garbage, to, &garbage, note);
+		garbage_add_early(e->bucket.garbage, to, replaced, &storage);
+	garbage_settle(e->bucket.garbage, lost, garbage.storage.schema != NULL);
 	if (known)
 		garbage_rescue(e->bucket.garbage, &storage);
 	garbage_settle_rename(e->bucket.garbage, source->path, &storage, garbage.half_done, rename);

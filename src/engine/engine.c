@@ -42,6 +42,7 @@ void engine_options_init(struct engine_options *opt)
 		.cache_disk_size = UINT64_C(10) << 30,
 		.metadata_ttl = 1,
 		.rename_dir_max = 10000,
+		.gc_delay = GARBAGE_DELAY_NS / 1e9,
 	};
 }
 
@@ -59,6 +60,8 @@ static int check_options(const struct engine_options *opt, struct err *err)
 	if (!(opt->metadata_ttl >= 0 && opt->metadata_ttl <= 1e9) ||
 	    !(opt->open_ttl >= 0 && opt->open_ttl <= 1e9))
 		return err_set(err, -EINVAL, "metadata_ttl: must be a number of seconds");
+	if (!(opt->gc_delay >= 0 && opt->gc_delay <= 1e9))
+		return err_set(err, -EINVAL, "gc_delay: must be a number of seconds");
 	if (opt->cache_dir && opt->cache_disk_size < CACHE_DISK_MIN)
 		return err_set(err, -EINVAL, "cache_disk_size: must be at least 1M");
 	return 0;
@@ -257,7 +260,8 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 	if (opt->write) {
 		const struct garbage_ops ops = change_garbage_ops(e);
 		e->bucket.renames = renames_new(&e->bucket.env);
-		e->bucket.garbage = garbage_new(&e->bucket.env, &ops, true);
+		e->bucket.garbage = garbage_new(&e->bucket.env, &ops,
+						(uint64_t)llround(opt->gc_delay * 1e9), true);
 		e->bucket.user = strdup(opt->user);
 		if (!e->bucket.garbage || !e->bucket.renames || !e->bucket.user)
 			goto fail;
@@ -353,7 +357,7 @@ void engine_start(struct engine *e)
 {
 	if (e->bucket.stack.s3)
 		begin_to_warm_up(e);
-	garbage_notes_take(e);
+	engine_take_removed(e);
 	if (e->drafts)
 		drafts_start(e->drafts);
 }

@@ -11,7 +11,9 @@ int garbage_note(void *engine, uint32_t *record, const struct garbage_note *note
 	const struct gc_event event = {.type = note->state,
 				       .storage = note->storage.prefix,
 				       .next = note->next.prefix,
-				       .path = note->path};
+				       .path = note->path,
+				       .since_ns = note->since_ns,
+				       .document = note->document};
 	return gc_log_put(e->bucket.gc_log, record, &event, err);
 }
 
@@ -21,21 +23,10 @@ void garbage_forget(void *engine, uint32_t *record)
 	gc_log_clear(e->bucket.gc_log, record);
 }
 
-uint32_t garbage_note_change(struct engine *e, const char *path,
-			     const struct schema_document *loses,
-			     const struct schema_document *gets)
-{
-	struct storage storage, next = {.schema = NULL};
-	uint32_t record = GC_NONE;
-	if (schema_storage_of(loses, &storage) &&
-	    (!gets || (schema_storage_of(gets, &next) && !same_storage(&next, &storage))))
-		garbage_expect(e->bucket.garbage, path, &storage, &next, &record);
-	return record;
-}
-
 uint32_t garbage_note_rename(struct engine *e, const char *path, const struct storage *storage)
 {
-	const struct garbage_note n = {.state = GC_RENAMED, .storage = *storage, .path = path};
+	const struct garbage_note n = {
+		.state = GC_RENAMED, .storage = *storage, .path = path, .document = ""};
 	uint32_t record = GC_NONE;
 	/* Without the note, the rename is finished by the next program that renames the domain. */
 	garbage_note(e, &record, &n, NULL);
@@ -69,7 +60,10 @@ int garbage_notes_open(struct engine *e, struct journal *j, struct err *err)
 static bool read_note(const struct schema_ops *schema, const struct gc_event *event,
 		      struct garbage_note *out)
 {
-	*out = (struct garbage_note){.state = event->type, .path = event->path};
+	*out = (struct garbage_note){.state = event->type,
+				     .since_ns = event->since_ns,
+				     .path = event->path,
+				     .document = event->document};
 	if (!store_key_ok(event->path))
 		return false;
 	if (event->type == GC_OBJECTS)
@@ -95,13 +89,13 @@ static void inherit(void *ctx, const struct gc_event *event, uint32_t number)
 	gc_log_clear(i->e->bucket.gc_log, &number);
 }
 
-void garbage_notes_take(struct engine *e)
+unsigned int engine_take_removed(struct engine *e)
 {
 	struct inheritance i = {.e = e};
 	struct gc_log_taken taken;
 	struct err err = ERR_INIT;
 	if (!e->bucket.gc_log)
-		return;
+		return 0;
 	if (gc_log_take(e->bucket.gc_log, inherit, &i, &taken, &err))
 		log_warning(e->bucket.log, "notes of what is to be deleted, in the journal: %s",
 			    err.msg);
@@ -116,4 +110,5 @@ void garbage_notes_take(struct engine *e)
 			    " invalid, %" PRIu32 " damaged files (%" PRIu32 " set aside), %" PRIu32
 			    " files of a later version; some storage may remain in the bucket",
 			    i.invalid, taken.damaged, taken.set_aside, taken.later);
+	return taken.held;
 }

@@ -74,16 +74,11 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 	return rc;
 }
 
-int engine_setxattr(struct engine *e, const char *path, const char *name, const void *value,
-		    size_t size, int flags, struct err *err)
+int acls_set(struct engine *e, const char *path, const char *name, const void *value, size_t size,
+	     int flags, struct err *err)
 {
 	struct domain_info acls;
-	struct arena *a;
-	if (!e->bucket.garbage)
-		return err_set(err, -EROFS, "mounted read-only");
-	if (strcmp(name, "user.hsds.acls") != 0)
-		return err_set(err, -EOPNOTSUPP, "%s: the attribute %s cannot be set", path, name);
-	a = arena_new(ACLS_ARENA);
+	struct arena *a = arena_new(ACLS_ARENA);
 	if (!a)
 		return err_no_memory(err);
 	struct draft_hold hold;

@@ -109,6 +109,15 @@ static int chunks(struct domain *domain, struct str *out)
 	return 0;
 }
 
+/* Whole lines, as many as the kernel accepts. */
+static void cut_lines(struct str *out)
+{
+	size_t n = (size_t)min_u64(out->b.len, VALUE_MAX);
+	while (n > 0 && str_text(out)[n - 1] != '\n')
+		n--;
+	str_cut(out, n);
+}
+
 /* One line "path: filters" for each dataset that has filters in the bucket. */
 static int filters(struct domain *domain, struct str *out)
 {
@@ -136,11 +145,7 @@ static int filters(struct domain *domain, struct str *out)
 		str_add(out, "\n");
 	}
 	object_paths_free(paths);
-	/* Keep as many whole lines as the kernel accepts. */
-	size_t n = (size_t)min_u64(out->b.len, VALUE_MAX);
-	while (n > 0 && str_text(out)[n - 1] != '\n')
-		n--;
-	str_cut(out, n);
+	cut_lines(out);
 	return 0;
 }
 
@@ -189,6 +194,16 @@ static int draft_unfinished(struct engine *e, const char *path, struct str *out)
 	char id[JOURNAL_ID];
 	drafts_unfinished(e->drafts, path, id);
 	return add_text(id, out);
+}
+
+/* Of a directory: what was removed from it and can be brought back. */
+static const char removed_name[] = "user.hsds.removed";
+
+static int removed(struct engine *e, const char *path, struct str *out)
+{
+	const int rc = undelete_list(e, path, out);
+	cut_lines(out);
+	return rc;
 }
 
 /* The list that the domain will have. */
@@ -342,6 +357,8 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 		return draft_error(e, path, out);
 	if (strcmp(name, unfinished_name) == 0)
 		return draft_unfinished(e, path, out);
+	if (strcmp(name, removed_name) == 0)
+		return removed(e, path, out);
 	const bool is_kept = strcmp(name, kept_name) == 0;
 	if (!x && !is_kept)
 		return -ENODATA; /* security.capability costs no request */
@@ -387,6 +404,18 @@ ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, vo
 	if (!rc && !str_ok(&value))
 		rc = err_no_memory(err);
 	return rc ? rc : copy_out(&value.b, buf, size, name, err);
+}
+
+int engine_setxattr(struct engine *e, const char *path, const char *name, const void *value,
+		    size_t size, int flags, struct err *err)
+{
+	if (!e->bucket.garbage)
+		return err_set(err, -EROFS, "mounted read-only");
+	if (strcmp(name, "user.hsds.undelete") == 0)
+		return undelete_in(e, path, value, size, err);
+	if (strcmp(name, acls_name) == 0)
+		return acls_set(e, path, name, value, size, flags, err);
+	return err_set(err, -EOPNOTSUPP, "%s: the attribute %s cannot be set", path, name);
 }
 
 int engine_removexattr(struct engine *e, const char *path, const char *name, struct err *err)
@@ -446,6 +475,8 @@ static int list_all(struct engine *e, const char *path, struct bytes *names, str
 		if (!rc)
 			rc = list_node(e, n, names, err);
 	}
+	if (!rc)
+		rc = add_name(names, removed_name, undelete_list(e, path, &value));
 	if (!rc)
 		rc = add_name(names, error_name, draft_error(e, path, &value));
 	return rc ? rc : add_name(names, unfinished_name, draft_unfinished(e, path, &value));

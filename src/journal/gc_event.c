@@ -6,8 +6,9 @@
  *    +4  4  count of objects
  *    +8     path, storage, next storage; then for each object its id and its version; each with a
  *           NUL
+ *           8 bytes: when the path has lost the storage; the document, with a NUL
  *
- * The body of GC_DELETED is only the number.
+ * The body of GC_DELETED is only the number. In a file of version 1, the last line is missing.
  */
 #include <journal/gc_event.h>
 
@@ -26,8 +27,12 @@ static const char *find_fault(const struct gc_event *e)
 		return "a path that is empty or too long";
 	if (!e->storage[0])
 		return "no storage";
-	if ((e->next[0] && e->type != GC_EXPECTED) || (e->count && e->type != GC_OBJECTS))
+	const bool is_of_domain = e->type == GC_EXPECTED || e->type == GC_REMOVED;
+	if ((e->next[0] && e->type != GC_EXPECTED) || (e->count && e->type != GC_OBJECTS) ||
+	    (e->document && e->document[0] && !is_of_domain))
 		return "a part that does not fit its type";
+	if (e->since_ns < 0 || (e->document && strlen(e->document) > GC_DOCUMENT))
+		return "a time or a document that is not valid";
 	for (uint32_t i = 0; i < e->count; i++)
 		if (!e->objects[i].id[0])
 			return "an object without an id";
@@ -59,6 +64,8 @@ static void emit_body(struct emit *e, const void *ctx)
 		emit_text(e, event->objects[i].id);
 		emit_text(e, event->objects[i].version);
 	}
+	emit_u64(e, (uint64_t)event->since_ns);
+	emit_text(e, event->document ? event->document : "");
 }
 
 int gc_event_encode(const struct gc_event *event, uint32_t number, struct bytes *out,
@@ -100,6 +107,11 @@ int gc_event_decode(uint16_t type, struct cursor body, uint32_t *number, struct 
 	for (uint32_t i = 0; i < out->count; i++) {
 		out->objects[i].id = cur_cstr(&body, &n);
 		out->objects[i].version = cur_cstr(&body, &n);
+	}
+	out->document = "";
+	if (type != GC_DELETED && cur_left(&body)) {
+		out->since_ns = (int64_t)cur_u64(&body);
+		out->document = cur_cstr(&body, &n);
 	}
 	if (cur_ok(&body) && !cur_left(&body) && (type == GC_DELETED || !find_fault(out)))
 		return 0;

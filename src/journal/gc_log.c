@@ -485,6 +485,7 @@ static int take_file(const struct taking *t, const char *name, struct err *err)
 {
 	struct log_file f = {.fd = open_left(t->l, name)};
 	bool torn = false;
+	t->out->held += f.fd == -EBUSY && strcmp(name, t->l->file.name) != 0;
 	if (f.fd < 0)
 		return f.fd == -EBUSY || f.fd == -ENOENT ? 0 : err_errno(err, f.fd, "%s", name);
 	const int found = replay(&f, &torn);

@@ -37,6 +37,8 @@ int recover_open_bucket(const struct recover_found *f, const struct engine_optio
 	opt.journal_dir = journal;
 	/* The draft may be the first one of a new bucket. */
 	opt.allow_empty = true;
+	/* There may be no other mount that deletes what the commit replaces. */
+	opt.gc_delay = 0;
 	int rc = engine_open(&opt, out, err);
 	if (rc)
 		return rc;

@@ -42,8 +42,7 @@ static struct document_place place_of(const struct change *c)
 		.env = c->env, .store = c->store, .schema = c->schema, .cancelled = c->cancelled};
 }
 
-/* Returns whether an error says that the bucket has refused a request, and has changed nothing. */
-static bool is_refusal(int rc)
+bool rename_is_refused(int rc)
 {
 	switch (rc) {
 	case -EACCES:
@@ -128,7 +127,7 @@ static int finish(const struct document_place *p, struct renames *renames,
 		*progress = FINISHED;
 	if (rc == 0 || rc == -ESTALE)
 		renames_settle(renames, number);
-	else if (is_refusal(rc))
+	else if (rename_is_refused(rc))
 		note_refused(p, names);
 	if (!rc)
 		log_info(p->env->log, "finished an interrupted rename of /%s to /%s", r->from,
@@ -552,7 +551,7 @@ static int drop_name(struct job *j, struct err *err)
 			       "%s: another program has changed it at the same moment; the domain "
 			       "was given the name /%s",
 			       j->from, j->to);
-	if (is_refusal(rc)) {
+	if (rename_is_refused(rc)) {
 		note_refused(&j->place, &j->names);
 		j->is_open = false;
 	}
@@ -576,7 +575,7 @@ static int run(struct job *j, bool *is_given, struct err *err)
 		if (!rc)
 			return drop_name(j, err);
 	}
-	if (is_refusal(rc) && j->is_open)
+	if (rename_is_refused(rc) && j->is_open)
 		withdraw(j, false);
 	if (rc == -ESTALE && j->is_guarded)
 		return changed_meanwhile(j->to, err);

@@ -158,17 +158,21 @@ PLANS = {
 
 
 def event(kind, path=b"home/u/a", storage=b"db/01234567-89abcdef/", following=b"", objects=(),
-          count=None, tail=b""):
+          count=None, tail=b"", since=1764484514 * 10**9, document=b""):
     count = len(objects) if count is None else count
     pairs = b"".join(text(*o) for o in objects)
-    return frame(kind, struct.pack("<II", 1, count) + text(path, storage, following) + pairs + tail)
+    return frame(kind, struct.pack("<II", 1, count) + text(path, storage, following) + pairs +
+                 (b"" if since is None else struct.pack("<q", since) + text(document)) + tail)
 
 
 REMOVED = ((b"d-1", b"etag"), (b"g-2", b""))
-GOOD = [event(1, following=b"db/11111111-22222222/"), event(1), event(2), event(3),
-        event(4, storage=b"g-root", objects=REMOVED), frame(5, struct.pack("<I", 1))]
+DOCUMENT = b'{"root": "g-01234567-89abcdef-0000-000000-000000"}'
+GOOD = [event(1, following=b"db/11111111-22222222/"), event(1, document=DOCUMENT),
+        event(2, document=DOCUMENT), event(2, since=0), event(3),
+        event(4, storage=b"g-root", objects=REMOVED), frame(5, struct.pack("<I", 1)),
+        event(2, since=None), event(4, storage=b"g-root", objects=REMOVED, since=None)]
 BAD = {
-    "bad-magic": head(b"HSMDPLAN"), "later-version": head(b"HSMDEVNT", 2), "empty": b"",
+    "bad-magic": head(b"HSMDPLAN"), "later-version": head(b"HSMDEVNT", 3), "empty": b"",
     "type-zero": event(0), "unknown-type": event(6), "no-path": event(2, path=b""),
     "longest-path": event(2, path=b"p" * 1024), "path-too-long": event(2, path=b"p" * 1025),
     "no-storage": event(2, storage=b""), "next-of-removed": event(2, following=b"db/1/"),
@@ -176,11 +180,14 @@ BAD = {
     "no-id": event(4, objects=((b"", b"v"),)), "count-huge": event(4, count=2**32 - 1),
     "count-too-small": event(4, objects=REMOVED, count=1),
     "fewer-than-said": event(4, objects=REMOVED, count=3), "tail": event(2, tail=b"x"),
-    "no-nul": event(4, count=1, tail=b"d-1\0etag"), "deleted-tail": frame(5, bytes(8)),
+    "no-nul": event(4, count=1, tail=b"d-1\0etag", since=None),
+    "document-of-rename": event(3, document=DOCUMENT), "negative-time": event(2, since=-1),
+    "document-no-nul": event(2, since=None, tail=bytes(8) + b"{}"),
+    "no-document": event(2, since=None, tail=bytes(8)), "deleted-tail": frame(5, bytes(8)),
     "deleted-short": frame(5, bytes(3)), "bad-crc": flip(event(2), 30), "torn": event(2)[:-5],
     "not-zero": frame(2, event(2)[12:], zero=1), "half-header": event(2)[:7],
 }
-EVENTS = {"good": head(b"HSMDEVNT") + b"".join(GOOD)}
+EVENTS = {"good": head(b"HSMDEVNT", 2) + b"".join(GOOD)}
 EVENTS.update((name, data if b"HSM" in data or not data else head(b"HSMDEVNT") + data)
               for name, data in BAD.items())
 

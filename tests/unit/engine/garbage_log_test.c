@@ -17,15 +17,11 @@ static bool has_storage(struct test_bucket *b, unsigned int n)
 	return access(path, F_OK) == 0;
 }
 
-static struct storage storage_of(struct test_bucket *b, const char *path)
+static struct schema_document *document_of(struct test_bucket *b, const char *path)
 {
 	auto_names_node struct names_node *n = NULL;
-	struct storage storage;
 	assert_int_equal(names_resolve(b->engine->bucket.names, path, &n, NULL), 0);
-	assert_int_equal(
-		schema_storage_of_root(schema_all()[0], n->doc.document->info.root, &storage, NULL),
-		0);
-	return storage;
+	return schema_document_ref(n->doc.document);
 }
 
 /* Runs fn in a process that is killed after it. */
@@ -46,7 +42,9 @@ static void killed(struct test_bucket *b, void (*fn)(struct test_bucket *b))
 /* The next mount, from its start to its end. */
 static void mount_again(struct test_bucket *b)
 {
-	bucket_open_rw(b, 1, NULL);
+	struct engine_options opt = bucket_rw(b);
+	opt.gc_delay = 0;
+	bucket_open_as(b, opt);
 	engine_start(b->engine);
 	engine_close(b->engine);
 	b->engine = NULL;
@@ -131,15 +129,15 @@ static void the_storage_of_number_0_is_deleted(void **state)
 
 static struct {
 	const char *path;
-	struct storage storage, next;
+	const struct schema_document *lost, *next;
 } expected;
 
 static void only_expect(struct test_bucket *b)
 {
-	uint32_t record;
-	garbage_expect(b->engine->bucket.garbage, expected.path, &expected.storage, &expected.next,
-		       &record);
-	assert_int_not_equal(record, GC_NONE);
+	struct storage next;
+	schema_storage_of(expected.next, &next);
+	assert_non_null(
+		garbage_expect(b->engine->bucket.garbage, expected.path, expected.lost, &next));
 }
 
 /* The process ended between the note and the change, or just after the change. */
@@ -158,19 +156,19 @@ static void changes_that_may_have_happened(void **state)
 	};
 	struct test_bucket *b = *state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct storage storages[4] = {{.schema = NULL}};
+		struct schema_document *documents[4] = {NULL};
 		bucket_domain(b, 1, "a.h5");
 		bucket_domain(b, 2, "b.h5");
 		bucket_domain(b, 3, "elsewhere/c.h5");
 		bucket_open(b, 0, 0);
-		storages[1] = storage_of(b, "a.h5");
-		storages[2] = storage_of(b, "b.h5");
-		storages[3] = storage_of(b, "elsewhere/c.h5");
+		documents[1] = document_of(b, "a.h5");
+		documents[2] = document_of(b, "b.h5");
+		documents[3] = document_of(b, "elsewhere/c.h5");
 		engine_close(b->engine);
 		bucket_remove(b, "elsewhere/c.h5/.domain.json");
 		expected.path = rows[i].path;
-		expected.storage = storages[rows[i].storage];
-		expected.next = storages[rows[i].next];
+		expected.lost = documents[rows[i].storage];
+		expected.next = documents[rows[i].next];
 		killed(b, only_expect);
 		mount_again(b);
 		assert_true(has_storage(b, 1));
@@ -179,6 +177,8 @@ static void changes_that_may_have_happened(void **state)
 		/* The note is gone. */
 		mount_again(b);
 		assert_int_equal(has_storage(b, 3), !rows[i].deleted);
+		for (int k = 0; k < 4; k++)
+			schema_document_unref(documents[k]);
 	}
 }
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <storage/garbage.h>
@@ -17,11 +18,27 @@
 
 static const struct storage none;
 
+/* The schema of new domains, but that the ids of root groups are the numbers of storages. */
+static struct schema_storage numbers;
+static struct schema_ops schema;
+
+static int of_root(const char *root, struct storage *out, struct err *err)
+{
+	numbers.of_number(strtoull(root, NULL, 10), out);
+	return 0;
+}
+
+static void random_bytes(const struct env *env, void *bytes, size_t n)
+{
+	memset(bytes, 7, n);
+}
+
 struct world {
 	struct env env;
 	uint64_t now;
 	uint64_t read; /* the storage that a file reads, or 0 */
 	int code;      /* of deletions */
+	int64_t wall;  /* seconds since the epoch */
 	char deleted[256], finished[64];
 	int verdict;
 	uint32_t records; /* that have been given out */
@@ -33,6 +50,11 @@ struct world {
 static uint64_t now(const struct env *env)
 {
 	return ((const struct world *)env->ctx)->now;
+}
+
+static int64_t wall(const struct env *env)
+{
+	return ((const struct world *)env->ctx)->wall * (int64_t)SECOND;
 }
 
 static bool is_read(void *ctx, const struct storage *storage)
@@ -107,7 +129,9 @@ static int finish_rename(void *ctx, const struct storage *storage, bool is_ours,
 
 static void setup(struct world *w, bool threaded)
 {
-	*w = (struct world){.now = 100 * SECOND, .env = {.now = now, .ctx = w}};
+	*w = (struct world){.now = 100 * SECOND,
+			    .wall = 5000,
+			    .env = {.now = now, .wall = wall, .random = random_bytes, .ctx = w}};
 	const struct garbage_ops ops = {.is_read = is_read,
 					.collect = collect,
 					.collect_objects = collect_objects,
@@ -116,7 +140,7 @@ static void setup(struct world *w, bool threaded)
 					.note = note,
 					.forget = forget,
 					.ctx = w};
-	w->q = garbage_new(&w->env, &ops, threaded);
+	w->q = garbage_new(&w->env, &ops, GARBAGE_DELAY_NS, threaded);
 	assert_non_null(w->q);
 }
 
@@ -128,10 +152,28 @@ static void add(struct world *w, const char *path, uint64_t storage)
 	garbage_add(w->q, path, &g);
 }
 
+/* Returns the document of a domain with this storage, or NULL if it is 0. It stays valid until the
+ * next call. */
+static const struct schema_document *document(uint64_t storage)
+{
+	static char root[24];
+	static struct schema_document d = {.schema = &schema,
+					   .info = {.root = root, .owner = "ann"}};
+	snprintf(root, sizeof(root), "%u", (unsigned int)storage);
+	return storage ? &d : NULL;
+}
+
+static struct garbage_entry *expect(struct world *w, const char *path, uint64_t storage,
+				    const struct storage *next)
+{
+	return garbage_expect(w->q, path, document(storage), next);
+}
+
 /* Moves the clock and deletes what is due. Returns the seconds until something else is due. */
 static uint64_t after(struct world *w, uint64_t seconds)
 {
 	w->now += seconds * SECOND;
+	w->wall += (int64_t)seconds;
 	const uint64_t next = garbage_collect(w->q, w->now);
 	return next == UINT64_MAX ? UINT64_MAX : (next - w->now) / SECOND;
 }
@@ -152,8 +194,11 @@ static void test_delay(void **state)
 	assert_string_equal(w.deleted, "a=1 ");
 	assert_int_equal(after(&w, 10), UINT64_MAX);
 	assert_string_equal(w.deleted, "a=1 b=2 ");
+	/* At the end, what is not due is left to the next process. */
+	add(&w, "c", 3);
 	garbage_free(w.q);
 	assert_string_equal(w.deleted, "a=1 b=2 ");
+	assert_null(strstr(w.notes, "-2 "));
 }
 
 /* Storage that a file reads waits for the last reader, also if the delay is over. */
@@ -171,6 +216,7 @@ static void test_readers(void **state)
 	assert_string_equal(w.deleted, "a=1 ");
 	add(&w, "b", 2);
 	w.read = 2;
+	after(&w, 30);
 	garbage_free(w.q);
 	assert_string_equal(w.deleted, "a=1 ");
 }
@@ -185,10 +231,19 @@ static void test_failures(void **state)
 	w.code = 0;
 	assert_int_equal(after(&w, 5), UINT64_MAX);
 	assert_string_equal(w.deleted, "a=1 ");
-	/* At the end nothing is tried twice. */
+	/* At the end it is tried once more, and nothing is tried twice. */
 	add(&w, "b", 2);
 	w.code = -EIO;
+	assert_int_equal(after(&w, 30), 5);
+	w.code = 0;
 	garbage_free(w.q);
+	assert_string_equal(w.deleted, "a=1 b=2 ");
+	setup(&w, false);
+	add(&w, "b", 2);
+	w.code = -EIO;
+	assert_int_equal(after(&w, 30), 5);
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "");
 }
 
 static void test_other_names(void **state)
@@ -202,8 +257,9 @@ static void test_other_names(void **state)
 	assert_string_equal(w.deleted, "b=2 ");
 	/* What was rescued can be removed again. */
 	add(&w, "c", 1);
-	garbage_free(w.q);
+	after(&w, 30);
 	assert_string_equal(w.deleted, "b=2 c=1 ");
+	garbage_free(w.q);
 }
 
 /* Storage that another process deletes, or whose names may change, is examined once a minute. */
@@ -228,7 +284,7 @@ static void test_renames(void **state)
 {
 	struct world w;
 	const struct garbage_note note = {
-		.state = GC_RENAMED, .storage = storage_nth(7), .path = "r"};
+		.state = GC_RENAMED, .storage = storage_nth(7), .path = "r", .document = ""};
 	setup(&w, false);
 	garbage_settle_rename(w.q, "a", STORAGE(5), false, 3);
 	assert_string_equal(w.notes, "-3 ");
@@ -262,12 +318,11 @@ static void test_renames(void **state)
 static void test_notes(void **state)
 {
 	struct world w;
-	uint32_t record;
 	setup(&w, false);
-	garbage_expect(w.q, "a", STORAGE(1), STORAGE(9), &record);
-	garbage_settle(w.q, "a", &(struct change_garbage){.storage = storage_nth(1)}, record);
-	garbage_expect(w.q, "b", STORAGE(2), &none, &record);
-	garbage_settle(w.q, "b", &(struct change_garbage){.half_done = false}, record);
+	garbage_settle(w.q, expect(&w, "a", 1, STORAGE(9)), true);
+	garbage_settle(w.q, expect(&w, "b", 2, &none), false);
+	garbage_settle(w.q, expect(&w, "same", 1, STORAGE(1)), true);
+	garbage_settle(w.q, expect(&w, "none", 0, &none), true);
 	add(&w, "c", 3);
 	assert_string_equal(w.notes, "0:expected:a=1>9 0:removed:a=1>0 1:expected:b=2>0 -1 "
 				     "2:removed:c=3>0 ");
@@ -299,11 +354,9 @@ static void test_early(void **state)
 {
 	struct world w;
 	setup(&w, false);
-	const struct change_garbage one = {.storage = storage_nth(1)},
-				    two = {.storage = storage_nth(2)};
-	garbage_add_early(w.q, "a", &one, STORAGE(9));
-	garbage_add_early(w.q, "b", &two, &none);
-	garbage_add_early(w.q, "c", &(struct change_garbage){.half_done = false}, &none);
+	garbage_add_early(w.q, "a", document(1), STORAGE(9));
+	garbage_add_early(w.q, "b", document(2), &none);
+	garbage_add_early(w.q, "c", NULL, &none);
 	garbage_confirm(w.q, STORAGE(9));
 	garbage_confirm(w.q, STORAGE(8));
 	assert_string_equal(w.notes, "0:expected:a=1>9 1:expected:b=2>0 0:removed:a=1>0 ");
@@ -319,13 +372,11 @@ static void test_early(void **state)
 static void test_no_notes(void **state)
 {
 	struct world w;
-	uint32_t record;
 	setup(&w, false);
 	w.note_code = -ENOSPC;
-	garbage_expect(w.q, "a", STORAGE(1), &none, &record);
-	assert_int_equal(record, GC_NONE);
-	garbage_settle(w.q, "a", &(struct change_garbage){.storage = storage_nth(1)}, record);
-	garbage_settle(w.q, "b", &(struct change_garbage){.half_done = false}, record);
+	garbage_settle(w.q, expect(&w, "a", 1, &none), true);
+	garbage_settle(w.q, expect(&w, "b", 2, &none), false);
+	/* The next process would not know of it, so it is deleted without the delay. */
 	garbage_free(w.q);
 	assert_string_equal(w.deleted, "a=1 ");
 	assert_string_equal(w.notes, "");
@@ -351,7 +402,8 @@ static void test_inherited(void **state)
 		const struct garbage_note entry = {.state = rows[i].state,
 						   .path = "a",
 						   .storage = storage_nth(1),
-						   .next = storage_nth(2)};
+						   .next = storage_nth(2),
+						   .document = ""};
 		garbage_inherit(w.q, &entry, 0);
 		w.verdict = rows[i].verdict;
 		assert_int_equal(after(&w, 29), 1);
@@ -360,6 +412,72 @@ static void test_inherited(void **state)
 		garbage_free(w.q);
 		assert_true(rows[i].verdict < 0 || strstr(w.notes, "-0 "));
 	}
+}
+
+/* The delay goes on from the time of the change, whatever became of the clock. */
+static void test_inherited_time(void **state)
+{
+	static const struct {
+		int64_t since;
+		uint64_t left;
+	} rows[] = {{0, 30}, {5000, 30}, {4980, 10}, {4971, 1}, {4970, 0}, {1, 0}, {9000, 30}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct world w;
+		setup(&w, false);
+		const struct garbage_note entry = {.state = GC_REMOVED,
+						   .since_ns = rows[i].since * (int64_t)SECOND,
+						   .path = "a",
+						   .storage = storage_nth(1),
+						   .document = ""};
+		garbage_inherit(w.q, &entry, 0);
+		assert_int_equal(after(&w, 0), rows[i].left ? rows[i].left : UINT64_MAX);
+		garbage_free(w.q);
+		assert_string_equal(w.deleted, rows[i].left ? "" : "a=1 ");
+	}
+}
+
+static int see(void *ctx, const struct garbage_removed *r)
+{
+	struct world *w = ctx;
+	const size_t n = strlen(w->finished);
+	assert_non_null(strstr(r->document, "ann"));
+	snprintf(w->finished + n, sizeof(w->finished) - n, "%s=%u:%u:%u ", r->path,
+		 (unsigned int)storage_number(r->storage),
+		 (unsigned int)(r->since_ns / (int64_t)SECOND),
+		 (unsigned int)(r->left_ns / SECOND));
+	return 0;
+}
+
+/* Removed domains are listed until they are deleted, and one that is brought back is not. */
+static void test_removed(void **state)
+{
+	struct world w;
+	struct garbage_removed r;
+	setup(&w, false);
+	garbage_settle(w.q, expect(&w, "a", 1, &none), true);
+	after(&w, 10);
+	garbage_settle(w.q, expect(&w, "a", 2, STORAGE(9)), true); /* replaced */
+	garbage_add_early(w.q, "b", document(3), STORAGE(8));	   /* perhaps not yet */
+	add(&w, "c", 4);					   /* of a failed commit */
+	garbage_each_removed(w.q, see, &w);
+	assert_string_equal(w.finished, "a=1:5000:20 a=2:5010:30 ");
+	assert_null(garbage_take_removed(w.q, "b", &r));
+	assert_null(garbage_take_removed(w.q, "c", &r));
+	/* The last one that had the name. */
+	struct garbage_entry *e = garbage_take_removed(w.q, "a", &r);
+	assert_int_equal(storage_number(r.storage), 2);
+	w.verdict = GARBAGE_STAYS;
+	after(&w, 30);
+	assert_string_equal(w.deleted, "a=1 c=4 "); /* what is taken stays */
+	garbage_restore(w.q, e, false);
+	assert_non_null(e = garbage_take_removed(w.q, "a", &r));
+	w.notes[0] = '\0';
+	garbage_restore(w.q, e, true);
+	assert_string_equal(w.notes, "-1 ");
+	assert_null(garbage_take_removed(w.q, "a", &r));
+	assert_int_equal(after(&w, 30), UINT64_MAX);
+	assert_string_equal(w.deleted, "a=1 c=4 ");
+	garbage_free(w.q);
 }
 
 /* Objects of a domain that is still there. */
@@ -398,11 +516,12 @@ static void test_many(void **state)
 	garbage_free(w.q);
 }
 
-/* The thread deletes everything at the end, without the delay. */
+/* The thread deletes at the end what the journal does not have. */
 static void test_thread(void **state)
 {
 	struct world w;
 	setup(&w, true);
+	w.note_code = -ENOSPC;
 	add(&w, "a", 1);
 	garbage_free(w.q);
 	assert_string_equal(w.deleted, "a=1 ");
@@ -413,13 +532,18 @@ static void test_thread(void **state)
 
 int main(void)
 {
+	schema = *schema_all()[0];
+	numbers = *schema.storage;
+	numbers.of_root = of_root;
+	schema.storage = &numbers;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_delay),	  cmocka_unit_test(test_readers),
-		cmocka_unit_test(test_failures),  cmocka_unit_test(test_other_names),
-		cmocka_unit_test(test_busy),	  cmocka_unit_test(test_renames),
-		cmocka_unit_test(test_notes),	  cmocka_unit_test(test_no_notes),
-		cmocka_unit_test(test_early),	  cmocka_unit_test(test_many),
-		cmocka_unit_test(test_inherited), cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_inherited_time), cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_delay),	       cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_failures),       cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_busy),	       cmocka_unit_test(test_renames),
+		cmocka_unit_test(test_notes),	       cmocka_unit_test(test_no_notes),
+		cmocka_unit_test(test_early),	       cmocka_unit_test(test_many),
+		cmocka_unit_test(test_inherited),      cmocka_unit_test(test_objects),
 		cmocka_unit_test(test_thread),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,10 @@ int document_read(const struct document_place *p, const char *key, struct store_
 /* Gets the document of a path. *out is NULL if there is none. The caller unrefs the document. */
 int document_get(const struct document_place *p, const char *path, struct schema_document **out,
 		 struct err *err);
+/* Reads n bytes that are to be the document of a path. The caller unrefs it. Fails with -EIO if
+ * they are none. */
+int document_parse(const struct document_place *p, const char *path, const void *text, size_t n,
+		   struct schema_document **out, struct err *err);
 /* Gets the document of the nearest folder above a path that has one, and the length of the path of
  * that folder. *out is NULL if there is none. The caller unrefs the document. Fails with -ENOTDIR
  * if a domain is above the path. */

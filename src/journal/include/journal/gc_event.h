@@ -43,12 +43,18 @@ struct gc_event {
 	const char *next; /* GC_EXPECTED: the prefix of a storage, or "" if the path vanishes */
 	uint32_t count;	  /* GC_OBJECTS; else 0 */
 	struct gc_object *objects;
+	/* When the path has lost the storage, in nanoseconds since 1970; 0 if it is not known. */
+	int64_t since_ns;
+	/* GC_EXPECTED, GC_REMOVED: a document that leads from the path to the storage again. NULL
+	 * or "": there is none. */
+	const char *document;
 };
 
 enum {
 	GC_PATH = 1024,
+	GC_DOCUMENT = 1 << 20,	  /* bytes of a document */
 	GC_EVENT_MAX = 256 << 20, /* bytes of an event */
-	GC_VERSION = 1,
+	GC_VERSION = 2,
 };
 #define GC_MAGIC "HSMDEVNT"
 

@@ -46,6 +46,7 @@ struct gc_log_taken {
 	uint32_t damaged;   /* files of which a part could not be read */
 	uint32_t set_aside; /* of these: they are damaged before their end */
 	uint32_t later;	    /* files of a later version, which stay */
+	uint32_t held;	    /* files of other processes that are running */
 };
 /* Copies each entry in files that no process has open into this log, calls fn with it, and deletes
  * these files. If an entry cannot be copied, its file stays. So an entry may be passed twice, also

@@ -84,6 +84,13 @@ int change_rename_domain(const struct change *c, const char *from,
 			 const struct schema_document *domain, const char *to,
 			 const struct schema_document *target, struct change_garbage *out,
 			 struct err *err);
+/* Gives a removed domain its path again. `text` is the document that leads to its storage, which
+ * nothing has deleted yet. In S3: a HEAD for the root group, a GET and a PUT for the list of names,
+ * a PUT of the document, a LIST. Fails with -EEXIST if the path has a domain or folder, with
+ * -ESTALE if the storage was deleted, and with -EBUSY if it is being deleted. After an error, the
+ * storage is still garbage. */
+int change_undelete(const struct change *c, const char *path, const char *text,
+		    const struct storage *storage, struct err *err);
 /* Finishes the last rename of the domain with this storage if it was interrupted, and if it began
  * at least age_ns ago: a rename of another process may still be running. Fails with -EBUSY if it is
  * younger. */

@@ -38,5 +38,7 @@
  * name. */
 int rename_leave(const struct document_place *p, struct renames *renames,
 		 const struct storage *storage, const char *path, struct err *err);
+/* Returns whether an error says that the bucket has refused a request, and has changed nothing. */
+bool rename_is_refused(int rc);
 
 #endif
