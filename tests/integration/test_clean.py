@@ -11,7 +11,7 @@ import urllib.parse
 import pytest
 
 from mounts import HSIMAGE, run
-from s3liar import Answer
+from s3liar import DATE, Answer
 from s3service import Service
 
 FILE = pathlib.Path(os.environ["HSMOUNT_SOURCE"]) / "tests/data/import.h5"
@@ -56,7 +56,8 @@ def test_directory(bucket):
     assert f"{prefix}: no name leads to this storage" in hsimage("check", bucket).stdout
     found = hsimage("clean", "--dry-run", bucket).stdout.splitlines()
     assert found[0].startswith(f"storage {prefix}: {KEYS} objects, ")
-    assert found[-1].startswith(f"would be deleted: storages 1, uploads 0, temporary files 0, with {KEYS} objects")
+    assert found[-1].startswith("would be deleted: storages 1, uploads 0, temporary files 0, "
+                                f"with {KEYS} objects")
     assert "it is younger" in hsimage("clean", "--yes", "--age", "4d", bucket).stdout
     assert "storages 0" in hsimage("clean", "--yes", "--prefix", "db/x", bucket).stdout
     assert "--yes" in hsimage("clean", bucket, status=1).stderr
@@ -136,10 +137,10 @@ class Uploads(Service):
         items = "".join(UPLOAD.format(urllib.parse.quote(k), i, t) for k, i, t in rest[:1])
         more = f"<NextKeyMarker>{urllib.parse.quote(rest[0][0])}</NextKeyMarker>" \
                f"<NextUploadIdMarker>{rest[0][1]}</NextUploadIdMarker>" if rest[1:] else ""
-        body = f"<ListMultipartUploadsResult><EncodingType>url</EncodingType>{items}{more}" \
-               f"<IsTruncated>{'true' if rest[1:] else 'false'}</IsTruncated></ListMultipartUploadsResult>"
-        return Answer(200, {"Content-Type": "application/xml", "Date": "Thu, 01 Jan 2026 00:00:00 GMT"},
-                      body.encode())
+        cut = f"<IsTruncated>{'true' if rest[1:] else 'false'}</IsTruncated>"
+        body = "<ListMultipartUploadsResult><EncodingType>url</EncodingType>" \
+               f"{items}{more}{cut}</ListMultipartUploadsResult>"
+        return Answer(200, {"Content-Type": "application/xml", "Date": DATE}, body.encode())
 
     def honest(self, request):
         if "uploads" in request.query:
