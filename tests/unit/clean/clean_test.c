@@ -235,6 +235,29 @@ static void a_short_age_is_refused(void **state)
 	world_release(&b.w);
 }
 
+static int put_and_agree(void *arg, const struct engine_clean_totals *totals)
+{
+	struct bucket_left *b = arg;
+	char key[128];
+	snprintf(key, sizeof(key), "%snew", b->commit.storage.prefix);
+	world_put(&b->w, key, "1");
+	return 1;
+}
+
+/* A commit has begun to put objects once more while the person was asked. */
+static void storage_that_grows_stays(void **state)
+{
+	struct bucket_left b;
+	struct err err;
+	set_up(&b);
+	b.opt.ask = put_and_agree;
+	assert_int_equal(clean(&b, &err), 0);
+	assert_non_null(strstr(b.lines, "is kept: it is younger"));
+	assert_int_equal(b.totals.kept, 1);
+	assert_int_equal(world_keys(&b.w, b.commit.storage.prefix), LEFT_KEYS + 1);
+	world_release(&b.w);
+}
+
 /* A prefix limits what is deleted, not which names are read. */
 static void a_prefix_limits_what_is_deleted(void **state)
 {
@@ -391,6 +414,22 @@ static void a_commit_that_goes_on(void **state)
 }
 
 /* The last step of such a commit alone. */
+static void finish(struct store *bucket);
+
+static void judge_one(struct bucket_left *b, int rc)
+{
+	assert_int_equal(other_rc, 0);
+	assert_named(b);
+	assert_true(world_keys(&b->w, "") >= NAMED_KEYS + LEFT_KEYS);
+}
+
+/* A DELETE may be on its way when the process is stopped. No other one follows. */
+static void a_request_on_its_way(void **state)
+{
+	beside(go_on, judge_one);
+	beside(finish, judge_one);
+}
+
 static void finish(struct store *bucket)
 {
 	struct import_options opt = meeting->w.opt;
@@ -471,11 +510,13 @@ int main(void)
 		cmocka_unit_test(left_storage_is_deleted),
 		cmocka_unit_test(young_storage_stays),
 		cmocka_unit_test(a_short_age_is_refused),
+		cmocka_unit_test(storage_that_grows_stays),
 		cmocka_unit_test(a_prefix_limits_what_is_deleted),
 		cmocka_unit_test(a_bucket_that_cannot_be_read),
 		cmocka_unit_test(requests_that_fail),
 		cmocka_unit_test(a_commit_that_goes_on),
 		cmocka_unit_test(the_last_step_of_a_commit),
+		cmocka_unit_test(a_request_on_its_way),
 		cmocka_unit_test(two_at_once),
 		cmocka_unit_test(a_rename),
 	};
