@@ -413,7 +413,6 @@ static void a_commit_that_goes_on(void **state)
 	while_stopped(go_on, judge_commit);
 }
 
-/* The last step of such a commit alone. */
 static void finish(struct store *bucket);
 
 static void judge_one(struct bucket_left *b, int rc)
@@ -430,6 +429,7 @@ static void a_request_on_its_way(void **state)
 	beside(finish, judge_one);
 }
 
+/* The last step of such a commit alone. */
 static void finish(struct store *bucket)
 {
 	struct import_options opt = meeting->w.opt;
