@@ -16,6 +16,11 @@ static uint64_t real_now(const struct env *env)
 	return clock_ns();
 }
 
+static uint64_t real_boot(const struct env *env)
+{
+	return clock_boot_ns();
+}
+
 static void real_sleep(const struct env *env, uint64_t ns)
 {
 	/* A 64-bit time_t holds every quotient. A signal does not shorten the sleep. */
@@ -46,6 +51,7 @@ struct env env_real(struct log *log, struct pool *pool)
 	return (struct env){.log = log,
 			    .pool = pool,
 			    .now = real_now,
+			    .boot = real_boot,
 			    .sleep = real_sleep,
 			    .random = real_random};
 }

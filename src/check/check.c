@@ -52,7 +52,6 @@ static int list_dir(struct walk *w, const char *path, struct path **at)
 	w->dir = path;
 	w->at = at;
 	const int rc = names_list(w->e->bucket.names, path, add_path, w, &why);
-	w->c->names_unknown |= rc != 0;
 	/* A directory without a document vanishes with its last name. */
 	if (rc && rc != -ENOENT && !w->rc)
 		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
@@ -66,7 +65,6 @@ static int visit(struct walk *w, const char *path, struct path **rest)
 	struct err why = ERR_INIT;
 	const int rc = names_resolve(w->e->bucket.names, path, &n, &why);
 	if (rc) {
-		w->c->names_unknown = true;
 		w->c->is_gone = rc == -ENOENT;
 		return w->c->is_gone
 			       ? 0
@@ -115,10 +113,10 @@ static int walk_from(struct walk *w, const char *path)
 	}
 	if (!rc && n->kind == NAMES_DIR)
 		rc = check_imports(c, e, path);
-	/* Only a check of the whole bucket has seen all names. */
-	if (!rc && !n->path[0] && n->kind == NAMES_DIR && !c->names_unknown &&
-	    names_list_is_whole(e->bucket.names))
+	if (!rc && !n->path[0] && n->kind == NAMES_DIR && names_list_is_whole(e->bucket.names))
 		rc = check_storages(c, e);
+	if (!rc && !n->path[0] && n->kind == NAMES_DIR)
+		rc = check_uploads(c, e);
 	if (!rc && !n->path[0] && n->kind == NAMES_DIR)
 		rc = check_temps(c, e);
 	return rc;
@@ -128,7 +126,5 @@ int engine_check(struct engine *e, const char *path, bool all, const struct engi
 		 struct err *err)
 {
 	struct check c = {.sink = sink, .all = all, .err = err};
-	const int rc = walk_from(&(struct walk){.c = &c, .e = e}, path);
-	bytes_release(&c.storages);
-	return rc;
+	return walk_from(&(struct walk){.c = &c, .e = e}, path);
 }

@@ -10,7 +10,7 @@
  *   check_store.c          the keys of a domain that only a listing shows
  *   check_grid.c           chunks that no listing shows
  *   check_imports.c        unfinished imports
- *   check_storages.c       storages without a name, temporary files
+ *   check_storages.c       storages without a name, uploads, temporary files
  *   check_chunks.c         reads and decodes chunks
  *   check_image.c          the rendered file, read back
  *   check_file.c           a local HDF5 file
@@ -42,10 +42,8 @@ struct check {
 	bool all;
 	struct engine_check_result result; /* of the current domain or file */
 	uint64_t expected;		   /* stored bytes to decode, as far as is known */
-	bool names_unknown;		   /* a name or a document could not be read */
 	bool is_gone;			   /* the last domain was removed during the check */
-	struct bytes storages; /* those of all domains and imports so far, as uint64_t */
-	struct err *err;       /* gets the reason why the check ends */
+	struct err *err;		   /* gets the reason why the check ends */
 };
 
 /* ---- check_report.c ---- */
@@ -123,13 +121,10 @@ int check_imports(struct check *c, struct engine *e, const char *dir);
 /* Does the same for the import to a path at which there is no domain. *found becomes true if an
  * import was reported. */
 int check_import_of(struct check *c, struct engine *e, const char *path, bool *found);
-/* The first function notes the storage of the domain with this document, which may be NULL. The
- * second one notes the storage of an import. */
-int check_note_document(struct check *c, const struct schema_document *d);
-int check_note_storage(struct check *c, const struct storage *storage);
-/* Reports each storage that was not noted, with a result of its own. It is called after a check of
- * all domains and imports. */
+/* Reports each storage to which nothing leads, with a result of its own. */
 int check_storages(struct check *c, struct engine *e);
+/* Reports each upload in parts that is not finished, with a result of its own. */
+int check_uploads(struct check *c, struct engine *e);
 /* Reports each temporary file of a directory bucket, with a result of its own. */
 int check_temps(struct check *c, struct engine *e);
 /* Reports keys below the domain's prefix, and checks the chunks. */

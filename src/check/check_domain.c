@@ -169,7 +169,6 @@ static void look_again(struct check *c, struct engine *e, const struct names_nod
 	names_forget(e->bucket.names, n->name);
 	const int rc = names_resolve(e->bucket.names, n->name, now, NULL);
 	c->is_gone = rc == -ENOENT || (!rc && (*now)->kind != NAMES_DOMAIN);
-	c->names_unknown |= c->is_gone;
 	if (!rc && (c->is_gone || is_same_document(n, *now))) {
 		names_node_unref(*now);
 		*now = NULL;
@@ -189,9 +188,6 @@ static int check_node(struct check *c, struct engine *e, const struct names_node
 		return err_no_memory(c->err);
 	}
 	struct schema_document *document = names_doc_is_domain(&n->doc) ? n->doc.document : NULL;
-	c->names_unknown |= !document;
-	if (check_note_document(c, document))
-		return -ENOMEM;
 	const struct domain_hint hint = {.document = document};
 	int rc = domain_open(&e->bucket.domains, n->path, &hint, &d, &why);
 	const bool failed = check_failed_requests(e) != failures;

@@ -106,8 +106,7 @@ static int take_record(struct records *r, const char *key)
 			rc = 0; /* the import has just ended */
 		else if (!r->schema->writer->import_parse(body->data, body->len, arena, &import,
 							  &why)) {
-			rc = check_note_storage(r->c, &import.storage);
-			rc = rc ? rc : take_import(r, key, &import);
+			rc = take_import(r, key, &import);
 		} else if (!r->dir[0])
 			rc = check_find_alone(r->c, "", ENGINE_CHECK_ERROR, key, "%s", why.msg);
 	}

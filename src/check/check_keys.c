@@ -15,9 +15,10 @@
 
 #include <base/search.h>
 #include <codec/chain.h>
-#include <storage/change.h>
+#include <domain/documents.h>
 #include <engine/parts.h>
 #include <schema/schema.h>
+#include <storage/storage_names.h>
 #include <store/store.h>
 
 enum {
@@ -188,19 +189,35 @@ static bool is_own(const struct inventory *v, const char *key, const char *name)
 	return name && strncmp(key, v->prefix, n) == 0 && strncmp(key + n, name, strlen(name)) == 0;
 }
 
+/* Reports the note of a rename that has not ended: both names may lead to the domain. */
+static int check_rename(struct inventory *v, const char *key, const struct rename_record *r)
+{
+	if (!rename_is_open(r->state) && r->state != RENAME_REFUSED)
+		return 0;
+	return check_find(v->dc->c, ENGINE_CHECK_NOTE, NULL, key,
+			  "a rename from /%s to /%s is running, was interrupted, or was refused; "
+			  "the next rename of the domain finishes it",
+			  r->from, r->to);
+}
+
 static int check_names(struct inventory *v, const char *key)
 {
-	const struct change c = {
+	const struct document_place place = {
 		.env = &v->dc->e->bucket.env, .store = v->dc->e->bucket.store, .schema = v->schema};
+	auto_names struct storage_names names = {0};
+	const char *path;
 	struct err why = ERR_INIT;
-	struct storage storage;
-	if (!schema_storage_of(domain_document(v->dc->d), &storage))
+	if (!schema_storage_of(domain_document(v->dc->d), &names.storage))
 		return 0;
-	const int rc = change_check_names(&c, &storage, &why);
-	if (rc == 0)
-		return 0;
-	return check_find(v->dc->c, rc == -EIO ? ENGINE_CHECK_ERROR : ENGINE_CHECK_UNCHECKED, NULL,
-			  key, "the domain cannot be renamed or removed: %s", why.msg);
+	int rc = storage_names_read(&place, &names, &why);
+	if (rc)
+		return check_find(v->dc->c,
+				  rc == -EIO ? ENGINE_CHECK_ERROR : ENGINE_CHECK_UNCHECKED, NULL,
+				  key, "the domain cannot be renamed or removed: %s", why.msg);
+	path = names.rename.state == RENAME_NONE ? NULL : names.rename.from;
+	/* Nothing is put at the end of a rename: it has ended if the old name is gone. */
+	rc = path ? document_names_storage(&place, path, &names.storage, &why) : 0;
+	return rc ? check_rename(v, key, &names.rename) : 0;
 }
 
 /* Takes a key of the root group, or of no object. */

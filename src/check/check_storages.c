@@ -1,84 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds what is left over in a bucket. Storages to which no name leads are those of domains whose
- * deletion was interrupted, and of commits that have failed or are running: a check of the whole
- * bucket has seen the documents of all domains, and compares their storages with a listing.
- * Temporary files of a directory bucket are those of programs that were killed, or write now.
+ * Finds what is left over in a bucket, as `hsimage clean` does (clean/). Storages to which nothing
+ * leads are those of domains whose deletion was interrupted, and of commits that have failed or are
+ * running. Temporary files of a directory bucket are those of programs that were killed, or write
+ * now. The same applies to uploads in parts.
  */
 #include "check.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include <base/str.h>
+#include <domain/documents.h>
 #include <engine/parts.h>
-#include <schema/schema.h>
+#include <storage/storage_scan.h>
 #include <store/store.h>
 
-/* ---- the storages that are known ---- */
+/* ---- storages ---- */
 
-int check_note_storage(struct check *c, const struct storage *storage)
+static int report_storage(struct check *c, const struct document_place *p,
+			  const struct storage *storage)
 {
-	return bytes_append(&c->storages, storage, sizeof(*storage)) ? err_no_memory(c->err) : 0;
-}
-
-int check_note_document(struct check *c, const struct schema_document *d)
-{
-	struct storage storage;
-	return schema_storage_of(d, &storage) ? check_note_storage(c, &storage) : 0;
-}
-
-/* Makes a sorted array of the prefixes of the noted storages. Fails with -ENOMEM. */
-static int sort_known(const struct check *c, struct arena *a, const char ***out, size_t *n)
-{
-	const struct storage *storages = (const void *)c->storages.data;
-	*n = c->storages.len / sizeof(*storages);
-	*out = arena_array(a, *n + 1, sizeof(**out));
-	for (size_t i = 0; *out && i < *n; i++)
-		(*out)[i] = storages[i].prefix;
-	if (*out && *n)
-		qsort(*out, *n, sizeof(**out), str_compare);
-	return *out ? 0 : -ENOMEM;
-}
-
-/* ---- those of the bucket ---- */
-
-static int report_unknown(struct check *c, const struct store_page *page)
-{
-	const char **known = NULL;
-	size_t n = 0;
-	struct arena *a = arena_new(SIZE_MAX);
-	int rc = a && !sort_known(c, a, &known, &n) ? 0 : err_no_memory(c->err);
-	for (size_t i = 0; !rc && i < page->n; i++) {
-		const char *prefix = page->items[i].key;
-		if (page->items[i].is_prefix &&
-		    !bsearch(&prefix, known, n, sizeof(*known), str_compare))
-			rc = check_find_alone(
-				c, "", ENGINE_CHECK_NOTE, prefix,
-				"no name leads to this storage: it is left over from a "
-				"domain that was removed, or from a commit that has "
-				"failed or is running");
+	struct storage_size size;
+	struct err why = ERR_INIT;
+	auto_str struct str time = {0};
+	if (storage_measure(p, storage, &size, &why))
+		return check_find_alone(c, "", ENGINE_CHECK_UNCHECKED, storage->prefix,
+					"its keys cannot be listed: %s", why.msg);
+	if (!size.objects)
+		return 0; /* it has just been deleted, or is an empty directory */
+	if (size.newest_ns > 0) {
+		str_add(&time, ", the last of them put at ");
+		str_add_time(&time, size.newest_ns);
 	}
-	arena_free(a);
-	return rc;
+	return check_find_alone(c, "", ENGINE_CHECK_NOTE, storage->prefix,
+				"no name leads to this storage: it is left over from a domain that "
+				"was removed, or from a commit that has failed or is running. It "
+				"has %" PRIu64 " objects of %" PRIu64 " bytes%s",
+				size.objects, size.bytes, str_text(&time));
 }
 
 int check_storages(struct check *c, struct engine *e)
 {
-	auto_request struct store_request *req = store_request_new(e->bucket.store, STORE_LIST);
+	const struct document_place place = {.env = &e->bucket.env,
+					     .store = e->bucket.store,
+					     .schema = bucket_new_domains(&e->bucket)};
+	const struct storage_scan_options opt = {.place = &place};
+	struct storage_scan *scan;
 	struct err why = ERR_INIT;
-	const struct schema_storage *of = bucket_new_domains(&e->bucket)->storage;
-	if (!req)
-		return err_no_memory(c->err);
-	store_request_key(req, of->all);
-	req->list.delimit = true;
-	req->list.whole = true;
-	store_run(e->bucket.store, req);
-	if (store_failure(&req->answer, &why))
-		return check_find_alone(c, "", ENGINE_CHECK_UNCHECKED, of->all,
-					"storages cannot be listed: %s", why.msg);
-	return report_unknown(c, &req->answer.page);
+	int rc = storage_scan_new(&opt, &scan, &why);
+	if (!rc)
+		rc = storage_scan_read(scan, &why);
+	if (rc == -ENOMEM)
+		rc = err_no_memory(c->err);
+	else if (rc)
+		rc = check_find_alone(c, "", ENGINE_CHECK_UNCHECKED, place.schema->storage->all,
+				      "it is not known which storages are left over: %s", why.msg);
+	else
+		for (size_t i = 0; !rc && i < storage_scan_count(scan); i++) {
+			const struct storage storage = storage_scan_left(scan, i);
+			rc = report_storage(c, &place, &storage);
+		}
+	storage_scan_free(scan);
+	return rc;
+}
+
+/* ---- uploads ---- */
+
+static int report_upload(void *ctx, const struct store_upload *u)
+{
+	auto_str struct str time = {0};
+	str_add_time(&time, u->began_ns);
+	return check_find_alone(ctx, "", ENGINE_CHECK_NOTE, u->key,
+				"an upload in parts that was begun at %s and is not finished: a "
+				"program is writing it, or has left it when it was killed",
+				str_text(&time));
+}
+
+/* A person may be allowed to read the bucket, but not to list uploads. */
+int check_uploads(struct check *c, struct engine *e)
+{
+	struct err why = ERR_INIT;
+	if (!store_has_uploads(e->bucket.store))
+		return 0;
+	const int rc = store_each_upload(e->bucket.store, "", report_upload, c, &why);
+	/* Without a reason, the sink has failed. */
+	if (!rc || !why.code)
+		return rc;
+	log_info(e->bucket.log, "uploads in parts that are not finished: %s", why.msg);
+	return 0;
 }
 
 /* ---- temporary files ---- */

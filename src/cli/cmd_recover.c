@@ -44,7 +44,6 @@ static int find_action(const char *name)
 int command_recover_option(struct command *c, int opt, const char *value, struct err *err)
 {
 	struct command_recover *r = &c->recover;
-	r->used = true;
 	switch (opt) {
 	case OPTION_YES:
 		r->yes = true;

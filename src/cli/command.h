@@ -10,10 +10,19 @@
 
 /* Options of recover and undelete. */
 struct command_recover {
-	bool used;		 /* one of them was given */
-	bool yes;		 /* of recover */
+	bool yes;
 	const char *journal_dir; /* NULL for the default */
 };
+
+/* Options of clean. --yes is that of recover. */
+struct command_clean {
+	bool used; /* one of them was given */
+	bool dry_run;
+	const char *prefix; /* or NULL */
+	uint64_t age_s;	    /* 0 for the default */
+	bool agreed;	    /* the user has agreed */
+};
+enum { CLEAN_AGE_S = 24 * 3600 };
 
 struct command {
 	struct options options;
@@ -32,6 +41,7 @@ struct command {
 	const char *as; /* link --as, or NULL */
 	bool fastlink;	/* link --fastlink */
 	struct command_recover recover;
+	struct command_clean clean;
 	struct log *log;
 	struct progress progress;
 	/* Set by command_open(); file by the command. */
@@ -49,8 +59,8 @@ void command_close(void *command);
 /* Prints an error. Returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 
-/* cmd_check.c, cmd_export.c, cmd_import.c, cmd_info.c, cmd_link.c, cmd_ls.c, cmd_recover.c,
- * cmd_undelete.c */
+/* cmd_check.c, cmd_clean.c, cmd_export.c, cmd_import.c, cmd_info.c, cmd_link.c, cmd_ls.c,
+ * cmd_recover.c, cmd_undelete.c */
 int command_check(struct command *c);
 int command_ls(struct command *c);
 int command_info(struct command *c);
@@ -59,6 +69,7 @@ int command_import(struct command *c);
 int command_link(struct command *c);
 int command_recover(struct command *c);
 int command_undelete(struct command *c);
+int command_clean(struct command *c);
 
 /* cmd_import.c: returns a flag. From now on, an interrupt does not end the program, but sets the
  * flag. */
@@ -94,6 +105,15 @@ enum command_recover_options {
 int command_recover_option(struct command *c, int opt, const char *value, struct err *err);
 /* Checks the n operands of recover, and that the options fit to them. Fails with -EINVAL. */
 int command_recover_check(const struct command *c, char *const *words, int n, struct err *err);
+
+/* cmd_clean.c: its options. */
+enum command_clean_options {
+	OPTION_DRY_RUN = 768,
+	OPTION_PREFIX,
+	OPTION_AGE,
+};
+/* Applies an option. Fails with -EINVAL. */
+int command_clean_option(struct command *c, int opt, const char *value, struct err *err);
 
 /* Writes a name to standard output. Bytes that a terminal would interpret are shown as \xNN.
  * Returns 0 or a negative errno. */

@@ -32,6 +32,7 @@ static const char help[] =
 	"  export BUCKET/DOMAIN [FILE]     write a domain as an HDF5 file\n"
 	"  check [--all] [--json] BUCKET[/PATH] | FILE\n"
 	"                                  look for damage in domains or in an HDF5 file\n"
+	"  clean [--dry-run] BUCKET        delete what was left behind\n"
 	"  import FILE BUCKET/DOMAIN       store an HDF5 file as a new domain\n"
 	"  link FILE BUCKET/DOMAIN         make a domain of an HDF5 file without copying its data\n"
 	"  recover list|show|export|commit|drop\n"
@@ -104,6 +105,19 @@ static const struct command_def {
 	 "\n"
 	 "Exit status: 0 everything is sound, 1 something is damaged, could not be checked, or is\n"
 	 "an import that is not finished.\n"},
+	{"clean", command_clean, "BUCKET",
+	 "usage: hsimage [OPTIONS] clean [--dry-run] [--age TIME] [--prefix KEY] [--yes] BUCKET\n"
+	 "       hsimage [OPTIONS] -b BUCKET clean [--dry-run] [--age TIME] [--prefix KEY] "
+	 "[--yes]\n"
+	 "Deletes storage to which no domain and no unfinished import leads, uploads in parts to\n"
+	 "such storage that were not finished, and temporary files of a directory bucket. Lists\n"
+	 "them and asks first. Deletes nothing unless all domains of the bucket can be read.\n"
+	 "\n"
+	 "  --dry-run      list them only; nothing is written\n"
+	 "  --age TIME     only what has not changed for so long, by the clock of the bucket (1d;\n"
+	 "                 at least 1h)\n"
+	 "  --prefix KEY   only what has a key that begins with KEY\n"
+	 "  -y, --yes      do not ask\n"},
 	{"import", command_import, "BUCKET/DOMAIN",
 	 "usage: hsimage [OPTIONS] import FILE BUCKET/DOMAIN\n"
 	 "       hsimage [OPTIONS] -b BUCKET import FILE DOMAIN\n"
@@ -278,6 +292,8 @@ static int parse_one(struct command *c, struct arguments *a, int opt, struct err
 	default:
 		if (opt >= OPTIONS_LONG)
 			return options_add_long(&c->options, opt, optarg, err);
+		if (opt >= OPTION_DRY_RUN)
+			return command_clean_option(c, opt, optarg, err);
 		if (opt >= OPTION_YES)
 			return command_recover_option(c, opt, optarg, err);
 		c->imports = true;
@@ -290,10 +306,12 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 {
 	static const struct option own[] = {
 		{"abort", no_argument, NULL, OPTION_ABORT},
+		{"age", required_argument, NULL, OPTION_AGE},
 		{"all", no_argument, NULL, OPTION_ALL},
 		{"allow-external", required_argument, NULL, OPTION_ALLOW_EXTERNAL},
 		{"as", required_argument, NULL, OPTION_AS},
 		{"bucket", required_argument, NULL, 'b'},
+		{"dry-run", no_argument, NULL, OPTION_DRY_RUN},
 		{"fastlink", no_argument, NULL, OPTION_FASTLINK},
 		{"force", no_argument, NULL, OPTION_FORCE},
 		{"help", no_argument, NULL, 'h'},
@@ -304,6 +322,7 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 		{"min-chunk", required_argument, NULL, OPTION_MIN_CHUNK},
 		{"output", required_argument, NULL, OPTION_OUTPUT},
 		{"owner", required_argument, NULL, OPTION_OWNER},
+		{"prefix", required_argument, NULL, OPTION_PREFIX},
 		{"replace", no_argument, NULL, OPTION_REPLACE},
 		{"skip-unsupported", no_argument, NULL, OPTION_SKIP_UNSUPPORTED},
 		{"verify", optional_argument, NULL, OPTION_VERIFY},
@@ -368,23 +387,25 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 	const bool imports = def->run == command_import || def->run == command_link;
 	const bool prints_json = def->run == command_check || def->run == command_recover;
 	const bool writes_file = def->run == command_export || def->run == command_recover;
-	const bool uses_journal = def->run == command_recover || def->run == command_undelete;
 	const bool verifies = def->run == command_info || def->run == command_link;
+	const bool recovers = def->run == command_recover, cleans = def->run == command_clean;
+	const bool uses_journal = recovers || def->run == command_undelete;
 	const char *foreign = c->details && def->run != command_ls		? "-l"
 			      : c->verify && !verifies				? "--verify"
 			      : c->output && def->run != command_export		? "--output"
 			      : c->force && !writes_file			? "--force"
 			      : c->all && def->run != command_check		? "--all"
 			      : c->json && !prints_json				? "--json"
-			      : c->recover.used && !uses_journal		? "of recover"
-			      : c->recover.yes && def->run != command_recover	? "--yes"
+			      : c->recover.journal_dir && !uses_journal		? "of recover"
+			      : c->recover.yes && !recovers && !cleans		? "--yes"
+			      : c->clean.used && !cleans			? "of clean"
 			      : c->imports && !imports				? "of import"
 			      : c->as && def->run != command_link		? "--as"
 			      : c->fastlink && def->run != command_link		? "--fastlink"
 			      : c->import.min_chunk && def->run == command_link ? "--min-chunk"
 										: NULL;
-	const bool takes_path =
-		def->run == command_ls || def->run == command_check || def->run == command_undelete;
+	const bool takes_path = def->run == command_ls || def->run == command_check || cleans ||
+				def->run == command_undelete;
 	const char *in_bucket = takes_path ? "PATH" : "DOMAIN";
 	const char *const names[] = {c->bucket ? in_bucket : def->operand, "FILE"};
 	const int most = def->run == command_export && !c->output ? 2 : 1;
@@ -405,8 +426,8 @@ static int run(struct command *c, const struct arguments *a)
 	const struct command_def *def = find_command(a->v[0]);
 	if (!a->v[0])
 		err_set(&err, -EINVAL,
-			"missing operand: COMMAND is required: ls, info, export, check, import, "
-			"link, recover or undelete");
+			"missing operand: COMMAND is required: ls, info, export, check, clean, "
+			"import, link, recover or undelete");
 	else if (!def)
 		err_set(&err, -EINVAL, "%s: no such command", a->v[0]);
 	if (err.code || check_arguments(c, a, def, &err))

@@ -82,7 +82,12 @@ static void draw(struct progress *p)
 	char line[PROGRESS_COLUMNS_MAX + 1];
 	const unsigned int columns = terminal_columns();
 	p->drawn_ms = now_ms();
-	progress_format(line, columns, p->done, p->total, (uint64_t)(p->drawn_ms - p->started_ms));
+	if (p->words)
+		snprintf(line, columns < sizeof(line) ? columns + 1 : sizeof(line), "%s: %" PRIu64,
+			 p->words, p->done);
+	else
+		progress_format(line, columns, p->done, p->total,
+				(uint64_t)(p->drawn_ms - p->started_ms));
 	progress_clear(p);
 	fputs(line, stderr);
 	p->columns = (unsigned int)strlen(line);
@@ -104,6 +109,14 @@ void progress_set(struct progress *p, uint64_t done, uint64_t total)
 	p->done = done;
 	p->total = total;
 	if (p->is_terminal && (done >= total || now_ms() - p->drawn_ms >= DRAW_EVERY_MS))
+		draw(p);
+}
+
+void progress_count(struct progress *p, const char *words, uint64_t n)
+{
+	p->done = n;
+	p->words = words;
+	if (p->is_terminal && now_ms() - p->drawn_ms >= DRAW_EVERY_MS)
 		draw(p);
 }
 

@@ -13,12 +13,15 @@ struct progress {
 	bool is_terminal;
 	uint64_t done, total; /* bytes; total is 0 until it is known */
 	int64_t started_ms, drawn_ms;
+	const char *words;    /* of progress_count(), or NULL */
 	unsigned int columns; /* of the line that is drawn, 0 when there is none */
 };
 
 void progress_start(struct progress *p);
 /* Draws the line, but not more often than ten times a second before all is done. */
 void progress_set(struct progress *p, uint64_t done, uint64_t total);
+/* Draws another line instead: what is counted, and its number. */
+void progress_count(struct progress *p, const char *words, uint64_t n);
 /* Erases the line, so that another one can be printed. progress_set() draws it again. */
 void progress_clear(struct progress *p);
 /* Draws the line as complete and leaves it on the terminal. */

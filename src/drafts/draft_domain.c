@@ -22,6 +22,7 @@
 
 #include <base/source_paged.h>
 #include <import/import.h>
+#include <storage/storage_deletion.h>
 
 enum {
 	PAGES = 32,	       /* of 64 KiB: metadata are read in many small pieces */
@@ -229,6 +230,12 @@ static int check_shown(const struct draft_put *p, const char *path, struct commi
 
 /* ---- the commit ---- */
 
+bool draft_is_domain(const struct draft_put *p)
+{
+	return p->present.differs && p->present.kind == PRESENT_DOMAIN &&
+	       draft_is_storage(p, p->present.node, p->run.number);
+}
+
 /* Fills in the options, which point to c. */
 static int set_options(struct work *w, struct import_commit *c, struct import_options *opt,
 		       struct err *err)
@@ -243,6 +250,8 @@ static int set_options(struct work *w, struct import_commit *c, struct import_op
 		.modified_ns = now,
 		.renames = p->bucket->renames,
 		.in_order = p->about->kind == DRAFT_CHANGE, /* draft_finish_domain() */
+		.continues = draft_put_is_again(p),
+		.is_named = draft_is_domain(p),
 		.begin = begin,
 		.publish = publish,
 		.make_way = make_way,
@@ -294,10 +303,26 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 	return rc == -EEXIST || rc == -ESTALE ? draft_put_stale(p, err) : rc;
 }
 
-bool draft_is_domain(const struct draft_put *p)
+/* The document of an earlier attempt is there. Its storage may have been deleted before. */
+static int keep_domain(struct work *w, struct commit_result *out, struct err *err)
 {
-	return p->present.differs && p->present.kind == PRESENT_DOMAIN &&
-	       draft_is_storage(p, p->present.node, p->run.number);
+	struct draft_put *p = w->p;
+	const struct bucket *bucket = p->bucket;
+	const struct document_place place = {.env = &bucket->env,
+					     .store = bucket->store,
+					     .schema = bucket_new_domains(bucket),
+					     .cancelled = p->c->cancelled};
+	const struct storage storage =
+		commit_storage(place.schema, draft_id(p->c->draft), p->run.number);
+	struct err why = ERR_INIT;
+	int rc = storage_reclaim(&place, &storage, &why);
+	if (rc == -ESTALE)
+		rc = import(w, out, err);
+	else if (rc)
+		err_copy(err, &why);
+	if (!rc)
+		rc = delete_hidden(p, err);
+	return rc ? rc : draft_put_result(out, COMMIT_DOMAIN, w->path, p->present.etag, err);
 }
 
 int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err *err)
@@ -305,8 +330,9 @@ int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err 
 	const bool replaces = p->present.kind == PRESENT_DOMAIN;
 	struct work w = {.p = p, .path = replaces ? p->present.node->path : p->about->path};
 	if (draft_is_domain(p)) {
-		const int rc = delete_hidden(p, err);
-		return rc ? rc : draft_put_result(out, COMMIT_DOMAIN, w.path, p->present.etag, err);
+		const int rc = keep_domain(&w, out, err);
+		source_paged_free(w.pages);
+		return rc;
 	}
 	int rc = check_shown(p, w.path, out, err);
 	if (!rc)

@@ -156,6 +156,7 @@ static struct env new_env(struct engine *e, const struct engine_world *world)
 	if (!world)
 		return env;
 	env.now = world->now;
+	env.boot = NULL;
 	env.wall = world->wall;
 	env.sleep = world->sleep;
 	env.random = world->random;

@@ -19,6 +19,7 @@ static int import_init(struct import *im, const struct import_options *opt,
 					    .store = opt->store,
 					    .schema = opt->schema,
 					    .cancelled = opt->cancelled};
+	im->began_ns = env_boot(opt->env);
 	im->charge = (struct budget_charge){.budget = opt->env->budget, .use = BUDGET_TREES};
 	im->arena = arena_new(RECORD_ARENA);
 	return im->arena ? 0 : err_no_memory(err);
@@ -154,17 +155,6 @@ static int prepare(struct import *im, struct err *err)
 	return rc;
 }
 
-/* Makes durable what is stored. If that fails, the system does not say which objects are damaged.
- */
-static int make_durable(struct import *im, struct err *err)
-{
-	struct err ignored = ERR_INIT;
-	const int rc = store_sync(im->opt->store, err);
-	if (rc && !im->opt->commit && import_distrust(im, &ignored))
-		im->is_lost = true;
-	return rc;
-}
-
 /* A file that has changed is the reason of the other errors that it causes. */
 static int check_file(struct import *im, int rc, struct err *err)
 {
@@ -195,10 +185,11 @@ static int store(struct import *im, struct err *err)
 {
 	int rc = import_store(im, err);
 	if (!rc)
-		rc = make_durable(im, err);
+		rc = import_make_durable(im, err);
 	rc = check_file(im, rc, err);
 	if (!rc)
-		rc = import_end(im, err);
+		rc = im->opt->commit && im->opt->commit->is_named ? import_guard(im, err)
+								  : import_end(im, err);
 	im->result->refused = rc && rc != -ENOMEM && rc != -ECANCELED && im->is_refused;
 	if (im->opt->commit)
 		return rc;

@@ -181,6 +181,7 @@ static void begin_commit(struct import *im)
 	im->document = c->replaced ? schema_document_ref(c->replaced) : NULL;
 	im->has_folder = c->has_folder;
 	im->folder_len = c->folder_len;
+	im->continues = c->continues;
 	im->record = (struct schema_import){
 		.path = opt->path,
 		.file = opt->file.name,
@@ -229,6 +230,7 @@ int import_begin(struct import *im, struct err *err)
 		rc = import_find_finished(im, err);
 	if (rc || im->is_finished)
 		return rc;
+	im->continues = found;
 	rc = check_target(im, err);
 	if (!rc && found)
 		rc = check_record(im, err);

@@ -186,7 +186,8 @@ static int check_named(struct import *im, struct err *err)
 {
 	const struct schema_import ours = im->record;
 	bool found;
-	int rc = storage_is_named(&im->place, &ours.storage, err);
+	int rc = import_is_old(im) ? import_guard(im, err)
+				   : storage_is_named(&im->place, &ours.storage, err);
 	if (!rc)
 		rc = import_read_record(im, &found, err);
 	if (!rc && (!found || !same_storage(&im->record.storage, &ours.storage)))
@@ -210,5 +211,7 @@ int import_end(struct import *im, struct err *err)
 	if (!rc)
 		rc = put_domain(im, err);
 	import_summary_end(im);
-	return rc || commit ? rc : check_named(im, err);
+	if (rc)
+		return rc;
+	return commit ? import_guard(im, err) : check_named(im, err);
 }

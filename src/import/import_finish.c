@@ -54,6 +54,12 @@ int domain_import_finish(const struct import_options *opt, bool *found, struct i
 		rc = find_root(&im, found, err);
 	if (!rc && *found)
 		rc = import_end(&im, err);
+	/* The whole import puts the objects again. */
+	if (im.is_gone) {
+		*found = false;
+		err_clear(err);
+		rc = 0;
+	}
 	tree_free(im.tree);
 	schema_document_unref(im.document);
 	return rc;

@@ -52,6 +52,12 @@ struct import {
 	bool is_elsewhere; /* … and the domain has another name now */
 	bool is_lost;	   /* no later call can or should continue the import */
 	bool is_repeated;  /* a put of the document may have succeeded without an answer */
+	bool continues;	   /* an earlier call may have put objects */
+
+	/* import_guard.c */
+	uint64_t began_ns; /* env_boot() */
+	bool is_gone;	   /* the storage was deleted, at least in part */
+	bool restores;	   /* what is missing is put again */
 
 	/* The file. */
 	struct h5file *file;
@@ -146,6 +152,17 @@ void import_summary_send(struct import *im);
 /* Waits for its answer. */
 void import_summary_end(struct import *im);
 void import_summary_free(struct import *im);
+
+/* ---- import_guard.c ---- */
+
+/* Makes durable what was put. */
+int import_make_durable(struct import *im, struct err *err);
+
+/* Returns whether a deletion of storage without a name may concern this import. */
+bool import_is_old(const struct import *im);
+/* To be called when the document is there. If the storage is old, puts what a deletion has taken.
+ * Without a file, it fails with -EBUSY then, and sets is_gone. */
+int import_guard(struct import *im, struct err *err);
 
 /* ---- import_end.c ---- */
 

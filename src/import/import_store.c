@@ -25,7 +25,7 @@ enum {
 static int end_step(struct import *im, struct err *err)
 {
 	const struct import_commit *commit = im->opt->commit;
-	return commit && !commit->in_order ? 0 : put_queue_flush(im->queue, err);
+	return commit && !commit->in_order && !im->restores ? 0 : put_queue_flush(im->queue, err);
 }
 
 /* ---- chunks ---- */

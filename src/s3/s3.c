@@ -74,6 +74,8 @@ static const struct store_ops s3_ops = {
 	.keeps_marks = keeps_marks,
 	.checks_absence = checks_absence,
 	.part_min = part_min,
+	.list_uploads = s3_list_uploads,
+	.abort_upload = s3_abort_upload,
 	.free = free_store,
 };
 

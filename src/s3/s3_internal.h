@@ -307,6 +307,11 @@ void s3_delete(struct s3_operation *op);
 enum { S3_PARTS_MIN = 64 << 20 /* bytes; smaller objects are put at once */ };
 void s3_put_parts(struct s3_operation *op);
 
+/* list_uploads.c: see struct store_ops. */
+int s3_list_uploads(struct store *s, const char *prefix, struct store_upload_page *page,
+		    struct err *err);
+int s3_abort_upload(struct store *s, const char *key, const char *id, struct err *err);
+
 /* ---- bodies that are read from a source ---- */
 
 void s3_bodies_init(struct s3_bodies *b);

@@ -305,13 +305,6 @@ int change_collect(const struct change *c, const char *path, const struct change
 	return rc < 0 ? rc : 0;
 }
 
-int change_check_names(const struct change *c, const struct storage *storage, struct err *err)
-{
-	const struct document_place place = place_of(c);
-	auto_names struct storage_names names = {.storage = *storage};
-	return storage_names_read(&place, &names, err);
-}
-
 int change_find_name(const struct change *c, const struct storage *storage, char *path, size_t room,
 		     struct err *err)
 {

@@ -94,7 +94,9 @@ static int purge_key(struct put_queue *q, const struct purge_order *order, const
 		     struct err *err)
 {
 	const bool is_first = order && strcmp(order->first, key) == 0;
-	int rc = is_kept(order, key) ? 0 : put_queue_add(q, &(struct put){.key = key}, err);
+	int rc = order ? order->check(order->ctx, err) : 0;
+	if (!rc && !is_kept(order, key))
+		rc = put_queue_add(q, &(struct put){.key = key}, err);
 	return rc || !is_first ? rc : put_queue_flush(q, err);
 }
 

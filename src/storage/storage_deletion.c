@@ -4,18 +4,25 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/emit.h>
 #include <base/frame.h>
 #include <base/hex.h>
+#include <base/mem.h>
 #include <storage/renames.h>
 
 #include <storage/storage_names.h>
 
-#define HOUR_NS	 (INT64_C(3600) * 1000000000)
-#define DAY_NS	 (24 * HOUR_NS)
-#define PAUSE_NS (UINT64_C(250) * 1000000)
+#define SECOND_NS INT64_C(1000000000)
+#define HOUR_NS	  (3600 * SECOND_NS)
+#define DAY_NS	  (24 * HOUR_NS)
+#define PAUSE_NS  (SECOND_NS / 4)
+/* When a mark is rewritten, and when one that was not rewritten is replaced. */
+#define FRESH_NS  (60 * SECOND_NS)
+#define ASLEEP_NS (600 * SECOND_NS)
+#define LOOK_NS	  (5 * SECOND_NS)
 
 static const char magic[] = "HSMDELET";
 enum { VERSION = 1, DELETION = 1 /* the type of the record */, RECORD = 8, DIGITS = 16 };
@@ -23,15 +30,12 @@ enum {
 	LOOKS = 8,   /* at a list that changes */
 	WAITS = 40,  /* pauses, for deletions to end */
 	LISTED = 64, /* objects in a listing: the document of the root group, marks, the list */
+	MARKS = 8,   /* that are watched at the same time */
+	/* Looks at marks of deletions that go on, LOOK_NS apart: two hours. */
+	RECLAIM_LOOKS = 1440,
 };
 
 /* ---- the marks ---- */
-
-struct mark {
-	char key[SCHEMA_KEY_MAX + 1];
-	char etag[STORE_ETAG_MAX];
-	int64_t put_ns;
-};
 
 static int emit_mark(int64_t now, struct bytes *out)
 {
@@ -55,31 +59,58 @@ static int parse_mark(const struct bytes *text, int64_t *put_ns, struct err *err
 	return *put_ns >= 0 ? 0 : err_set(err, -EBADMSG, "its time is not valid");
 }
 
-static int put_mark(const struct document_place *p, const struct storage *storage, struct mark *m,
-		    struct err *err)
+/* Puts a mark, if the condition holds. The time in it differs from `before`, so that the mark gets
+ * another version. */
+static int put_mark(const struct document_place *p, const char *key, int64_t *put_ns,
+		    const struct store_cond *cond, char etag[STORE_ETAG_MAX], struct err *err)
 {
 	auto_bytes struct bytes text = {0};
-	const struct store_cond none = {0};
 	struct document_answer answer;
+	const int64_t now_ns = env_wall(p->env);
+	*put_ns = now_ns == *put_ns ? now_ns + 1 : now_ns;
+	if (emit_mark(*put_ns, &text))
+		return err_no_memory(err);
+	const int rc = document_write(p, key, text.data, text.len, cond, &answer, err);
+	if (!rc)
+		memcpy(etag, answer.etag, STORE_ETAG_MAX);
+	return rc;
+}
+
+int storage_deletion_begin(const struct document_place *p, const struct storage *storage,
+			   struct storage_deletion *d, struct err *err)
+{
+	const struct store_cond none = {0};
 	uint8_t random[DIGITS / 2];
 	char name[64 + DIGITS];
 	const int n = snprintf(name, sizeof(name), "%s", p->schema->storage->deletion);
 	p->env->random(p->env, random, sizeof(random));
 	hex_encode(random, sizeof(random), name + n);
-	m->put_ns = env_wall(p->env);
-	int rc = storage_own_key(p, storage, name, m->key, err);
-	if (!rc && emit_mark(m->put_ns, &text))
-		rc = err_no_memory(err);
+	*d = (struct storage_deletion){.storage = *storage, .fresh_ns = env_boot(p->env)};
+	const int rc = storage_own_key(p, storage, name, d->key, err);
+	return rc ? rc : put_mark(p, d->key, &d->put_ns, &none, d->etag, err);
+}
+
+int storage_deletion_keep(const struct document_place *p, struct storage_deletion *d,
+			  struct err *err)
+{
+	const uint64_t now_ns = env_boot(p->env), age_ns = now_ns - d->fresh_ns;
+	const struct store_cond same = {.if_match = d->etag};
+	if (age_ns < FRESH_NS)
+		return 0;
+	/* After an hour, the mark does not count any more. */
+	if (age_ns > HOUR_NS / 2 || !d->etag[0])
+		return err_set(err, -EBUSY, "%s: the mark was not rewritten in time", d->key);
+	const int rc = put_mark(p, d->key, &d->put_ns, &same, d->etag, err);
+	if (rc == -ESTALE)
+		return err_set(err, -EBUSY, "%s: another program goes on with the storage", d->key);
 	if (!rc)
-		rc = document_write(p, m->key, text.data, text.len, &none, &answer, err);
-	if (!rc)
-		memcpy(m->etag, answer.etag, sizeof(m->etag));
+		d->fresh_ns = now_ns;
 	return rc;
 }
 
-static int drop_mark(const struct document_place *p, const struct mark *m, struct err *err)
+void storage_deletion_drop(const struct document_place *p, const struct storage_deletion *d)
 {
-	return document_delete_key(p, m->key, NULL, NULL, err);
+	document_delete_key(p, d->key, NULL, NULL, NULL);
 }
 
 /* Returns the time of the youngest object in a listing, by the clock of the bucket, or 0 if it is
@@ -131,21 +162,21 @@ static const char *awaited(const struct storage_names *names, struct renames *re
 
 /* Fails with -EBUSY if a rename may make a new name appear at any moment. What could not appear any
  * more when the list was put need not be compared with the time of the mark. */
-static int check_renames(const struct document_place *p, const struct mark *m,
+static int check_renames(const struct document_place *p, const struct storage_deletion *d,
 			 struct renames *renames, const struct storage_names *names,
 			 struct err *err)
 {
 	int64_t now_ns;
 	if (!awaited(names, renames, names->read_ns))
 		return 0;
-	const int rc = storage_names_now(p, m->key, &now_ns, err);
+	const int rc = storage_names_now(p, d->key, &now_ns, err);
 	const char *path = rc ? NULL : awaited(names, renames, now_ns);
 	return path ? err_set(err, -EBUSY, "a rename to /%s may not have ended", path) : rc;
 }
 
 /* Returns 1 if a name leads to the storage, and 0 if none does. Fails with -EBUSY if a rename may
  * not have ended. */
-static int look_at_list(const struct document_place *p, const struct mark *m,
+static int look_at_list(const struct document_place *p, const struct storage_deletion *d,
 			struct renames *renames, const struct storage *storage, struct err *err)
 {
 	char seen[STORE_ETAG_MAX];
@@ -156,7 +187,7 @@ static int look_at_list(const struct document_place *p, const struct mark *m,
 		memcpy(seen, names.etag, sizeof(seen));
 		rc = storage_names_leads(p, &names, &path, err);
 		if (!rc)
-			rc = check_renames(p, m, renames, &names, err);
+			rc = check_renames(p, d, renames, &names, err);
 		/* Without a list there was nothing that took time. */
 		if (!rc && seen[0])
 			rc = storage_names_read(p, &names, err);
@@ -166,48 +197,64 @@ static int look_at_list(const struct document_place *p, const struct mark *m,
 	return rc ? rc : err_set(err, -EBUSY, "the names of the domain change all the time");
 }
 
-static int has_name(const struct document_place *p, const struct mark *m, struct renames *renames,
-		    const char *path, const struct storage *storage, struct err *err)
-{
-	const int rc = storage_is_shared(p, path, storage, err);
-	return rc ? rc : look_at_list(p, m, renames, storage, err);
-}
-
 /* ---- deleting ---- */
 
+struct keeping {
+	const struct document_place *p;
+	struct storage_deletion *d;
+};
+
+static int keep(void *ctx, struct err *err)
+{
+	const struct keeping *k = ctx;
+	return storage_deletion_keep(k->p, k->d, err);
+}
+
 /* The list and the mark are deleted last: if this process ends before, the next one needs them. */
-static int delete_all(const struct document_place *p, const struct mark *m,
-		      const struct storage *storage, uint64_t *deleted, struct err *err)
+static int delete_all(const struct document_place *p, struct storage_deletion *d, uint64_t *deleted,
+		      struct err *err)
 {
 	char prefix[SCHEMA_KEY_MAX + 1], list[SCHEMA_KEY_MAX + 1], root[SCHEMA_KEY_MAX + 1];
-	const struct purge_order order = {.first = root, .kept = {list, m->key}};
-	int rc = storage_own_key(p, storage, "", prefix, err);
+	struct keeping k = {.p = p, .d = d};
+	const struct purge_order order = {
+		.first = root, .kept = {list, d->key}, .check = keep, .ctx = &k};
+	int rc = storage_own_key(p, &d->storage, "", prefix, err);
 	if (!rc)
-		rc = storage_own_key(p, storage, p->schema->storage->names, list, err);
+		rc = storage_own_key(p, &d->storage, p->schema->storage->names, list, err);
 	if (!rc)
-		rc = storage_root_key(p, storage, root, err);
-	if (!rc && env_wall(p->env) - m->put_ns > HOUR_NS / 2)
-		rc = err_set(err, -EBUSY, "looking for names has taken too long");
+		rc = storage_root_key(p, &d->storage, root, err);
 	if (!rc)
 		rc = storage_purge(p, prefix, &order, deleted, err);
 	if (!rc)
+		rc = storage_deletion_keep(p, d, err);
+	if (!rc)
 		rc = document_delete_key(p, list, NULL, NULL, err);
-	return rc ? rc : drop_mark(p, m, err);
+	return rc ? rc : document_delete_key(p, d->key, NULL, NULL, err);
+}
+
+int storage_deletion_end(const struct document_place *p, struct renames *renames,
+			 struct storage_deletion *d, uint64_t *deleted, struct err *err)
+{
+	const int rc = look_at_list(p, d, renames, &d->storage, err);
+	*deleted = 0;
+	if (rc == 0)
+		return delete_all(p, d, deleted, err);
+	storage_deletion_drop(p, d);
+	return rc;
 }
 
 int storage_delete(const struct document_place *p, struct renames *renames, const char *path,
 		   const struct storage *storage, uint64_t *deleted, struct err *err)
 {
-	struct mark m;
-	struct err ignored = ERR_INIT;
+	struct storage_deletion d;
 	*deleted = 0;
-	int rc = put_mark(p, storage, &m, err);
+	int rc = storage_deletion_begin(p, storage, &d, err);
 	if (rc)
 		return rc;
-	rc = has_name(p, &m, renames, path, storage, err);
+	rc = storage_is_shared(p, path, storage, err);
 	if (rc == 0)
-		return delete_all(p, &m, storage, deleted, err);
-	drop_mark(p, &m, &ignored);
+		return storage_deletion_end(p, renames, &d, deleted, err);
+	storage_deletion_drop(p, &d);
 	return rc;
 }
 
@@ -305,4 +352,91 @@ int storage_is_named(const struct document_place *p, const struct storage *stora
 			break;
 	}
 	return rc == 1 ? judge_at_last(p, storage, req, err) : rc;
+}
+
+/* ---- storage that a deletion may have taken for garbage ---- */
+
+/* A mark that another process has put, as it was when it had changed last. */
+struct watched {
+	char key[SCHEMA_KEY_MAX + 1];
+	struct store_meta meta;
+	uint64_t since_ns; /* env_boot() */
+	bool is_there;
+};
+
+static bool is_same(const struct store_meta *a, const struct store_meta *b)
+{
+	return strcmp(a->etag, b->etag) == 0 && a->mtime_ns == b->mtime_ns;
+}
+
+/* Ends a deletion whose process was killed, or sleeps: it cannot rewrite its mark any more, so it
+ * deletes nothing more. */
+static int replace_mark(const struct document_place *p, const struct watched *w, struct err *err)
+{
+	const struct store_cond same = {.if_match = w->meta.etag};
+	char etag[STORE_ETAG_MAX];
+	int64_t put_ns = 0;
+	int rc = put_mark(p, w->key, &put_ns, &same, etag, err);
+	if (!rc)
+		rc = document_delete_key(p, w->key, NULL, NULL, err);
+	return rc == -ESTALE ? 0 : rc;
+}
+
+/* Looks at a mark in a listing. */
+static int watch(const struct document_place *p, struct watched marks[MARKS],
+		 const struct store_item *item, struct err *err)
+{
+	struct watched *w = NULL, *room = NULL;
+	for (size_t i = 0; i < MARKS; i++) {
+		if (strcmp(marks[i].key, item->key) == 0)
+			w = &marks[i];
+		else if (!marks[i].is_there)
+			room = &marks[i];
+	}
+	if (!w && !room)
+		return 0; /* it is watched as soon as another one is gone */
+	const uint64_t now_ns = env_boot(p->env);
+	if (!w || !is_same(&w->meta, &item->meta)) {
+		w = w ? w : room;
+		*w = (struct watched){.meta = item->meta, .since_ns = now_ns};
+		snprintf(w->key, sizeof(w->key), "%s", item->key);
+	}
+	w->is_there = true;
+	return now_ns - w->since_ns >= ASLEEP_NS ? replace_mark(p, w, err) : 0;
+}
+
+static int watch_marks(const struct document_place *p, const struct store_request *req,
+		       struct watched marks[MARKS], struct err *err)
+{
+	const struct store_page *page = &req->answer.page;
+	int rc = 0;
+	for (size_t i = 0; i < MARKS; i++)
+		marks[i].is_there = false;
+	for (size_t i = 0; !rc && i < page->n; i++)
+		if (is_mark(p, page->items[i].key))
+			rc = watch(p, marks, &page->items[i], err);
+	return rc;
+}
+
+int storage_reclaim(const struct document_place *p, const struct storage *storage, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->store, STORE_LIST);
+	auto_free struct watched *marks = calloc(MARKS, sizeof(*marks));
+	int rc = req && marks ? 0 : err_no_memory(err);
+	for (int i = 0; !rc && i < RECLAIM_LOOKS; i++) {
+		if (i)
+			p->env->sleep(p->env, LOOK_NS);
+		rc = storage_list_marks(p, storage, req, err);
+		if (rc)
+			break;
+		store_run(p->store, req);
+		rc = store_failure(&req->answer, err);
+		if (!rc && !has_marks(p, req))
+			return storage_judge_marks(p, storage, req, err) == 0
+				       ? 0
+				       : err_set(err, -ESTALE, "the storage was deleted");
+		if (!rc)
+			rc = watch_marks(p, req, marks, err);
+	}
+	return rc ? rc : err_set(err, -EBUSY, "the storage of the domain is being deleted");
 }

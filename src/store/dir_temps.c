@@ -77,3 +77,20 @@ int store_dir_each_temp(struct store *s, store_dir_temp_fn *fn, void *ctx, struc
 	struct walk w = {.d = dir_store_of(s), .fn = fn, .ctx = ctx, .err = err};
 	return walk_dir(&w, 0, 0);
 }
+
+int store_dir_remove_temp(struct store *s, const char *path, struct err *err)
+{
+	const struct dir_store *d = dir_store_of(s);
+	char dir[STORE_KEY_MAX + NAME_MAX + 2];
+	const char *slash = strrchr(path, '/');
+	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 0, path);
+	auto_close int fd = dir_open(d, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return err_errno(err, fd, "%s", path);
+	if (unlinkat(fd, slash ? slash + 1 : path, 0) && errno != ENOENT)
+		return err_errno(err, -errno, "%s", path);
+	dir_prune(d, path);
+	return 0;
+}

@@ -75,11 +75,41 @@ static int move(struct store *s, const char *from, const char *from_version, con
 			  meta, err);
 }
 
+static int list_uploads(struct store *s, const char *prefix, struct store_upload_page *page,
+			struct err *err)
+{
+	const struct prefix_store *p = prefix_of(s);
+	auto_str struct str below = {0};
+	str_addf(&below, "%s%s", p->prefix, prefix);
+	if (!str_ok(&below))
+		return err_no_memory(err);
+	const int rc = store_list_uploads(s->inner, str_text(&below), page, err);
+	size_t n = 0;
+	for (size_t i = 0; !rc && i < page->n; i++) {
+		if (strncmp(page->v[i].key, p->prefix, p->n) != 0)
+			continue;
+		page->v[n] = page->v[i];
+		page->v[n++].key += p->n;
+	}
+	page->n = n;
+	return rc;
+}
+
+static int abort_upload(struct store *s, const char *key, const char *id, struct err *err)
+{
+	auto_str struct str below = {0};
+	str_addf(&below, "%s%s", prefix_of(s)->prefix, key);
+	return str_ok(&below) ? store_abort_upload(s->inner, str_text(&below), id, err)
+			      : err_no_memory(err);
+}
+
 static const struct store_ops prefix_ops = {
 	.name = "prefix",
 	.submit = submit,
 	.completed = completed,
 	.move = move,
+	.list_uploads = list_uploads,
+	.abort_upload = abort_upload,
 	.free = store_wrapper_free,
 };
 

@@ -10,6 +10,8 @@
  * A conditional put without a mark gets a random one, which is the same in all attempts. So the
  * store below can tell whether an attempt whose answer was lost has put the object.
  *
+ * A DELETE is not repeated if the machine has slept for five minutes in the meantime.
+ *
  * A request that is cancelled during a pause fails with -ECANCELED half a second later.
  *
  * Waiting requests are in a list, and one thread counts their pauses down. They do not sleep in
@@ -40,8 +42,9 @@ enum { RANDOM_BYTES = 16 };
 struct attempts {
 	unsigned int n;
 	uint64_t started_ns, waited_ns;
-	uint32_t damage;		 /* of the latest answer */
-	bool unsure;			 /* one of them may have been carried out */
+	uint64_t booted_ns; /* when it started, with the time that the machine has slept */
+	uint32_t damage;    /* of the latest answer */
+	bool unsure;	    /* one of them may have been carried out */
 	char mark[2 * RANDOM_BYTES + 1]; /* "" if the request has its own, or needs none */
 	/* While it is in the list: */
 	struct store_request *req, *next;
@@ -90,6 +93,15 @@ static uint64_t jittered(const struct retry_store *r, unsigned int n)
 static uint64_t spent_ns(const struct retry_store *r, const struct attempts *a)
 {
 	return max_u64(now_ns(r) - a->started_ns, a->waited_ns);
+}
+
+/* Returns whether the machine has slept since the request was sent. What another program has put
+ * meanwhile must not be deleted by an attempt that follows (storage/storage_deletion.h). */
+static bool has_slept(const struct retry_store *r, const struct attempts *a)
+{
+	const uint64_t slept_max_ns = UINT64_C(300000000000);
+	const uint64_t passed = env_boot(r->base.env) - a->booted_ns;
+	return passed > slept_max_ns && passed - slept_max_ns > now_ns(r) - a->started_ns;
 }
 
 /* Called after an attempt that failed with -EAGAIN; for `damage` see struct store_answer. Returns
@@ -238,6 +250,7 @@ static void submit(struct store *s, struct store_request *req)
 	struct retry_store *r = retry_of(s);
 	struct attempts *a = attempts_of(r, req);
 	a->started_ns = now_ns(r);
+	a->booted_ns = env_boot(r->base.env);
 	add_mark(r, a, req);
 	store_pass(s, req);
 }
@@ -250,7 +263,8 @@ static void completed(struct store *s, struct store_request *req)
 	uint64_t pause_ns = 0;
 	if (answer->state == STORE_UNKNOWN && answer->err.code == -EAGAIN) {
 		a->unsure |= !answer->refused || answer->repeated;
-		if (plan_attempt(r, a, &answer->err, answer->damage, &pause_ns)) {
+		const bool may_repeat = req->op != STORE_DELETE || !has_slept(r, a);
+		if (may_repeat && plan_attempt(r, a, &answer->err, answer->damage, &pause_ns)) {
 			log_attempt(r, a, pause_ns, &answer->err);
 			req->cond.retried |= a->unsure;
 			if (wait_in_list(r, a, req, pause_ns))
@@ -272,20 +286,25 @@ static void completed(struct store *s, struct store_request *req)
 	store_complete(s, req);
 }
 
-/* A move that failed with -EAGAIN has changed nothing, see store_move(). */
-static int move(struct store *s, const char *from, const char *from_version, const char *to,
-		const struct store_cond *cond, struct store_meta *meta, struct err *err)
+/* A call that blocks. */
+struct call {
+	int (*fn)(struct store *inner, const void *arg, struct err *err);
+	const void *arg;
+};
+
+/* Repeats a call that failed with -EAGAIN. */
+static int repeat(struct store *s, const struct call *call, struct err *err)
 {
 	struct retry_store *r = retry_of(s);
 	struct attempts a = {.started_ns = now_ns(r)};
 	struct err why = ERR_INIT;
 	uint64_t pause_ns = 0;
-	int rc = store_move(s->inner, from, from_version, to, cond, meta, &why);
+	int rc = call->fn(s->inner, call->arg, &why);
 	while (rc == -EAGAIN && plan_attempt(r, &a, &why, 0, &pause_ns)) {
 		log_attempt(r, &a, pause_ns, &why);
 		s->env->sleep(s->env, pause_ns);
 		err_clear(&why);
-		rc = store_move(s->inner, from, from_version, to, cond, meta, &why);
+		rc = call->fn(s->inner, call->arg, &why);
 	}
 	if (rc == -EAGAIN) {
 		why.code = rc = -EIO;
@@ -294,6 +313,56 @@ static int move(struct store *s, const char *from, const char *from_version, con
 	if (rc)
 		err_copy(err, &why);
 	return rc;
+}
+
+struct move {
+	const char *from, *from_version, *to;
+	const struct store_cond *cond;
+	struct store_meta *meta;
+};
+
+static int move_once(struct store *inner, const void *arg, struct err *err)
+{
+	const struct move *m = arg;
+	return store_move(inner, m->from, m->from_version, m->to, m->cond, m->meta, err);
+}
+
+/* A move that failed with -EAGAIN has changed nothing, see store_move(). */
+static int move(struct store *s, const char *from, const char *from_version, const char *to,
+		const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	const struct move m = {from, from_version, to, cond, meta};
+	return repeat(s, &(struct call){move_once, &m}, err);
+}
+
+struct uploads {
+	const char *prefix;
+	struct store_upload_page *page;
+};
+
+static int list_once(struct store *inner, const void *arg, struct err *err)
+{
+	const struct uploads *u = arg;
+	return store_list_uploads(inner, u->prefix, u->page, err);
+}
+
+static int list_uploads(struct store *s, const char *prefix, struct store_upload_page *page,
+			struct err *err)
+{
+	const struct uploads u = {prefix, page};
+	return repeat(s, &(struct call){list_once, &u}, err);
+}
+
+static int abort_once(struct store *inner, const void *arg, struct err *err)
+{
+	const struct store_upload *u = arg;
+	return store_abort_upload(inner, u->key, u->id, err);
+}
+
+static int abort_upload(struct store *s, const char *key, const char *id, struct err *err)
+{
+	const struct store_upload u = {.key = key, .id = id};
+	return repeat(s, &(struct call){abort_once, &u}, err);
 }
 
 /* No request is in progress, so none can start the thread meanwhile. */
@@ -324,6 +393,8 @@ static const struct store_ops retry_ops = {
 	.submit = submit,
 	.completed = completed,
 	.move = move,
+	.list_uploads = list_uploads,
+	.abort_upload = abort_upload,
 	.free = free_store,
 };
 

@@ -2,6 +2,10 @@
 /* What is below the prefix of a domain: orphans, chunks outside of the extent, the summary. */
 #include "findings.h"
 
+#include <domain/documents.h>
+#include <engine/parts.h>
+#include <storage/storage_names.h>
+
 static void put_domain(struct test_bucket *b)
 {
 	static const struct bucket_more more = {0};
@@ -70,6 +74,33 @@ static void names_and_deletions(void **state)
 		"= damaged /x.h5\n");
 }
 
+/* A rename that was interrupted: the old name still leads to the storage. */
+static void a_rename_that_has_not_ended(void **state)
+{
+	struct test_bucket *b = *state;
+	bucket_domain(b, 1, "old.h5");
+	put_domain(b);
+	bucket_open(b, 1000, 0);
+	const struct document_place place = {.env = &b->engine->bucket.env,
+					     .store = b->engine->bucket.store,
+					     .schema = bucket_new_domains(&b->engine->bucket)};
+	const struct rename_record record = {
+		.state = RENAME_BEGUN, .number = 1, .version = "v", .from = "old.h5", .to = "x.h5"};
+	auto_names struct storage_names names = {0};
+	struct storage storage;
+	assert_true(schema_storage_of_prefix(place.schema, CHECK_PREFIX, &storage));
+	assert_int_equal(storage_names_init(&names, &storage, NULL), 0);
+	assert_int_equal(storage_names_set_rename(&names, &record, NULL), 0);
+	assert_int_equal(storage_names_put(&place, &names, NULL), 0);
+	assert_check(b, "x.h5", false,
+		     "note /x.h5  " CHECK_PREFIX ".hsmount-names: a rename from /old.h5 to /x.h5 "
+		     "is running, was interrupted, or was refused; the next rename of the domain "
+		     "finishes it\n"
+		     "= sound /x.h5\n");
+	bucket_remove(b, "old.h5/.domain.json");
+	assert_check(b, "x.h5", false, "= sound /x.h5\n");
+}
+
 static void the_summary(void **state)
 {
 	struct test_bucket *b = *state;
@@ -113,6 +144,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(keys_beside_the_chunks, bucket_setup,
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(names_and_deletions, bucket_setup, bucket_teardown),
+		cmocka_unit_test_setup_teardown(a_rename_that_has_not_ended, bucket_setup,
+						bucket_teardown),
 		cmocka_unit_test_setup_teardown(the_summary, bucket_setup, bucket_teardown),
 		cmocka_unit_test_setup_teardown(sizes_of_chunks, bucket_setup, bucket_teardown),
 	};

@@ -55,7 +55,7 @@ static int remove_others(void *arg, const struct engine_check_result *r)
 }
 
 /* A domain that was removed before its turn is left out, and of one that was replaced the new one
- * is checked. The storage that was left is not reported, because names have changed. */
+ * is checked. The storage that was left is reported: all names are read again at the end. */
 static void domains_that_others_remove(void **state)
 {
 	struct removing s = {.bucket = *state};
@@ -65,9 +65,10 @@ static void domains_that_others_remove(void **state)
 	bucket_domain(s.bucket, 5, "y.h5");
 	bucket_open(s.bucket, 1000, 0);
 	assert_int_equal(engine_check(s.bucket->engine, "", false, &sink, NULL), 0);
-	assert_string_equal(
-		str_text(&s.findings.text),
-		"= sound /a.h5\n= sound /b/c/deep.h5\n= sound /b/x.h5\n= sound /y.h5\n");
+	assert_non_null(
+		strstr(str_text(&s.findings.text),
+		       "= sound /a.h5\n= sound /b/c/deep.h5\n= sound /b/x.h5\n= sound /y.h5\n"
+		       "note /  db/00000004-00000000/: no name leads to this storage"));
 	str_release(&s.findings.text);
 }
 
@@ -80,16 +81,20 @@ static void storages_without_a_name(void **state)
 	put_all(b);
 	bucket_put(b, "db/12345678-9abcdef0/.group.json", "{}");
 	bucket_open(b, 0, 0);
-	assert_check(b, "", false,
-		     "= sound /a.h5\n= sound /b/c/deep.h5\n= sound /b/x.h5\n= sound /z.h5\n"
-		     "note /  db/12345678-9abcdef0/: no name leads to this storage: it is left "
-		     "over from a domain that was removed, or from a commit that has failed or is "
-		     "running\n"
-		     "= sound /\n");
+	assert_int_equal(engine_check(b->engine, "", false, &sink, NULL), 0);
+	assert_non_null(strstr(
+		str_text(&s.text),
+		"= sound /a.h5\n= sound /b/c/deep.h5\n= sound /b/x.h5\n= sound /z.h5\n"
+		"note /  db/12345678-9abcdef0/: no name leads to this storage: it is left "
+		"over from a domain that was removed, or from a commit that has failed or is "
+		"running. It has 1 objects of 2 bytes, the last of them put at "));
+	str_release(&s.text);
 	assert_check(b, "b", true, "= sound /b/c/deep.h5\n= sound /b/x.h5\n");
 	bucket_put(b, "b/x.h5/.domain.json", "[");
 	assert_int_equal(engine_check(b->engine, "", false, &sink, NULL), 0);
 	assert_null(strstr(str_text(&s.text), "no name leads"));
+	assert_non_null(strstr(str_text(&s.text), "it is not known which storages are left over: "
+						  "b/x.h5/.domain.json"));
 	str_release(&s.text);
 }
 

@@ -234,6 +234,88 @@ static void a_file_that_is_no_domain_is_refused(void **state)
 	world_release(&c.w);
 }
 
+static uint64_t slept_ns;
+
+static uint64_t boot(const struct env *env)
+{
+	return env->now(env) + slept_ns;
+}
+
+static int fall_asleep(void *ctx, struct err *err)
+{
+	slept_ns += UINT64_C(3601000000000);
+	return 0;
+}
+
+/* One LIST after the document tells whether old storage is whole. Storage of this call is young,
+ * unless the machine has slept. */
+static void old_storage_is_looked_at(void **state)
+{
+	for (int how = 0; how < 3; how++) {
+		struct caller c;
+		struct err err;
+		open_caller(&c);
+		slept_ns = 0;
+		c.w.env.boot = boot;
+		c.commit.continues = how == 1;
+		c.commit.publish = how == 2 ? fall_asleep : publish;
+		assert_int_equal(import(&c, &err), 0);
+		assert_int_equal(c.w.gate->ops[STORE_LIST], how > 0);
+		assert_int_equal(c.w.gate->n, ALL + (how > 0));
+		world_release(&c.w);
+	}
+}
+
+static void delete_root(struct store *bucket)
+{
+	assert_int_equal(call_delete(bucket, "db/12345678-90abcdef/.group.json", NULL, NULL), 0);
+	assert_int_equal(call_delete(bucket,
+				     "db/12345678-90abcdef/d/0f57-21d4a5-000001/.dataset.json",
+				     NULL, NULL),
+			 0);
+}
+
+/* Another program has deleted a part of the storage just before the document appears. */
+static void what_was_deleted_is_put_again(void **state)
+{
+	struct caller whole, c;
+	struct err err;
+	open_caller(&whole);
+	assert_int_equal(import(&whole, &err), 0);
+	auto_free char *want = world_content(&whole.w, "");
+	for (int in_order = 0; in_order < 2; in_order++) {
+		open_caller(&c);
+		c.commit.continues = true;
+		c.commit.in_order = in_order;
+		c.w.gate->other_at = ALL;
+		c.w.gate->other = delete_root;
+		assert_int_equal(import(&c, &err), 0);
+		auto_free char *got = world_content(&c.w, "");
+		assert_string_equal(got, want);
+		assert_false(c.result.versions.is_known);
+		world_release(&c.w);
+	}
+	world_release(&whole.w);
+}
+
+/* The domain is there already, and only its storage is looked at. */
+static void a_document_of_an_earlier_attempt(void **state)
+{
+	struct caller c;
+	struct err err;
+	open_caller(&c);
+	assert_int_equal(import(&c, &err), 0);
+	auto_free char *want = world_content(&c.w, "");
+	delete_root(c.w.gate->base.inner);
+	c.commit.continues = c.commit.is_named = true;
+	c.published = 0;
+	assert_int_equal(import(&c, &err), 0);
+	auto_free char *got = world_content(&c.w, "");
+	assert_string_equal(got, want);
+	assert_int_equal(c.published, 0);
+	world_release(&c.w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +328,9 @@ int main(void)
 		cmocka_unit_test(a_file_that_is_no_domain_is_refused),
 		cmocka_unit_test(the_last_step_needs_no_file),
 		cmocka_unit_test(the_last_step_reports_errors),
+		cmocka_unit_test(old_storage_is_looked_at),
+		cmocka_unit_test(what_was_deleted_is_put_again),
+		cmocka_unit_test(a_document_of_an_earlier_attempt),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

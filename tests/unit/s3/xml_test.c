@@ -4,6 +4,7 @@
 
 #include <aws/error_xml.h>
 #include "s3/list_xml.h"
+#include "s3/upload_xml.h"
 #include <aws/xml.h>
 
 #define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
@@ -397,6 +398,66 @@ static void test_errors(void **state)
 	}
 }
 
+#define UPLOADS(text) "<ListMultipartUploadsResult xmlns='x'>" text "</ListMultipartUploadsResult>"
+#define UPLOAD(key, id)                                                                            \
+	"<Upload><Key>" key "</Key><UploadId>" id "</UploadId>"                                    \
+	"<Initiated>2009-10-12T17:50:30.000Z</Initiated><Owner><ID>me</ID></Owner></Upload>"
+#define URL "<EncodingType>url</EncodingType>"
+#define END "<IsTruncated>false</IsTruncated>"
+
+static void test_uploads(void **state)
+{
+	static const struct {
+		const char *xml;
+		int rc;
+		const char *found; /* "key=id " */
+		bool more;
+	} cases[] = {
+		{UPLOADS(END), 0, "", false},
+		{UPLOADS(URL UPLOAD("a%20/b%2Bc", "1") END), 0, "a /b+c=1 ", false},
+		{UPLOADS(UPLOAD("a%20", "1") UPLOAD("a%20", "2") END), 0, "a%20=1 a%20=2 ", false},
+		/* Other prefixes, and what is no key. */
+		{UPLOADS(UPLOAD("b", "1") UPLOAD("a/../c", "2") UPLOAD("a", "3") END), 0, "a=3 ",
+		 false},
+		{UPLOADS(URL UPLOAD("a%zz", "1") END), 0, "", false},
+		{UPLOADS(UPLOAD("a", "1") "<NextKeyMarker>a</NextKeyMarker>"
+					  "<NextUploadIdMarker>1</NextUploadIdMarker>"
+					  "<IsTruncated>true</IsTruncated>"),
+		 0, "a=1 ", true},
+		/* More follows, but not after what. */
+		{UPLOADS(UPLOAD("a", "1") "<IsTruncated>true</IsTruncated>"), -EIO, NULL, false},
+		{UPLOADS("<NextKeyMarker>last</NextKeyMarker>"
+			 "<NextUploadIdMarker>9</NextUploadIdMarker><IsTruncated>true</"
+			 "IsTruncated>"),
+		 -EIO, NULL, false},
+		/* It does not say whether more follows. */
+		{UPLOADS(UPLOAD("a", "1")), -EIO, NULL, false},
+		{UPLOADS("<Upload><Key>a</Key></Upload>" END), -EIO, NULL, false},
+		{UPLOADS(UPLOAD("a", "") END), -EIO, NULL, false},
+		{"<ListBucketResult>" END "</ListBucketResult>", -EIO, NULL, false},
+		{"<ListMultipartUploadsResult>", -EIO, NULL, false},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct store_upload_page page = {.next_key = "last", .next_id = "9"};
+		struct err err = ERR_INIT;
+		char found[256] = "";
+		const int rc =
+			s3_uploads_parse(cases[i].xml, strlen(cases[i].xml), "a", &page, &err);
+		if (rc != cases[i].rc)
+			fail_msg("case %zu: %d %s", i, rc, err.msg);
+		for (size_t k = 0; !rc && k < page.n; k++) {
+			snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s=%s ",
+				 page.v[k].key, page.v[k].id);
+			assert_int_equal(page.v[k].began_ns, INT64_C(1255369830000000000));
+		}
+		if (!rc) {
+			assert_string_equal(found, cases[i].found);
+			assert_int_equal(page.more, cases[i].more);
+		}
+		arena_free(page.arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,6 +475,7 @@ int main(void)
 		cmocka_unit_test(test_key_too_long),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_what_is_left_out_silently),
+		cmocka_unit_test(test_uploads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,6 +231,34 @@ static void test_slow_attempts_use_up_the_budget(void **state)
 	store_free(s);
 }
 
+static uint64_t slept_ns;
+
+/* A machine that falls asleep while it waits for the answer. */
+static uint64_t sleepy_clock(const struct env *env)
+{
+	static _Atomic uint64_t reads;
+	return env->now(env) + (reads++ ? slept_ns : 0) * reads;
+}
+
+/* A DELETE must not remove what others have put while the machine was asleep. */
+static void test_no_delete_is_repeated_after_a_sleep(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = ERR_INIT;
+	for (int sleeps = 0; sleeps < 2; sleeps++) {
+		struct store *counting, *s = over(f, "fail:1:EAGAIN", &quick, &counting);
+		f->env.boot = sleepy_clock;
+		slept_ns = sleeps ? UINT64_C(301) * 1000000000 : 0;
+		assert_int_equal(call_delete(s, "x", NULL, &err), sleeps ? -EIO : 0);
+		assert_int_equal(store_retry_count(s), !sleeps);
+		store_free(s);
+		s = over(f, "fail:1:EAGAIN", &quick, &counting);
+		assert_int_equal(call_head(s, "x", NULL, &err), 0);
+		store_free(s);
+		f->env.boot = NULL;
+	}
+}
+
 /* Each page of a whole listing has its own attempts: three pages, two of them repeated once. */
 static void test_pages_have_their_own_attempts(void **state)
 {
@@ -575,6 +603,7 @@ int main(void)
 		CONTRACT_TEST(test_pauses_differ, bare),
 		CONTRACT_TEST(test_budget, bare),
 		CONTRACT_TEST(test_slow_attempts_use_up_the_budget, bare),
+		CONTRACT_TEST(test_no_delete_is_repeated_after_a_sleep, bare),
 		CONTRACT_TEST(test_pages_have_their_own_attempts, bare),
 		CONTRACT_TEST(test_default_policy, bare),
 		CONTRACT_TEST(test_permanent_failures_are_not_repeated, bare),

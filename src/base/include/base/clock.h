@@ -19,6 +19,12 @@ static inline uint64_t clock_ns(void)
 	return (uint64_t)clock_read(CLOCK_MONOTONIC);
 }
 
+/* The same with the time that the machine has slept. */
+static inline uint64_t clock_boot_ns(void)
+{
+	return (uint64_t)clock_read(CLOCK_BOOTTIME);
+}
+
 /* Nanoseconds since the epoch. */
 static inline int64_t clock_wall_ns(void)
 {

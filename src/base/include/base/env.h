@@ -26,6 +26,9 @@ struct env {
 	/* Returns nanoseconds since the epoch, for records that other machines read. NULL stands
 	 * for the real time. */
 	int64_t (*wall)(const struct env *env);
+	/* Returns monotonic nanoseconds that go on while the machine sleeps. NULL stands for now().
+	 */
+	uint64_t (*boot)(const struct env *env);
 	void *ctx;
 };
 
@@ -35,6 +38,12 @@ static inline uint64_t env_now(const struct env *env)
 	return env->now(env);
 }
 int64_t env_wall(const struct env *env);
+/* Returns the time since this machine was started, in nanoseconds, with the time that it has slept.
+ * What other machines may do meanwhile is measured with it. */
+static inline uint64_t env_boot(const struct env *env)
+{
+	return env->boot ? env->boot(env) : env->now(env);
+}
 
 /* Returns an env with the real clock, sleep and getrandom(2). */
 struct env env_real(struct log *log, struct pool *pool);

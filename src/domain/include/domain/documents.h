@@ -91,9 +91,11 @@ int storage_is_shared(const struct document_place *p, const char *path,
 		      const struct storage *storage, struct err *err);
 /* Deletes all keys below a prefix, and sets *deleted to their number. order may be NULL. Otherwise
  * order->first is deleted before all keys that are greater, and the keys order->kept are not
- * deleted. */
+ * deleted. order->check is called before each deletion; an error of it ends the call. */
 struct purge_order {
 	const char *first, *kept[2];
+	int (*check)(void *ctx, struct err *err);
+	void *ctx;
 };
 int storage_purge(const struct document_place *p, const char *prefix,
 		  const struct purge_order *order, uint64_t *deleted, struct err *err);

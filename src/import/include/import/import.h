@@ -12,6 +12,8 @@
  *   4  missing folders above the domain
  *   5  the document of the domain, only if there is none (or, to replace one, only if it still has
  *      the version that step 1 has read); the service's summary is put at the same time
+ *      if the storage is old, what `hsimage clean` may have deleted of it is put again
+ *      (import_guard.c)
  *   6  the storage of a replaced domain is deleted
  *   7  the record is deleted
  *
@@ -88,6 +90,10 @@ struct import_commit {
 	/* The root group is put when all other objects are there, for domain_import_finish().
 	 * Otherwise all objects are put side by side, which takes fewer rounds of requests. */
 	bool in_order;
+	/* An earlier attempt may have put objects of the storage, at any time. */
+	bool continues;
+	/* The path has a document that names the storage. Steps 4 and 5 are left out. */
+	bool is_named;
 	/* Called after step 2, before the first put. An error ends the import. */
 	int (*begin)(void *ctx, struct err *err);
 	/* Called after step 4. From the next request on, the domain may be replaced. An error ends

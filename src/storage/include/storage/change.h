@@ -109,9 +109,6 @@ int change_has_storage(const struct change *c, const char *path, const struct st
  * may not have ended; the caller tries again later. */
 int change_collect(const struct change *c, const char *path, const struct change_garbage *g,
 		   uint64_t *deleted, struct err *err);
-/* Reads the list of names of a storage, to check it. Fails with -EIO if it is damaged, so that the
- * domain cannot be renamed, removed or replaced. Other errors are those of the store. */
-int change_check_names(const struct change *c, const struct storage *storage, struct err *err);
 /* Finds a name that a rename has given to the domain with this storage, and that leads to it.
  * Returns 1 with the path, 0 if there is none, or a negative errno. */
 int change_find_name(const struct change *c, const struct storage *storage, char *path, size_t room,

@@ -22,8 +22,23 @@
  * hour ago, and is not settled, counts as a name. Names that the service has made in other folders
  * are not known. All functions block. Any thread.
  *
- * A mark is framed records (base/frame.h): the head HSMDELET, version 1; then one of type 1: when
- * it was put, 8 bytes, in nanoseconds since 1970. Its key ends in 16 random hexadecimal digits.
+ * `hsimage clean` deletes storage that has had no name for long, and does not know which name it
+ * had (clean/clean.c). It looks for names in the whole bucket after it has put the mark. Nobody
+ * else may know such storage, except for a commit that goes on after a long time:
+ *
+ *   a deletion                               a commit or import with storage older than an hour
+ *   1  PUT a mark of its own, and again      1  PUT the document
+ *      every minute with If-Match            2  LIST the marks. If there is one, wait until it is
+ *   2  look for names                           gone; replace one that was not rewritten for ten
+ *   3  before each DELETE: was the mark         minutes with If-Match, then delete it
+ *      put less than a minute ago?           3  is the root group there? If not, put what is
+ * missing
+ *
+ * So a deletion that was killed blocks nobody for ever, and one whose machine has slept stops
+ * before its next DELETE: it cannot rewrite its mark. A DELETE that was on the way meanwhile is not
+ * repeated (store/retry.c); one that the network delivers after ten minutes would be carried out.
+ * Because the root group is deleted first, its presence without a mark proves that the storage is
+ * whole.
  */
 #ifndef STORAGE_STORAGE_DELETION_H
 #define STORAGE_STORAGE_DELETION_H
@@ -31,6 +46,29 @@
 #include <domain/documents.h>
 
 struct renames;
+
+/* A deletion that has put its mark. */
+struct storage_deletion {
+	struct storage storage;
+	char key[SCHEMA_KEY_MAX + 1]; /* of the mark */
+	char etag[STORE_ETAG_MAX];
+	int64_t put_ns;	   /* what the mark says */
+	uint64_t fresh_ns; /* env_boot() before it was put last */
+};
+
+/* Puts a mark. */
+int storage_deletion_begin(const struct document_place *p, const struct storage *storage,
+			   struct storage_deletion *d, struct err *err);
+/* Rewrites the mark if it is older than a minute. To be called often. Fails with -EBUSY if another
+ * process has replaced it, or if the last call is half an hour ago: the storage must stay. */
+int storage_deletion_keep(const struct document_place *p, struct storage_deletion *d,
+			  struct err *err);
+/* To be called when no document names the storage: looks at its list of names, and deletes it with
+ * the mark. As storage_delete(). */
+int storage_deletion_end(const struct document_place *p, struct renames *renames,
+			 struct storage_deletion *d, uint64_t *deleted, struct err *err);
+/* Deletes the mark only. */
+void storage_deletion_drop(const struct document_place *p, const struct storage_deletion *d);
 
 /* Deletes the storage of what had this path. `renames` are those of this process, or NULL. *deleted
  * is the number of objects. Returns 0, or 1 if a name leads to the storage, which stays. Fails with
@@ -51,5 +89,10 @@ int storage_judge_marks(const struct document_place *p, const struct storage *st
  * may yet be; then the caller takes the name back. Sends one LIST, unless there are marks. */
 int storage_is_named(const struct document_place *p, const struct storage *storage,
 		     struct err *err);
+/* To be called when a document names a storage that is older than an hour: waits until nobody
+ * deletes it. Returns 0 if it is whole. Fails with -ESTALE if it has been deleted, at least in
+ * part; then the caller puts what is missing, and calls this again. Fails with -EBUSY if a deletion
+ * goes on for hours. Sends one LIST, unless there are marks. */
+int storage_reclaim(const struct document_place *p, const struct storage *storage, struct err *err);
 
 #endif

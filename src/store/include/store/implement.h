@@ -32,6 +32,7 @@
 
 #include <store/store.h>
 
+struct store_upload_page;
 struct store_ops {
 	const char *name; /* "dir", "count" … */
 	/* Starts a request. It cannot fail itself: every error is an answer. It is called in any
@@ -76,9 +77,28 @@ struct store_ops {
 	uint64_t (*part_min)(struct store *s);
 	int (*move)(struct store *s, const char *from, const char *from_version, const char *to,
 		    const struct store_cond *cond, struct store_meta *meta, struct err *err);
+	/* Optional: lists a page of uploads in parts, or aborts one. They fail with -EAGAIN after a
+	 * temporary failure. A wrapper without them has those of the store below. */
+	int (*list_uploads)(struct store *s, const char *prefix, struct store_upload_page *page,
+			    struct err *err);
+	int (*abort_upload)(struct store *s, const char *key, const char *id, struct err *err);
 	/* It is called when no request is in progress. */
 	void (*free)(struct store *s);
 };
+
+/* A page of store_each_upload(). The lists begin after the upload that next_key and next_id name;
+ * they are "" at first, and then what the service has said. */
+struct store_upload_page {
+	struct arena *arena; /* has the texts of v */
+	struct store_upload *v;
+	size_t n;
+	bool more;
+	char next_key[3 * STORE_KEY_MAX + 1], next_id[STORE_UPLOAD_ID_MAX + 1];
+};
+enum { STORE_UPLOADS_MAX = 1000 /* of a page */ };
+/* Calls list_uploads of the first store from s on that has it. */
+int store_list_uploads(struct store *s, const char *prefix, struct store_upload_page *page,
+		       struct err *err);
 
 /* Every implementation embeds this as its first member. */
 struct store {

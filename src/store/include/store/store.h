@@ -81,6 +81,7 @@ enum {
 	STORE_ETAG_MAX = 80,
 	STORE_NOTE_MAX = 512, /* bytes */
 	STORE_MARK_MAX = 64,
+	STORE_UPLOAD_ID_MAX = 2047,
 };
 #define STORE_TO_END UINT64_MAX
 
@@ -397,6 +398,22 @@ int store_move(struct store *s, const char *from, const char *from_version, cons
 	       const struct store_cond *cond, struct store_meta *meta, struct err *err);
 /* Returns false if store_move() fails with -EOPNOTSUPP. */
 bool store_moves(const struct store *s);
+/* An upload in parts that was begun, and neither completed nor aborted. */
+struct store_upload {
+	const char *key, *id;
+	int64_t began_ns; /* since the epoch, by the clock of the service; 0 if unknown */
+	int64_t now_ns;	  /* what time it is by that clock; 0 if unknown */
+};
+/* Returns false if the store has no uploads, as a directory. */
+bool store_has_uploads(const struct store *s);
+/* Calls fn for each upload whose key begins with prefix. A result of fn that is not 0 ends the walk
+ * and is returned. Fails with -EOPNOTSUPP if the service does not list them, and with the errors of
+ * a listing. Blocks. */
+typedef int store_upload_fn(void *ctx, const struct store_upload *u);
+int store_each_upload(struct store *s, const char *prefix, store_upload_fn *fn, void *ctx,
+		      struct err *err);
+/* Removes an upload and its parts. Does nothing if it has ended. Blocks. */
+int store_abort_upload(struct store *s, const char *key, const char *id, struct err *err);
 /* Frees a stack; s is its top. No request may be in progress. s may be NULL. */
 void store_free(struct store *s);
 
@@ -457,6 +474,9 @@ void store_dir_keep(struct store *s, const char *dir);
  * ends the walk and is returned. Fails with errors of the file system. Blocks. */
 typedef int store_dir_temp_fn(void *ctx, const char *path, const struct store_meta *meta);
 int store_dir_each_temp(struct store *s, store_dir_temp_fn *fn, void *ctx, struct err *err);
+/* Removes a temporary file that store_dir_each_temp() has found, and the directories above it that
+ * are empty then. Does nothing if it is gone. Blocks. */
+int store_dir_remove_temp(struct store *s, const char *path, struct err *err);
 /* s3/s3.h has the bucket of an S3 service, diskcache/diskcache.h a cache on disk. */
 
 /* Repeats a request that failed with -EAGAIN, at growing intervals. When no attempt is left, the
