@@ -3,10 +3,9 @@
  * Links: which datasets refer to the file, the records of chunk tables, and links that were
  * interrupted. The file has datasets with every chunk index (tests/data/indexes.py).
  */
-#include "import_fixture.h"
+#include "damaged_file.h"
 
 #include <data/number.h>
-#include <h5file/h5file.h>
 
 enum {
 	/* Of at least 512 elements: /fixed/paged, /extensible/middle and paged, /tree/two levels,
@@ -223,71 +222,11 @@ static void test_changed_file(void **state)
 
 /* ---- verification ---- */
 
-/* The file with other bytes in one place, and reads that are counted there. */
-struct damage {
-	struct world *w;
-	struct source source, *file;
-	uint64_t at, reads;
-	int code;		/* of such reads; 0: the bytes are zeros */
-	atomic_bool *cancelled; /* by the first such read; or NULL */
-};
-
-static int read_damaged(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
-{
-	struct damage *d = ctx;
-	int rc = source_read(d->file, offset, buf, n, err);
-	if (rc || offset != d->at)
-		return rc;
-	d->reads++;
-	memset(buf, 0, n);
-	if (d->cancelled)
-		atomic_store(d->cancelled, true);
-	return d->code ? err_set(err, d->code, "a fault") : 0;
-}
-
-static int open_damaged(void *ctx, struct source **out, struct err *err)
-{
-	struct damage *d = ctx;
-	const int rc = world_open_data(d->w, "streams.h5", &d->file, err);
-	if (rc)
-		return rc;
-	d->source = (struct source){.size = d->file->size, .read_at = read_damaged, .ctx = d};
-	*out = &d->source;
-	return 0;
-}
-
-static int note_place(void *ctx, const struct h5file_chunk *chunk, struct err *err)
-{
-	struct damage *d = ctx;
-	if (chunk->number == 0)
-		d->at = chunk->addr;
-	return 0;
-}
-
-/* Damages the first chunk of /x. */
-static void damage_chunk(struct damage *d)
-{
-	struct source *source;
-	struct h5file *f;
-	d->at = UINT64_MAX;
-	assert_int_equal(open_damaged(d, &source, NULL), 0);
-	assert_int_equal(h5file_open(source, NULL, &f, NULL), 0);
-	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, note_place, d, NULL), 0);
-	assert_true(d->at != UINT64_MAX);
-	h5file_close(f);
-	source_file_close(d->w->file);
-	d->w->file = NULL;
-}
-
 static void begin_verify(struct world *w, struct import_link *link, struct damage *d)
 {
 	init(w, link, 0);
 	link->verify = true;
-	*d = (struct damage){.w = w};
-	w->opt.file.open = open_damaged;
-	w->opt.file.check = NULL;
-	w->opt.file.ctx = d;
-	damage_chunk(d);
+	damage_file(w, d);
 }
 
 static void test_verified(void **state)

@@ -297,6 +297,7 @@ static void test_renamed(void **state)
 		assert_int_equal(world_objects(&w, "home/ann/moved.h5"), OBJECTS);
 		assert_int_equal(world_keys(&w, "db/.import-"), 0);
 		assert_int_equal(domain_import_abort(&w.opt, &deleted, &err), -ENOENT);
+		assert_int_equal(deleted, 0);
 		if (continues)
 			check_other_storage(&w, "home/ann/moved.h5", w.opt.path);
 		world_release(&w);
