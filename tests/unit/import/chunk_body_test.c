@@ -6,6 +6,8 @@
 
 #include "damaged_file.h"
 
+enum { USER_BLOCK = 8192 /* of rare.h5 */ };
+
 struct reading {
 	struct world w;
 	struct domain *d;
@@ -253,6 +255,20 @@ static void test_compressed_fill(void **state)
 	close_import(&r);
 }
 
+/* It is an object of its own. */
+static void test_user_block(void **state)
+{
+	struct reading r;
+	open_rare_import(&r, 0);
+	const struct user_block *b = tree_user_block(domain_tree(r.d));
+	assert_non_null(b);
+	assert_int_equal(b->size, USER_BLOCK);
+	assert_false(b->is_unknown);
+	assert_int_equal(b->len, 5000);
+	assert_int_equal(b->data[4999], 'x');
+	close_import(&r);
+}
+
 /* The references of a file may name each of its objects. */
 static void test_references(void **state)
 {
@@ -366,7 +382,7 @@ static void a_chunk_is_put_from_the_file(void **state)
 	struct one o;
 	open_one(&o, "/contiguous");
 	assert_true(chunk_find(o.parts, 4000, &part));
-	assert_int_equal(part.offset, o.parts->parts[0].addr);
+	assert_int_equal(part.offset, USER_BLOCK + o.parts->parts[0].addr);
 	assert_false(chunk_find(o.parts, 4001, &part));
 	o.parts->parts[0].size -= 4;
 	assert_false(chunk_find(o.parts, 0, &part));
@@ -382,11 +398,17 @@ static void a_chunk_is_put_from_the_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chunks),	     cmocka_unit_test(test_joined_rows),
-		cmocka_unit_test(test_joined_whole), cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_joined_cube),  cmocka_unit_test(test_compressed_fill),
-		cmocka_unit_test(test_references),   cmocka_unit_test(test_damaged),
-		cmocka_unit_test(memory_of_a_chunk), cmocka_unit_test(a_chunk_is_put_from_the_file),
+		cmocka_unit_test(test_chunks),
+		cmocka_unit_test(test_joined_rows),
+		cmocka_unit_test(test_joined_whole),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_joined_cube),
+		cmocka_unit_test(test_compressed_fill),
+		cmocka_unit_test(test_user_block),
+		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(memory_of_a_chunk),
+		cmocka_unit_test(a_chunk_is_put_from_the_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
