@@ -50,20 +50,6 @@ static void name_object(void *ctx, uint64_t ref, char *text)
 		memset(text, 0, OBJECT_REF_TEXT);
 }
 
-/* Returns whether the filters of the file, without checksums, are those of chunk objects. */
-static bool same_filters(const struct pipeline *file, const struct pipeline *object)
-{
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < file->n; i++) {
-		if (file->f[i].id == FILTER_FLETCHER32)
-			continue;
-		if (n == object->n || object->f[n].id != file->f[i].id)
-			return false;
-		n++;
-	}
-	return n == object->n;
-}
-
 static int copy_fill(struct chunk_context *c)
 {
 	const struct elems *fill = &c->ds->fill;
@@ -78,7 +64,7 @@ static int copy_fill(struct chunk_context *c)
 
 struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_t number)
 {
-	struct pipeline recorded, object;
+	struct pipeline recorded, object, own;
 	struct chunk_context *c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
@@ -91,13 +77,15 @@ struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_
 	const struct grid *g = &c->ds->grid;
 	dataset_pipeline(c->ds, &recorded);
 	pipeline_of_object(&recorded, &object);
+	pipeline_of_object(c->file->pipeline, &own);
 	codec_plan_object(&c->new_form, c->ds->type, g->chunk_elems, &object, OBJECT_SHUFFLED,
 			  NULL);
 	c->chain = &c->new_form.chain;
 	c->is_joined = !grid_same_chunks(g, &c->file->grid);
 	c->is_filtered = object.n != 0;
-	c->may_pass = !c->is_joined && dtype_is_plain(c->ds->type) &&
-		      same_filters(c->file->pipeline, &object);
+	/* codec_verbatim() compares the filters of a chunk with `own`, which are equal to `object`
+	 * if there are as many. */
+	c->may_pass = !c->is_joined && dtype_is_plain(c->ds->type) && own.n == object.n;
 	c->plain_size = c->ds->type->size * g->chunk_elems; /* import_check() */
 	if (copy_fill(c)) {
 		chunk_context_unref(c);
@@ -376,7 +364,7 @@ uint64_t chunk_memory(const struct chunk_parts *parts)
 		largest = max_u64(largest, parts->parts[i].size);
 	/* A compressed chunk may have to be encoded again: only its elements show that. */
 	const bool passes = c->may_pass && parts->n == 1 && parts->parts[0].filter_mask == 0 &&
-			    !c->is_filtered && largest == c->plain_size;
+			    c->file->pipeline->n == 0 && largest == c->plain_size;
 	return passes ? largest : largest + 2 * c->plain_size;
 }
 
@@ -398,8 +386,8 @@ bool chunk_find(void *arg, uint64_t min, struct source_part *out)
 	const size_t size = c->ds->type->size;
 	auto_bytes struct bytes first = {0};
 	size_t keep;
-	if (c->is_joined || !c->may_pass || c->is_filtered || c->file->pipeline->n > 0 ||
-	    part->size != c->plain_size || part->size < min || bytes_reserve(&first, size) ||
+	if (!c->may_pass || c->file->pipeline->n > 0 || part->size != c->plain_size ||
+	    part->size < min || bytes_reserve(&first, size) ||
 	    codec_verbatim(c->file->pipeline, 0, c->ds->type, NULL, part->size, &keep, NULL) ||
 	    !keep || h5file_chunk_prepare(c->from.file, part, out, NULL))
 		return false;

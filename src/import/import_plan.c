@@ -133,7 +133,7 @@ static int join(struct import *im, uint32_t number, struct err *err)
 		return 0;
 	int rc = grid_init(tree_arena(im->tree), &grid, ds->grid.rank, ds->grid.dims, chunk, err);
 	if (rc)
-		return rc == -E2BIG ? 0 : rc; /* 2^32 elements: it stays as it is */
+		return rc;
 	if (!ds->requested_chunk) {
 		uint32_t *requested =
 			arena_array(tree_arena(im->tree), grid.rank, sizeof(*requested));

@@ -66,6 +66,11 @@ static inline int world_open_file(void *ctx, struct source **out, struct err *er
 	return world_open_data(ctx, "import.h5", out, err);
 }
 
+static inline int world_open_rare(void *ctx, struct source **out, struct err *err)
+{
+	return world_open_data(ctx, "rare.h5", out, err);
+}
+
 static inline int world_check_file(void *ctx, struct err *err)
 {
 	struct world *w = ctx;

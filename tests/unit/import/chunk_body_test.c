@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The chunks of an imported domain, as its reader decodes them: which are stored, and their
  * elements, with and without joining. */
-#include "import_fixture.h"
+#include <import/chunk_body.h>
 #include <bucket/schemas.h>
+
+#include "damaged_file.h"
+
+enum { USER_BLOCK = 8192 /* of rare.h5 */ };
 
 struct reading {
 	struct world w;
 	struct domain *d;
 };
 
-static void open_import(struct reading *r, unsigned int workers, uint64_t min_chunk)
+/* Imports, and opens the domain. */
+static void read_import(struct reading *r, uint64_t min_chunk)
 {
 	struct err err = ERR_INIT;
-	world_init(&r->w, workers);
 	r->w.opt.min_chunk = min_chunk;
 	world_must_import(&r->w, NULL);
 	pool_stop_threads(r->w.env.pool);
@@ -21,6 +25,20 @@ static void open_import(struct reading *r, unsigned int workers, uint64_t min_ch
 						.schemas = schema_all()},
 			r->w.opt.path, NULL, &r->d, &err))
 		fail_msg("%s", err.msg);
+}
+
+static void open_import(struct reading *r, unsigned int workers, uint64_t min_chunk)
+{
+	world_init(&r->w, workers);
+	read_import(r, min_chunk);
+}
+
+/* Of tests/data/rare.h5. */
+static void open_rare_import(struct reading *r, uint64_t min_chunk)
+{
+	world_init(&r->w, 0);
+	r->w.opt.file.open = world_open_rare;
+	read_import(r, min_chunk);
 }
 
 static void close_import(struct reading *r)
@@ -213,6 +231,170 @@ static void test_empty(void **state)
 	close_import(&r);
 }
 
+static void test_joined_cube(void **state)
+{
+	int32_t want[64];
+	struct reading r;
+	for (int32_t i = 0; i < 64; i++)
+		want[i] = i;
+	open_rare_import(&r, 1 << 20);
+	assert_numbers(&r, "cube", 0, 64, want);
+	close_import(&r);
+}
+
+/* A compressed chunk of which all elements are the fill value has no object. */
+static void test_compressed_fill(void **state)
+{
+	int32_t want[1000];
+	struct reading r;
+	for (int32_t i = 0; i < 1000; i++)
+		want[i] = 1000 + i;
+	open_rare_import(&r, 0);
+	assert_absent(&r, "gzip", 0);
+	assert_numbers(&r, "gzip", 1, 1000, want);
+	close_import(&r);
+}
+
+/* It is an object of its own. */
+static void test_user_block(void **state)
+{
+	struct reading r;
+	open_rare_import(&r, 0);
+	const struct user_block *b = tree_user_block(domain_tree(r.d));
+	assert_non_null(b);
+	assert_int_equal(b->size, USER_BLOCK);
+	assert_false(b->is_unknown);
+	assert_int_equal(b->len, 5000);
+	assert_int_equal(b->data[4999], 'x');
+	close_import(&r);
+}
+
+/* The references of a file may name each of its objects. */
+static void test_references(void **state)
+{
+	static const char *const paths[] = {"", "cube", "gzip", "contiguous", "zeros", "refs"};
+	struct reading r;
+	open_rare_import(&r, 0);
+	struct chunk_result chunk = read_chunk(&r, "refs", 0);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		uint64_t ref;
+		memcpy(&ref, chunk.data.elems.fixed.data + i * sizeof(ref), sizeof(ref));
+		assert_int_equal(ref, find(&r, paths[i]) + 1);
+	}
+	elems_release(&chunk.data.elems);
+	close_import(&r);
+}
+
+/* Also one of several chunks that become one. */
+static void test_damaged(void **state)
+{
+	static const uint64_t min_chunk[] = {0, 1 << 20};
+	for (size_t i = 0; i < 2; i++) {
+		struct world w;
+		struct damage d;
+		struct import_result result;
+		struct err err;
+		world_init(&w, 0);
+		damage_file(&w, &d);
+		w.opt.min_chunk = min_chunk[i];
+		assert_int_equal(world_import(&w, &result, &err), -EIO);
+		assert_non_null(strstr(err.msg, "dataset /x: chunk (0): "));
+		assert_non_null(strstr(err.msg, "fails again as long as the file is like this"));
+		assert_true(result.refused);
+		assert_int_equal(world_objects(&w, w.opt.path), 0);
+		world_release(&w);
+	}
+}
+
+/* ---- one chunk ---- */
+
+struct one {
+	struct world w;
+	struct source source; /* the file, which is on a disk */
+	struct h5file *f;
+	atomic_bool is_damaged;
+	struct chunk_context *context;
+	struct chunk_parts *parts;
+};
+
+static int prepare(void *ctx, uint64_t offset, uint64_t n, struct source_part *part,
+		   struct err *err)
+{
+	*part = (struct source_part){.source = source_file_source(ctx), .offset = offset, .n = n};
+	return 0;
+}
+
+static int take_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *err)
+{
+	struct one *o = ctx;
+	return chunk_add_part(&o->parts, o->context, chunk->number, chunk);
+}
+
+/* The first chunk of a dataset of rare.h5. */
+static void open_one(struct one *o, const char *path)
+{
+	struct source *source;
+	uint32_t number = 0;
+	*o = (struct one){0};
+	world_init(&o->w, 0);
+	assert_int_equal(world_open_rare(&o->w, &source, NULL), 0);
+	o->source = *source;
+	o->source.prepare = prepare;
+	assert_int_equal(h5file_open(&o->source, NULL, &o->f, NULL), 0);
+	const struct tree *t = h5file_tree(o->f);
+	while (strcmp(tree_object(t, number)->o.id, path) != 0)
+		number++;
+	const struct chunk_origin from = {
+		.file = o->f, .tree = t, .schema = o->w.opt.schema, .is_damaged = &o->is_damaged};
+	o->context = chunk_context_new(&from, number);
+	assert_non_null(o->context);
+	assert_int_equal(h5file_chunks(o->f, number, 0, 1, take_chunk, o, NULL), 0);
+	assert_non_null(o->parts);
+}
+
+static void close_one(struct one *o)
+{
+	chunk_free(o->parts);
+	chunk_context_unref(o->context);
+	h5file_close(o->f);
+	world_release(&o->w);
+}
+
+/* What waits in the queue of an import has to fit into the memory. What may be decoded needs room
+ * for its elements, and for what they become. */
+static void memory_of_a_chunk(void **state)
+{
+	struct one o;
+	open_one(&o, "/contiguous");
+	assert_int_equal(chunk_memory(o.parts), 4000);
+	close_one(&o);
+	open_one(&o, "/gzip");
+	assert_int_equal(chunk_memory(o.parts), o.parts->parts[0].size + 2 * 4000);
+	close_one(&o);
+}
+
+/* A large chunk need not be in memory, because the file has its bytes as the object gets them. This
+ * is not true of a chunk whose elements may all be the fill value, of compressed data, and of a
+ * chunk that the file stores in part. */
+static void a_chunk_is_put_from_the_file(void **state)
+{
+	struct source_part part;
+	struct one o;
+	open_one(&o, "/contiguous");
+	assert_true(chunk_find(o.parts, 4000, &part));
+	assert_int_equal(part.offset, USER_BLOCK + o.parts->parts[0].addr);
+	assert_false(chunk_find(o.parts, 4001, &part));
+	o.parts->parts[0].size -= 4;
+	assert_false(chunk_find(o.parts, 0, &part));
+	close_one(&o);
+	open_one(&o, "/zeros");
+	assert_false(chunk_find(o.parts, 0, &part));
+	close_one(&o);
+	open_one(&o, "/gzip");
+	assert_false(chunk_find(o.parts, 0, &part));
+	close_one(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +402,13 @@ int main(void)
 		cmocka_unit_test(test_joined_rows),
 		cmocka_unit_test(test_joined_whole),
 		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_joined_cube),
+		cmocka_unit_test(test_compressed_fill),
+		cmocka_unit_test(test_user_block),
+		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(memory_of_a_chunk),
+		cmocka_unit_test(a_chunk_is_put_from_the_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,12 +161,25 @@ static void test_root_refused(void **state)
 	world_release(&w);
 }
 
+/* A domain can hold such names, but clients cannot ask for the attributes. */
+static void test_names_with_a_slash(void **state)
+{
+	struct world w;
+	world_init(&w, 0);
+	w.opt.file.open = world_open_rare;
+	world_must_import(&w, NULL);
+	assert_string_equal(w.notes,
+			    "clients of HSDS cannot ask by name for 2 attributes whose name "
+			    "contains \"/\", such as km/h of /; a mount shows them\n");
+	world_release(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused),		 cmocka_unit_test(test_left_out),
 		cmocka_unit_test(test_comment_left_out), cmocka_unit_test(test_group_left_out),
-		cmocka_unit_test(test_root_refused),
+		cmocka_unit_test(test_root_refused),	 cmocka_unit_test(test_names_with_a_slash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

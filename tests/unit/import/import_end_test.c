@@ -101,6 +101,21 @@ static void test_keep_storage(void **state)
 	world_release(&w);
 }
 
+/* Version 1 of the schema spreads the objects of a domain over the bucket. */
+static void test_no_listing_shows_the_storage(void **state)
+{
+	struct world w;
+	world_init(&w, 0);
+	w.opt.replace = true;
+	world_put(&w, "home/ann/run.h5/.domain.json",
+		  "{\"root\": \"g-45f464d8-883e-11e8-a9dc-0242ac12000e\", \"owner\": \"olaf\", "
+		  "\"acls\": {}, \"created\": 1.0, \"lastModified\": 1.0}");
+	world_must_import(&w, NULL);
+	assert_non_null(strstr(w.notes, "is kept, because no listing shows it"));
+	assert_int_equal(world_objects(&w, w.opt.path), OBJECTS);
+	world_release(&w);
+}
+
 /* A domain in the same folder has the same root group. */
 static void test_shared_storage(void **state)
 {
@@ -223,10 +238,14 @@ static void test_cannot_delete(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folders),	      cmocka_unit_test(test_replace),
-		cmocka_unit_test(test_keep_storage),  cmocka_unit_test(test_shared_storage),
-		cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_changed_meanwhile),
+		cmocka_unit_test(test_folders),
+		cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_keep_storage),
+		cmocka_unit_test(test_shared_storage),
+		cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_changed_meanwhile),
 		cmocka_unit_test(test_cannot_delete),
+		cmocka_unit_test(test_no_listing_shows_the_storage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,9 @@
  * Links: which datasets refer to the file, the records of chunk tables, and links that were
  * interrupted. The file has datasets with every chunk index (tests/data/indexes.py).
  */
-#include "import_fixture.h"
+#include "damaged_file.h"
 
 #include <data/number.h>
-#include <h5file/h5file.h>
 
 enum {
 	/* Of at least 512 elements: /fixed/paged, /extensible/middle and paged, /tree/two levels,
@@ -14,6 +13,7 @@ enum {
 	LINKED = 8,
 	TABLES = 2, /* paged (fixed): 3,300 chunks */
 	RECORD = 12,
+	RECORD_MASKED = 16,
 };
 
 static int open_indexes(void *ctx, struct source **out, struct err *err)
@@ -91,55 +91,102 @@ static void test_documents(void **state)
 }
 
 struct records {
-	const uint8_t *table;
-	uint64_t n, stored;
+	struct bytes table;
+	size_t size; /* of a record */
+	uint64_t stored;
+	uint32_t masked; /* chunks to which no filter was applied */
 };
 
 static int check_record(void *ctx, const struct h5file_chunk *chunk, struct err *err)
 {
 	struct records *r = ctx;
-	const uint8_t *record = r->table + chunk->number * RECORD;
-	assert_true(chunk->number < r->n);
+	const uint8_t *record = r->table.data + chunk->number * r->size;
+	assert_true((chunk->number + 1) * r->size <= r->table.len);
 	assert_int_equal(number_get_int(record, 8, false), chunk->addr);
 	assert_int_equal(number_get_int(record + 8, 4, false), chunk->size);
+	if (r->size == RECORD_MASKED)
+		assert_int_equal(number_get_int(record + 12, 4, false), chunk->filter_mask);
 	r->stored++;
+	r->masked += chunk->filter_mask;
 	return 0;
 }
 
-/* The table of /fixed/paged has what the index of the file has. */
+/* Appends the chunks of the table of a dataset. `others` are their coordinates after the first. */
+static void read_table(struct world *w, const char *path, const char *others, struct records *r)
+{
+	char part[64], key[128];
+	snprintf(part, sizeof(part), "\"h5path\": \"%s\"", path);
+	auto_free char *doc = find_document(w, part);
+	assert_non_null(doc);
+	const char *id = strstr(doc, "\"chunk_table\": \"d-") + strlen("\"chunk_table\": \"d-");
+	for (unsigned int i = 0;; i++) {
+		struct call_result res;
+		snprintf(key, sizeof(key), "db/%.17s/d/%.18s/%u%s", id, id + 18, i, others);
+		if (call_get(w->store, key, 0, STORE_TO_END, 0, NULL, &res, NULL))
+			break;
+		assert_int_equal(bytes_append(&r->table, res.body.data, res.body.len), 0);
+		bytes_release(&res.body);
+	}
+}
+
+/* The table of a dataset has what the index of the file has. */
+static void check_table(struct world *w, const char *path, struct records *r)
+{
+	struct source *source = NULL;
+	struct h5file *f = NULL;
+	uint64_t nonzero = 0;
+	uint32_t number = 0;
+	assert_int_equal(w->opt.file.open(w->opt.file.ctx, &source, NULL), 0);
+	assert_int_equal(h5file_open(source, NULL, &f, NULL), 0);
+	while (strcmp(tree_object(h5file_tree(f), number)->o.id, path) != 0)
+		number++;
+	assert_int_equal(h5file_chunks(f, number, 0, UINT64_MAX, check_record, r, NULL), 0);
+	for (size_t i = 0; i < r->table.len / r->size; i++)
+		nonzero += number_get_int(r->table.data + i * r->size + 8, 4, false) != 0;
+	assert_int_equal(nonzero, r->stored);
+	h5file_close(f);
+	bytes_release(&r->table);
+}
+
 static void test_table(void **state)
 {
 	struct world w;
 	struct import_link link;
-	struct source *source = NULL;
-	struct h5file *f = NULL;
+	struct records r = {.size = RECORD};
 	init(&w, &link, 0);
 	world_must_import(&w, NULL);
-	char *doc = find_document(&w, "\"h5path\": \"/fixed/paged\"");
-	assert_non_null(doc);
-	const char *id = strstr(doc, "\"chunk_table\": \"d-") + strlen("\"chunk_table\": \"d-");
-	char key[128];
-	snprintf(key, sizeof(key), "db/%.17s/d/%.18s/0_0", id, id + 18);
-	struct call_result res;
-	assert_int_equal(call_get(w.store, key, 0, STORE_TO_END, 0, NULL, &res, NULL), 0);
-	assert_int_equal(res.body.len, 3300 * RECORD);
-	assert_int_equal(open_indexes(&w, &source, NULL), 0);
-	assert_int_equal(h5file_open(source, NULL, &f, NULL), 0);
-	const struct tree *t = h5file_tree(f);
-	struct records r = {.table = res.body.data, .n = 3300};
-	uint64_t nonzero = 0;
-	for (uint32_t i = 0; i < tree_count(t); i++)
-		if (strcmp(tree_object(t, tree_nth(t, i))->o.id, "/fixed/paged") == 0)
-			assert_int_equal(h5file_chunks(f, tree_nth(t, i), 0, UINT64_MAX,
-						       check_record, &r, NULL),
-					 0);
-	for (uint64_t i = 0; i < r.n; i++)
-		nonzero += number_get_int(r.table + i * RECORD + 8, 4, false) != 0;
+	read_table(&w, "/fixed/paged", "_0", &r);
+	assert_int_equal(r.table.len, 3300 * RECORD);
+	check_table(&w, "/fixed/paged", &r);
 	assert_int_equal(r.stored, 1500);
-	assert_int_equal(nonzero, r.stored);
-	h5file_close(f);
-	bytes_release(&res.body);
-	free(doc);
+	world_release(&w);
+}
+
+static int open_links(void *ctx, struct source **out, struct err *err)
+{
+	return world_open_data(ctx, "links.h5", out, err);
+}
+
+/* Data of 512 elements stay in the file, and the document lists up to 1,000 chunks. The table of
+ * the others may have several chunks, and masks of filters. */
+static void test_limits(void **state)
+{
+	struct world w;
+	struct import_link link;
+	struct import_result result;
+	struct records r = {.size = RECORD_MASKED};
+	init(&w, &link, 0);
+	w.opt.file.open = open_links;
+	world_must_import(&w, &result);
+	assert_int_equal(result.linked, 3);
+	assert_int_equal(count_objects(&w, "\"H5D_CONTIGUOUS_REF\""), 1);
+	assert_int_equal(count_objects(&w, "\"H5D_CHUNKED_REF\""), 1);
+	assert_int_equal(count_objects(&w, "H5D_CHUNKED_REF_INDIRECT"), 1);
+	read_table(&w, "/table", "", &r);
+	assert_int_equal(count_objects(&w, "\"num_linked_chunks\": 2002,"), 1); /* the summary */
+	check_table(&w, "/table", &r);
+	assert_int_equal(r.stored, 1001);
+	assert_int_equal(r.masked, 1);
 	world_release(&w);
 }
 
@@ -223,71 +270,11 @@ static void test_changed_file(void **state)
 
 /* ---- verification ---- */
 
-/* The file with other bytes in one place, and reads that are counted there. */
-struct damage {
-	struct world *w;
-	struct source source, *file;
-	uint64_t at, reads;
-	int code;		/* of such reads; 0: the bytes are zeros */
-	atomic_bool *cancelled; /* by the first such read; or NULL */
-};
-
-static int read_damaged(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
-{
-	struct damage *d = ctx;
-	int rc = source_read(d->file, offset, buf, n, err);
-	if (rc || offset != d->at)
-		return rc;
-	d->reads++;
-	memset(buf, 0, n);
-	if (d->cancelled)
-		atomic_store(d->cancelled, true);
-	return d->code ? err_set(err, d->code, "a fault") : 0;
-}
-
-static int open_damaged(void *ctx, struct source **out, struct err *err)
-{
-	struct damage *d = ctx;
-	const int rc = world_open_data(d->w, "streams.h5", &d->file, err);
-	if (rc)
-		return rc;
-	d->source = (struct source){.size = d->file->size, .read_at = read_damaged, .ctx = d};
-	*out = &d->source;
-	return 0;
-}
-
-static int note_place(void *ctx, const struct h5file_chunk *chunk, struct err *err)
-{
-	struct damage *d = ctx;
-	if (chunk->number == 0)
-		d->at = chunk->addr;
-	return 0;
-}
-
-/* Damages the first chunk of /x. */
-static void damage_chunk(struct damage *d)
-{
-	struct source *source;
-	struct h5file *f;
-	d->at = UINT64_MAX;
-	assert_int_equal(open_damaged(d, &source, NULL), 0);
-	assert_int_equal(h5file_open(source, NULL, &f, NULL), 0);
-	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, note_place, d, NULL), 0);
-	assert_true(d->at != UINT64_MAX);
-	h5file_close(f);
-	source_file_close(d->w->file);
-	d->w->file = NULL;
-}
-
 static void begin_verify(struct world *w, struct import_link *link, struct damage *d)
 {
 	init(w, link, 0);
 	link->verify = true;
-	*d = (struct damage){.w = w};
-	w->opt.file.open = open_damaged;
-	w->opt.file.check = NULL;
-	w->opt.file.ctx = d;
-	damage_chunk(d);
+	damage_file(w, d);
 }
 
 static void test_verified(void **state)
@@ -360,6 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_documents),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_located),
 		cmocka_unit_test(test_interrupted),
 		cmocka_unit_test(test_another_kind),

@@ -162,6 +162,31 @@ static void test_failed_sync(void **state)
 	world_release(&w);
 }
 
+static int emit_nothing(const struct schema_tally *t, const struct schema_scan *scan,
+			struct bytes *out, struct err *err)
+{
+	return err_set(err, -ENOMEM, "the test has no memory");
+}
+
+/* The domain is complete without a summary. */
+static void test_no_summary(void **state)
+{
+	struct world w;
+	world_init(&w, 0);
+	struct schema_ops ops = *w.opt.schema;
+	struct schema_writer writer = *ops.writer;
+	struct schema_tally_ops tally = *writer.tally;
+	ops.writer = &writer;
+	writer.tally = &tally;
+	tally.emit = emit_nothing;
+	w.opt.schema = &ops;
+	world_must_import(&w, NULL);
+	assert_non_null(strstr(w.notes, "summary for HSDS is not stored: the test has no memory;"));
+	assert_int_equal(w.gate->ops[STORE_PUT], PUTS - 1);
+	assert_int_equal(world_objects(&w, "home/ann/run.h5"), OBJECTS);
+	world_release(&w);
+}
+
 /* What was stored before is not put again. */
 static void test_continued(void **state)
 {
@@ -297,6 +322,7 @@ static void test_renamed(void **state)
 		assert_int_equal(world_objects(&w, "home/ann/moved.h5"), OBJECTS);
 		assert_int_equal(world_keys(&w, "db/.import-"), 0);
 		assert_int_equal(domain_import_abort(&w.opt, &deleted, &err), -ENOENT);
+		assert_int_equal(deleted, 0);
 		if (continues)
 			check_other_storage(&w, "home/ann/moved.h5", w.opt.path);
 		world_release(&w);
@@ -413,6 +439,7 @@ int main(void)
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_power_cut),
 		cmocka_unit_test(test_failed_sync),
+		cmocka_unit_test(test_no_summary),
 		cmocka_unit_test(test_continued),
 		cmocka_unit_test(test_abort),
 		cmocka_unit_test(test_abort_of_a_complete_one),

@@ -369,6 +369,28 @@ static void a_cut_is_not_looked_at_for_ever(void **state)
 	world_end(w);
 }
 
+/* The questions for the chunk and for the document, and the delete, fail: so does the update, and
+ * the next one removes the chunk. */
+static void a_cut_that_cannot_be_looked_at_is_an_error(void **state)
+{
+	for (unsigned int at = 4; at <= 6; at++) {
+		struct world *w = world_begin();
+		world_key(w, "line", doc_key);
+		line_key(w, 3, cut_key);
+		grow_line(w, 3);
+		gate_fail(w->gate, at, -EACCES);
+		w->gate->other = change_chunk;
+		w->gate->other_at = 3;
+		assert_int_equal(world_update(w), -EACCES);
+		assert_true(has_chunk(w, 3));
+		gate_open(w->gate);
+		if (world_update(w))
+			fail_msg("%s", w->err.msg);
+		assert_false(has_chunk(w, 3));
+		world_end(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +407,7 @@ int main(void)
 		cmocka_unit_test(what_is_left_of_a_removed_domain_goes),
 		cmocka_unit_test(a_cut_is_looked_at_again),
 		cmocka_unit_test(a_cut_is_not_looked_at_for_ever),
+		cmocka_unit_test(a_cut_that_cannot_be_looked_at_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,6 +278,57 @@ static void names_are_exchanged(void **state)
 	}
 }
 
+/* The name that an object has between two puts, with a suffix. */
+static void name_between(char name[96], const char *id, const char *suffix)
+{
+	snprintf(name, 96, "hsmount-moves-%s%s", id, suffix);
+}
+
+/* Both groups have links with the names that the exchanged objects would get between two puts.
+ * These links stay as they are at every moment, and the objects get other names. */
+static void a_name_between_is_not_taken(void **state)
+{
+	unsigned int seen = 0;
+	for (unsigned int stop = 1;; stop++) {
+		char ids[2][64], name[96], path[128];
+		struct world *w = world_begin();
+		const uint64_t a = edit_path(w->draft, "a"), b = edit_path(w->draft, "b");
+		edit_rename(w->draft, b, "inner", "empty");
+		world_must_update(w, 1, 0);
+		world_id(w, "a/empty", ids[0]);
+		world_id(w, "b/empty", ids[1]);
+		const uint64_t plain = edit_target(w->draft, a, "plain");
+		for (int i = 0; i < 2; i++) {
+			name_between(name, ids[i], "");
+			edit_add_link(w->draft, a, name, 60 + i, plain);
+			edit_add_link(w->draft, b, name, 60 + i, plain);
+		}
+		world_must_update(w, 2, 0);
+		const uint64_t x = edit_target(w->draft, a, "empty");
+		edit_relink(w->draft, a, "empty", edit_target(w->draft, b, "empty"));
+		edit_relink(w->draft, b, "empty", x);
+		gate_fail(w->gate, stop, -EHOSTUNREACH);
+		w->gate->later = true;
+		const int rc = world_update(w);
+		struct domain *now = gate_domain(w->gate, DOMAIN_PATH);
+		const struct tree *t = domain_tree(now);
+		const uint32_t want = find_object(t, "a/plain");
+		for (int i = 0; i < 4; i++) {
+			name_between(name, ids[i / 2], "");
+			snprintf(path, sizeof(path), "%s/%s", i % 2 ? "a" : "b", name);
+			assert_int_equal(find_object(t, path), want);
+			name_between(name, ids[i / 2], "_");
+			snprintf(path, sizeof(path), "%s/%s", i % 2 ? "a" : "b", name);
+			seen += find_object(t, path) != OBJECT_NONE;
+		}
+		domain_unref(now);
+		world_end(w);
+		if (!rc)
+			break;
+	}
+	assert_true(seen > 0);
+}
+
 /* ---- stops ---- */
 
 /* An object that is in the domain before and after is in it at every moment. */
@@ -394,6 +445,7 @@ int main(void)
 		TEST(another_file_replaces_it),
 		TEST(new_chunks_are_found_by_their_numbers),
 		TEST(names_are_exchanged),
+		TEST(a_name_between_is_not_taken),
 		TEST(it_may_stop_before_each_request),
 		TEST(it_may_stop_after_each_request),
 	};
