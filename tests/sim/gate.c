@@ -247,6 +247,11 @@ static enum fault fault_of(struct line *l, bool changes, const char *key, const 
 		l->faults++;
 		return FAULT_EXPIRED;
 	}
+	if (changes && l->is_swept(l->ctx)) {
+		l->hit = true;
+		return (enum fault)(FAULT_KILL +
+				    rng_below(&l->scheduler->random, FAULTS - FAULT_KILL));
+	}
 	if (!l->fault || l->hit || !(l->all || changes))
 		return FAULT_NONE;
 	if (l->key && !ends_with(key, l->key) && !(other && ends_with(other, l->key)))

@@ -195,6 +195,9 @@ struct history {
 	unsigned int present;
 	bool quiet;	 /* without faults */
 	bool one_by_one; /* each operation follows the one before */
+	/* The machine of the engine `swept` loses its power at one of its first so many changes of
+	 * the journal and the bucket (box_sweep()), which the seed chooses. 0: it does not. */
+	unsigned int sweep, swept;
 	/* The service: enum store_mem_lacks; and whether its requests are repeated, as those to S3.
 	 */
 	unsigned int lacks;

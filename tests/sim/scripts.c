@@ -63,6 +63,8 @@ struct script {
 #define PLAIN(n)	    (1u << (HISTORY_PLAIN + (n)))
 #define KILL_BY(e, k)	    {OP(OP_KILL, e, 0), .actor = k}
 #define END		    {OP(OP_KINDS, 0, 0)}
+/* The machine of engine 0 loses its power at one of its first n changes: see struct history. */
+#define SWEEP(n)	    {OP(OP_KINDS, 0, 0), .at = n}
 /* The request for the document of a name has a fault. */
 #define MOVE_FAULT(e, n, m, f, document) \
 	{OP(OP_RENAME, e, n), .to = m, .fault = f, .at = 1, .on = document "/.domain.json"}
@@ -542,6 +544,7 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 		if (!op->follows && h->one_by_one)
 			op->follows = h->nops;
 	}
+	h->sweep = s->ops[h->nops].at;
 	history_programs(h);
 	history_pages(h);
 }
