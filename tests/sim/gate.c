@@ -26,6 +26,7 @@ enum {
 	TRAVEL_NS = 50000000, /* at most, of a request */
 	SLOW_S = 200,	      /* likewise */
 	EXPIRED_S = 120,      /* at most, until somebody gets new credentials */
+	ARRIVES_AT_DELETE = 6,
 	BUSY_REQUESTS = 6,    /* a busy service refuses one in so many for a moment */
 };
 
@@ -372,6 +373,8 @@ static void serve(struct store *store, struct store_request *req)
 		return;
 	}
 	if (req->op == STORE_GET && is_cancelled(&req->cancelled)) {
+		/* Meanwhile another program may ask for the same. */
+		baton_sleep(rng_below(&s->random, TRAVEL_NS));
 		store_fail(store, req, -ECANCELED, "%s: cancelled", req->key);
 		return;
 	}
@@ -391,6 +394,10 @@ static void serve(struct store *store, struct store_request *req)
 	if (fault == FAULT_SLOW)
 		baton_sleep(slow_ns(s));
 	l->is_late |= fault == FAULT_LATE || fault == FAULT_KILL_LATE || l->dead;
+	/* What is late does most harm when the bucket deletes. */
+	if (req->op == STORE_DELETE && s->late && !s->delivers &&
+	    rng_once_in(&s->random, ARRIVES_AT_DELETE))
+		deliver_one(s);
 	if (is_carried_out(fault))
 		carry_out(l, req);
 	l->repeated += fault == FAULT_REPEATED;

@@ -115,7 +115,7 @@ struct op {
 	bool opens;		  /* OP_CUT: with O_TRUNC; otherwise to another size than 0 */
 	bool again;		  /* a close that fails is repeated before the file is closed */
 	bool looks;		  /* OP_READ: the kernel looks the name up before the open */
-	bool is_brief;		  /* OP_SHARED: its calls are short, and for one name */
+	enum play plays;
 	unsigned int dies;	  /* 0, or: the program is killed after so many writes by libhdf5 */
 	enum fault fault;
 	unsigned int at;   /* which request has the fault */

@@ -221,7 +221,7 @@ static int play(struct actor *a, struct op *op, struct err *err)
 			    .random = rng_derive(h->seed, 100000 + number),
 			    .wait = wait_a_step,
 			    .ctx = a,
-			    .is_brief = op->is_brief,
+			    .plays = op->plays,
 			    .plain_delete = h->lacks & STORE_MEM_NO_DELETE_IF};
 	const int rc = op->kind == OP_PLAIN	? plain_run(h->plain, &by, err)
 		       : op->kind == OP_FOLDERS ? folders_run(h->folders, &by, err)

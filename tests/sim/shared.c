@@ -292,18 +292,20 @@ static void linger(struct opened *o)
 static int use_file(struct opened *o, struct shared_call *cuts, struct err *err)
 {
 	struct rng *r = &o->g->by->random;
-	const bool is_brief = o->g->by->is_brief;
+	const bool is_brief = o->g->by->plays == PLAY_BRIEF, holds = o->g->by->plays == PLAY_HOLD;
 	const unsigned int steps = is_brief ? 1 : rng_below(r, STEPS_MAX);
 	int first = cuts ? cut(o, cuts, err) : is_brief ? 0 : see_draft(o, err);
 	if (!is_brief && rng_once_in(r, 2))
 		linger(o);
 	for (unsigned int i = 0; i < steps && !is_dead(o->g); i++) {
-		const unsigned int what = rng_below(r, 8);
+		const unsigned int what = holds ? 7 * (i % 2) : rng_below(r, 8);
 		struct err *why = first ? NULL : err;
 		const int rc = what < 5	   ? write_cell(o, why)
 			       : what == 5 ? see_draft(o, why)
 					   : save(o, engine_sync, "fsync", why);
 		first = first ? first : rc;
+		if (holds)
+			linger(o);
 		if (rc && rng_once_in(r, 3))
 			break;
 		if (rc && !is_dead(o->g)) {
@@ -502,8 +504,10 @@ static int call_briefly(struct program_of *g, struct err *err)
 static int call(struct program_of *g, struct err *err)
 {
 	struct rng *r = &g->by->random;
-	if (g->by->is_brief)
+	if (g->by->plays == PLAY_BRIEF)
 		return call_briefly(g, err);
+	if (g->by->plays == PLAY_HOLD)
+		return write_file(g, 0, err);
 	/* Most programs meet at one name. */
 	const unsigned int name = rng_once_in(r, 3) ? rng_below(r, SHARED_NAMES) : 0;
 	const unsigned int what = rng_below(r, 16);
@@ -520,7 +524,7 @@ int shared_run(struct shared *p, struct player *by, struct err *err)
 {
 	struct program_of g = {p, &p->of[by->box->number], by, by->box->engine};
 	const unsigned int calls =
-		by->is_brief ? BRIEF_CALLS : 1 + rng_below(&by->random, CALLS_MAX);
+		by->plays == PLAY_BRIEF ? BRIEF_CALLS : 1 + rng_below(&by->random, CALLS_MAX);
 	int first = 0;
 	for (unsigned int i = 0; i < calls && !is_dead(&g) && has_room(g.m); i++) {
 		const bool asks = player_is_answer(first);
