@@ -130,6 +130,8 @@ struct op {
 	/* Steps between the open and the close, or between two reads; OP_WAIT: seconds. */
 	unsigned int waits;
 	unsigned int follows; /* 0, or: it begins when operation follows - 1 has ended */
+	/* OP_CHANGE: 0, or: it does not close its file before operation outlasts - 1 has ended. */
+	unsigned int outlasts;
 	/* Filled in. */
 	enum op_status status;
 	bool was_open; /* the file was opened */

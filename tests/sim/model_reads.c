@@ -121,8 +121,9 @@ static bool is_replaced_meanwhile(const struct history *h, uint64_t uid)
 		for (unsigned int k = 0; k < h->nops; k++) {
 			const struct op *op = &h->ops[i], *o = &h->ops[k];
 			if (op->uid == uid && o->uid == uid && o->kind == OP_CHANGE &&
-			    o->engine != op->engine && o->begin < op->end &&
-			    o->end > op->closes && op->closes && is_written_on(h, op))
+			    o->status != OP_REFUSED && o->engine != op->engine &&
+			    o->closes < op->end && o->end > op->closes && op->closes &&
+			    is_written_on(h, op))
 				return true;
 		}
 	return false;

@@ -128,6 +128,8 @@ static int change_file(struct actor *a, struct op *op, struct engine_file *f, ui
 	if (rc)
 		return rc;
 	actor_take_steps(a, op->waits);
+	while (op->outlasts && !a->h->ops[op->outlasts - 1].end)
+		actor_take_steps(a, 1);
 	if (history_has_inside(a->h, op))
 		actor_run(a, op + 1);
 	operation_arm(&a->h->boxes[a->engine], op);

@@ -55,9 +55,9 @@ struct script {
 #define SHARED(e, k)	    {OP(OP_SHARED, e, 0), .actor = k}
 #define SHARED_FAULT(e, k, f, i) {OP(OP_SHARED, e, 0), .actor = k, .fault = f, .at = i}
 #define SHARED_DISK(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .disk = {.many = 1}}
-/* By the k-th actor of engine 0, which has it open for long. */
-#define WRITE_ON(k, n, what) \
-	{OP(OP_CHANGE, 0, n), .actor = k, .change = what, .waits = SLOW_STEPS}
+/* By the k-th actor of engine 0, which has it open until the i-th operation, from 0, has ended. */
+#define WRITE_ON(k, n, what, i) \
+	{OP(OP_CHANGE, 0, n), .actor = k, .change = what, .waits = SLOW_STEPS, .outlasts = i + 1}
 /* When the i-th operation, from 0, has ended. */
 #define CHANGE_AFTER(e, n, what, i) {OP(OP_CHANGE, e, n), .change = what, .follows = i + 1}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
@@ -521,10 +521,11 @@ static const struct script scripts[] = {
 		HOLD_REFUSED(0, 0), BRIEF(0, 1), KILL_BY(0, 2), HOLD_REFUSED(0, 3), BRIEF(0, 4),
 		KILL_BY(0, 2), END}},
 	{"a new file is written on when another mount has changed it", 2, 0, false, {
-		CREATE_BY(0, 0, F1_A), WRITE_ON(1, F1_A, CHANGE_TAG), WRITE_ON(2, F1_A, CHANGE_X1),
-		CHANGE_AFTER(1, F1_A, CHANGE_COUNT, 0), CHANGE(1, F1_A, CHANGE_COUNT),
-		CREATE_BY(0, 0, F1_B), WRITE_ON(1, F1_B, CHANGE_TAG), WRITE_ON(2, F1_B, CHANGE_X1),
-		CHANGE_AFTER(1, F1_B, CHANGE_COUNT, 5), CHANGE(1, F1_B, CHANGE_CELL), END}},
+		CREATE_BY(0, 0, F1_A), WRITE_ON(1, F1_A, CHANGE_TAG, 3),
+		WRITE_ON(2, F1_A, CHANGE_X1, 3), CHANGE_AFTER(1, F1_A, CHANGE_COUNT, 0),
+		CREATE_BY(0, 0, F1_B), WRITE_ON(1, F1_B, CHANGE_TAG, 7),
+		WRITE_ON(2, F1_B, CHANGE_X1, 7),
+		CHANGE_AFTER(1, F1_B, CHANGE_COUNT, 4), END}},
 	{"the power fails while files are stored and changed", 2, 1, true, {
 		CREATE(0, F1_B), CHANGE(0, F1_A, CHANGE_TWO), CHANGE(1, F1_B, CHANGE_COUNT),
 		CHANGE(0, F1_A, CHANGE_EXTRA), CREATE(0, F1_B), CHANGE(1, F1_A, CHANGE_TAG),
