@@ -27,8 +27,7 @@ enum {
 	CACHE_SIZE = 8 << 20,
 	PATH_LEN = 512,
 	DROPPED_MAX = 16,
-	KILL_ONE_IN = 100, /* calls that change files */
-	SECTOR = 512
+	KILL_ONE_IN = 100 /* calls that change files */
 };
 #define LONG_TTL_NS (30 * UINT64_C(1000000000))
 
@@ -308,7 +307,7 @@ static ssize_t fail_at_disk(struct box *b, enum disk_call call, const char *name
 	const unsigned int i = ++b->disk_calls;
 	if (i < f->at || i >= f->at + f->many)
 		return 0;
-	const bool half = f->half && i == f->at && call == DISK_WRITE && n > SECTOR;
+	const bool half = f->half && i == f->at && call == DISK_WRITE && n > 1;
 	scheduler_note(b->line.scheduler, "engine %u:     %s %s; %s: %d", b->number,
 		       call_names[call], shown_name(name), half ? "writes a half" : "fails", f->rc);
 	b->disk_faults++;

@@ -253,13 +253,13 @@ static enum fault fault_of(struct line *l, bool changes, const char *key, const 
 		return (enum fault)(FAULT_KILL +
 				    rng_below(&l->scheduler->random, FAULTS - FAULT_KILL));
 	}
-	if (!l->fault || l->hit || !(l->all || changes))
+	const bool again = l->fault <= FAULT_LOST && l->n + 1 < l->at + l->many;
+	if (!l->fault || (l->hit && !again) || !(l->all || changes))
 		return FAULT_NONE;
 	if (l->key && !ends_with(key, l->key) && !(other && ends_with(other, l->key)))
 		return FAULT_NONE;
 	const unsigned int i = ++l->n;
-	const bool goes_on = i > l->at && i < l->at + l->many && l->fault <= FAULT_LOST;
-	if (i != l->at && !goes_on)
+	if (i < l->at)
 		return FAULT_NONE;
 	l->hit = true;
 	l->faults++;

@@ -46,7 +46,9 @@ struct script {
 /* All PUT and DELETE of the engine fail meanwhile. */
 #define HOLD_REFUSED(e, k) \
 	{OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_HOLD, .fault = FAULT_REFUSED, .at = 1, \
-	 .many = 40}
+	 .many = 200}
+/* Engine 0 by its k-th actor, when the i-th operation, from 0, has ended. */
+#define KILL_WHEN(k, i)	    {OP(OP_KILL, 0, 0), .actor = k, .follows = i + 1}
 #define FOLDERS(e, k)	    {OP(OP_FOLDERS, e, 0), .actor = k}
 #define ACLS(e, k)	    {OP(OP_ACLS, e, 0), .actor = k}
 #define PLAINS(e, k)	    {OP(OP_PLAIN, e, 0), .actor = k}
@@ -517,9 +519,8 @@ static const struct script scripts[] = {
 		FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0),
 		FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), END}},
 	{"a file is removed when its commit has failed, and its mount is killed", 1, 0, false, {
-		HOLD_REFUSED(0, 0), BRIEF(0, 1), KILL_BY(0, 2), HOLD_SHARED(0, 3),
-		HOLD_REFUSED(0, 0), BRIEF(0, 1), KILL_BY(0, 2), HOLD_REFUSED(0, 3), BRIEF(0, 4),
-		KILL_BY(0, 2), END}},
+		HOLD_REFUSED(0, 0), BRIEF(0, 1), KILL_WHEN(2, 1), HOLD_REFUSED(0, 0), BRIEF(0, 1),
+		KILL_WHEN(2, 4), HOLD_REFUSED(0, 0), BRIEF(0, 1), KILL_WHEN(2, 7), END}},
 	{"a new file is written on when another mount has changed it", 2, 0, false, {
 		CREATE_BY(0, 0, F1_A), WRITE_ON(1, F1_A, CHANGE_TAG, 3),
 		WRITE_ON(2, F1_A, CHANGE_X1, 3), CHANGE_AFTER(1, F1_A, CHANGE_COUNT, 0),

@@ -293,7 +293,7 @@ static int use_file(struct opened *o, struct shared_call *cuts, struct err *err)
 {
 	struct rng *r = &o->g->by->random;
 	const bool is_brief = o->g->by->plays == PLAY_BRIEF, holds = o->g->by->plays == PLAY_HOLD;
-	const unsigned int steps = is_brief ? 1 : rng_below(r, STEPS_MAX);
+	const unsigned int steps = is_brief ? 1 : holds ? STEPS_MAX : rng_below(r, STEPS_MAX);
 	int first = cuts ? cut(o, cuts, err) : is_brief ? 0 : see_draft(o, err);
 	if (!is_brief && rng_once_in(r, 2))
 		linger(o);
@@ -306,7 +306,7 @@ static int use_file(struct opened *o, struct shared_call *cuts, struct err *err)
 		first = first ? first : rc;
 		if (holds)
 			linger(o);
-		if (rc && rng_once_in(r, 3))
+		if (rc && !holds && rng_once_in(r, 3))
 			break;
 		if (rc && !is_dead(o->g)) {
 			begin_cell(o);
