@@ -17,6 +17,7 @@ enum play {
 	PLAY_ALL,
 	PLAY_BRIEF, /* its calls are short, and for one name */
 	PLAY_HOLD,  /* it has this name open for long, and calls fsync after each write */
+	PLAY_REMOVE /* it removes this name some time after it is there */
 };
 
 struct player {

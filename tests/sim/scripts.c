@@ -43,6 +43,7 @@ struct script {
 #define STORES_FAULT(e, k, f) {OP(OP_STORES, e, 0), .actor = k, .fault = f, .all = true}
 #define BRIEF(e, k)	    {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_BRIEF}
 #define HOLD_SHARED(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_HOLD}
+#define REMOVE_SHARED(e, k) {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_REMOVE}
 /* All PUT and DELETE of the engine fail meanwhile. */
 #define HOLD_REFUSED(e, k) \
 	{OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_HOLD, .fault = FAULT_REFUSED, .at = 1, \
@@ -519,8 +520,9 @@ static const struct script scripts[] = {
 		FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0),
 		FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), END}},
 	{"a file is removed when its commit has failed, and its mount is killed", 1, 0, false, {
-		HOLD_REFUSED(0, 0), BRIEF(0, 1), KILL_WHEN(2, 1), HOLD_REFUSED(0, 0), BRIEF(0, 1),
-		KILL_WHEN(2, 4), HOLD_REFUSED(0, 0), BRIEF(0, 1), KILL_WHEN(2, 7), END}},
+		HOLD_REFUSED(0, 0), REMOVE_SHARED(0, 1), KILL_WHEN(2, 1), HOLD_REFUSED(0, 0),
+		REMOVE_SHARED(0, 1), KILL_WHEN(2, 4), HOLD_REFUSED(0, 0), REMOVE_SHARED(0, 1),
+		KILL_WHEN(2, 7), END}},
 	{"a new file is written on when another mount has changed it", 2, 0, false, {
 		CREATE_BY(0, 0, F1_A), WRITE_ON(1, F1_A, CHANGE_TAG, 3),
 		WRITE_ON(2, F1_A, CHANGE_X1, 3), CHANGE_AFTER(1, F1_A, CHANGE_COUNT, 0),

@@ -16,6 +16,8 @@ enum {
 	STEPS_MAX = 7,
 	LOOKS_MAX = 4,
 	LINGER_MAX = 25,
+	REMOVE_LOOKS = 40,
+	REMOVE_STEPS = 60,
 	SMALL = 150, /* several cells are in one frame of the journal */
 	LARGE = 20000,
 	LARGE_ONE_IN = 6,
@@ -520,12 +522,24 @@ static int call(struct program_of *g, struct err *err)
 	return what < 14 ? remove_file(g, name, err) : rename_file(g, name, err);
 }
 
+static int remove_later(struct program_of *g, struct err *err)
+{
+	int rc = -ENOENT;
+	for (unsigned int i = 0; i < REMOVE_LOOKS && rc == -ENOENT && has_room(g->m); i++) {
+		rc = look_up(g, 0, err);
+		for (unsigned int k = rng_below(&g->by->random, REMOVE_STEPS); k; k--)
+			player_wait(g->by);
+	}
+	return rc || is_dead(g) ? rc : remove_file(g, 0, err);
+}
+
 int shared_run(struct shared *p, struct player *by, struct err *err)
 {
 	struct program_of g = {p, &p->of[by->box->number], by, by->box->engine};
-	const unsigned int calls =
-		by->plays == PLAY_BRIEF ? BRIEF_CALLS : 1 + rng_below(&by->random, CALLS_MAX);
-	int first = 0;
+	const unsigned int calls = by->plays == PLAY_BRIEF    ? BRIEF_CALLS
+				   : by->plays == PLAY_REMOVE ? 0
+							      : 1 + rng_below(&by->random, CALLS_MAX);
+	int first = by->plays == PLAY_REMOVE ? remove_later(&g, err) : 0;
 	for (unsigned int i = 0; i < calls && !is_dead(&g) && has_room(g.m); i++) {
 		const bool asks = player_is_answer(first);
 		const int rc = call(&g, asks ? err : NULL);
