@@ -27,7 +27,7 @@ enum {
 	SLOW_S = 200,	      /* likewise */
 	EXPIRED_S = 120,      /* at most, until somebody gets new credentials */
 	ARRIVES_AT_DELETE = 6,
-	BUSY_REQUESTS = 6,    /* a busy service refuses one in so many for a moment */
+	BUSY_REQUESTS = 6, /* a busy service refuses one in so many for a moment */
 };
 
 #define SECOND UINT64_C(1000000000)

@@ -116,7 +116,7 @@ struct op {
 	bool again;		  /* a close that fails is repeated before the file is closed */
 	bool looks;		  /* OP_READ: the kernel looks the name up before the open */
 	enum play plays;
-	unsigned int dies;	  /* 0, or: the program is killed after so many writes by libhdf5 */
+	unsigned int dies; /* 0, or: the program is killed after so many writes by libhdf5 */
 	enum fault fault;
 	unsigned int at;   /* which request has the fault */
 	const char *on;	   /* see line_arm() */

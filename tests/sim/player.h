@@ -16,7 +16,7 @@ void player_fault(struct str *faults, const char *who, const char *fmt, ...)
 enum play {
 	PLAY_ALL,
 	PLAY_BRIEF, /* its calls are short, and for one name */
-	PLAY_HOLD,  /* it has this name open for long, and calls fsync after each write */
+	PLAY_HOLD,  /* it has this name open for long, and calls fsync after a few writes */
 	PLAY_REMOVE /* it removes this name some time after it is there */
 };
 

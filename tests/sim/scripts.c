@@ -548,8 +548,8 @@ static const struct script scripts[] = {
 		WAIT(1, 40), {OP(OP_CREATE, 0, F1_A), .waits = SLOW_STEPS}, CREATE(1, F1_A),
 		REMOVE(1, F1_A), SWEEP(250)}},
 	{"the power fails while programs write files whose commits fail", 1, 0, false, {
-		HOLD_REFUSED(0, 0), HOLD_SHARED(0, 1), SHARED(0, 2), HOLD_REFUSED(0, 0),
-		SHARED(0, 1), HOLD_REFUSED(0, 2), SHARED(0, 0), SHARED(0, 1), SWEEP(500)}},
+		HOLD_REFUSED(0, 0), HOLD_SHARED(0, 1), HOLD_SHARED(0, 2), HOLD_REFUSED(0, 0),
+		HOLD_REFUSED(0, 1), HOLD_REFUSED(0, 2), SHARED(0, 0), SHARED(0, 1), SWEEP(400)}},
 };
 /* clang-format on */
 

@@ -295,12 +295,12 @@ static int use_file(struct opened *o, struct shared_call *cuts, struct err *err)
 {
 	struct rng *r = &o->g->by->random;
 	const bool is_brief = o->g->by->plays == PLAY_BRIEF, holds = o->g->by->plays == PLAY_HOLD;
-	const unsigned int steps = is_brief ? 1 : holds ? STEPS_MAX : rng_below(r, STEPS_MAX);
+	const unsigned int steps = is_brief ? 1 : holds ? SHARED_WRITES : rng_below(r, STEPS_MAX);
 	int first = cuts ? cut(o, cuts, err) : is_brief ? 0 : see_draft(o, err);
 	if (!is_brief && rng_once_in(r, 2))
 		linger(o);
 	for (unsigned int i = 0; i < steps && !is_dead(o->g); i++) {
-		const unsigned int what = holds ? 7 * (i % 2) : rng_below(r, 8);
+		const unsigned int what = holds ? (i % 4 == 3 ? 7 : 0) : rng_below(r, 8);
 		struct err *why = first ? NULL : err;
 		const int rc = what < 5	   ? write_cell(o, why)
 			       : what == 5 ? see_draft(o, why)
@@ -536,9 +536,10 @@ static int remove_later(struct program_of *g, struct err *err)
 int shared_run(struct shared *p, struct player *by, struct err *err)
 {
 	struct program_of g = {p, &p->of[by->box->number], by, by->box->engine};
-	const unsigned int calls = by->plays == PLAY_BRIEF    ? BRIEF_CALLS
-				   : by->plays == PLAY_REMOVE ? 0
-							      : 1 + rng_below(&by->random, CALLS_MAX);
+	const unsigned int calls = by->plays == PLAY_BRIEF ? BRIEF_CALLS
+				   : by->plays == PLAY_REMOVE
+					   ? 0
+					   : 1 + rng_below(&by->random, CALLS_MAX);
 	int first = by->plays == PLAY_REMOVE ? remove_later(&g, err) : 0;
 	for (unsigned int i = 0; i < calls && !is_dead(&g) && has_room(g.m); i++) {
 		const bool asks = player_is_answer(first);
