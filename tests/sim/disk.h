@@ -31,10 +31,11 @@
  *     What they have cut off does not come back, and a page that is not cut off yet has none of the
  *     bytes that were written there after the cut. So behave file systems with a log (ext4 with
  *     data=ordered, XFS). A page that was not written is zeros.
- *  5. Names. The seed decides between two kinds of file systems. One has a single log: changes of
+ *  5. Names. The seed decides between three kinds of file systems. One has a single log: changes of
  *     names are there up to some moment, and any fsync() puts all earlier ones there (ext4, XFS).
- *     The other promises what POSIX does: each directory has a moment of its own, and only an
- *     fsync() of that directory is certain to include a change.
+ *     With the others only an fsync() of its directory is certain to include a change, as POSIX
+ *     promises. Of these, one has a moment for each directory. The last one has a moment for each
+ *     name, and for all names together that renames connect.
  *  6. A rename is there as a whole or not at all, also one over an existing name (rename(2)) and
  * one from a directory to another (all file systems with a log).
  *  7. An fsync() that fails has given up: the pages that were to be written are clean, and a later

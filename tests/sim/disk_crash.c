@@ -151,11 +151,59 @@ static void choose_log(const struct crash *c)
 {
 	struct disk *d = c->disk;
 	const size_t until = c->random ? choose(c->random, d->logged, d->n_renames) : d->n_renames;
-	for (struct node *node = d->nodes; node; node = node->next_of_disk)
-		node->until = until;
+	for (size_t i = 0; i < d->n_renames; i++)
+		d->renames[i].is_seen = i < until;
 }
 
-static bool is_seen(const struct node *dir, size_t i)
+static bool is_name(const struct node *dir, const char *name, const struct node *other_dir,
+		    const char *other)
+{
+	return dir && dir == other_dir && strcmp(name, other) == 0;
+}
+
+static bool share_name(const struct rename *a, const struct rename *b)
+{
+	return is_name(a->from_dir, a->from, b->from_dir, b->from) ||
+	       is_name(a->from_dir, a->from, b->to_dir, b->to) ||
+	       is_name(a->to_dir, a->to, b->from_dir, b->from) ||
+	       is_name(a->to_dir, a->to, b->to_dir, b->to);
+}
+
+/* All renames that share a name with this one, directly or not, are there up to one moment. */
+static void join_group(struct disk *d, size_t i)
+{
+	d->renames[i].group = i;
+	for (size_t k = 0; k < i; k++) {
+		const size_t from = d->renames[k].group, to = d->renames[i].group;
+		if (from == to || !share_name(&d->renames[k], &d->renames[i]))
+			continue;
+		for (size_t j = 0; j <= i; j++)
+			if (d->renames[j].group == from || d->renames[j].group == to)
+				d->renames[j].group = least(from, to);
+	}
+}
+
+/* Each name has a moment of its own. */
+static void choose_names(const struct crash *c)
+{
+	struct disk *d = c->disk;
+	for (size_t i = 0; i < d->n_renames; i++)
+		join_group(d, i);
+	for (size_t g = 0; g < d->n_renames; g++) {
+		size_t low = 0;
+		if (d->renames[g].group != g)
+			continue;
+		for (size_t i = g; i < d->n_renames; i++)
+			if (d->renames[i].group == g && d->renames[i].is_synced)
+				low = i + 1;
+		const size_t until = choose(c->random, low, d->n_renames);
+		for (size_t i = g; i < d->n_renames; i++)
+			if (d->renames[i].group == g)
+				d->renames[i].is_seen = i < until;
+	}
+}
+
+static bool has_seen(const struct node *dir, size_t i)
 {
 	return dir && i < dir->until;
 }
@@ -178,27 +226,33 @@ static void choose_each(const struct crash *c)
 		const struct rename *r = &d->renames[i];
 		if (!r->from_dir || !r->to_dir || r->from_dir == r->to_dir)
 			continue;
-		if (is_seen(r->from_dir, i) && !is_seen(r->to_dir, i))
+		if (has_seen(r->from_dir, i) && !has_seen(r->to_dir, i))
 			r->to_dir->until = i + 1;
-		if (is_seen(r->to_dir, i) && !is_seen(r->from_dir, i))
+		if (has_seen(r->to_dir, i) && !has_seen(r->from_dir, i))
 			r->from_dir->until = i + 1;
+	}
+	for (size_t i = 0; i < d->n_renames; i++) {
+		struct rename *r = &d->renames[i];
+		r->is_seen = has_seen(r->from_dir, i) || has_seen(r->to_dir, i);
 	}
 }
 
 static void make_entries(const struct crash *c)
 {
 	struct disk *d = c->disk;
-	if (c->random && rng_once_in(c->random, 2))
+	if (!c->random || rng_once_in(c->random, 2))
+		choose_log(c);
+	else if (rng_once_in(c->random, 2))
 		choose_each(c);
 	else
-		choose_log(c);
+		choose_names(c);
 	for (struct node *node = d->nodes; node; node = node->next_of_disk)
 		entries_copy(&node->now, &node->first);
 	for (size_t i = 0; i < d->n_renames; i++) {
 		const struct rename *r = &d->renames[i];
-		if (is_seen(r->from_dir, i))
+		if (r->is_seen && r->from_dir)
 			entries_remove(&r->from_dir->now, r->from);
-		if (is_seen(r->to_dir, i))
+		if (r->is_seen && r->to_dir)
 			entries_set(&r->to_dir->now, r->to, r->node);
 	}
 }

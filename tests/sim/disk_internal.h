@@ -69,6 +69,9 @@ struct rename {
 	struct node *from_dir, *to_dir;
 	char *from, *to;
 	bool is_synced; /* by an fsync() of one of the directories */
+	/* While a crash is made. */
+	bool is_seen;
+	size_t group; /* the first of the renames that are there in order: see choose_names() */
 };
 
 struct disk {

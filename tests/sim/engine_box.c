@@ -27,8 +27,7 @@ enum {
 	CACHE_SIZE = 8 << 20,
 	PATH_LEN = 512,
 	DROPPED_MAX = 16,
-	KILL_ONE_IN = 100, /* calls that change files */
-	SECTOR = 512
+	KILL_ONE_IN = 100 /* calls that change files */
 };
 #define LONG_TTL_NS (30 * UINT64_C(1000000000))
 
@@ -260,10 +259,12 @@ static void open_engine(struct box *b, bool read_only)
 	b->line.fault = FAULT_NONE;
 	b->line.renewed_ns = 0;
 	b->line.dead = false;
+	b->opens = true;
 	b->lives++;
 	b->power_lives &= ~(UINT64_C(1) << b->lives % 64);
 	if (engine_open(&s.opt, &b->engine, &err))
 		give_up("an engine cannot be opened: %s", err.msg);
+	b->opens = false;
 	b->line.fault = line.fault;
 	b->line.renewed_ns = line.renewed_ns;
 	b->line.dead = line.dead;
@@ -279,7 +280,9 @@ static void killed(void *ctx)
 		return;
 	journal_of(b, b->generation + 1, to);
 	mkdir(to, 0700);
-	const bool power = !b->keeps_power && rng_once_in(&b->crashes, 2);
+	const bool swept = b->crash_at && b->changes == b->crash_at;
+	b->crash_at = swept ? 0 : b->crash_at;
+	const bool power = swept || (!b->keeps_power && rng_once_in(&b->crashes, 2));
 	b->lost_power |= power;
 	b->powers += power;
 	b->power_lives |= (uint64_t)power << b->lives % 64;
@@ -304,11 +307,28 @@ static ssize_t fail_at_disk(struct box *b, enum disk_call call, const char *name
 	const unsigned int i = ++b->disk_calls;
 	if (i < f->at || i >= f->at + f->many)
 		return 0;
-	const bool half = f->half && i == f->at && call == DISK_WRITE && n > SECTOR;
+	const bool half = f->half && i == f->at && call == DISK_WRITE && n > 1;
 	scheduler_note(b->line.scheduler, "engine %u:     %s %s; %s: %d", b->number,
 		       call_names[call], shown_name(name), half ? "writes a half" : "fails", f->rc);
 	b->disk_faults++;
 	return half ? (ssize_t)(n / 2) : f->rc;
+}
+
+/* Counts a change. Returns whether the machine loses its power at it. */
+static bool is_swept(void *ctx)
+{
+	struct box *b = ctx;
+	if (!b->crash_at || b->changes == b->crash_at || b->opens || !b->users || b->line.dead)
+		return false;
+	return ++b->changes == b->crash_at;
+}
+
+static void kill_at_disk(struct box *b, enum disk_call call, const char *name)
+{
+	scheduler_note(b->line.scheduler, "engine %u:     %s %s; fault: kill", b->number,
+		       call_names[call], shown_name(name));
+	b->line.hit = true;
+	box_kill(b);
 }
 
 /* A line that is going to kill its engine may do so in the middle of the work on the journal. The
@@ -318,12 +338,11 @@ static ssize_t at_disk(void *ctx, enum disk_call call, const char *name, size_t 
 	struct box *b = ctx;
 	struct line *l = &b->line;
 	baton_pass();
-	if (l->fault < FAULT_KILL || l->hit || l->dead || !rng_once_in(&b->crashes, KILL_ONE_IN))
+	const bool dies = l->fault >= FAULT_KILL && !l->hit && !l->dead &&
+			  rng_once_in(&b->crashes, KILL_ONE_IN);
+	if (!is_swept(b) && !dies)
 		return fail_at_disk(b, call, name, n);
-	scheduler_note(l->scheduler, "engine %u:     %s %s; fault: kill", b->number,
-		       call_names[call], shown_name(name));
-	l->hit = true;
-	box_kill(b);
+	kill_at_disk(b, call, name);
 	return 0;
 }
 
@@ -351,6 +370,7 @@ void box_init(struct box *b, struct world *w, unsigned int number, uint64_t seed
 				.repeats = w->repeats,
 				.is_busy = w->is_busy,
 				.kill = killed,
+				.is_swept = is_swept,
 				.ctx = b};
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->changed, NULL);
@@ -451,6 +471,12 @@ void box_set_clock(struct box *b)
 	const int64_t most_s = b->world->has_clock ? 86400 : 900;
 	b->wall_ns =
 		((int64_t)(rng_next(&b->random) % (2 * (uint64_t)most_s)) - most_s) * 1000000000;
+}
+
+void box_sweep(struct box *b, unsigned int at)
+{
+	b->crash_at = at;
+	b->changes = 0;
 }
 
 void box_kill(struct box *b)

@@ -78,6 +78,10 @@ struct box {
 	/* Its machine had lost its power, or its disk had failed, in an earlier part. */
 	bool was_harmed;
 	bool keeps_power; /* the next kill is not the loss of it */
+	/* A sweep: its machine loses its power at this change of the journal or of the bucket,
+	 * counted from box_sweep(). 0: not at all. */
+	unsigned int crash_at, changes;
+	bool opens; /* it is being opened, so a sweep waits */
 	struct disk_fault disk_fault;
 	unsigned int disk_calls;		 /* since box_arm_disk() */
 	unsigned int disk_faults;		 /* that have happened */
@@ -124,6 +128,9 @@ int64_t box_wall(const struct box *b);
 void box_set_clock(struct box *b);
 /* Until the next restart or kill, or another call, calls of the journal fail. at 0: none. */
 void box_arm_disk(struct box *b, const struct disk_fault *fault);
+/* The machine loses its power at its at-th change; 0: not. It does so only while an actor uses the
+ * engine, who goes on after it. */
+void box_sweep(struct box *b, unsigned int at);
 /* As kill -9. */
 void box_kill(struct box *b);
 /* After a kill: the next mount. */

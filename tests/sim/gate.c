@@ -26,7 +26,8 @@ enum {
 	TRAVEL_NS = 50000000, /* at most, of a request */
 	SLOW_S = 200,	      /* likewise */
 	EXPIRED_S = 120,      /* at most, until somebody gets new credentials */
-	BUSY_REQUESTS = 6,    /* a busy service refuses one in so many for a moment */
+	ARRIVES_AT_DELETE = 6,
+	BUSY_REQUESTS = 6, /* a busy service refuses one in so many for a moment */
 };
 
 #define SECOND UINT64_C(1000000000)
@@ -247,13 +248,18 @@ static enum fault fault_of(struct line *l, bool changes, const char *key, const 
 		l->faults++;
 		return FAULT_EXPIRED;
 	}
-	if (!l->fault || l->hit || !(l->all || changes))
+	if (changes && l->is_swept(l->ctx)) {
+		l->hit = true;
+		return (enum fault)(FAULT_KILL +
+				    rng_below(&l->scheduler->random, FAULTS - FAULT_KILL));
+	}
+	const bool again = l->fault <= FAULT_LOST && l->n + 1 < l->at + l->many;
+	if (!l->fault || (l->hit && !again) || !(l->all || changes))
 		return FAULT_NONE;
 	if (l->key && !ends_with(key, l->key) && !(other && ends_with(other, l->key)))
 		return FAULT_NONE;
 	const unsigned int i = ++l->n;
-	const bool goes_on = i > l->at && i < l->at + l->many && l->fault <= FAULT_LOST;
-	if (i != l->at && !goes_on)
+	if (i < l->at)
 		return FAULT_NONE;
 	l->hit = true;
 	l->faults++;
@@ -367,6 +373,8 @@ static void serve(struct store *store, struct store_request *req)
 		return;
 	}
 	if (req->op == STORE_GET && is_cancelled(&req->cancelled)) {
+		/* Meanwhile another program may ask for the same. */
+		baton_sleep(rng_below(&s->random, TRAVEL_NS));
 		store_fail(store, req, -ECANCELED, "%s: cancelled", req->key);
 		return;
 	}
@@ -386,6 +394,10 @@ static void serve(struct store *store, struct store_request *req)
 	if (fault == FAULT_SLOW)
 		baton_sleep(slow_ns(s));
 	l->is_late |= fault == FAULT_LATE || fault == FAULT_KILL_LATE || l->dead;
+	/* What is late does most harm when the bucket deletes. */
+	if (req->op == STORE_DELETE && s->late && !s->delivers &&
+	    rng_once_in(&s->random, ARRIVES_AT_DELETE))
+		deliver_one(s);
 	if (is_carried_out(fault))
 		carry_out(l, req);
 	l->repeated += fault == FAULT_REPEATED;

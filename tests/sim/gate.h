@@ -99,7 +99,9 @@ struct line {
 	bool is_busy;		       /* the service refuses many requests for a moment */
 	uint64_t refused[REFUSED_MAX]; /* the requests that it has refused last: see gate.c */
 	unsigned int next_refused;
-	void (*kill)(void *ctx); /* called at the moment of the kill */
+	void (*kill)(void *ctx);     /* called at the moment of the kill */
+	bool (*is_swept)(void *ctx); /* whether the engine is killed at a request that changes
+				      * something */
 	void *ctx;
 };
 void line_arm(struct line *l, enum fault fault, unsigned int at, const char *key, bool all);

@@ -458,10 +458,20 @@ static void settle(struct history *h)
 		box_release(&h->boxes[i]);
 }
 
+static void sweep(struct history *h)
+{
+	struct rng r = rng_derive(h->seed, 500 + h->part);
+	if (h->sweep)
+		box_sweep(&h->boxes[h->swept], 1 + rng_below(&r, h->sweep));
+}
+
 static void run_part(struct history *h, const uint8_t *file, size_t n)
 {
 	baton_live();
+	sweep(h);
 	run_actors(h, file, n);
+	for (unsigned int i = 0; i < h->engines; i++)
+		box_sweep(&h->boxes[i], 0);
 	if ((h->seed + h->part) % 2)
 		scheduler_deliver(&h->world.scheduler);
 	settle(h);

@@ -115,8 +115,8 @@ struct op {
 	bool opens;		  /* OP_CUT: with O_TRUNC; otherwise to another size than 0 */
 	bool again;		  /* a close that fails is repeated before the file is closed */
 	bool looks;		  /* OP_READ: the kernel looks the name up before the open */
-	bool is_brief;		  /* OP_SHARED: its calls are short, and for one name */
-	unsigned int dies;	  /* 0, or: the program is killed after so many writes by libhdf5 */
+	enum play plays;
+	unsigned int dies; /* 0, or: the program is killed after so many writes by libhdf5 */
 	enum fault fault;
 	unsigned int at;   /* which request has the fault */
 	const char *on;	   /* see line_arm() */
@@ -130,6 +130,8 @@ struct op {
 	/* Steps between the open and the close, or between two reads; OP_WAIT: seconds. */
 	unsigned int waits;
 	unsigned int follows; /* 0, or: it begins when operation follows - 1 has ended */
+	/* OP_CHANGE: 0, or: it does not close its file before operation outlasts - 1 has ended. */
+	unsigned int outlasts;
 	/* Filled in. */
 	enum op_status status;
 	bool was_open; /* the file was opened */
@@ -195,6 +197,9 @@ struct history {
 	unsigned int present;
 	bool quiet;	 /* without faults */
 	bool one_by_one; /* each operation follows the one before */
+	/* The machine of the engine `swept` loses its power at one of its first so many changes of
+	 * the journal and the bucket (box_sweep()), which the seed chooses. 0: it does not. */
+	unsigned int sweep, swept;
 	/* The service: enum store_mem_lacks; and whether its requests are repeated, as those to S3.
 	 */
 	unsigned int lacks;

@@ -142,11 +142,14 @@ static void add_again(struct plan *p, const struct op *op)
 
 bool model_was_vacated(const struct history *h, const struct op *op)
 {
+	/* The mount may have opened what it had known before. */
+	const uint64_t ttl_ns = h->boxes[op->engine].ttl_ns;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *o = &h->ops[i];
 		/* A rename that was interrupted is finished later. */
 		if ((o->kind == OP_REMOVE || o->kind == OP_RENAME) && o->name == op->name &&
-		    o->begin < op->end && (o->end > op->begin || o->status == OP_MAYBE))
+		    o->begin < op->end &&
+		    (o->end_ns + ttl_ns >= op->begin_ns || o->status == OP_MAYBE))
 			return true;
 	}
 	return false;

@@ -98,8 +98,41 @@ static bool is_put_late(const struct op *made)
 			      made->fault == FAULT_KILL_LATE));
 }
 
+/* Whether the file was new, and a program of its mount went on writing to it while another one
+ * stored it. */
+static bool is_written_on(const struct history *h, const struct op *op)
+{
+	bool is_new = false, is_joined = false;
+	for (unsigned int i = 0; i < h->nops && op->kind == OP_CHANGE; i++) {
+		const struct op *o = &h->ops[i];
+		if (o == op || o->engine != op->engine || o->uid != op->uid)
+			continue;
+		is_new |= o->kind == OP_CREATE;
+		is_joined |= o->begin <= op->begin && op->begin < o->end;
+	}
+	return is_new && is_joined;
+}
+
+/* Such a commit replaces what another mount changes just then: "Files that are written on" in
+ * doc/DETAILS.md. */
+static bool is_replaced_meanwhile(const struct history *h, uint64_t uid)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		for (unsigned int k = 0; k < h->nops; k++) {
+			const struct op *op = &h->ops[i], *o = &h->ops[k];
+			if (op->uid == uid && o->uid == uid && o->kind == OP_CHANGE &&
+			    o->status != OP_REFUSED && o->engine != op->engine &&
+			    o->closes < op->end && o->end > op->closes && op->closes &&
+			    is_written_on(h, op))
+				return true;
+		}
+	return false;
+}
+
 bool model_may_be_replaced(const struct history *h, uint64_t uid)
 {
+	if (is_replaced_meanwhile(h, uid))
+		return true;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		if (h->ops[i].uid == uid && is_put_late(&h->ops[i]))
 			return true;

@@ -128,6 +128,8 @@ static int change_file(struct actor *a, struct op *op, struct engine_file *f, ui
 	if (rc)
 		return rc;
 	actor_take_steps(a, op->waits);
+	while (op->outlasts && !a->h->ops[op->outlasts - 1].end)
+		actor_take_steps(a, 1);
 	if (history_has_inside(a->h, op))
 		actor_run(a, op + 1);
 	operation_arm(&a->h->boxes[a->engine], op);
@@ -221,7 +223,7 @@ static int play(struct actor *a, struct op *op, struct err *err)
 			    .random = rng_derive(h->seed, 100000 + number),
 			    .wait = wait_a_step,
 			    .ctx = a,
-			    .is_brief = op->is_brief,
+			    .plays = op->plays,
 			    .plain_delete = h->lacks & STORE_MEM_NO_DELETE_IF};
 	const int rc = op->kind == OP_PLAIN	? plain_run(h->plain, &by, err)
 		       : op->kind == OP_FOLDERS ? folders_run(h->folders, &by, err)

@@ -319,6 +319,8 @@ static void plan_rename(struct order_act *a, uint64_t from, uint64_t until, bool
 		/* Another program may have changed the old name since it was read. */
 		order_step(a, ORDER_SEE, 0, from, until, true);
 		order_step(a, ORDER_GIVE, 0, from, until, true);
+		if (repeated)
+			order_step(a, ORDER_GIVE, 0, from, until, true);
 	}
 	if (plain_delete)
 		order_step(a, ORDER_CHECK, 0, from, until, !is_done || repeated);

@@ -12,13 +12,21 @@
 void player_fault(struct str *faults, const char *who, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* What programs of shared.h do. */
+enum play {
+	PLAY_ALL,
+	PLAY_BRIEF, /* its calls are short, and for one name */
+	PLAY_HOLD,  /* it has this name open for long, and calls fsync after a few writes */
+	PLAY_REMOVE /* it removes this name some time after it is there */
+};
+
 struct player {
 	struct order *order; /* to which acts are added */
 	struct box *box;
 	struct rng random;
 	void (*wait)(void *ctx);
 	void *ctx;
-	bool is_brief;	   /* of shared.h: its calls are short, and for one name */
+	enum play plays;
 	bool plain_delete; /* the service has no conditional DELETE */
 	bool has_draft;	   /* it has failed, and its engine may have a draft */
 };

@@ -11,7 +11,10 @@
 
 enum {
 	WRITES_MAX = 12, /* of a program that is killed */
-	PART_OPS = 14
+	PART_OPS = 14,
+	/* Changes of a journal and the bucket by one engine: of a few commits, and of a history. */
+	SWEEP_FEW = 120,
+	SWEEP_MANY = 700
 };
 
 static enum fault fault_from(struct rng *r)
@@ -207,6 +210,15 @@ static void make_ops(struct history *h, unsigned int n, struct rng *r)
 	history_programs(h);
 }
 
+static void choose_sweep(struct history *h)
+{
+	struct rng r = rng_derive(h->seed, 11);
+	if (h->quiet || !rng_once_in(&r, 6))
+		return;
+	h->sweep = rng_once_in(&r, 2) ? SWEEP_FEW : SWEEP_MANY;
+	h->swept = rng_below(&r, h->engines);
+}
+
 void history_make(struct history *h, uint64_t seed, unsigned int nops)
 {
 	static const unsigned int switches[] = {1, 4, 8, 32, 200};
@@ -221,6 +233,7 @@ void history_make(struct history *h, uint64_t seed, unsigned int nops)
 	h->present = 1 + rng_below(&r, 15);
 	h->quiet = rng_once_in(&r, 3);
 	history_service(h, &r);
+	choose_sweep(h);
 	const unsigned int some = 5 + rng_below(&r, 13);
 	/* The search for an order takes long if many operations may come in any order. */
 	h->parts = nops > OPS_MAX - 2 ? min_u64((nops + PART_OPS - 1) / PART_OPS, PARTS_MAX) : 1;
@@ -246,6 +259,8 @@ void history_remove_op(struct history *h, unsigned int i)
 		*op = h->ops[k + n];
 		if (op->follows > i)
 			op->follows = op->follows > i + n ? op->follows - n : 0;
+		if (op->outlasts > i)
+			op->outlasts = op->outlasts > i + n ? op->outlasts - n : 0;
 	}
 	h->nops -= n;
 }

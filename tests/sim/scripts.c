@@ -41,10 +41,28 @@ struct script {
 #define STORES(e, k)	    {OP(OP_STORES, e, 0), .actor = k}
 /* The seed decides which request has the fault. */
 #define STORES_FAULT(e, k, f) {OP(OP_STORES, e, 0), .actor = k, .fault = f, .all = true}
-#define BRIEF(e, k)	    {OP(OP_SHARED, e, 0), .actor = k, .is_brief = true}
+#define BRIEF(e, k)	    {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_BRIEF}
+#define HOLD_SHARED(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_HOLD}
+#define REMOVE_SHARED(e, k) {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_REMOVE}
+/* All PUT and DELETE of the engine fail meanwhile. */
+#define HOLD_REFUSED(e, k) \
+	{OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_HOLD, .fault = FAULT_REFUSED, .at = 1, \
+	 .many = 200}
+/* Engine 0 by its k-th actor, when the i-th operation, from 0, has ended. */
+#define KILL_WHEN(k, i)	    {OP(OP_KILL, 0, 0), .actor = k, .follows = i + 1}
+#define FOLDERS(e, k)	    {OP(OP_FOLDERS, e, 0), .actor = k}
+#define ACLS(e, k)	    {OP(OP_ACLS, e, 0), .actor = k}
+#define PLAINS(e, k)	    {OP(OP_PLAIN, e, 0), .actor = k}
+/* The seed decides which PUT or DELETE has the fault. */
+#define PLAINS_FAULT(e, k, f) {OP(OP_PLAIN, e, 0), .actor = k, .fault = f}
 #define SHARED(e, k)	    {OP(OP_SHARED, e, 0), .actor = k}
 #define SHARED_FAULT(e, k, f, i) {OP(OP_SHARED, e, 0), .actor = k, .fault = f, .at = i}
 #define SHARED_DISK(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .disk = {.many = 1}}
+/* By the k-th actor of engine 0, which has it open until the i-th operation, from 0, has ended. */
+#define WRITE_ON(k, n, what, i) \
+	{OP(OP_CHANGE, 0, n), .actor = k, .change = what, .waits = SLOW_STEPS, .outlasts = i + 1}
+/* When the i-th operation, from 0, has ended. */
+#define CHANGE_AFTER(e, n, what, i) {OP(OP_CHANGE, e, n), .change = what, .follows = i + 1}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
 #define RESTART(e)	    {OP(OP_RESTART, e, 0)}
@@ -63,6 +81,8 @@ struct script {
 #define PLAIN(n)	    (1u << (HISTORY_PLAIN + (n)))
 #define KILL_BY(e, k)	    {OP(OP_KILL, e, 0), .actor = k}
 #define END		    {OP(OP_KINDS, 0, 0)}
+/* The machine of engine 0 loses its power at one of its first n changes: see struct history. */
+#define SWEEP(n)	    {OP(OP_KINDS, 0, 0), .at = n}
 /* The request for the document of a name has a fault. */
 #define MOVE_FAULT(e, n, m, f, document) \
 	{OP(OP_RENAME, e, n), .to = m, .fault = f, .at = 1, .on = document "/.domain.json"}
@@ -487,6 +507,49 @@ static const struct script scripts[] = {
 		STORES_FAULT(0, 0, FAULT_KILL), STORES_FAULT(1, 0, FAULT_EXPIRED), STORES(2, 0),
 		STORES(0, 1), STORES_FAULT(2, 0, FAULT_REFUSED), STORES(1, 0), WAIT(2, 35),
 		STORES(0, 0), STORES(1, 0), STORES(2, 0), END}},
+	{"programs change plain objects while answers are lost", 2, 0, false, {
+		PLAINS(0, 0), PLAINS_FAULT(0, 0, FAULT_REPEATED), PLAINS(1, 0),
+		PLAINS_FAULT(1, 0, FAULT_REPEATED), PLAINS_FAULT(0, 0, FAULT_REPEATED),
+		PLAINS(1, 0), PLAINS_FAULT(0, 0, FAULT_LOST), PLAINS_FAULT(1, 0, FAULT_REPEATED),
+		PLAINS(0, 0), PLAINS(1, 0), PLAINS_FAULT(0, 0, FAULT_REPEATED), PLAINS(1, 0),
+		PLAINS_FAULT(0, 0, FAULT_REPEATED), PLAINS(0, 0), END}},
+	{"programs set the lists of files that others replace", 3, 0, false, {
+		ACLS(0, 0), ACLS(1, 0), ACLS(2, 0), ACLS(0, 0), ACLS(1, 0), ACLS(2, 0), ACLS(0, 0),
+		ACLS(1, 0), ACLS(2, 0), ACLS(0, 0), ACLS(1, 0), ACLS(2, 0), END}},
+	{"programs make and remove folders and their files", 2, 0, false, {
+		FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0),
+		FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), END}},
+	{"a file is removed when its commit has failed, and its mount is killed", 1, 0, false, {
+		HOLD_REFUSED(0, 0), REMOVE_SHARED(0, 1), KILL_WHEN(2, 1), HOLD_REFUSED(0, 0),
+		REMOVE_SHARED(0, 1), KILL_WHEN(2, 4), HOLD_REFUSED(0, 0), REMOVE_SHARED(0, 1),
+		KILL_WHEN(2, 7), END}},
+	{"a new file is written on when another mount has changed it", 2, 0, false, {
+		CREATE_BY(0, 0, F1_A), WRITE_ON(1, F1_A, CHANGE_TAG, 3),
+		WRITE_ON(2, F1_A, CHANGE_X1, 3), CHANGE_AFTER(1, F1_A, CHANGE_COUNT, 0),
+		CREATE_BY(0, 0, F1_B), WRITE_ON(1, F1_B, CHANGE_TAG, 7),
+		WRITE_ON(2, F1_B, CHANGE_X1, 7),
+		CHANGE_AFTER(1, F1_B, CHANGE_COUNT, 4), END}},
+	{"the power fails while files are stored and changed", 2, 1, true, {
+		CREATE(0, F1_B), CHANGE(0, F1_A, CHANGE_TWO), CHANGE(1, F1_B, CHANGE_COUNT),
+		CHANGE(0, F1_A, CHANGE_EXTRA), CREATE(0, F1_B), CHANGE(1, F1_A, CHANGE_TAG),
+		CHANGE(1, F1_B, CHANGE_TAG), SWEEP(250)}},
+	{"the power fails while a failed file is written again", 2, 1, true, {
+		{OP(OP_CREATE, 0, F1_A), .fault = FAULT_REFUSED, .at = 3, .many = 40},
+		CREATE(0, F1_A), CHANGE(1, F1_A, CHANGE_TAG), CHANGE(0, F1_A, CHANGE_TWO),
+		SWEEP(250)}},
+	/* The texts of operations 1 and 5 are so long: see session.c. */
+	{"the power fails while a plan has texts that are too long", 2, 1, true, {
+		CHANGE(1, F1_A, CHANGE_TAG), CHANGE(0, F1_A, CHANGE_NOTE),
+		CHANGE(1, F1_A, CHANGE_TAG), CHANGE(0, F1_A, CHANGE_COUNT),
+		CHANGE(1, F1_A, CHANGE_TAG), CHANGE(0, F1_A, CHANGE_WORD),
+		CHANGE(1, F1_A, CHANGE_TAG), SWEEP(250)}},
+	{"the power fails while a refused file is deleted", 2, 0, false, {
+		{OP(OP_CREATE, 0, F1_A), .waits = SLOW_STEPS}, CREATE(1, F1_A), REMOVE(1, F1_A),
+		WAIT(1, 40), {OP(OP_CREATE, 0, F1_A), .waits = SLOW_STEPS}, CREATE(1, F1_A),
+		REMOVE(1, F1_A), SWEEP(250)}},
+	{"the power fails while programs write files whose commits fail", 1, 0, false, {
+		HOLD_REFUSED(0, 0), HOLD_SHARED(0, 1), HOLD_SHARED(0, 2), HOLD_REFUSED(0, 0),
+		HOLD_REFUSED(0, 1), HOLD_REFUSED(0, 2), SHARED(0, 0), SHARED(0, 1), SWEEP(400)}},
 };
 /* clang-format on */
 
@@ -535,13 +598,14 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 		h->actors = op->actor < h->actors ? h->actors : op->actor + 1;
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
-		if (op->kind == OP_STORES && op->fault)
-			op->at = 1 + rng_below(&r, 60);
+		if ((op->kind == OP_STORES || op->kind == OP_PLAIN) && op->fault)
+			op->at = 1 + rng_below(&r, op->kind == OP_PLAIN ? 6 : 60);
 		if (op->disk.many)
 			arm_disk(&op->disk, &r);
 		if (!op->follows && h->one_by_one)
 			op->follows = h->nops;
 	}
+	h->sweep = s->ops[h->nops].at;
 	history_programs(h);
 	history_pages(h);
 }

@@ -16,6 +16,8 @@ enum {
 	STEPS_MAX = 7,
 	LOOKS_MAX = 4,
 	LINGER_MAX = 25,
+	REMOVE_LOOKS = 40,
+	REMOVE_STEPS = 60,
 	SMALL = 150, /* several cells are in one frame of the journal */
 	LARGE = 20000,
 	LARGE_ONE_IN = 6,
@@ -292,19 +294,21 @@ static void linger(struct opened *o)
 static int use_file(struct opened *o, struct shared_call *cuts, struct err *err)
 {
 	struct rng *r = &o->g->by->random;
-	const bool is_brief = o->g->by->is_brief;
-	const unsigned int steps = is_brief ? 1 : rng_below(r, STEPS_MAX);
+	const bool is_brief = o->g->by->plays == PLAY_BRIEF, holds = o->g->by->plays == PLAY_HOLD;
+	const unsigned int steps = is_brief ? 1 : holds ? SHARED_WRITES : rng_below(r, STEPS_MAX);
 	int first = cuts ? cut(o, cuts, err) : is_brief ? 0 : see_draft(o, err);
 	if (!is_brief && rng_once_in(r, 2))
 		linger(o);
 	for (unsigned int i = 0; i < steps && !is_dead(o->g); i++) {
-		const unsigned int what = rng_below(r, 8);
+		const unsigned int what = holds ? (i % 4 == 3 ? 7 : 0) : rng_below(r, 8);
 		struct err *why = first ? NULL : err;
 		const int rc = what < 5	   ? write_cell(o, why)
 			       : what == 5 ? see_draft(o, why)
 					   : save(o, engine_sync, "fsync", why);
 		first = first ? first : rc;
-		if (rc && rng_once_in(r, 3))
+		if (holds)
+			linger(o);
+		if (rc && !holds && rng_once_in(r, 3))
 			break;
 		if (rc && !is_dead(o->g)) {
 			begin_cell(o);
@@ -502,8 +506,10 @@ static int call_briefly(struct program_of *g, struct err *err)
 static int call(struct program_of *g, struct err *err)
 {
 	struct rng *r = &g->by->random;
-	if (g->by->is_brief)
+	if (g->by->plays == PLAY_BRIEF)
 		return call_briefly(g, err);
+	if (g->by->plays == PLAY_HOLD)
+		return write_file(g, 0, err);
 	/* Most programs meet at one name. */
 	const unsigned int name = rng_once_in(r, 3) ? rng_below(r, SHARED_NAMES) : 0;
 	const unsigned int what = rng_below(r, 16);
@@ -516,12 +522,25 @@ static int call(struct program_of *g, struct err *err)
 	return what < 14 ? remove_file(g, name, err) : rename_file(g, name, err);
 }
 
+static int remove_later(struct program_of *g, struct err *err)
+{
+	int rc = -ENOENT;
+	for (unsigned int i = 0; i < REMOVE_LOOKS && rc == -ENOENT && has_room(g->m); i++) {
+		rc = look_up(g, 0, err);
+		for (unsigned int k = rng_below(&g->by->random, REMOVE_STEPS); k; k--)
+			player_wait(g->by);
+	}
+	return rc || is_dead(g) ? rc : remove_file(g, 0, err);
+}
+
 int shared_run(struct shared *p, struct player *by, struct err *err)
 {
 	struct program_of g = {p, &p->of[by->box->number], by, by->box->engine};
-	const unsigned int calls =
-		by->is_brief ? BRIEF_CALLS : 1 + rng_below(&by->random, CALLS_MAX);
-	int first = 0;
+	const unsigned int calls = by->plays == PLAY_BRIEF ? BRIEF_CALLS
+				   : by->plays == PLAY_REMOVE
+					   ? 0
+					   : 1 + rng_below(&by->random, CALLS_MAX);
+	int first = by->plays == PLAY_REMOVE ? remove_later(&g, err) : 0;
 	for (unsigned int i = 0; i < calls && !is_dead(&g) && has_room(g.m); i++) {
 		const bool asks = player_is_answer(first);
 		const int rc = call(&g, asks ? err : NULL);
