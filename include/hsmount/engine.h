@@ -45,6 +45,7 @@ struct engine_s3_options {
 	const char *ca_bundle;	  /* the path of a file of certificates to trust */
 	const char *bucket_owner; /* requests fail unless this account owns the bucket */
 	unsigned int connections; /* the maximum number of open connections */
+	unsigned int retry_ms;	  /* how long requests that fail for the moment are repeated */
 	bool no_sign_request;	  /* requests are not signed, because the bucket is public */
 	bool requester_pays;	  /* each request declares that the requester pays */
 	bool path_style;	  /* the name of the bucket is never part of the host name */
@@ -326,6 +327,10 @@ int engine_undelete(struct engine *e, const char *path, struct err *err);
  * other bits, or `to` is below `from`. */
 int engine_rename(struct engine *e, const char *from, const char *to, unsigned int flags,
 		  struct err *err);
+
+/* Returns whether the service of the bucket has not answered for some time, so that calls that need
+ * it fail at once with -EIO. The log says so. */
+bool engine_is_unreachable(struct engine *e);
 
 /* Returns the free and total bytes of the file system of the bucket. Fails with -EOPNOTSUPP if the
  * bucket has none. */

@@ -84,7 +84,7 @@ static struct store *new_dir(const struct env *env, const char *bucket, struct e
 
 static struct store *new_s3(const struct env *env, const struct engine_s3_options *opt,
 			    const char *bucket, const char *prefix, const char *const *marks,
-			    struct http_stats *meter, struct err *err)
+			    struct store *beside, struct http_stats *meter, struct err *err)
 {
 	static const enum store_s3_verify verify[] = {
 		[ENGINE_S3_VERIFY_AUTO] = STORE_S3_VERIFY_AUTO,
@@ -110,6 +110,8 @@ static struct store *new_s3(const struct env *env, const struct engine_s3_option
 		.style = opt->path_style ? STORE_S3_STYLE_PATH : STORE_S3_STYLE_AUTO,
 		.verify = verify[opt->verify],
 		.connections = opt->connections,
+		.retry_ms = opt->retry_ms,
+		.beside = beside,
 		.meter = meter,
 	};
 	return store_s3_new(env, &s3, err);
@@ -203,7 +205,7 @@ static int make_marks(const char *prefix, const char *name, char *marks[MARKS_MA
 }
 
 struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
-			      const char *only, struct http_stats *meter,
+			      const char *only, struct store *beside, struct http_stats *meter,
 			      struct store_stack_parts *parts, struct err *err)
 {
 	__attribute__((cleanup(free_marks))) char *marks[MARKS_MAX + 1] = {0};
@@ -218,7 +220,8 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 		err_no_memory(err);
 		return NULL;
 	}
-	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, (const char *const *)marks, meter, err)
+	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, (const char *const *)marks, beside, meter,
+			err)
 	       : new_dir(env, opt->bucket, err);
 	parts->s3 = s3 ? s : NULL;
 	parts->dir = s3 ? NULL : s;
@@ -227,7 +230,8 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	if (s && opt->debug_fault)
 		wrap(&s, store_fault_new(s, opt->debug_fault, err));
 	if (s && s3) {
-		wrap(&s, store_retry_new(s, NULL, err));
+		const struct store_retry_options retry = {.budget_ms = opt->s3.retry_ms};
+		wrap(&s, store_retry_new(s, &retry, err));
 		parts->retry = s;
 	}
 	parts->whole = s;

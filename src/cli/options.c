@@ -97,6 +97,18 @@ static int set_cache_disk_size(struct options *o, const char *name, const char *
 	return set_size(&o->engine.cache_disk_size, name, value, SIZE_MIN, err);
 }
 
+static int set_retry_time(struct options *o, const char *name, const char *value, struct err *err)
+{
+	enum { MIN_S = 1, MAX_S = 86400 };
+	double seconds;
+	if (!value_seconds(value, &seconds) || !(seconds >= MIN_S && seconds <= MAX_S))
+		return bad_value(err, name, value,
+				 "must be a time from 1s to 1d: seconds, or a number with s, m, h "
+				 "or d");
+	o->engine.s3.retry_ms = (unsigned int)(seconds * 1000);
+	return 0;
+}
+
 static int set_log_level(struct options *o, const char *name, const char *value, struct err *err)
 {
 	if (log_level_parse(value, &o->log_level))
@@ -263,6 +275,9 @@ static const struct option_def {
 	{"connections", "N", S3, COUNT, IN(engine.s3.connections), .min = 1,
 	 .help = "maximum number of open connections to the service, from 1 to 1024\n"
 		 "(256)"},
+	{"retry_time", "TIME", S3, CALL, .set = set_retry_time,
+	 .help = "how long to repeat requests that fail for the moment, and to wait for\n"
+		 "a service that does not answer (60)"},
 	{"verify", "auto|always|never", S3, WORD, IN(engine.s3.verify),
 	 .expected = "must be auto, always or never",
 	 .help = "verify the checksums of objects that are read completely: with auto\n"

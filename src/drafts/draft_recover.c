@@ -104,7 +104,9 @@ static int commit(struct recovery *r, struct draft *d, const struct commit_recor
 			   .number = m->number,
 			   .is_last = m->is_last,
 			   .cancelled = r->cancelled};
-	int rc = draft_seal(d, &c.snapshot, err);
+	int rc = store_check(r->bucket->store, err);
+	if (!rc)
+		rc = draft_seal(d, &c.snapshot, err);
 	if (rc)
 		return rc;
 	rc = base_reader_is_domain(draft_get_about(d)) ? resume(&c, out, err)

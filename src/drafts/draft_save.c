@@ -206,7 +206,9 @@ static int commit_once(struct file_draft *d, bool is_last, bool *waits, struct e
 	struct err own = ERR_INIT;
 	uint64_t changes = file_draft_changes(d);
 	enum commit_state committed = COMMIT_NONE;
-	int rc = describe(d, bytes, &own);
+	int rc = store_check(d->t->bucket->store, &own);
+	if (!rc)
+		rc = describe(d, bytes, &own);
 	/* The plan of a change does not matter any more. */
 	if (!rc && d->change && !is_change(d))
 		rc = draft_remove_plan(bytes, &own);

@@ -144,8 +144,8 @@ static struct store *new_store(struct engine *e, const struct engine_options *op
 {
 	const struct engine_world *world = opt->world;
 	if (!world)
-		return store_stack_new(&e->bucket.env, opt, only, e->bucket.meter, &e->bucket.stack,
-				       err);
+		return store_stack_new(&e->bucket.env, opt, only, NULL, e->bucket.meter,
+				       &e->bucket.stack, err);
 	struct store *bottom = world->store(world->ctx, &e->bucket.env, err);
 	return bottom ? store_stack_over(bottom, &e->bucket.stack, err) : NULL;
 }
@@ -364,6 +364,11 @@ void engine_start(struct engine *e)
 }
 
 /* Programs look at the free space before they write. What they write must fit into the journal. */
+bool engine_is_unreachable(struct engine *e)
+{
+	return store_check(e->bucket.store, NULL) != 0;
+}
+
 int engine_space(struct engine *e, uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	int rc = store_space(e->bucket.store, free_bytes, total_bytes);

@@ -30,9 +30,12 @@ static int reads_storage(void *arg, struct snapshot *s)
 }
 
 /* Out of memory: it may be read. */
+/* While the service does not answer, nothing is deleted either. */
 static bool is_read(void *ctx, const struct storage *storage)
 {
 	const struct engine *e = ctx;
+	if (store_check(e->bucket.store, NULL))
+		return true;
 	struct storage wanted = *storage;
 	return snapshots_each(e->bucket.snapshots, reads_storage, &wanted) != 0;
 }
@@ -59,7 +62,10 @@ static int collect_objects(void *ctx, uint32_t number, const atomic_bool *cancel
 static int finish_rename(void *ctx, const struct storage *storage, bool is_ours,
 			 const atomic_bool *cancelled, struct err *err)
 {
+	const struct engine *e = ctx;
 	const struct change c = engine_change(ctx, cancelled);
+	if (store_check(e->bucket.store, NULL))
+		return -EBUSY;
 	return change_finish_rename(&c, storage, is_ours ? 0 : RUNNING_NS, err);
 }
 

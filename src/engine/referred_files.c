@@ -175,7 +175,7 @@ static bool is_path(const char *path)
 }
 
 /* Opens the bucket or directory of one prefix. */
-static int open_allowed(const struct env *env, const struct engine_options *opt,
+static int open_allowed(const struct env *env, const struct engine_options *opt, struct store *own,
 			struct http_stats *meter, struct allowed *a, struct err *err)
 {
 	const bool s3 = has_prefix(a->uri, s3_scheme);
@@ -194,7 +194,7 @@ static int open_allowed(const struct env *env, const struct engine_options *opt,
 	if (!bucket)
 		return err_no_memory(err);
 	other.bucket = bucket;
-	a->store = store_stack_new(env, &other, NULL, meter, &a->parts, err);
+	a->store = store_stack_new(env, &other, NULL, own, meter, &a->parts, err);
 	return a->store ? 0
 			: err_wrap(err, err->code ? err->code : -ENOMEM, "allow_uri=%s", a->uri);
 }
@@ -216,7 +216,7 @@ static int allow(struct files *f, const struct env *env, const struct engine_opt
 		struct allowed *a = &f->allowed[f->n++];
 		if (!a->uri || add_slash(&a->uri))
 			return err_no_memory(err);
-		const int rc = open_allowed(env, opt, meter, a, err);
+		const int rc = open_allowed(env, opt, f->own, meter, a, err);
 		if (rc)
 			return rc;
 	}

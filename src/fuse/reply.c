@@ -23,8 +23,11 @@ void reply_fail(fuse_req_t req, int code, const char *what, const char *path, co
 		log_debug(session_of(req)->log, "%s %s: %s", what, path, err->msg);
 		break;
 	default:
-		log_error(session_of(req)->log, "%s %s: %s", what, path[0] ? path : "the bucket",
-			  err->msg[0] ? err->msg : strerror(-code));
+		/* The log has one line about this service, instead of one for each call. */
+		(code == -EIO && engine_is_unreachable(session_of(req)->engine) ? log_info
+										: log_error)(
+			session_of(req)->log, "%s %s: %s", what, path[0] ? path : "the bucket",
+			err->msg[0] ? err->msg : strerror(-code));
 	}
 	fuse_reply_err(req, -code);
 }

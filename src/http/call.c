@@ -298,8 +298,9 @@ int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *s
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->header);
 	/* With HTTP/2, a call waits for the connection that all calls share instead of opening one.
 	 * With HTTP/1.1 this would cost the time of a handshake. */
-	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, multiplexes ? 1L : 0L);
-	curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, call->opens_connection ? 1L : 0L);
+	const bool opens_new = call->opens_connection || call->is_urgent;
+	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, multiplexes && !opens_new ? 1L : 0L);
+	curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, opens_new ? 1L : 0L);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->reason);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);

@@ -3,9 +3,9 @@
  * The I/O thread. It takes all queued calls at once and starts as many as there are connections.
  * libcurl's own queue is not used, because its time-outs run while a call waits there.
  *
- * Invariants: n_active <= connections. A call that is submitted and not done is in exactly one of
- * inbox (under the lock), waiting and active (both used by the thread only). done is called without
- * the lock.
+ * Invariants: n_active <= connections + HTTP_URGENT, and more than connections only with urgent
+ * calls. A call that is submitted and not done is in exactly one of inbox (under the lock), waiting
+ * and active (both used by the thread only). done is called without the lock.
  */
 #include "call.h"
 
@@ -46,7 +46,7 @@ struct http_io {
 
 	/* used by the thread only */
 	struct calls waiting[HTTP_PRIORITIES];
-	struct http_call **active; /* room for opt.connections */
+	struct http_call **active; /* room for opt.connections + HTTP_URGENT */
 	CURL **spare;		   /* easy handles of earlier calls, likewise */
 	unsigned int n_active, n_spare;
 	uint64_t swept_ns;
@@ -251,7 +251,10 @@ static bool take_inbox(struct http_io *io)
 	pthread_mutex_unlock(&io->lock);
 	while ((call = submitted.head)) {
 		submitted.head = call->next;
-		push(&io->waiting[call->priority], call);
+		if (call->is_urgent && io->n_active < io->opt.connections + HTTP_URGENT)
+			start_call(io, call);
+		else
+			push(&io->waiting[call->priority], call);
 	}
 	const uint64_t now = io->env->now(io->env);
 	while (io->n_active < io->opt.connections && (call = next_waiting(io, now)))
@@ -350,8 +353,8 @@ void http_io_stop_thread(struct http_io *io)
 static int make(struct http_io *io, const struct http_options *opt, struct err *err)
 {
 	io->opt = *opt;
-	io->active = calloc(opt->connections, sizeof(*io->active));
-	io->spare = calloc(opt->connections, sizeof(*io->spare));
+	io->active = calloc(opt->connections + HTTP_URGENT, sizeof(*io->active));
+	io->spare = calloc(opt->connections + HTTP_URGENT, sizeof(*io->spare));
 	io->multi = curl_multi_init();
 	if (!io->active || !io->spare || !io->multi ||
 	    http_sockets_init(&io->sockets, io->env, opt->meter, opt->connections))

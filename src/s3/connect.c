@@ -9,6 +9,8 @@
  *
  * With HTTP/2 one connection is enough, so nothing is sent.
  *
+ * Nor is anything sent while the service does not answer (reach.c).
+ *
  * Any thread. The connections that are being opened at a time are those of one call of
  * store_s3_connect(): `opening` is their number.
  */
@@ -42,7 +44,7 @@ static bool open_one(struct s3_store *s)
 		return false;
 	}
 	call->http.opens_connection = true;
-	call->http.cancelled = cancelled_by(&s->closing);
+	call->cancelled = cancelled_by(&s->closing);
 	call->http.priority = HTTP_PRIORITIES - 1;
 	call->http.done = opened;
 	http_submit(s->io, &call->http);
@@ -54,7 +56,8 @@ static void open_some(struct s3_store *s, unsigned int n)
 	const unsigned int has = http_io_connections(s->io);
 	const unsigned int missing = n > has ? n - has : 0;
 	unsigned int none = 0, i = 0;
-	if (!missing || !atomic_compare_exchange_strong(&s->opening, &none, missing))
+	if (!missing || atomic_load(&s->reach->is_silent) ||
+	    !atomic_compare_exchange_strong(&s->opening, &none, missing))
 		return;
 	while (i < missing && open_one(s))
 		i++;

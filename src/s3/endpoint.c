@@ -178,12 +178,16 @@ bool s3_endpoint_is_guess(const struct s3_endpoint *endpoint)
 	       !endpoint->path_style;
 }
 
+const char *s3_endpoint_service(const struct s3_endpoint *endpoint)
+{
+	const size_t bucket_n = endpoint->bucket.b.len + 1;
+	return str_text(&endpoint->host) + (endpoint->path_style ? 0 : bucket_n);
+}
+
 int s3_endpoint_use_path(struct s3_endpoint *endpoint)
 {
 	auto_str struct str url = {0};
-	const size_t bucket_n = endpoint->bucket.b.len + 1;
-	str_addf(&url, "%s://%s%s", endpoint->tls ? "https" : "http",
-		 str_text(&endpoint->host) + (endpoint->path_style ? 0 : bucket_n),
+	str_addf(&url, "%s://%s%s", endpoint->tls ? "https" : "http", s3_endpoint_service(endpoint),
 		 str_text(&endpoint->root));
 	endpoint->style = STORE_S3_STYLE_PATH;
 	return str_ok(&url) ? set_url(endpoint, str_text(&url)) : -ENOMEM;

@@ -73,7 +73,7 @@ void s3_send(struct s3_operation *op, const struct s3_spec *spec,
 		next(op);
 		return;
 	}
-	op->call.http.cancelled = op->req->cancelled;
+	op->call.cancelled = op->req->cancelled;
 	op->call.http.priority = op->req->priority;
 	op->call.http.paced = op->req->priority == STORE_PREFETCH ? op->req->expected : 0;
 	if (op->apart) {

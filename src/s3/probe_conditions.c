@@ -28,7 +28,8 @@
  *
  * A request that fails temporarily is repeated a few times, unless the answer to the next attempt
  * could differ because the first one has succeeded. Then nothing is known, and a later probe begins
- * again with another name.
+ * again with another name. What is left to be deleted is then deleted by one attempt, or stays: a
+ * program waits.
  *
  * These functions block. Pure but for the requests.
  */
@@ -45,6 +46,7 @@
 enum {
 	ATTEMPTS = 4,
 	PAUSE_MS = 100,
+	AGAIN_MS = 5000, /* no attempt begins later */
 	RANDOM_BYTES = 16,
 	ANSWER_MAX = 64 << 10,
 	ID_MAX = 2048,
@@ -60,6 +62,7 @@ enum outcome { DONE, FAILED, REFUSED, LATER };
 struct probe {
 	struct s3_store *s;
 	struct err *err; /* of the last request */
+	bool is_over;	 /* a request has failed for the moment */
 	struct str key;
 	char mark[2 * RANDOM_BYTES + 1];
 	char etag[STORE_ETAG_MAX];     /* of the object; "" if unknown */
@@ -75,7 +78,7 @@ static enum outcome outcome_of(int rc, long status)
 {
 	if (rc == 0)
 		return DONE;
-	if (rc == -EAGAIN || rc == -ENOMEM || rc == -ECANCELED)
+	if (rc == -EAGAIN || rc == -ENOMEM || rc == -ECANCELED || !status)
 		return LATER;
 	return status == 412 || status == 404 ? FAILED : REFUSED;
 }
@@ -107,11 +110,15 @@ static enum outcome send_once(struct probe *p, const struct s3_spec *spec)
 static enum outcome send(struct probe *p, const struct s3_spec *spec, bool again)
 {
 	const struct env *env = p->s->base.env;
+	const uint64_t began_ns = env_now(env), most_ns = (uint64_t)AGAIN_MS * 1000 * 1000;
 	enum outcome what = send_once(p, spec);
-	for (int n = 1; what == LATER && again && n < ATTEMPTS; n++) {
+	for (int n = 1; what == LATER && again && !p->is_over && n < ATTEMPTS &&
+			env_now(env) - began_ns < most_ns;
+	     n++) {
 		env->sleep(env, ((uint64_t)PAUSE_MS << n) * 1000 * 1000);
 		what = send_once(p, spec);
 	}
+	p->is_over |= what == LATER;
 	return what;
 }
 

@@ -27,6 +27,7 @@ static void free_store(struct store *store)
 {
 	struct s3_store *s = s3_store_of(store);
 	atomic_store(&s->closing, true);
+	s3_reach_stop_thread(&s->own_reach);
 	if (s->io)
 		http_io_free(s->io);
 	credentials_free(s->creds);
@@ -35,6 +36,7 @@ static void free_store(struct store *store)
 	free(s->owner);
 	s3_bodies_release(&s->bodies);
 	s3_conditions_release(&s->conditions);
+	s3_reach_release(&s->own_reach);
 	free(s->prefix);
 	free(s);
 }
@@ -68,6 +70,11 @@ static uint64_t part_min(struct store *store)
 	return s3_part_min(s3_store_of(store));
 }
 
+static int check(struct store *store, struct err *err)
+{
+	return s3_reach_check(s3_store_of(store), err);
+}
+
 static const struct store_ops s3_ops = {
 	.name = "s3",
 	.submit = submit,
@@ -76,12 +83,42 @@ static const struct store_ops s3_ops = {
 	.part_min = part_min,
 	.list_uploads = s3_list_uploads,
 	.abort_upload = s3_abort_upload,
+	.check = check,
 	.free = free_store,
 };
 
 static unsigned int or_default(unsigned int value, unsigned int otherwise)
 {
 	return value ? value : otherwise;
+}
+
+/* See s3_own_probe_fn. */
+static enum s3_hearing send_own(struct s3_store *s, uint64_t *sent_ns, char *why)
+{
+	const struct s3_spec spec = {.method = "HEAD", .is_own_probe = true};
+	auto_s3_request struct s3_request call = {0};
+	if (s3_request_init(&call, s, &spec, NULL))
+		return S3_SHOWS_NOTHING;
+	call.cancelled = cancelled_by(&s->own_reach.stopping);
+	http_run(s->io, &call.http);
+	*sent_ns = call.http.timeouts.since_ns;
+	strcpy(why, call.http.reason);
+	return s3_reach_hearing(&call);
+}
+
+static unsigned int at_most(unsigned int value, unsigned int most)
+{
+	return value < most ? value : most;
+}
+
+static unsigned int retry_ms_of(const struct store_s3_options *opt)
+{
+	return or_default(opt->retry_ms, 60000);
+}
+
+static unsigned int first_byte_ms_of(const struct store_s3_options *opt)
+{
+	return at_most(or_default(opt->first_byte_ms, 20000), retry_ms_of(opt));
 }
 
 static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct err *err)
@@ -92,11 +129,13 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	int rc = s3_endpoint_init(&s->endpoint, &environment, opt, err);
 	if (rc)
 		return rc;
+	const unsigned int retry_ms = retry_ms_of(opt);
 	const struct http_options http = {
 		.connections = or_default(opt->connections, STORE_S3_CONNECTIONS),
-		.connect_ms = or_default(opt->connect_ms, 5000),
-		.limits = {.first_byte_ms = or_default(opt->first_byte_ms, 20000),
-			   .low_speed_s = or_default(opt->low_speed_s, 10),
+		.connect_ms = at_most(or_default(opt->connect_ms, 5000), retry_ms),
+		.limits = {.first_byte_ms = s->own_reach.first_byte_ms,
+			   .low_speed_s =
+				   at_most(or_default(opt->low_speed_s, 10), retry_ms / 1000 + 1),
 			   .low_speed_bytes = or_default(opt->low_speed_bytes, 1024)},
 		.ca_bundle = s->endpoint.ca_bundle.b.len ? str_text(&s->endpoint.ca_bundle) : NULL,
 		.meter = opt->meter,
@@ -130,7 +169,21 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 void store_s3_stop_thread(struct store *s)
 {
 	assert(s->ops == &s3_ops);
+	s3_reach_stop_thread(&s3_store_of(s)->own_reach);
 	http_io_stop_thread(s3_store_of(s)->io);
+}
+
+/* Uses the state of the service that another store has, if it is the same service. */
+static void share_reach(struct s3_store *s, struct store *beside)
+{
+	const struct s3_endpoint *a = &s->endpoint, *b;
+	while (beside && beside->inner)
+		beside = beside->inner;
+	if (!beside || beside->ops != &s3_ops)
+		return;
+	b = &s3_store_of(beside)->endpoint;
+	if (a->tls == b->tls && strcmp(s3_endpoint_service(a), s3_endpoint_service(b)) == 0)
+		s->reach = s3_store_of(beside)->reach;
 }
 
 struct store *store_s3_new(const struct env *env, const struct store_s3_options *opt,
@@ -146,13 +199,17 @@ struct store *store_s3_new(const struct env *env, const struct store_s3_options 
 	s3_crc_tables_init(&s->crc_tables);
 	s3_bodies_init(&s->bodies);
 	s3_conditions_init(&s->conditions);
+	s3_reach_init(&s->own_reach, s, send_own, retry_ms_of(opt), first_byte_ms_of(opt));
+	s->reach = &s->own_reach;
 	int rc = set_up(s, opt, &why);
 	if (rc == 0) {
 		rc = s3_discover(s, opt->prefix ? opt->prefix : "", opt->evidence, &why);
-		http_io_stop_thread(s->io);
+		store_s3_stop_thread(&s->base);
 	}
-	if (rc == 0)
+	if (rc == 0) {
+		share_reach(s, opt->beside);
 		return &s->base;
+	}
 	/* Missing credentials do not mean that the bucket does not exist. */
 	if (why.code == -ENOENT && rc == -EACCES)
 		why.code = -EACCES;

@@ -16,6 +16,7 @@
  *   put_checksum.c  CRCs that the service sends with an object
  *   absence.c   absence that a listing has to prove
  *   s3_request.c   one signed HTTP request and the interpretation of its answer
+ *   outage.c, reach.c  whether the service answers at all
  *
  * For each store request, s3.c puts a struct s3_operation into the private memory of the request
  * and calls s3_get(), s3_list(), s3_put() or s3_delete(). These describe an HTTP request (struct
@@ -28,7 +29,7 @@
  * and calls `next` itself.
  *
  * Threads: a store does not change after the constructor, except for atomic members, and for
- * `bodies` and `signer`, which have locks. One thread at a time uses an operation.
+ * `bodies`, `reach` and `signer`, which have locks. One thread at a time uses an operation.
  */
 #ifndef S3_S3_INTERNAL_H
 #define S3_S3_INTERNAL_H
@@ -45,6 +46,7 @@
 #include <base/str.h>
 
 #include "put_checksum.h"
+#include "reach.h"
 
 /* ---- endpoint ---- */
 
@@ -80,6 +82,8 @@ int s3_endpoint_redirect(struct s3_endpoint *endpoint, const char *location, boo
 bool s3_endpoint_is_guess(const struct s3_endpoint *endpoint);
 /* Moves the bucket from the host to the path. Fails with -ENOMEM. */
 int s3_endpoint_use_path(struct s3_endpoint *endpoint);
+/* Returns the host and the port of the service, without the bucket. */
+const char *s3_endpoint_service(const struct s3_endpoint *endpoint);
 /* Appends the path of the URL, which is also the path of the signature. If key is NULL, it is the
  * path of the bucket. */
 void s3_endpoint_path(const struct s3_endpoint *endpoint, const char *key, struct str *out);
@@ -148,6 +152,9 @@ struct s3_store {
 	struct s3_conditions conditions;
 	struct s3_crc_tables crc_tables;
 	struct s3_bodies bodies;
+	/* Whether the service answers: its own, or that of another store of the same service, which
+	 * is freed later. */
+	struct s3_reach own_reach, *reach;
 	atomic_uint opening;		   /* connections that connect.c is opening */
 	atomic_uint_fast64_t connected_ns; /* when it last began to, or 0 */
 	atomic_bool closing;
@@ -174,6 +181,7 @@ struct s3_spec {
 	const uint32_t *crc; /* the body's CRC-32C, which is sent instead of its SHA-256, or NULL */
 	uint64_t body_max;   /* of the answer */
 	unsigned int first_byte_ms; /* 0 for the store's */
+	bool is_own_probe;	    /* see outage.h */
 	bool ranged;		    /* has a range; skip and keep as in struct http_call */
 	uint64_t skip, keep;
 };
@@ -185,6 +193,7 @@ struct s3_answer {
 	struct store_meta meta;	     /* etag and time; size is 0 */
 	uint64_t range_first, total; /* Content-Range; total is UINT64_MAX if unknown */
 	bool has_range, has_etag, is_xml;
+	bool is_heard;	     /* its first header has arrived */
 	bool etag_is_opaque; /* encrypted with a key, so the ETag is not the MD5 */
 	struct s3_crc crc;   /* of the whole object; of kind S3_CRC_NONE if there is none */
 	char note[STORE_NOTE_MAX + 1]; /* foreign text */
@@ -197,13 +206,16 @@ struct s3_answer {
 };
 
 struct s3_request {
-	struct http_call http; /* the caller sets arg and done */
+	struct http_call http;	    /* the caller sets arg and done */
+	struct cancelled cancelled; /* set by the caller */
 	struct s3_answer answer;
 	struct s3_store *s;
 	const char *method, *what; /* for errors (GET, the key); borrowed from the spec */
 	struct str url, access_key;
 	int64_t clock_offset; /* with which it was signed, see struct s3_store */
 	bool of_session;      /* signed with session keys; the request has a token */
+	bool is_own_probe;    /* see outage.h; likewise, until its end is noted: */
+	bool is_guest;
 	int failed; /* if it could not be sent, a negative errno; the caller's err has the reason */
 };
 
@@ -211,9 +223,9 @@ struct s3_request {
  * does not exist, but does not prove it. */
 enum { S3_UNPROVEN = 1 };
 
-/* Builds and signs a request. May block while credentials are renewed. Borrows the method and the
- * key of the spec as long as the request lives. The caller releases the request, also after an
- * error. */
+/* Builds and signs a request. Fails with -EIO while the service is unreachable. May block while
+ * credentials are renewed. Borrows the method and the key of the spec as long as the request lives.
+ * The caller releases the request, also after an error. */
 int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
 		    struct err *err);
 void s3_request_release(struct s3_request *call);
@@ -233,8 +245,9 @@ bool s3_request_has_md5(const struct s3_request *call);
  *   S3_UNPROVEN  the status says that there is no such key, but there is no such document: the
  *                request is a HEAD, or a proxy has answered
  *
- * and other negative errnos. *why is the error document; why may be NULL. If the request could not
- * be sent, err is unchanged: it must be the one that s3_request_init() has set. */
+ * and other negative errnos. Notes whether the service has answered. *why is the error document;
+ * why may be NULL. If the request could not be sent, err is unchanged: it must be the one that
+ * s3_request_init() has set. */
 int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *err);
 /* Builds a request, sends it, waits for the answer and interprets it. For the constructor. */
 int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,

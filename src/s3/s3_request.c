@@ -48,7 +48,11 @@ static void read_text(char *to, size_t size, const char *value)
 static void on_header(struct http_call *http, const char *name, const char *value)
 {
 	static const char checksum[] = "x-amz-checksum-";
-	struct s3_answer *a = &((struct s3_request *)http)->answer;
+	struct s3_request *call = (struct s3_request *)http;
+	struct s3_answer *a = &call->answer;
+	if (!a->is_heard)
+		s3_reach_answered(call->s);
+	a->is_heard = true;
 	if (strcasecmp(name, "etag") == 0) {
 		a->has_etag = true;
 		s3_etag_read(value, a->meta.etag);
@@ -238,6 +242,7 @@ int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3
 	call->method = req->method;
 	call->what = req->key ? req->key : str_text(&s->endpoint.bucket);
 	call->answer.total = UINT64_MAX;
+	call->is_own_probe = req->is_own_probe;
 	call->http = (struct http_call){
 		.method = req->method,
 		.pieces = req->pieces,
@@ -250,8 +255,14 @@ int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3
 		.ranged = req->ranged,
 		.skip = req->skip,
 		.keep = req->keep,
+		.cancelled = {.fn = s3_reach_ends, .arg = call},
+		.is_urgent = req->is_own_probe,
 		.on_header = on_header};
-	int rc = s->creds ? credentials_get(s->creds, &d.cred, err) : 0;
+	int rc = s3_reach_admit(call, strcmp(req->method, "GET") == 0 || metered(req) == HTTP_HEAD,
+				err);
+	if (rc)
+		return rc;
+	rc = s->creds ? credentials_get(s->creds, &d.cred, err) : 0;
 	if (rc)
 		return err_wrap(err, rc, "%s %s", call->method, call->what);
 	rc = build(call, req, &d);
@@ -262,6 +273,7 @@ int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3
 
 void s3_request_release(struct s3_request *call)
 {
+	s3_reach_leave(call);
 	http_call_release(&call->http);
 	str_release(&call->url);
 	str_release(&call->access_key);
@@ -306,6 +318,8 @@ static int judge_end(const struct s3_request *call, struct err *err)
 		{HTTP_NO_MEMORY, -ENOMEM, "out of memory"},
 		{HTTP_UNREAD, -EIO, "cannot read the bytes to store"},
 	};
+	if (s3_reach_explains(call, err))
+		return -EAGAIN;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (ends[i].end == call->http.end)
 			return err_set(err, ends[i].code, "%s %s: %s: %s", call->method, call->what,
@@ -388,6 +402,7 @@ int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *
 	if (!why)
 		why = &unused;
 	memset(why, 0, sizeof(*why));
+	s3_reach_ended(call);
 	if (call->failed)
 		return call->failed;
 	int rc = judge_end(call, err);

@@ -186,7 +186,7 @@ static void send_part(struct part_sender *s)
 		fail(s->all, rc, &why);
 		return;
 	}
-	s->call.http.cancelled = op->req->cancelled;
+	s->call.cancelled = op->req->cancelled;
 	s->call.http.priority = op->req->priority;
 	s->call.http.done = after_answer;
 	s->call.http.arg = s;

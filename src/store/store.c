@@ -345,6 +345,13 @@ enum store_absence_check store_checks_absence(struct store *s)
 	return s->ops->checks_absence ? s->ops->checks_absence(s) : STORE_ABSENCE_IGNORED;
 }
 
+int store_check(struct store *s, struct err *err)
+{
+	while (s->inner && !s->ops->check)
+		s = s->inner;
+	return s->ops->check ? s->ops->check(s, err) : 0;
+}
+
 uint64_t store_part_min(struct store *s)
 {
 	while (s->inner && !s->ops->part_min)

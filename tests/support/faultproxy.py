@@ -14,7 +14,7 @@ when     every: each n-th, first: the first n, percent of the matching requests;
 match    method, path (a substring of the target), whole (the request has no range), object (not a
          listing), unless (a text that is not in the request's header), with (one that is), all
          optional; there is no error200 to a HEAD, whose answer has no body, and no fault of a HEAD
-         of the bucket, by which a mount opens a connection
+         of the bucket, by which a mount opens a connection, unless `all` is set
 
 Proxy(endpoint, faults) is a context manager and runs in another thread. `requests` contains all
 requests. Between leave() and come_back() the server is unavailable."""
@@ -94,7 +94,7 @@ def matches(fault, request, method, target):
             not (fault.get("whole") and request.header(b"range")) and
             not (fault.get("object") and "list-type=" in target) and
             (fault["what"], method) != ("error200", "HEAD") and
-            not only_connects(method, target) and
+            (fault.get("all") or not only_connects(method, target)) and
             ("unless" not in fault or fault["unless"].encode() not in request.head) and
             fault.get("with", "").encode() in request.head.lower())
 

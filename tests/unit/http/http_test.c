@@ -506,7 +506,7 @@ static void test_the_most_urgent_call_first(void **state)
 	static const unsigned int priority[] = {2, 1, 0, 1, 0}, turn[] = {2, 4, 1, 3, 0};
 	enum { WAITING = sizeof(priority) / sizeof(priority[0]) };
 	struct scene *scene = *state;
-	struct timed t[WAITING], first;
+	struct timed t[WAITING], first, urgent;
 	struct order order = {0};
 	struct waiter waiter;
 	wait_init(&waiter, 1);
@@ -518,6 +518,12 @@ static void test_the_most_urgent_call_first(void **state)
 		t[i].call.priority = priority[i];
 		http_submit(scene->io, &t[i].call);
 	}
+	/* This one does not wait for the only connection. */
+	prepare(scene, &ok, scene->server.url, NULL, ended, &waiter, NULL, &urgent);
+	urgent.call.is_urgent = true;
+	http_run(scene->io, &urgent.call);
+	assert_int_equal(urgent.call.end, HTTP_ANSWERED);
+	http_call_release(&urgent.call);
 	atomic_store(&scene->server.released, true);
 	wait_all(&waiter);
 	wait_all(&order.waiter);

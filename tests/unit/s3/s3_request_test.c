@@ -46,6 +46,7 @@ static void test_not_there(void **state)
 			.s = &s,
 			.method = cases[i].method,
 			.what = "key",
+			.answer.is_heard = true,
 		};
 		assert_int_equal(
 			bytes_append(&call.http.answer, cases[i].body, strlen(cases[i].body)), 0);

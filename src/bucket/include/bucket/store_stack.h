@@ -35,10 +35,11 @@ struct store_stack_parts {
 
 /* `only` is the name of a domain in the bucket that a listing shows (struct schema_mark), or NULL
  * if the bucket itself may be one. If the service refuses to list the bucket, one of the objects
- * that mark this domain must exist. Returns NULL and sets err on failure. env and meter are
- * borrowed. */
+ * that mark this domain must exist. beside is NULL, or another such stack with the same options of
+ * S3, which is freed later: buckets of one service share what is known about the service. Returns
+ * NULL and sets err on failure. env and meter are borrowed. */
 struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
-			      const char *only, struct http_stats *meter,
+			      const char *only, struct store *beside, struct http_stats *meter,
 			      struct store_stack_parts *parts, struct err *err);
 /* The same over a bucket that the caller has made, and that the stack owns from now on. */
 struct store *store_stack_over(struct store *bucket, struct store_stack_parts *parts,

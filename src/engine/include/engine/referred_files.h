@@ -13,7 +13,8 @@ struct files;
 
 /* Opens what allow_uri names, and sends a request to each bucket of S3, because a user should learn
  * at once that a bucket does not exist or refuses the credentials, and the reads that need one must
- * not block. own is the store of the bucket. Of opt, only bucket, bucket_name and allow_uri are
+ * not block. own is the store of the bucket, which is
+ * freed later. Of opt, only bucket, bucket_name and allow_uri are
  * used. env, own and meter are borrowed. Returns -EINVAL if an option is wrong, or an error of the
  * stores. */
 int files_new(const struct env *env, const struct engine_options *opt, struct store *own,

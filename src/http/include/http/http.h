@@ -37,6 +37,7 @@ struct curl_slist;
 
 enum {
 	HTTP_PRIORITIES = 3,
+	HTTP_URGENT = 2,
 	HTTP_IDLE_S = 15, /* an idle connection may be closed after this time; AWS waits 20 s */
 	HTTP_REASON_MAX = 256, /* libcurl's CURL_ERROR_SIZE */
 	HTTP_ERROR_BODY_MAX = 64 << 10,
@@ -85,6 +86,9 @@ struct http_call {
 	/* The call opens a connection even if another one is idle. With HTTP/2, where all calls
 	 * share one connection, it ends with HTTP_CANCELLED and is not sent. */
 	bool opens_connection;
+	/* The call is sent at once over a new connection, also with HTTP/2, and if all connections
+	 * are in use. At most HTTP_URGENT at a time; further ones wait for a connection. */
+	bool is_urgent;
 	/* Called for each header line of the answer; may be NULL. value has no spaces around it. */
 	void (*on_header)(struct http_call *call, const char *name, const char *value);
 	/* Called in the I/O thread: must be short and must not block. */

@@ -57,6 +57,13 @@ struct store_s3_options {
 	unsigned int first_byte_ms;   /* 20000, from the request to the answer */
 	unsigned int low_speed_s;     /* 10; a transfer fails if it is too slow for this time */
 	unsigned int low_speed_bytes; /* 1024; too slow is less than this per second */
+	/* 60000. If no request is answered for this time, the service counts as unreachable (see
+	 * s3/outage.h). Then requests fail at once with -EIO, except for one at a time, until one
+	 * is answered. Other limits are at most this. */
+	unsigned int retry_ms;
+	/* NULL, or a stack of stores that is freed later. If it is over such a store with the same
+	 * profile and no_sign_request, at the same service, both share what is known about it. */
+	struct store *beside;
 };
 
 /* Sends a request to the server, so that a wrong secret, an expired token, a wrong clock or a
@@ -65,7 +72,7 @@ struct store_s3_options {
  * daemon may fork. */
 struct store *store_s3_new(const struct env *env, const struct store_s3_options *opt,
 			   struct err *err);
-/* Ends the I/O thread of such a store; the next request starts it again. No request is running when
+/* Ends the threads of such a store; the next request starts them again. No request is running when
  * this is called. A daemon that sends requests before it forks needs this. */
 void store_s3_stop_thread(struct store *s);
 /* Opens connections, without waiting for them, until the store has n; not with HTTP/2. For a caller

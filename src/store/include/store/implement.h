@@ -66,15 +66,16 @@ struct store_ops {
 	 * either. */
 	void (*completed)(struct store *s, struct store_request *req);
 	/* Optional: see store_space(), store_sync(), store_life(), store_keeps_marks(),
-	 * store_checks_absence(), store_part_min() and store_move(). A wrapper without them has
-	 * those of the store below. The keys of a move have passed store_key_ok() and differ; cond
-	 * and meta are not NULL. */
+	 * store_checks_absence(), store_part_min(), store_check() and store_move(). A wrapper
+	 * without them has those of the store below. The keys of a move have passed store_key_ok()
+	 * and differ; cond and meta are not NULL. */
 	int (*space)(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
 	int (*sync)(struct store *s, struct err *err);
 	const char *(*life)(struct store *s);
 	enum store_marks (*keeps_marks)(struct store *s);
 	enum store_absence_check (*checks_absence)(struct store *s);
 	uint64_t (*part_min)(struct store *s);
+	int (*check)(struct store *s, struct err *err);
 	int (*move)(struct store *s, const char *from, const char *from_version, const char *to,
 		    const struct store_cond *cond, struct store_meta *meta, struct err *err);
 	/* Optional: lists a page of uploads in parts, or aborts one. They fail with -EAGAIN after a

@@ -375,6 +375,10 @@ const char *store_life(struct store *s);
 /* Returns from which length on, in bytes, the body of a PUT should be a `part`, because the store
  * sends it without having it in memory. UINT64_MAX if it does not, or does not know yet. */
 uint64_t store_part_min(struct store *s);
+/* For work that is not worth beginning while requests fail at once, because the service has not
+ * answered for some time. Returns 0, or fails with -EIO. The log has the reason. Sends no request,
+ * and does not block. */
+int store_check(struct store *s, struct err *err);
 /* Says whether a HEAD returns the marks of objects. Some services and file systems drop them, and
  * some stores know it only after the first PUT with a mark. */
 enum store_marks { STORE_MARKS_UNKNOWN, STORE_MARKS_KEPT, STORE_MARKS_DROPPED };
