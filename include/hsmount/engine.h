@@ -102,7 +102,8 @@ struct engine_options {
 	const char *journal_dir;
 	/* engine_rename() of a directory with more entries in all levels fails with -EXDEV. */
 	unsigned int rename_dir_max;
-	double gc_delay; /* seconds after which the storage of a removed domain may be deleted */
+	double gc_delay;    /* seconds after which the storage of a removed domain may be deleted */
+	bool gc_at_unmount; /* engine_close() does not wait for gc_delay */
 	uint64_t spool_size;	 /* bytes that journal_dir may keep; 0 for half of the free space */
 	const char *debug_fault; /* failures of the store, for tests; NULL for none */
 	bool debug_count;	 /* the root has the counters as attributes user.hsds.debug.* */

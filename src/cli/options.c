@@ -327,6 +327,8 @@ static const struct option_def {
 	{"gc_delay", "TIME", MOUNT, CALL, .set = set_gc_delay,
 	 .help = "with rw: how long the bucket keeps what a removed or replaced file had\n"
 		 "in it (30)"},
+	{"gc_at_unmount", NULL, MOUNT, FLAG, IN(engine.gc_at_unmount),
+	 .help = "with rw: do not wait for gc_delay when the file system is unmounted"},
 	{"remount", NULL, MOUNT, CALL, .set = refuse_remount},
 	{"allow_root", NULL, MOUNT, CALL, .set = pass_on},
 	{"auto_unmount", NULL, MOUNT, CALL, .set = pass_on},

@@ -261,8 +261,11 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 	if (opt->write) {
 		const struct garbage_ops ops = change_garbage_ops(e);
 		e->bucket.renames = renames_new(&e->bucket.env);
-		e->bucket.garbage = garbage_new(&e->bucket.env, &ops,
-						(uint64_t)llround(opt->gc_delay * 1e9), true);
+		const struct garbage_options garbage = {
+			.delay_ns = (uint64_t)llround(opt->gc_delay * 1e9),
+			.all_at_end = opt->gc_at_unmount,
+			.threaded = true};
+		e->bucket.garbage = garbage_new(&e->bucket.env, &ops, &garbage);
 		e->bucket.user = strdup(opt->user);
 		if (!e->bucket.garbage || !e->bucket.renames || !e->bucket.user)
 			goto fail;

@@ -41,23 +41,22 @@ struct garbage {
 	struct garbage_ops ops;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	uint64_t delay_ns;
+	struct garbage_options opt;
 	struct garbage_entry *entries;
 	pthread_t thread;
-	bool threaded, started, closing, ended;
+	bool started, closing, ended;
 	atomic_bool cancelled, warned;
 };
 
-struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops, uint64_t delay_ns,
-			    bool threaded)
+struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops,
+			    const struct garbage_options *opt)
 {
 	struct garbage *q = calloc(1, sizeof(*q));
 	if (!q)
 		return NULL;
 	q->env = env;
 	q->ops = *ops;
-	q->delay_ns = delay_ns;
-	q->threaded = threaded;
+	q->opt = *opt;
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->changed, NULL);
 	return q;
@@ -314,9 +313,9 @@ static bool is_closing(struct garbage *q)
 
 /* Nobody else deletes what the journal does not have. What has waited for a reader, or for the
  * bucket, is tried once more. */
-static bool is_due_at_end(const struct garbage_entry *e)
+static bool is_due_at_end(const struct garbage *q, const struct garbage_entry *e)
 {
-	return e->is_tried || e->record == GC_NONE;
+	return q->opt.all_at_end || e->is_tried || e->record == GC_NONE;
 }
 
 static void collect_at_end(struct garbage *q)
@@ -325,7 +324,7 @@ static void collect_at_end(struct garbage *q)
 	pthread_mutex_lock(&q->lock);
 	DL_FOREACH_SAFE(q->entries, e, next)
 	{
-		if (!is_due_at_end(e))
+		if (!is_due_at_end(q, e))
 			continue;
 		DL_DELETE(q->entries, e);
 		DL_APPEND(due, e);
@@ -368,14 +367,14 @@ static void stop(struct garbage *q)
 }
 
 /* Returns whether the entry just waits for its time, which the next process knows. */
-static bool is_left_to_next(const struct garbage_entry *e)
+static bool is_left_to_next(const struct garbage *q, const struct garbage_entry *e)
 {
-	return !is_due_at_end(e) && e->state != GC_RENAMED;
+	return !is_due_at_end(q, e) && e->state != GC_RENAMED;
 }
 
 static void warn_at_end(const struct garbage *q, const struct garbage_entry *e)
 {
-	if (e->is_other || is_left_to_next(e))
+	if (e->is_other || is_left_to_next(q, e))
 		return;
 	log_warning(q->env->log, "%s /%s %s%s",
 		    e->state == GC_RENAMED   ? "the rename of"
@@ -398,7 +397,7 @@ void garbage_free(struct garbage *q)
 	DL_FOREACH_SAFE(q->entries, e, next)
 	{
 		warn_at_end(q, e);
-		left += is_left_to_next(e);
+		left += is_left_to_next(q, e);
 		entry_free(e);
 	}
 	if (left)
@@ -423,9 +422,9 @@ static bool is_waiting(const struct garbage_entry *e)
 static uint64_t due_of(const struct garbage *q, const struct garbage_entry *e)
 {
 	const int64_t age = e->since_ns ? env_wall(q->env) - e->since_ns : 0;
-	const uint64_t waited = age > 0 ? min_u64((uint64_t)age, q->delay_ns) : 0;
+	const uint64_t waited = age > 0 ? min_u64((uint64_t)age, q->opt.delay_ns) : 0;
 	const uint64_t now = q->env->now(q->env);
-	return is_waiting(e) ? now + (q->delay_ns - waited) : now;
+	return is_waiting(e) ? now + (q->opt.delay_ns - waited) : now;
 }
 
 /* Adds an entry that entry_new() has made. */
@@ -435,7 +434,7 @@ static void add(struct garbage *q, struct garbage_entry *e)
 		return;
 	e->due = due_of(q, e);
 	pthread_mutex_lock(&q->lock);
-	if (q->threaded && !q->started)
+	if (q->opt.threaded && !q->started)
 		q->started = thread_start(&q->thread, work, q);
 	pthread_mutex_unlock(&q->lock);
 	insert(q, e);

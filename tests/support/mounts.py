@@ -58,8 +58,8 @@ def default_signals():
 class Mount:
     """hsmount in the foreground: `with Mount(bucket, directory, "cache_size=1M") as m: m.path`.
     env: its environment, if it is not that of the test. A writable mount has its journal in the
-    directory, unless the options name another one. It deletes what is removed at once, unless the
-    options say otherwise, so that a test which looks into the bucket need not wait."""
+    directory, unless the options name another one. Unless the options say otherwise, what was
+    removed is deleted at the end, so that a test which looks into the bucket need not wait."""
 
     def __init__(self, bucket, directory, *options, env=None):
         self.bucket, self.options, self.env = os.fspath(bucket), options, env
@@ -70,7 +70,7 @@ class Mount:
         if "rw" in options and not given:
             self.options += (f"journal_dir={self.journal}",)
         if "rw" in options and not any(o.startswith("gc_delay=") for o in options):
-            self.options += ("gc_delay=0",)
+            self.options += ("gc_at_unmount",)
         self.process = None
 
     def __enter__(self):

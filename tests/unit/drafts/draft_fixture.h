@@ -85,7 +85,8 @@ static inline void world_begin(struct world *w, bool is_dir, unsigned int worker
 	e->bucket.snapshots = snapshots_new(&e->bucket, 1 << 20);
 	e->bucket.size_cache = size_cache_new(NULL, NULL, 0);
 	const struct garbage_ops ops = change_garbage_ops(e);
-	e->bucket.garbage = garbage_new(&e->bucket.env, &ops, GARBAGE_DELAY_NS, false);
+	e->bucket.garbage = garbage_new(&e->bucket.env, &ops,
+					&(struct garbage_options){.delay_ns = GARBAGE_DELAY_NS});
 	e->bucket.user = strdup("ann");
 	assert_true(e->bucket.snapshots && e->bucket.garbage && e->bucket.user);
 }

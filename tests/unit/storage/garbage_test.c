@@ -17,6 +17,7 @@
 #define SECOND UINT64_C(1000000000)
 
 static const struct storage none;
+static bool all_at_end; /* of the next world */
 
 /* The schema of new domains, but that the ids of root groups are the numbers of storages. */
 static struct schema_storage numbers;
@@ -140,7 +141,9 @@ static void setup(struct world *w, bool threaded)
 					.note = note,
 					.forget = forget,
 					.ctx = w};
-	w->q = garbage_new(&w->env, &ops, GARBAGE_DELAY_NS, threaded);
+	const struct garbage_options opt = {
+		.delay_ns = GARBAGE_DELAY_NS, .all_at_end = all_at_end, .threaded = threaded};
+	w->q = garbage_new(&w->env, &ops, &opt);
 	assert_non_null(w->q);
 }
 
@@ -199,6 +202,13 @@ static void test_delay(void **state)
 	garbage_free(w.q);
 	assert_string_equal(w.deleted, "a=1 b=2 ");
 	assert_null(strstr(w.notes, "-2 "));
+	/* Unless all is to be deleted then. */
+	all_at_end = true;
+	setup(&w, false);
+	all_at_end = false;
+	add(&w, "d", 4);
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "d=4 ");
 }
 
 /* Storage that a file reads waits for the last reader, also if the delay is over. */

@@ -75,10 +75,15 @@ struct garbage_ops {
 struct garbage;
 struct garbage_entry;
 
-/* Borrows env. `threaded` is false for tests, which call garbage_collect() themselves. Returns NULL
- * if out of memory. */
-struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops, uint64_t delay_ns,
-			    bool threaded);
+struct garbage_options {
+	uint64_t delay_ns;
+	bool all_at_end; /* garbage_free() does not wait for the delay */
+	bool threaded;	 /* false for tests, which call garbage_collect() themselves */
+};
+
+/* Borrows env. Returns NULL if out of memory. */
+struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops,
+			    const struct garbage_options *opt);
 /* Deletes what is due and what the journal does not have, if no file reads it. Logs what remains.
  * q may be NULL. */
 void garbage_free(struct garbage *q);
