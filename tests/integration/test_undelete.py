@@ -60,7 +60,7 @@ def storages(bucket):
 
 
 def test_by_the_mount(bucket, tmp_path):
-    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=30") as m:
+    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=1h") as m:
         os.mkdir(m.file("home/sub"))
         run("cp", tmp_path / "a.h5", m.file("home/sub/a.h5"), check=True)
         os.setxattr(m.file("home/sub/a.h5"), ACLS, ACL.encode())
@@ -89,7 +89,7 @@ def test_by_the_mount(bucket, tmp_path):
 
 def test_what_was_replaced(bucket, tmp_path):
     """It comes back when the name is free."""
-    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=30") as m:
+    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=1h") as m:
         run("cp", tmp_path / "a.h5", m.file("home/a.h5"), check=True)
         run("cp", tmp_path / "b.h5", m.file("home/b.h5"), check=True)
         run("cp", tmp_path / "b.h5", m.file("home/a.h5"), check=True)
@@ -111,7 +111,7 @@ def test_what_was_replaced(bucket, tmp_path):
 
 def test_a_folder_that_is_gone(bucket, tmp_path):
     """It comes back with its file."""
-    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=30") as m:
+    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=1h") as m:
         os.mkdir(m.file("home/sub"))
         run("cp", tmp_path / "a.h5", m.file("home/sub/a.h5"), check=True)
         run("rm", "-r", m.file("home/sub"), check=True)
@@ -124,7 +124,7 @@ def test_a_folder_that_is_gone(bucket, tmp_path):
 
 
 def test_by_the_command(bucket, tmp_path):
-    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=30") as m:
+    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=1h") as m:
         run("cp", tmp_path / "a.h5", m.file("home/a.h5"), check=True)
         run("cp", tmp_path / "b.h5", m.file("home/b"), check=True)
         os.unlink(m.file("home/a.h5"))
@@ -145,7 +145,7 @@ def test_by_the_command(bucket, tmp_path):
     again = command(bucket, m, "home/a.h5")
     assert again.returncode == 1 and "no removed file of this name" in again.stderr
     assert command(bucket, m).stdout == ""
-    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=30") as m:
+    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=1h") as m:
         assert [value_of(m.file(f"home/{n}.h5")) for n in "ab"] == [1, 2]
     assert run(HSIMAGE, "check", bucket).returncode == 0
 
@@ -170,7 +170,7 @@ def test_unmount_deletes_what_is_due(bucket, tmp_path):
 
 
 def test_names_that_are_refused(bucket, tmp_path):
-    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=30") as m:
+    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=1h") as m:
         run("cp", tmp_path / "a.h5", m.file("home/a.h5"), check=True)
         os.unlink(m.file("home/a.h5"))
         # A file has no such attribute, and a name must be one that a mount can show.
@@ -182,7 +182,7 @@ def test_names_that_are_refused(bucket, tmp_path):
 
 def test_the_storage_is_gone(bucket, tmp_path):
     """Somebody else has deleted it. Nothing is put."""
-    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=30") as m:
+    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=1h") as m:
         run("cp", tmp_path / "a.h5", m.file("home/a.h5"), check=True)
         os.unlink(m.file("home/a.h5"))
         run("rm", "-r", bucket / "db" / storages(bucket)[0], check=True)
