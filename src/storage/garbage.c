@@ -19,6 +19,9 @@
 #define SECOND_NS UINT64_C(1000000000)
 /* When storage that is being read, or that could not be deleted, is examined again. */
 #define AGAIN_NS (5 * SECOND_NS)
+/* When a change that was about to happen has ended in any case: until then nobody knows what has
+ * become of the name. */
+#define EARLY_NS (600 * SECOND_NS)
 /* The same if another process deletes the storage, or a rename may not have ended. */
 #define BUSY_NS (60 * SECOND_NS)
 struct garbage_entry {
@@ -32,6 +35,7 @@ struct garbage_entry {
 	bool is_busy;  /* the last attempt has failed with -EBUSY */
 	bool is_other; /* GC_RENAMED: the rename is of another process, which may be running */
 	bool is_tried; /* there was an attempt, so it was due */
+	bool is_early; /* of garbage_add_early(), and not confirmed yet */
 	struct garbage_entry *prev, *next;
 	char path[];
 };
@@ -312,10 +316,10 @@ static bool is_closing(struct garbage *q)
 }
 
 /* Nobody else deletes what the journal does not have. What has waited for a reader, or for the
- * bucket, is tried once more. */
+ * bucket, is tried once more. No change is running any more. */
 static bool is_due_at_end(const struct garbage *q, const struct garbage_entry *e)
 {
-	return q->opt.all_at_end || e->is_tried || e->record == GC_NONE;
+	return q->opt.all_at_end || e->is_tried || e->is_early || e->record == GC_NONE;
 }
 
 static void collect_at_end(struct garbage *q)
@@ -424,6 +428,8 @@ static uint64_t due_of(const struct garbage *q, const struct garbage_entry *e)
 	const int64_t age = e->since_ns ? env_wall(q->env) - e->since_ns : 0;
 	const uint64_t waited = age > 0 ? min_u64((uint64_t)age, q->opt.delay_ns) : 0;
 	const uint64_t now = q->env->now(q->env);
+	if (e->is_early)
+		return now + max_u64(q->opt.delay_ns, EARLY_NS);
 	return is_waiting(e) ? now + (q->opt.delay_ns - waited) : now;
 }
 
@@ -472,7 +478,10 @@ void garbage_add(struct garbage *q, const char *path, const struct change_garbag
 void garbage_add_early(struct garbage *q, const char *path, const struct schema_document *lost,
 		       const struct storage *next)
 {
-	add(q, garbage_expect(q, path, lost, next));
+	struct garbage_entry *e = garbage_expect(q, path, lost, next);
+	if (e)
+		e->is_early = true;
+	add(q, e);
 }
 
 void garbage_settle_rename(struct garbage *q, const char *path, const struct storage *storage,
@@ -509,9 +518,11 @@ void garbage_confirm(struct garbage *q, const struct storage *next)
 	while ((e = take_unsure(q, next))) {
 		e->state = GC_REMOVED;
 		e->next_storage = (struct storage){.schema = NULL};
+		e->since_ns = env_wall(q->env);
+		e->is_early = false;
 		if (e->record != GC_NONE)
 			note(q, e);
-		insert(q, e);
+		add(q, e);
 	}
 }
 
