@@ -10,11 +10,11 @@ import urllib.parse
 
 import pytest
 
-from mounts import HSIMAGE, run
+from mounts import HSIMAGE, TREE, run
 from s3liar import DATE, Answer
 from s3service import Service
 
-FILE = pathlib.Path(os.environ["HSMOUNT_SOURCE"]) / "tests/data/import.h5"
+FILE = pathlib.Path(TREE) / "tests/data/import.h5"
 DAY = 86400
 KEYS = 30       # of the storage of FILE
 

@@ -19,7 +19,7 @@ import oracle
 import rwmounts
 import test_synthetic
 from mkbucket import EPOCH, FLOAT64, GZIP, INT16, INT32, INT64, Maker, vlen, vstring
-from mounts import HSIMAGE, run
+from mounts import HSIMAGE, run, wait_for
 from programs import Python
 from test_synthetic import REFERENCE, array, compound, ref, ref_bytes, sized, string
 
@@ -412,6 +412,7 @@ def test_a_change_with_region_references(tmp_path, part):
             assert p("f.close()") not in ("", "ok")
         m.released()
         assert why in m.log()
+        assert wait_for(lambda: rwmounts.attribute(path, "user.hsds.unfinished")), m.log()
         draft = rwmounts.attribute(path, "user.hsds.unfinished")
         assert bucketstate.State(bucket.root).digest == state
         with h5py.File(path) as f:

@@ -83,8 +83,8 @@ class Terminal:
 # ---- usage ----
 
 @pytest.mark.parametrize("arguments, words", [
-    ((), "missing operand: COMMAND is required: ls, info, export, check, clean, import, link or "
-     "recover"),
+    ((), "missing operand: COMMAND is required: ls, info, export, check, clean, import, link, "
+     "recover or undelete"),
     (("explode", "x"), "explode: no such command"),
     (("ls",), "missing operand: BUCKET[/PATH]"),
     (("info",), "missing operand: BUCKET/DOMAIN"),

@@ -195,7 +195,7 @@ def test_usage(journal):
         done = recover(journal, *command)
         assert done.returncode == 2 and text in done.stderr, (command, done.stderr)
     done = run(HSIMAGE, "ls", "--yes", "x")
-    assert done.returncode == 2 and "ls has no option of recover" in done.stderr
+    assert done.returncode == 2 and "ls has no option --yes" in done.stderr
     for command in ("commit", "drop"):
         assert f"recover {command} [--yes] ID..." in \
             run(HSIMAGE, "help", "recover", check=True).stdout
