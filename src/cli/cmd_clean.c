@@ -96,13 +96,6 @@ static int ask(void *arg, const struct engine_clean_totals *totals)
 	return c->clean.agreed;
 }
 
-static void print_line(void *arg, const char *line)
-{
-	struct command *c = arg;
-	progress_clear(&c->progress);
-	fprintf(stderr, COMMAND_PROGRAM ": %s\n", line);
-}
-
 static void show_progress(void *arg, uint64_t done, uint64_t total)
 {
 	struct command *c = arg;
@@ -149,7 +142,7 @@ int command_clean(struct command *c)
 		.cancelled = command_interrupted(),
 		.item = print_item,
 		.ask = ask,
-		.line = print_line,
+		.line = command_print_line,
 		.progress = show_progress,
 		.arg = c,
 	};

@@ -99,13 +99,6 @@ int command_import_check(const struct command *c, struct err *err)
 	return 0;
 }
 
-static void print_line(void *arg, const char *line)
-{
-	struct command *c = arg;
-	progress_clear(&c->progress);
-	fprintf(stderr, COMMAND_PROGRAM ": %s\n", line);
-}
-
 static void show_progress(void *arg, uint64_t done, uint64_t total)
 {
 	struct command *c = arg;
@@ -131,7 +124,7 @@ int command_import_open(struct command *c)
 	import->in_folder = n && target[n - 1] == '/';
 	import->service_user = getenv("HS_USERNAME");
 	import->local_user = login_name();
-	import->line = print_line;
+	import->line = command_print_line;
 	import->progress = show_progress;
 	import->arg = c;
 	return EXIT_OK;

@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <base/mem.h>
+#include <base/str.h>
 
 #include "journal_dir.h"
 
@@ -17,14 +16,12 @@
 
 static int print_removed(void *arg, const struct engine_removed *r)
 {
-	char date[32] = "-";
-	const time_t t = (time_t)(r->removed_ns / 1000000000);
-	struct tm tm;
-	if (r->removed_ns && gmtime_r(&t, &tm))
-		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &tm);
-	printf("%19s  ", date);
-	const int rc = command_print_name(r->path);
-	return rc ? rc : putchar('\n') == EOF ? -errno : 0;
+	auto_str struct str line = {0};
+	str_add_time(&line, r->removed_ns);
+	str_add(&line, "  ");
+	str_add_printable(&line, r->path);
+	str_add(&line, "\n");
+	return !str_ok(&line) ? -ENOMEM : fputs(str_text(&line), stdout) == EOF ? -errno : 0;
 }
 
 static const char live[] = "a mount that is running has files that it can bring back: "

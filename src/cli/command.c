@@ -99,6 +99,13 @@ void command_close(void *command)
 	free(c->path);
 }
 
+void command_print_line(void *command, const char *line)
+{
+	struct command *c = command;
+	progress_clear(&c->progress);
+	fprintf(stderr, COMMAND_PROGRAM ": %s\n", line);
+}
+
 int command_print_name(const char *name)
 {
 	const size_t cap = 4 * strlen(name) + 1;

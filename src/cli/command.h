@@ -115,6 +115,8 @@ enum command_clean_options {
 /* Applies an option. Fails with -EINVAL. */
 int command_clean_option(struct command *c, int opt, const char *value, struct err *err);
 
+/* Writes a line to standard error, in place of the progress. `command` is the struct command. */
+void command_print_line(void *command, const char *line);
 /* Writes a name to standard output. Bytes that a terminal would interpret are shown as \xNN.
  * Returns 0 or a negative errno. */
 int command_print_name(const char *name);

@@ -76,7 +76,8 @@ int document_parse(const struct document_place *p, const char *path, const void 
 		return rc;
 	if (rc || !*out)
 		return err_set(err, -EIO, "it is not the document of a domain or folder");
-	(*out)->schema = p->schema;
+	if (!(*out)->schema)
+		(*out)->schema = p->schema;
 	return 0;
 }
 

@@ -271,20 +271,11 @@ int change_remove_domain(const struct change *c, const char *path,
 int change_expect_name(const struct change *c, const struct storage *storage, const char *path,
 		       struct err *err)
 {
-	enum { ATTEMPTS = 8 /* beside others who change the list */ };
 	const struct document_place place = place_of(c);
 	auto_names struct storage_names names = {.storage = *storage};
 	struct rename_record r = {.began_ns = storage_names_new_time(c->env), .to = path};
-	int rc = -ESTALE;
 	c->env->random(c->env, &r.number, sizeof(r.number));
-	for (int i = 0; rc == -ESTALE && i < ATTEMPTS; i++) {
-		rc = storage_names_read(&place, &names, err);
-		if (!rc)
-			rc = storage_names_add_pending(&names, &r, err);
-		if (!rc)
-			rc = storage_names_put(&place, &names, err);
-	}
-	return rc;
+	return storage_names_enter(&place, &names, NULL, &r, err);
 }
 
 int change_has_storage(const struct change *c, const char *path, const struct storage *storage,

@@ -11,6 +11,7 @@
 
 static const char magic[] = "HSMNAMES";
 enum { VERSION = 1, NAME = 1, RENAME = 2, PENDING = 3 /* types of records */ };
+enum { ENTERING = 8 /* attempts, beside others who change the list */ };
 enum { ARENA = 16 << 20, RECORD_MAX = 64 + STORE_ETAG_MAX + 2 * (STORE_KEY_MAX + 1) };
 
 /* ---- texts ---- */
@@ -287,5 +288,21 @@ int storage_names_find(const struct document_place *p, const struct storage *sto
 		rc = storage_names_leads(p, &names, &found, err);
 	if (rc > 0)
 		strcpy(path, found);
+	return rc;
+}
+
+int storage_names_enter(const struct document_place *p, struct storage_names *names,
+			const char *path, const struct rename_record *awaited, struct err *err)
+{
+	int rc = -ESTALE;
+	for (int i = 0; rc == -ESTALE && i < ENTERING; i++) {
+		rc = storage_names_read(p, names, err);
+		if (!rc && awaited)
+			rc = storage_names_add_pending(names, awaited, err);
+		else if (!rc)
+			rc = storage_names_add(names, path, storage_names_new_time(p->env), err);
+		if (!rc)
+			rc = storage_names_put(p, names, err);
+	}
 	return rc;
 }

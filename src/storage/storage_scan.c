@@ -230,25 +230,17 @@ static int remember(struct storage_scan *s, const struct store_item *item, const
 static int parse(const struct storage_scan *s, const char *key, const struct store_answer *answer,
 		 struct schema_document **out, struct err *err)
 {
-	const struct schema_ops *schema = place_of(s)->schema;
 	const char *slash = strrchr(key, '/');
 	auto_free char *path = strndup(key, slash ? (size_t)(slash - key) : 0);
 	char expected[SCHEMA_KEY_MAX + 1];
-	struct schema_request needed = {.key = expected, .room = sizeof(expected)};
-	const struct schema_answer body = {
-		.etag = answer->meta.etag, .body = answer->body.data, .len = answer->body.len};
-	unsigned int step = 0;
 	if (!path)
 		return err_no_memory(err);
-	*out = NULL;
-	int rc = schema->classify(path, NULL, &step, NULL, &needed, out, err);
-	if (rc != SCHEMA_NEEDS_ANSWER || strcmp(expected, key) != 0)
-		return rc < 0 ? rc : err_set(err, -EIO, "%s: it has no path", key);
-	rc = schema->classify(path, NULL, &step, &body, &needed, out, err);
-	if (rc == SCHEMA_NEEDS_ANSWER)
-		rc = err_set(err, -EIO, "%s: it is not the whole document", key);
-	if (!rc && *out && !(*out)->schema)
-		(*out)->schema = schema;
+	int rc = document_key(place_of(s), path, expected, sizeof(expected), err);
+	if (!rc && strcmp(expected, key) != 0)
+		rc = err_set(err, -EIO, "it has no path");
+	if (!rc)
+		rc = document_parse(place_of(s), path, answer->body.data, answer->body.len, out,
+				    err);
 	return rc ? err_wrap(err, rc, "%s", key) : 0;
 }
 

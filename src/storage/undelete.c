@@ -17,8 +17,6 @@
 #include <storage/storage_deletion.h>
 #include <storage/storage_names.h>
 
-enum { ATTEMPTS = 8 /* to change the list beside others */ };
-
 /* Checks a text from the journal. */
 static int check_text(const struct document_place *p, const char *path, const char *text,
 		      const struct storage *storage, struct err *err)
@@ -30,21 +28,6 @@ static int check_text(const struct document_place *p, const char *path, const ch
 		rc = err_set(err, -EIO, "the document leads to another storage");
 	schema_document_unref(d);
 	return rc ? err_wrap(err, rc, "%s: what the journal has kept is damaged", path) : 0;
-}
-
-static int add_name(const struct document_place *p, const char *path, struct storage_names *names,
-		    struct err *err)
-{
-	int rc = -ESTALE;
-	for (int i = 0; rc == -ESTALE && i < ATTEMPTS; i++) {
-		rc = storage_names_read(p, names, err);
-		if (!rc)
-			rc = storage_names_add(names, path, storage_names_new_time(p->env), err);
-		if (!rc)
-			rc = storage_names_put(p, names, err);
-	}
-	return rc == -ESTALE ? err_set(err, -EBUSY, "%s: other programs change its names", path)
-			     : rc;
 }
 
 /* The storage is gone, and the list is all that is there. */
@@ -104,7 +87,9 @@ int change_undelete(const struct change *c, const char *path, const char *text,
 	rc = storage_has_root(&place, storage, err);
 	if (rc == 0)
 		return err_set(err, -ESTALE, "%s: its storage was deleted", path);
-	rc = rc < 0 ? rc : add_name(&place, path, &names, err);
+	rc = rc < 0 ? rc : storage_names_enter(&place, &names, path, NULL, err);
+	if (rc == -ESTALE)
+		rc = err_set(err, -EBUSY, "%s: other programs change its names", path);
 	if (!rc)
 		rc = give_path(c, &place, path, text, &names, err);
 	return rc ? err_wrap(err, rc, "it is not brought back") : 0;

@@ -121,6 +121,11 @@ int storage_names_add(struct storage_names *names, const char *path, int64_t now
 /* Does the same for a name that this rename, which is no longer the last one, may still give. */
 int storage_names_add_pending(struct storage_names *names, const struct rename_record *r,
 			      struct err *err);
+/* Reads the list, adds a name, and puts the list, until nobody else has changed it meanwhile. With
+ * `awaited`, adds the new name of this rename as one that it may still give; `path` is then not
+ * used. Fails with -ESTALE if others change the list all the time. */
+int storage_names_enter(const struct document_place *p, struct storage_names *names,
+			const char *path, const struct rename_record *awaited, struct err *err);
 /* Sets the last rename. Copies the texts. Fails with -ENOMEM. */
 int storage_names_set_rename(struct storage_names *names, const struct rename_record *r,
 			     struct err *err);
