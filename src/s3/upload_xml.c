@@ -171,8 +171,10 @@ int s3_uploads_parse(const void *bytes, size_t n, const char *prefix,
 	if (rc || !l.is_listing || !l.has_truncated)
 		return err_set(err, -EIO, "the listing of uploads in parts is not valid");
 	page->more = l.truncated;
-	if (page->more && (!page->next_key[0] || (strcmp(page->next_key, last_key) == 0 &&
-						  strcmp(page->next_id, last_id) == 0)))
+	/* The keys of a listing ascend. */
+	const int order = strcmp(page->next_key, last_key);
+	if (page->more && (!page->next_key[0] || order < 0 ||
+			   (order == 0 && strcmp(page->next_id, last_id) == 0)))
 		return err_set(err, -EIO, "the listing of uploads in parts does not go on");
 	return 0;
 }
