@@ -255,7 +255,8 @@ static void test_the_probe_is_answered(void **state)
 	assert_int_equal(get(c->f->s, &err), -EAGAIN);
 	assert_int_equal(get(c->f->s, &err), -EAGAIN);
 	assert_false(is_unreachable(c));
-	assert_int_equal(atomic_load(&c->heads), 0);
+	/* The thread may have seen that a probe was due before the answer came. */
+	assert_in_range(atomic_load(&c->heads), 0, 1);
 }
 
 int main(void)
