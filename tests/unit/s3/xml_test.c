@@ -420,10 +420,19 @@ static void test_uploads(void **state)
 		{UPLOADS(UPLOAD("b", "1") UPLOAD("a/../c", "2") UPLOAD("a", "3") END), 0, "a=3 ",
 		 false},
 		{UPLOADS(URL UPLOAD("a%zz", "1") END), 0, "", false},
-		{UPLOADS(UPLOAD("a", "1") "<NextKeyMarker>a</NextKeyMarker>"
+		{UPLOADS(UPLOAD("a", "1") "<NextKeyMarker>mast</NextKeyMarker>"
 					  "<NextUploadIdMarker>1</NextUploadIdMarker>"
 					  "<IsTruncated>true</IsTruncated>"),
 		 0, "a=1 ", true},
+		{UPLOADS(UPLOAD("a", "1") "<NextKeyMarker>last</NextKeyMarker>"
+					  "<NextUploadIdMarker>91</NextUploadIdMarker>"
+					  "<IsTruncated>true</IsTruncated>"),
+		 0, "a=1 ", true},
+		/* What follows would be what came before. */
+		{UPLOADS(UPLOAD("a", "1") "<NextKeyMarker>a</NextKeyMarker>"
+					  "<NextUploadIdMarker>91</NextUploadIdMarker>"
+					  "<IsTruncated>true</IsTruncated>"),
+		 -EIO, NULL, false},
 		/* More follows, but not after what. */
 		{UPLOADS(UPLOAD("a", "1") "<IsTruncated>true</IsTruncated>"), -EIO, NULL, false},
 		{UPLOADS("<NextKeyMarker>last</NextKeyMarker>"
