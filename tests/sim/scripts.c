@@ -514,8 +514,7 @@ static const struct script scripts[] = {
 		PLAINS(0, 0), PLAINS(1, 0), PLAINS_FAULT(0, 0, FAULT_REPEATED), PLAINS(1, 0),
 		PLAINS_FAULT(0, 0, FAULT_REPEATED), PLAINS(0, 0), END}},
 	{"programs set the lists of files that others replace", 3, 0, false, {
-		ACLS(0, 0), ACLS(1, 0), ACLS(2, 0), ACLS(0, 0), ACLS(1, 0), ACLS(2, 0), ACLS(0, 0),
-		ACLS(1, 0), ACLS(2, 0), ACLS(0, 0), ACLS(1, 0), ACLS(2, 0), END}},
+		ACLS(0, 0), ACLS(1, 0), ACLS(2, 0), ACLS(0, 0), ACLS(1, 0), ACLS(2, 0), END}},
 	{"programs make and remove folders and their files", 2, 0, false, {
 		FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0),
 		FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), END}},
