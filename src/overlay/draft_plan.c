@@ -234,12 +234,16 @@ static int remove_held(struct draft *d, struct err *err)
 	const int dir = d->dir.fd;
 	if (unlinkat(dir, "plan", 0) && errno != ENOENT)
 		return err_errno(err, -errno, "cannot remove the plan");
+	/* After a crash of the machine the plan may be back. Then it needs its bodies, and to know
+	 * what was sent. */
+	const bool has_sent = d->done_is_named || d->recovered;
 	d->keeps = false;
 	d->planned = NULL;
+	if ((has_sent || bodies_exist(dir)) && sync_file(dir))
+		return 0;
 	unlinkat(dir, "done", 0);
 	d->done_is_named = false;
-	if (!bodies_exist(dir) || sync_file(dir) == 0)
-		bodies_remove(&d->bodies, dir, &d->dir.j->room, NULL);
+	bodies_remove(&d->bodies, dir, &d->dir.j->room, NULL);
 	return 0;
 }
 
