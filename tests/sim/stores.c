@@ -55,25 +55,30 @@ static void path_of(char path[STORES_PATH], const char *dir, const char *name)
 
 /* ---- facts ---- */
 
-static void note_fact(struct stores_fact *f, uint16_t value, uint64_t from, uint64_t until)
-{
-	if (f->n && f->periods[f->n - 1].value == value)
-		return;
-	if (f->n)
-		f->periods[f->n - 1].until = until;
-	if (f->n == STORES_PERIODS)
-		abort();
-	f->periods[f->n].value = value;
-	f->periods[f->n].from = f->n ? from : 0;
-	f->periods[f->n++].until = ORDER_NEVER;
-}
-
-static void note_place(struct stores *p, unsigned int i, uint64_t from, uint64_t until)
+/* While a change is on its way, a mount may see what was before, and what comes. */
+static void begin_change(struct stores *p, unsigned int i, uint64_t from)
 {
 	uint16_t values[STORES_FACTS];
 	stores_facts(&stores_places[i], p->keys[i], p->values[i], values);
-	for (unsigned int k = 0; k < STORES_FACTS; k++)
-		note_fact(&p->facts[i][k], values[k], from, until);
+	for (unsigned int k = 0; k < STORES_FACTS; k++) {
+		struct stores_fact *f = &p->facts[i][k];
+		if (f->n && f->periods[f->n - 1].value == values[k])
+			continue;
+		if (f->n == STORES_PERIODS)
+			abort();
+		f->periods[f->n].value = values[k];
+		f->periods[f->n].from = f->n ? from : 0;
+		f->periods[f->n++].until = ORDER_NEVER;
+	}
+}
+
+static void end_change(struct stores *p, unsigned int i, uint64_t until)
+{
+	for (unsigned int k = 0; k < STORES_FACTS; k++) {
+		struct stores_fact *f = &p->facts[i][k];
+		if (f->n > 1 && f->periods[f->n - 2].until == ORDER_NEVER)
+			f->periods[f->n - 2].until = until;
+	}
 }
 
 static bool was(const struct stores_fact *f, uint16_t value, uint64_t from, uint64_t until)
@@ -152,17 +157,18 @@ static void change_key(struct program_of *g, unsigned int place, unsigned int i,
 	char key[STORES_PATH];
 	key_of(key, place, i);
 	p->changes[place]++;
-	const uint64_t from = now(g);
 	if (removes) {
-		if (call_delete(p->bucket, key, NULL, NULL))
-			abort();
 		p->keys[place] &= ~(1u << i);
 	} else {
 		p->values[place][i] = ++p->nvalues + 1;
 		p->keys[place] |= 1u << i;
-		put_body(p, place, i);
 	}
-	note_place(p, place, from, now(g));
+	begin_change(p, place, now(g));
+	if (!removes)
+		put_body(p, place, i);
+	else if (call_delete(p->bucket, key, NULL, NULL))
+		abort();
+	end_change(p, place, now(g));
 	p->changes[place]++;
 	scheduler_note(g->scheduler, "stores: %s %s", removes ? "delete" : "put", key);
 	player_wait(g->by);
@@ -259,7 +265,7 @@ static void set_up(struct program_of *g)
 			put_store_of(p, vault_keys[i]);
 		put(p->bucket, "zoo/always.dat", "x", 1);
 		for (unsigned int i = 0; i < STORES_PLACES; i++)
-			note_place(p, i, 0, 0);
+			begin_change(p, i, 0);
 	}
 	p->is_set_up = true;
 	pthread_mutex_unlock(&p->lock);
