@@ -145,7 +145,7 @@ while seen[-1] < int(sys.argv[2]):
     except FileNotFoundError:
         break
 """
-DOMAINS, READERS_OF_EACH, ROUNDS = 4, 8, 12
+DOMAINS, READERS_OF_EACH, ROUNDS = 4, 8, 6
 # A version that is open and is replaced has chunks that are gone.
 EXPECTED_ERRORS = {errno.ESTALE, errno.ENOENT}
 
