@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
+import oracle
 import rwmounts
 from mounts import HSIMAGE, run
 
@@ -23,6 +24,28 @@ def fixture_bucket(bucket):
 
 def link(bucket, file=FILE, domain=DOMAIN):
     return run(HSIMAGE, "-b", bucket, "link", file, domain, check=True)
+
+
+@pytest.mark.parametrize("shape,rows", [((550, 1000), 275), ((2, 300, 1000), 300),
+                                        ((3, 530, 1000), 265), ((547, 1000), None)], ids=str)
+def test_contiguous_data_at_the_end(bucket, shape, rows):
+    """The service reads whole chunks, and zeros instead of one that ends behind the file. If no
+    number of rows divides the data, they are copied."""
+    with h5py.File(bucket / FILE, "w") as f:
+        f["x"] = np.arange(np.prod(shape), dtype="f8").reshape(shape)
+    size = os.path.getsize(bucket / FILE)
+    link(bucket)
+    (dataset,) = [d for d in oracle.Bucket(bucket).domain(DOMAIN).objects.values()
+                  if "creationProperties" in d.doc]
+    layout, chunk = dataset.properties["layout"], dataset.doc["layout"]["dims"]
+    if rows is None:
+        assert "_REF" not in layout["class"]
+        return
+    assert layout["class"] == "H5D_CONTIGUOUS_REF" and chunk[-2:] == [rows, 1000]
+    for index in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunk))):
+        first = np.ravel_multi_index([i * c for i, c in zip(index, chunk)], shape)
+        assert layout["offset"] + 8 * (first + np.prod(chunk)) <= size
+    assert run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN).returncode == 0
 
 
 def change(path, edit):
