@@ -10,6 +10,7 @@
 #include <update/update.h>
 #include <overlay/draft_plan.h>
 
+#include "linked_data.h"
 #include <bucket/bucket.h>
 #include <names/names.h>
 #include <storage/garbage.h>
@@ -19,6 +20,7 @@ struct draft_change {
 	struct bucket *bucket;
 	struct snapshot *snapshot;
 	struct update_base *base;
+	struct linked_data *linked;
 	/* An enum close_state. CLOSE_STATE_CLOSED: a library has marked the file since it was
 	 * opened, and it is not marked any more. CLOSE_STATE_UNKNOWN: no library has marked it. */
 	atomic_int state;
@@ -33,7 +35,8 @@ struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s)
 	c->snapshot = s;
 	atomic_init(&c->state, CLOSE_STATE_UNKNOWN);
 	c->base = update_base_new(s->domain, s->image);
-	if (c->base)
+	c->linked = linked_data_new(s->domain, s->image);
+	if (c->base && c->linked)
 		return c;
 	draft_change_free(c);
 	return NULL;
@@ -44,6 +47,7 @@ void draft_change_free(struct draft_change *c)
 	if (!c)
 		return;
 	update_base_free(c->base);
+	linked_data_free(c->linked);
 	free(c);
 }
 
@@ -56,6 +60,12 @@ static bool is_of_block(const struct draft_change *c, struct draft_snapshot *s)
 	const uint64_t base = image_base(img), size = draft_snapshot_source(s)->size;
 	return base > 0 && size == image_size(img) &&
 	       draft_snapshot_next_written(s, base, size) == size;
+}
+
+int draft_change_check(struct draft_change *c, struct draft *d, uint64_t offset, uint64_t n,
+		       bool *is_first, struct err *err)
+{
+	return linked_data_check(c->linked, d, offset, n, is_first, err);
 }
 
 void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n)
@@ -108,6 +118,8 @@ static int update(struct work *w, struct commit_result *out, bool *is_unfit, str
 		.now_ns = env_wall(&bucket->env),
 		.cancelled = w->commit->cancelled,
 		.keeps_plan = w->commit->is_asked,
+		.must_stay = linked_data_is_refused,
+		.must_stay_ctx = w->c->linked,
 	};
 	struct update_result result;
 	domain_change_begin(&bucket->changes);
@@ -118,6 +130,7 @@ static int update(struct work *w, struct commit_result *out, bool *is_unfit, str
 	out->nodes = result.nodes;
 	if (!rc) {
 		draft_snapshot_accept(w->commit->snapshot);
+		linked_data_committed(w->c->linked, w->c->base);
 		commit_end(&w->run, bucket->log);
 		if (result.removed != GC_NONE)
 			add_removed(bucket, domain_path(d), domain_document(d)->info.root,

@@ -18,6 +18,9 @@ struct draft_change;
 struct draft_change *draft_change_new(struct bucket *bucket, struct snapshot *s);
 void draft_change_free(struct draft_change *c); /* c may be NULL */
 
+/* Checks a change of n bytes of the file: see linked_data_check(). */
+int draft_change_check(struct draft_change *c, struct draft *d, uint64_t offset, uint64_t n,
+		       bool *is_first, struct err *err);
 /* To be called after a write to [offset, offset + n) of the draft. Any thread. */
 void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n);
 

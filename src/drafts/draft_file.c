@@ -7,7 +7,9 @@
 #include "draft_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "draft_save.h"
@@ -163,6 +165,28 @@ static void end_loss(struct draft_file *f, uint64_t first, uint64_t end)
 		atomic_compare_exchange_strong(&f->d->lost_at, &at, NOTHING_LOST);
 }
 
+/* Checks a change of bytes of a domain: see linked_data.h. The log has one line for each
+ * dataset. */
+static int check_change(const struct draft_file *f, uint64_t offset, uint64_t n, struct err *err)
+{
+	struct file_draft *d = f->d;
+	struct err own = ERR_INIT;
+	bool is_first;
+	if (!d->change || !f->writes || atomic_load(&d->is_emptied))
+		return 0;
+	const int rc =
+		draft_change_check(d->change, atomic_load(&d->bytes), offset, n, &is_first, &own);
+	if (!rc)
+		return 0;
+	pthread_mutex_lock(&d->t->lock);
+	auto_free char *name = is_first && d->name ? strdup(d->name) : NULL;
+	pthread_mutex_unlock(&d->t->lock);
+	if (name)
+		log_warning(d->t->bucket->log, "/%s: %s", name, own.msg);
+	err_copy(err, &own);
+	return rc;
+}
+
 static int write_once(struct draft_file *f, struct draft **bytes, const void *buf, size_t n,
 		      uint64_t offset, struct err *err)
 {
@@ -174,7 +198,10 @@ ssize_t draft_file_write(struct draft_file *f, const void *buf, size_t n, uint64
 			 struct err *err)
 {
 	struct draft *bytes;
-	int rc = write_once(f, &bytes, buf, n, offset, err);
+	int rc = check_change(f, offset, n, err);
+	if (rc)
+		return rc;
+	rc = write_once(f, &bytes, buf, n, offset, err);
 	if (wait_for_commit(f, rc))
 		rc = write_once(f, &bytes, buf, n, offset, err);
 	if (rc && f->writes)
@@ -208,7 +235,10 @@ int draft_file_allocate(struct draft_file *f, int mode, uint64_t offset, uint64_
 			struct err *err)
 {
 	struct draft *bytes;
-	int rc = begin_change(f, &bytes, err);
+	/* Without a mode, no byte of the file changes. */
+	int rc = mode & ~FALLOC_FL_KEEP_SIZE ? check_change(f, offset, n, err) : 0;
+	if (!rc)
+		rc = begin_change(f, &bytes, err);
 	if (!rc)
 		rc = draft_allocate(bytes, mode, offset, n, err);
 	if (!rc)

@@ -6,7 +6,9 @@
  * The data stay in the file if the service could read them there: at least LINKED_MIN elements that
  * are contiguous or in chunks, in the form that they would have in a chunk object before filters.
  * So elements are neither of variable length nor references, and compounds have no gaps. All other
- * datasets are copied, and so are those whose data are in external files.
+ * datasets are copied, and so are those whose data are in external files. The service reads whole
+ * chunks of contiguous data, and zeros if the last one would end behind the file. So the rows of a
+ * chunk are chosen such that it does not, or the dataset is copied.
  *
  * Up to LISTED_MAX chunks are listed in the document. More are in a chunk table: a dataset without
  * a link, with one record for each chunk of the grid. A record is a compound of
@@ -39,6 +41,8 @@ enum {
 	MASK_AT = 12,
 	ADVISED_MAX = 64 << 20, /* bytes of chunks to copy that are announced */
 	PROGRESS_EVERY = 4096,	/* chunks */
+	ROWS_SHRINK = 8,	/* a chunk has at least 1/8 of its rows … */
+	ROWS_TRIES = 1 << 16,	/* … or of so many fewer */
 };
 
 /* ---- the chunks of one dataset ---- */
@@ -227,6 +231,70 @@ static bool is_linkable(const struct import *im, uint32_t number)
 	       dtype_is_plain(ds->type) && ds->type->is_packed;
 }
 
+/* ---- contiguous data near the end of the file ---- */
+
+/* The grid of contiguous data: chunks of some rows of one dimension. */
+struct rows {
+	uint32_t cut;	  /* the dimension */
+	uint64_t n;	  /* its rows */
+	uint64_t before;  /* of the rows of the last index of the dimensions in front */
+	uint64_t row;	  /* bytes */
+	uint64_t in_file; /* bytes from the first element to the end of the file */
+};
+
+static bool ends_inside(const struct rows *r, uint64_t chunk)
+{
+	uint64_t rows, bytes;
+	return mul_u64(div_up_u64(r->n, chunk), chunk, &rows) && add_u64(r->before, rows, &rows) &&
+	       mul_u64(rows, r->row, &bytes) && bytes <= r->in_file;
+}
+
+/* Returns the rows of a chunk, `most` or fewer, or 0 if no number is right. Prefers `most`, then
+ * what the service itself would choose, which halves the dimension. */
+static uint64_t choose_rows(const struct rows *r, uint64_t most)
+{
+	const uint64_t least = max_u64(most / ROWS_SHRINK, 1);
+	if (ends_inside(r, most))
+		return most;
+	for (uint64_t half = r->n / 2; half >= least; half /= 2)
+		if (half <= most && ends_inside(r, half))
+			return half;
+	for (uint64_t fewer = most, i = 0; fewer >= least && i < ROWS_TRIES; fewer--, i++)
+		if (ends_inside(r, fewer))
+			return fewer;
+	return 0;
+}
+
+/* Cuts the grid of a contiguous dataset such that the last chunk ends in the file. *fits is false
+ * if that is not possible. */
+static int fit_into_file(struct import *im, struct dataset *ds, const struct scan *s, bool *fits,
+			 struct err *err)
+{
+	const struct reference_chunk *first = (const void *)s->listed.data;
+	const struct grid *g = &ds->grid;
+	struct rows r = {.row = ds->type->size,
+			 .in_file =
+				 im->opt->file.size - min_u64(first->offset, im->opt->file.size)};
+	uint64_t chunk[DSPACE_MAX_RANK];
+	for (; r.cut + 1 < g->rank && g->chunk[r.cut] == 1; r.cut++)
+		r.before = r.before * g->dims[r.cut] + g->dims[r.cut] - 1;
+	r.n = g->dims[r.cut];
+	r.before *= r.n;
+	for (uint32_t d = r.cut + 1; d < g->rank; d++)
+		r.row *= g->dims[d];
+	for (uint32_t d = 0; d < g->rank; d++)
+		chunk[d] = g->chunk[d];
+	chunk[r.cut] = choose_rows(&r, chunk[r.cut]);
+	*fits = chunk[r.cut] > 0;
+	if (!*fits || chunk[r.cut] == g->chunk[r.cut])
+		return 0;
+	struct grid cut;
+	const int rc = grid_init(tree_arena(im->tree), &cut, g->rank, g->dims, chunk, err);
+	if (!rc)
+		ds->grid = cut;
+	return rc;
+}
+
 /* The address of contiguous data is that of their first chunk. */
 static int link_contiguous(const struct scan *s, const struct dataset *ds, struct reference *r)
 {
@@ -261,22 +329,35 @@ static int make_reference(struct import *im, uint32_t number, struct scan *s, st
 	return rc;
 }
 
+static int link_scanned(struct import *im, uint32_t number, struct scan *s, struct err *err)
+{
+	struct dataset *ds = &tree_edit(im->tree, number)->dataset;
+	const bool is_contiguous = s->file->layout == LAYOUT_CONTIGUOUS;
+	bool fits = true;
+	int rc = is_contiguous ? fit_into_file(im, ds, s, &fits, err) : 0;
+	if (rc || !fits)
+		return rc; /* it is copied */
+	const uint64_t chunks = is_contiguous ? ds->grid.nchunks : s->n;
+	rc = make_reference(im, number, s, err);
+	if (rc)
+		return rc;
+	im->total -= im->datasets[number].bytes;
+	im->datasets[number] = (struct import_dataset){.linked = chunks, .bytes = s->bytes};
+	im->result->linked++;
+	im->result->linked_bytes += s->bytes;
+	import_progress(im);
+	return 0;
+}
+
 static int link_dataset(struct import *im, uint32_t number, struct err *err)
 {
 	struct scan s = {
 		.im = im, .file = h5file_dataset(im->file, number), .base = h5file_base(im->file)};
 	int rc = h5file_chunks(im->file, number, 0, s.file->grid.nchunks, scan_chunk, &s, err);
 	if (!rc)
-		rc = make_reference(im, number, &s, err);
+		rc = link_scanned(im, number, &s, err);
 	bytes_release(&s.listed);
-	if (rc)
-		return err_wrap(err, rc, "dataset %s", import_path(im, number));
-	im->total -= im->datasets[number].bytes;
-	im->datasets[number] = (struct import_dataset){.linked = s.n, .bytes = s.bytes};
-	im->result->linked++;
-	im->result->linked_bytes += s.bytes;
-	import_progress(im);
-	return 0;
+	return rc ? err_wrap(err, rc, "dataset %s", import_path(im, number)) : 0;
 }
 
 int link_plan(struct import *im, struct err *err)

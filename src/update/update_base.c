@@ -83,6 +83,14 @@ const struct object *update_opened(const struct update_base *b, const struct sca
 	return opened == OBJECT_NONE ? NULL : &tree_object(domain_tree(b->domain), opened)->o;
 }
 
+bool update_base_has(const struct update_base *b, uint32_t number)
+{
+	for (uint32_t i = 0; b->scan && i < tree_count(b->scan->tree); i++)
+		if (b->scan->opened[tree_nth(b->scan->tree, i)] == number)
+			return true;
+	return !b->scan;
+}
+
 int update_base_scan(struct update_base *b, const struct env *env, struct err *err)
 {
 	const struct tree *t = domain_tree(b->domain);

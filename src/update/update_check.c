@@ -74,6 +74,23 @@ static int refuse(void *ctx, const struct schema_refusal *r)
 		       part ? part : "", r->why);
 }
 
+/* A library may have given the place of a dataset to another one, although writes to it were
+ * refused. */
+static int check_removed(const struct update *u, struct err *err)
+{
+	for (uint32_t i = 0; u->opt->must_stay && i < u->change.nremoved; i++) {
+		const uint32_t before = u->change.removed[i];
+		const uint32_t opened = u->before->opened[before];
+		if (opened != OBJECT_NONE && u->opt->must_stay(u->opt->must_stay_ctx, opened))
+			return err_set(err, -EOPNOTSUPP,
+				       "dataset %s was removed, but a write to its place in the "
+				       "file was refused before, so data of other datasets may be "
+				       "missing",
+				       u->before->paths[before]);
+	}
+	return 0;
+}
+
 int update_check(struct update *u, struct err *err)
 {
 	struct check c = {.u = u, .err = err};
@@ -84,5 +101,5 @@ int update_check(struct update *u, struct err *err)
 		c.changes[u->change.changed[i].after] = &u->change.changed[i];
 	const int rc = u->schema->writer->refusals(u->now->tree, refuse, &c);
 	free(c.changes);
-	return rc;
+	return rc ? rc : check_removed(u, err);
 }

@@ -81,6 +81,9 @@ def types(f):
     f["opaque"] = np.array([b"\x00\x01", b"\x02\x03"], dtype="V2")
     f["half"] = np.array([1.5, -2], dtype="<f2")
     f["nan"] = np.array([np.nan, np.inf, -0.0])
+    odd = np.array([0, 0x7ff8000000000000, 0xfff8000000000000, 0xfff8000000000007], "<u8")
+    f.create_dataset("odd_nan", (2,), "<f8", fillvalue=odd.view("<f8")[2])
+    f["odd_nan"].attrs["all"] = odd.view("<f8")
 
 
 def groups(f):

@@ -207,8 +207,21 @@ class Checker:
         return (isinstance(v, list) and len(v) == dims[0] and
                 all(self.nested(x, dims[1:]) for x in v))
 
+    def exact(self, text, size):
+        """The bytes of a value whose lists have lost some of them."""
+        try:
+            raw = base64.b64decode(text, validate=True)
+        except (ValueError, TypeError):
+            self.say("the exact value is no base64")
+            return
+        self.need(size is None or len(raw) == size, f"{len(raw)} bytes in an exact value")
+
     def value(self, a, dims, size):
         encoding = a.get("encoding")
+        if self.strict and "value" in a.get("hsmount", {}):
+            self.need(encoding is None, "an exact value beside one in base64")
+            self.exact(a["hsmount"]["value"],
+                       None if size is None or dims is None else size * math.prod(dims))
         if "value" not in a:
             self.need(encoding and not self.strict, "value is missing")
             return
@@ -318,6 +331,9 @@ class Checker:
         if "fillValue_encoding" in props:
             ok = props["fillValue_encoding"] == "base64"
             self.need(ok and isinstance(props.get("fillValue"), str), "fillValue")
+        if self.strict and props.get("hsmount", {}).get("fillValue") is not None:
+            self.need("fillValue_encoding" not in props, "two fill values in base64")
+            self.exact(props["hsmount"]["fillValue"], size)
         refers = "_REF" in layout.get("class", "") or "_REF" in asked.get("class", "")
         if not refers:
             self.chunks(oid, dims or [1], chunk, None if filtered or size is None else size,

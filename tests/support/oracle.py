@@ -342,6 +342,10 @@ class Attribute:
 
     def parse(self, doc):
         count, value = math.prod(self.shape), doc.get("value")
+        exact = doc.get("hsmount", {}).get("value")
+        if exact is not None:
+            doc = {"encoding": "base64"}
+            value = exact
         if value is None:
             elements = [null_element(self.type)] * count
         elif doc.get("encoding") == "base64":
@@ -424,6 +428,9 @@ class Object:
         value = self.properties.get("fillValue")
         if value in (None, "None"):
             return null_element(self.type)
+        exact = self.properties.get("hsmount", {}).get("fillValue")
+        if exact is not None:
+            return split_fixed(self.type, base64.b64decode(exact))
         if self.properties.get("fillValue_encoding") == "base64":
             return split_fixed(self.type, base64.b64decode(value))
         return encode_value(self.type, value)

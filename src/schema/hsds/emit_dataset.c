@@ -13,7 +13,8 @@
  *   layout     the requested class, if it is H5D_COMPACT, which the service takes as
  *              H5D_CONTIGUOUS, or if the dataset is not chunked, but is stored in chunks
  *   chunk      the requested chunk shape, if it is not that of the chunk objects
- *   fillValue  null, if the defined fill value is a string that has never been set
+ *   fillValue  null, if the defined fill value is a string that has never been set; or all bytes
+ *              of the fill value in base64, if it has a NaN that JSON cannot hold (emit_value.c)
  *   unset      the strings of a fill value in base64 that have no value (stored_form.c)
  *
  * If the data stay in an HDF5 file, the "layout" of "creationProperties" refers to that file:
@@ -258,14 +259,15 @@ static void put_initializer(struct writer *w, const struct dataset *ds)
 
 /* Writes the member "hsmount", which has what the service does not know. */
 static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters, bool fill,
-			const struct schema_unset *unset)
+			const struct schema_beside *value)
 {
 	const bool compact = ds->requested == LAYOUT_COMPACT;
 	const bool contiguous =
 		ds->requested == LAYOUT_CONTIGUOUS && !ds->reference && is_in_chunks(ds);
 	const bool chunk = ds->requested_chunk && ds->requested == LAYOUT_CHUNKED &&
 			   ds->space.cls == DSPACE_SIMPLE;
-	if (!filters && !fill && !compact && !contiguous && !chunk && unset->n == 0)
+	if (!filters && !fill && !compact && !contiguous && !chunk && value->unset.n == 0 &&
+	    value->exact.len == 0)
 		return;
 	write_member_open(w, "hsmount", '{');
 	if (compact || contiguous)
@@ -276,8 +278,7 @@ static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters
 		write_key(w, "fillValue");
 		write_null(w);
 	}
-	if (unset->n > 0)
-		schema_emit_unset(w, unset);
+	schema_emit_beside(w, "fillValue", value);
 	if (filters) {
 		write_member_open(w, "filters", '[');
 		for (uint32_t i = 0; i < ds->nfilters; i++) {
@@ -299,7 +300,7 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 	const struct dataset *ds = &o->dataset;
 	struct writer *w = &e->w;
 	struct pipeline served;
-	auto_unset struct schema_unset unset = {0};
+	auto_beside struct schema_beside value = {0};
 	bool written = true;
 	dataset_pipeline(ds, &served);
 	if (ds->reference) {
@@ -328,7 +329,7 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 	if (ds->fill_time <= FILL_TIME_IFSET)
 		write_member_word(w, "fillTime", schema_fill_times[ds->fill_time]);
 	if (ds->fill_defined) {
-		int rc = schema_emit_fill(e, c, ds, &written, &unset);
+		int rc = schema_emit_fill(e, c, ds, &written, &value);
 		if (rc)
 			return err_wrap(e->err, rc, "fill value");
 	}
@@ -346,7 +347,7 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 	/* The reader may get the recorded filters from the list of the service. Their names are not
 	 * compared, because every libhdf5 knows these filters. */
 	const bool is_same = filters_equal(served.f, served.n, ds->filters, ds->nfilters);
-	put_hsmount(w, ds, ds->reference ? ds->nfilters > 0 : !is_same, !written, &unset);
+	put_hsmount(w, ds, ds->reference ? ds->nfilters > 0 : !is_same, !written, &value);
 	write_close(w, '}');
 	return 0;
 }

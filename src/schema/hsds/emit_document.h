@@ -35,6 +35,19 @@ static inline void schema_unset_release(struct schema_unset *u)
 }
 #define auto_unset __attribute__((cleanup(schema_unset_release)))
 
+/* What the member "hsmount" beside a value has. A zeroed struct is empty. */
+struct schema_beside {
+	struct schema_unset unset;
+	/* All bytes of a value whose lists have lost some: the sign and payload of a NaN. */
+	struct bytes exact;
+};
+static inline void schema_beside_release(struct schema_beside *b)
+{
+	schema_unset_release(&b->unset);
+	bytes_release(&b->exact);
+}
+#define auto_beside __attribute__((cleanup(schema_beside_release)))
+
 struct schema_emit {
 	const struct tree *tree;
 	struct arena *arena; /* for stand-ins; freed after the document */
@@ -60,16 +73,17 @@ void schema_ref_text(const struct tree *t, uint64_t ref, char *text);
  * no form for the type. */
 int schema_emit_type(struct schema_emit *e, const struct dtype *t, uint32_t committed,
 		     struct stand_in *stand_in);
-/* emit_value.c. Writes the members "value" and, for a value in base64, "encoding" of an
+/* emit_value.c. Writes the members "value", for a value in base64 "encoding", and "hsmount" of an
  * attribute. */
 int schema_emit_value(struct schema_emit *e, const struct stand_in *c, const struct attribute *a);
 /* Writes the members "fillValue" and "fillValue_encoding" of a dataset. *written is false if the
  * service has no form for the value, because it is a string that has never been set. Then nothing
  * is written. */
 int schema_emit_fill(struct schema_emit *e, const struct stand_in *c, const struct dataset *ds,
-		     bool *written, struct schema_unset *unset);
-/* Writes the member "unset" of "hsmount". */
-void schema_emit_unset(struct writer *w, const struct schema_unset *unset);
+		     bool *written, struct schema_beside *beside);
+/* Writes the member "unset" of "hsmount", and the exact bytes of the value under a name, if there
+ * are any. */
+void schema_emit_beside(struct writer *w, const char *name, const struct schema_beside *b);
 /* emit_dataset.c. Writes the members of a dataset from "type" to "layout", but not its
  * attributes. */
 int schema_emit_dataset(struct schema_emit *e, const struct object *o);

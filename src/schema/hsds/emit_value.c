@@ -6,9 +6,12 @@
  *
  *   - values whose stand-in requires it (stand_in.is_bytes)
  *   - text that is not UTF-8
- *   - a NaN with another sign or payload than that of a JSON document
  *   - a compound of one sequence, whose brackets the reader could misunderstand
  *   - lists that would be nested too deeply, or be too long (LISTS_MAX, OBJECT_LISTS_MAX)
+ *
+ * A NaN with another sign or payload than that of a JSON document is written as any other NaN,
+ * which clients of the service read. The member "hsmount" then has the stored form of the whole
+ * value.
  *
  * Text ends before the padding that the reader adds. A string of variable length that has no value
  * is null. Pure.
@@ -31,8 +34,9 @@ enum {
 struct value {
 	struct schema_emit *e;
 	const struct elems *elems;
-	bool unfit; /* JSON cannot hold it */
-	int rc;	    /* -EIO if a slot is damaged */
+	bool unfit;   /* JSON cannot hold it */
+	bool inexact; /* JSON cannot hold the bits of a NaN */
+	int rc;	      /* -EIO if a slot is damaged */
 };
 
 static void put(struct value *v, const struct dtype *t, const uint8_t *at);
@@ -64,7 +68,7 @@ static void put_float(struct value *v, const struct dtype *t, const uint8_t *at)
 	const double real = number_get_float(at, t->size, t->floating.big_endian);
 	if (isnan(real)) {
 		number_put_float(nan, t->size, t->floating.big_endian, (double)NAN);
-		v->unfit = v->unfit || memcmp(nan, at, t->size) != 0;
+		v->inexact = v->inexact || memcmp(nan, at, t->size) != 0;
 	}
 	write_real(&v->e->w, real);
 }
@@ -224,9 +228,10 @@ static void put_shape(struct value *v, const struct dtype *t, const struct dspac
 	write_close(&v->e->w, ']');
 }
 
-/* Writes a value as lists. If JSON cannot hold the value, *fits is false and nothing is written. */
+/* Writes a value as lists. If JSON cannot hold the value, *fits is false and nothing is written. If
+ * it cannot hold all bits of the value, *exact is false. */
 static int put_lists(struct schema_emit *e, const struct dtype *t, const struct dspace *s,
-		     const struct elems *elems, bool *fits)
+		     const struct elems *elems, bool *fits, bool *exact)
 {
 	struct value v = {.e = e, .elems = elems};
 	const struct writer before = e->w;
@@ -237,6 +242,7 @@ static int put_lists(struct schema_emit *e, const struct dtype *t, const struct 
 		return err_errno(e->err, -ENOMEM, "value");
 	put_shape(&v, t, s, 0, &next, element);
 	*fits = !v.unfit;
+	*exact = !v.inexact;
 	if (v.unfit && !e->w.bad) {
 		e->w = before;
 		e->w.out->len = len;
@@ -260,23 +266,24 @@ static bool is_small(struct schema_emit *e, const struct dtype *t, const struct 
 /* Writes a value of at least one element, as lists or as text in base64. */
 static int put_value(struct schema_emit *e, const struct stand_in *c, const struct dtype *t,
 		     const struct dspace *s, const struct elems *elems, bool *is_base64,
-		     struct schema_unset *unset)
+		     struct schema_beside *beside)
 {
 	auto_bytes struct bytes raw = {0};
-	bool fits = false;
+	bool fits = false, exact = false;
 	int rc = 0;
 	if (!c->is_bytes && s->rank + levels(t) <= DEPTH_MAX && is_small(e, t, s, elems))
-		rc = put_lists(e, t, s, elems, &fits);
+		rc = put_lists(e, t, s, elems, &fits, &exact);
 	*is_base64 = !fits;
-	if (rc || fits)
+	if (rc || (fits && exact))
 		return rc;
-	rc = schema_stream_encode(e->tree, t, s->nelems, elems, &raw, unset, e->err);
-	if (!rc)
+	rc = schema_stream_encode(e->tree, t, s->nelems, elems, fits ? &beside->exact : &raw,
+				  &beside->unset, e->err);
+	if (!rc && !fits)
 		write_base64(&e->w, raw.data, raw.len);
 	return rc;
 }
 
-void schema_emit_unset(struct writer *w, const struct schema_unset *unset)
+static void emit_unset(struct writer *w, const struct schema_unset *unset)
 {
 	write_member_open(w, "unset", '[');
 	for (size_t i = 0; i < unset->n; i++) {
@@ -288,9 +295,19 @@ void schema_emit_unset(struct writer *w, const struct schema_unset *unset)
 	write_close(w, ']');
 }
 
+void schema_emit_beside(struct writer *w, const char *name, const struct schema_beside *b)
+{
+	if (b->exact.len > 0) {
+		write_key(w, name);
+		write_base64(w, b->exact.data, b->exact.len);
+	}
+	if (b->unset.n > 0)
+		emit_unset(w, &b->unset);
+}
+
 int schema_emit_value(struct schema_emit *e, const struct stand_in *c, const struct attribute *a)
 {
-	auto_unset struct schema_unset unset = {0};
+	auto_beside struct schema_beside beside = {0};
 	bool is_base64 = false;
 	int rc = 0;
 	write_key(&e->w, "value");
@@ -300,13 +317,13 @@ int schema_emit_value(struct schema_emit *e, const struct stand_in *c, const str
 		write_open(&e->w, '[');
 		write_close(&e->w, ']');
 	} else {
-		rc = put_value(e, c, a->type, &a->space, &a->value, &is_base64, &unset);
+		rc = put_value(e, c, a->type, &a->space, &a->value, &is_base64, &beside);
 	}
 	if (!rc && is_base64)
 		write_member_word(&e->w, "encoding", "base64");
-	if (!rc && unset.n > 0) {
+	if (!rc && (beside.exact.len > 0 || beside.unset.n > 0)) {
 		write_member_open(&e->w, "hsmount", '{');
-		schema_emit_unset(&e->w, &unset);
+		schema_emit_beside(&e->w, "value", &beside);
 		write_close(&e->w, '}');
 	}
 	return rc;
@@ -326,7 +343,7 @@ static bool is_ambiguous(const struct dtype *t, const char *json, size_t n)
 }
 
 int schema_emit_fill(struct schema_emit *e, const struct stand_in *c, const struct dataset *ds,
-		     bool *written, struct schema_unset *unset)
+		     bool *written, struct schema_beside *beside)
 {
 	static const char key[] = "fillValue";
 	struct stand_in how = *c;
@@ -338,7 +355,7 @@ int schema_emit_fill(struct schema_emit *e, const struct stand_in *c, const stru
 	dspace_scalar(&scalar);
 	write_key(w, key);
 	const size_t at = w->out->len;
-	int rc = put_value(e, &how, ds->type, &scalar, &ds->fill, &is_base64, unset);
+	int rc = put_value(e, &how, ds->type, &scalar, &ds->fill, &is_base64, beside);
 	const char *json = (const char *)w->out->data + at;
 	const size_t n = w->out->len - at;
 	*written = true;
@@ -354,7 +371,7 @@ int schema_emit_fill(struct schema_emit *e, const struct stand_in *c, const stru
 		w->out->len = at;
 		w->behind = false;
 		how.is_bytes = true;
-		rc = put_value(e, &how, ds->type, &scalar, &ds->fill, &is_base64, unset);
+		rc = put_value(e, &how, ds->type, &scalar, &ds->fill, &is_base64, beside);
 	}
 	if (!rc && is_base64)
 		write_member_word(w, "fillValue_encoding", "base64");

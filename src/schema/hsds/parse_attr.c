@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "attributes": {name: {type, shape, value, encoding, created, hsmount}} -> struct attribute. An
+ * "attributes": {name: {type, shape, value, encoding, created, hsmount}} -> struct attribute. If
+ * "hsmount" has the exact bytes of the value, they are read in its place (emit_value.c). An
  * attribute that cannot be parsed is left out and reported. Pure.
  */
 #include "parse.h"
@@ -29,9 +30,11 @@ static int parse_attribute(struct schema_ctx *ctx, const json_t *v, struct attri
 	if (rc)
 		return err_wrap(err, rc, "shape");
 	a->created_ns = schema_time_ns(json_object_get(v, "created"));
-	ctx->unset = json_object_get(json_object_get(v, "hsmount"), "unset");
-	rc = schema_value(ctx, a->type, &a->space, json_object_get(v, "value"),
-			  json_text_word(v, "encoding"), &a->value, err);
+	const json_t *hsmount = json_object_get(v, "hsmount");
+	const json_t *exact = json_object_get(hsmount, "value");
+	ctx->unset = json_object_get(hsmount, "unset");
+	rc = schema_value(ctx, a->type, &a->space, exact ? exact : json_object_get(v, "value"),
+			  exact ? "base64" : json_text_word(v, "encoding"), &a->value, err);
 	return rc ? err_wrap(err, rc, "value") : 0;
 }
 

@@ -266,6 +266,10 @@ static int parse_fill(struct schema_ctx *ctx, const json_t *props, struct datase
 	if (word && word[0] == '\0' && !is_text)
 		return 0;
 	ctx->unset = json_object_get(json_object_get(props, "hsmount"), "unset");
+	if (exact && !ds->fill_defined) {
+		v = exact;
+		coded = "base64";
+	}
 	const int rc = schema_fill_value(ctx, ds->type, v, coded, &ds->fill, err);
 	ds->fill_defined = rc == 0;
 	return rc;

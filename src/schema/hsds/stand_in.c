@@ -56,13 +56,17 @@ static const struct dtype *opaque(struct search *s, const struct dtype *t)
 	return dtype_opaque(s->arena, t->packed, "", s->err);
 }
 
+/* The service would take an integer that does not use all bits of the element for another number:
+ * it knows neither its offset nor its sign. */
 static const struct dtype *integer(struct search *s, const struct dtype *t)
 {
 	const uint32_t size = t->size;
 	const bool is_signed = t->cls == DTYPE_TIME || t->integer.is_signed;
-	if (size != 1 && size != 2 && size != 4 && size != 8)
+	const bool is_whole = !t->integer.bit_offset && t->integer.precision == 8 * size;
+	if ((size != 1 && size != 2 && size != 4 && size != 8) ||
+	    (t->cls == DTYPE_INTEGER && !is_whole))
 		return opaque(s, t);
-	if (t->cls == DTYPE_INTEGER && !t->integer.bit_offset && t->integer.precision == 8 * size)
+	if (t->cls == DTYPE_INTEGER)
 		return t;
 	return dtype_integer(s->arena, size, is_signed, t->integer.big_endian, s->err);
 }

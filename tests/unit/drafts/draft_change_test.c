@@ -174,6 +174,92 @@ static void chunks_are_prefetched_for_a_program_that_writes(void **state)
 	engine_file_close(f);
 }
 
+/* ---- data that the domain does not store ---- */
+
+/* A domain with two datasets: the data of /data are in another file, those of /data1 in the
+ * domain. */
+static struct engine_file *open_linked(struct test_bucket *b)
+{
+	static const struct bucket_more none = {0};
+	struct engine_file *f;
+	struct err err = ERR_INIT;
+	bucket_folder(b, "home");
+	bucket_datasets(b, "home/x.h5", 2, 1, &none);
+	bucket_put(b, "raw.h5", OLD OLD);
+	bucket_put(b, "db/00000001-00000000/d/1111-222222-000001/.dataset.json",
+		   "{\"id\": \"d-00000001-00000000-1111-222222-000001\", \"root\": "
+		   "\"g-00000001-00000000-8888-888988-888888\", \"created\": 1, "
+		   "\"lastModified\": 1, \"type\": {\"class\": \"H5T_INTEGER\", \"base\": "
+		   "\"H5T_STD_I32LE\"}, \"shape\": {\"class\": \"H5S_SIMPLE\", \"dims\": [8]}, "
+		   "\"attributes\": {}, \"layout\": {\"class\": \"H5D_CHUNKED\", \"dims\": [8]}, "
+		   "\"creationProperties\": {\"layout\": {\"class\": \"H5D_CONTIGUOUS_REF\", "
+		   "\"file_uri\": \"/raw.h5\", \"offset\": 0, \"size\": 32}}}");
+	bucket_put(b, "db/00000001-00000000/d/1111-222222-000002/0", "ABCDEFGHIJKLMNOP");
+	bucket_open_rw(b, 3600, NULL);
+	if (engine_open_write(b->engine, "home/x.h5", 0, &f, &err))
+		fail_msg("%s", err.msg);
+	return f;
+}
+
+static void check_refused(struct engine_file *f, uint64_t at, size_t n)
+{
+	static const uint8_t zeros[64];
+	struct err err = ERR_INIT;
+	assert_int_equal(engine_pwrite(f, zeros, n, at, &err), -EROFS);
+	assert_non_null(strstr(err.msg, "dataset /data,"));
+	assert_non_null(strstr(err.msg, "in the file /raw.h5"));
+}
+
+/* The write fails, not the close, and all other changes are stored. */
+static void linked_data_are_not_written(void **state)
+{
+	struct test_bucket *b = *state;
+	struct engine_file *f = open_linked(b);
+	uint8_t bytes[32];
+	const uint64_t at = find_chunk(f);
+	check_refused(f, at + 31, 1); /* before anything was changed */
+	write_status(f, 1);
+	check_refused(f, at, 32);
+	check_refused(f, at - 8, 9);
+	write_at(f, at - 8, "\0\0\0\0\0\0\0", 8);
+	assert_int_equal(engine_allocate(f, FALLOC_FL_ZERO_RANGE, at, 4, NULL), -EROFS);
+	assert_int_equal(engine_allocate(f, FALLOC_FL_KEEP_SIZE, at, 4, NULL), 0);
+	assert_int_equal(engine_pread(f, bytes, 32, at, NULL, NULL), 32);
+	assert_memory_equal(bytes, OLD OLD, 32);
+	write_status(f, 0);
+	flush(f);
+	engine_file_close(f);
+	assert_int_equal(drafts_left(b), 0);
+	assert_int_equal(engine_open_write(b->engine, "home/x.h5", 0, &f, NULL), 0);
+	engine_file_close(f);
+}
+
+/* A program that replaces the whole file writes where it likes. */
+static void an_emptied_file_has_no_linked_data(void **state)
+{
+	struct test_bucket *b = *state;
+	struct engine_file *f = open_linked(b);
+	const uint64_t at = find_chunk(f);
+	check_refused(f, at, 32);
+	assert_int_equal(engine_resize(f, 0, NULL), 0);
+	write_at(f, at, NEW, strlen(NEW));
+	engine_file_close(f);
+}
+
+/* So does one that has cut the data off, and appends to the file. */
+static void data_that_were_cut_off_are_no_linked_data(void **state)
+{
+	struct test_bucket *b = *state;
+	struct engine_file *f = open_linked(b);
+	const uint64_t at = find_chunk(f);
+	write_status(f, 1);
+	assert_int_equal(engine_resize(f, at + 16, NULL), 0);
+	write_at(f, at + 16, NEW, strlen(NEW));
+	check_refused(f, at, 17);
+	check_refused(f, at, 1);
+	engine_file_close(f);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
@@ -184,6 +270,9 @@ int main(void)
 		TEST(a_file_that_was_not_closed_is_not_committed),
 		TEST(a_file_that_is_no_hdf5_file_is_not_committed),
 		TEST(chunks_are_prefetched_for_a_program_that_writes),
+		TEST(linked_data_are_not_written),
+		TEST(an_emptied_file_has_no_linked_data),
+		TEST(data_that_were_cut_off_are_no_linked_data),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,12 +162,49 @@ static void only_what_the_service_does_not_know(void **state)
 	}
 }
 
+static bool has(const struct bytes *text, const char *part)
+{
+	return memmem(text->data, text->len, part, strlen(part)) != NULL;
+}
+
+/* Clients of the service read any NaN as NaN, and none in base64. */
+static void a_nan_with_a_sign_is_a_nan(void **state)
+{
+	static const uint8_t nan[] = {0, 0, 0, 0, 0, 0, 0xf8, 0xff};
+	static const uint8_t two[] = {0, 0, 0, 0, 0, 0, 0xf8, 0x7f, 0, 0, 0, 0, 0, 0, 0xf8, 0xff};
+	static const uint64_t dims[] = {2};
+	struct object *ds;
+	struct tree *t = tree_of_dataset(&ds);
+	struct arena *a = tree_arena(t);
+	struct bytes text = {0};
+	ds->dataset.type = dtype_ieee(a, 8, false, NULL);
+	ds->dataset.fill_defined = true;
+	assert_int_equal(bytes_append(&ds->dataset.fill.fixed, nan, sizeof(nan)), 0);
+	ds->nattrs = 1;
+	ds->attrs = arena_array(a, 1, sizeof(*ds->attrs));
+	ds->attrs[0] = (struct attribute){
+		.name = "mean", .committed = OBJECT_NONE, .type = ds->dataset.type};
+	dspace_simple(a, &ds->attrs[0].space, 1, dims, NULL, NULL);
+	assert_int_equal(bytes_append(&ds->attrs[0].value.fixed, two, sizeof(two)), 0);
+	assert_int_equal(tree_finish(t, NULL), 0);
+	check_round_trip(t);
+	assert_int_equal(schema_all()[0]->writer->emit_object(t, 1, &text, NULL), 0);
+	assert_true(has(&text, "\"value\": [NaN, NaN], "
+			       "\"hsmount\": {\"value\": \"AAAAAAAA+H8AAAAAAAD4/w==\"}"));
+	assert_true(has(&text, "\"fillValue\": NaN"));
+	assert_true(has(&text, "\"fillValue\": \"AAAAAAAA+P8=\""));
+	assert_false(has(&text, "ncoding\": \"base64\""));
+	bytes_release(&text);
+	tree_free(t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_trees_are_loaded_again),
 		cmocka_unit_test(null_padded_dimension_scales_stay),
 		cmocka_unit_test(only_what_the_service_does_not_know),
+		cmocka_unit_test(a_nan_with_a_sign_is_a_nan),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,6 +199,8 @@ static void fill_values(void **state)
 		 "\"fillValue\":\"KgAAAA==\",\"fillValue_encoding\":\"base64\"", "2a000000"},
 		{"\"H5T_IEEE_F32LE\"", "\"fillValue\":NaN", "0000c07f"},
 		{"\"H5T_IEEE_F32LE\"", "\"fillValue\":\"nan\"", "0000c07f"},
+		{"\"H5T_IEEE_F32LE\"", "\"fillValue\":NaN,\"hsmount\":{\"fillValue\":\"AQDA/w==\"}",
+		 "0100c0ff"},
 		{"{\"class\":\"H5T_STRING\",\"length\":3}", "\"fillValue\":\"a\"", "610000"},
 		{"{\"class\":\"H5T_ARRAY\",\"dims\":[3],\"base\":\"H5T_STD_I8LE\"}",
 		 "\"fillValue\":7", "070707"},

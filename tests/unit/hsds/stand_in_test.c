@@ -184,7 +184,7 @@ static const struct row {
 	{bitfield, "\"base\": \"H5T_STD_U16LE\", \"hsmount\": {\"class\": \"H5T_BITFIELD\"",
 	 "[513, "},
 	{time_type, "\"base\": \"H5T_STD_I32LE\", \"hsmount\": {\"class\": \"H5T_TIME\"", "["},
-	{odd_integer, "\"base\": \"H5T_STD_U32LE\", \"hsmount\": {\"class\": \"H5T_INTEGER\"", "["},
+	{odd_integer, "\"H5T_OPAQUE\", \"size\": 4, \"tag\": \"\", \"hsmount\"", ""},
 	{long_integer, "\"H5T_OPAQUE\", \"size\": 16, \"tag\": \"\", \"hsmount\"", ""},
 	{long_double, "\"H5T_OPAQUE\", \"size\": 16, \"tag\": \"\", \"hsmount\"", ""},
 	{brain_float, "\"H5T_OPAQUE\", \"size\": 2, \"tag\": \"\", \"hsmount\"", ""},

@@ -140,6 +140,11 @@ struct update_options {
 	/* The caller drops the draft after a success: the plan stays until then, so that a later
 	 * process finds it complete. */
 	bool keeps_plan;
+	/* Returns whether the update fails, with -EOPNOTSUPP, if it would remove a dataset whose
+	 * data the domain does not store. The number is that in the tree of the opened domain. May
+	 * be NULL. */
+	bool (*must_stay)(void *ctx, uint32_t number);
+	void *must_stay_ctx;
 };
 
 struct update_result {
@@ -174,6 +179,10 @@ bool update_is_pending(const struct update_base *b);
  * the plan with complete_run(). */
 int domain_update(struct update_base *b, const struct update_options *opt,
 		  struct update_result *out, struct err *err);
+
+/* Returns whether the base has an object of the opened domain, whose number in its tree is given.
+ */
+bool update_base_has(const struct update_base *b, uint32_t number);
 
 /* Deletes removed objects, which a GC_OBJECTS lists, if the domain that now has their path shows
  * that nothing leads to them, and no other program has changed them. *deleted is the number of
