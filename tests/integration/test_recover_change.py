@@ -202,6 +202,7 @@ def test_a_domain_was_emptied(mount, bucket, tmp_path, empty, write):
     assert content(m.file(NAME))[0][0] == 7
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", range(30, 46))
 def test_each_request_of_a_commit(mount, bucket, tmp_path, number):
     """Killed at one of its requests: the next mount completes what had begun. Without a plan the

@@ -28,7 +28,7 @@ from sampling import EVERYTHING
 BOUNDS = ((None, "latest", ("v110", "v110")), (None, "latest", ("v108", "latest")),
           (("v108", "v108"), ("earliest", "v108")))
 NAME, LARGEST = "home/x.h5", 8 << 20
-BATCHES, RUNS = (100, 10) if EVERYTHING else (6, 10)
+BATCHES, RUNS = (100, 10) if EVERYTHING else (2, 10)
 
 
 class Pair:

@@ -131,6 +131,7 @@ def test_a_moved_dataset_keeps_the_change(world):
             assert f["g/moved"][5] == 77
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("edit", [
     "f['z'][0] += 1", "f['z'][0:2] = [f['z'][0] + 1, id(f)]", "f['s'][0] = b'other'",
     "f.attrs['n'] = 1", "f['z'].resize((101,)); f['z'][100] = 7",
