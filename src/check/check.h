@@ -107,6 +107,9 @@ struct domain_check {
 	const struct tree *tree;
 	struct object_paths *paths;
 	struct check_image *image; /* NULL if it could not be made or read */
+	/* The last dataset whose HDF5 file was found to be lost, and the finding about it. */
+	uint32_t lost;
+	char *lost_why;
 };
 /* If the domain has been removed since it was looked up, it has no result. */
 int check_domain(struct check *c, struct engine *e, const struct names_node *n);

@@ -111,6 +111,19 @@ static enum engine_check_severity severity_of(const struct runner *r,
 	return ENGINE_CHECK_UNCHECKED;
 }
 
+/* Reports once that the chunks of a dataset cannot be read, because their file is lost. */
+static int report_lost(struct domain_check *dc, enum engine_check_severity severity,
+		       const struct check_chunk *chunk, const struct err *err)
+{
+	const char *why = reason(dc, "", err);
+	if (dc->lost_why && dc->lost == chunk->dataset && strcmp(dc->lost_why, why) == 0)
+		return 0;
+	free(dc->lost_why);
+	dc->lost = chunk->dataset;
+	dc->lost_why = strdup(why);
+	return check_find_at(dc, severity, chunk->dataset, NULL, "no chunk can be read: %s", why);
+}
+
 static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_result *result)
 {
 	struct domain_check *dc = r->dc;
@@ -137,6 +150,8 @@ static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_r
 		check_decoded(dc->c, chunk->probed ? result->fetched : chunk->size);
 		return check_image_chunk(dc, chunk, result);
 	}
+	if (result->file_lost)
+		return report_lost(dc, severity_of(r, chunk, result), chunk, &result->err);
 	if (domain_chunk_key(dc->d, chunk->dataset, chunk->number, key, sizeof(key)) < 0)
 		key[0] = '\0';
 	return check_find_at(dc, severity_of(r, chunk, result), chunk->dataset, key, "%s",

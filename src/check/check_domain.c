@@ -143,6 +143,7 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 		rc = check_import(&dc);
 	check_image_close(dc.image);
 	object_paths_free(dc.paths);
+	free(dc.lost_why);
 	return rc;
 }
 

@@ -111,14 +111,24 @@ static int compute_arange(const struct fetch *f, struct chunk_result *chunk)
 
 /* ---- results ---- */
 
+/* Returns whether the HDF5 file that has the chunk is lost. */
+static bool is_file_lost(const struct fetch *f)
+{
+	const struct range_object *file = f->place.object;
+	return object_of(f)->dataset.reference && file && atomic_load(&file->is_lost);
+}
+
 static void finish(struct fetch *f, struct chunk_result *chunk)
 {
+	chunk->file_lost = chunk->code && is_file_lost(f);
 	if (chunk->code) {
 		chunk_data_release(&chunk->data);
 		if (f->req->key[0])
 			err_wrap(&chunk->err, chunk->code, "%s%s", f->located ? "chunk " : "",
 				 f->req->key);
-		if (!f->located)
+		if (chunk->file_lost)
+			err_wrap(&chunk->err, chunk->code, "dataset %s", object_of(f)->id);
+		else if (!f->located)
 			err_wrap(&chunk->err, chunk->code, "chunk %" PRIu64 " of %s", f->number,
 				 object_of(f)->id);
 		err_wrap(&chunk->err, chunk->code, "domain /%s", f->d->path);
@@ -338,7 +348,7 @@ static void give_absent_later(struct fetch *f)
 
 static void wrap_file(const struct fetch *f, struct chunk_result *chunk)
 {
-	if (chunk->code)
+	if (chunk->code && !is_file_lost(f))
 		err_wrap(&chunk->err, chunk->code, "%s, %" PRIu64 " bytes at offset %" PRIu64,
 			 f->place.object->name, f->place.place.length, f->place.place.offset);
 }

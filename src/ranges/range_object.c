@@ -22,6 +22,7 @@
 static int set_changed(struct range_object *o, bool required, struct err *err)
 {
 	atomic_store(&o->all->changed, true);
+	atomic_store(&o->is_lost, true);
 	return err_set(err, -EIO,
 		       required ? "the file is not the version that the domain was made from"
 				: "the file has changed since the domain was opened");
@@ -121,6 +122,10 @@ int range_past_end(uint64_t size, struct err *err)
 
 void range_explain(const struct range_read *r, struct err *err)
 {
+	if (atomic_load(&r->object->is_lost)) {
+		err_wrap(err, err->code, "%s", r->object->name);
+		return;
+	}
 	err_wrap(err, err->code, "%s, bytes %" PRIu64 "-%" PRIu64, r->object->name, r->offset,
 		 r->offset + r->length - 1);
 }
@@ -133,8 +138,10 @@ static int check_answer(struct range_read *r, struct err *err)
 		return set_changed(r->object, r->object->required, err);
 	if (rc)
 		return rc;
-	if (store_absence(a))
+	if (store_absence(a)) {
+		atomic_store(&r->object->is_lost, true);
 		return err_set(err, -EIO, "the file does not exist");
+	}
 	rc = check_version(r->object, &a->meta, err);
 	if (!rc && a->body.len < r->length && !r->short_ok)
 		rc = range_past_end(a->meta.size, err);

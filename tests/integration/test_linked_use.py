@@ -48,6 +48,30 @@ def test_contiguous_data_at_the_end(bucket, shape, rows):
     assert run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN).returncode == 0
 
 
+def test_file_that_is_gone(bucket):
+    """One line for each dataset, not for each chunk."""
+    with h5py.File(bucket / FILE, "w") as f:
+        f.create_dataset("few", data=np.zeros((10, 600)), chunks=(1, 600))
+        f.create_dataset("many", data=np.zeros((1100, 100)), chunks=(1, 100))
+    link(bucket)
+    os.rename(bucket / FILE, bucket / "raw/moved.h5")
+    for options in ([], ["--all"]):
+        done = run(HSIMAGE, "-b", bucket, "check", *options, DOMAIN)
+        lines = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
+        assert done.returncode == 1 and len(lines) == 2, done.stdout
+        for path in ("/few", "/many"):
+            assert any(f": {path}: no chunk can be read: dataset d-" in line and
+                       f"/{FILE}: the file does not exist" in line for line in lines), lines
+    done = run(HSIMAGE, "-b", bucket, "info", "--verify", DOMAIN)
+    assert done.stdout.count("the file does not exist") == 2, done.stdout
+    with open(bucket / FILE, "wb") as f:
+        f.write(b"another file")
+    done = run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN)
+    assert done.stdout.count("the file is not the version that the domain was made from") == 2
+    os.replace(bucket / "raw/moved.h5", bucket / FILE)
+    assert run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN).returncode == 0
+
+
 def change(path, edit):
     """Runs statements on the open file f. Prints `written`, then `closed`. libhdf5 may crash at
     the end, after a write has failed."""

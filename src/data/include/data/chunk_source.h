@@ -44,6 +44,9 @@ struct chunk_result {
 	int code;    /* 0 or a negative errno */
 	bool absent; /* the chunk is not stored; all elements are the fill value */
 	bool denied; /* its HDF5 file has the chunk; the chunk table says that it does not */
+	/* Its HDF5 file does not exist, or is another version. So no chunk of the dataset that is
+	 * in this file can be read. err names the dataset and the file, but not the chunk. */
+	bool file_lost;
 	struct chunk_data data; /* of the whole chunk, empty if absent; owned by the callback */
 	uint64_t fetched;	/* bytes that came from the store */
 	struct err err;		/* names the key */

@@ -60,6 +60,9 @@ struct range_object {
 	bool required;		   /* the user has required it; otherwise the first answer had it */
 	uint64_t size;		   /* UINT64_MAX for any */
 	char etag[STORE_ETAG_MAX]; /* "" for any */
+	/* A read has found that the object is absent, or has another version. All later reads fail
+	 * for this reason. */
+	atomic_bool is_lost;
 };
 /* Requires that the object has an ETag ("" for any) and a size (UINT64_MAX for any). What is not
  * required is that of the first answer. Fails with -EIO if another version is required or was read
@@ -97,7 +100,7 @@ struct range_read {
 void range_read(struct range_read *r);
 /* Sets the error of a range that is past the end of an object. */
 int range_past_end(uint64_t size, struct err *err);
-/* Adds the object and the range to an error of a read. */
+/* Adds the object to an error of a read, and the range unless the object is lost. */
 void range_explain(const struct range_read *r, struct err *err);
 
 /* ---- range_batch.c: reads that begin at the same time ---- */
