@@ -148,7 +148,10 @@ struct engine_stat {
 	/* The size is exact. This is false for an estimate, which is used if the domain was not
 	 * opened and engine_getattr() has not found its size out. */
 	bool size_exact;
-	uint64_t blocks;	    /* blocks of 512 bytes */
+	uint64_t blocks; /* blocks of 512 bytes */
+	/* Of an open domain: the bytes of the file that are surely not in holes. Chunks do not
+	 * count if it is not known which of them are stored. */
+	uint64_t certain;
 	int64_t mtime_ns, ctime_ns; /* ns since the epoch */
 	/* Permission bits from the access control list. Group and others have those of the entry
 	 * `default`. */

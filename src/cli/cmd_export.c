@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hsimage export: writes a domain or a plain object as a file. Holes are not written. */
+/*
+ * hsimage export: writes a domain or a plain object as a file. Holes are not written, and neither
+ * are blocks of zeros: if it is not known which chunks are stored, those that are not look like
+ * zeros.
+ */
 #include "command.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <base/mem.h>
 
 #include "atomic_file.h"
 
-enum { PIECE = 4 << 20 };
+enum { PIECE = 4 << 20, BLOCK = 4096 /* of a file system */ };
 
 struct copy {
 	struct engine_file *in;
@@ -22,6 +27,26 @@ struct copy {
 	void *buf;	      /* of PIECE bytes */
 };
 
+static bool is_zero(const uint8_t *p, size_t n)
+{
+	return p[0] == 0 && memcmp(p, p + 1, n - 1) == 0;
+}
+
+/* Writes the bytes, except for blocks of zeros. */
+static int write_data(struct copy *c, const uint8_t *p, size_t n, uint64_t offset, struct err *err)
+{
+	size_t from = 0;
+	int rc = 0;
+	for (size_t at = 0, len; !rc && at < n; at += len) {
+		len = min_u64(n - at, BLOCK - (offset + at) % BLOCK);
+		if (c->out.is_stream || !is_zero(p + at, len))
+			continue;
+		rc = atomic_file_write(&c->out, p + from, at - from, offset + from, err);
+		from = at + len;
+	}
+	return rc ? rc : atomic_file_write(&c->out, p + from, n - from, offset + from, err);
+}
+
 static int copy_range(struct copy *c, uint64_t offset, uint64_t end, struct err *err)
 {
 	while (offset < end) {
@@ -30,7 +55,7 @@ static int copy_range(struct copy *c, uint64_t offset, uint64_t end, struct err 
 		if (got <= 0)
 			return got < 0 ? (int)got
 				       : err_set(err, -EIO, "the file ends at %" PRIu64, offset);
-		int rc = atomic_file_write(&c->out, c->buf, (size_t)got, offset, err);
+		int rc = write_data(c, c->buf, (size_t)got, offset, err);
 		if (rc)
 			return rc;
 		offset += (uint64_t)got;
@@ -50,6 +75,20 @@ static bool next_range(struct engine_file *f, uint64_t size, uint64_t *first, ui
 	const int64_t hole = engine_seek(f, *first, SEEK_HOLE);
 	*end = hole < 0 ? size : (uint64_t)hole;
 	return *end > *first;
+}
+
+/* Refuses an export that will certainly not fit. */
+static int check_room(const struct copy *c, const struct engine_stat *st, struct err *err)
+{
+	const uint64_t needs = st->kind == ENGINE_DOMAIN ? st->certain : st->size;
+	struct statvfs v;
+	uint64_t room;
+	if (c->out.is_stream || fstatvfs(c->out.fd, &v) ||
+	    !mul_u64(v.f_bavail, v.f_frsize, &room) || needs <= room)
+		return 0;
+	return err_set(err, -ENOSPC,
+		       "%s: the file needs %" PRIu64 " bytes on disk, and %" PRIu64 " are free",
+		       c->out.path, needs, room);
 }
 
 static int copy_data(struct copy *c, uint64_t size, struct err *err)
@@ -74,6 +113,8 @@ static int copy_all(struct copy *c, const char *file, bool force, struct err *er
 	struct engine_stat st;
 	engine_file_stat(c->in, &st);
 	int rc = atomic_file_open(&c->out, file, force, st.size, err);
+	if (!rc)
+		rc = check_room(c, &st, err);
 	if (rc)
 		return rc;
 	auto_free void *buf = malloc(PIECE);

@@ -3,7 +3,8 @@
  * Finds out which chunks exist. If the domain was listed whole, the listing names the chunks of
  * every dataset. Otherwise only two kinds of datasets are listed, each with its own request: those
  * whose chunks do not all fit into a file, and those with variable-length data. For the latter, the
- * decoded size of each chunk is needed, too (chunk_measure.c).
+ * decoded size of each chunk is needed, too (chunk_measure.c). If a document says where the chunks
+ * of a dataset are in an HDF5 file, it names all of them.
  */
 #include <domain/domain.h>
 
@@ -167,8 +168,28 @@ bool domain_can_list(const struct domain *d, const struct object *o)
 	return chunk_prefix(d, o, prefix);
 }
 
+/* Makes the list of a dataset whose document names its chunks. */
+static int keep_references(struct domain *d, uint32_t number, const struct reference *r,
+			   struct err *err)
+{
+	struct chunk_list *chunks = &d->chunks[number];
+	uint64_t *numbers = arena_array(d->arena, r->nchunks ? r->nchunks : 1, sizeof(*numbers));
+	if (!numbers)
+		return err_no_memory(err);
+	*chunks = (struct chunk_list){.listed = true, .n = r->nchunks, .numbers = numbers};
+	for (uint64_t i = 0; i < r->nchunks; i++) {
+		numbers[i] = r->chunks[i].number;
+		chunks->bytes += r->chunks[i].size;
+	}
+	return 0;
+}
+
 static int list_chunks(struct domain *d, uint32_t number, const struct object *o, struct err *err)
 {
+	const struct reference *r = o->dataset.reference;
+	if (r && r->layout == REFERENCE_CHUNKED && !o->dataset.absence_unknown &&
+	    !o->dataset.type->has_vlen)
+		return keep_references(d, number, r, err);
 	char prefix[SCHEMA_KEY_MAX + 1];
 	int rc = 0;
 	if (!o->dataset.absence_unknown && d->schema->chunk_prefix(o, prefix, sizeof(prefix)) == 0)

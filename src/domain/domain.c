@@ -178,7 +178,8 @@ const struct tree *domain_tree(const struct domain *d)
 
 bool domain_has_own_list(const struct domain *d, uint32_t number)
 {
-	return !domain_sees_chunks(d) && d->chunks[number].listed;
+	return !domain_sees_chunks(d) && d->chunks[number].listed &&
+	       !tree_object(d->tree, number)->o.dataset.reference;
 }
 
 const struct chunk_list *domain_chunks(const struct domain *d, uint32_t number)

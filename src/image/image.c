@@ -129,6 +129,15 @@ uint64_t image_allocated(const struct image *img)
 	return img->base + img->allocated;
 }
 
+uint64_t image_certain(const struct image *img)
+{
+	uint64_t sum = image_allocated(img);
+	for (uint32_t i = 0; i < img->ndatasets; i++)
+		if (!img->datasets[i].known->listed)
+			sum -= dataset_stored_bytes(&img->datasets[i]);
+	return sum;
+}
+
 uint64_t image_read_ahead(const struct image *img)
 {
 	return img->read_ahead;

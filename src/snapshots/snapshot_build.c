@@ -92,6 +92,7 @@ struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, stru
 		.size = image_size(s->image),
 		.size_exact = true,
 		.blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK),
+		.certain = image_certain(s->image),
 		.mode = names_mode(domain_info(domain), false, can_change(bucket, domain)),
 		.version = version,
 	};

@@ -2,6 +2,7 @@
 """What a user meets after `hsimage link`: programs write to the domain, few chunks are stored, the
 file is gone. test_link.py has what a link puts into the bucket."""
 import os
+import re
 import subprocess
 import sys
 
@@ -70,6 +71,48 @@ def test_file_that_is_gone(bucket):
     assert done.stdout.count("the file is not the version that the domain was made from") == 2
     os.replace(bucket / "raw/moved.h5", bucket / FILE)
     assert run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN).returncode == 0
+
+
+def test_few_chunks(bucket, tmp_path, mount):
+    """A dataset of which few chunks are stored takes no space: in the export, and as a mount
+    shows it if the document names the chunks."""
+    with h5py.File(bucket / FILE, "w") as f:
+        few = f.create_dataset("few", (1 << 24,), "i1", chunks=(1 << 16,))
+        few[5], few[-1] = 1, 2
+    with h5py.File(bucket / "raw/table.h5", "w") as f:
+        table = f.create_dataset("table", (1 << 24,), "i1", chunks=(1 << 12,))
+        table[:1002 << 12] = 1
+    link(bucket)
+    link(bucket, "raw/table.h5", "home/table.h5")
+    lines = run(HSIMAGE, "-b", bucket, "info", DOMAIN, check=True).stdout.splitlines()
+    assert any("/few: int8 [16777216], chunks [65536], 2 of 256 written" in x for x in lines)
+    for name, room in (("file.h5", 1 << 20), ("table.h5", 6 << 20)):
+        out = tmp_path / name
+        run(HSIMAGE, "-b", bucket, "export", f"home/{name}", out, check=True)
+        assert os.stat(out).st_blocks * 512 < room
+        done = run("h5diff", bucket / "raw" / name, out)
+        assert (done.returncode, done.stdout) == (0, "")
+    shown = mount(bucket).file(DOMAIN)
+    assert os.stat(shown).st_blocks * 512 < 1 << 20 and os.stat(shown).st_size < 1 << 20
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
+def test_no_room_for_the_export(bucket, tmp_path):
+    """An export that cannot fit does not begin."""
+    with h5py.File(bucket / FILE, "w") as f:
+        f.create_dataset("x", data=np.ones(1 << 20), chunks=(1 << 16,))
+    link(bucket)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if run("mount", "-t", "tmpfs", "-o", "size=4m", "none", disk).returncode:
+        pytest.skip("no disk can be mounted")
+    try:
+        done = run(HSIMAGE, "-b", bucket, "export", DOMAIN, disk / "x.h5")
+        assert done.returncode == 1 and re.search(
+            r"the file needs \d+ bytes on disk, and \d+ are free", done.stderr), done.stderr
+        assert os.listdir(disk) == []
+    finally:
+        run("umount", disk, check=True)
 
 
 def change(path, edit):

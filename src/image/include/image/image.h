@@ -75,6 +75,9 @@ uint64_t image_base(const struct image *img);
 /* Returns the bytes of the file that are not in holes: metadata, and the chunks that are not known
  * to be absent. */
 uint64_t image_allocated(const struct image *img);
+/* Returns the same without the chunks of datasets of which it is not known which ones are stored.
+ */
+uint64_t image_certain(const struct image *img);
 /* Returns how many bytes the kernel should read ahead for a program that reads in order. */
 uint64_t image_read_ahead(const struct image *img);
 /* Says how many bytes the kernel does read ahead, for prefetching. The default is
