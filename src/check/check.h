@@ -111,6 +111,9 @@ struct domain_check {
 	uint32_t lost;
 	char *lost_why;
 };
+/* Returns the bytes of the stored chunks of a dataset. If it is not known which chunks are stored,
+ * they count as they are before filters, so a check of them may end early. */
+uint64_t check_chunk_bytes(const struct domain_check *dc, uint32_t number);
 /* If the domain has been removed since it was looked up, it has no result. */
 int check_domain(struct check *c, struct engine *e, const struct names_node *n);
 int check_links(struct domain_check *dc);

@@ -46,6 +46,18 @@ static const struct dataset *dataset_of(const struct domain_check *dc,
 	return &tree_object(dc->tree, chunk->dataset)->o.dataset;
 }
 
+uint64_t check_chunk_bytes(const struct domain_check *dc, uint32_t number)
+{
+	const struct object *o = &tree_object(dc->tree, number)->o;
+	const struct chunk_list *known = domain_chunks(dc->d, number);
+	uint64_t bytes;
+	if (o->kind != OBJECT_DATASET || o->dataset.absence_unknown || known->unknown)
+		return 0;
+	if (known->listed)
+		return known->bytes;
+	return mul_u64(o->dataset.space.nelems, o->dataset.type->size, &bytes) ? bytes : 0;
+}
+
 static void arrived(void *arg, struct chunk_result *result)
 {
 	struct flight *f = arg;
@@ -226,7 +238,11 @@ int check_choice_end(struct domain_check *dc, struct check_choice *choice)
 	if (dc->c->all)
 		return check_batch(dc, choice);
 	choice->n = check_sample_take(&choice->sample, choice->batch);
-	for (size_t i = 0; i < choice->n; i++)
-		dc->c->expected += choice->batch[i].size;
+	for (size_t i = 0; i < choice->n; i++) {
+		const struct check_chunk *chunk = &choice->batch[i];
+		const struct dataset *ds = dataset_of(dc, chunk);
+		dc->c->expected +=
+			chunk->size ? chunk->size : ds->grid.chunk_elems * ds->type->size;
+	}
 	return check_batch(dc, choice);
 }

@@ -119,6 +119,8 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	dc.paths = object_paths_new(dc.tree);
 	c->result.objects = tree_count(dc.tree);
 	int rc = dir && dc.paths ? 0 : err_no_memory(c->err);
+	for (uint32_t i = 0; c->all && i < tree_count(dc.tree); i++)
+		c->expected += check_chunk_bytes(&dc, tree_nth(dc.tree, i));
 	if (!rc)
 		rc = report_problems(&dc);
 	if (!rc)

@@ -429,8 +429,6 @@ int check_keys(struct domain_check *dc)
 		rc = find_prefixes(v);
 		if (!rc)
 			rc = read_summary(v, &info, &found);
-		if (!rc && found && dc->c->all)
-			dc->c->expected = info.allocated_bytes;
 		if (!rc)
 			rc = list_all(v);
 		if (!rc)

@@ -142,11 +142,8 @@ static int report_counts(struct store_check *s)
 static int check_listed(struct store_check *s)
 {
 	struct err why = ERR_INIT;
-	const struct tree *t = s->dc->tree;
 	int refused = 0;
 	int rc = find_dirs(s);
-	for (uint32_t i = 0; s->dc->c->all && i < tree_count(t); i++)
-		s->dc->c->expected += domain_chunks(s->dc->d, tree_nth(t, i))->bytes;
 	if (!rc)
 		rc = check_list(s->dc->c, s->dc->e, s->prefix, take_key, s, &refused, &why);
 	if (!rc)

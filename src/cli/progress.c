@@ -108,7 +108,7 @@ void progress_set(struct progress *p, uint64_t done, uint64_t total)
 	}
 	p->done = done;
 	p->total = total;
-	if (p->is_terminal && (done >= total || now_ms() - p->drawn_ms >= DRAW_EVERY_MS))
+	if (p->is_terminal && now_ms() - p->drawn_ms >= DRAW_EVERY_MS)
 		draw(p);
 }
 

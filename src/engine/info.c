@@ -64,6 +64,20 @@ static int say_domain(const struct engine_info_sink *sink, const struct names_no
 	return rc;
 }
 
+/* Returns whether chunks of the domain are known to be absent. */
+static bool lacks_chunks(struct domain *domain)
+{
+	const struct tree *t = domain_tree(domain);
+	for (uint32_t i = 0; i < tree_count(t); i++) {
+		const uint32_t number = tree_nth(t, i);
+		const struct object *o = &tree_object(t, number)->o;
+		const struct chunk_list *c = domain_chunks(domain, number);
+		if (o->kind == OBJECT_DATASET && c->listed && c->n < o->dataset.grid.nchunks)
+			return true;
+	}
+	return false;
+}
+
 /* "HDF5 file: 18.9 MB (18912345 bytes), 2.1 MB on disk when exported: chunks that were never
  * written take no space" */
 static int say_file(const struct engine_info_sink *sink, const struct snapshot *s)
@@ -76,8 +90,9 @@ static int say_file(const struct engine_info_sink *sink, const struct snapshot *
 	if (data < size) {
 		str_add(&line, ", ");
 		describe_size(&line, data);
-		str_add(&line,
-			" on disk when exported: chunks that were never written take no space");
+		str_add(&line, " on disk when exported");
+		if (lacks_chunks(s->domain))
+			str_add(&line, ": chunks that were never written take no space");
 	}
 	int rc = say_text(sink, &line);
 	if (!rc && image_base(s->image))
@@ -227,6 +242,22 @@ static int say_verified(const struct engine_info_sink *sink, const struct snapsh
 	return rc;
 }
 
+/* Describes a plain object that a mount has stored because it could not become a domain. Returns
+ * -ENODATA for any other. */
+static int say_kept(struct engine *e, const struct names_node *n, const char *path,
+		    const struct engine_info_sink *sink, struct err *err)
+{
+	char why[STORE_NOTE_MAX + 1];
+	const ssize_t len = n->kind == NAMES_OBJECT ? engine_getxattr(e, path, "user.hsds.kept",
+								      why, sizeof(why) - 1, err)
+						    : -ENODATA;
+	if (len < 0)
+		return (int)len;
+	why[len] = '\0';
+	const int rc = say(sink, "plain file: %s", path);
+	return rc ? rc : say(sink, "kept as it is: %s", why);
+}
+
 int engine_info(struct engine *e, const char *path, bool verify,
 		const struct engine_info_sink *sink, struct err *err)
 {
@@ -238,6 +269,11 @@ int engine_info(struct engine *e, const char *path, bool verify,
 	int rc = snapshot_resolve(&e->bucket, path, &n, &requested, err);
 	if (rc)
 		return rc;
+	if (n->kind != NAMES_DOMAIN && n->doc.kind != NAMES_DOC_STORE) {
+		rc = say_kept(e, n, path, sink, err);
+		if (rc != -ENODATA)
+			return rc;
+	}
 	if (n->kind != NAMES_DOMAIN && n->doc.kind != NAMES_DOC_STORE)
 		return err_set(err, n->kind == NAMES_DIR ? -EISDIR : -EINVAL, "%s: not a domain",
 			       path[0] ? path : "/");

@@ -246,7 +246,7 @@ def test_info_of_a_file_with_holes(bucket):
         d = made.domain("sparse.h5")
         data = d.dataset(d.root, "data", mkbucket.INT32, [1 << 22], [1 << 16],
                          layout={"class": "H5D_CONTIGUOUS"})
-        data.chunk((7,), bytes(1 << 18))
+        data.chunk((7,), b"\1" * (1 << 18))
     run(HSIMAGE, "export", f"{bucket}/sparse.h5", bucket / "copy", check=True)
     st = (bucket / "copy").stat()
     out = run(HSIMAGE, "info", f"{bucket}/sparse.h5", check=True)
@@ -255,6 +255,24 @@ def test_info_of_a_file_with_holes(bucket):
     assert line == (f"HDF5 file: {st.st_size / 1e6:.1f} MB ({st.st_size} bytes), {words[6]} kB on "
                     "disk when exported: chunks that were never written take no space")
     assert abs(float(words[6]) * 1000 - st.st_blocks * 512) < 50000
+
+
+def test_info_of_a_file_without_holes(bucket):
+    """All chunks are written; the gap in front of them takes no space."""
+    with mkbucket.Maker(bucket) as made:
+        d = made.domain("full.h5")
+        data = d.dataset(d.root, "data", mkbucket.INT32, [1 << 23], [1 << 20])
+        for i in range(8):
+            data.chunk((i,), b"\1" * (1 << 22))
+    out = run(HSIMAGE, "info", f"{bucket}/full.h5", check=True).stdout
+    assert ", 33.6 MB on disk when exported\n" in out, out
+
+
+def test_info_of_a_file_that_was_kept(bucket):
+    (bucket / "home/kept.h5").write_bytes(b"bytes")
+    os.setxattr(bucket / "home/kept.h5", "user.hsmount.kept", b"a virtual dataset")
+    out = run(HSIMAGE, "info", f"{bucket}/home/kept.h5", check=True)
+    assert out.stdout == "plain file: home/kept.h5\nkept as it is: a virtual dataset\n"
 
 
 def test_info_verify(bucket):
