@@ -16,6 +16,19 @@ int command_failed(struct command *c, const struct err *err)
 	return complain(COMMAND_PROGRAM, err);
 }
 
+char *command_file_in(const char *dir, const char *operand)
+{
+	size_t end = strlen(operand);
+	char *path;
+	while (end > 1 && operand[end - 1] == '/')
+		end--;
+	size_t start = end;
+	while (start && operand[start - 1] != '/')
+		start--;
+	return asprintf(&path, "%s/%.*s", dir, (int)(end - start), operand + start) < 0 ? NULL
+											: path;
+}
+
 /* Returns a copy of path without leading and trailing slashes, on the heap. */
 static char *trimmed(const char *path)
 {
@@ -97,6 +110,9 @@ void command_close(void *command)
 	engine_close(c->engine);
 	free(c->bucket_path);
 	free(c->path);
+	c->file = NULL;
+	c->engine = NULL;
+	c->bucket_path = c->path = NULL;
 }
 
 void command_print_line(void *command, const char *line)

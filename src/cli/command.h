@@ -56,6 +56,9 @@ struct command {
 int command_open(struct command *c);
 /* Closes what command_open() has opened. `command` is the struct command. */
 void command_close(void *command);
+/* Returns the path of a file in a directory that has the last name of an operand, on the heap. NULL
+ * if out of memory. */
+char *command_file_in(const char *dir, const char *operand);
 /* Prints an error. Returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 

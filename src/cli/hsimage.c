@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <base/mem.h>
 
 #include "allocator.h"
 #include "shutdown.h"
@@ -74,27 +77,30 @@ static const struct command_def {
 	 "  -l   show permissions, sizes in bytes and times (UTC), too; \"~\" in front of a\n"
 	 "       size: an estimate; see the option \"stat\"\n"},
 	{"info", command_info, "BUCKET/DOMAIN",
-	 "usage: hsimage [OPTIONS] info [--verify] BUCKET/DOMAIN\n"
-	 "       hsimage [OPTIONS] -b BUCKET info [--verify] DOMAIN\n"
+	 "usage: hsimage [OPTIONS] info [--verify] BUCKET/DOMAIN...\n"
+	 "       hsimage [OPTIONS] -b BUCKET info [--verify] DOMAIN...\n"
 	 "Describes a domain: its objects, what they take in the bucket, and each part that is\n"
-	 "left out because it is damaged.\n"
+	 "left out because it is damaged. Of an HDF5 file that a mount has stored as it is, says\n"
+	 "why.\n"
 	 "\n"
 	 "  --verify   read the whole file and report each chunk that cannot be read\n"},
 	{"export", command_export, "BUCKET/DOMAIN",
 	 "usage: hsimage [OPTIONS] export [--force] BUCKET/DOMAIN [FILE]\n"
+	 "       hsimage [OPTIONS] export [--force] BUCKET/DOMAIN... DIRECTORY\n"
 	 "       hsimage [OPTIONS] -b BUCKET export [--force] DOMAIN [FILE]\n"
-	 "Writes a domain as an HDF5 file, any other object as it is.\n"
+	 "Writes a domain as an HDF5 file, any other object as it is. In a DIRECTORY, which\n"
+	 "exists, the file has the name of the domain.\n"
 	 "\n"
-	 "  FILE, --output FILE   the file to write; \"-\" is standard output\n"
+	 "  FILE, --output FILE   the file or directory to write to; \"-\" is standard output\n"
 	 "  --force               replace FILE if it exists; its permissions stay\n"
 	 "\n"
 	 "Without FILE, the bytes go to standard output if that is not a terminal\n"
 	 "(hsimage export BUCKET/DOMAIN > FILE), else to a file with the domain's name in the\n"
 	 "current directory. A file is written whole or not at all.\n"},
 	{"check", command_check, "BUCKET[/PATH] or FILE",
-	 "usage: hsimage [OPTIONS] check [--all] [--json] BUCKET[/PATH]\n"
-	 "       hsimage [OPTIONS] -b BUCKET check [--all] [--json] [PATH]\n"
-	 "       hsimage check [--all] [--json] FILE\n"
+	 "usage: hsimage [OPTIONS] check [--all] [--json] BUCKET[/PATH]...\n"
+	 "       hsimage [OPTIONS] -b BUCKET check [--all] [--json] [PATH...]\n"
+	 "       hsimage check [--all] [--json] FILE...\n"
 	 "Looks for damage in a domain, in every domain below a directory, or in an HDF5 file.\n"
 	 "Reads documents, links, keys and a sample of the chunks, renders each domain as a file\n"
 	 "and reads that back. Writes nothing. Prints a line for each finding, then the result.\n"
@@ -380,6 +386,20 @@ static int check_import(const struct command *c, const struct arguments *a, stru
 	return rc ? rc : options_check(&c->options, err);
 }
 
+/* Returns whether the command may have several operands, each of which it processes in turn. */
+static bool takes_many(const struct command_def *def)
+{
+	return def->run == command_info || def->run == command_check || def->run == command_export;
+}
+
+static int check_many(const struct arguments *a, const char *const *names, struct err *err)
+{
+	int rc = 0;
+	for (size_t i = 1; !rc && i < a->n; i++)
+		rc = operands_check(a->v + i, 1, names, 1, 1, err);
+	return rc;
+}
+
 /* Checks that the command accepts the options and operands of the command line. */
 static int check_arguments(const struct command *c, const struct arguments *a,
 			   const struct command_def *def, struct err *err)
@@ -407,8 +427,7 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 	const bool takes_path = def->run == command_ls || def->run == command_check || cleans ||
 				def->run == command_undelete;
 	const char *in_bucket = takes_path ? "PATH" : "DOMAIN";
-	const char *const names[] = {c->bucket ? in_bucket : def->operand, "FILE"};
-	const int most = def->run == command_export && !c->output ? 2 : 1;
+	const char *const names[] = {c->bucket ? in_bucket : def->operand};
 	const int required = !(c->bucket && takes_path);
 	if (foreign)
 		return err_set(err, -EINVAL, "%s has no option %s", def->name, foreign);
@@ -416,8 +435,84 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 		return check_import(c, a, err);
 	int rc = def->run == command_recover
 			 ? command_recover_check(c, a->v + 1, (int)a->n - 1, err)
-			 : operands_check(a->v + 1, (int)a->n - 1, names, most, required, err);
+		 : takes_many(def) && a->n > 2
+			 ? check_many(a, names, err)
+			 : operands_check(a->v + 1, (int)a->n - 1, names, 1, required, err);
 	return rc ? rc : options_check(&c->options, err);
+}
+
+static int run_one(struct command *c, const char *first, const char *second,
+		   const struct command_def *def)
+{
+	c->operands[0] = first;
+	c->operands[1] = second;
+	const int status = def->run(c);
+	/* After a failure, the program does not wait longer than CLOSE_MS for requests that the
+	 * bucket does not answer. */
+	if (status == EXIT_OK) {
+		command_close(c);
+	} else if (!shutdown_in_time(command_close, c, CLOSE_MS)) {
+		fflush(NULL);
+		_exit(status);
+	}
+	return status;
+}
+
+/* Runs the command for each operand, also after one has failed. */
+static int run_each(struct command *c, char *const *operands, size_t n,
+		    const struct command_def *def)
+{
+	int status = EXIT_OK;
+	for (size_t i = 0; i < n || i == 0; i++) {
+		const int one = run_one(c, operands[i], NULL, def);
+		status = one ? one : status;
+	}
+	return status;
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+	return path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Exports each operand into a directory. */
+static int export_into(struct command *c, char *const *operands, size_t n, const char *dir,
+		       const struct command_def *def)
+{
+	int status = EXIT_OK;
+	for (size_t i = 0; i < n; i++) {
+		auto_free char *file = command_file_in(dir, operands[i]);
+		bool is_same = false;
+		for (size_t k = 0; file && !is_same && k < i; k++) {
+			auto_free char *other = command_file_in(dir, operands[k]);
+			is_same = other && strcmp(other, file) == 0;
+		}
+		struct err err = ERR_INIT;
+		if (!file)
+			err_no_memory(&err);
+		else if (is_same)
+			err_set(&err, -EEXIST, "%s: another operand has this name, too",
+				operands[i]);
+		c->output = file;
+		const int one =
+			err.code ? command_failed(c, &err) : run_one(c, operands[i], NULL, def);
+		status = one ? one : status;
+	}
+	return status;
+}
+
+static int run_exports(struct command *c, const struct arguments *a, const struct command_def *def)
+{
+	const size_t n = a->n - 1 - (!c->output && a->n > 2); /* domains */
+	const char *to = c->output ? c->output : n < a->n - 1 ? a->v[a->n - 1] : NULL;
+	struct err err = ERR_INIT;
+	if (is_directory(to))
+		return export_into(c, a->v + 1, n, to, def);
+	if (n <= 1)
+		return run_one(c, a->v[1], a->v[2], def);
+	err_set(&err, -ENOTDIR, "%s: no such directory; several domains are exported into one", to);
+	return command_failed(c, &err);
 }
 
 static int run(struct command *c, const struct arguments *a)
@@ -432,19 +527,11 @@ static int run(struct command *c, const struct arguments *a)
 		err_set(&err, -EINVAL, "%s: no such command", a->v[0]);
 	if (err.code || check_arguments(c, a, def, &err))
 		return usage_error(a, &err);
-	c->operands[0] = a->v[1];
-	c->operands[1] = a->v[2];
 	c->words = a->v + 1;
 	c->log = log_new(COMMAND_PROGRAM, c->options.log_level);
-	int status = def->run(c);
-	/* After a failure, the program does not wait longer than CLOSE_MS for requests that the
-	 * bucket does not answer. */
-	if (status == EXIT_OK) {
-		command_close(c);
-	} else if (!shutdown_in_time(command_close, c, CLOSE_MS)) {
-		fflush(NULL);
-		_exit(status);
-	}
+	const int status = def->run == command_export ? run_exports(c, a, def)
+			   : takes_many(def)	      ? run_each(c, a->v + 1, a->n - 1, def)
+						      : run_one(c, a->v[1], a->v[2], def);
 	log_free(c->log);
 	return status;
 }
