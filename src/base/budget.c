@@ -94,6 +94,15 @@ static bool grow(struct budget *b, enum budget_use use, uint64_t n, uint64_t *ot
 	return fits;
 }
 
+uint64_t budget_spare(struct budget *b)
+{
+	const uint64_t limit = metadata_limit(b);
+	pthread_mutex_lock(&b->lock);
+	const uint64_t used = metadata_locked(b);
+	pthread_mutex_unlock(&b->lock);
+	return used < limit ? limit - used : 0;
+}
+
 static bool free_some(const struct budget *b)
 {
 	for (unsigned int i = 0; i < b->nholders; i++)

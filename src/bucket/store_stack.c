@@ -63,7 +63,8 @@ const char *store_stack_dir(const char *bucket)
 	return strncmp(bucket, file_scheme, n) == 0 ? bucket + n : bucket;
 }
 
-static struct store *new_dir(const struct env *env, const char *bucket, struct err *err)
+static struct store *new_dir(const struct env *env, const char *bucket, bool writes,
+			     struct err *err)
 {
 	const char *dir = store_stack_dir(bucket);
 	if (dir == bucket && strstr(bucket, "://")) {
@@ -79,6 +80,8 @@ static struct store *new_dir(const struct env *env, const char *bucket, struct e
 	/* Without it, the directory would be no bucket any more. */
 	if (s)
 		store_dir_keep(s, probe_new_storages());
+	if (s && writes)
+		store_dir_sweep(s);
 	return s;
 }
 
@@ -222,7 +225,7 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	}
 	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, (const char *const *)marks, beside, meter,
 			err)
-	       : new_dir(env, opt->bucket, err);
+	       : new_dir(env, opt->bucket, opt->write, err);
 	parts->s3 = s3 ? s : NULL;
 	parts->dir = s3 ? NULL : s;
 	if (s && opt->cache_dir && store_stack_identity(parts, opt->bucket, &scope, err))

@@ -27,6 +27,7 @@ void domain_unref(struct domain *d)
 	free(d->chunks);
 	free(d->path);
 	schema_document_unref(d->document);
+	arena_free(d->texts);
 	tree_free(d->tree);
 	budget_set(&d->charge, 0, NULL);
 	free(d);
@@ -62,14 +63,39 @@ const char *domain_listed_etag(const struct domain *d, const char *key)
 uint64_t domain_memory(const struct domain *d)
 {
 	return sizeof(*d) + tree_memory(d->tree) + tree_numbers(d->tree) * sizeof(*d->chunks) +
-	       d->values;
+	       d->values + (d->texts ? arena_used(d->texts) : 0);
 }
 
 int domain_charge(struct domain *d, struct err *err)
 {
-	const uint64_t bytes = domain_memory(d);
-	int rc = budget_set(&d->charge, bytes, err);
+	struct err why = ERR_INIT;
+	uint64_t bytes;
+	int rc;
+	do {
+		bytes = domain_memory(d);
+		rc = budget_set(&d->charge, bytes, &why);
+	} while (rc && domain_drop_texts(d));
+	if (rc)
+		err_copy(err, &why);
 	return rc ? err_wrap(err, rc, "at least %" PRIu64 " bytes of metadata", bytes) : 0;
+}
+
+bool domain_drop_texts(struct domain *d)
+{
+	if (!d->texts)
+		return false;
+	d->schema->drop_texts(d->space);
+	arena_free(d->texts);
+	d->texts = NULL;
+	budget_set(&d->charge, min_u64(d->charge.bytes, domain_memory(d)), NULL);
+	return true;
+}
+
+/* A part of the room, so that there is room for other domains, too. */
+uint64_t domain_texts_limit(struct budget *budget)
+{
+	enum { SHARE = 8 };
+	return max_u64(budget ? budget_spare(budget) / SHARE : 0, DOMAIN_TEXTS_MIN);
 }
 
 void domain_drop_attributes(struct domain *d, void (*take)(void *ctx, uint32_t i, struct object *o),

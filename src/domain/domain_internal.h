@@ -44,8 +44,9 @@ struct domain {
 	struct arena *arena; /* the tree's */
 
 	struct schema_document *document;
-	const struct schema_space *space; /* in the arena */
-	struct chunk_list *chunks;	  /* by number */
+	struct schema_space *space; /* in the arena */
+	struct arena *texts;	    /* of documents, for the next open; NULL if none are kept */
+	struct chunk_list *chunks;  /* by number */
 
 	/* The complete listing of everything below listed_prefix, which is NULL if there is none.
 	 */
@@ -60,12 +61,15 @@ struct domain {
 	struct domain_versions versions;
 	struct domain_plan *plan; /* of the hint, while the domain is loaded */
 	bool is_torn;		  /* changed while it was loaded: see struct schema_loader */
-	bool missing_chunks_fail, forbidden_chunks_absent; /* of struct domain_bucket */
+	bool missing_chunks_fail, forbidden_chunks_absent,
+		keeps_texts; /* of struct domain_bucket */
 	atomic_bool forbidden_logged;
 	atomic_bool has_copy; /* see domain_has_copy() */
 	struct ranges ranges;
 };
 
+/* Returns how many bytes of texts a domain, or a record of puts, may keep. budget may be NULL. */
+uint64_t domain_texts_limit(struct budget *budget);
 /* Returns true if all chunks of the dataset together have more than DATASET_DENSE_MAX bytes. */
 bool domain_is_vast(const struct dataset *ds);
 /* Returns the bytes of memory of the attribute values and the fill value of an object. */
@@ -78,8 +82,8 @@ static inline uint64_t domain_value_memory(const struct object *o)
 		sum += o->attrs[i].value.fixed.cap + o->attrs[i].value.heap.cap;
 	return sum;
 }
-/* Charges the domain's current memory to the budget. Fails with -ENOMEM if the budget does not have
- * as much. */
+/* Charges the domain's current memory to the budget. If the budget does not have as much, the texts
+ * of documents are dropped. Fails with -ENOMEM if it still has not. */
 int domain_charge(struct domain *d, struct err *err);
 /* Returns true if a listing can show which of the dataset's chunks are stored. */
 bool domain_can_list(const struct domain *d, const struct object *o);

@@ -359,7 +359,6 @@ static int run_loader(struct loading *l, bool *same)
 	l->d->is_torn = l->loader->is_torn;
 	if (l->plan)
 		l->plan->torn = l->loader->is_torn;
-	l->d->space = l->loader->space;
 	return rc;
 }
 
@@ -369,12 +368,24 @@ static int listed(void *ctx, const struct schema_listed *keys)
 	return d->plan->listed(d->plan->ctx, keys);
 }
 
+/* Without memory for them, no texts are kept. */
+static void renew_texts(struct loading *l)
+{
+	struct domain *d = l->d;
+	arena_free(d->texts);
+	d->texts = NULL;
+	if (!l->plan || !l->plan->is_brief)
+		d->texts = arena_new(d->keeps_texts ? domain_texts_limit(d->env->budget)
+						    : DOMAIN_TEXTS_MIN);
+}
+
 static int load(struct loading *l, bool *same)
 {
 	struct domain *d = l->d;
 	const struct schema_ops *schema = d->schema;
 	const bool has_space = l->previous && l->previous->schema == schema;
 	uint32_t nputs = 0;
+	renew_texts(l);
 	auto_free struct schema_put *puts = l->puts ? domain_puts_list(l->puts, &nputs) : NULL;
 	struct schema_load what = {
 		.document = d->document,
@@ -387,7 +398,7 @@ static int load(struct loading *l, bool *same)
 		.puts_all = puts && domain_puts_is_all(l->puts),
 		.puts_few = puts && domain_puts_is_few(l->puts),
 		.list_limit = DOMAIN_LISTING,
-		.keep_limit = l->plan && l->plan->is_brief ? 0 : DOMAIN_KEPT_MAX,
+		.texts = d->texts,
 		.whole_only = l->plan && l->plan->whole_only,
 		.listed = l->plan ? listed : NULL,
 		.accept = domain_accept,
@@ -398,6 +409,7 @@ static int load(struct loading *l, bool *same)
 	if (l->record)
 		what.pages = document_record_pages(l->record, &what.npages);
 	int rc = schema->loader_new(&what, &l->loader, l->err);
+	d->space = rc ? NULL : l->loader->space;
 	if (!rc)
 		rc = run_loader(l, same);
 	/* Documents that an earlier snapshot has are not read, so they are not added. */

@@ -35,6 +35,7 @@ static struct domain *new_domain(const struct domain_bucket *bucket, const char 
 	d->changes = bucket->changes;
 	d->missing_chunks_fail = bucket->missing_chunks_fail;
 	d->forbidden_chunks_absent = bucket->forbidden_chunks_absent;
+	d->keeps_texts = bucket->keeps_texts;
 	d->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
 	domain_rechecks_init(d);
 	domain_versions_init(d);

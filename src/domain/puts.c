@@ -10,7 +10,7 @@
 
 #include <uthash.h>
 
-#include <domain/domain.h>
+#include "domain_internal.h"
 
 enum { TABLE_BYTES = 32 /* of the hash table, for each entry */ };
 
@@ -25,9 +25,9 @@ struct put {
 struct domain_puts {
 	struct budget_charge charge;
 	bool is_all, is_few;
-	struct put *all; /* by id */
-	size_t texts;	 /* bytes of all texts */
-	uint64_t bytes;	 /* of all entries and texts */
+	struct put *all;       /* by id */
+	uint64_t texts, limit; /* bytes of all texts; the most that are kept */
+	uint64_t bytes;	       /* of all entries and texts */
 };
 
 struct domain_puts *domain_puts_new(struct budget *budget, bool is_all, bool is_few)
@@ -38,6 +38,7 @@ struct domain_puts *domain_puts_new(struct budget *budget, bool is_all, bool is_
 	p->charge = (struct budget_charge){.budget = budget, .use = BUDGET_TREES};
 	p->is_all = is_all;
 	p->is_few = is_few;
+	p->limit = domain_texts_limit(budget);
 	return p;
 }
 
@@ -77,7 +78,7 @@ static int take(struct domain_puts *p, struct put *e)
 	if (old)
 		remove_put(p, old);
 	free_put(old);
-	if (e->put.len > DOMAIN_KEPT_MAX - p->texts) {
+	if (e->put.len > p->limit - p->texts) {
 		free(e->text);
 		e->put.text = e->text = NULL;
 		e->put.len = 0;
@@ -113,7 +114,7 @@ static struct put *put_new(const char *id, const char *etag, const void *text, s
 int domain_puts_add(struct domain_puts *p, const char *id, const char *etag, const void *text,
 		    size_t len)
 {
-	struct put *e = put_new(id, etag, len <= DOMAIN_KEPT_MAX ? text : NULL, len);
+	struct put *e = put_new(id, etag, len <= p->limit ? text : NULL, len);
 	const int rc = e ? take(p, e) : -ENOMEM;
 	return rc ? rc : budget_set(&p->charge, p->bytes, NULL);
 }

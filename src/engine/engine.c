@@ -246,6 +246,7 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 		.changes = &e->bucket.changes,
 		.missing_chunks_fail = opt->missing_chunks_fail,
 		.forbidden_chunks_absent = opt->forbidden_chunks_absent,
+		.keeps_texts = opt->write,
 	};
 	e->bucket.cache = cache_new(&e->bucket.env, prefetches_max(opt), NULL);
 	e->bucket.names = new_names(e, opt, place->has_marks || opt->expects_stores);

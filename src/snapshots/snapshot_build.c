@@ -48,8 +48,14 @@ int snapshot_image(struct bucket *bucket, struct domain *domain, const char *mou
 		.suffix = domain_schema(domain)->suffix,
 	};
 	const struct chunk_source chunks = domain_chunk_source(domain);
-	int rc = image_new(&bucket->env, bucket->cache, domain_tree(domain), &chunks, &opt, out,
-			   err);
+	struct err why = ERR_INIT;
+	int rc;
+	do {
+		rc = image_new(&bucket->env, bucket->cache, domain_tree(domain), &chunks, &opt, out,
+			       &why);
+	} while (rc == -ENOMEM && domain_drop_texts(domain));
+	if (rc)
+		err_copy(err, &why);
 	if (rc == -ENOMEM)
 		err_wrap(err, rc, "objects of %" PRIu64 " bytes", domain_memory(domain));
 	if (!rc)

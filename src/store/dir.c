@@ -208,7 +208,8 @@ static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
 
 static const char *life(struct store *s)
 {
-	return dir_store_of(s)->life;
+	const struct dir_store *d = dir_store_of(s);
+	return d->sync >= 0 ? d->boot : "";
 }
 
 static void free_store(struct store *s)
@@ -231,9 +232,23 @@ static const struct store_ops dir_ops = {
 	.free = free_store,
 };
 
+void store_dir_sweep(struct store *s)
+{
+	dir_store_of(s)->sweeps = true;
+}
+
 void store_dir_keep(struct store *s, const char *dir)
 {
 	dir_store_of(s)->kept = dir;
+}
+
+/* Reads a text that the kernel chooses whenever the machine is started. */
+static void read_boot_id(char text[DIR_BOOT_MAX])
+{
+	auto_close int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : read(fd, text, DIR_BOOT_MAX - 1);
+	text[n > 0 ? n : 0] = '\0';
+	text[strspn(text, "0123456789abcdef-")] = '\0';
 }
 
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err)
@@ -252,6 +267,8 @@ struct store *store_dir_new(const struct env *env, const char *path, struct err 
 	d->beneath = beneath_has_openat2(root);
 	d->root = root;
 	root = -1;
+	read_boot_id(d->boot);
+	d->has_proc = access("/proc/self/fd", X_OK) == 0;
 	dir_sync_init(d, path);
 	dir_mark_init(d, path);
 	return &d->base;

@@ -18,7 +18,7 @@
 
 #include <base/fd.h>
 
-enum { DIR_LIFE_MAX = 64 };
+enum { DIR_BOOT_MAX = 64 };
 
 struct dir_store {
 	struct store base;
@@ -29,7 +29,9 @@ struct dir_store {
 	atomic_int marks;	     /* enum store_marks */
 	int sync;		     /* the directory, for syncfs(2); -1 if no PUT is deferred */
 	dev_t device;		     /* of the file system that it synchronises */
-	char life[DIR_LIFE_MAX];     /* "" if no PUT is deferred */
+	char boot[DIR_BOOT_MAX];     /* boot id of the machine; "" if it is not known */
+	bool has_proc;		     /* /proc is mounted, so a file without a name can get one */
+	bool sweeps;		     /* see store_dir_sweep() */
 	/* Directories that are being made and may not be durable yet; directories that deferred
 	 * PUTs have made, and how many of those were durable at the last dir_sync(). */
 	atomic_uint making;
@@ -41,8 +43,8 @@ static inline struct dir_store *dir_store_of(struct store *s)
 	return (struct dir_store *)s;
 }
 
-/* While a file is being written, its name begins with this. Every operation treats such files, and
- * everything in a directory with such a name, as absent. */
+/* While a file is being written, its name begins with this, if it has one. Every operation treats
+ * such files, and everything in a directory with such a name, as absent. */
 #define DIR_TEMP_PREFIX ".hsmount-tmp-"
 
 /* The extended attribute of a file that has the note of the object. */
@@ -95,6 +97,28 @@ int dir_mark_write(struct dir_store *d, int fd, const char *mark);
 int dir_mark_read(int fd, const struct stat *st, char mark[STORE_MARK_MAX + 1]);
 /* Returns true if the object has this mark, and then sets *st. Returns false if mark is NULL. */
 bool dir_mark_is(const struct dir_store *d, const char *key, const char *mark, struct stat *st);
+
+/* ---- temporary files ---- */
+
+enum { DIR_TEMP_NAME_MAX = sizeof(DIR_TEMP_PREFIX) + DIR_BOOT_MAX + 2 * 16 + 2 };
+/* A file that is being written, in the directory of its object. */
+struct dir_temp {
+	int parent; /* borrowed */
+	int fd;
+	char name[DIR_TEMP_NAME_MAX]; /* "" if it has none */
+};
+/* Makes a file. It has no name if the file system and the kernel can do that. Returns 0 or a
+ * negative errno. */
+int dir_temp_open(struct dir_store *d, int parent, struct dir_temp *out);
+/* Closes the file and removes it, unless it has become an object. */
+void dir_temp_close(struct dir_temp *t);
+/* Makes the file the object `name`. dir_temp_add() fails with -EEXIST if the name exists;
+ * dir_temp_replace() replaces a file of that name. */
+int dir_temp_add(struct dir_temp *t, const char *name);
+int dir_temp_replace(struct dir_store *d, struct dir_temp *t, const char *name);
+/* Called for each name of a directory that begins with DIR_TEMP_PREFIX. If d->sweeps, removes the
+ * file if the program that was writing it has ended. */
+void dir_temp_sweep(const struct dir_store *d, int parent, const char *name);
 
 /* ---- steps of puts and moves ---- */
 

@@ -266,8 +266,12 @@ static int consider(struct lister *l, int fd, const struct dirent *e, struct nam
 {
 	const size_t n = strlen(e->d_name);
 	bool is_link = false;
-	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || dir_reserved(e->d_name))
+	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 		return 0;
+	if (dir_reserved(e->d_name)) {
+		dir_temp_sweep(l->d, fd, e->d_name);
+		return 0;
+	}
 	if (l->len + n > STORE_KEY_MAX) {
 		l->too_long++;
 		return 0;

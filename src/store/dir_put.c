@@ -2,9 +2,10 @@
 /*
  * The directory store: PUT and DELETE.
  *
- * A put writes a temporary file in the object's own directory, syncs it, and renames it. So a
- * reader sees the old object or the new one, also after a crash. A crash leaves at most a temporary
- * file behind, which no listing shows. A deferred put does not sync; see dir_sync.c.
+ * A put writes a temporary file in the object's own directory (dir_temp_file.c), syncs it, and
+ * gives it the name of the object. So a reader sees the old object or the new one, also after a
+ * crash. A crash leaves at most a temporary file behind, which no listing shows. A deferred put
+ * does not sync; see dir_sync.c.
  *
  * A put makes the directories that it needs. A delete, and a put that fails, remove the directories
  * above the object that are empty. So another request may remove a directory between two steps of a
@@ -13,12 +14,9 @@
 #include "dir.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/xattr.h>
 
-enum { TEMP_NAME_MAX = sizeof(DIR_TEMP_PREFIX) + 2 * 16 + 1 };
 enum { WRITE_EARLY = 256 << 10, READ_SIZE = 1 << 20, START_EVERY = 8 << 20 /* bytes */ };
 
 /* A result of an attempt besides 0 and a negative errno: the answer's err has the code. */
@@ -135,25 +133,6 @@ static int write_all(int fd, struct store_request *req)
 	return rc;
 }
 
-/* Creates a temporary file with a unique name. The random part makes it unique among programs and
- * after a crash, the serial number within this program. Returns a descriptor or a negative errno.
- */
-static int open_temp(struct dir_store *d, int parent, char name[TEMP_NAME_MAX])
-{
-	const struct env *env = d->base.env;
-	for (int tries = 0; tries < 16; tries++) {
-		uint64_t chance = 0;
-		env->random(env, &chance, sizeof(chance));
-		snprintf(name, TEMP_NAME_MAX, DIR_TEMP_PREFIX "%016" PRIx64 "-%" PRIxFAST64, chance,
-			 atomic_fetch_add(&d->serial, 1));
-		int fd = openat(parent, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-				0666);
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
-	}
-	return -EIO;
-}
-
 /* The object is worth more than its note. */
 static void write_note(const struct dir_store *d, int fd, const struct store_request *req)
 {
@@ -175,19 +154,12 @@ static int occupied(int parent, const char *name)
 		       : -EEXIST;
 }
 
-static int rename_checked(const struct dir_store *d, int parent, const char *temp, const char *key,
-			  const char *name, const struct store_cond *cond)
+static int place(struct dir_store *d, struct dir_temp *t, const char *key, const char *name,
+		 const struct store_cond *cond)
 {
 	if (cond->if_none_match) {
-		if (renameat2(parent, temp, parent, name, RENAME_NOREPLACE) == 0)
-			return 0;
-		if (errno != EINVAL && errno != ENOSYS)
-			return errno == EEXIST ? occupied(parent, name) : -errno;
-		/* The file system cannot do that. link(2) does not replace files either. */
-		if (linkat(parent, temp, parent, name, 0))
-			return errno == EEXIST ? occupied(parent, name) : -errno;
-		unlinkat(parent, temp, 0);
-		return 0;
+		const int rc = dir_temp_add(t, name);
+		return rc == -EEXIST ? occupied(t->parent, name) : rc;
 	}
 	if (cond->if_match) {
 		struct stat st;
@@ -199,7 +171,7 @@ static int rename_checked(const struct dir_store *d, int parent, const char *tem
 		if (!dir_same_version(&st, cond->if_match))
 			return -ESTALE;
 	}
-	return renameat(parent, temp, parent, name) ? -errno : 0;
+	return dir_temp_replace(d, t, name);
 }
 
 /* Returns true if dir_sync() makes the put durable. */
@@ -209,18 +181,9 @@ static bool may_defer(const struct dir_store *d, const struct store_request *req
 	return req->deferred && d->sync >= 0 && fstat(parent, &st) == 0 && st.st_dev == d->device;
 }
 
-static int put_once(struct dir_store *d, struct store_request *req)
+/* Writes the file of an object. */
+static int fill(struct dir_store *d, int fd, struct store_request *req, bool deferred)
 {
-	char dir[STORE_KEY_MAX + 1];
-	char temp[TEMP_NAME_MAX];
-	const char *name = dir_split(req->key, dir);
-	auto_close int parent = dir_open_parent(d, dir, req->deferred && d->sync >= 0);
-	if (parent < 0)
-		return parent;
-	const bool deferred = may_defer(d, req, parent);
-	auto_close int fd = open_temp(d, parent, temp);
-	if (fd < 0)
-		return fd;
 	int rc = write_all(fd, req);
 	if (rc == 0)
 		write_note(d, fd, req);
@@ -231,21 +194,34 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	/* The disk begins to write large files now, instead of with dir_sync(). */
 	if (rc == 0 && deferred && store_body_size(req) >= WRITE_EARLY)
 		sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	return rc;
+}
+
+static int put_once(struct dir_store *d, struct store_request *req)
+{
+	char dir[STORE_KEY_MAX + 1];
+	const char *name = dir_split(req->key, dir);
+	auto_close int parent = dir_open_parent(d, dir, req->deferred && d->sync >= 0);
+	if (parent < 0)
+		return parent;
+	__attribute__((cleanup(dir_temp_close))) struct dir_temp t = {.fd = -1};
+	const bool deferred = may_defer(d, req, parent);
+	int rc = dir_temp_open(d, parent, &t);
 	if (rc == 0)
-		rc = rename_checked(d, parent, temp, req->key, name, &req->cond);
-	if (rc) {
-		unlinkat(parent, temp, 0);
+		rc = fill(d, t.fd, req, deferred);
+	if (rc == 0)
+		rc = place(d, &t, req->key, name, &req->cond);
+	if (rc)
 		return rc;
-	}
 	if (!deferred && fsync(parent))
 		return -errno;
 	if (!deferred)
 		rc = dir_sync_above(d, req->key);
 	if (rc)
 		return rc;
-	/* After the rename, because the rename changes the time of the last status change. */
+	/* At the end, because a rename changes the time of the last status change. */
 	struct stat st;
-	if (fstat(fd, &st))
+	if (fstat(t.fd, &st))
 		return -errno;
 	dir_meta(&st, &req->answer.meta);
 	return 0;

@@ -29,16 +29,6 @@ static bool kernel_reports_errors(void)
 	       (major > 5 || (major == 5 && minor >= 8));
 }
 
-/* Reads a text that the kernel chooses whenever the machine is started. */
-static bool read_boot_id(char text[DIR_LIFE_MAX])
-{
-	auto_close int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	const ssize_t n = fd < 0 ? -1 : read(fd, text, DIR_LIFE_MAX - 1);
-	text[n > 0 ? n : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return text[0] != '\0';
-}
-
 void dir_sync_init(struct dir_store *d, const char *path)
 {
 	auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -46,7 +36,7 @@ void dir_sync_init(struct dir_store *d, const char *path)
 	struct stat st;
 	d->sync = -1;
 	if (fd < 0 || fstatfs(fd, &fs) || fs.f_type == FUSE_MAGIC || fstat(fd, &st) ||
-	    !kernel_reports_errors() || !read_boot_id(d->life))
+	    !kernel_reports_errors() || !d->boot[0])
 		return;
 	d->device = st.st_dev;
 	d->sync = fd;

@@ -13,7 +13,7 @@ static int add(const struct update *u, const struct plan_operation *op, uint32_t
 	const struct scan *now = u->base->next;
 	const char *version = now->version[number];
 	auto_bytes struct bytes text = {0};
-	bool has_text = op->length && op->length <= DOMAIN_KEPT_MAX &&
+	bool has_text = op->length && op->length <= DOMAIN_TEXTS_MIN &&
 			!bytes_reserve(&text, (size_t)op->length);
 	if (has_text)
 		has_text =

@@ -324,3 +324,24 @@ def test_netcdf(tmp_path):
         assert rwmounts.file_differences(disk / "c.nc", m.file("home/c.nc")) == []
     assert bucketstate.left_over(bucket) == []
     assert rwmounts.check(bucket).returncode == 0
+
+
+def test_the_next_open(tmp_path):
+    """After a commit, an open fetches no document: those that the commit has put, and all others,
+    are kept. The texts of the documents have 6 MB."""
+    place = Directory(tmp_path)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        for n in range(MANY):
+            f[f"many/n{n:03}"] = n
+            f[f"many/n{n:03}"].attrs["text"] = "x" * 6000
+    place.put(tmp_path / "a.h5")
+    with rwmounts.RwMount(place.url, tmp_path) as m:
+        path = m.file(NAME)
+        cold = requests(m, lambda: h5py.File(path, "r").close())
+        assert cold["get"] > MANY
+        for changed in (1, MANY // 2):
+            made = requests(m, lambda k=changed: change(
+                m, lambda f: [f[f"many/n{n:03}"].attrs.create("a", k) for n in range(k)]))
+            assert made["put"] == changed
+            made = requests(m, lambda: h5py.File(path, "r").close())
+            assert made["get"] + made["head"] < 10 and made["list"] <= 3, made

@@ -46,6 +46,7 @@ const struct schema_ops hsds1_ops = {
 	.loader_free = hsds1_loader_free,
 	.object_key = hsds_space_key,
 	.object_text = hsds_space_text,
+	.drop_texts = hsds_drop_texts,
 	.resolve = hsds_resolve,
 	.locate = hsds1_locate,
 	.chunk_prefix = hsds1_chunk_prefix,

@@ -153,6 +153,7 @@ const struct schema_ops hsds2_ops = {
 	.loader_free = hsds2_loader_free,
 	.object_key = hsds_space_key,
 	.object_text = hsds_space_text,
+	.drop_texts = hsds_drop_texts,
 	.resolve = hsds_resolve,
 	.locate = hsds2_locate,
 	.chunk_prefix = hsds2_chunk_prefix,

@@ -59,10 +59,11 @@ int hsds_space_add(struct hsds_space *s, struct arena *a, const struct hsds_entr
 uint32_t hsds_number(const struct hsds_space *s, const struct schema_id *id);
 /* Writes the key of the document of an object. Returns its length, or a negative errno. */
 int hsds_object_key(const struct schema_id *id, char *key, size_t room);
-/* See object_key(), object_text() and resolve() in struct schema_ops. */
+/* See object_key(), object_text(), drop_texts() and resolve() in struct schema_ops. */
 int hsds_space_key(const struct schema_space *s, uint32_t number, char *key, size_t room,
 		   const char **etag);
 const void *hsds_space_text(const struct schema_space *s, uint32_t number, size_t *len);
+void hsds_drop_texts(struct schema_space *s);
 uint64_t hsds_resolve(const struct schema_space *s, const char *text, size_t n);
 
 /* ---- hsds_read.c: the documents of objects ---- */

@@ -78,14 +78,9 @@ struct document {
 
 static void keep(struct hsds_loader *l, struct hsds_entry *entry, const struct document *doc)
 {
-	struct schema_space *s = &l->space->base;
-	if (doc->len == 0 || doc->len > l->base.load.keep_limit - s->kept)
-		return;
-	entry->text = arena_strndup(tree_arena(l->base.load.tree), doc->text, doc->len);
-	if (!entry->text)
-		return; /* the next load reads the document again */
-	entry->text_len = doc->len;
-	s->kept += doc->len;
+	struct arena *texts = l->space->base.texts;
+	entry->text = texts && doc->len ? arena_strndup(texts, doc->text, doc->len) : NULL;
+	entry->text_len = entry->text ? doc->len : 0; /* or the next load reads it again */
 }
 
 static void note_skipped(void *ctx, const char *what, const struct err *why)
@@ -281,6 +276,7 @@ int hsds_loader_new(const struct schema_load *load, size_t size, struct hsds_loa
 	l->base.load = *load;
 	l->base.space = &l->space->base;
 	l->space->base.tree = load->tree;
+	l->space->base.texts = load->texts;
 	if (!root || !schema_id_parse(root, strlen(root), &l->space->root)) {
 		free(l);
 		return err_set(err, -EIO, "the domain's document names no root group");

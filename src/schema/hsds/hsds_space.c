@@ -83,6 +83,16 @@ const void *hsds_space_text(const struct schema_space *base, uint32_t number, si
 	return entry->text;
 }
 
+void hsds_drop_texts(struct schema_space *base)
+{
+	struct hsds_space *s = (struct hsds_space *)base;
+	for (uint32_t i = 0; i < s->n; i++) {
+		s->entries[i].text = NULL;
+		s->entries[i].text_len = 0;
+	}
+	base->texts = NULL;
+}
+
 uint64_t hsds_resolve(const struct schema_space *base, const char *text, size_t n)
 {
 	struct schema_id id;

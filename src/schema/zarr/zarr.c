@@ -106,6 +106,10 @@ static const void *object_text(const struct schema_space *s, uint32_t number, si
 	return NULL;
 }
 
+static void drop_texts(struct schema_space *s)
+{
+}
+
 /* No chunk contains references. */
 static uint64_t resolve(const struct schema_space *s, const char *text, size_t n)
 {
@@ -140,9 +144,10 @@ static const char *const marks2[] = {".zmetadata", ".zgroup", ".zarray", NULL};
 	.info_key = info_key, .info_parse = info_parse, .loader_new = zarr_loader_new,             \
 	.round = zarr_round, .request = zarr_request, .answer = zarr_answer,                       \
 	.loader_free = zarr_loader_free, .object_key = object_key, .object_text = object_text,     \
-	.resolve = resolve, .locate = zarr_locate, .chunk_prefix = zarr_chunk_prefix,              \
-	.chunk_of_key = zarr_chunk_of_key, .chunk_part = zarr_chunk_part,                          \
-	.next_part = zarr_next_part, .is_domain_document = is_domain_document, .codecs = codecs
+	.drop_texts = drop_texts, .resolve = resolve, .locate = zarr_locate,                       \
+	.chunk_prefix = zarr_chunk_prefix, .chunk_of_key = zarr_chunk_of_key,                      \
+	.chunk_part = zarr_chunk_part, .next_part = zarr_next_part,                                \
+	.is_domain_document = is_domain_document, .codecs = codecs
 
 const struct schema_ops zarr3_ops = {
 	.name = "zarr3", .marks = marks3, .classify = classify, READING};

@@ -262,6 +262,129 @@ static void a_new_domain_is_not_fetched(void **state)
 	}
 }
 
+/* ---- many texts ---- */
+
+enum { MANY_TEXTS = 2000, LONG = 6 << 10 /* bytes of a document; all have 12 MiB */ };
+
+/* Puts a document of LONG bytes. Its ETag is noted if `puts` is not NULL. */
+static void put_long(struct fixture *f, int i, char mark, struct domain_puts *puts)
+{
+	char key[128], id[128], *text = malloc(LONG + 1);
+	struct store_meta meta;
+	assert_non_null(text);
+	snprintf(id, sizeof(id), "g-11111111-22222222-0005-000000-%06x", (unsigned)i);
+	snprintf(key, sizeof(key), SMALL_PREFIX "/g/0005-000000-%06x/.group.json", (unsigned)i);
+	const int n = sprintf(text,
+			      "{\"id\":\"%s\",\"root\":\"" SMALL_ROOT
+			      "\",\"created\":1,\"lastModified\":1,\"links\":{},"
+			      "\"attributes\":{},\"mark\":\"%c",
+			      id, mark);
+	memset(text + n, 'x', LONG - (size_t)n);
+	strcpy(text + LONG - 2, "\"}");
+	assert_int_equal(call_put(f->store, key, text, LONG, NULL, &meta, NULL), 0);
+	if (puts)
+		assert_int_equal(domain_puts_add(puts, id, meta.etag, text, LONG), 0);
+	free(text);
+}
+
+static struct domain *open_keeping(struct fixture *f, bool keeps, const struct domain_hint *hint,
+				   struct cost *cost)
+{
+	const struct domain_bucket bucket = {
+		.env = &f->env, .store = f->store, .schemas = schema_all(), .keeps_texts = keeps};
+	return open_bucket(f, &bucket, hint, cost);
+}
+
+/* An open after a commit costs what an open of an unchanged domain costs, if there is memory for
+ * the texts of all documents: those that the commit has put, and all others. */
+static void texts_are_kept_as_memory_allows(void **state)
+{
+	static const struct {
+		uint64_t metadata; /* bytes */
+		bool keeps;
+		int changed; /* documents */
+		bool fetches;
+	} cases[] = {
+		{512 << 20, true, 1, false},
+		{512 << 20, true, 1500, false}, /* the texts of the commit have 9 MiB */
+		{512 << 20, false, 1, true},	/* nothing is committed by this process */
+		{40 << 20, true, 1, true},	/* a share of the memory */
+	};
+	struct fixture *f = *state;
+	put_groups(f, MANY_TEXTS);
+	for (int i = 0; i < MANY_TEXTS; i++)
+		put_long(f, i, 'a', NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct budget *budget = budget_new(&(struct budget_limits){
+			.metadata_min = cases[i].metadata, .option = "cache_size"});
+		struct cost cost;
+		assert_non_null(budget);
+		f->env.budget = budget;
+		struct domain *before = open_keeping(f, cases[i].keeps, NULL, &cost);
+		struct domain_puts *puts = domain_puts_new(budget, false, false);
+		assert_non_null(puts);
+		for (int n = 0; n < cases[i].changed; n++)
+			put_long(f, n, (char)('b' + i), puts);
+		const struct domain_hint hint = {.previous = before, .puts = puts};
+		struct domain *d = open_keeping(f, cases[i].keeps, &hint, &cost);
+		assert_ptr_not_equal(d, before);
+		assert_int_equal(tree_count(domain_tree(d)), MANY_TEXTS + 1);
+		assert_int_equal(cost.lists, (MANY_TEXTS + 1) / DOMAIN_LISTING + 1);
+		assert_int_equal(cost.heads, 0);
+		if (!cases[i].fetches)
+			assert_int_equal(cost.gets, 1); /* the domain's document */
+		else
+			assert_in_range(cost.gets, 100, MANY_TEXTS);
+		domain_puts_free(puts);
+		domain_unref(before);
+		domain_unref(d);
+		f->env.budget = NULL;
+		budget_free(budget); /* fails if a charge is left */
+	}
+}
+
+/* Texts give way to what a file needs to be read. */
+static void texts_are_dropped_for_metadata(void **state)
+{
+	struct fixture *f = *state;
+	struct budget *budget = budget_new(
+		&(struct budget_limits){.metadata_min = 512 << 20, .option = "cache_size"});
+	struct budget_charge others = {.budget = budget, .use = BUDGET_PLANS};
+	struct budget_stats stats;
+	struct cost cost;
+	size_t len;
+	const void *text;
+	assert_non_null(budget);
+	put_groups(f, MANY_TEXTS);
+	for (int i = 0; i < MANY_TEXTS; i++)
+		put_long(f, i, 'a', NULL);
+	f->env.budget = budget;
+	struct domain *d = open_keeping(f, true, NULL, &cost);
+	budget_get_stats(budget, &stats);
+	const uint64_t with = stats.used[BUDGET_TREES];
+	assert_true(with > (uint64_t)MANY_TEXTS * LONG);
+	domain_object_version(d, 0, &text, &len);
+	assert_non_null(text);
+	assert_true(domain_drop_texts(d));
+	assert_false(domain_drop_texts(d));
+	domain_object_version(d, 0, &text, &len);
+	assert_null(text);
+	budget_get_stats(budget, &stats);
+	const uint64_t without = stats.used[BUDGET_TREES];
+	assert_true(without + (uint64_t)MANY_TEXTS * LONG <= with);
+	domain_unref(d);
+	/* There is room for the tree, but not for the texts that are kept in any case. */
+	assert_int_equal(budget_set(&others, stats.metadata_limit - without - (2 << 20), NULL), 0);
+	d = open_keeping(f, true, NULL, &cost);
+	assert_int_equal(tree_count(domain_tree(d)), MANY_TEXTS + 1);
+	domain_object_version(d, 0, &text, &len);
+	assert_null(text);
+	domain_unref(d);
+	budget_set(&others, 0, NULL);
+	f->env.budget = NULL;
+	budget_free(budget);
+}
+
 /* ---- the table ---- */
 
 static uint32_t count(const struct domain_puts *p, size_t *texts)
@@ -307,18 +430,18 @@ static void texts_are_bounded(void **state)
 	struct budget *budget = budget_new(&(struct budget_limits){
 		.bytes = 64 << 20, .metadata_min = 16 << 20, .option = "cache_size"});
 	struct domain_puts *p = domain_puts_new(budget, false, false);
-	char *text = calloc(1, DOMAIN_KEPT_MAX), id[16];
+	char *text = calloc(1, DOMAIN_TEXTS_MIN), id[16];
 	struct budget_stats stats;
 	size_t texts;
 	assert_non_null(text);
 	for (int i = 0; i < 10; i++) {
 		snprintf(id, sizeof(id), "id%d", i);
-		assert_int_equal(domain_puts_add(p, id, "e", text, DOMAIN_KEPT_MAX / 4), 0);
+		assert_int_equal(domain_puts_add(p, id, "e", text, DOMAIN_TEXTS_MIN / 4), 0);
 	}
 	assert_int_equal(count(p, &texts), 10);
-	assert_int_equal(texts, DOMAIN_KEPT_MAX);
+	assert_int_equal(texts, DOMAIN_TEXTS_MIN);
 	budget_get_stats(budget, &stats);
-	assert_true(stats.used[BUDGET_TREES] > DOMAIN_KEPT_MAX);
+	assert_true(stats.used[BUDGET_TREES] > DOMAIN_TEXTS_MIN);
 	domain_puts_free(p);
 	budget_get_stats(budget, &stats);
 	assert_int_equal(stats.used[BUDGET_TREES], 0);
@@ -339,6 +462,8 @@ int main(void)
 		TEST(what_is_not_known_is_fetched),
 		TEST(puts_of_another_domain_do_not_count),
 		TEST(a_new_domain_is_not_fetched),
+		TEST(texts_are_kept_as_memory_allows),
+		TEST(texts_are_dropped_for_metadata),
 		cmocka_unit_test(later_puts_count),
 		cmocka_unit_test(texts_are_bounded),
 	};

@@ -18,22 +18,27 @@ static inline struct cost spent(struct fixture *f)
 			     c.bytes_in};
 }
 
-/* Opens with a hint; *cost: the requests. */
-static inline struct domain *open_with(struct fixture *f, const struct domain_hint *hint,
-				       struct cost *cost)
+static inline struct domain *open_bucket(struct fixture *f, const struct domain_bucket *bucket,
+					 const struct domain_hint *hint, struct cost *cost)
 {
 	const struct cost before = spent(f);
 	struct domain *d = NULL;
 	struct err err = ERR_INIT;
-	if (domain_open(&(struct domain_bucket){.env = &f->env,
-						.store = f->store,
-						.schemas = schema_all()},
-			"d.h5", hint, &d, &err))
+	if (domain_open(bucket, "d.h5", hint, &d, &err))
 		fail_msg("%s", err.msg);
 	const struct cost after = spent(f);
 	*cost = (struct cost){after.gets - before.gets, after.heads - before.heads,
 			      after.lists - before.lists, after.bytes - before.bytes};
 	return d;
+}
+
+/* Opens with a hint; *cost: the requests. */
+static inline struct domain *open_with(struct fixture *f, const struct domain_hint *hint,
+				       struct cost *cost)
+{
+	const struct domain_bucket bucket = {
+		.env = &f->env, .store = f->store, .schemas = schema_all()};
+	return open_bucket(f, &bucket, hint, cost);
 }
 
 static inline struct domain *open_again(struct fixture *f, struct domain *previous,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory store on an older kernel: a seccomp filter disables openat2(2) and the flags of
- * renameat2(2) for this process. The contract is tested again, and that no link is followed.
+ * The directory store on an older kernel: a seccomp filter disables openat2(2), O_TMPFILE and the
+ * flags of renameat2(2) for this process. The contract is tested again, and that no link is
+ * followed.
  */
 #include "store_contract.h"
 
@@ -11,14 +12,19 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* After this openat2(2) fails with ENOSYS, and renameat2(2) with flags fails with EINVAL, as on a
- * file system that does not support them. */
+/* After this openat2(2) fails with ENOSYS, openat(2) with O_TMPFILE with EOPNOTSUPP, and
+ * renameat2(2) with flags with EINVAL, as on a file system that does not support them. */
 static bool install_filter(void)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4])),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
@@ -44,6 +50,8 @@ static void test_filter_works(void **state)
 	struct open_how how = {.flags = O_PATH};
 	assert_int_equal(syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof(how)), -1);
 	assert_int_equal(errno, ENOSYS);
+	assert_int_equal(openat(AT_FDCWD, ".", O_TMPFILE | O_RDWR, 0600), -1);
+	assert_int_equal(errno, EOPNOTSUPP);
 	assert_int_equal(renameat2(AT_FDCWD, "a", AT_FDCWD, "b", RENAME_NOREPLACE), -1);
 	assert_int_equal(errno, EINVAL);
 }

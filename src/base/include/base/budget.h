@@ -61,6 +61,8 @@ struct budget_charge {
  * is unchanged. A decrease never fails. Calls the holders, so the caller must not hold a lock that
  * they take. */
 int budget_set(struct budget_charge *c, uint64_t bytes, struct err *err);
+/* Returns how many more bytes of metadata fit, without a call of the holders. */
+uint64_t budget_spare(struct budget *b);
 
 /* Callbacks of a user of the budget. Either may be NULL. budget_set() calls them without the
  * budget's lock. No other thread may use the budget while a holder is added or removed. */

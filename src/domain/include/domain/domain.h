@@ -32,7 +32,7 @@
 enum {
 	DOMAIN_LISTING =
 		1000, /* keys of one page; a domain with at most this many is listed whole */
-	DOMAIN_KEPT_MAX = 4 << 20, /* bytes of document texts that are kept for the next open */
+	DOMAIN_TEXTS_MIN = 4 << 20, /* bytes of document texts that are kept for the next open */
 };
 
 struct domain;
@@ -72,6 +72,9 @@ struct domain_bucket {
 	/* As in struct engine_options. They apply to domains that a listing shows (struct
 	 * schema_mark). */
 	bool missing_chunks_fail, forbidden_chunks_absent;
+	/* This process changes domains, so most opens of a changed domain follow a commit. Then a
+	 * domain keeps more texts of documents than DOMAIN_TEXTS_MIN if there is memory. */
+	bool keeps_texts;
 };
 
 /* For a caller that follows how a domain is opened. */
@@ -127,6 +130,9 @@ int domain_open(const struct domain_bucket *bucket, const char *path,
 		const struct domain_hint *hint, struct domain **out, struct err *err);
 struct domain *domain_ref(struct domain *d);
 void domain_unref(struct domain *d);
+/* Frees the texts of documents that are kept for the next open, which then reads the documents.
+ * Returns false if there are none. No other thread may use the domain yet. */
+bool domain_drop_texts(struct domain *d);
 
 /* Returns true if the domain was listed whole. The next open then notices changed chunks, too. */
 bool domain_sees_chunks(const struct domain *d);
@@ -189,7 +195,7 @@ int domain_chunk_version(struct domain *d, uint32_t dataset, uint64_t chunk,
 			 char etag[STORE_ETAG_MAX], bool *absent);
 /* Returns the version of the document of an object, or "" if it is not known. *text becomes the
  * *len bytes of the document in this version, or NULL if they are not in memory (see
- * DOMAIN_KEPT_MAX). Both are borrowed. */
+ * domain_bucket.keeps_texts). Both are borrowed. */
 const char *domain_object_version(const struct domain *d, uint32_t number, const void **text,
 				  size_t *len);
 

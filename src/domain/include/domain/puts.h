@@ -4,7 +4,8 @@
  * objects it has removed. With the record, the next open does not read again what this process has
  * put. The record proves nothing: an open takes a text only if the store shows its version.
  *
- * At most DOMAIN_KEPT_MAX bytes of texts are kept. All memory is charged to the budget.
+ * Texts are kept up to a share of the memory that is free when the record is made, at least
+ * DOMAIN_TEXTS_MIN. All memory is charged to the budget.
  *
  * Threads: one at a time. The functions call the budget, so the caller must hold no lock.
  */

@@ -246,7 +246,7 @@ struct schema_space {
 	bool listed_whole; /* all keys were listed, and `listed` is set */
 	struct schema_listed listed;
 	int64_t modified_ns; /* of the newest document */
-	uint64_t kept;	     /* bytes of document texts that are kept for the next loader */
+	struct arena *texts; /* of documents, for the next loader; NULL if none are kept */
 };
 
 /* An object whose document this process has put or removed. */
@@ -274,7 +274,7 @@ struct schema_load {
 	bool puts_all;
 	bool puts_few;	     /* with puts_all: the domain has at most list_limit keys */
 	uint32_t list_limit; /* if the domain has more keys, they are not all listed */
-	uint64_t keep_limit; /* most bytes of document texts to keep */
+	struct arena *texts; /* for texts of documents, up to its limit; NULL: keep none */
 	/* Load the domain only if all its keys can be listed, and fail with -E2BIG otherwise. */
 	bool whole_only;
 	/* Keys that may divide a listing of the domain into pages, or into other parts. They are
@@ -299,8 +299,8 @@ struct schema_loader {
 	/* All keys were listed, in listings without a delimiter and, in each round, without an
 	 * overlap, although the domain does not count as listed whole. */
 	bool has_pages;
-	const struct schema_space *space; /* of the tree */
-	bool same; /* nothing has changed since `previous`; the tree is empty */
+	struct schema_space *space; /* of the tree; it is valid from the beginning */
+	bool same;		    /* nothing has changed since `previous`; the tree is empty */
 	/* A document names an object that neither `previous` nor `puts` has. The domain must be
 	 * loaded without `puts`, because a listing may show the object. */
 	bool incomplete;
@@ -558,6 +558,8 @@ struct schema_ops {
 	/* Returns the text of this version of the document, *len bytes, or NULL if it is not kept.
 	 * The text is borrowed. */
 	const void *(*object_text)(const struct schema_space *s, uint32_t number, size_t *len);
+	/* Forgets the texts, whose arena the caller then frees. Nothing else may use the space. */
+	void (*drop_texts)(struct schema_space *s);
 	/* Returns the number + 1 of the object of a reference in a chunk, or 0 for the null
 	 * reference and for unknown objects. */
 	uint64_t (*resolve)(const struct schema_space *s, const char *text, size_t n);

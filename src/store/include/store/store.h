@@ -473,6 +473,9 @@ struct store *store_dir_new(const struct env *env, const char *path, struct err 
 /* The directory with this key, which ends in "/", is not removed when it becomes empty. The text is
  * borrowed until the end of the store. To be called before the first request. */
 void store_dir_keep(struct store *s, const char *dir);
+/* Listings remove temporary files of programs on this machine that have ended. To be called before
+ * the first request. */
+void store_dir_sweep(struct store *s);
 /* Calls fn for each temporary file below the directory: those of PUTs that are running, and those
  * that a program has left that was killed. Listings do not show them. A result of fn that is not 0
  * ends the walk and is returned. Fails with errors of the file system. Blocks. */
