@@ -73,8 +73,9 @@ void check_decoded(struct check *c, uint64_t bytes);
 struct check_chunk {
 	uint32_t dataset; /* object number */
 	uint64_t number;
-	uint64_t size; /* stored bytes */
-	bool probed;   /* it is not known whether the chunk is stored, nor its size */
+	uint64_t size;	 /* stored bytes */
+	bool probed;	 /* it is not known whether the chunk is stored, nor its size */
+	bool only_place; /* see struct chunk_request */
 };
 enum { CHECK_SAMPLE = 1000, CHECK_SAMPLE_EACH = 64 /* of one dataset */ };
 
@@ -164,7 +165,8 @@ struct check_choice {
 	struct check_chunk batch[4096];
 	size_t n;
 };
-/* Adds a chunk. The batch is checked when it is full. */
+/* Adds a chunk. The batch is checked when it is full. A chunk of which only the place is read is no
+ * part of a sample. */
 int check_choice_add(struct domain_check *dc, struct check_choice *choice,
 		     const struct check_chunk *chunk);
 /* Checks what was added and is not checked yet. The stored bytes of a sample are expected. */

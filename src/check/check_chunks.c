@@ -84,7 +84,8 @@ static void send(struct runner *r)
 		r->bytes += bytes;
 		r->sent++;
 		const struct chunk_request request = {.dataset = chunk->dataset,
-						      .number = chunk->number};
+						      .number = chunk->number,
+						      .only_place = chunk->only_place};
 		r->source.get(r->source.ctx, &request, arrived, f);
 	}
 }
@@ -108,16 +109,16 @@ static const char *reason(const struct domain_check *dc, const char *key, const 
 
 /* Decides how severe a failure is. A chunk that arrived, even if only in part, and cannot be
  * decoded is damaged. If nothing arrived, the request may have failed. If all requests were
- * answered, a place in an HDF5 file is wrong. */
+ * answered, a place in an HDF5 file or in a shard is wrong. */
 static enum engine_check_severity severity_of(const struct runner *r,
 					      const struct check_chunk *chunk,
 					      const struct chunk_result *result)
 {
-	const bool in_file = dataset_of(r->dc, chunk)->reference;
+	const bool in_range = dataset_is_in_ranges(dataset_of(r->dc, chunk));
 	/* The bytes of a chunk that no listing has shown may be none at all. */
 	const bool arrived =
-		result->fetched || (!chunk->size && !chunk->probed) ||
-		((in_file || chunk->probed) && check_failed_requests(r->dc->e) == r->failures);
+		result->fetched || (!chunk->size && !chunk->probed && !in_range) ||
+		((in_range || chunk->probed) && check_failed_requests(r->dc->e) == r->failures);
 	if (result->code == -EFBIG || (result->code == -EIO && arrived))
 		return ENGINE_CHECK_ERROR;
 	return ENGINE_CHECK_UNCHECKED;
@@ -140,7 +141,9 @@ static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_r
 {
 	struct domain_check *dc = r->dc;
 	char key[STORE_KEY_MAX + 1] = "";
-	if (result->code == 0 && result->absent && chunk->probed)
+	const bool in_shard = dataset_of(dc, chunk)->shard;
+	if (result->code == 0 &&
+	    ((result->absent && (chunk->probed || in_shard)) || chunk->only_place))
 		return 0;
 	if (chunk->probed && result->fetched) {
 		dc->c->result.chunks++;
@@ -159,7 +162,7 @@ static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_r
 			return rc;
 	}
 	if (result->code == 0) {
-		check_decoded(dc->c, chunk->probed ? result->fetched : chunk->size);
+		check_decoded(dc->c, chunk->probed || in_shard ? result->fetched : chunk->size);
 		return check_image_chunk(dc, chunk, result);
 	}
 	if (result->file_lost)
@@ -221,7 +224,7 @@ static int check_batch(struct domain_check *dc, struct check_choice *choice)
 int check_choice_add(struct domain_check *dc, struct check_choice *choice,
 		     const struct check_chunk *chunk)
 {
-	if (!dc->c->all) {
+	if (!dc->c->all && !chunk->only_place) {
 		check_sample_add(&choice->sample, chunk);
 		return 0;
 	}
@@ -235,8 +238,9 @@ int check_choice_end(struct domain_check *dc, struct check_choice *choice)
 {
 	_Static_assert(CHECK_SAMPLE <= sizeof(choice->batch) / sizeof(choice->batch[0]),
 		       "a sample is a batch");
-	if (dc->c->all)
-		return check_batch(dc, choice);
+	const int rc = check_batch(dc, choice);
+	if (rc || dc->c->all)
+		return rc;
 	choice->n = check_sample_take(&choice->sample, choice->batch);
 	for (size_t i = 0; i < choice->n; i++) {
 		const struct check_chunk *chunk = &choice->batch[i];

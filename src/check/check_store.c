@@ -2,8 +2,9 @@
 /*
  * Checks the keys of a domain that only a listing shows (struct schema_mark), such as a Zarr store.
  * They are all below the path of the domain. The listing shows the size of each stored chunk, so no
- * chunk is read, unless all of them are to be decoded. Such a format permits other keys, so these
- * are only counted. Keys below an object that is left out belong to it.
+ * chunk is read, unless all of them are to be decoded. Of shards, the indexes are read. Such a
+ * format permits other keys, so these are only counted. Keys below an object that is left out
+ * belong to it.
  */
 #include "check.h"
 
@@ -66,12 +67,15 @@ static uint32_t owner_of(const struct store_check *s, const char *key)
 
 /* ---- chunks ---- */
 
-/* Decodes the chunks of the dataset that are parts of one object, of which `first` is the first. */
-static int decode_parts(struct store_check *s, const struct check_chunk *first)
+/* Decodes the chunks of the dataset that are parts of one object, of which `first` is the first. Of
+ * those in a shard, only the entries in its index are checked, unless all chunks are to be
+ * decoded. */
+static int check_parts(struct store_check *s, const struct check_chunk *first)
 {
 	const struct object *o = &tree_object(s->dc->tree, first->dataset)->o;
 	struct check_chunk part = *first;
 	int rc;
+	part.only_place = o->dataset.shard && !s->dc->c->all;
 	do {
 		struct chunk_place place = {0};
 		s->schema->chunk_part(o, part.number, &place);
@@ -88,8 +92,9 @@ static int take_chunk(struct store_check *s, const struct check_chunk *chunk, co
 	const struct chunk_list *known = domain_chunks(dc->d, chunk->dataset);
 	struct chunk_place place = {0};
 	const bool is_part = s->schema->chunk_part(o, chunk->number, &place);
-	const uint64_t exact =
-		is_part ? place.object_size : codec_chunk_size(o->dataset.chain).exact;
+	const uint64_t exact = is_part		  ? place.object_size
+			       : o->dataset.shard ? CODEC_UNKNOWN
+						  : codec_chunk_size(o->dataset.chain).exact;
 	dc->c->result.chunks++;
 	dc->c->result.bytes += chunk->size;
 	if (known->listed && chunk_list_find(known, chunk->number) == known->n) {
@@ -103,9 +108,11 @@ static int take_chunk(struct store_check *s, const struct check_chunk *chunk, co
 	if (chunk->size == 0)
 		return check_find_at(dc, ENGINE_CHECK_ERROR, chunk->dataset, key,
 				     "the chunk is empty");
+	if (o->dataset.shard)
+		return check_parts(s, chunk);
 	if (!dc->c->all)
 		return 0;
-	return is_part ? decode_parts(s, chunk) : check_choice_add(dc, &s->choice, chunk);
+	return is_part ? check_parts(s, chunk) : check_choice_add(dc, &s->choice, chunk);
 }
 
 /* ---- keys ---- */

@@ -147,6 +147,21 @@ int array_plan(struct codec_step *steps, const struct codec_array_step *array, u
 	return factor > 1 && elem_size % 2 != 0 ? -EINVAL : 0;
 }
 
+int array_plan_bytes(struct codec_step *steps, const struct codec_array_step *array, uint32_t n,
+		     uint64_t most)
+{
+	for (uint32_t i = n; i-- > 0;) {
+		steps[i] = (struct codec_step){.kind = STEP_ARRAY,
+					       .largest = most,
+					       .exact = CODEC_UNKNOWN,
+					       .array = array[i]};
+		if (!array_is_filter(&steps[i]) || !fits(&array[i], CODEC_UNKNOWN, CODEC_UNKNOWN))
+			return -EINVAL;
+		most = array_input_of(&steps[i]).most;
+	}
+	return 0;
+}
+
 /* ---- codecs ---- */
 
 static int undo_zlib(const struct codec_step *step, struct step_bytes *b, struct err *err)

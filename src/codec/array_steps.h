@@ -21,6 +21,9 @@ struct array_input {
  * last step, in bytes. Fails with -EINVAL if a step does not fit. */
 int array_plan(struct codec_step *steps, const struct codec_array_step *array, uint32_t n,
 	       uint32_t elem_size, uint32_t shown, uint64_t nelems);
+/* Does the same for bytes that are no elements, which are decoded to at most `most` bytes. */
+int array_plan_bytes(struct codec_step *steps, const struct codec_array_step *array, uint32_t n,
+		     uint64_t most);
 /* Returns what goes into a step of a plan. */
 struct array_input array_input_of(const struct codec_step *step);
 /* Returns whether the codec works on bytes, not on elements. CODEC_SHUFFLE counts as one that does.

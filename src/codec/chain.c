@@ -99,6 +99,13 @@ int codec_plan_array(struct codec_plan *plan, const struct dtype *t, uint32_t el
 	return too_large ? 0 : array_plan(plan->steps, steps, n, elem_size, t->size, nelems);
 }
 
+int codec_plan_bytes(struct codec_plan *plan, uint64_t most, const struct codec_array_step *steps,
+		     uint32_t n)
+{
+	plan->chain = (struct codec_chain){.plain = CODEC_UNKNOWN, .n = n, .steps = plan->steps};
+	return n > FILTER_MAX ? -EINVAL : array_plan_bytes(plan->steps, steps, n, most);
+}
+
 /* Copies `served` to the arena. *ok becomes false if out of memory. */
 static const struct service_filters *copy_served(const struct service_filters *served,
 						 struct arena *a, bool *ok)

@@ -24,10 +24,14 @@
 #include <string.h>
 
 #include <base/clock.h>
+#include <base/cursor.h>
+#include <base/emit.h>
 
 static const size_t TURN_BYTES = (size_t)4 << 20;
 /* After the scope of the bucket. */
-static const char record_scope[] = "\n\nrecords";
+static const char record_scope[] = "\n\nrecords", range_scope[] = "\n\nranges";
+/* The body of the entry of a range begins with the size of the whole object (u64 LE). */
+enum { RANGE_HEAD = 8, RANGE_TEXT = 48 /* bytes of a range in the key of its entry */ };
 
 enum { WRITERS = 8, USUAL_BEHIND = 32 << 20 };
 
@@ -47,6 +51,7 @@ struct diskcache {
 	struct store_diskcache_options opt;
 	char *path, *scope; /* own opt.dir and opt.scope */
 	char *records;	    /* the scope of the records, which is that of no bucket */
+	char *ranges;	    /* the same for ranges */
 	struct disk_dir dir;
 	atomic_bool used, complained;
 	counter hits, hit_bytes, revalidated, misses, stored, skipped, dropped, errors;
@@ -62,6 +67,8 @@ struct diskcache {
 /* The state of a request that is passed on, in its private memory. */
 struct pass {
 	bool whole;
+	bool range;    /* of an object, which may be an entry */
+	bool is_range; /* the entry is that of the range */
 	/* The entry on disk. The bucket compares its version with the current one. */
 	bool has_entry;
 	struct store_meta meta;
@@ -152,7 +159,7 @@ static void drain(void *arg)
 	while ((w = take_next(d))) {
 		const struct disk_id id = {w->scope, w->key};
 		int rc = disk_dir_write(&d->dir, d->base.env, &id, &w->meta, w->body.data);
-		const bool is_object = w->scope == d->scope;
+		const bool is_object = w->scope != d->records;
 		if (rc == 0)
 			atomic_fetch_add(&d->stored, is_object);
 		else if (rc == -EBUSY || rc == -EINVAL)
@@ -287,6 +294,16 @@ static void too_large(struct store *s, struct store_request *req, uint64_t n)
 		   req->max);
 }
 
+/* Cuts a range out of the bytes of a whole object. */
+static void cut(const struct store_range *range, struct bytes *body)
+{
+	uint64_t first;
+	const uint64_t n = store_range_clip(range, body->len, &first);
+	if (first && n)
+		memmove(body->data, body->data + first, (size_t)n);
+	body->len = (size_t)n;
+}
+
 /* Answers with the requested range of a whole object. */
 static void answer(struct store *s, struct store_request *req)
 {
@@ -297,9 +314,7 @@ static void answer(struct store *s, struct store_request *req)
 		too_large(s, req, n);
 		return;
 	}
-	if (first && n)
-		memmove(body->data, body->data + first, (size_t)n);
-	body->len = (size_t)n;
+	cut(&req->range, body);
 	store_present(s, req);
 }
 
@@ -320,6 +335,80 @@ static void drop(struct diskcache *d, const char *key)
 	disk_dir_drop(&d->dir, &id);
 }
 
+/* Writes the key of the entry of a range. */
+static void range_key(const struct store_request *req, char key[STORE_KEY_MAX + RANGE_TEXT])
+{
+	const struct store_range *r = &req->range;
+	snprintf(key, STORE_KEY_MAX + RANGE_TEXT, "%s\n%s%" PRIu64 "+%" PRIu64, req->key,
+		 r->from_end ? "-" : "", r->first, r->length);
+}
+
+/* Reads the entry of a range, as disk_dir_read() does. *meta is that of the whole object. */
+static int read_range(struct diskcache *d, const struct store_request *req, const char *version,
+		      struct store_meta *meta, struct bytes *body)
+{
+	char key[STORE_KEY_MAX + RANGE_TEXT];
+	const struct disk_id id = {d->ranges, key};
+	uint64_t most, first;
+	range_key(req, key);
+	if (!add_u64(req->range.length, RANGE_HEAD, &most))
+		return -ENOENT;
+	int rc = disk_dir_read(&d->dir, &id, version, most, meta, body);
+	if (rc == 0) {
+		struct cursor c = cursor_of(body->data, body->len);
+		meta->size = cur_u64(&c);
+		if (!cur_ok(&c) ||
+		    cur_left(&c) != store_range_clip(&req->range, meta->size, &first))
+			rc = -EBADMSG;
+		else
+			memmove(body->data, body->data + RANGE_HEAD, body->len - RANGE_HEAD);
+	}
+	if (rc == 0)
+		body->len -= RANGE_HEAD;
+	if (rc == -EBADMSG) {
+		bytes_release(body);
+		disk_dir_drop(&d->dir, &id);
+	}
+	return rc;
+}
+
+/* Queues the range of an answer. */
+static bool keep_range(struct diskcache *d, const struct store_request *req)
+{
+	const struct store_answer *a = &req->answer;
+	char key[STORE_KEY_MAX + RANGE_TEXT];
+	const struct disk_id id = {d->ranges, key};
+	struct store_meta meta = a->meta;
+	auto_bytes struct bytes body = {0};
+	range_key(req, key);
+	meta.size = RANGE_HEAD + a->body.len;
+	if (!is_storable(d, &meta) || bytes_reserve(&body, (size_t)meta.size))
+		return false;
+	struct emit e = emit_to(body.data, body.cap);
+	emit_u64(&e, a->meta.size);
+	emit_bytes(&e, a->body.data, a->body.len);
+	return keep(d, &id, &meta, body.data);
+}
+
+/* Reads the entry of the object or, if there is none of the version, that of the range. */
+static int read_entry(struct diskcache *d, struct store_request *req, struct pass *pass)
+{
+	const struct disk_id id = {d->scope, req->key};
+	struct store_answer *a = &req->answer;
+	const char *version = version_of(req);
+	int rc = disk_dir_read(&d->dir, &id, version, d->opt.max_object, &a->meta, &a->body);
+	if (rc == -EBADMSG) {
+		log_debug(d->base.env->log, "cache directory %s: entry of %s is damaged",
+			  d->opt.dir, req->key);
+		atomic_fetch_add(&d->dropped, 1);
+		drop(d, req->key);
+	}
+	pass->is_range = rc && pass->range;
+	if (pass->is_range)
+		rc = read_range(d, req, version, &a->meta, &a->body);
+	return rc;
+}
+
 /* Runs in a worker. */
 static void look_up(void *arg)
 {
@@ -327,24 +416,20 @@ static void look_up(void *arg)
 	struct store *s = store_working(req);
 	struct diskcache *d = diskcache_of(s);
 	struct pass *pass = store_private(s, req);
-	const struct disk_id id = {d->scope, req->key};
 	const char *version = version_of(req);
 	struct store_answer *a = &req->answer;
-	int rc = disk_dir_read(&d->dir, &id, version, d->opt.max_object, &a->meta, &a->body);
-	if (rc == -EBADMSG) {
-		log_debug(s->env->log, "cache directory %s: entry of %s is damaged", d->opt.dir,
-			  req->key);
-		atomic_fetch_add(&d->dropped, 1);
-		drop(d, req->key);
-	} else if (rc && rc != -ENOENT && rc != -ESTALE) {
+	const int rc = read_entry(d, req, pass);
+	if (rc && rc != -ENOENT && rc != -ESTALE && rc != -EBADMSG)
 		disk_failed(d, rc, "reading");
-	}
 	if (rc)
 		atomic_fetch_add(&d->misses, 1);
 	if (rc == 0 && version) {
 		atomic_fetch_add(&d->hits, 1);
 		atomic_fetch_add(&d->hit_bytes, min_u64(req->range.length, a->body.len));
-		answer(s, req);
+		if (pass->is_range)
+			store_present(s, req);
+		else
+			answer(s, req);
 		return;
 	}
 	if (rc == 0) {
@@ -362,11 +447,13 @@ static void submit(struct store *s, struct store_request *req)
 {
 	struct diskcache *d = diskcache_of(s);
 	struct pass *pass = store_private(s, req);
-	*pass = (struct pass){.whole = is_whole(req) && !req->is_kept};
+	const bool whole = is_whole(req);
+	*pass = (struct pass){.whole = whole && !req->is_kept,
+			      .range = req->op == STORE_GET && !whole && req->keep_range};
 	if (!atomic_exchange(&d->used, true))
 		enqueue(d, NULL);
 	if (req->op == STORE_GET && !req->is_kept && !req->cond.if_none_match &&
-	    (version_of(req) || is_whole(req)))
+	    (version_of(req) || whole || pass->range))
 		store_work(s, req, look_up);
 	else
 		store_pass(s, req);
@@ -389,6 +476,11 @@ static void completed(struct store *s, struct store_request *req)
 		a->meta = pass->meta;
 		a->body = pass->body;
 		pass->body = (struct bytes){0};
+		if (pass->range && !pass->is_range)
+			cut(&req->range, &a->body);
+	} else if (pass->range && present && !a->unchanged) {
+		if (!keep_range(d, req))
+			atomic_fetch_add(&d->skipped, 1);
 	} else if (pass->whole && present && !a->unchanged) {
 		const struct disk_id id = {d->scope, req->key};
 		if (a->body.len != a->meta.size || !keep(d, &id, &a->meta, a->body.data))
@@ -425,6 +517,7 @@ static void free_store(struct store *s)
 	free(d->path);
 	free(d->scope);
 	free(d->records);
+	free(d->ranges);
 	store_wrapper_free(s);
 }
 
@@ -445,10 +538,12 @@ struct store *store_diskcache_new(struct store *inner, const struct store_diskca
 		return NULL;
 	}
 	struct diskcache *d = calloc(1, sizeof(*d));
-	char *dir = strdup(opt->dir), *scope = strdup(opt->scope), *records = NULL;
+	char *dir = strdup(opt->dir), *scope = strdup(opt->scope), *records = NULL, *ranges = NULL;
 	if (asprintf(&records, "%s%s", opt->scope, record_scope) < 0)
 		records = NULL;
-	const bool has_memory = d && dir && scope && records;
+	if (asprintf(&ranges, "%s%s", opt->scope, range_scope) < 0)
+		ranges = NULL;
+	const bool has_memory = d && dir && scope && records && ranges;
 	if (!has_memory)
 		err_set(err, -ENOMEM, "cache directory: out of memory");
 	if (!has_memory || disk_dir_open(&d->dir, dir, opt->max_bytes, err)) {
@@ -456,6 +551,7 @@ struct store *store_diskcache_new(struct store *inner, const struct store_diskca
 		free(dir);
 		free(scope);
 		free(records);
+		free(ranges);
 		return NULL;
 	}
 	store_wrap(&d->base, &diskcache_ops, inner, sizeof(struct pass), 0);
@@ -465,6 +561,7 @@ struct store *store_diskcache_new(struct store *inner, const struct store_diskca
 		d->opt.max_behind = USUAL_BEHIND;
 	d->opt.scope = d->scope = scope;
 	d->records = records;
+	d->ranges = ranges;
 	d->tail = &d->head;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->idle, NULL);

@@ -31,7 +31,7 @@ int domain_accept(void *ctx, struct object *o, struct err *err)
 {
 	struct domain *d = ctx;
 	int rc = check_size(d, o, err);
-	if (o->kind == OBJECT_DATASET && o->dataset.reference)
+	if (o->kind == OBJECT_DATASET && dataset_is_in_ranges(&o->dataset))
 		d->ranges.joins = true;
 	if (!rc)
 		d->values += domain_value_memory(o);

@@ -11,8 +11,9 @@
  * the file is read, and the chunk is decoded with the file's own filters. These are used first for
  * the next chunks.
  *
- * A chunk is absent, and has the fill value or computed elements, in three cases:
- *   - the complete listing of the open does not name it; no request is made;
+ * A chunk is absent, and has the fill value or computed elements, in four cases:
+ *   - the complete listing of the open does not name its object; no request is made;
+ *   - it is in a shard, whose index says that it is not stored;
  *   - the schema finds that it has no place;
  *   - there is no listing, the store proves that the object is absent, and no earlier load has
  *     found it.
@@ -43,6 +44,7 @@ struct fetch {
 	chunk_done done;
 	void *arg;
 	bool accepts_shuffled;
+	bool only_place;
 	bool is_table;	/* a chunk of a chunk table: see fetch_table_chunk() */
 	uint64_t began; /* result of domain_versions_begin() */
 	bool located;	/* the key of the request is the chunk's */
@@ -137,6 +139,7 @@ static void finish(struct fetch *f, struct chunk_result *chunk)
 	void *arg = f->arg;
 	chunk->denied = f->place.place.denied && !chunk->code && !chunk->absent;
 	bytes_release(&f->stored);
+	place_release(&f->place);
 	store_request_release(f->req);
 	free(f);
 	done(arg, chunk);
@@ -155,7 +158,8 @@ static void give_absent(struct fetch *f)
 	struct chunk_result chunk = {0};
 	if (f->is_table && ds->initializer == INITIALIZER_CHUNK_LOCATOR)
 		chunk.absent = true;
-	else if (f->d->missing_chunks_fail && f->d->schema->marks && !f->place.place.absent)
+	else if (f->d->missing_chunks_fail && f->d->schema->marks && !f->place.place.absent &&
+		 !f->place.is_hole)
 		chunk.code = err_set(&chunk.err, -EIO,
 				     "it is not stored, and missing_chunks=error is set");
 	else if (ds->absence_unknown)
@@ -255,7 +259,7 @@ static void rechecked(void *arg, int code, const struct err *err)
  * have the same version. */
 static uint64_t version_number(const struct fetch *f)
 {
-	return f->place.place.is_shared ? f->place.place.first : f->number;
+	return f->place.place.is_shared || f->place.in_shard ? f->place.place.first : f->number;
 }
 
 /* Compares the version of a chunk with that of earlier loads, unless a listing names it. */
@@ -297,6 +301,20 @@ static bool is_absent_if_forbidden(const struct fetch *f, int rc)
 	return true;
 }
 
+/* The object is absent, or forbidden and counts as absent. */
+static void give_missing(struct fetch *f)
+{
+	struct err err = ERR_INIT;
+	if (f->presence == LISTED)
+		fail(f, err_set(&err, -ESTALE, "deleted since the domain was opened"), &err);
+	else if (domain_versions_lost(f->d, f->dataset, version_number(f)))
+		fail(f, err_set(&err, -ESTALE, "deleted since it was read first"), &err);
+	else if (f->presence == NEVER_LISTED)
+		domain_recheck(f->d, f->dataset, &f->recheck);
+	else
+		give_absent(f);
+}
+
 static void chunk_answered(struct store_request *req)
 {
 	struct fetch *f = req->arg;
@@ -316,14 +334,8 @@ static void chunk_answered(struct store_request *req)
 		fail(f, rc, &err);
 	else if (!proof && !forbidden)
 		give_stored(f);
-	else if (f->presence == LISTED)
-		fail(f, err_set(&err, -ESTALE, "deleted since the domain was opened"), &err);
-	else if (domain_versions_lost(f->d, f->dataset, version_number(f)))
-		fail(f, err_set(&err, -ESTALE, "deleted since it was read first"), &err);
-	else if (f->presence == NEVER_LISTED)
-		domain_recheck(f->d, f->dataset, &f->recheck);
 	else
-		give_absent(f);
+		give_missing(f);
 }
 
 /* ---- absent chunks ---- */
@@ -334,23 +346,24 @@ static void give_unlisted(void *arg)
 	give_absent(f);
 }
 
-/* Completes the fetch of a chunk that the listing of the open proves to be absent, without a
- * request. done is called in a worker, because it takes time to make fill values. */
-static void give_absent_later(struct fetch *f)
+/* Completes without a request a fetch of a chunk that is absent, or in memory. done is called in a
+ * worker, because it takes time to make fill values and to decode. */
+static void run_later(struct fetch *f, pool_fn fn)
 {
 	struct err err = ERR_INIT;
-	f->job = (struct pool_job){.fn = give_unlisted, .arg = f};
+	f->job = (struct pool_job){.fn = fn, .arg = f};
 	if (pool_run(f->d->env->pool, &f->job))
 		fail(f, err_no_memory(&err), &err);
 }
 
-/* ---- chunks in HDF5 files ---- */
+/* ---- chunks in HDF5 files and shards ---- */
 
 static void wrap_file(const struct fetch *f, struct chunk_result *chunk)
 {
 	if (chunk->code && !is_file_lost(f))
 		err_wrap(&chunk->err, chunk->code, "%s, %" PRIu64 " bytes at offset %" PRIu64,
-			 f->place.object->name, f->place.place.length, f->place.place.offset);
+			 f->place.object ? f->place.object->name : "decoded shard",
+			 f->place.place.length, f->place.place.offset);
 }
 
 /* Decodes the chunk with the filters that the index of the file gives. */
@@ -435,6 +448,44 @@ static void read_range(struct fetch *f)
 	range_read(&f->read);
 }
 
+/* ---- chunks in shards ---- */
+
+/* Decodes a chunk of a shard that was decoded as a whole. */
+static void give_part(void *arg)
+{
+	struct fetch *f = arg;
+	const struct chunk_place *place = &f->place.place;
+	struct chunk_result chunk = {0};
+	if (bytes_append(&f->stored, shard_source_bytes(f->place.source, place->offset),
+			 (size_t)place->length))
+		chunk.code = err_no_memory(&chunk.err);
+	else
+		decode(f, NULL, 0, &chunk);
+	wrap_file(f, &chunk);
+	finish(f, &chunk);
+}
+
+static void get_from_shard(struct fetch *f)
+{
+	struct err err = ERR_INIT;
+	if (f->place.absence.evidence)
+		f->absence = f->place.absence;
+	if (f->place.source && !domain_listed_etag(f->d, f->place.place.key) &&
+	    domain_versions_note(f->d, f->began, f->dataset, version_number(f),
+				 shard_source_etag(f->place.source), &err))
+		fail(f, err.code, &err);
+	else if (!f->place.source)
+		give_missing(f);
+	else if (f->place.is_hole)
+		run_later(f, give_unlisted);
+	else if (f->only_place)
+		finish(f, &(struct chunk_result){.absent = false});
+	else if (f->place.object)
+		read_range(f);
+	else
+		run_later(f, give_part);
+}
+
 /* ---- all chunks ---- */
 
 /* Fails if the snapshot already knows that the chunk cannot be read. */
@@ -476,7 +527,9 @@ static void get_chunk(struct fetch *f)
 	else if (place->file)
 		read_range(f);
 	else if (f->presence == NOT_LISTED && (!ds->absence_unknown || f->is_table))
-		give_absent_later(f);
+		run_later(f, give_unlisted);
+	else if (f->place.in_shard)
+		get_from_shard(f);
 	else
 		get_object(f);
 }
@@ -484,7 +537,10 @@ static void get_chunk(struct fetch *f)
 static void located(struct place_search *s, int code, const struct err *err)
 {
 	struct fetch *f = (struct fetch *)((char *)s - offsetof(struct fetch, place));
-	if (code)
+	f->located = s->in_shard;
+	if (s->in_shard)
+		f->presence = presence_of(f->d, f->dataset, f->number, s->place.key);
+	if (code && !(s->in_shard && is_absent_if_forbidden(f, code)))
 		fail(f, code, err);
 	else
 		get_chunk(f);
@@ -518,6 +574,7 @@ static void fetch_chunk(struct domain *d, const struct chunk_request *request, b
 		.done = done,
 		.arg = arg,
 		.accepts_shuffled = request->accepts_shuffled,
+		.only_place = request->only_place,
 		.is_table = is_table,
 		.began = domain_versions_begin(d),
 	};

@@ -75,6 +75,7 @@ void domain_forget_chunks(struct domain *d)
 	pthread_mutex_unlock(&all->lock);
 	free_all(dropped);
 	places_forget(&d->ranges);
+	shards_forget(&d->ranges);
 }
 
 uint64_t domain_versions_begin(struct domain *d)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* References to a domain and its properties. See domain_internal.h for threading. */
 #include <domain/domain.h>
+#include <domain/shard_counts.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,6 +37,12 @@ void domain_unref(struct domain *d)
 bool domain_is_outdated(const struct domain *d)
 {
 	return atomic_load(&d->ranges.changed) || atomic_load(&d->versions.changed);
+}
+
+void domain_shard_counts(const struct domain *d, uint64_t *hits, uint64_t *misses)
+{
+	*hits = atomic_load(&d->ranges.shard_hits);
+	*misses = atomic_load(&d->ranges.shard_misses);
 }
 
 bool domain_was_listed(const struct domain *d, const char *key)
@@ -171,7 +178,8 @@ int domain_chunk_key(const struct domain *d, uint32_t dataset, uint64_t chunk, c
 	unsigned int step = 0;
 	int rc = d->schema->locate(&tree_object(d->tree, dataset)->o, NULL, chunk, &step, NULL,
 				   &place, NULL);
-	return rc < 0 ? rc : rc || place.absent || place.file ? -ENOENT : (int)strlen(key);
+	const bool has_key = !place.absent && !place.file && (!rc || rc == SCHEMA_NEEDS_SHARD);
+	return rc < 0 ? rc : has_key ? (int)strlen(key) : -ENOENT;
 }
 
 int domain_chunk_version(struct domain *d, uint32_t dataset, uint64_t chunk,
@@ -192,8 +200,11 @@ int domain_chunk_version(struct domain *d, uint32_t dataset, uint64_t chunk,
 			    (chunks->listed && chunk_list_find(chunks, chunk) == chunks->n));
 	if (item)
 		strcpy(etag, item->meta.etag);
+	const struct dataset *ds = &t->o.dataset;
 	if (!*absent && !etag[0])
-		domain_versions_get(d, dataset, chunk, etag);
+		domain_versions_get(d, dataset,
+				    ds->shard ? shard_first(ds->shard, &ds->grid, chunk) : chunk,
+				    etag);
 	return 0;
 }
 

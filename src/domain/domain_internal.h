@@ -17,6 +17,7 @@
 
 #include <ranges/place_index.h>
 #include <ranges/references.h>
+#include <ranges/shards.h>
 
 /* The datasets whose documents were checked again while the snapshot was in use (recheck.c). */
 struct domain_rechecks {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the place of a chunk. It runs the schema's state machine, and reads what that needs: an
- * object of the bucket, a record of a chunk table (place_index.c), or the chunk index of an HDF5
- * file (ref_index.c). No function blocks.
+ * object of the bucket, a record of a chunk table (place_index.c), the chunk index of an HDF5 file
+ * (ref_index.c), or the indexes of shards (ranges/shards.c). No function blocks.
  */
 #include "place.h"
 
@@ -139,6 +139,52 @@ static void search_index(struct place_search *s)
 	ref_index_find(&s->index);
 }
 
+/* ---- a shard ---- */
+
+static void shard_searched(struct shard_search *search, int code, struct range_batch *batch,
+			   const struct err *err)
+{
+	struct place_search *s = search->arg;
+	s->batch = batch;
+	s->source = search->source;
+	s->object = search->source ? shard_source_object(search->source) : NULL;
+	s->absence = search->absence;
+	s->is_hole = search->absent && search->source;
+	s->place.offset = search->offset;
+	s->place.length = search->length;
+	s->done(s, code, err);
+}
+
+static void search_shard(struct place_search *s)
+{
+	const struct dataset *ds = &object_of(s)->dataset;
+	const struct store_item *listed = domain_listed(s->d, s->req->key);
+	s->in_shard = true;
+	s->place.first = shard_first(ds->shard, &ds->grid, s->number);
+	if (!listed && domain_was_listed(s->d, s->req->key)) {
+		const struct err none = ERR_INIT;
+		s->absence.evidence = STORE_BY_LISTING;
+		s->done(s, 0, &none);
+		return;
+	}
+	s->shard = (struct shard_search){
+		.ranges = &s->d->ranges,
+		.shard = ds->shard,
+		.grid = &ds->grid,
+		.dataset = s->dataset,
+		.number = s->number,
+		.store = s->d->store,
+		.key = s->req->key,
+		.etag = listed ? listed->meta.etag : "",
+		.size = listed ? listed->meta.size : UINT64_MAX,
+		.prefetch = s->prefetch,
+		.batch = s->batch,
+		.done = shard_searched,
+		.arg = s,
+	};
+	shard_find(&s->shard);
+}
+
 /* ---- all together ---- */
 
 /* Continues the search. `answer` is the answer to the schema's last request, or NULL at the start.
@@ -159,6 +205,8 @@ static void locate(struct place_search *s, const struct schema_answer *answer)
 	} else if (rc == SCHEMA_NEEDS_INDEX) {
 		s->batch = NULL;
 		search_index(s);
+	} else if (rc == SCHEMA_NEEDS_SHARD) {
+		search_shard(s);
 	} else {
 		if (!rc && !s->place.absent && s->place.file)
 			rc = find_file(s, &err);
@@ -172,5 +220,14 @@ void place_find(struct place_search *s)
 	s->object = NULL;
 	s->file = NULL;
 	s->pipeline = NULL;
+	s->in_shard = s->is_hole = false;
+	s->source = NULL;
+	s->absence = (struct store_absence){0};
 	locate(s, NULL);
+}
+
+void place_release(struct place_search *s)
+{
+	shard_source_unref(s->source);
+	s->source = NULL;
 }

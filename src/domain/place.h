@@ -28,18 +28,27 @@ struct place_search {
 	void (*done)(struct place_search *s, int code, const struct err *err);
 
 	struct chunk_place place;
-	struct range_object *object; /* of the range; NULL if the chunk is the object req->key */
-	struct ref_file *file;	     /* if the object is one */
+	/* Of the range; NULL if the chunk is the object req->key, or in memory. */
+	struct range_object *object;
+	struct ref_file *file;		 /* if the object is one */
 	const struct pipeline *pipeline; /* NULL unless the file's index gives it */
+	/* If the chunk is in a shard: what it is read from, which place_release() releases, and
+	 * whether its index says that it is not stored. The key stays that of the object. If the
+	 * object is absent, there is no source, and `absence` has the proof. */
+	bool in_shard, is_hole;
+	struct shard_source *source;
+	struct store_absence absence;
 
 	/* private */
 	unsigned int step;
 	union {
 		struct place_read record;
 		struct ref_search index;
+		struct shard_search shard;
 	};
 };
 void place_find(struct place_search *s);
+void place_release(struct place_search *s);
 /* Submits a GET of a part of an object in the domain's bucket, for a caller that has set req->done
  * and req->arg. */
 void place_get(struct place_search *s, uint64_t max);

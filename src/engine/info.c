@@ -144,6 +144,18 @@ static void add_storage(struct str *line, const struct dataset *d, const struct 
 	}
 }
 
+/* ", in shards of [40,60]", and the shapes of nested shards: "[40,60] of [10,20]" */
+static void add_shards(struct str *line, const struct dataset *d)
+{
+	str_add(line, ", in shards of ");
+	for (const struct shard *s = d->shard; s; s = s->nested) {
+		str_add(line, s == d->shard ? "[" : " of [");
+		for (uint32_t i = 0; i < s->rank; i++)
+			str_addf(line, "%s%" PRIu64, i ? "," : "", s->span[i] * d->grid.chunk[i]);
+		str_add(line, "]");
+	}
+}
+
 /* "dataset /a/b: int32 [10,20], chunks [5,20], 2 of 4 written, filters deflate(6), …", and at the
  * end "data in bucket/raw.h5" if an HDF5 file has the data */
 static void dataset_line(struct str *line, struct domain *domain, const struct object_paths *paths,
@@ -167,6 +179,8 @@ static void dataset_line(struct str *line, struct domain *domain, const struct o
 		str_addf(line, ", %" PRIu64 " of %" PRIu64 " written", c->n, d->grid.nchunks);
 	else
 		str_addf(line, ", %" PRIu64 " in all", d->grid.nchunks);
+	if (d->shard)
+		add_shards(line, d);
 	const struct schema_ops *schema = domain_schema(domain);
 	const char *codecs = schema->codecs ? schema->codecs(o) : NULL;
 	dataset_pipeline(d, &filters);

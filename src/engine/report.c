@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <metrics/metrics.h>
+#include <domain/shard_counts.h>
 #include <diskcache/diskcache.h>
 #include <s3/s3.h>
 
@@ -29,7 +30,9 @@ struct collected {
 static struct metrics_domain domain_of(struct snapshot *s)
 {
 	struct cache_owner_stats c;
+	uint64_t index_hits, index_misses;
 	image_get_stats(s->image, &c);
+	domain_shard_counts(s->domain, &index_hits, &index_misses);
 	return (struct metrics_domain){
 		.open = atomic_load(&s->use.open),
 		.opens = atomic_load(&s->use.opens),
@@ -42,6 +45,8 @@ static struct metrics_domain domain_of(struct snapshot *s)
 		.wait_ns = c.wait_ns,
 		.loads = c.loads,
 		.load_failures = c.failures,
+		.index_hits = index_hits,
+		.index_misses = index_misses,
 		.prefetch = {.started = c.prefetches,
 			     .useful = c.prefetch_used,
 			     .wasted = c.prefetch_wasted},

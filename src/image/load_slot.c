@@ -10,9 +10,12 @@
 
 #include <codec/chunk.h>
 
-/* The source joins chunks that are in an HDF5 file. Requests of this many decoded bytes take longer
- * to transfer than to begin, and several of them are decoded in parallel. */
-enum { JOINED_BYTES = 1 << 20 };
+/* The source joins chunks that are in an HDF5 file or a shard. Requests of this many decoded bytes
+ * take longer to transfer than to begin, and several of them are decoded in parallel. */
+enum {
+	JOINED_BYTES = 1 << 20,
+	FILE_JOINED_MAX = 256, /* chunks of an HDF5 file; those of a shard: CACHE_JOINED_MAX */
+};
 
 struct load {
 	struct image_dataset *d;
@@ -154,8 +157,10 @@ void dataset_costs(struct image_dataset *d)
 	 * are in memory at a time: stored and decoded, then decoded and encoded. */
 	d->load_cost = as_stored ? d->cost : d->cost + d->chunk_bytes;
 	d->joined = 1;
-	if (d->ds->reference && d->chunk_bytes)
-		d->joined = max_u64(min_u64(JOINED_BYTES / d->chunk_bytes, CACHE_JOINED_MAX), 1);
+	if (dataset_is_in_ranges(d->ds) && d->chunk_bytes)
+		d->joined = max_u64(min_u64(JOINED_BYTES / d->chunk_bytes,
+					    d->ds->reference ? FILE_JOINED_MAX : CACHE_JOINED_MAX),
+				    1);
 }
 
 static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)

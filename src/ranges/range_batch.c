@@ -48,10 +48,11 @@ static void give_part(struct range_read *r, uint64_t start, const struct bytes *
 {
 	struct bytes part auto_bytes = {0};
 	struct err err = ERR_INIT;
-	const uint64_t at = r->offset - start;
-	if (at > body->len || r->length > body->len - at)
+	const uint64_t at = min_u64(r->offset - start, body->len);
+	const uint64_t n = min_u64(r->length, body->len - at);
+	if (n < r->length && !r->short_ok)
 		range_past_end(range_object_size(r->object), &err);
-	else if (bytes_append(&part, body->data + at, (size_t)r->length))
+	else if (n && bytes_append(&part, body->data + at, (size_t)n))
 		err_no_memory(&err);
 	if (err.code)
 		range_explain(r, &err);
@@ -116,12 +117,15 @@ static size_t join(struct range_read *const *reads, size_t n, uint64_t most_gap,
 	uint64_t gaps = 0;
 	size_t count = 1;
 	*end = first->offset + first->length;
+	if (first->from_end)
+		return 1;
 	for (; count < n && reads[count]->object == first->object; count++) {
 		const struct range_read *r = reads[count];
 		const uint64_t to = max_u64(*end, r->offset + r->length);
 		const uint64_t gap = r->offset > *end ? r->offset - *end : 0;
 		gaps += gap;
-		if ((gap > GAP_ALWAYS && (gap > most_gap || gaps > to - first->offset - gaps)) ||
+		if (r->from_end ||
+		    (gap > GAP_ALWAYS && (gap > most_gap || gaps > to - first->offset - gaps)) ||
 		    to - first->offset > MERGED_MAX)
 			break;
 		*end = to;

@@ -3,8 +3,9 @@
  * Reads of ranges of an object. A snapshot reads one version of each object: the one that the user
  * requires, or else the one that answered first. If only the size is required, it is the first
  * version of this size. Every later request is conditional on its ETag, and each answer is compared
- * with it. If the object has another version, the read fails with -EIO, and the next open of the
- * domain loads it again. See ranges/ranges.h for threading.
+ * with it. If the object has another version, the read fails with -EIO, or with -ESTALE if it is an
+ * object of the domain itself, and the next open of the domain loads it again. See ranges/ranges.h
+ * for threading.
  */
 #include <ranges/ranges.h>
 
@@ -23,6 +24,9 @@ static int set_changed(struct range_object *o, bool required, struct err *err)
 {
 	atomic_store(&o->all->changed, true);
 	atomic_store(&o->is_lost, true);
+	if (o->is_own)
+		return err_set(err, -ESTALE, "changed since %s",
+			       required ? "the domain was opened" : "it was read first");
 	return err_set(err, -EIO,
 		       required ? "the file is not the version that the domain was made from"
 				: "the file has changed since the domain was opened");
@@ -122,12 +126,29 @@ int range_past_end(uint64_t size, struct err *err)
 
 void range_explain(const struct range_read *r, struct err *err)
 {
-	if (atomic_load(&r->object->is_lost)) {
+	if (atomic_load(&r->object->is_lost))
 		err_wrap(err, err->code, "%s", r->object->name);
-		return;
+	else if (r->from_end)
+		err_wrap(err, err->code, "%s, the last %" PRIu64 " bytes", r->object->name,
+			 r->length);
+	else
+		err_wrap(err, err->code, "%s, bytes %" PRIu64 "-%" PRIu64, r->object->name,
+			 r->offset, r->offset + r->length - 1);
+}
+
+/* An object of the domain that was read before has been deleted. */
+static int check_absence(struct range_read *r, const struct store_absence *proof, struct err *err)
+{
+	struct range_object *o = r->object;
+	if (r->absent_ok && (o->required || !atomic_load(&o->pinned))) {
+		r->absence = *proof;
+		return 0;
 	}
-	err_wrap(err, err->code, "%s, bytes %" PRIu64 "-%" PRIu64, r->object->name, r->offset,
-		 r->offset + r->length - 1);
+	atomic_store(&o->is_lost, true);
+	if (!o->is_own)
+		return err_set(err, -EIO, "the file does not exist");
+	atomic_store(&o->all->changed, true);
+	return err_set(err, -ESTALE, "deleted since it was read first");
 }
 
 static int check_answer(struct range_read *r, struct err *err)
@@ -138,10 +159,8 @@ static int check_answer(struct range_read *r, struct err *err)
 		return set_changed(r->object, r->object->required, err);
 	if (rc)
 		return rc;
-	if (store_absence(a)) {
-		atomic_store(&r->object->is_lost, true);
-		return err_set(err, -EIO, "the file does not exist");
-	}
+	if (store_absence(a))
+		return check_absence(r, store_absence(a), err);
 	rc = check_version(r->object, &a->meta, err);
 	if (!rc && a->body.len < r->length && !r->short_ok)
 		rc = range_past_end(a->meta.size, err);
@@ -179,6 +198,11 @@ void range_read(struct range_read *r)
 	struct err err = ERR_INIT;
 	int rc = 0;
 	r->req = NULL;
+	r->absence = (struct store_absence){0};
+	if (r->from_end && size != UINT64_MAX) {
+		r->from_end = false;
+		r->offset = size - min_u64(size, r->length);
+	}
 	if (r->batch) {
 		r->next = r->batch->first;
 		r->batch->first = r;
@@ -197,8 +221,10 @@ void range_read(struct range_read *r)
 		return;
 	}
 	store_request_key(r->req, o->key);
-	r->req->range = (struct store_range){.first = r->offset, .length = r->length};
+	r->req->range = (struct store_range){
+		.first = r->offset, .length = r->length, .from_end = r->from_end};
 	r->req->max = r->req->expected = r->length;
+	r->req->keep_range = o->is_own;
 	r->req->cond.if_match = atomic_load(&o->pinned) && o->etag[0] ? o->etag : NULL;
 	r->req->priority = r->prefetch ? STORE_PREFETCH : STORE_READER;
 	r->req->cancelled = r->cancelled;

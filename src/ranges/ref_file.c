@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <ranges/place_index.h>
+#include <ranges/shards.h>
 
 #include "ref_internal.h"
 
@@ -33,6 +34,7 @@ void ranges_release(struct ranges *all)
 {
 	struct ref_file *f, *next;
 	places_forget(all);
+	shards_forget(all);
 	HASH_ITER (hh, all->files, f, next) {
 		HASH_DEL(all->files, f);
 		free_file(f);

@@ -13,7 +13,7 @@ import zarr
 
 from mounts import Mount
 from zarr_stores import variables
-from zarr_write import CODECS, Store
+from zarr_write import CODECS, Shards, Store
 
 STORES = 50         # in one mount, with a seed each
 BATCHES = 6
@@ -77,6 +77,36 @@ def random_codecs(rnd):
     return codecs
 
 
+def random_order(rnd, rank):
+    return [int(i) for i in rnd.permutation(rank)] if rank and rnd.random() < 0.4 else "C"
+
+
+def random_shards(rnd, chunk):
+    """Shards of such chunks, and the shape of the outermost ones."""
+    rank, levels, inner = len(chunk), [], [tuple(chunk)]
+    for _ in range(pick(rnd, (1, 1, 1, 2, 3, 4))):
+        shape = tuple(int(n * rnd.integers(1, 4)) for n in inner[-1])
+        inner.append(shape if np.prod(shape, dtype=float) <= 5 * ELEMENTS_MAX else inner[-1])
+    axes = list(range(rank))
+    for shape in inner[-2::-1]:
+        order = random_order(rnd, rank)
+        axes = axes if order == "C" else [axes[i] for i in order]
+        around = [pick(rnd, ("crc32c", "gzip", "zstd", "shuffle"))] if rnd.random() < 0.15 else []
+        levels.append(Shards(
+            [shape[axis] for axis in axes], order, around=around,
+            at_start=rnd.random() < 0.3, big=rnd.random() < 0.2, checksum=rnd.random() < 0.7,
+            write=pick(rnd, ("lexical", "morton", rnd)), gap=int(pick(rnd, (0, 0, 0, 7, 5000))),
+            keep_fill=rnd.random() < 0.5))
+    return levels, inner[-1]
+
+
+def make_holes(rnd, data, chunk, fill):
+    """Some chunks get the fill value, which shards need not store."""
+    for index in np.ndindex(*[-(-n // c) for n, c in zip(data.shape, chunk)]):
+        if rnd.random() < 0.3:
+            data[tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, chunk))] = fill
+
+
 def random_name(rnd, used):
     name = ""
     while not name.strip(". ") or name in used:
@@ -91,12 +121,16 @@ def random_array(rnd, store, path):
     order = pick(rnd, "CF")
     if store.version == 3 and shape and rnd.random() < 0.3:
         order = [int(i) for i in rnd.permutation(len(shape))]
+    data, fill, shards = random_data(rnd, dtype, shape), random_fill(rnd, store.version, dtype), ()
+    if store.version == 3 and rnd.random() < 0.5:
+        data = np.array(data)
+        make_holes(rnd, data, chunks, fill)
+        shards, chunks = random_shards(rnd, chunks)
     grid = list(np.ndindex(*[-(-n // c) for n, c in zip(shape, chunks)]))
     stored = pick(rnd, (0, 0.5, 1, 1))
     separator = pick(rnd, "./")
     store.array(
-        path, random_data(rnd, dtype, shape), chunks=chunks, order=order,
-        fill=random_fill(rnd, store.version, dtype), codecs=random_codecs(rnd),
+        path, data, chunks=chunks, order=order, shards=shards, fill=fill, codecs=random_codecs(rnd),
         separator=separator, encoding=pick(rnd, ("default", "v2")),
         absent=[index for index in grid if rnd.random() >= stored],
         names=pick(rnd, (None, [pick(rnd, "xyz") for _ in shape])))

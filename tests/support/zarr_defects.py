@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 from numcodecs import blosc, lz4, zstd
 
-from zarr_write import Store, join
+from zarr_write import Store, crc32c, join
 
 OK = np.arange(6, dtype="<i4")
 # What happens: opening the file fails; "bad" is left out; reading "bad" fails; "bad" is shown, with
@@ -326,6 +326,71 @@ def _(store, document, over):
     """Nothing is stored under the key, so it has the fill value."""
     store.delete(chunk_key(store, 0))
     over[f"{chunk_key(store, 0)}/0"] = bytes(16)
+
+
+# ---- shards ----
+
+CRC = {"name": "crc32c"}
+MISSING = (1 << 64) - 1
+
+
+def sharded(inner=(2,), codecs=(BYTES,), index=(BYTES, CRC)):
+    return {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": list(inner), "codecs": list(codecs), "index_codecs": list(index)}}
+
+
+def shard(*entries, body=OK[:4].tobytes()):
+    index = b"".join(n.to_bytes(8, "little") for entry in entries for n in entry)
+    return body + index + crc32c(index).to_bytes(4, "little")
+
+
+GOOD = shard((0, 8), (8, 8))
+LATER = shard((0, 8), (MISSING, MISSING), body=OK[4:].tobytes())
+for _name, _shard, _cause in (
+        ("empty", b"", "the shard has 0 bytes, its index has 36"),
+        ("shorter_than_its_index", GOOD[-35:], "the shard has 35 bytes, its index has 36"),
+        ("with_a_wrong_checksum_of_its_index", GOOD[:-1] + bytes([GOOD[-1] ^ 1]),
+         "index of the shard: crc32c does not match"),
+        ("chunk_past_the_end", shard((0, 8), (100, 8)), "it ends behind the shard"),
+        ("chunk_in_the_index", shard((0, 8), (9, 8)), "it overlaps the index"),
+        ("chunk_with_an_overflow", shard((0, 8), (MISSING - 3, 8)), "it ends behind the shard"),
+        ("chunk_with_half_an_entry", shard((0, 8), (MISSING, 8)), "only one of them says"),
+        ("chunk_of_no_bytes", shard((0, 8), (8, 0)), "it has no bytes"),
+        ("chunk_too_long", shard((0, 8), (8, 1 << 20)), "no encoded chunk is so long"),
+        ("chunk_one_byte_short", shard((0, 8), (8, 7)), "chunk has 7 bytes, its shape needs 8"),
+        ("chunks_that_overlap", shard((0, 8), (7, 8)), None)):
+    @case(f"shard_{_name}", DATA if _cause else FINE, (None, _cause or ""), key=CHUNK)
+    def _shard_case(store, document, over, data=_shard):
+        document["codecs"] = [sharded()]
+        over.update({chunk_key(store, 0): data, chunk_key(store, 1): LATER})
+
+
+@case("shard_with_a_wrong_checksum_around", DATA, (None, "the codecs around the shard"), key=CHUNK)
+def _(store, document, over):
+    document["codecs"] = [sharded(), CRC]
+    over[chunk_key(store, 0)] = GOOD + bytes(4)
+
+
+NESTED = sharded((1,))
+for _ in range(19):
+    NESTED = sharded((1,), [NESTED])
+for _name, _codecs, _cause in (
+        ("inner_chunks_that_do_not_divide", [sharded((3,))], "do not divide the length 4"),
+        ("inner_chunks_of_length_0", [sharded((0,))], "do not divide the length 4"),
+        ("inner_chunks_of_another_rank", [sharded((2, 2))], "has 2 numbers, shape has 1"),
+        ("compressed_index", [sharded(index=(BYTES, {"name": "gzip"}))],
+         "an index with the codec 'gzip' is not known"),
+        ("second_shard_in_a_chain", [sharded(), sharded()],
+         "codec 'sharding_indexed' is at a wrong place"),
+        ("20_nested_shards", [NESTED], "more than 4 shards inside of each other")):
+    @case(_name, PART, (None, _cause))
+    def _sharding(store, document, over, codecs=_codecs):
+        document["codecs"] = codecs
+
+
+@case("shard_of_2_to_40_inner_chunks", PART, (None, "shard of 1099511627776 inner chunks"))
+def _(store, document, over):
+    document.update(chunk_grid=grid(1 << 40), codecs=[sharded((1,))])
 
 
 # ---- attributes and dimensions ----

@@ -5,12 +5,14 @@ arrays come from numpy, codecs from Python and numcodecs.
   with Store(path, version=3, consolidated=True) as store:
       store.group("g", {"title": "numbers"})
       store.array("g/x", np.arange(10), chunks=(4,), codecs=["zlib"], names=["x"])
+      store.array("g/y", np.arange(10), chunks=(8,), shards=[Shards((2,))], codecs=["zlib"])
 """
 import bz2
 import gzip
 import itertools
 import json
 import os
+import struct
 import zlib
 
 import numpy as np
@@ -109,9 +111,87 @@ def document2(a):
             **({"dimension_separator": a.separator} if a.separator else {})}
 
 
+def transposition(order, rank):
+    if order == "C":
+        return []
+    return [{"name": "transpose", "configuration": {
+        "order": list(range(rank))[::-1] if order == "F" else order}}]
+
+
+# ---- shards ----
+
+NOT_STORED = (1 << 64) - 1
+
+
+def morton(index):
+    """The number of an inner chunk in the order of zarr-python."""
+    return sum((n >> bit & 1) << (bit * len(index) + len(index) - 1 - axis)
+               for axis, n in enumerate(index) for bit in range(20))
+
+
+class Shards:
+    """Shards whose inner chunks have this shape along the axes as they are stored; `order` and
+    `around` are the codecs before and after sharding_indexed. `write` is the order in which the
+    inner chunks are stored: "lexical", "morton" or a random generator. `gap` bytes are in front of
+    each. Inner chunks that hold only the fill value are not stored, unless keep_fill is set."""
+
+    def __init__(self, inner, order="C", around=(), at_start=False, big=False, checksum=True,
+                 write="lexical", gap=0, keep_fill=False):
+        self.inner, self.order, self.around = tuple(inner), order, list(around)
+        self.at_start, self.big, self.checksum = at_start, big, checksum
+        self.write, self.gap, self.keep_fill = write, gap, keep_fill
+
+    def codec(self, inner_codecs, size):
+        index = [{"name": "bytes", "configuration": {"endian": "big" if self.big else "little"}}]
+        return [*transposition(self.order, len(self.inner)), {
+            "name": "sharding_indexed", "configuration": {
+                "chunk_shape": list(self.inner), "codecs": inner_codecs,
+                "index_codecs": index + ([{"name": "crc32c"}] if self.checksum else []),
+                "index_location": "start" if self.at_start else "end"}},
+                *(codec3(c, size) for c in self.around)]
+
+    def sequence(self, grid):
+        indexes = list(np.ndindex(*grid))
+        if self.write == "morton":
+            indexes.sort(key=morton)
+        elif self.write != "lexical":
+            self.write.shuffle(indexes)
+        return [tuple(map(int, i)) for i in indexes]
+
+    def encoded(self, data, fill, encode_inner):
+        data = transposed(data, self.order)
+        grid = [n // c for n, c in zip(data.shape, self.inner)]
+        n = int(np.prod(grid, dtype=int))
+        head = n * 16 + 4 * self.checksum if self.at_start else 0
+        entries, body, ranges = [(NOT_STORED, NOT_STORED)] * n, bytearray(), {}
+        for index in self.sequence(grid):
+            part = np.asarray(data[tuple(slice(i * c, (i + 1) * c) for i, c in
+                                         zip(index, self.inner))], data.dtype)
+            if not self.keep_fill and part.tobytes() == np.array(
+                    fill, part.dtype).tobytes() * part.size:
+                continue
+            chunk = encode_inner(part)
+            if chunk not in ranges:         # equal chunks share a range
+                body += b"\xee" * self.gap
+                ranges[chunk] = (head + len(body), len(chunk))
+                body += chunk
+            number = 0
+            for i, count in zip(index, grid):
+                number = number * count + i
+            entries[number] = ranges[chunk]
+        index = b"".join(struct.pack(">QQ" if self.big else "<QQ", *e) for e in entries)
+        index += crc32c(index).to_bytes(4, "little") if self.checksum else b""
+        return encode(self.around, index + bytes(body) if self.at_start else bytes(body) + index,
+                      data.dtype.itemsize)
+
+
+def transposed(data, order):
+    if order == "C":
+        return data
+    return data.transpose(range(data.ndim)[::-1] if order == "F" else order)
+
+
 def document3(a):
-    order = list(range(len(a.chunks)))[::-1] if a.order == "F" else a.order
-    of_arrays = [] if a.order == "C" else [{"name": "transpose", "configuration": {"order": order}}]
     endian = "big" if a.data.dtype.str[0] == ">" else "little"
     to_bytes = {"name": "bytes"}
     if a.data.dtype.itemsize > 1:
@@ -122,16 +202,25 @@ def document3(a):
             "chunk_key_encoding": {"name": a.encoding,
                                    "configuration": {"separator": a.separator}},
             "fill_value": number(a.fill),
-            "codecs": of_arrays + [to_bytes] + [codec3(c, a.size) for c in a.codecs],
+            "codecs": codecs3(a, to_bytes),
             "attributes": a.attributes, **({"dimension_names": a.names} if a.names else {})}
+
+
+def codecs3(a, to_bytes):
+    codecs = transposition(a.order, len(a.chunks)) + [to_bytes] + [
+        codec3(c, a.size) for c in a.codecs]
+    for shards in reversed(a.shards):
+        codecs = shards.codec(codecs, a.size)
+    return codecs
 
 
 class Array:
     """An array as it is stored. After it was stored, `data` has the fill value where no chunk
-    is."""
+    is. If there are shards, `chunks` is their shape, and `order` and `codecs` are those of the
+    chunks in the innermost ones."""
 
     def __init__(self, version, data, chunks=None, fill=0, order="C", codecs=(), separator=".",
-                 encoding="default", absent=(), attributes=None, names=None):
+                 encoding="default", absent=(), attributes=None, names=None, shards=()):
         self.version, self.order, self.codecs = version, order, list(codecs)
         self.data = np.array(data)
         self.size = self.data.dtype.itemsize
@@ -140,6 +229,7 @@ class Array:
         self.shown_fill = 0 if fill is None else self.fill
         self.separator, self.encoding, self.absent = separator, encoding, set(absent)
         self.attributes, self.names = dict(attributes or {}), names
+        self.shards = list(shards)
 
     def grid(self):
         return itertools.product(*(range(-(-n // c)) for n, c in
@@ -155,9 +245,13 @@ class Array:
         part = self.data[self.region(index)]
         whole = np.full(self.chunks, self.shown_fill, self.data.dtype)
         whole[tuple(map(slice, part.shape))] = part
-        axes = range(len(self.chunks))[::-1] if self.order == "F" else \
-            range(len(self.chunks)) if self.order == "C" else self.order
-        return encode(self.codecs, whole.transpose(list(axes)).tobytes("C"), self.size)
+        return self.encoded_in(self.shards, whole)
+
+    def encoded_in(self, shards, data):
+        if shards:
+            return shards[0].encoded(data, self.shown_fill,
+                                     lambda part: self.encoded_in(shards[1:], part))
+        return encode(self.codecs, transposed(data, self.order).tobytes("C"), self.size)
 
     def document(self):
         return document2(self) if self.version == 2 else document3(self)

@@ -155,5 +155,7 @@ int zarr_dataset(struct zarr_build *b, struct zarr_array *a, const char *path, s
 		rc = make_filters(b, a, ds, err);
 	if (!rc)
 		rc = make_chain(b, a, ds, err);
+	if (!rc)
+		rc = zarr_shards(b, a, ds, err);
 	return rc ? rc : make_locator(b, a, path, ds, err);
 }

@@ -5,8 +5,8 @@
  *   v2, and the encoding "v2" of v3    <path>/<i>.<j>    <path>/<i>/<j>    rank 0: <path>/0
  *   the encoding "default" of v3       <path>/c/<i>/<j>  <path>/c.<i>.<j>  rank 0: <path>/c
  *
- * A chunk that is cut (chunk_cut.c) is one object with several chunks of the dataset. Below,
- * "stored coordinates" are those of the object.
+ * A chunk that is cut (chunk_cut.c), or a shard, is one object with several chunks of the dataset.
+ * Below, "stored coordinates" are those of the object.
  *
  * Pure.
  */
@@ -100,6 +100,8 @@ bool zarr_next_part(const struct object *o, uint64_t *number)
 	const struct zarr_locator *l = o->dataset.locator;
 	const struct grid *g = &o->dataset.grid;
 	uint64_t coords[DSPACE_MAX_RANK];
+	if (o->dataset.shard)
+		return shard_next(o->dataset.shard, g, number);
 	grid_coords(g, *number, coords);
 	for (uint32_t i = 0; i < g->rank; i++) {
 		const uint64_t stored = l->stored_chunk[i];
@@ -118,6 +120,7 @@ int zarr_locate(const struct object *o, const struct object *table, uint64_t num
 		struct err *err)
 {
 	const struct zarr_locator *l = o->dataset.locator;
+	const struct shard *shard = o->dataset.shard;
 	uint64_t coords[DSPACE_MAX_RANK];
 	if (!l->path) {
 		place->absent = true; /* a dimension without a variable has no data */
@@ -131,6 +134,8 @@ int zarr_locate(const struct object *o, const struct object *table, uint64_t num
 	place->length = CHUNK_TO_END;
 	if (l->stored_chunk)
 		find_part(l, &o->dataset.grid, coords, place);
+	for (uint32_t i = 0; shard && i < shard->rank; i++)
+		coords[i] /= shard->span[i];
 	if (chunk_key(l, other ? '/' : l->separator, coords, place->key, place->room) < 0)
 		return err_set(err, -ENAMETOOLONG, "the key of the chunk would be too long");
 	if (probes) {
@@ -138,7 +143,7 @@ int zarr_locate(const struct object *o, const struct object *table, uint64_t num
 		place->length = 1;
 	}
 	*step += probes;
-	return probes ? SCHEMA_NEEDS_ANSWER : 0;
+	return probes ? SCHEMA_NEEDS_ANSWER : shard ? SCHEMA_NEEDS_SHARD : 0;
 }
 
 int zarr_chunk_prefix(const struct object *o, char *prefix, size_t room)
@@ -146,7 +151,7 @@ int zarr_chunk_prefix(const struct object *o, char *prefix, size_t room)
 	const struct zarr_locator *l = o->dataset.locator;
 	if (!l->path)
 		return 0; /* a dimension without a variable */
-	if (l->stored_chunk)
+	if (l->stored_chunk || o->dataset.shard)
 		return -EOPNOTSUPP; /* a key is that of several chunks */
 	const int n = folder(l, prefix, room);
 	return n >= 0 && l->is_default ? append(prefix, room, n, "c") : n;
@@ -187,6 +192,7 @@ bool zarr_chunk_of_key(const struct object *o, const char *key, uint64_t *number
 {
 	const struct zarr_locator *l = o->dataset.locator;
 	const struct grid *grid = &o->dataset.grid;
+	const struct shard *shard = o->dataset.shard;
 	uint64_t coords[DSPACE_MAX_RANK] = {0};
 	char prefix[SCHEMA_KEY_MAX + 1];
 	const int n = l->path ? folder(l, prefix, sizeof(prefix)) : -EINVAL;
@@ -195,6 +201,11 @@ bool zarr_chunk_of_key(const struct object *o, const char *key, uint64_t *number
 	      (l->is_guessed && read_coords(l, '/', key + n, coords))))
 		return false;
 	for (uint32_t i = 0; i < grid->rank; i++) {
+		if (shard && i < shard->rank) {
+			if (coords[i] >= div_up_u64(grid->count[i], shard->span[i]))
+				return false;
+			coords[i] *= shard->span[i];
+		}
 		if (l->stored_chunk) {
 			if (coords[i] >= div_up_u64(grid->dims[i], l->stored_chunk[i]))
 				return false;

@@ -85,7 +85,7 @@ int zarr_chunk_fit(struct zarr_build *b, struct zarr_array *a, struct err *err)
 	uint64_t *cut = arena_array(b->scratch, a->rank, sizeof(*cut));
 	if (!cut)
 		return err_errno(err, -ENOMEM, "chunks");
-	if (bytes >= STORED_MAX || !is_stored_as_shown(&a->codecs))
+	if (bytes >= STORED_MAX || a->codecs.nshards || !is_stored_as_shown(&a->codecs))
 		return over_limit(bytes, "", err);
 	if (!cut_chunk(a, elem_size, cut))
 		return over_limit(bytes, ", and its shape cannot be divided evenly", err);

@@ -3,7 +3,13 @@
  * Reads the codecs of an array, in both versions. Makes the steps of codec/chain.h in the order of
  * decoding, and the filters that an HDF5 file can record. The documents list codecs in the order of
  * encoding. In v2 these are `filters` and then `compressor`; order "F" is a transposition before
- * them. In v3 they are the codecs of arrays, the one that makes bytes, and those of bytes. Pure.
+ * them. In v3 they are the codecs of arrays, the one that makes bytes, and those of bytes. If the
+ * one that makes bytes is sharding_indexed, it has a list of its own, of the codecs of inner
+ * chunks.
+ *
+ * A transposition of a shard also transposes each inner chunk. So the chain of the chunks of the
+ * dataset, which are the innermost ones, begins with all transpositions of the shards around them.
+ * Pure.
  */
 #include "model_internal.h"
 
@@ -19,10 +25,16 @@ struct codec {
 struct encoding {
 	struct zarr_build *b;
 	struct zarr_array *a;
+	uint32_t ncodecs; /* of all lists */
 	uint32_t n;
 	struct codec_array_step steps[2 * ZARR_CODECS_MAX];
 	const json_t *configurations[2 * ZARR_CODECS_MAX]; /* of each step; may be NULL */
-	const uint64_t *shape;				   /* that the next codec gets */
+	/* The shape that the next codec gets, of a chunk or a shard. Its axis i is dimension
+	 * axes[i] of the array. */
+	uint64_t shape[DSPACE_MAX_RANK];
+	uint32_t axes[DSPACE_MAX_RANK];
+	struct zarr_shard *around; /* the next codec is one around this shard, unless it is NULL */
+	struct str text;	   /* the names of those around shards */
 };
 
 static const char *const names[] = {
@@ -41,6 +53,12 @@ static int unknown(const char *name, struct err *err)
 static struct codec_array_step *add(struct encoding *e, enum codec_array_codec codec,
 				    const json_t *configuration)
 {
+	struct zarr_shard *s = e->around;
+	if (s) {
+		str_addf(&e->text, ", %s around shards", names[codec]);
+		s->around[s->naround] = (struct codec_array_step){.codec = codec};
+		return &s->around[s->naround++];
+	}
 	e->configurations[e->n] = configuration;
 	e->steps[e->n] = (struct codec_array_step){.codec = codec, .rank = e->a->rank};
 	return &e->steps[e->n++];
@@ -84,18 +102,41 @@ static int transpose(struct encoding *e, const json_t *v, struct err *err)
 		is_identity = is_identity && order[i] == i;
 	if (is_identity)
 		return 0;
-	uint64_t *encoded = arena_array(e->b->scratch, rank, sizeof(*encoded));
+	uint64_t shape[DSPACE_MAX_RANK];
+	uint32_t axes[DSPACE_MAX_RANK];
 	uint32_t *kept = arena_array(e->b->scratch, rank, sizeof(*kept));
-	if (!encoded || !kept)
+	if (!kept)
 		return err_errno(err, -ENOMEM, "codec 'transpose'");
-	for (uint32_t i = 0; i < rank; i++)
-		encoded[i] = e->shape[order[i]];
 	memcpy(kept, order, rank * sizeof(*kept));
+	memcpy(shape, e->shape, sizeof(shape));
+	memcpy(axes, e->axes, sizeof(axes));
+	for (uint32_t i = 0; i < rank; i++) {
+		e->shape[i] = shape[order[i]];
+		e->axes[i] = axes[order[i]];
+	}
 	struct codec_array_step *step = add(e, CODEC_TRANSPOSE, NULL);
 	step->elem_size = e->a->element.size;
-	step->shape = e->shape;
 	step->order = kept;
-	e->shape = encoded;
+	return 0;
+}
+
+/* Sets the shapes of the transpositions. The first one gets a chunk of the dataset. */
+static int set_shapes(struct encoding *e, struct err *err)
+{
+	const uint32_t rank = e->a->rank;
+	const uint64_t *shape = e->a->chunk;
+	for (uint32_t i = 0; i < e->n; i++) {
+		struct codec_array_step *step = &e->steps[i];
+		if (step->codec != CODEC_TRANSPOSE)
+			continue;
+		uint64_t *next = arena_array(e->b->scratch, rank, sizeof(*next));
+		if (!next)
+			return err_errno(err, -ENOMEM, "codec 'transpose'");
+		for (uint32_t k = 0; k < rank; k++)
+			next[k] = shape[step->order[k]];
+		step->shape = shape;
+		shape = next;
+	}
 	return 0;
 }
 
@@ -202,15 +243,18 @@ static int describe_all(struct encoding *e, struct err *err)
 	auto_str struct str text = {0};
 	for (uint32_t i = 0; i < e->n; i++)
 		describe(e, i, &text);
-	if (e->n && str_ok(&text))
+	str_add(&text, str_text(&e->text) + (text.b.len || !e->text.b.len ? 0 : strlen(", ")));
+	if (text.b.len && str_ok(&text) && str_ok(&e->text))
 		e->a->codecs.text = zarr_share(e->b, str_text(&text), text.b.len);
-	return e->n && !e->a->codecs.text ? err_errno(err, -ENOMEM, "codecs") : 0;
+	return text.b.len && !e->a->codecs.text ? err_errno(err, -ENOMEM, "codecs") : 0;
 }
 
 static int finish(struct encoding *e, struct err *err)
 {
 	struct zarr_codecs *out = &e->a->codecs;
-	int rc = record_filters(e, err);
+	int rc = set_shapes(e, err);
+	if (!rc)
+		rc = record_filters(e, err);
 	if (!rc)
 		rc = describe_all(e, err);
 	out->n = 0;
@@ -225,12 +269,22 @@ static int finish(struct encoding *e, struct err *err)
 	return rc;
 }
 
-static int check_number(size_t n, struct err *err)
+/* Counts the n codecs of another list. */
+static int count_codecs(struct encoding *e, size_t n, struct err *err)
 {
-	return n <= ZARR_CODECS_MAX
-		       ? 0
-		       : err_set(err, -EOPNOTSUPP, "%zu codecs are over the limit of %d", n,
-				 ZARR_CODECS_MAX);
+	if (n > ZARR_CODECS_MAX - e->ncodecs)
+		return err_set(err, -EOPNOTSUPP, "%zu codecs are over the limit of %d",
+			       n + e->ncodecs, ZARR_CODECS_MAX);
+	e->ncodecs += (uint32_t)n;
+	return 0;
+}
+
+static void begin(struct encoding *e)
+{
+	for (uint32_t i = 0; i < e->a->rank; i++) {
+		e->shape[i] = e->a->chunk[i];
+		e->axes[i] = i;
+	}
 }
 
 /* ---- Zarr v2 ---- */
@@ -259,12 +313,13 @@ static int add_order(struct encoding *e, const json_t *doc, struct err *err)
 
 int zarr_codecs_v2(struct zarr_build *b, struct zarr_array *a, const json_t *doc, struct err *err)
 {
-	struct encoding e = {.b = b, .a = a, .shape = a->chunk};
+	struct encoding e = {.b = b, .a = a};
 	const json_t *filters = json_object_get(doc, "filters");
 	const json_t *compressor = json_object_get(doc, "compressor");
 	if (filters && !json_is_null(filters) && !json_is_array(filters))
 		return err_set(err, -EIO, "filters: not a list");
-	int rc = check_number(json_array_size(filters), err);
+	begin(&e);
+	int rc = count_codecs(&e, json_array_size(filters), err);
 	if (!rc)
 		rc = add_order(&e, doc, err);
 	for (size_t i = 0; !rc && i < json_array_size(filters); i++)
@@ -278,11 +333,16 @@ int zarr_codecs_v2(struct zarr_build *b, struct zarr_array *a, const json_t *doc
 
 enum codec_class { OF_ARRAYS, TO_BYTES, OF_BYTES };
 
+static bool is_sharding(const char *name)
+{
+	return strcmp(name, "sharding_indexed") == 0;
+}
+
 static enum codec_class class_of(const char *name)
 {
 	if (strcmp(name, "transpose") == 0)
 		return OF_ARRAYS;
-	if (strcmp(name, "bytes") == 0 || strcmp(name, "endian") == 0)
+	if (strcmp(name, "bytes") == 0 || strcmp(name, "endian") == 0 || is_sharding(name))
 		return TO_BYTES;
 	return OF_BYTES;
 }
@@ -307,16 +367,25 @@ static int parse_v3(struct encoding *e, const json_t *v, struct codec *out, stru
 
 static int add_endian(struct encoding *e, const json_t *configuration, struct err *err)
 {
-	const json_t *v = json_object_get(configuration, "endian");
-	const char *word = json_string_value(v);
-	char brief[84];
-	if (!v || json_is_null(v) || (word && strcmp(word, "little") == 0))
-		return 0;
-	if (!word || strcmp(word, "big") != 0)
-		return err_set(err, -EIO, "codec 'bytes': endian %s is not known",
-			       zarr_json_brief(e->b, v, brief));
-	e->a->element.big_endian = e->a->element.size > 1;
-	return 0;
+	bool big;
+	const int rc = zarr_endian(e->b, configuration, &big, err);
+	e->a->element.big_endian = big && e->a->element.size > 1;
+	return rc;
+}
+
+static int add_list(struct encoding *e, const json_t *list, struct err *err);
+
+/* The codecs behind this one are those around the shard. */
+static int add_sharding(struct encoding *e, const json_t *configuration, struct err *err)
+{
+	struct zarr_codecs *out = &e->a->codecs;
+	int rc = zarr_shard_parse(e->b, e->a, configuration, e->shape, e->axes, err);
+	if (rc)
+		return rc;
+	struct zarr_shard *around = out->shards[out->nshards - 1];
+	rc = add_list(e, json_object_get(configuration, "codecs"), err);
+	e->around = around;
+	return rc;
 }
 
 static int add_v3(struct encoding *e, const json_t *v, enum codec_class *last, struct err *err)
@@ -326,8 +395,6 @@ static int add_v3(struct encoding *e, const json_t *v, enum codec_class *last, s
 	if (rc)
 		return rc;
 	const enum codec_class class = class_of(c.name);
-	if (strcmp(c.name, "sharding_indexed") == 0)
-		return unknown(c.name, err);
 	if (class < *last || (class == TO_BYTES && *last == TO_BYTES))
 		return err_set(err, -EIO, "codec '%s' is at a wrong place", c.name);
 	*last = class;
@@ -335,22 +402,45 @@ static int add_v3(struct encoding *e, const json_t *v, enum codec_class *last, s
 	case OF_ARRAYS:
 		return transpose(e, json_object_get(c.configuration, "order"), err);
 	case TO_BYTES:
-		return add_endian(e, c.configuration, err);
+		return is_sharding(c.name) ? add_sharding(e, c.configuration, err)
+					   : add_endian(e, c.configuration, err);
 	case OF_BYTES:
 		return add_bytes_codec(e, &c, err);
 	}
 	return 0;
 }
 
-int zarr_codecs_v3(struct zarr_build *b, struct zarr_array *a, const json_t *list, struct err *err)
+/* Adds the codecs of an array or, in its configuration, of the inner chunks of a shard. */
+static int add_list(struct encoding *e, const json_t *list, struct err *err)
 {
-	struct encoding e = {.b = b, .a = a, .shape = a->chunk};
 	/* If no codec of the list makes bytes, numbers are little-endian (zarrita 0.7). */
 	enum codec_class last = OF_ARRAYS;
 	if (!json_is_array(list))
 		return err_set(err, -EIO, "codecs: not a list");
-	int rc = check_number(json_array_size(list), err);
+	int rc = count_codecs(e, json_array_size(list), err);
 	for (size_t i = 0; !rc && i < json_array_size(list); i++)
-		rc = add_v3(&e, json_array_get(list, i), &last, err);
-	return rc ? rc : finish(&e, err);
+		rc = add_v3(e, json_array_get(list, i), &last, err);
+	return rc;
+}
+
+/* Makes the inner chunks of the innermost shards the chunks of the dataset. */
+static void set_chunk(struct zarr_array *a)
+{
+	if (a->codecs.nshards == 0)
+		return;
+	a->shard = a->chunk;
+	a->chunk = a->codecs.shards[a->codecs.nshards - 1]->inner;
+}
+
+int zarr_codecs_v3(struct zarr_build *b, struct zarr_array *a, const json_t *list, struct err *err)
+{
+	struct encoding e = {.b = b, .a = a};
+	begin(&e);
+	int rc = add_list(&e, list, err);
+	if (!rc) {
+		set_chunk(a);
+		rc = finish(&e, err);
+	}
+	str_release(&e.text);
+	return rc;
 }

@@ -118,6 +118,18 @@ const char *zarr_extension(const json_t *v, const json_t **configuration)
 	return json_is_string(v) ? json_string_value(v) : json_text_word(v, "name");
 }
 
+int zarr_endian(struct zarr_build *b, const json_t *configuration, bool *big, struct err *err)
+{
+	const json_t *v = json_object_get(configuration, "endian");
+	const char *word = json_string_value(v);
+	char brief[84];
+	*big = word && strcmp(word, "big") == 0;
+	if (!v || json_is_null(v) || *big || (word && strcmp(word, "little") == 0))
+		return 0;
+	return err_set(err, -EIO, "codec 'bytes': endian %s is not known",
+		       zarr_json_brief(b, v, brief));
+}
+
 /* ---- text ---- */
 
 /* Adds a number as Python's repr() writes it, with the fewest digits that give the same number, and

@@ -254,12 +254,25 @@ bool zarr_integer_text(const char *s, size_t n, struct zarr_integer *out);
 int zarr_fill(struct zarr_build *b, const json_t *v, const struct zarr_element *e, bool is_v3,
 	      uint8_t out[ZARR_FILL_BYTES], bool *defined, struct err *err);
 
-/* ---- codecs (codecs.c) ---- */
+/* ---- codecs (codecs.c) and shards (shards.c) ---- */
+
+/* A codec sharding_indexed. What it points to is in the scratch arena. */
+struct zarr_shard {
+	const uint64_t *inner; /* shape of the inner chunks, along the dimensions of the array */
+	const uint32_t *order; /* as in struct shard */
+	uint32_t nchunks;      /* inner chunks */
+	bool at_start, big_endian, has_checksum; /* of the index */
+	/* The codecs around the shard, in the order of encoding. */
+	uint32_t naround;
+	struct codec_array_step around[ZARR_CODECS_MAX];
+};
 
 struct zarr_codecs {
 	uint32_t n; /* steps in the order of decoding */
 	struct codec_array_step steps[2 * ZARR_CODECS_MAX];
 	const char *text; /* zarr_locator.codecs */
+	uint32_t nshards; /* from the outermost to the innermost */
+	struct zarr_shard *shards[SHARD_LEVELS_MAX];
 	/* The filters that the file records, in the order of encoding. */
 	uint32_t nfilters;
 	struct filter filters[2];
@@ -271,6 +284,7 @@ struct zarr_array {
 	/* In the scratch arena. `chunk` is the chunk shape of the dataset, and stored_chunk
 	 * that of the array, or NULL if they are the same. */
 	const uint64_t *shape, *chunk, *stored_chunk;
+	const uint64_t *shard; /* shape of the outermost shards, if there are shards */
 	bool is_v3;
 	bool is_default; /* see struct zarr_locator */
 	char separator;
@@ -284,10 +298,21 @@ struct zarr_array {
 };
 
 /* Read the codecs of an array whose element, rank and chunk are known. Those of v3 set the byte
- * order of the element. Fail with -EOPNOTSUPP if a codec is not known, with -EIO if the documents
- * are damaged, and with -ENOMEM. */
+ * order of the element, and, if there are shards, replace the chunk by an inner chunk. Fail with
+ * -EOPNOTSUPP if a codec is not known, with -EIO if the documents are damaged, and with -ENOMEM. */
 int zarr_codecs_v2(struct zarr_build *b, struct zarr_array *a, const json_t *doc, struct err *err);
 int zarr_codecs_v3(struct zarr_build *b, struct zarr_array *a, const json_t *list, struct err *err);
+
+/* Parses the configuration of a codec sharding_indexed, apart from the codecs of the inner chunks.
+ * `shape` is that of the shard as it is stored, whose axis i is dimension order[i] of the array.
+ * The shape of an inner chunk replaces it. Adds the shard to a->codecs, and fails as
+ * zarr_codecs_v3(). */
+int zarr_shard_parse(struct zarr_build *b, struct zarr_array *a, const json_t *configuration,
+		     uint64_t *shape, const uint32_t *order, struct err *err);
+/* Makes the shards of a dataset whose grid and chain are set. `shape` is that of the outermost
+ * shards. Fails with -EOPNOTSUPP if an encoded shard is too large, with -EIO, and with -ENOMEM. */
+int zarr_shards(struct zarr_build *b, const struct zarr_array *a, struct dataset *ds,
+		struct err *err);
 
 /* ---- arrays (document2.c, document3.c) ---- */
 
@@ -309,6 +334,9 @@ int zarr_counts(struct zarr_build *b, const json_t *list, uint32_t *n, const uin
 /* Gets the name and the configuration of an extension point of v3. Returns NULL if there is no
  * name. *configuration becomes NULL if there is none. */
 const char *zarr_extension(const json_t *v, const json_t **configuration);
+/* Parses the byte order in the configuration of the codec that makes bytes: little-endian, unless
+ * it says something else. Fails with -EIO. */
+int zarr_endian(struct zarr_build *b, const json_t *configuration, bool *big, struct err *err);
 
 /* Checks the chunk shape of an array. Called before its codecs are read. Fails with -EIO if the
  * shape cannot be shown, and with -ENOMEM. */

@@ -194,6 +194,71 @@ static void test_ranges_are_not_kept(void **state)
 	side_free(&a);
 }
 
+/* Gets a range that may be kept. etag is NULL if no version is known. */
+static void assert_range(struct side *a, struct store_range range, const char *etag,
+			 const char *want, unsigned int requests)
+{
+	struct store_request *req = store_request_new(a->top, STORE_GET);
+	const uint64_t before = gets_of(a);
+	assert_non_null(req);
+	store_request_key(req, "x");
+	req->range = range;
+	req->cond.if_match = etag;
+	req->keep_range = true;
+	store_run(a->top, req);
+	assert_int_equal(req->answer.state, STORE_PRESENT);
+	assert_false(req->answer.unchanged);
+	assert_int_equal(req->answer.meta.size, 10);
+	assert_int_equal(req->answer.body.len, strlen(want));
+	if (want[0])
+		assert_memory_equal(req->answer.body.data, want, strlen(want));
+	assert_int_equal(gets_of(a) - before, requests);
+	store_request_free(req);
+}
+
+static void test_ranges_that_are_kept(void **state)
+{
+	static const struct store_range middle = {.first = 3, .length = 4},
+					other = {.first = 3, .length = 5},
+					last = {.length = 3, .from_end = true},
+					behind = {.first = 8, .length = 9};
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char etag[STORE_ETAG_MAX], now[STORE_ETAG_MAX];
+	put_text(f->s, "x", "0123456789");
+	version_of(f->s, "x", etag);
+	assert_range(&a, middle, etag, "3456", 1);
+	assert_range(&a, middle, etag, "3456", 0);
+	assert_range(&a, other, etag, "34567", 1);
+	assert_range(&a, last, etag, "789", 1);
+	assert_range(&a, behind, etag, "89", 1);
+	side_free(&a);
+	struct side b = side_new(f, roomy); /* the next mount */
+	assert_range(&b, middle, etag, "3456", 0);
+	assert_range(&b, other, etag, "34567", 0);
+	assert_range(&b, last, etag, "789", 0);
+	assert_range(&b, behind, etag, "89", 0);
+	/* The version is unknown: the bucket confirms it and sends no bytes. */
+	struct store_counts n;
+	store_count_read(b.count, &n);
+	assert_int_equal(n.bytes_in, 0);
+	assert_range(&b, last, NULL, "789", 1);
+	store_count_read(b.count, &n);
+	assert_int_equal(n.bytes_in, 0);
+	assert_stats(&b, .hits = 4, .hit_bytes = 14, .revalidated = 1, .bytes = 4 * 4096);
+	/* If the whole object is there, a range of it is cut out. */
+	assert_got(&b, "x", NULL, "0123456789", 1);
+	assert_range(&b, (struct store_range){.first = 1, .length = 2}, etag, "12", 0);
+	assert_range(&b, (struct store_range){.first = 1, .length = 2}, NULL, "12", 1);
+	/* Another version. */
+	put_text(f->s, "x", "abcdefghij");
+	version_of(f->s, "x", now);
+	assert_range(&b, middle, now, "defg", 1);
+	assert_range(&b, middle, now, "defg", 0);
+	assert_range(&b, last, NULL, "hij", 1);
+	side_free(&b);
+}
+
 static void test_empty_objects_are_kept(void **state)
 {
 	struct fixture *f = *state;
@@ -441,6 +506,7 @@ int main(void)
 		CONTRACT_TEST(test_conditions, setup),
 		CONTRACT_TEST(test_ranges_of_what_is_there, setup),
 		CONTRACT_TEST(test_ranges_are_not_kept, setup),
+		CONTRACT_TEST(test_ranges_that_are_kept, setup),
 		CONTRACT_TEST(test_empty_objects_are_kept, setup),
 		CONTRACT_TEST(test_put_and_delete_drop, setup),
 		CONTRACT_TEST(test_scopes, setup),

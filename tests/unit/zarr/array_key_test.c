@@ -121,6 +121,39 @@ static void a_chunk_that_is_cut_is_read_in_parts(void **state)
 	}
 }
 
+/* A shard has 4 x 5 elements: two chunks of the dataset. */
+static void a_shard_has_the_key_of_several_chunks(void **state)
+{
+	static const uint64_t span[] = {2, 1}, one[] = {1, 1};
+	static const uint32_t order[] = {0, 1};
+	static const struct shard shard = {
+		.rank = 2, .span = span, .inner = one, .order = order, .nchunks = 2};
+	const struct zarr_locator l = {
+		.store = "s", .path = "a", .is_default = true, .separator = '/', .rank = 2};
+	struct object o = array(&l);
+	char key[64], prefix[64];
+	struct chunk_place place = {.key = key, .room = sizeof(key)};
+	unsigned int step = 0;
+	uint64_t number = 99;
+	o.dataset.shard = &shard;
+	assert_int_equal(zarr_locate(&o, NULL, 11, &step, NULL, &place, NULL), SCHEMA_NEEDS_SHARD);
+	assert_string_equal(key, "s/a/c/5/0");
+	assert_true(place.offset == 0 && place.length == CHUNK_TO_END);
+	assert_int_equal(zarr_chunk_prefix(&o, prefix, sizeof(prefix)), -EOPNOTSUPP);
+	assert_true(zarr_chunk_of_key(&o, key, &number));
+	assert_int_equal(number, 10);
+	assert_false(zarr_chunk_part(&o, 10, &place));
+	assert_true(zarr_next_part(&o, &number));
+	assert_int_equal(number, 11);
+	assert_false(zarr_next_part(&o, &number));
+	/* The last shard overlaps the edge: there are 15 chunks. */
+	assert_true(zarr_chunk_of_key(&o, "s/a/c/7/0", &number));
+	assert_int_equal(number, 14);
+	assert_false(zarr_next_part(&o, &number));
+	assert_false(zarr_chunk_of_key(&o, "s/a/c/8/0", &number));
+	assert_false(zarr_chunk_of_key(&o, "s/a/c/9223372036854775807/0", &number));
+}
+
 static void other_keys_are_none_of_chunks(void **state)
 {
 	static const char *const keys[] = {
@@ -279,6 +312,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_of_chunks_are_those_of_the_encoding),
 		cmocka_unit_test(a_chunk_that_is_cut_is_read_in_parts),
+		cmocka_unit_test(a_shard_has_the_key_of_several_chunks),
 		cmocka_unit_test(other_keys_are_none_of_chunks),
 		cmocka_unit_test(a_scalar_has_one_chunk),
 		cmocka_unit_test(a_dimension_has_no_chunks),

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -210,8 +211,6 @@ static void codecs_of_v3(void **state)
 		{"[\"bytes\"," ORDER("[0,1,2]") "]", "-5 codec 'transpose' is at a wrong place"},
 		{"[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"middle\"}}]",
 		 "-5 codec 'bytes': endian \"middle\" is not known"},
-		{"[{\"name\":\"sharding_indexed\",\"configuration\":{}}]",
-		 "-95 codec 'sharding_indexed' is not known"},
 		{"[\"bytes\",{\"name\":\"x\",\"must_understand\":false}]",
 		 "-95 codec 'x' is not known"},
 		{"[\"numcodecs.bytes\"]", "-95 codec 'numcodecs.bytes' is not known"},
@@ -224,6 +223,200 @@ static void codecs_of_v3(void **state)
 		char text[1024];
 		snprintf(text, sizeof(text), "{\"codecs\":%s}", rows[i][0]);
 		assert_codecs(text, i4, true, rows[i][1]);
+	}
+}
+
+/* ---- shards ---- */
+
+/* Adds a line for each shard: the shape of its inner chunks along the dimensions of the array, the
+ * order of its axes, the number of inner chunks, its index, and the codecs around it. */
+static void print_shards(const struct zarr_codecs *c, struct str *out)
+{
+	for (uint32_t i = 0; i < c->nshards; i++) {
+		const struct zarr_shard *s = c->shards[i];
+		str_addf(out, "; %llux%llux%llu by %u%u%u, %u%s%s%s",
+			 (unsigned long long)s->inner[0], (unsigned long long)s->inner[1],
+			 (unsigned long long)s->inner[2], s->order[0], s->order[1], s->order[2],
+			 s->nchunks, s->at_start ? " start" : "", s->big_endian ? " big" : "",
+			 s->has_checksum ? " crc" : "");
+		for (uint32_t k = 0; k < s->naround; k++)
+			str_addf(out, " %s", step_name(s->around[k].codec));
+	}
+}
+
+/* The shards have 4 x 6 x 10 elements. */
+static void assert_shards(const char *codecs, const char *expected)
+{
+	static const uint64_t shard[] = {4, 6, 10};
+	auto_str struct str text = {0}, out = {0};
+	struct parsed p;
+	str_addf(&text, "{\"codecs\":%s}", codecs);
+	parse(&p, str_text(&text), i4, true);
+	/* Once more, for an array of another shape. */
+	p.a = (struct zarr_array){.element = i4, .rank = 3, .shape = shard, .chunk = shard};
+	json_t *doc;
+	err_clear(&p.err);
+	assert_int_equal(json_text_load(str_text(&text), text.b.len, &doc, &p.err), 0);
+	p.rc = zarr_codecs_v3(p.b, &p.a, json_object_get(doc, "codecs"), &p.err);
+	if (p.rc) {
+		str_addf(&out, "%d %s", p.rc, p.err.msg);
+	} else {
+		print_steps(&p.a.codecs, &out);
+		print_shards(&p.a.codecs, &out);
+		str_addf(&out, "; %s", p.a.codecs.text ? p.a.codecs.text : "");
+		assert_ptr_equal(p.a.shard, shard);
+		assert_ptr_equal(p.a.chunk, p.a.codecs.shards[p.a.codecs.nshards - 1]->inner);
+	}
+	assert_string_equal(str_text(&out), expected);
+	release(&p);
+}
+
+#define SHARD(shape, codecs, more)                                                                 \
+	"{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":" shape                 \
+	",\"codecs\":[" codecs "]" more "}}"
+#define INDEX(codecs) ",\"index_codecs\":[" codecs "]"
+#define CRC	      "{\"name\":\"crc32c\"}"
+
+static void shards_have_inner_chunks(void **state)
+{
+	static const char *const rows[][2] = {
+		{SHARD("[2,3,5]", LITTLE, INDEX(LITTLE "," CRC)), "; 2x3x5 by 012, 8 crc; "},
+		{SHARD("[4,6,10]", LITTLE ",\"zstd\"", INDEX(BIG) ",\"index_location\":\"start\""),
+		 "zstd; 4x6x10 by 012, 1 start big; zstd"},
+		/* Without index_codecs, those of most writers. */
+		{SHARD("[1,1,1]", "", ",\"index_location\":\"end\""), "; 1x1x1 by 012, 240 crc; "},
+		/* The index is that of 10 x 4 x 6 elements. The chunks of the dataset have 1 x 2 x
+		 * 5. */
+		{ORDER("[2,0,1]") "," SHARD("[5,1,2]", ORDER("[1,0,2]") "," LITTLE,
+					    INDEX("\"bytes\"")),
+		 "transpose(4: 5x1x2 by 102) transpose(4: 1x2x5 by 201); 1x2x5 by 201, 24; "
+		 "transpose, transpose"},
+		{SHARD("[2,6,10]",
+		       ORDER("[2,1,0]") "," SHARD("[5,3,1]", LITTLE ",\"numcodecs.zlib\"",
+						  INDEX("\"bytes\"")) ",\"gzip\"",
+		       INDEX(LITTLE "," CRC)) "," CRC ",\"zstd\"",
+		 "zlib transpose(4: 1x3x5 by 210); 2x6x10 by 012, 2 crc crc32c zstd; 1x3x5 by 210, "
+		 "8 gzip; transpose, zlib, gzip around shards, crc32c around shards, zstd around "
+		 "shards"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[2048];
+		snprintf(text, sizeof(text), "[%s]", rows[i][0]);
+		assert_shards(text, rows[i][1]);
+	}
+}
+
+static void shards_that_are_refused(void **state)
+{
+#define NAME "codec 'sharding_indexed': "
+	static const char *const rows[][2] = {
+		{"\"sharding_indexed\"", "-5 " NAME "chunk_shape: not a list"},
+		{SHARD("[2,3]", LITTLE, ""), "-5 " NAME "chunk_shape has 2 numbers, shape has 3"},
+		{SHARD("[2,4,5]", LITTLE, ""),
+		 "-5 " NAME "inner chunks of length 4 do not divide the length 6 of axis 1"},
+		{SHARD("[2,0,5]", LITTLE, ""),
+		 "-5 " NAME "inner chunks of length 0 do not divide the length 6 of axis 1"},
+		{SHARD("[2,12,5]", LITTLE, ""),
+		 "-5 " NAME "inner chunks of length 12 do not divide the length 6 of axis 1"},
+		{ORDER("[2,0,1]") "," SHARD("[2,3,5]", LITTLE, ""),
+		 "-5 " NAME "inner chunks of length 3 do not divide the length 4 of axis 1"},
+		{SHARD("[2,3,5]", LITTLE, INDEX(LITTLE ",\"gzip\"")),
+		 "-95 " NAME "an index with the codec 'gzip' is not known"},
+		{SHARD("[2,3,5]", LITTLE, INDEX(CRC)),
+		 "-5 " NAME "index_codecs: codec 'crc32c' is at a wrong place"},
+		{SHARD("[2,3,5]", LITTLE, INDEX(LITTLE "," CRC "," CRC)),
+		 "-5 " NAME "index_codecs: codec 'crc32c' is at a wrong place"},
+		{SHARD("[2,3,5]", LITTLE, INDEX("\"bytes\",\"bytes\"")),
+		 "-5 " NAME "index_codecs: codec 'bytes' is at a wrong place"},
+		{SHARD("[2,3,5]", LITTLE, ",\"index_codecs\":{}"),
+		 "-5 " NAME "index_codecs: not a list"},
+		{SHARD("[2,3,5]", LITTLE, INDEX("7")),
+		 "-5 " NAME "index_codecs: codec 7 has no name"},
+		{SHARD("[2,3,5]", LITTLE,
+		       INDEX("{\"name\":\"bytes\",\"configuration\":{\"endian\":1}}")),
+		 "-5 " NAME "index_codecs: codec 'bytes': endian 1 is not known"},
+		{SHARD("[2,3,5]", LITTLE, ",\"index_location\":\"middle\""),
+		 "-5 " NAME "index_location \"middle\" is not known"},
+		{SHARD("[2,3,5]", LITTLE, "") "," SHARD("[2,3,5]", LITTLE, ""),
+		 "-5 codec 'sharding_indexed' is at a wrong place"},
+		{LITTLE "," SHARD("[2,3,5]", LITTLE, ""),
+		 "-5 codec 'sharding_indexed' is at a wrong place"},
+		{SHARD("[2,3,5]", LITTLE ",\"mine\"", ""), "-95 codec 'mine' is not known"},
+		{SHARD("[2,3,5]", LITTLE, "") ",\"mine\"", "-95 codec 'mine' is not known"},
+		{"{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[2,3,5]}}",
+		 "-5 codecs: not a list"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[2048];
+		snprintf(text, sizeof(text), "[%s]", rows[i][0]);
+		assert_shards(text, rows[i][1]);
+	}
+}
+
+/* The depth of a document has a limit, too. */
+static void shards_inside_of_each_other(void **state)
+{
+	for (int depth = 1; depth <= 20; depth += depth < 5 ? 1 : 15) {
+		auto_str struct str text = {0};
+		struct parsed p;
+		str_add(&text, "{\"codecs\":");
+		for (int i = 0; i < depth; i++)
+			str_add(&text, "[{\"name\":\"sharding_indexed\",\"configuration\":{"
+				       "\"chunk_shape\":[1,1,1],\"codecs\":");
+		str_add(&text, "[]");
+		for (int i = 0; i < depth; i++)
+			str_add(&text, "}}]");
+		str_add(&text, "}");
+		parse(&p, str_text(&text), i4, true);
+		assert_int_equal(p.rc, depth <= 4 ? 0 : -EOPNOTSUPP);
+		if (depth <= 4)
+			assert_int_equal(p.a.codecs.nshards, depth);
+		else
+			assert_string_equal(p.err.msg,
+					    NAME "more than 4 shards inside of each other");
+		release(&p);
+	}
+}
+
+/* The codecs of all lists count together. */
+static void shards_have_few_codecs(void **state)
+{
+	auto_str struct str text = {0};
+	struct parsed p;
+	str_add(&text, "{\"codecs\":[{\"name\":\"sharding_indexed\",\"configuration\":{"
+		       "\"chunk_shape\":[2,3,5],\"codecs\":[\"bytes\"");
+	for (int i = 0; i < 16; i++)
+		str_add(&text, ",\"zstd\"");
+	str_add(&text, "]}}");
+	for (int i = 0; i < 16; i++)
+		str_add(&text, ",\"zstd\"");
+	str_add(&text, "]}");
+	parse(&p, str_text(&text), i4, true);
+	assert_int_equal(p.rc, -EOPNOTSUPP);
+	assert_string_equal(p.err.msg, "34 codecs are over the limit of 32");
+	release(&p);
+}
+
+static void shards_have_at_most_a_million_inner_chunks(void **state)
+{
+	static const uint64_t large[][3] = {
+		{1 << 20, 1, 1}, {1 << 20, 2, 1}, {UINT64_C(1) << 62, UINT64_C(1) << 62, 1}};
+	static const char *const expected[] = {
+		NULL, "shard of 2097152 inner chunks is over the limit of 1048576",
+		"shard of 18446744073709551615 inner chunks is over the limit of 1048576"};
+	for (size_t i = 0; i < 3; i++) {
+		struct parsed p;
+		json_t *doc;
+		const char *text = "{\"codecs\":[" SHARD("[1,1,1]", LITTLE, "") "]}";
+		parse(&p, text, i4, true);
+		p.a = (struct zarr_array){
+			.element = i4, .rank = 3, .shape = large[i], .chunk = large[i]};
+		assert_int_equal(json_text_load(text, strlen(text), &doc, &p.err), 0);
+		p.rc = zarr_codecs_v3(p.b, &p.a, json_object_get(doc, "codecs"), &p.err);
+		assert_int_equal(p.rc, expected[i] ? -EOPNOTSUPP : 0);
+		if (expected[i])
+			assert_string_equal(p.err.msg, expected[i]);
+		release(&p);
 	}
 }
 
@@ -301,6 +494,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(codecs_of_v2),
 		cmocka_unit_test(codecs_of_v3),
+		cmocka_unit_test(shards_have_inner_chunks),
+		cmocka_unit_test(shards_that_are_refused),
+		cmocka_unit_test(shards_inside_of_each_other),
+		cmocka_unit_test(shards_have_few_codecs),
+		cmocka_unit_test(shards_have_at_most_a_million_inner_chunks),
 		cmocka_unit_test(half_precision_is_widened_at_the_end),
 		cmocka_unit_test(the_locator_says_what_is_stored),
 		cmocka_unit_test(chains_have_a_limit),

@@ -163,7 +163,7 @@ static void kinds_of_problems(void **state)
 		 TREE_DAMAGE},
 		{"a/zarr.json",
 		 A3("\"data_type\":\"int8\",\"codecs\":[\"sharding_indexed\"]," GRID3),
-		 TREE_UNSUPPORTED},
+		 TREE_DAMAGE},
 		{"a/zarr.json",
 		 A3("\"data_type\":\"int8\",\"codecs\":[],\"chunk_grid\":{\"name\":\"other\"}"),
 		 TREE_UNSUPPORTED},

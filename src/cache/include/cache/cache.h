@@ -69,7 +69,7 @@ struct cache *cache_new(const struct env *env, unsigned int max_prefetch, struct
 void cache_free(struct cache *c); /* after all owners are freed */
 void cache_get_stats(struct cache *c, struct cache_stats *out);
 
-enum { CACHE_JOINED_MAX = 256 };
+enum { CACHE_JOINED_MAX = 512 };
 
 /* A source's constant properties of a dataset. */
 struct cache_dataset {

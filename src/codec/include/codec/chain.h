@@ -130,6 +130,12 @@ void codec_plan_file(struct codec_plan *plan, const struct dtype *t, uint64_t ne
  * CODEC_WIDEN, or the shape is not that of the chunk, or the order is no permutation. */
 int codec_plan_array(struct codec_plan *plan, const struct dtype *t, uint32_t elem_size,
 		     uint64_t nelems, const struct codec_array_step *steps, uint32_t n);
+/* Plans the chain of bytes that are no elements: a shard that is encoded as a whole. They are
+ * decoded to at most `most` bytes. The steps are those of codec_plan_array(), without
+ * CODEC_TRANSPOSE and CODEC_WIDEN. The chain has no type. Fails with -EINVAL if there are more than
+ * FILTER_MAX steps, or if a step does not fit. */
+int codec_plan_bytes(struct codec_plan *plan, uint64_t most, const struct codec_array_step *steps,
+		     uint32_t n);
 /* Returns a copy of the chain in the arena, with a copy of `served` and of the arrays of
  * CODEC_TRANSPOSE. The type and the filters are borrowed. Returns NULL if out of memory. */
 const struct codec_chain *codec_chain_copy(const struct codec_chain *c, struct arena *a);

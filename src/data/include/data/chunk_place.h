@@ -26,7 +26,7 @@ struct chunk_place {
 	 * lowest of their numbers. */
 	bool is_shared;
 	uint64_t first;
-	uint64_t object_size; /* bytes of the object, if it is shared */
+	uint64_t object_size; /* bytes of the object, if it is shared and no shard */
 	/* The rest of the chunk is outside of the extent, and is not stored. */
 	bool ends_early;
 	uint32_t filter_mask; /* bit i is set if filter i of the file was not applied */

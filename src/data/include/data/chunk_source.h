@@ -58,6 +58,9 @@ struct chunk_request {
 	uint64_t number;       /* of the chunk in the grid, in row-major order */
 	bool accepts_shuffled; /* the elements may come shuffled, if they are stored so */
 	bool prefetch; /* no reader waits for the chunk; requests of readers have priority */
+	/* Of a dataset with shards: only the indexes are read that say where the chunk is. The
+	 * result has no data, and `absent` says whether the chunk is not stored. */
+	bool only_place;
 	/* Becomes true when the chunk is no longer needed; get may then fail with -ECANCELED. It is
 	 * borrowed until done is called. It may be NULL if the request cannot be cancelled. */
 	const atomic_bool *cancelled;

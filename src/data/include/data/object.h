@@ -17,6 +17,7 @@
 #include <data/elems.h>
 #include <data/filter.h>
 #include <data/reference.h>
+#include <data/shard.h>
 #include <data/user_block.h>
 
 #define OBJECT_NONE UINT32_MAX
@@ -101,6 +102,7 @@ struct dataset {
 	double arange_start, arange_step;
 	const struct reference_file *indexed; /* of INITIALIZER_CHUNK_LOCATOR: file and dataset */
 	const struct reference *reference;    /* NULL if the domain has the raw data itself */
+	const struct shard *shard;	      /* the outermost shards; NULL if there are none */
 	/* If it is NULL, a chunk that is not stored has computed elements or the fill value.
 	 * Otherwise a listing cannot prove that a chunk is absent, and this is the reason. */
 	const char *absence_unknown;
@@ -117,6 +119,12 @@ static inline void dataset_pipeline(const struct dataset *ds, struct pipeline *o
 	out->n = ds->nfilters;
 	for (uint32_t i = 0; i < ds->nfilters; i++)
 		out->f[i] = ds->filters[i];
+}
+
+/* Returns whether chunks are ranges of objects or files, so that one request can read several. */
+static inline bool dataset_is_in_ranges(const struct dataset *ds)
+{
+	return ds->reference || ds->shard;
 }
 
 struct object {

@@ -146,9 +146,9 @@ bool domain_has_copy(const struct domain *d);
  * read first, so that reads of it fail with -ESTALE. The next open does not use this snapshot as
  * hint->previous. */
 bool domain_is_outdated(const struct domain *d);
-/* Drops the chunks of chunk tables that are in memory, and the versions of chunks. Later reads
- * fetch them again. This is for a snapshot that no caller has open, and whose chunks may have
- * changed (see domain_sees_chunks()). Any thread may call it. */
+/* Drops the chunks of chunk tables and the indexes of shards that are in memory, and the versions
+ * of chunks. Later reads fetch them again. This is for a snapshot that no caller has open, and
+ * whose chunks may have changed (see domain_sees_chunks()). Any thread may call it. */
 void domain_forget_chunks(struct domain *d);
 /* Returns the bytes of memory that the domain takes, and charges to the budget of its environment.
  */

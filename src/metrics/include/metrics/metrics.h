@@ -69,6 +69,7 @@ struct metrics_domain {
 	char version[24];
 	uint64_t open, opens, reads, bytes_read, bytes_fetched;
 	uint64_t hits, misses, waits, wait_ns, loads, load_failures;
+	uint64_t index_hits, index_misses; /* of the indexes of shards */
 	struct metrics_prefetch prefetch;
 };
 

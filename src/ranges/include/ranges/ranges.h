@@ -32,6 +32,12 @@ struct ranges {
 	struct index_part *places; /* uthash; place_index.c */
 	struct index_part *oldest; /* list of the complete ones, in the order of their use */
 	uint64_t place_bytes;
+	struct shard_part *shards;	 /* uthash; shards.c */
+	struct shard_part *oldest_shard; /* list of the complete ones, in the order of their use */
+	uint64_t shard_bytes;
+	/* Searches for chunks in shards whose index was in memory, and those that had to read it.
+	 */
+	atomic_uint_fast64_t shard_hits, shard_misses;
 	/* How fast objects are read, in two windows of the last answers; see range_gap(). */
 	struct range_speed {
 		uint64_t latency_ns; /* the shortest; 0 if there is none */
@@ -52,7 +58,10 @@ struct range_object {
 	struct ranges *all;
 	struct store *store;
 	const char *key;
-	const char *name;	/* in errors */
+	const char *name; /* in errors */
+	/* An object of the domain itself: if it is another version, reads fail with -ESTALE, as
+	 * those of other objects of the domain do. */
+	bool is_own;
 	uint64_t required_size; /* UINT64_MAX for any; under the lock */
 	/* The version that the snapshot reads. It is written once, under the lock, and then
 	 * `pinned` is set. A thread that sees that reads it without the lock. */
@@ -81,17 +90,22 @@ uint64_t range_gap(struct ranges *all);
 struct range_read {
 	struct range_object *object;
 	uint64_t offset, length; /* length > 0 */
+	bool from_end;		 /* the last `length` bytes; offset is 0 */
 	bool short_ok;		 /* the range may reach past the end of the object */
+	/* The object may be absent, unless an earlier read has found it: then code is 0, and
+	 * `absence` is set. */
+	bool absent_ok;
 	bool prefetch;
 	struct cancelled cancelled; /* as in struct store_request */
 	/* If it is not NULL, the read is submitted at the end of this batch, maybe together with
 	 * others. It is then cancelled when all of them are. */
 	struct range_batch *batch;
 	/* Called in any thread, possibly before range_read() returns. code is 0, -EIO if the object
-	 * is absent, has another version or ends before the range, or an error of the store. err
-	 * names the object. body has `length` bytes, which done may take. */
+	 * is absent, has another version (or -ESTALE) or ends before the range, or an error of the
+	 * store. err names the object. body has `length` bytes, which done may take. */
 	void (*done)(struct range_read *r, int code, struct bytes *body, const struct err *err);
 	void *arg;
+	struct store_absence absence; /* zero if the object exists */
 	/* private */
 	struct store_request *req;
 	uint64_t began_ns;

@@ -47,6 +47,7 @@ enum {
 	SCHEMA_NEEDS_ANSWER = 1, /* the request must be run and answered */
 	SCHEMA_NEEDS_RECORD = 2, /* locate() needs a record of a chunk table */
 	SCHEMA_NEEDS_INDEX = 3,	 /* locate() refers to the chunk index of an HDF5 file */
+	SCHEMA_NEEDS_SHARD = 4,	 /* locate() refers to the index of a shard */
 	SCHEMA_ENOUGH = 1,	 /* the other answers of this round are not needed */
 	SCHEMA_NOT_TEXT = 1,	 /* chunk_text() was given a chunk that is no text */
 };
@@ -576,6 +577,8 @@ struct schema_ops {
 	 *                        with answer->record, or with answer->absent
 	 *   SCHEMA_NEEDS_INDEX   the caller looks the coordinates of the chunk up in the chunk
 	 *                        index of the dataset place->file->h5path of place->file
+	 *   SCHEMA_NEEDS_SHARD   the caller finds the chunk in the shard o->dataset.shard, which is
+	 *                        the object of *place
 	 *   -EOPNOTSUPP          the chunk is in a place that cannot be read; err has the reason
 	 *   -EIO                 the record is damaged, or the table is no chunk table of this
 	 *                        dataset
@@ -591,13 +594,13 @@ struct schema_ops {
 	/* Recognises the key of a chunk in a listing. Returns false if it is not that of a chunk of
 	 * this dataset. If the object has several chunks, *number is that of the first. */
 	bool (*chunk_of_key)(const struct object *o, const char *key, uint64_t *number);
-	/* If objects have several chunks of this dataset, sets the members of a zeroed *place that
-	 * say which part of its object a chunk is, from `offset` on. Otherwise returns false. Such
-	 * chunks have no codec of bytes. This member and the next two are not NULL if the schema
-	 * has marks. */
+	/* If objects have several chunks of this dataset and no index, sets the members of a zeroed
+	 * *place that say which part of its object a chunk is, from `offset` on. Otherwise returns
+	 * false. Such chunks have no codec of bytes. This member and the next two are not NULL if
+	 * the schema has marks. */
 	bool (*chunk_part)(const struct object *o, uint64_t number, struct chunk_place *place);
-	/* For such a dataset: replaces the number of a chunk by that of the next chunk that is a
-	 * part of the same object. Returns false if it was the last one. */
+	/* For such a dataset, or one with shards: replaces the number of a chunk by that of the
+	 * next chunk that is a part of the same object. Returns false if it was the last one. */
 	bool (*next_part)(const struct object *o, uint64_t *number);
 	/* Returns whether a key in such a domain is that of a document. */
 	bool (*is_domain_document)(const char *key);

@@ -258,6 +258,9 @@ struct store_request {
 	/* GET: the caller keeps the object itself, so a cache in the stack does neither look it up
 	 * nor store it. */
 	bool is_kept;
+	/* GET of a range: a cache in the stack may store the range by itself. Otherwise it stores
+	 * whole objects only. */
+	bool keep_range;
 	struct store_list list;	    /* LIST */
 	const struct piece *pieces; /* PUT: the body; borrowed until `done` */
 	size_t n_pieces;
