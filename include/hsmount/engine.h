@@ -384,6 +384,7 @@ struct engine_import {
 	bool replace;	       /* replaces a domain that exists */
 	bool keep_storage;     /* keeps the storage of the domain that is replaced */
 	bool skip_unsupported; /* leaves out what a domain cannot hold, instead of failing */
+	bool ignore_open_flag; /* takes a file of which its superblock says that it is written */
 	/* The directory below which external files with raw data are found. If it is NULL, a
 	 * dataset with external files is refused. */
 	const char *allow_external;
@@ -404,9 +405,9 @@ struct engine_import {
 };
 /* Imports a file. Until the function succeeds, nothing of the domain is visible. If an import does
  * not complete, the next call with the same file and path continues it. Fails with -EEXIST, -EISDIR
- * or -ENOTDIR if the path is not free, with -ESTALE if the file changes, with -EOPNOTSUPP if the
- * file has something that a domain cannot hold, with -EIO if it is damaged, and with errors of the
- * file and the bucket. */
+ * or -ENOTDIR if the path is not free, with -ESTALE if the file changes, with -EBUSY if its
+ * superblock says that a program writes it, with -EOPNOTSUPP if the file has something that a
+ * domain cannot hold, with -EIO if it is damaged, and with errors of the file and the bucket. */
 int engine_import(struct engine *e, const struct engine_import *opt, struct err *err);
 
 struct engine_counts {

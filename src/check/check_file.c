@@ -30,9 +30,12 @@ static enum engine_check_severity severity_of(enum h5file_severity severity)
 {
 	switch (severity) {
 	case H5FILE_DAMAGED:
+	case H5FILE_OPEN:
 		return ENGINE_CHECK_ERROR;
 	case H5FILE_UNSUPPORTED:
 		return ENGINE_CHECK_UNCHECKED;
+	case H5FILE_NOTE:
+		return ENGINE_CHECK_NOTE;
 	case H5FILE_WARNING:
 		break;
 	}
@@ -172,7 +175,7 @@ static int check_objects(struct file_check *fc)
 
 static int check_source(struct check *c, struct source *source, struct err *err)
 {
-	const struct h5file_options opt = {.claim_chunks = true};
+	const struct h5file_options opt = {.claim_chunks = true, .bounded = true};
 	struct file_check *fc = calloc(1, sizeof(*fc));
 	struct err why = ERR_INIT;
 	if (!fc)

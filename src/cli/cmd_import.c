@@ -54,6 +54,9 @@ int command_import_option(struct command *c, int opt, const char *value, struct 
 	case OPTION_SKIP_UNSUPPORTED:
 		import->skip_unsupported = true;
 		return 0;
+	case OPTION_IGNORE_OPEN_FLAG:
+		import->ignore_open_flag = true;
+		return 0;
 	case OPTION_ABORT:
 		import->abort = true;
 		return 0;
@@ -92,7 +95,7 @@ int command_import_check(const struct command *c, struct err *err)
 	if (import->keep_storage && !import->replace)
 		return err_set(err, -EINVAL, "--keep-storage is an option of --replace");
 	if (import->abort && (import->replace || import->skip_unsupported || import->min_chunk ||
-			      import->allow_external))
+			      import->allow_external || import->ignore_open_flag))
 		return err_set(err, -EINVAL,
 			       "--abort removes an unfinished import; other options of import do "
 			       "not apply");

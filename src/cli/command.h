@@ -93,6 +93,7 @@ enum command_import_options {
 	OPTION_AS,
 	OPTION_FASTLINK,
 	OPTION_ALLOW_EXTERNAL,
+	OPTION_IGNORE_OPEN_FLAG,
 };
 /* Applies an option. Fails with -EINVAL. */
 int command_import_option(struct command *c, int opt, const char *value, struct err *err);

@@ -136,6 +136,7 @@ static const struct command_def {
 	 "  --keep-storage       with --replace: keep the storage of the old domain\n"
 	 "  --skip-unsupported   leave out what a domain cannot hold, and list it; without this\n"
 	 "                       option such a file is refused\n"
+	 "  --ignore-open-flag   take a file that is marked as open for writing\n"
 	 "  --allow-external DIR read raw data that are in files of DIR (external file lists)\n"
 	 "  --min-chunk SIZE     join neighbouring chunks until each has SIZE bytes\n"
 	 "  --owner NAME         the owner of the domain ($HS_USERNAME, or else the owner of the\n"
@@ -159,6 +160,7 @@ static const struct command_def {
 	 "  --replace            replace a domain that exists, and delete its storage\n"
 	 "  --keep-storage       with --replace: keep the storage of the old domain\n"
 	 "  --skip-unsupported   leave out what a domain cannot hold, and list it\n"
+	 "  --ignore-open-flag   take a file that is marked as open for writing\n"
 	 "  --allow-external DIR copy raw data that are in files of DIR (external file lists)\n"
 	 "  --owner NAME         the owner of the domain\n"
 	 "  -j, --jobs N         objects to put at the same time (64 in S3, 16 in a directory)\n"
@@ -323,6 +325,7 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 		{"help", no_argument, NULL, 'h'},
 		{"jobs", required_argument, NULL, 'j'},
 		{"journal-dir", required_argument, NULL, OPTION_JOURNAL_DIR},
+		{"ignore-open-flag", no_argument, NULL, OPTION_IGNORE_OPEN_FLAG},
 		{"json", no_argument, NULL, OPTION_JSON},
 		{"keep-storage", no_argument, NULL, OPTION_KEEP_STORAGE},
 		{"min-chunk", required_argument, NULL, OPTION_MIN_CHUNK},

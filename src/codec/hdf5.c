@@ -54,6 +54,8 @@ static const struct {
 	{FILTER_LZ4, undo_lz4},
 	{FILTER_BITSHUFFLE, undo_bitshuffle},
 	{FILTER_ZSTD, undo_zstd},
+	{FILTER_BITGROOM, NULL},
+	{FILTER_BITROUND, NULL},
 };
 enum { DECODERS = sizeof(decoders) / sizeof(decoders[0]) };
 
@@ -70,6 +72,12 @@ bool codec_filter_known(uint32_t id)
 	return find_decoder(id) < DECODERS;
 }
 
+/* Returns whether a filter only rounds the numbers that are written. */
+static bool rounds(uint32_t id)
+{
+	return id == FILTER_BITGROOM || id == FILTER_BITROUND;
+}
+
 /* Returns the most bytes that a filter adds to n bytes that it cannot compress. LZ4 and bitshuffle
  * have a length in front of each block, and blocks may be as short as a few bytes. */
 static uint64_t slack_of(uint32_t id, uint64_t n)
@@ -77,6 +85,8 @@ static uint64_t slack_of(uint32_t id, uint64_t n)
 	enum { HEADERS = 1024, BLOCKS_FACTOR = 4 };
 	switch (id) {
 	case FILTER_SHUFFLE:
+	case FILTER_BITGROOM:
+	case FILTER_BITROUND:
 		return 0;
 	case FILTER_FLETCHER32:
 		return FLETCHER32_SIZE;
@@ -109,7 +119,7 @@ void hdf5_plan(struct codec_step *steps, const struct filter *filters, uint32_t 
 			most = UINT64_MAX;
 		if (id == FILTER_FLETCHER32 && exact != CODEC_UNKNOWN)
 			exact += FLETCHER32_SIZE;
-		else if (id != FILTER_SHUFFLE)
+		else if (id != FILTER_SHUFFLE && !rounds(id))
 			exact = CODEC_UNKNOWN;
 	}
 }
@@ -129,6 +139,8 @@ int hdf5_undo(const struct codec_step *step, struct step_bytes *b, struct err *e
 	size_t left; /* libhdf5 ignores bytes after the stream, too */
 	if (u.f->id == FILTER_DEFLATE)
 		return zstream_undo(b, u.limit, &left, err);
+	if (rounds(u.f->id))
+		return 0;
 	if (u.f->id == FILTER_FLETCHER32) /* changes no byte */
 		return fletcher32_check(b->data, b->n, &b->n, err);
 	const int rc = decoders[i].undo(&u, b->data, b->n, &plain, err);

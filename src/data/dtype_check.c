@@ -71,6 +71,11 @@ static int check_reference(const struct dtype *t, struct err *err)
 	if (t->size != sizes[t->reference.kind])
 		return err_set(err, -EINVAL, "reference of %u bytes instead of %u", t->size,
 			       sizes[t->reference.kind]);
+	if (t->reference.revised_size && (t->reference.kind != DTYPE_REF_OBJECT ||
+					  t->reference.revised_size < DTYPE_OBJREF_SIZE ||
+					  t->reference.revised_size > DTYPE_REVISED_MAX))
+		return err_set(err, -EINVAL, "revised reference of %u bytes",
+			       t->reference.revised_size);
 	return 0;
 }
 
@@ -241,7 +246,7 @@ static int check(const struct dtype *t, struct err *err)
 /* Adds the derived members of a child type that occurs n times in an element. */
 static int derive_from(struct dtype *t, const struct dtype *child, uint64_t n, struct err *err)
 {
-	uint64_t nvlens;
+	uint64_t nvlens, surplus;
 	if (child->depth >= DTYPE_MAX_DEPTH)
 		return err_set(err, -E2BIG, "datatype nested more than %d deep", DTYPE_MAX_DEPTH);
 	if (t->depth < child->depth + 1)
@@ -253,6 +258,13 @@ static int derive_from(struct dtype *t, const struct dtype *child, uint64_t n, s
 	t->has_vstring |= child->has_vstring;
 	t->has_ref |= child->has_ref;
 	t->has_array |= child->has_array;
+	t->has_complex |= child->has_complex;
+	t->has_revised |= child->has_revised;
+	if (!mul_u64(child->surplus, n, &surplus) || !add_u64(t->surplus, surplus, &surplus) ||
+	    surplus > DTYPE_MAX_SIZE)
+		return err_set(err, -E2BIG, "more than %d bytes of references in one element",
+			       DTYPE_MAX_SIZE);
+	t->surplus = (uint32_t)surplus;
 	if (!mul_u64(child->nvlens, n, &nvlens) || !add_u64(t->nvlens, nvlens, &t->nvlens))
 		return err_set(err, -E2BIG, "too many variable-length values in one element");
 	return 0;
@@ -343,6 +355,9 @@ static int derive(struct dtype *t, struct err *err)
 	t->has_vstring = t->has_vlen && t->vlen.is_string;
 	t->has_ref = t->cls == DTYPE_REFERENCE;
 	t->has_array = t->cls == DTYPE_ARRAY;
+	t->has_complex = t->cls == DTYPE_COMPOUND && t->compound.was_complex;
+	t->has_revised = t->has_ref && t->reference.revised_size;
+	t->surplus = t->has_revised ? t->reference.revised_size - t->size : 0;
 	t->nvlens = 0;
 	switch (t->cls) {
 	case DTYPE_COMPOUND:

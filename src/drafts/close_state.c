@@ -15,13 +15,6 @@
 #include <base/mem.h>
 #include <h5/superblock.h>
 
-enum {
-	/* In the status of the superblock. Old libraries leave both in closed files, and newer
-	 * ones, which clear the first when they close a file, never set the second. */
-	OPEN_FOR_WRITING = 1,
-	IS_CONSISTENT = 2,
-};
-
 /* Computes the size that the superblock at `at` records for the file. Returns false if that is not
  * valid. */
 static bool recorded_size(const struct h5_superblock *sb, uint64_t at, uint64_t *size)
@@ -29,29 +22,29 @@ static bool recorded_size(const struct h5_superblock *sb, uint64_t at, uint64_t 
 	return sb->eof != H5_UNDEF && sb->eof >= sb->base && add_u64(sb->eof - sb->base, at, size);
 }
 
-static bool is_open(const struct h5_superblock *sb)
-{
-	return (sb->status_flags & (OPEN_FOR_WRITING | IS_CONSISTENT)) == OPEN_FOR_WRITING;
-}
-
 static enum close_state judge(const struct h5_superblock *sb, uint64_t at, uint64_t size, char *why,
 			      size_t room)
 {
 	uint64_t recorded;
-	if (is_open(sb))
-		snprintf(why, room, "the program that wrote it has not closed it");
+	if (h5_status_is_open(sb->status_flags))
+		snprintf(why, room,
+			 "the program that wrote it has not closed it; if it is complete, use %s",
+			 sb->version < 3 ? "`hsimage import`"
+					 : "`hsimage import --ignore-open-flag`");
 	else if (!recorded_size(sb, at, &recorded))
 		snprintf(why, room, "it is damaged: superblock: the end of the file is not valid");
 	else if (recorded > size)
 		snprintf(why, room, "its end is missing: it has %" PRIu64 " of %" PRIu64 " bytes",
 			 size, recorded);
-	else if (recorded < size)
+	else if (recorded == size)
+		return CLOSE_STATE_CLOSED;
+	else {
 		snprintf(why, room,
 			 "the program that wrote it has not closed it: it has %" PRIu64
 			 " bytes, but its superblock says %" PRIu64,
 			 size, recorded);
-	else
-		return CLOSE_STATE_CLOSED;
+		return CLOSE_STATE_LONGER;
+	}
 	return CLOSE_STATE_OPEN;
 }
 
@@ -151,7 +144,7 @@ enum close_state close_state_of_mark(struct draft *d)
 	draft_get_stat(d, &stat);
 	if (!find_superblock(d, false, stat.size, &at, &sb))
 		return CLOSE_STATE_UNKNOWN;
-	return sb.status_flags & OPEN_FOR_WRITING ? CLOSE_STATE_OPEN : CLOSE_STATE_CLOSED;
+	return sb.status_flags & H5_STATUS_WRITING ? CLOSE_STATE_OPEN : CLOSE_STATE_CLOSED;
 }
 
 enum close_state close_state_of_written(struct draft *d, char *why, size_t room)

@@ -170,9 +170,9 @@ static int check_close_state(const struct work *w, struct commit_result *out, bo
 		return 0;
 	const int rc = close_state_read(draft_snapshot_source(commit->snapshot), &state, out->kept,
 					sizeof(out->kept), err);
-	*waits = !rc && state == CLOSE_STATE_OPEN && !commit->is_last;
-	if (rc || *waits || state == CLOSE_STATE_CLOSED ||
-	    (state == CLOSE_STATE_OPEN && commit->is_asked))
+	const bool is_open = state == CLOSE_STATE_OPEN || state == CLOSE_STATE_LONGER;
+	*waits = !rc && is_open && !commit->is_last;
+	if (rc || *waits || state == CLOSE_STATE_CLOSED || (is_open && commit->is_asked))
 		return rc;
 	*is_unfit = true;
 	if (state == CLOSE_STATE_UNKNOWN)

@@ -56,12 +56,33 @@ static int store_domain(struct draft_put *p, struct commit_result *out, struct e
 	return rc ? rc : result;
 }
 
+/* Stores a file that is longer than its superblock says, and was copied, as a domain: what lies
+ * behind its end does not belong to it. If that fails because structures are there, the end is the
+ * reason why the file stays as it is. */
+static int store_longer(struct draft_put *p, struct commit_result *out, struct err *err)
+{
+	char why[sizeof(out->kept)];
+	if (p->is_unfinished || !draft_is_appended(p->c->draft))
+		return DRAFT_DAMAGED;
+	memcpy(why, out->kept, sizeof(why));
+	out->kept[0] = '\0';
+	const int result = store_domain(p, out, err);
+	if (result == DRAFT_DAMAGED)
+		memcpy(out->kept, why, sizeof(why));
+	return result;
+}
+
 static int store_bytes(struct draft_put *p, enum close_state state, struct commit_result *out,
 		       struct err *err)
 {
 	int rc = draft_put_find(p, err);
 	if (!rc)
 		rc = check_replaced(p, state, out->kept, err);
+	if (!rc && state == CLOSE_STATE_LONGER) {
+		const int result = store_longer(p, out, err);
+		if (result <= 0)
+			return result;
+	}
 	if (!rc && state == CLOSE_STATE_CLOSED) {
 		const int result = store_domain(p, out, err);
 		if (result <= 0 || (result == DRAFT_DAMAGED && !p->c->is_last))
@@ -149,7 +170,8 @@ static int commit(struct draft_put *p, struct commit_result *out, struct err *er
 		rc = finish(p, &done, out, err);
 	if (!rc && !done)
 		rc = close_state_read(&p->bytes, &state, out->kept, sizeof(out->kept), err);
-	if (!rc && !done && (state != CLOSE_STATE_OPEN || p->c->is_last))
+	if (!rc && !done &&
+	    (p->c->is_last || (state != CLOSE_STATE_OPEN && state != CLOSE_STATE_LONGER)))
 		rc = store_bytes(p, state, out, err);
 	draft_put_release(p);
 	if (rc)

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include <base/source_paged.h>
+#include <base/str.h>
 #include <import/import.h>
 #include <storage/storage_deletion.h>
 
@@ -38,6 +39,7 @@ struct work {
 	bool made_way;	      /* the object was deleted to make way for the document */
 	char line[sizeof(((struct commit_result *)NULL)->kept)]; /* the first line of the import's
 								  * output */
+	struct str lines;					 /* all of them */
 };
 
 /* ---- the file ---- */
@@ -74,6 +76,7 @@ static void keep_line(void *ctx, const char *line)
 	struct work *w = ctx;
 	if (!w->line[0])
 		snprintf(w->line, sizeof(w->line), "%s", line);
+	str_addf(&w->lines, "%s%s", w->lines.b.len ? "; " : "", line);
 }
 
 /* ---- the bucket ---- */
@@ -288,6 +291,9 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 	if (rc)
 		return rc;
 	rc = domain_import(&opt, &r, err);
+	if (!rc && w->lines.b.len && str_ok(&w->lines))
+		log_info(p->bucket->log, "/%s: %s", p->about->name, str_text(&w->lines));
+	str_release(&w->lines);
 	if (!rc && p->c->stored)
 		*p->c->stored = r.versions;
 	if (!rc)

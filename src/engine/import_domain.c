@@ -287,6 +287,7 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		.replace = opt->replace,
 		.keep_storage = opt->keep_storage,
 		.skip_unsupported = opt->skip_unsupported,
+		.ignore_open_flag = opt->ignore_open_flag,
 		.min_chunk = opt->min_chunk,
 		.puts = bucket_puts(&e->bucket, opt->puts),
 		.now_ns = env_wall(&e->bucket.env),

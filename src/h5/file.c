@@ -196,6 +196,10 @@ int h5_file_open(struct h5_file *f, struct source *s, struct err *err)
 	f->internal_k = sb.internal_k;
 	f->chunk_k = sb.chunk_k;
 	f->superblock_size = (uint32_t)cur_pos(&c);
+	f->version = sb.version;
+	f->status_flags = sb.status_flags;
+	/* It counts from where the recorded base is. */
+	f->recorded_end = sb.eof == H5_UNDEF || sb.eof < sb.base ? H5_UNDEF : sb.eof - sb.base;
 	f->extension = sb.extension;
 	f->driver_info = sb.driver_info;
 	if (f->driver_info != H5_UNDEF)

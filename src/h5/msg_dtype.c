@@ -18,6 +18,7 @@
  *     vlen               base datatype
  *     array              u8 rank, [version 2: 3 reserved], u32 dims[rank],
  *                        [version 2: u32 permutation[rank]], base datatype
+ *     complex            base datatype of the real and the imaginary part
  *
  * Names end with a NUL. In versions 1 and 2 they are padded to a multiple of 8. Byte offsets have 4
  * bytes; in version 3 they have as few as the size of the compound needs. Versions of nested types
@@ -42,6 +43,7 @@ enum {
 	SURELY_SHORT = DTYPE_MAX_DESCRIBED / 8,
 	/* Version 4 added revised references, and version 5 complex numbers. All else is as in
 	 * version 3. */
+	FIRST_COMPLEX = 5,
 	LAST_VERSION = 5,
 	CLASS_COMPLEX = 11,
 };
@@ -63,7 +65,10 @@ enum {
 	HALF_BYTE = 0xf,
 	VLEN_SEQUENCE = 0,
 	VLEN_STRING = 1,
-	FIRST_REVISED = 2, /* kind of reference, since version 4 */
+	FIRST_REVISED = 2, /* kinds of references, since version 4 */
+	LAST_REVISED = 4,
+	COMPLEX_HOMOGENEOUS = 1 << 0,
+	COMPLEX_FORM = 3 << 1, /* 0: rectangular */
 };
 
 /*
@@ -364,12 +369,14 @@ static int decode_opaque(struct reader *r, const struct head *h, const struct dt
 
 static int decode_reference(struct reader *r, const struct head *h, const struct dtype **out)
 {
-	static const char *const revised[] = {"object", "dataset region", "attribute"};
 	uint32_t kind = h->bits & HALF_BYTE;
-	if (kind >= FIRST_REVISED && kind - FIRST_REVISED < sizeof(revised) / sizeof(revised[0]))
-		return err_set(r->err, -EOPNOTSUPP,
-			       "datatype: revised references (H5T_STD_REF, %s) are not supported",
-			       revised[kind - FIRST_REVISED]);
+	if (kind >= FIRST_REVISED && kind <= LAST_REVISED) {
+		const struct dtype t = {
+			.cls = DTYPE_REFERENCE,
+			.size = DTYPE_OBJREF_SIZE,
+			.reference = {.kind = DTYPE_REF_OBJECT, .revised_size = h->size}};
+		return built(r, dtype_checked(r->a, &t, r->err), out);
+	}
 	if (kind > DTYPE_REF_REGION)
 		return err_set(r->err, -EOPNOTSUPP, "datatype: unsupported reference type %" PRIu32,
 			       kind);
@@ -424,6 +431,26 @@ static int decode_compound(struct reader *r, const struct head *h, const struct 
 	if (rc)
 		return err_set(r->err, rc, "datatype: a compound is too large");
 	return built(r, dtype_compound(r->a, n, members, size, r->err), out);
+}
+
+/* A complex number becomes a compound, as h5py and netCDF write it. */
+static int decode_complex(struct reader *r, const struct head *h, const struct dtype **out)
+{
+	struct dtype_member parts[] = {{.name = "r"}, {.name = "i"}};
+	const struct dtype *base;
+	int rc = decode_any(r, &base);
+	if (rc)
+		return rc;
+	if (base->cls != DTYPE_FLOAT || base->size > DTYPE_MAX_SIZE / 2 ||
+	    !(h->bits & COMPLEX_HOMOGENEOUS) || h->bits & COMPLEX_FORM)
+		return err_set(r->err, -EOPNOTSUPP,
+			       "datatype: complex numbers (H5T_COMPLEX) whose parts are no floats");
+	parts[0].type = parts[1].type = base;
+	parts[1].offset = base->size;
+	const struct dtype t = {.cls = DTYPE_COMPOUND,
+				.size = 2 * base->size,
+				.compound = {.n = 2, .members = parts, .was_complex = true}};
+	return built(r, dtype_checked(r->a, &t, r->err), out);
 }
 
 static int decode_enum(struct reader *r, const struct head *h, const struct dtype **out)
@@ -494,14 +521,12 @@ static int decode_any_body(struct reader *r, const struct head *h, const struct 
 		[DTYPE_BITFIELD] = decode_integer,  [DTYPE_OPAQUE] = decode_opaque,
 		[DTYPE_COMPOUND] = decode_compound, [DTYPE_REFERENCE] = decode_reference,
 		[DTYPE_ENUM] = decode_enum,	    [DTYPE_VLEN] = decode_vlen,
-		[DTYPE_ARRAY] = decode_array,
+		[DTYPE_ARRAY] = decode_array,	    [CLASS_COMPLEX] = decode_complex,
 	};
 	if (h->version < 1 || h->version > LAST_VERSION)
 		return h5_msg_version(h->version, "datatype", r->err);
-	if (h->cls == CLASS_COMPLEX)
-		return err_set(r->err, -EOPNOTSUPP,
-			       "datatype: complex numbers (H5T_COMPLEX) are not supported");
-	if (h->cls >= sizeof(decoders) / sizeof(decoders[0]))
+	if (h->cls >= sizeof(decoders) / sizeof(decoders[0]) ||
+	    (h->cls == CLASS_COMPLEX && h->version < FIRST_COMPLEX))
 		return err_set(r->err, -EOPNOTSUPP, "datatype: unsupported class %u", h->cls);
 	int rc = decoders[h->cls](r, h, out);
 	if (!rc && h5_dtype_file_size(r->f, *out) != h->size)

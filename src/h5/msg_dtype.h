@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compounds in files with short addresses, for msg_dtype.c. */
+/* Compounds whose members have another size in the file, for msg_dtype.c. */
 #ifndef H5_MSG_DTYPE_H
 #define H5_MSG_DTYPE_H
 

@@ -27,8 +27,11 @@ int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, st
 	if (!add_u64(f->base, addr, &offset))
 		return err_set(err, -EIO, "address %" PRIu64 " is outside of the file", addr);
 	/* A read outside of the file fails without any work. */
-	const uint64_t size = f->source->size;
-	const bool is_inside = offset <= size && n <= size - offset;
+	const uint64_t size = h5_file_size(f);
+	const bool is_inside = addr <= size && n <= size - addr;
+	if (!is_inside && f->is_bounded)
+		return err_set(err, -EIO, "%zu bytes at %" PRIu64 " are outside of the file", n,
+			       addr);
 	int rc = is_inside ? h5_file_spend(f, n, err) : 0;
 	return rc ? rc : source_read(f->source, offset, buf, n, err);
 }

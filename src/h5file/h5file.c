@@ -8,6 +8,8 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include <codec/chunk.h>
 #include <h5/claims.h>
@@ -76,24 +78,60 @@ static int report(struct h5file *f, uint32_t number, int rc, struct err *err)
 	return 0;
 }
 
-/* Compares the size of the file with the end that the superblock records. */
-static int check_end(struct h5file *f, struct err *err)
+/* ---- what the superblock says about the whole file ---- */
+
+static void tell(struct h5file *f, enum h5file_severity severity, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void tell(struct h5file *f, enum h5file_severity severity, const char *fmt, ...)
 {
-	uint8_t raw[H5_SUPERBLOCK_MAX];
-	struct h5_superblock sb;
-	const struct source *s = f->file.source;
-	const size_t n = (size_t)min_u64(s->size - f->file.base, sizeof(raw));
-	int rc = h5_file_read(&f->file, 0, raw, n, err);
-	struct cursor c = cursor_of(raw, n);
-	if (!rc)
-		rc = h5_superblock_decode(&c, &sb, err);
-	/* The recorded end counts from where the recorded base is. */
-	if (rc || sb.eof < sb.base || sb.eof - sb.base <= h5_file_size(&f->file))
-		return rc;
-	rc = err_set(err, -EIO,
+	struct err why = ERR_INIT;
+	char text[ERR_MAX];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	err_set(&why, -EIO, "%s", text);
+	h5file_note(f, severity, OBJECT_NONE, &why);
+}
+
+/* libhdf5 refuses files with these flags since version 3 of the superblock. In older versions it
+ * ignores them. */
+static void check_status(struct h5file *f)
+{
+	const struct h5_file *file = &f->file;
+	if (file->status_flags & ~(unsigned int)H5_STATUS_KNOWN)
+		tell(f, H5FILE_DAMAGED, "superblock: unknown status flags 0x%x",
+		     file->status_flags);
+	else if (file->version >= 3 && h5_status_is_locked(file->status_flags))
+		tell(f, H5FILE_OPEN,
+		     "a program is writing it, or was killed: libhdf5 opens no file whose "
+		     "superblock of version 3 has the status flags 0x%x",
+		     file->status_flags);
+	else if (file->version < 3 && h5_status_is_open(file->status_flags))
+		tell(f, H5FILE_NOTE,
+		     "its superblock says that a program is writing it, which libhdf5 ignores in "
+		     "version %u; if that program was killed, data may be missing",
+		     file->version);
+}
+
+/* Compares the size of the file with the end that the superblock records. */
+static void check_end(struct h5file *f)
+{
+	const struct h5_file *file = &f->file;
+	const uint64_t size = file->source->size - file->base, end = file->recorded_end;
+	if (end == H5_UNDEF || end == size)
+		return;
+	if (end > size)
+		tell(f, H5FILE_DAMAGED,
 		     "the file is truncated: it should have %" PRIu64 " bytes but has %" PRIu64,
-		     sb.eof - sb.base + f->file.base, s->size);
-	return report(f, OBJECT_NONE, rc, err);
+		     end + file->base, file->source->size);
+	else
+		tell(f, H5FILE_NOTE,
+		     "the last %" PRIu64 " byte%s lie behind the end that its superblock records%s",
+		     size - end, size - end == 1 ? "" : "s",
+		     f->file.is_bounded ? ", and do not belong to it"
+					: "; those to which nothing refers are left out");
 }
 
 int h5file_start(struct h5file *f, struct err *err)
@@ -108,6 +146,7 @@ int h5file_start(struct h5file *f, struct err *err)
 	f->file.work = &f->work;
 	f->file.unfilter = &undo;
 	f->file.claims = claims;
+	f->file.is_bounded = f->bounded;
 	if (rc)
 		return rc;
 	f->shared = h5_shared_new(&f->file);
@@ -129,8 +168,10 @@ static int claim_all(struct h5file *f, struct err *err)
 static int read_all(struct h5file *f, struct err *err)
 {
 	int rc = h5file_start(f, err);
-	if (!rc)
-		rc = check_end(f, err);
+	if (!rc) {
+		check_status(f);
+		check_end(f);
+	}
 	if (!rc)
 		rc = report(f, OBJECT_NONE, h5_file_claim(&f->file, err), err);
 	if (!rc)
@@ -151,6 +192,7 @@ struct h5file *h5file_new(struct source *source, const struct h5file_options *op
 	f->claim_chunks = opt && opt->claim_chunks;
 	f->claim_orders = opt && (opt->claim_chunks || opt->claim_orders);
 	f->keep_claims = opt && opt->keep_claims;
+	f->bounded = opt && opt->bounded;
 	f->external = opt ? opt->external : NULL;
 	f->known = opt ? opt->known : NULL;
 	f->charge = (struct budget_charge){.budget = opt ? opt->budget : NULL, .use = BUDGET_TREES};

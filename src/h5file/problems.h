@@ -11,7 +11,7 @@ enum { PROBLEMS_KEPT = 1000 };
 struct problems {
 	struct bytes kept; /* of struct h5file_problem */
 	uint64_t n;	   /* all of them */
-	uint64_t by_severity[H5FILE_WARNING + 1];
+	uint64_t by_severity[H5FILE_NOTE + 1];
 };
 /* Adds a problem. path and the message of why are copied to the arena. If memory is short, the
  * problem is only counted. */

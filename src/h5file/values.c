@@ -4,7 +4,7 @@
  * h5_dtype_widen() makes all addresses 8 bytes long. Then
  *
  *   a vlen element is    +0 u32 count, +4 u64 address of a heap collection, +12 u32 index
- *   an object reference  +0 u64 address of an object header
+ *   an object reference  +0 u64 address of an object header; also of a revised reference
  *   a region reference   +0 u64 address of a heap collection, +8 u32 index; the item there is the
  *                        address of an object header and a serialized selection
  *
@@ -63,15 +63,15 @@ int values_widen(const struct h5file *f, const struct dtype *t, struct bytes *in
 {
 	struct bytes out = {0};
 	uint64_t size;
-	if (f->file.addr_size == sizeof(uint64_t) || dtype_is_plain(t))
+	if (!h5_dtype_widens(&f->file, t))
 		return 0;
 	if (!mul_u64(n, t->size, &size) || size > SIZE_MAX || bytes_reserve(&out, (size_t)size))
 		return err_no_memory(err);
-	int rc = h5_dtype_widen(&f->file, t, in->data, n, out.data);
+	int rc = h5_dtype_widen(&f->file, t, in->data, n, out.data, err);
 	bytes_release(in);
 	out.len = (size_t)size;
 	*in = out;
-	return rc ? err_set(err, rc, "out of memory") : 0;
+	return rc;
 }
 
 struct values_items values_items_of(struct h5file *f)

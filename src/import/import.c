@@ -88,6 +88,7 @@ static int open_file(struct import *im, struct err *err)
 	const struct h5file_options how = {.budget = opt->env->budget,
 					   .claim_chunks = !opt->link,
 					   .keep_claims = opt->link,
+					   .bounded = opt->commit,
 					   .external = opt->external};
 	struct source *source;
 	int rc = opt->file.open(opt->file.ctx, &source, err);

@@ -74,6 +74,29 @@ static int check_damage(struct check *c)
 		       c->im->opt->file.name, n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
 }
 
+/* ---- a file that is being written ---- */
+
+static int check_open(const struct check *c)
+{
+	const struct import_options *opt = c->im->opt;
+	const struct h5file_problem *p = h5file_first_problem(c->im->file, H5FILE_OPEN);
+	if (!p || opt->ignore_open_flag || opt->commit)
+		return 0;
+	return err_set(c->err, -EBUSY,
+		       "%s: %s; if no program writes it, remove the flags with \"h5clear -s\", or "
+		       "use --ignore-open-flag",
+		       opt->file.name, p->text);
+}
+
+/* Tells what a person should know about the file as a whole. */
+static void tell_notes(struct check *c)
+{
+	c->listed = UINT64_MAX;
+	if (c->im->opt->ignore_open_flag)
+		report_problems(c, H5FILE_OPEN);
+	report_problems(c, H5FILE_NOTE);
+}
+
 /* ---- what a domain cannot hold ---- */
 
 static int add(void *ctx, const struct schema_refusal *r)
@@ -97,12 +120,57 @@ static int add(void *ctx, const struct schema_refusal *r)
 	return 0;
 }
 
+/* Only its elements tell whether a revised reference leads to an object. Of such datasets, all data
+ * are read. Damaged chunks are reported later, as those of all other datasets. */
+struct scan {
+	struct check *c;
+	uint32_t number;
+	struct err why;
+};
+
+static int scan_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *err)
+{
+	struct scan *s = ctx;
+	struct h5file *f = s->c->im->file;
+	struct elems elems = {0};
+	auto_bytes struct bytes stored = {0};
+	int rc = h5file_chunk_read(f, chunk, &stored, err);
+	if (rc)
+		return rc;
+	rc = h5file_chunk_decode(f, s->number, chunk, &stored, &elems, &s->why);
+	elems_release(&elems);
+	return rc;
+}
+
+static int check_references(struct check *c)
+{
+	const struct tree *t = c->im->tree;
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < tree_count(t); i++) {
+		struct scan s = {.c = c, .number = tree_nth(t, i), .why = ERR_INIT};
+		const struct object *o = &tree_object(t, s.number)->o;
+		const struct h5file_dataset *d = h5file_dataset(c->im->file, s.number);
+		if (o->kind != OBJECT_DATASET || !d || !o->dataset.type->has_revised ||
+		    o->dataset.raw != RAW_STORED)
+			continue;
+		rc = h5file_chunks(c->im->file, s.number, 0, d->grid.nchunks, scan_chunk, &s,
+				   c->err);
+		if (rc == -EOPNOTSUPP && s.why.code)
+			rc = add(c, &(struct schema_refusal){.object = s.number, .why = s.why.msg});
+		else if (rc == -EIO)
+			rc = 0;
+	}
+	return rc;
+}
+
 static int collect(struct check *c, uint64_t *undecoded)
 {
 	c->listed = c->im->opt->skip_unsupported ? UINT64_MAX : LISTED;
 	c->lines = 0;
 	*undecoded = report_problems(c, H5FILE_UNSUPPORTED);
 	int rc = c->im->schema->writer->refusals(c->im->tree, add, c);
+	if (!rc)
+		rc = check_references(c);
 	if (!rc)
 		report_rest(c);
 	return rc;
@@ -206,17 +274,68 @@ static void tell_unaddressable(const struct import *im)
 			    n, n == 1 ? "" : "s", first, path, n == 1 ? "it" : "them");
 }
 
+/* ---- types that become others ---- */
+
+struct changed_types {
+	uint64_t n;	  /* of the objects and attributes that have one */
+	const char *path; /* of the first */
+};
+
+static void count_type(const struct import *im, uint32_t number, bool has, struct changed_types *c)
+{
+	if (has && !c->n++)
+		c->path = import_path(im, number);
+}
+
+static void count_types(const struct import *im, uint32_t number, const struct dtype *t,
+			struct changed_types *complex, struct changed_types *revised)
+{
+	count_type(im, number, t->has_complex, complex);
+	count_type(im, number, t->has_revised, revised);
+}
+
+static void tell_changed(const struct import *im, const struct changed_types *c, const char *what)
+{
+	if (c->n)
+		import_note(im, "%s, %" PRIu64 " in the file, the first in %.200s", what, c->n,
+			    c->path);
+}
+
+static void tell_types(const struct import *im)
+{
+	struct changed_types complex = {0}, revised = {0};
+	for (uint32_t i = 0; i < tree_count(im->tree); i++) {
+		const uint32_t number = tree_nth(im->tree, i);
+		const struct object *o = &tree_object(im->tree, number)->o;
+		if (o->kind == OBJECT_DATASET && o->dataset.committed == OBJECT_NONE)
+			count_types(im, number, o->dataset.type, &complex, &revised);
+		else if (o->kind == OBJECT_DATATYPE)
+			count_types(im, number, o->datatype, &complex, &revised);
+		for (uint32_t k = 0; k < o->nattrs; k++)
+			count_types(im, number, o->attrs[k].type, &complex, &revised);
+	}
+	tell_changed(im, &complex,
+		     "types with complex numbers (H5T_COMPLEX), which become compounds of r and i");
+	tell_changed(im, &revised,
+		     "types with revised references (H5T_STD_REF), which become object references");
+}
+
 int import_check(struct import *im, struct err *err)
 {
 	struct check c = {.im = im, .err = err};
 	uint64_t undecoded = 0;
-	int rc = check_damage(&c);
+	int rc = check_open(&c);
+	if (!rc)
+		rc = check_damage(&c);
 	if (!rc)
 		rc = collect(&c, &undecoded);
 	if (!rc)
 		rc = decide(&c, undecoded);
-	if (!rc)
+	if (!rc) {
+		tell_notes(&c);
+		tell_types(im);
 		tell_unaddressable(im);
+	}
 	free(c.v);
 	return rc;
 }

@@ -147,6 +147,7 @@ int draft_create(struct journal *j, const struct draft_about *about,
 	struct draft *d = make(j, beneath);
 	if (!d)
 		return err_no_memory(err);
+	atomic_init(&d->is_appended, true);
 	int rc = create(d, about, err);
 	if (rc) {
 		release(d, false);

@@ -57,6 +57,7 @@ struct draft {
 	atomic_uint_fast64_t changed; /* number of changes */
 	atomic_bool noted;	      /* the map has a change after the last seal */
 	atomic_bool is_marked;	      /* draft_stat.is_marked */
+	atomic_bool is_appended;      /* draft_is_appended() */
 	bool was_sealed;	      /* draft_stat.is_sealed; set once */
 	atomic_uint_fast64_t mark;
 

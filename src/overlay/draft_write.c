@@ -100,9 +100,16 @@ int draft_write(struct draft *d, uint64_t offset, const void *buf, size_t n, str
 		rc = draft_begin_write(d, err);
 	if (rc)
 		return rc;
+	if (n && offset < read_size(d))
+		atomic_store(&d->is_appended, false);
 	rc = n ? write_held(d, offset, buf, n, err) : 0;
 	pthread_rwlock_unlock(&d->changes);
 	return rc;
+}
+
+bool draft_is_appended(const struct draft *d)
+{
+	return atomic_load(&d->is_appended);
 }
 
 /* ---- other changes ---- */

@@ -141,8 +141,9 @@ static int put_structures(const struct show *w, struct source *bytes)
 	struct h5file *f = NULL;
 	struct err why = ERR_INIT;
 	int rc = h5file_open(bytes, &opt, &f, &why);
-	const uint64_t problems = rc ? 0 : h5file_problems(f);
-	const struct h5file_problem *first = problems ? h5file_problem(f, 0) : NULL;
+	const struct h5file_problem *first = rc ? NULL : h5file_first_problem(f, H5FILE_DAMAGED);
+	if (!rc && !first)
+		first = h5file_first_problem(f, H5FILE_UNSUPPORTED);
 	if (rc == -ENOMEM)
 		rc = put(w, "content", "an HDF5 file that is too large to be checked");
 	else if (rc)
@@ -172,7 +173,7 @@ static int put_content(const struct show *w, struct draft *d)
 		rc = put(w, "content", "not known: %s", why.msg);
 	else if (state == CLOSE_STATE_UNKNOWN)
 		rc = put(w, "content", "not an HDF5 file");
-	else if (state == CLOSE_STATE_OPEN)
+	else if (state == CLOSE_STATE_OPEN || state == CLOSE_STATE_LONGER)
 		rc = put(w, "content", "an HDF5 file that is not complete: %s", reason);
 	else
 		rc = put_structures(w, bytes);
@@ -216,6 +217,7 @@ static int put_change(const struct show *w, const struct recover_item *i, struct
 		[CLOSE_STATE_UNKNOWN] = "not known: nothing that was written tells whether its "
 					"library had closed the file",
 		[CLOSE_STATE_OPEN] = "the library had not closed the file: ",
+		[CLOSE_STATE_LONGER] = "the library had not closed the file: ",
 		[CLOSE_STATE_CLOSED] =
 			"the library had closed the file, or does not mark open files",
 	};

@@ -157,7 +157,7 @@ static void check_narrow(uint8_t type, const uint8_t *body, size_t n, struct are
 	auto_free uint8_t *in = malloc(2 * (size_t)size), *out = malloc(2 * (size_t)m.dtype->size);
 	require(in && out);
 	memset(in, 0x5a, 2 * (size_t)size);
-	require(!h5_dtype_widen(&narrow, m.dtype, in, 2, out));
+	require(!h5_dtype_widen(&narrow, m.dtype, in, 2, out, NULL));
 	require(!memcmp(out, out + m.dtype->size, m.dtype->size));
 }
 

@@ -222,7 +222,7 @@ static void check_problems(const struct opened *o)
 		const struct h5file_problem *p = h5file_problem(o->f, i);
 		if (!p)
 			return;
-		require(p->severity <= H5FILE_WARNING && p->path && p->text && p->text[0]);
+		require(p->severity <= H5FILE_NOTE && p->path && p->text && p->text[0]);
 	}
 }
 

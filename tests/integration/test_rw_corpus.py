@@ -105,10 +105,10 @@ def differences(source, shown, bucket):
     if not rwmounts.is_domain(shown):
         if not filecmp.cmp(source.path, shown, False):
             return ["another plain object"]
-        # An old library has left bytes behind the end. A file that is being written looks like
-        # this, too, so it is kept as it is.
-        has_tail = "but its superblock says" in source.kept
-        if source.importable and not has_tail:
+        # A file that is being written looks like one that was marked and not closed, or that has
+        # structures behind its recorded end, so these are kept as they are.
+        is_open = "the program that wrote it has not closed it" in source.kept
+        if source.importable and not is_open:
             return ["kept, but it can be imported: " + source.kept]
         return []
     if not source.importable:

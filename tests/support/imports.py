@@ -30,8 +30,9 @@ def make_bucket(root):
     return root
 
 
-# The beginning of a line about attributes that are not left out.
+# The beginnings of lines about what is not left out.
 UNADDRESSABLE = "hsimage: clients of HSDS cannot ask by name for "
+TOLD = (UNADDRESSABLE, "hsimage: types with ", "hsimage: the file: ")
 
 
 def left_out(done, other=None):
@@ -41,7 +42,7 @@ def left_out(done, other=None):
     found = set()
     for line in done.stderr.splitlines(True):
         match = LEFT_OUT.fullmatch(line.rstrip("\n"))
-        if line.startswith(UNADDRESSABLE):
+        if line.startswith(TOLD):
             continue
         if match:
             path, attribute, name = match.groups()

@@ -642,7 +642,8 @@ static void object(uint32_t number)
 
 static void print_file(const struct source *s)
 {
-	static const char *const severities[] = {"damaged", "unsupported", "warning"};
+	static const char *const severities[] = {"damaged", "unsupported", "warning", "open",
+						 "note"};
 	const struct h5file_problem *p;
 	printf("{\"reads\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"problems\":[", s->reads, s->bytes);
 	for (uint64_t i = 0; (p = h5file_problem(file, i)); i++) {

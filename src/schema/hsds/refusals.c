@@ -7,6 +7,8 @@
 #include "emit_document.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/utf8.h>
@@ -21,6 +23,8 @@ enum {
 	ESCAPED = 6,	       /* most bytes of a document for a byte of text */
 };
 
+static const char without_decoder[] = "a filter without a decoder";
+
 /* ---- datasets ---- */
 
 static bool is_elsewhere(const struct object *o)
@@ -28,12 +32,28 @@ static bool is_elsewhere(const struct object *o)
 	return o->dataset.absence_unknown != NULL;
 }
 
-static bool has_unknown_filter(const struct object *o)
+static const struct filter *unknown_filter(const struct object *o)
 {
 	for (uint32_t i = 0; i < o->dataset.nfilters; i++)
 		if (!codec_filter_known(o->dataset.filters[i].id))
-			return true;
-	return false;
+			return &o->dataset.filters[i];
+	return NULL;
+}
+
+static bool has_unknown_filter(const struct object *o)
+{
+	return unknown_filter(o);
+}
+
+/* Names the filter as the file does. Returns NULL if out of memory. */
+static const char *filter_why(struct arena *a, const struct object *o)
+{
+	const struct filter *f = unknown_filter(o);
+	const bool named = f->name && f->name[0];
+	char text[160];
+	snprintf(text, sizeof(text), "%s: %" PRIu32 "%s%.80s%s", without_decoder, f->id,
+		 named ? " (" : "", named ? f->name : "", named ? ")" : "");
+	return arena_strndup(a, text, strlen(text));
 }
 
 static bool has_large_chunks(const struct object *o)
@@ -165,7 +185,7 @@ static const struct {
 	{"raw data in external files, which --allow-external reads", .raw = RAW_EXTERNAL},
 	{"structured chunks", .raw = RAW_STRUCTURED},
 	{"raw data in another HDF5 file", .dataset = is_elsewhere},
-	{"a filter without a decoder", .dataset = has_unknown_filter},
+	{without_decoder, .dataset = has_unknown_filter},
 	{"chunks of more than 256 MiB", .dataset = has_large_chunks},
 	{"a chunk grid of another rank than the dataspace", .dataset = has_other_grid},
 	{"attribute values of more than 96 MiB", .object = has_large_values},
@@ -264,8 +284,12 @@ static int check_object(const struct report *r, const struct object *o)
 		if (rules[i].dataset ? rules[i].dataset(o)
 				     : rules[i].raw && rules[i].raw == o->dataset.raw)
 			refusal.why = rules[i].why;
-	if (t && !refusal.why)
+	if (refusal.why == without_decoder) {
+		refusal.why = filter_why(r->arena, o);
+		rc = refusal.why ? 0 : -ENOMEM;
+	} else if (t && !refusal.why) {
 		rc = type_why(r->arena, t, &refusal.why);
+	}
 	if (!rc)
 		rc = tell(r, &refusal);
 	if (!rc)

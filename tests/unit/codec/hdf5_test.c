@@ -52,6 +52,26 @@ static void shuffle_of_the_file(void **state)
 	expect_bytes("size 0", &zero, 4, &stored, in, 8);
 }
 
+/* Filters that round numbers when they are written. */
+static void rounding(void **state)
+{
+	static const uint32_t ids[] = {FILTER_BITGROOM, FILTER_BITROUND};
+	uint8_t in[] = "rounded";
+	const struct bytes stored = {.data = in, .len = 8};
+	for (size_t i = 0; i < 2; i++) {
+		const uint32_t two[] = {2};
+		const struct pipeline alone = one_filter(ids[i], 0, NULL);
+		struct pipeline shuffled = one_filter(FILTER_SHUFFLE, 1, two);
+		shuffled.f[1] = shuffled.f[0];
+		shuffled.f[0] = alone.f[0];
+		shuffled.n = 2;
+		assert_true(codec_filter_known(ids[i]));
+		expect_bytes("rounded", &alone, 4, &stored, in, 8);
+		expect_failure("too long", &alone, 4, in, 8, 4, -EIO, "at most 4 are expected");
+		expect_bytes("rounded, shuffled", &shuffled, 4, &stored, "rdoeudn", 8);
+	}
+}
+
 /* The checksum as written by libhdf5 since 1.6.3, before that, and with single bits flipped. */
 static void checksums(void **state)
 {
@@ -180,6 +200,7 @@ int main(void)
 		cmocka_unit_test(known_filters),
 		cmocka_unit_test(an_unknown_filter_has_a_name),
 		cmocka_unit_test(shuffle_of_the_file),
+		cmocka_unit_test(rounding),
 		cmocka_unit_test(checksums),
 		cmocka_unit_test(no_bomb_between_filters),
 		cmocka_unit_test(short_blocks_between_filters),

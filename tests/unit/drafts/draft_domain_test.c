@@ -97,6 +97,10 @@ static void assert_kept(struct world *w, const char *text)
 	world_check_version(w, "x.h5");
 }
 
+static const char not_closed[] =
+	"the program that wrote it has not closed it; if it is complete, use "
+	"`hsimage import`";
+
 static void an_unclosed_file_waits_for_its_last_writer(void **state)
 {
 	struct world w;
@@ -105,12 +109,57 @@ static void an_unclosed_file_waits_for_its_last_writer(void **state)
 	world_open_gate(&w);
 	assert_int_equal(world_commit(&w, false), 0);
 	assert_int_equal(w.result.kind, COMMIT_WAITS);
-	assert_string_equal(w.result.kept, "the program that wrote it has not closed it");
+	assert_string_equal(w.result.kept, not_closed);
 	assert_int_equal(w.gate->n, 0);
-	assert_kept(&w, "the program that wrote it has not closed it");
+	assert_kept(&w, not_closed);
 	assert_int_equal(world_keys(&w, ""), 1);
 	world_collect(&w);
 	world_end(&w);
+}
+
+/* A program has copied a file that has bytes behind its end. */
+static void bytes_behind_the_end_are_left_out(void **state)
+{
+	struct world w;
+	size_t n;
+	uint8_t *bytes = file_bytes(ONE, &n);
+	for (int written = 0; written < 2; written++) {
+		world_begin_file(&w, "x.h5", ONE);
+		assert_int_equal(draft_write(w.draft, n, "\n", 1, NULL), 0);
+		/* A library that writes a file does not write its bytes in their order. */
+		if (written)
+			assert_int_equal(draft_write(w.draft, 0, bytes, 1, NULL), 0);
+		assert_int_equal(world_commit(&w, false), 0);
+		assert_int_equal(w.result.kind, COMMIT_WAITS);
+		if (written) {
+			assert_kept(&w, "the program that wrote it has not closed it: it has 3509 "
+					"bytes, but its superblock says 3508");
+		} else {
+			if (world_commit(&w, true))
+				fail_msg("%s", w.err.msg);
+			assert_int_equal(w.result.kind, COMMIT_DOMAIN);
+			assert_string_equal(w.result.kept, "");
+			assert_int_equal(world_chunks(&w, "x.h5"), 1);
+		}
+		world_end(&w);
+	}
+	free(bytes);
+}
+
+/* An old library that is killed leaves structures behind the end that it has recorded. */
+static void structures_behind_the_end_keep_the_file(void **state)
+{
+	struct world w;
+	size_t n;
+	uint8_t *bytes = file_bytes(ONE, &n);
+	bytes[41] = 0x08; /* of the recorded end: 2228 */
+	world_begin(&w, false, 0);
+	world_draft(&w, "x.h5");
+	world_write(&w, bytes, n);
+	assert_kept(&w, "the program that wrote it has not closed it: it has 3508 bytes, but its "
+			"superblock says 2228");
+	world_end(&w);
+	free(bytes);
 }
 
 static void a_file_without_its_end_waits(void **state)
@@ -420,6 +469,8 @@ int main(void)
 		TEST(the_owner_of_a_replaced_domain_is_kept),
 		TEST(an_unclosed_file_waits_for_its_last_writer),
 		TEST(a_file_without_its_end_waits),
+		TEST(bytes_behind_the_end_are_left_out),
+		TEST(structures_behind_the_end_keep_the_file),
 		TEST(a_damaged_file_waits),
 		TEST(damaged_data_are_found_on_the_way),
 		TEST(what_a_domain_cannot_hold_is_an_object),

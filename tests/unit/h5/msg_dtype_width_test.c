@@ -65,7 +65,7 @@ static void assert_widens(const struct dtype *t, const char *from, const char *t
 	assert_non_null(out);
 	for (size_t i = 0; i < count; i++)
 		memcpy(in + i * n, one, n);
-	assert_int_equal(h5_dtype_widen(&narrow, t, in, count, out), 0);
+	assert_int_equal(h5_dtype_widen(&narrow, t, in, count, out, NULL), 0);
 	for (size_t i = 0; i < count; i++)
 		assert_memory_equal(out + i * m, expected, m);
 	free(one);
@@ -121,6 +121,66 @@ static void test_unordered_members(void **state)
 	arena_free(a);
 }
 
+/* A compound of a byte, a revised reference of 18 bytes and a byte. */
+static const char with_revised[] = "3603000014000000"
+				   "610000"
+				   "100800000100000000000800"
+				   "720001"
+				   "4712000012000000"
+				   "620013"
+				   "100800000100000000000800";
+
+static int widen_revised(const struct dtype *t, const char *reference, uint8_t out[10],
+			 struct err *err)
+{
+	size_t n;
+	uint8_t in[20] = {0xaa}, *bytes = hex_bytes(reference, &n);
+	in[19] = 0xbb;
+	memcpy(in + 1, bytes, n);
+	free(bytes);
+	return h5_dtype_widen(&plain, t, in, 1, out, err);
+}
+
+static void test_revised_references(void **state)
+{
+	static const struct {
+		const char *reference, *word;
+		uint8_t addr; /* that it becomes */
+		int rc;
+	} rows[] = {
+		{"0200083600000000000000", "", 0x36, 0},
+		{"02000236000000", "", 0x36, 0},
+		{"000000000000", "", 0, 0},
+		{"0201083600000000000000", "to another file", 0, -EOPNOTSUPP},
+		{"0300080000000000000000", "to a dataset region", 0, -EOPNOTSUPP},
+		{"0400080000000000000000", "to an attribute", 0, -EOPNOTSUPP},
+		{"0200093600000000000000", "of kind 2 is not valid", 0, -EIO},
+		{"0200ff3600000000000000", "of kind 2 is not valid", 0, -EIO},
+		{"0500083600000000000000", "of kind 5 is not valid", 0, -EIO},
+	};
+	struct arena *a = arena_new(MESSAGE_ARENA_LIMIT);
+	size_t n;
+	auto_free uint8_t *bytes = hex_bytes(with_revised, &n);
+	struct cursor c = cursor_of(bytes, n);
+	const struct dtype *t;
+	assert_int_equal(h5_dtype_decode(&plain, &c, a, &t, NULL), 0);
+	assert_int_equal(h5_dtype_file_size(&plain, t), 20);
+	assert_int_equal(t->size, 10);
+	assert_int_equal(t->compound.members[2].offset, 9);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct err err = ERR_INIT;
+		uint8_t out[10] = {0};
+		assert_int_equal(widen_revised(t, rows[i].reference, out, &err), rows[i].rc);
+		if (rows[i].rc) {
+			assert_non_null(strstr(err.msg, rows[i].word));
+			continue;
+		}
+		const uint8_t expected[10] = {0xaa, rows[i].addr, [9] = 0xbb};
+		assert_memory_equal(out, expected, 10);
+	}
+	arena_free(a);
+}
+
 /* With addresses of 8 bytes, all sizes are those of the file. */
 static void test_wide(void **state)
 {
@@ -129,7 +189,7 @@ static void test_wide(void **state)
 	uint8_t in[32], out[32];
 	memset(in, 0x5a, sizeof(in));
 	assert_int_equal(h5_dtype_file_size(&plain, t), 16);
-	assert_int_equal(h5_dtype_widen(&plain, t, in, 2, out), 0);
+	assert_int_equal(h5_dtype_widen(&plain, t, in, 2, out, NULL), 0);
 	assert_memory_equal(in, out, sizeof(in));
 	arena_free(a);
 }
@@ -168,6 +228,7 @@ int main(void)
 		cmocka_unit_test(test_library_compound),
 		cmocka_unit_test(test_unordered_members),
 		cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_revised_references),
 		cmocka_unit_test(test_malformed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,9 +105,17 @@ static void make_elsewhere(struct fixture *f)
 
 static void make_zfp(struct fixture *f)
 {
-	static const struct filter filters[] = {{.id = FILTER_SHUFFLE}, {.id = 32013}};
+	static const struct filter filters[] = {
+		{.id = FILTER_SHUFFLE}, {.id = 32022}, {.id = 32013, .name = "zfp"}};
 	f->dataset->dataset.filters = filters;
-	f->dataset->dataset.nfilters = 2;
+	f->dataset->dataset.nfilters = 3;
+}
+
+static void make_nameless(struct fixture *f)
+{
+	static const struct filter filters[] = {{.id = 305}};
+	f->dataset->dataset.filters = filters;
+	f->dataset->dataset.nfilters = 1;
 }
 
 static void make_large_chunks(struct fixture *f)
@@ -220,7 +228,8 @@ static void every_row_is_reported(void **state)
 		 NULL},
 		{make_structured, "structured chunks", 1, NULL, NULL},
 		{make_elsewhere, "raw data in another HDF5 file", 1, NULL, NULL},
-		{make_zfp, "a filter without a decoder", 1, NULL, NULL},
+		{make_zfp, "a filter without a decoder: 32013 (zfp)", 1, NULL, NULL},
+		{make_nameless, "a filter without a decoder: 305", 1, NULL, NULL},
 		{make_large_chunks, "chunks of more than 256 MiB", 1, NULL, NULL},
 		{make_large_texts, "chunks of more than 256 MiB", 1, NULL, NULL},
 		{make_large_dims, "a dimension of 2^63 or more", 1, NULL, NULL},

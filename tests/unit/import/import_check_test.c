@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a domain cannot hold is refused, or left out with everything that leads to it. */
 #include "import_fixture.h"
+#include <base/checksum.h>
 #include <bucket/schemas.h>
+
+#include "data_file.h"
 
 static const struct refusal {
 	const char *path, *attribute, *link;
@@ -174,12 +177,60 @@ static void test_names_with_a_slash(void **state)
 	world_release(&w);
 }
 
+/* indexes.h5 has a superblock of version 3. */
+static struct bytes marked;
+
+static int read_marked(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	memcpy(buf, marked.data + offset, n);
+	return 0;
+}
+
+static int open_marked(void *ctx, struct source **out, struct err *err)
+{
+	static struct source source;
+	source = (struct source){.size = marked.len, .read_at = read_marked};
+	*out = &source;
+	return 0;
+}
+
+static void test_open_flag(void **state)
+{
+	static const struct import_link link = {.bucket = "b", .key = "k"};
+	struct world w;
+	struct err err;
+	marked = data_file("indexes.h5");
+	marked.data[11] = 1;
+	const uint32_t sum = checksum_lookup3(marked.data, 44, 0);
+	for (int i = 0; i < 4; i++)
+		marked.data[44 + i] = (uint8_t)(sum >> 8 * i);
+	for (int linked = 0; linked < 2; linked++) {
+		world_init(&w, 0);
+		w.opt.file.open = open_marked;
+		w.opt.link = linked ? &link : NULL;
+		assert_int_equal(world_import(&w, NULL, &err), -EBUSY);
+		assert_non_null(strstr(err.msg, "a program is writing it, or was killed"));
+		assert_non_null(strstr(err.msg, "h5clear -s"));
+		assert_int_equal(world_keys(&w, ""), 0);
+		w.opt.ignore_open_flag = true;
+		world_must_import(&w, NULL);
+		assert_non_null(
+			strstr(w.notes, "the file: a program is writing it, or was killed"));
+		world_release(&w);
+	}
+	bytes_release(&marked);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),		 cmocka_unit_test(test_left_out),
-		cmocka_unit_test(test_comment_left_out), cmocka_unit_test(test_group_left_out),
-		cmocka_unit_test(test_root_refused),	 cmocka_unit_test(test_names_with_a_slash),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_comment_left_out),
+		cmocka_unit_test(test_group_left_out),
+		cmocka_unit_test(test_root_refused),
+		cmocka_unit_test(test_open_flag),
+		cmocka_unit_test(test_names_with_a_slash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

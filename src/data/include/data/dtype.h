@@ -25,6 +25,7 @@ enum {
 	DTYPE_VLEN_SIZE = 16,	     /* in the file: count, collection address, index */
 	DTYPE_OBJREF_SIZE = 8,
 	DTYPE_REGREF_SIZE = 12, /* in the file: collection address, index */
+	DTYPE_REVISED_MAX = 64, /* of H5T_STD_REF; libhdf5 writes 18 */
 };
 
 /* Numbered as in the datatype message. */
@@ -87,9 +88,13 @@ struct dtype {
 			uint32_t n;
 			const struct dtype_member
 				*members; /* in the order of the datatype message */
+			bool was_complex; /* in the file it is a complex number (H5T_COMPLEX) */
 		} compound;
 		struct {
 			enum dtype_ref kind;
+			/* If it is not 0, it is a revised reference (H5T_STD_REF) in the file, of
+			 * so many bytes. */
+			uint32_t revised_size;
 		} reference;
 		struct {
 			const struct dtype *base; /* an integer type */
@@ -119,7 +124,13 @@ struct dtype {
 	bool has_vstring; /* it is or contains a variable-length string */
 	bool has_ref;	  /* it is or contains a reference */
 	bool has_array;	  /* it is or contains an array (message version 2) */
-	uint64_t nvlens;  /* vlen elements in an element, without those inside vlens */
+	/* It is or contains, in the file from which it was read, such a number or reference. Two
+	 * types that differ in nothing else are equal. */
+	bool has_complex, has_revised;
+	/* Bytes by which revised references make an element larger in the file, without those
+	 * inside vlens. */
+	uint32_t surplus;
+	uint64_t nvlens; /* vlen elements in an element, without those inside vlens */
 	/* Bytes of the shortest datatype message (version 3), at most UINT32_MAX. A type with more
 	 * than DTYPE_MAX_DESCRIBED does not fit in a message. */
 	uint32_t described;

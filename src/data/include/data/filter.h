@@ -28,6 +28,9 @@ enum filter_id {
 	FILTER_LZ4 = 32004,
 	FILTER_BITSHUFFLE = 32008,
 	FILTER_ZSTD = 32015,
+	/* These round numbers when they are written. To read them, nothing is undone. */
+	FILTER_BITGROOM = 32022,
+	FILTER_BITROUND = 32023,
 };
 
 struct filter {

@@ -19,12 +19,16 @@
 enum close_state {
 	CLOSE_STATE_UNKNOWN, /* there is no superblock that tells; it may be no HDF5 file */
 	CLOSE_STATE_OPEN,    /* its library has not closed it, or a part of it is missing */
+	/* It is not marked as open, but is longer than its superblock says. So is a file that an
+	 * old library had not finished, or to which something was appended later. */
+	CLOSE_STATE_LONGER,
 	CLOSE_STATE_CLOSED,
 };
 
 /* Reads the superblock. CLOSE_STATE_UNKNOWN means that it is no HDF5 file, because it has no
- * signature. `why` gets a text about CLOSE_STATE_OPEN, otherwise "". CLOSE_STATE_CLOSED says
- * nothing about the rest of the file, which may be damaged. Fails only if the source does. */
+ * signature. `why` gets a text about CLOSE_STATE_OPEN and CLOSE_STATE_LONGER, otherwise "".
+ * CLOSE_STATE_CLOSED says nothing about the rest of the file, which may be damaged. Fails only if
+ * the source does. */
 int close_state_read(struct source *s, enum close_state *out, char *why, size_t room,
 		     struct err *err);
 

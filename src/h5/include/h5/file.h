@@ -50,6 +50,11 @@ struct h5_file {
 	 * of the superblock extension and of the driver information block, or H5_UNDEF. */
 	uint32_t superblock_size;
 	uint64_t extension, driver_info;
+	uint8_t version, status_flags; /* of the superblock */
+	/* The end of the file that the superblock records, as an address, or H5_UNDEF if that is
+	 * not valid. */
+	uint64_t recorded_end;
+	bool is_bounded; /* what lies behind the recorded end does not belong to the file */
 };
 
 /* Returns a file with the sizes that encoders write. The superblock is not read. s may be NULL for
@@ -67,6 +72,7 @@ static inline struct h5_file h5_file_of(struct source *s)
 		.chunk_k = 32,
 		.extension = H5_UNDEF,
 		.driver_info = H5_UNDEF,
+		.recorded_end = H5_UNDEF,
 	};
 }
 
@@ -83,7 +89,8 @@ int h5_file_claim(const struct h5_file *f, struct err *err);
 /* Returns the bytes of the file after the user block. */
 static inline uint64_t h5_file_size(const struct h5_file *f)
 {
-	return f->base < f->source->size ? f->source->size - f->base : 0;
+	const uint64_t size = f->base < f->source->size ? f->source->size - f->base : 0;
+	return f->is_bounded ? min_u64(size, f->recorded_end) : size;
 }
 
 /* Counts n bytes that a decoder reads, or copies from what it has read before. Fails with -EIO if

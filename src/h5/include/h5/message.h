@@ -25,22 +25,26 @@ int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
 
 /* Datatype, 0x03. It is encoded as version 1, or 2 if the type contains an array, as libhdf5 does
  * by default; as version 3 if it would otherwise not fit in a message. It is decoded as version 1
- * to 5; the decoded type does not point to the body. Decoding fails with -EOPNOTSUPP also for
- * complex numbers, VAX floats and the revised references of HDF5 1.12. */
+ * to 5; the decoded type does not point to the body. A complex number becomes a compound of the
+ * members r and i, and a revised reference of HDF5 1.12 an object reference: only its elements tell
+ * whether it is one. Decoding fails with -EOPNOTSUPP also for VAX floats. */
 void h5_dtype_encode(struct emit *e, const struct dtype *t);
 int h5_dtype_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
 		    const struct dtype **t, struct err *err);
 
 /* A decoded type describes elements with addresses of 8 bytes. Where the file has shorter ones,
  * elements that contain variable-length data are shorter in the file, and region references differ:
- * in fill values, attribute data, raw data, and elements in global heaps. The caller reads n
- * elements of h5_dtype_file_size() bytes and widens them. With addresses of 8 bytes, both sizes are
- * equal and widening is a copy. */
+ * in fill values, attribute data, raw data, and elements in global heaps. Revised references
+ * (H5T_STD_REF) are longer in all files, and become object references. The caller reads n elements
+ * of h5_dtype_file_size() bytes and widens them. */
 uint32_t h5_dtype_file_size(const struct h5_file *f, const struct dtype *t);
+/* Returns whether elements of a type differ in the file, so that widening is no copy. */
+bool h5_dtype_widens(const struct h5_file *f, const struct dtype *t);
 /* Widens n elements. in has n * h5_dtype_file_size() bytes, out n * t->size bytes. Padding is not
- * kept. Fails with -ENOMEM. */
+ * kept. Fails with -ENOMEM; if a revised reference leads to something else than an object of the
+ * file, with -EOPNOTSUPP; and with -EIO if it is not valid. */
 int h5_dtype_widen(const struct h5_file *f, const struct dtype *t, const uint8_t *in, uint64_t n,
-		   uint8_t *out);
+		   uint8_t *out, struct err *err);
 
 /* Shared message (flag H5_MSG_SHARED; Spec IV.A.2 "shared message"): the address of the object
  * header of a committed datatype. Encoded as version 2, decoded as 1, 2 and 3. */

@@ -12,9 +12,31 @@ enum {
 	H5_SUPERBLOCK_MAX = 100, /* of any version */
 };
 
+/* Status flags. Old libraries leave the first two in closed files. Newer ones clear the first when
+ * they close a file, and never set the second. */
+enum {
+	H5_STATUS_WRITING = 1 << 0,    /* a program has the file open for writing */
+	H5_STATUS_CONSISTENT = 1 << 1, /* the file is consistent */
+	H5_STATUS_SWMR = 1 << 2,       /* a program writes the file while others read it */
+	H5_STATUS_KNOWN = H5_STATUS_WRITING | H5_STATUS_CONSISTENT | H5_STATUS_SWMR,
+};
+
+/* Returns whether a file with these flags is open for writing, or its writer was killed. */
+static inline bool h5_status_is_open(uint8_t flags)
+{
+	return (flags & (H5_STATUS_WRITING | H5_STATUS_CONSISTENT)) == H5_STATUS_WRITING;
+}
+
+/* Returns whether libhdf5 refuses to open a file with these flags, if the superblock has version 3.
+ */
+static inline bool h5_status_is_locked(uint8_t flags)
+{
+	return flags & (H5_STATUS_WRITING | H5_STATUS_SWMR);
+}
+
 struct h5_superblock {
 	uint8_t version;
-	uint8_t status_flags;		      /* bit 0 is set while a writer has the file open */
+	uint8_t status_flags;
 	uint16_t leaf_k, internal_k, chunk_k; /* 4, 16, 32 if the version has no such field */
 	uint64_t base, eof;
 	uint64_t root;		     /* address of the root group's object header */

@@ -61,6 +61,9 @@ struct h5file_options {
 	/* Claims the indexes of creation order, as claim_chunks does, too. */
 	bool claim_orders;
 	bool keep_claims; /* for h5file_claim() and h5file_claim_chunks() */
+	/* As in libhdf5, what lies behind the end that the superblock records does not belong to
+	 * the file: a structure there is damaged. Otherwise the file ends where the source does. */
+	bool bounded;
 	/* If it is not NULL, raw data in external files are read: such a dataset is like a
 	 * contiguous one, and RAW_STORED. It is borrowed until h5file_open() returns. */
 	const struct h5file_external *external;
@@ -112,6 +115,8 @@ enum h5file_severity {
 	H5FILE_DAMAGED,	    /* the file contradicts the specification */
 	H5FILE_UNSUPPORTED, /* a structure without a decoder */
 	H5FILE_WARNING,	    /* nothing of the content is lost, such as a dangling reference */
+	H5FILE_OPEN, /* libhdf5 refuses the file, because its superblock says that it is written */
+	H5FILE_NOTE, /* what a person should know; no problem */
 };
 struct h5file_problem {
 	enum h5file_severity severity;

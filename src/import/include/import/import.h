@@ -121,9 +121,12 @@ struct import_options {
 	bool replace;	       /* a domain that exists is replaced */
 	bool keep_storage;     /* of a replaced domain */
 	bool skip_unsupported; /* what a domain cannot hold is left out instead of refused */
-	uint64_t min_chunk;    /* joins neighbouring chunks up to this many bytes; 0 if not */
-	unsigned int puts;     /* at the same time, > 0 */
-	int64_t now_ns;	       /* since the epoch */
+	/* A file whose superblock says that a program writes it is not refused. A commit never
+	 * refuses it: its caller knows better. */
+	bool ignore_open_flag;
+	uint64_t min_chunk; /* joins neighbouring chunks up to this many bytes; 0 if not */
+	unsigned int puts;  /* at the same time, > 0 */
+	int64_t now_ns;	    /* since the epoch */
 	const atomic_bool *cancelled; /* may be NULL; if true, stops with -ECANCELED */
 	struct import_file file;      /* not for domain_import_abort() */
 	/* If it is not NULL, the domain refers to the file. The source of the file is then read

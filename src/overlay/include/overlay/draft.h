@@ -71,6 +71,10 @@ const struct draft_about *draft_get_about(const struct draft *d);
 int draft_describe(struct draft *d, const char *path, const char *name, const char *version,
 		   struct err *err);
 
+/* Returns whether this process has made the draft, and each write so far was behind all others, as
+ * those of a program that copies a file. */
+bool draft_is_appended(const struct draft *d);
+
 /* ---- bytes ---- */
 
 int draft_write(struct draft *d, uint64_t offset, const void *buf, size_t n, struct err *err);

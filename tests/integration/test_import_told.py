@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What import and link refuse although libhdf5 could read the bytes, and what they take with a line
+that tells of a loss: marks of open files, bytes behind the end, types of newer libraries, filters.
+libhdf5 and its tools are the judge."""
+import os
+import shutil
+import struct
+
+import h5py
+import numpy as np
+import pytest
+
+import filediff
+import rwmounts
+from mounts import HSIMAGE, run
+
+DOMAIN = "home/file.h5"
+CLOSED = "the program that wrote it has not closed it"
+
+
+def hsimage(bucket, command, source, *options):
+    return run(HSIMAGE, "-b", bucket, command, *options, source, DOMAIN)
+
+
+def export(bucket, target):
+    run(HSIMAGE, "-b", bucket, "export", "--force", DOMAIN, target, check=True)
+    return target
+
+
+def make(path, libver="earliest"):
+    with h5py.File(path, "w", libver=libver) as f:
+        f["x"] = np.arange(2000)
+        f.flush()
+        shutil.copy(path, f"{path}.open")    # as a killed program leaves it
+    os.replace(f"{path}.open", path)
+    return path
+
+
+def test_a_file_that_is_marked_as_open(tmp_path, bucket):
+    source = make(bucket / "live.h5", "latest")
+    with pytest.raises(OSError, match="already open for write"):
+        h5py.File(source, "r")
+    for command, operand in ("import", source), ("link", "live.h5"):
+        done = hsimage(bucket, command, operand, "--replace")
+        assert done.returncode == 1 and "status flags 0x1" in done.stderr
+        assert "h5clear -s" in done.stderr and "--ignore-open-flag" in done.stderr
+        done = hsimage(bucket, command, operand, "--ignore-open-flag", "--replace")
+        assert done.returncode == 0 and "a program is writing it, or was killed" in done.stderr
+        with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
+            assert (f["x"][()] == np.arange(2000)).all()
+    done = run(HSIMAGE, "check", source)
+    assert done.returncode == 1 and "error: " in done.stdout and "status flags" in done.stdout
+    run("h5clear", "-s", source, check=True)
+    assert hsimage(bucket, "import", source, "--replace").stderr == ""
+
+
+def test_an_old_mark_is_ignored(tmp_path, bucket):
+    """As libhdf5 does it."""
+    source = make(bucket / "live.h5")
+    with h5py.File(source, "r") as f:
+        assert f["x"][1] == 1
+    for command, operand in ("import", source), ("link", "live.h5"):
+        done = hsimage(bucket, command, operand, "--replace")
+        assert done.returncode == 0 and "which libhdf5 ignores in version 0" in done.stderr
+    done = run(HSIMAGE, "check", source, check=True)
+    assert "note: " in done.stdout and "a program is writing it" in done.stdout
+
+
+def test_copies_to_a_mount(tmp_path, bucket):
+    """Bytes behind the end are left out. A mark is the only sign of a killed writer."""
+    tail, marked = tmp_path / "tail.h5", make(tmp_path / "marked.h5")
+    with h5py.File(tail, "w") as f:
+        f["x"] = [1, 2]
+    with open(tail, "ab") as f:
+        f.write(b"\n" * 10)
+    done = hsimage(bucket, "import", tail)
+    assert done.returncode == 0 and "the last 10 bytes lie behind the end" in done.stderr
+    done = run(HSIMAGE, "check", tail, check=True)
+    assert "note: " in done.stdout and "the last 10 bytes" in done.stdout
+    with rwmounts.RwMount(bucket, tmp_path) as m:
+        for source in tail, marked:
+            shutil.copyfile(source, m.file("home", source.name))
+        m.released()
+        assert rwmounts.is_domain(m.file("home/tail.h5"))
+        assert filediff.differences(tail, m.file("home/tail.h5")) == []
+        kept = rwmounts.attribute(m.file("home/marked.h5"), "user.hsds.kept")
+        assert kept.startswith(CLOSED) and "`hsimage import`" in kept
+
+
+def patch(path, old, new):
+    """Writes over the beginning of the only message that begins like this."""
+    body = path.read_bytes()
+    assert body.count(old) == 1
+    at = body.index(old)
+    path.write_bytes(body[:at] + new + body[at + len(new):])
+
+
+def test_complex_numbers(tmp_path, bucket):
+    """libhdf5 2.0 has a class of its own for them."""
+    source, expected = tmp_path / "source.h5", tmp_path / "expected.h5"
+    with h5py.File(source, "w") as f:
+        f["z"] = np.array([1 + 2j, 3 - 4j], "c8")
+    shutil.copy(source, expected)
+    real = bytes.fromhex("11201f000400000000002000170800177f000000")
+    compound = bytes.fromhex("1602000008000000") + b"r"
+    patch(source, compound, bytes.fromhex("5b01000008000000") + real)
+    done = hsimage(bucket, "import", source)
+    assert done.returncode == 0
+    assert "complex numbers (H5T_COMPLEX), which become compounds of r and i, 1 in" in done.stderr
+    out = export(bucket, tmp_path / "out.h5")
+    assert filediff.differences(expected, out) == []
+
+
+def revised(f, name):
+    """A reference of libhdf5 1.12 to an object."""
+    return struct.pack("<BBBQ", 2, 0, 8, h5py.h5o.get_info(f[name].id).addr) + bytes(7)
+
+
+def make_revised(path, values):
+    with h5py.File(path, "w") as f:
+        f.create_group("g/h")
+        f["refs"] = np.array([v if isinstance(v, bytes) else revised(f, v) for v in values], "V18")
+    patch(path, bytes.fromhex("1500000012000000"), bytes.fromhex("4712000012000000"))
+    return path
+
+
+def test_revised_references(tmp_path, bucket):
+    source = make_revised(tmp_path / "source.h5", ["g", bytes(18), "g/h"])
+    done = hsimage(bucket, "import", source)
+    assert done.returncode == 0
+    assert "revised references (H5T_STD_REF), which become object references, 1 in" in done.stderr
+    with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
+        assert [f[r].name if r else None for r in f["refs"][()]] == ["/g", None, "/g/h"]
+
+
+@pytest.mark.parametrize("kind,what", [(3, "a dataset region"), (4, "an attribute")])
+def test_revised_references_to_other_things(tmp_path, bucket, kind, what):
+    other = struct.pack("<BBI", kind, 0, 8) + bytes(12)
+    source = make_revised(tmp_path / "source.h5", ["g", other])
+    done = hsimage(bucket, "import", source)
+    assert done.returncode == 1
+    assert f"/refs: chunk 0: a revised reference (H5T_STD_REF) to {what}\n" in done.stderr
+    done = hsimage(bucket, "import", source, "--skip-unsupported")
+    assert done.returncode == 0
+    with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
+        assert list(f) == ["g"]
+
+
+def make_filtered(path, number):
+    """The library does not have the filter, so the chunk is written as the filter would do it."""
+    with h5py.File(path, "w") as f:
+        p = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        p.set_chunk((8,))
+        p.set_filter(number, h5py.h5z.FLAG_OPTIONAL, (1, 2))
+        space = h5py.h5s.create_simple((8,))
+        d = h5py.h5d.create(f.id, b"x", h5py.h5t.STD_I32LE, space, p)
+        d.write_direct_chunk((0,), np.arange(8, dtype="<i4").tobytes())
+    return path
+
+
+@pytest.mark.parametrize("number", [32022, 32023])
+def test_rounding_filters(tmp_path, bucket, number):
+    source = make_filtered(tmp_path / "source.h5", number)
+    assert hsimage(bucket, "import", source).stderr == ""
+    with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
+        assert (f["x"][()] == np.arange(8)).all()
+
+
+def test_a_filter_without_decoder(tmp_path, bucket):
+    source = make_filtered(tmp_path / "source.h5", 32026)
+    for command, operand in ("import", source), ("link", source):
+        options = ["--as", "x.h5"] if command == "link" else []
+        done = hsimage(bucket, command, operand, *options)
+        assert done.returncode == 1
+        assert "/x: a filter without a decoder: 32026\n" in done.stderr
+    done = run(HSIMAGE, "check", source)
+    assert done.returncode == 1 and "filter 32026" in done.stdout
