@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -111,6 +112,31 @@ static int report_unaddressable(struct domain_check *dc)
 	return rc;
 }
 
+/* One note for all attributes: a file may have many. */
+static int report_unserved(struct domain_check *dc)
+{
+	uint64_t n = 0;
+	uint32_t object = 0;
+	const char *first = NULL;
+	for (uint32_t i = 0; i < tree_count(dc->tree); i++) {
+		const uint32_t number = tree_nth(dc->tree, i);
+		const struct object *o = &tree_object(dc->tree, number)->o;
+		for (uint32_t k = 0; k < o->nattrs; k++) {
+			if (schema_is_served(dc->tree, &o->attrs[k]) || n++)
+				continue;
+			object = number;
+			first = o->attrs[k].name;
+		}
+	}
+	if (!n)
+		return 0;
+	return check_find_at(
+		dc, ENGINE_CHECK_NOTE, object, NULL,
+		"attribute \"%.200s\": clients of HSDS cannot read its value, which "
+		"JSON cannot hold; in a mount it can be read. Such attributes: %" PRIu64,
+		first, n);
+}
+
 static int check_open(struct check *c, struct engine *e, const struct names_node *n,
 		      struct domain *d)
 {
@@ -127,6 +153,8 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 		rc = report_elsewhere(&dc);
 	if (!rc)
 		rc = report_unaddressable(&dc);
+	if (!rc && domain_schema(d)->documents)
+		rc = report_unserved(&dc);
 	if (!rc)
 		rc = check_links(&dc);
 	if (!rc)

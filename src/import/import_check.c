@@ -252,26 +252,45 @@ static int decide(struct check *c, uint64_t undecoded)
 	return drop(c);
 }
 
-/* Tells what the domain holds and clients of the service cannot ask for. */
-static void tell_unaddressable(const struct import *im)
+/* Attributes of which clients of the service cannot do something. */
+struct unserved {
+	uint64_t n;
+	const char *first, *path;
+};
+
+static void count_unserved(struct unserved *u, const struct import *im, uint32_t number,
+			   const struct attribute *a, bool is_served)
 {
-	const char *first = NULL, *path = NULL;
-	uint64_t n = 0;
+	if (is_served || u->n++)
+		return;
+	u->first = a->name;
+	u->path = import_path(im, number);
+}
+
+/* Tells what the domain holds and clients of the service cannot ask for, or cannot read. */
+static void tell_unserved(const struct import *im)
+{
+	struct unserved names = {0}, values = {0};
 	for (uint32_t i = 0; i < tree_count(im->tree); i++) {
 		const uint32_t number = tree_nth(im->tree, i);
 		const struct object *o = &tree_object(im->tree, number)->o;
 		for (uint32_t k = 0; k < o->nattrs; k++) {
-			if (schema_is_addressable(&o->attrs[k]) || n++)
-				continue;
-			first = o->attrs[k].name;
-			path = import_path(im, number);
+			const struct attribute *a = &o->attrs[k];
+			count_unserved(&names, im, number, a, schema_is_addressable(a));
+			count_unserved(&values, im, number, a, schema_is_served(im->tree, a));
 		}
 	}
-	if (n)
+	if (names.n)
 		import_note(im,
 			    "clients of HSDS cannot ask by name for %" PRIu64 " attribute%s whose "
 			    "name contains \"/\", such as %.200s of %s; a mount shows %s",
-			    n, n == 1 ? "" : "s", first, path, n == 1 ? "it" : "them");
+			    names.n, names.n == 1 ? "" : "s", names.first, names.path,
+			    names.n == 1 ? "it" : "them");
+	if (values.n)
+		import_note(im,
+			    "clients of HSDS cannot read the values of %" PRIu64 " attribute%s, "
+			    "which JSON cannot hold, such as %.200s of %s; a mount shows them",
+			    values.n, values.n == 1 ? "" : "s", values.first, values.path);
 }
 
 /* ---- types that become others ---- */
@@ -334,7 +353,7 @@ int import_check(struct import *im, struct err *err)
 	if (!rc) {
 		tell_notes(&c);
 		tell_types(im);
-		tell_unaddressable(im);
+		tell_unserved(im);
 	}
 	free(c.v);
 	return rc;

@@ -32,7 +32,8 @@ def make_bucket(root):
 
 # The beginnings of lines about what is not left out.
 UNADDRESSABLE = "hsimage: clients of HSDS cannot ask by name for "
-TOLD = (UNADDRESSABLE, "hsimage: types with ", "hsimage: the file: ")
+UNSERVED = "hsimage: clients of HSDS cannot read the values of "
+TOLD = (UNADDRESSABLE, UNSERVED, "hsimage: types with ", "hsimage: the file: ")
 
 
 def left_out(done, other=None):

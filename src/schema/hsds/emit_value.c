@@ -29,6 +29,7 @@ enum {
 	DEPTH_MAX = 90,		     /* levels of lists; the reader permits JSON_TEXT_DEPTH */
 	LISTS_MAX = 1 << 20,	     /* bytes of a value that is written as lists */
 	OBJECT_LISTS_MAX = 16 << 20, /* the same for all values of an object */
+	SERVED_ARENA = 64 << 20,     /* bytes of memory for a stand-in */
 };
 
 struct value {
@@ -327,6 +328,26 @@ int schema_emit_value(struct schema_emit *e, const struct stand_in *c, const str
 		write_close(&e->w, '}');
 	}
 	return rc;
+}
+
+bool schema_is_served(const struct tree *t, const struct attribute *a)
+{
+	auto_bytes struct bytes text = {0};
+	struct err why = ERR_INIT;
+	struct schema_emit e = {.tree = t, .w = {.out = &text}, .err = &why};
+	struct stand_in stand_in;
+	const char *refused;
+	bool fits = true, exact;
+	if (a->space.cls == DSPACE_NULL || a->space.nelems == 0)
+		return true;
+	e.arena = arena_new(SERVED_ARENA);
+	if (!e.arena || schema_stand_in(e.arena, a->type, &stand_in, &refused, NULL) ||
+	    stand_in.is_bytes || a->space.rank + levels(a->type) > DEPTH_MAX ||
+	    !is_small(&e, a->type, &a->space, &a->value) ||
+	    put_lists(&e, a->type, &a->space, &a->value, &fits, &exact))
+		fits = false;
+	arena_free(e.arena);
+	return fits;
 }
 
 /* ---- fill values ---- */

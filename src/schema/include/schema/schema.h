@@ -320,6 +320,9 @@ struct schema_loader {
 /* HSDS finds an attribute by its name in the path of a URL, which "/" would divide. Programs that
  * read the documents, as a mount does, find it. */
 bool schema_is_addressable(const struct attribute *a);
+/* Returns whether JSON can hold the value of an attribute. If not, it is written in base64, which
+ * clients of HSDS do not decode. Also false if out of memory. */
+bool schema_is_served(const struct tree *t, const struct attribute *a);
 
 /* ---- new domains ---- */
 
