@@ -624,6 +624,37 @@ static void idle_images_make_room_in_the_budget(void **state)
 	snapshot_close(s);
 }
 
+/* If a domain and the texts of its documents fit, but not the image, too, the texts are dropped. */
+static void texts_make_room_for_an_image(void **state)
+{
+	enum { STEP = 64 };
+	struct fixture *f = *state;
+	const struct snapshot_domain domain = {.path = "d.h5", .mount_dir = ""};
+	struct budget_charge charge = {.budget = f->e.env.budget, .use = BUDGET_TREES};
+	struct snapshot *s;
+	const void *text;
+	size_t len;
+	assert_int_equal(snapshots_open(f->e.snapshots, &domain, &s, NULL), 0);
+	assert_string_not_equal(domain_object_version(s->domain, 0, &text, &len), "");
+	assert_non_null(text);
+	assert_true(len > STEP);
+	uint64_t room = domain_memory(s->domain);
+	int rc;
+	do {
+		snapshot_close(s);
+		snapshots_forget(f->e.snapshots, "d.h5");
+		s = NULL;
+		room += STEP;
+		assert_int_equal(budget_set(&charge, (64 << 20) - room, NULL), 0);
+		rc = snapshots_open(f->e.snapshots, &domain, &s, NULL);
+		budget_set(&charge, 0, NULL);
+	} while (rc == -ENOMEM);
+	assert_int_equal(rc, 0);
+	domain_object_version(s->domain, 0, &text, &len);
+	assert_null(text);
+	snapshot_close(s);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -645,6 +676,7 @@ int main(void)
 		TEST(a_commit_during_an_open),
 		TEST(an_outdated_snapshot_is_kept_and_checked),
 		TEST(idle_images_make_room_in_the_budget),
+		TEST(texts_make_room_for_an_image),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
