@@ -402,8 +402,33 @@ static int rename_draft(struct file_draft *d, struct draft_texts *x, bool replac
 	return rc;
 }
 
-int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *n,
-		  struct err *err)
+/* If the file that was renamed is another one than the draft has seen, it expects what it has
+ * expected before. Returns 1 then, or 0 or a negative errno. After a commit that has failed, the
+ * file may be what that has put. */
+static int keep_expectation(struct file_draft *d, const struct names_node *was,
+			    struct draft_texts *x, struct err *err)
+{
+	char version[COMMIT_VERSION];
+	char *seen = NULL;
+	const int rc = commit_version_of(was, version);
+	if (rc)
+		return err_errno(err, rc, "%s", x->name);
+	pthread_mutex_lock(&d->t->lock);
+	const bool differs = !d->failure && strcmp(d->seen, version) != 0;
+	if (differs)
+		seen = strdup(d->seen);
+	pthread_mutex_unlock(&d->t->lock);
+	if (!differs)
+		return 0;
+	if (!seen)
+		return err_no_memory(err);
+	free(x->seen);
+	x->seen = seen;
+	return 1;
+}
+
+int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *was,
+		  const struct names_node *n, struct err *err)
 {
 	struct draft_texts x;
 	pthread_mutex_lock(&t->lock);
@@ -414,9 +439,11 @@ int drafts_rename(struct drafts *t, const char *from, const char *to, const stru
 	if (!d)
 		return -ENOENT;
 	int rc = draft_table_texts(&x, to, n, err);
+	const int kept = !rc && was ? keep_expectation(d, was, &x, err) : 0;
+	rc = kept < 0 ? kept : rc;
 	if (!rc)
 		rc = rename_draft(d, &x, n, err);
-	if (!rc && d->base && n && n->kind == NAMES_OBJECT)
+	if (!rc && !kept && d->base && n && n->kind == NAMES_OBJECT)
 		draft_base_replace(d->base, n->path, &n->meta, NULL);
 	file_draft_unref(d);
 	free(x.name);

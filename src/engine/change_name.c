@@ -455,13 +455,14 @@ static int find_move(struct engine *e, struct move *m, bool no_replace, struct e
 		       : 0;
 }
 
-static void move_draft(struct engine *e, const char *from, const char *to);
+static void move_draft(struct engine *e, const char *from, const char *to,
+		       const struct names_node *was);
 
 static void move_draft_alone(struct engine *e, const char *from, const char *to)
 {
 	struct draft_hold hold;
 	draft_table_hold(e->drafts, &hold, from, to);
-	move_draft(e, from, to);
+	move_draft(e, from, to, NULL);
 	draft_table_release(e->drafts, &hold);
 }
 
@@ -472,8 +473,9 @@ static int rename_dir(struct engine *e, const struct move *m, struct err *err)
 	return engine_rename_dir(e, &calls, m->from, m->to, m->source, m->target, err);
 }
 
+/* *was gets what has been renamed. */
 static int rename_file(struct engine *e, const char *from, const char *to, bool no_replace,
-		       struct err *err)
+		       struct names_node **was, struct err *err)
 {
 	const struct change c = engine_change(e, NULL);
 	struct move m = {.from = from, .to = to};
@@ -490,6 +492,8 @@ static int rename_file(struct engine *e, const char *from, const char *to, bool 
 		changed(e, from, m.source);
 		changed(e, to, m.target);
 	}
+	if (!rc)
+		*was = names_node_ref(m.source);
 	names_node_unref(m.source);
 	names_node_unref(m.target);
 	return rc;
@@ -570,18 +574,20 @@ int engine_unlink(struct engine *e, const char *path, struct err *err)
 }
 
 static int rename_in_bucket(struct engine *e, const char *from, const char *to, bool no_replace,
-			    struct err *err)
+			    struct names_node **was, struct err *err)
 {
-	int rc = rename_file(e, from, to, no_replace, err);
+	int rc = rename_file(e, from, to, no_replace, was, err);
 	/* Another program has made the target since it was looked up. */
 	if (rc == -EEXIST && !no_replace)
 		rc = -ESTALE;
 	const bool again = tries_again(e, rc, from);
-	return tries_again(e, rc, to) && again ? rename_file(e, from, to, no_replace, err) : rc;
+	return tries_again(e, rc, to) && again ? rename_file(e, from, to, no_replace, was, err)
+					       : rc;
 }
 
 /* The draft of a file that has been renamed follows. Its commit fails if that is not possible. */
-static void move_draft(struct engine *e, const char *from, const char *to)
+static void move_draft(struct engine *e, const char *from, const char *to,
+		       const struct names_node *was)
 {
 	auto_names_node struct names_node *n = NULL;
 	struct err why = ERR_INIT;
@@ -593,7 +599,7 @@ static void move_draft(struct engine *e, const char *from, const char *to)
 	}
 	int rc = find(e, to, &n, &why);
 	if (!rc)
-		rc = drafts_rename(e->drafts, from, to, n, &why);
+		rc = drafts_rename(e->drafts, from, to, was ? was : n, n, &why);
 	if (!rc)
 		return;
 	log_warning(e->bucket.log,
@@ -619,7 +625,7 @@ static int rename_alone(struct engine *e, const char *from, const char *to, bool
 		rc = err_set(err, -EEXIST, "%s: it exists", to);
 	if (!rc && n && n->kind == NAMES_DOMAIN && n->doc.kind == NAMES_DOC_STORE)
 		rc = names_read_only(e->bucket.names, n, err);
-	return rc ? rc : drafts_rename(e->drafts, from, to, n, err);
+	return rc ? rc : drafts_rename(e->drafts, from, to, NULL, n, err);
 }
 
 static int rename_held(struct engine *e, const char *from, const char *to, bool no_replace,
@@ -629,9 +635,10 @@ static int rename_held(struct engine *e, const char *from, const char *to, bool 
 		return err_set(err, -EEXIST, "%s: it exists", to);
 	if (is_only_draft(e, from))
 		return rename_alone(e, from, to, no_replace, err);
-	const int rc = rename_in_bucket(e, from, to, no_replace, err);
+	auto_names_node struct names_node *was = NULL;
+	const int rc = rename_in_bucket(e, from, to, no_replace, &was, err);
 	if (!rc)
-		move_draft(e, from, to);
+		move_draft(e, from, to, was);
 	return rc;
 }
 

@@ -254,8 +254,6 @@ static void open_engine(struct box *b, bool read_only)
 	struct err err = ERR_INIT;
 	settings_init(&s, b);
 	s.opt.write = !read_only;
-	/* The oracle judges calls that are one step. Files are renamed one by one. */
-	s.opt.rename_dir_max = 0;
 	b->line.fault = FAULT_NONE;
 	b->line.renewed_ns = 0;
 	b->line.dead = false;

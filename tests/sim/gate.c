@@ -244,6 +244,7 @@ static enum fault without_effect(enum fault fault)
 /* The fault of a request. other: the second key of a move, or NULL. */
 static enum fault fault_of(struct line *l, bool changes, const char *key, const char *other)
 {
+	l->changes += changes;
 	if (baton_now() < l->renewed_ns) {
 		l->faults++;
 		return FAULT_EXPIRED;

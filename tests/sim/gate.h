@@ -91,6 +91,7 @@ struct line {
 	bool hit;	       /* the fault has happened */
 	unsigned int repeated; /* requests that were sent again */
 	unsigned int faults;   /* that have happened */
+	unsigned int changes;  /* requests that change something */
 	bool is_late;	       /* a request has arrived when it had been given up */
 	uint64_t renewed_ns;   /* requests before this time fail: see FAULT_EXPIRED */
 	enum gate_denial denial;

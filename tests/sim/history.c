@@ -515,7 +515,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 		h->boxes[i].inspect_ctx = h;
 	}
 	h->plain = plain_new(h->seed);
-	h->folders = folders_new();
+	h->folders = folders_new(file, n);
 	h->foreign = foreign_new(h->world.bucket);
 	h->acls = acls_new(file, n);
 	h->links = links_new(h->world.bucket);

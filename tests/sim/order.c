@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATES_MAX = 1 << 18 };
+enum { STATES_MAX = 1 << 19 };
 
 struct state {
 	uint16_t has[ORDER_REGISTERS];
@@ -18,7 +18,8 @@ struct state {
 struct search {
 	const struct order *o;
 	const uint16_t *end;
-	struct state *visited; /* done[0] plus one, so an empty place has a zero there */
+	bool is_asked[ORDER_ACTS]; /* another act asks what this one has noted */
+	struct state *visited;	   /* done[0] plus one, so an empty place has a zero there */
 	unsigned int nvisited;
 	bool too_large;
 };
@@ -44,6 +45,7 @@ struct order_step *order_step(struct order_act *a, enum order_kind kind, uint16_
 	a->steps[i] = (struct order_step){.kind = kind,
 					  .at = a->at,
 					  .to = a->to,
+					  .also = a->to,
 					  .value = value,
 					  .from = from,
 					  .until = may ? ORDER_NEVER : until,
@@ -79,6 +81,9 @@ static bool take(unsigned int i, const struct order_step *step, struct state *s)
 	case ORDER_SEE:
 		*seen = *at;
 		return true;
+	case ORDER_FIND:
+		*seen = *at;
+		return *at;
 	case ORDER_SHOW:
 		if (*at != step->value)
 			return false;
@@ -91,9 +96,9 @@ static bool take(unsigned int i, const struct order_step *step, struct state *s)
 	case ORDER_THERE:
 		return *at;
 	case ORDER_SOME:
-		return *at || *to;
+		return *at || *to || s->has[step->also];
 	case ORDER_NEITHER:
-		return !*at && !*to;
+		return !*at && !*to && !s->has[step->also];
 	case ORDER_MAKE:
 	case ORDER_FILL:
 		if (*at)
@@ -131,10 +136,24 @@ static bool take(unsigned int i, const struct order_step *step, struct state *s)
 	case ORDER_WIPE:
 		*at = 0;
 		return true;
+	case ORDER_FLIP:
+		*at = *at ? 0 : step->value;
+		return true;
 	case ORDER_LINK:
 		if (!*at)
 			return false;
 		*seen = *to = *at;
+		return true;
+	case ORDER_CARRY:
+		if (*at && *to)
+			return false;
+		*seen = *at;
+		*to = *at ? *at : *to;
+		return true;
+	case ORDER_LEAVE:
+		if (*seen && *at != *seen)
+			return false;
+		*at = *seen ? 0 : *at;
 		return true;
 	default:
 		if (!*seen)
@@ -194,6 +213,14 @@ static bool is_due(const struct order_step *step, const struct state *state, uin
 	return step->kind && (state->has[step->at] ? step->from : step->absent_from) <= until;
 }
 
+/* Counts steps as done. What an act has noted matters no more when it is over. */
+static void advance(const struct search *s, struct state *state, unsigned int i, uint8_t n)
+{
+	state->done[i] += n;
+	if (!next_step(s, state, i)->kind && !s->is_asked[i])
+		state->seen[i] = 0;
+}
+
 /* Does all steps that see what is so, and change nothing: to wait with them helps nobody. */
 static void observe(const struct search *s, struct state *state, uint64_t until)
 {
@@ -201,7 +228,7 @@ static void observe(const struct search *s, struct state *state, uint64_t until)
 		const struct order_step *step = next_step(s, state, i);
 		while (step->kind >= ORDER_SHOW && step->kind <= ORDER_CHECK &&
 		       is_due(step, state, until) && take(i, step, state)) {
-			state->done[i]++;
+			advance(s, state, i, 1);
 			step = next_step(s, state, i);
 		}
 	}
@@ -213,6 +240,21 @@ static bool is_end(const struct search *s, const struct state *state)
 		if (s->end[i] != state->has[i] && s->end[i] != ORDER_ANY)
 			return false;
 	return true;
+}
+
+static bool is_repeatable(const struct order_step *step)
+{
+	return step->kind == ORDER_FLIP ||
+	       (step->may && (step->kind == ORDER_REPLACE || step->kind == ORDER_RENEW));
+}
+
+/* Those of the act from this one on. */
+static uint8_t count_steps(const struct order_step *step)
+{
+	uint8_t n = 0;
+	while (step[n].kind)
+		n++;
+	return n;
 }
 
 static bool search_from(struct search *s, const struct state *before)
@@ -229,14 +271,16 @@ static bool search_from(struct search *s, const struct state *before)
 		return false;
 	for (unsigned int i = 0; i < s->o->n; i++) {
 		const struct order_step *step = next_step(s, state, i);
-		struct state next = *state;
+		struct state next = *state, after = *state;
 		if (!is_due(step, state, until))
 			continue;
-		next.done[i] +=
-			!(step->may && (step->kind == ORDER_REPLACE || step->kind == ORDER_RENEW));
-		if (step->skip && search_from(s, &next))
+		advance(s, &after, i, step->rest ? count_steps(step) : 1);
+		if ((step->skip || step->rest) && search_from(s, &after))
 			return true;
-		if (take(i, step, &next) && search_from(s, &next))
+		if (!take(i, step, &next))
+			continue;
+		advance(s, &next, i, !is_repeatable(step));
+		if (search_from(s, &next))
 			return true;
 	}
 	return false;
@@ -250,6 +294,10 @@ enum order_result order_search(const struct order *o, const uint16_t first[ORDER
 	if (!s.visited)
 		abort();
 	memcpy(state.has, first, sizeof(state.has));
+	for (unsigned int i = 0; i < o->n; i++)
+		for (const struct order_step *step = o->acts[i].steps; step->kind; step++)
+			if (step->kind == ORDER_DRAFT || step->kind == ORDER_BARE)
+				s.is_asked[step->of] = true;
 	const bool found = search_from(&s, &state);
 	free(s.visited);
 	return found ? ORDER_FOUND : s.too_large ? ORDER_TOO_LARGE : ORDER_IMPOSSIBLE;

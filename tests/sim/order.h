@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORDER_REGISTERS = 5, ORDER_ACTS = 96, ORDER_STEPS = 12 };
+enum { ORDER_REGISTERS = 6, ORDER_ACTS = 96, ORDER_STEPS = 12 };
 #define ORDER_NEVER UINT64_MAX
 #define ORDER_ANY   0xfffe /* at the end: nobody knows */
 
@@ -23,12 +23,13 @@ enum { ORDER_REGISTERS = 5, ORDER_ACTS = 96, ORDER_STEPS = 12 };
 enum order_kind {
 	ORDER_NONE,
 	ORDER_SEE,     /* the act notes what the register has */
+	ORDER_FIND,    /* the same, and that is something */
 	ORDER_SHOW,    /* the register has this value, which is noted */
 	ORDER_DRAFT,   /* the same; or it has, or act `of` has noted, nothing */
 	ORDER_BARE,    /* it has nothing, and act `of` has noted a value */
 	ORDER_THERE,   /* it has a value */
-	ORDER_SOME,    /* it, or the register `to`, has a value */
-	ORDER_NEITHER, /* both have nothing */
+	ORDER_SOME,    /* it, or one of the registers `to` and `also`, has a value */
+	ORDER_NEITHER, /* they have nothing */
 	ORDER_CHECK,   /* it has a value, and that is what was noted */
 	ORDER_MAKE,    /* it has nothing, and gets this value */
 	ORDER_FILL,    /* it gets this value if it has nothing */
@@ -41,19 +42,24 @@ enum order_kind {
 	ORDER_REMOVE, /* it has a value, and loses it */
 	ORDER_DROP,   /* it loses its value, if that is what was noted */
 	ORDER_WIPE,   /* it loses its value, whatever that is */
+	ORDER_FLIP,   /* it loses its value, or gets this one; any number of times */
 	ORDER_LINK,   /* the register `to` gets the same value, which is noted */
 	ORDER_GIVE,   /* the register `to` gets what was noted, unless that is nothing */
+	ORDER_CARRY,  /* what it has is noted, and the register `to`, which has nothing, gets it */
+	ORDER_LEAVE,  /* it loses what was noted, if that is something */
 };
 
 struct order_step {
 	enum order_kind kind;
 	unsigned int at, to;  /* registers: those of the act, unless the caller changes them */
+	unsigned int also;    /* of ORDER_SOME, ORDER_NEITHER; `to`, unless the caller changes it */
 	uint16_t value;	      /* 0: nothing */
 	unsigned int of;      /* of ORDER_DRAFT, ORDER_BARE */
 	uint64_t from, until; /* moments */
 	uint64_t absent_from; /* from then on, if the register has nothing */
 	bool may;	      /* it may be left out, and then the later steps of the act are, too */
 	bool skip;	      /* it alone may be left out */
+	bool rest; /* it and the later steps of the act may be left out, but not after `until` */
 };
 
 struct order_act {

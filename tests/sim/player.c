@@ -50,7 +50,7 @@ static uint64_t proves_since(const struct order_act *a, unsigned int at)
 			       (s->kind == ORDER_SHOW && !s->value);
 	uint64_t since = 0;
 	for (; s->kind && !is_absent && !s->may; s++)
-		if (!s->skip && s->kind != ORDER_SOME &&
+		if (!s->skip && !s->rest && s->kind != ORDER_SOME &&
 		    (s->at == at ||
 		     (s->to == at && (s->kind == ORDER_LINK || s->kind == ORDER_GIVE))))
 			since = max_u64(since, s->from);

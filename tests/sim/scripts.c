@@ -51,6 +51,8 @@ struct script {
 /* Engine 0 by its k-th actor, when the i-th operation, from 0, has ended. */
 #define KILL_WHEN(k, i)	    {OP(OP_KILL, 0, 0), .actor = k, .follows = i + 1}
 #define FOLDERS(e, k)	    {OP(OP_FOLDERS, e, 0), .actor = k}
+/* The seed decides which PUT or DELETE has the fault. */
+#define FOLDERS_FAULT(e, k, f) {OP(OP_FOLDERS, e, 0), .actor = k, .fault = f}
 #define ACLS(e, k)	    {OP(OP_ACLS, e, 0), .actor = k}
 #define PLAINS(e, k)	    {OP(OP_PLAIN, e, 0), .actor = k}
 /* The seed decides which PUT or DELETE has the fault. */
@@ -517,7 +519,15 @@ static const struct script scripts[] = {
 		ACLS(0, 0), ACLS(1, 0), ACLS(2, 0), ACLS(0, 0), ACLS(1, 0), ACLS(2, 0), END}},
 	{"programs make and remove folders and their files", 2, 0, false, {
 		FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0),
-		FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), END}},
+		FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), END}},
+	{"programs rename folders while requests fail and mounts are killed", 3, 0, false, {
+		FOLDERS(0, 0), FOLDERS_FAULT(1, 0, FAULT_REFUSED), FOLDERS(2, 0),
+		FOLDERS_FAULT(0, 0, FAULT_KILL), FOLDERS(1, 0), FOLDERS_FAULT(2, 0, FAULT_LOST),
+		WAIT(0, 2), FOLDERS_FAULT(0, 0, FAULT_KILL_AFTER), END}},
+	{"a mount renames folders, and is killed", 1, 0, true, {
+		FOLDERS(0, 0), FOLDERS(0, 0), FOLDERS_FAULT(0, 0, FAULT_KILL), FOLDERS(0, 0),
+		FOLDERS_FAULT(0, 0, FAULT_REFUSED), FOLDERS(0, 0),
+		FOLDERS_FAULT(0, 0, FAULT_KILL_LATE), FOLDERS(0, 0), END}},
 	{"a file is removed when its commit has failed, and its mount is killed", 1, 0, false, {
 		HOLD_REFUSED(0, 0), REMOVE_SHARED(0, 1), KILL_WHEN(2, 1), HOLD_REFUSED(0, 0),
 		REMOVE_SHARED(0, 1), KILL_WHEN(2, 4), HOLD_REFUSED(0, 0), REMOVE_SHARED(0, 1),
@@ -597,8 +607,11 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 		h->actors = op->actor < h->actors ? h->actors : op->actor + 1;
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
-		if ((op->kind == OP_STORES || op->kind == OP_PLAIN) && op->fault)
-			op->at = 1 + rng_below(&r, op->kind == OP_PLAIN ? 6 : 60);
+		if ((op->kind == OP_STORES || op->kind == OP_PLAIN || op->kind == OP_FOLDERS) &&
+		    op->fault)
+			op->at = 1 + rng_below(&r, op->kind == OP_PLAIN	    ? 6
+						   : op->kind == OP_FOLDERS ? 24
+									    : 60);
 		if (op->disk.many)
 			arm_disk(&op->disk, &r);
 		if (!op->follows && h->one_by_one)

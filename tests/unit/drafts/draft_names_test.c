@@ -387,6 +387,32 @@ static void two_renames_over_a_domain_lose_no_file(void **state)
 	assert_true(at > 5);
 }
 
+/* Another program replaces a file while a program of this mount has it open and renames it, or its
+ * directory: the commit is a conflict, as without the rename. */
+static void a_rename_does_not_hide_a_conflict(void **state)
+{
+	static const char *const names[] = {"x.dat", "dir/x.dat"};
+	for (unsigned int i = 0; i < 4; i++) {
+		struct world w;
+		const char *from = names[i / 2];
+		table_begin(&w, false, 0);
+		w.e->rename_dir_max = 10;
+		world_put(&w, from, "first", 5);
+		struct engine_file *f = open_write(&w, from, i % 2 ? NEW : 0);
+		put_text(f, 0, "mine");
+		world_put(&w, from, "other", 5);
+		if (i / 2)
+			rename_ok(&w, "dir", "new");
+		else
+			rename_ok(&w, "x.dat", "y.dat");
+		assert_int_equal(engine_flush(f, NULL), -ESTALE);
+		engine_file_close(f);
+		check_bucket(&w, i / 2 ? "new/x.dat" : "y.dat", "other");
+		assert_int_equal(table_journal(&w), 1);
+		table_end(&w);
+	}
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -407,6 +433,7 @@ int main(void)
 		TEST(a_failed_draft_is_renamed),
 		TEST(a_failed_draft_may_be_in_the_bucket),
 		TEST(two_renames_over_a_domain_lose_no_file),
+		TEST(a_rename_does_not_hide_a_conflict),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,11 +99,13 @@ bool drafts_detach(struct drafts *t, const char *path);
 int drafts_drop_failed(struct drafts *t, const char *path, struct err *err);
 /* To be called when the file has another path: its draft follows. A draft that has the new path
  * loses it. n is what the bucket has at the new path now, or NULL: for a draft that is alone, what
- * it replaces; otherwise the file itself. Fails with -ENOENT if there is no draft, and with errors
- * of the journal; then nothing has changed. */
+ * it replaces; otherwise the file itself, and `was` is what the bucket had at the old path, else
+ * NULL. If that is not what the draft is based on, because another program has replaced the file,
+ * the next commit is a conflict, as without the rename. Fails with -ENOENT if there is no draft,
+ * and with errors of the journal; then nothing has changed. */
 struct names_node;
-int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *n,
-		  struct err *err);
+int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *was,
+		  const struct names_node *n, struct err *err);
 /* Sets the access control list of the domain that a draft will be, instead of an earlier one. Takes
  * the list over; NULL removes it. Without a draft, nothing happens. */
 void drafts_set_acls(struct drafts *t, const char *path, struct schema_document *list);
