@@ -175,7 +175,7 @@ static int check_objects(struct file_check *fc)
 
 static int check_source(struct check *c, struct source *source, struct err *err)
 {
-	const struct h5file_options opt = {.claim_chunks = true, .bounded = true};
+	const struct h5file_options opt = {.claim_chunks = true, .bounded = true, .strict = true};
 	struct file_check *fc = calloc(1, sizeof(*fc));
 	struct err why = ERR_INIT;
 	if (!fc)

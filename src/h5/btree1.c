@@ -46,6 +46,7 @@
 #include <string.h>
 
 #include <h5/claims.h>
+#include <h5/siblings.h>
 
 enum {
 	NODE_TYPE_CHUNK = 1,
@@ -222,6 +223,7 @@ struct walk {
 	uint64_t bytes_left;
 	bool any;
 	uint64_t last[DSPACE_MAX_RANK];
+	struct h5_siblings siblings; /* only of a strict walk over all nodes */
 	h5_bt1_fn fn;
 	void *ctx;
 };
@@ -231,17 +233,35 @@ struct read_node {
 	uint64_t addr;
 	uint8_t level;
 	uint16_t entries;
-	uint8_t *raw;	    /* to be freed */
-	struct cursor keys; /* the entries */
+	uint64_t left, right; /* siblings */
+	uint8_t *raw;	      /* to be freed */
+	struct cursor keys;   /* the entries */
 };
 
-static void read_key(struct cursor *c, uint32_t rank, struct h5_bt1_chunk *chunk)
+/* Returns the offset in the additional dimension, which is 0 except in the last key of a level. */
+static uint64_t read_key(struct cursor *c, uint32_t rank, struct h5_bt1_chunk *chunk)
 {
 	chunk->size = cur_u32(c);
 	chunk->filter_mask = cur_u32(c);
 	for (uint32_t d = 0; d < rank; d++)
 		chunk->offset[d] = cur_u64(c);
-	cur_skip(c, 8);
+	return cur_u64(c);
+}
+
+/* libhdf5 does not find a chunk with another offset there. */
+static int check_keys(const struct walk *w, const struct read_node *n, struct err *err)
+{
+	struct cursor c = n->keys;
+	struct h5_bt1_chunk key;
+	for (uint16_t i = 0; i < n->entries; i++) {
+		if (read_key(&c, w->rank, &key))
+			return err_set(err, -EIO,
+				       "B-tree node at %" PRIu64
+				       ": key %u has an offset within an element",
+				       n->addr, i);
+		h5_cur_addr(w->f, &c);
+	}
+	return 0;
 }
 
 /* Returns the bytes of a node up to its last entry. */
@@ -263,6 +283,8 @@ static int decode_header(const struct walk *w, struct read_node *n, int level, s
 	uint8_t type = cur_u8(&c);
 	n->level = cur_u8(&c);
 	n->entries = cur_u16(&c);
+	n->left = h5_cur_addr(w->f, &c);
+	n->right = h5_cur_addr(w->f, &c);
 	if (memcmp(magic, "TREE", 4) != 0 || type != NODE_TYPE_CHUNK)
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": not a node of a chunk index",
 			       addr);
@@ -305,6 +327,13 @@ static int read_node(struct walk *w, uint64_t addr, int level, struct read_node 
 			       ": %u entries extend past the end of the file",
 			       addr, n->entries);
 	n->keys = cursor_of(n->raw + w->header_size, n->entries * w->entry_size);
+	if (w->f->is_strict && !w->range && !w->known) {
+		rc = check_keys(w, n, err);
+		if (!rc)
+			rc = h5_siblings_add(&w->siblings, n->level, addr, n->left, n->right, err);
+	}
+	if (rc)
+		return rc;
 	return h5_claim(w->f->claims, addr, size, "B-tree node", err);
 }
 
@@ -500,7 +529,8 @@ static int walk(const struct h5_file *f, uint64_t addr, struct walk *w, struct e
 	w->header_size = NODE_HEADER_SIZE - 2 * (CHILD_SIZE - (size_t)f->addr_size);
 	w->entry_size = key_size(w->rank) + f->addr_size;
 	w->bytes_left = h5_file_size(f);
-	return walk_node(w, &root, err);
+	const int rc = walk_node(w, &root, err);
+	return rc ? rc : h5_siblings_end(&w->siblings, err);
 }
 
 int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,

@@ -81,6 +81,10 @@ int ohdr1_read_continuation(struct ohdr_reader *r, struct ohdr_extent x)
 
 int ohdr1_end(struct ohdr_reader *r)
 {
+	if (r->f->is_strict && !r->count && r->entries)
+		return err_set(r->err, -EIO,
+			       "object header: no messages are recorded, but there are %" PRIu32,
+			       r->entries);
 	if (r->count <= r->entries)
 		return 0;
 	return err_set(r->err, -EIO,

@@ -33,6 +33,7 @@
 
 #include <h5/addrs.h>
 #include <h5/claims.h>
+#include <h5/siblings.h>
 
 #include "msg.h"
 
@@ -74,6 +75,10 @@ struct walk {
 	uint64_t paths_left;
 	const char *last; /* the last name, in the heap */
 	const char *only; /* NULL, or the name that is searched */
+	/* Of a strict walk: the names below a node come after `low` and not after `high`. NULL for
+	 * no limit. */
+	const char *low, *high;
+	struct h5_siblings siblings;
 	h5_symtab_fn fn;
 	void *ctx;
 	bool stopped; /* fn has ended the walk; its reason stays as it is */
@@ -134,6 +139,8 @@ static int visit(struct walk *w, struct cursor *c, struct err *err)
 		return err_set(err, -EIO, "the names are not in order: \"%s\" after \"%s\"", s.name,
 			       w->last);
 	w->last = s.name;
+	if ((w->low && strcmp(s.name, w->low) <= 0) || (w->high && strcmp(s.name, w->high) > 0))
+		return err_set(err, -EIO, "\"%s\" is not within the keys of the B-tree", s.name);
 	if (w->only && strcmp(w->only, s.name) != 0)
 		return 0;
 	if (type == CACHED_LINK) {
@@ -201,14 +208,14 @@ static int walk_symbols(struct walk *w, uint64_t addr, struct err *err)
 	return wrapped(w, rc, addr, "symbol table node", err);
 }
 
-static int parse_head(const struct walk *w, struct cursor *c, int level, uint8_t *own, uint16_t *n,
-		      struct err *err)
+static int parse_head(struct walk *w, uint64_t addr, struct cursor *c, int level, uint8_t *own,
+		      uint16_t *n, struct err *err)
 {
 	const uint8_t *signature = cur_bytes(c, 4);
 	const uint8_t type = cur_u8(c);
 	*own = cur_u8(c);
 	*n = cur_u16(c);
-	cur_skip(c, 2 * (size_t)w->f->addr_size);
+	const uint64_t left = h5_cur_addr(w->f, c), right = h5_cur_addr(w->f, c);
 	if (memcmp(signature, "TREE", 4) != 0 || type != 0)
 		return err_set(err, -EIO, "not a node of a group");
 	if (level >= 0 ? *own != level : *own > LEVEL_MAX)
@@ -219,7 +226,9 @@ static int parse_head(const struct walk *w, struct cursor *c, int level, uint8_t
 	/* Only the root of an empty group has no children. */
 	if (!*n && (level >= 0 || *own))
 		return err_set(err, -EIO, "the node is empty");
-	return 0;
+	return w->f->is_strict && !w->only
+		       ? h5_siblings_add(&w->siblings, *own, addr, left, right, err)
+		       : 0;
 }
 
 /* level is the one that the parent requires, or -1 for the root. Levels limit the depth of the
@@ -244,6 +253,26 @@ static bool is_wanted(const struct walk *w, uint64_t before, uint64_t last)
 	return (!from || strcmp(w->only, from) > 0) && (!to || strcmp(w->only, to) <= 0);
 }
 
+/* Narrows the limits of the names to those between two keys. A name that is too long for a key
+ * limits nothing. */
+static int narrow(struct walk *w, uint64_t before, uint64_t last, struct err *err)
+{
+	if (before >= w->heap.n || last >= w->heap.n)
+		return err_set(err, -EIO, "the key %" PRIu64 " is outside of the local heap",
+			       before >= w->heap.n ? before : last);
+	const char *low = key_name(w, before), *high = key_name(w, last);
+	if (low && (!w->low || strcmp(low, w->low) > 0))
+		w->low = low;
+	if (high && (!w->high || strcmp(high, w->high) < 0))
+		w->high = high;
+	return 0;
+}
+
+static int walk_child(struct walk *w, uint64_t child, int level, struct err *err)
+{
+	return level ? walk_tree(w, child, level - 1, err) : walk_symbols(w, child, err);
+}
+
 static int walk_children(struct walk *w, struct cursor *c, uint16_t n, int level, bool *inner,
 			 struct err *err)
 {
@@ -262,8 +291,15 @@ static int walk_children(struct walk *w, struct cursor *c, uint16_t n, int level
 		key = h5_cur_len(w->f, c);
 		if (cur_ok(c) && !is_wanted(w, before, key))
 			continue;
-		rc = level ? walk_tree(w, child, level - 1, err) : walk_symbols(w, child, err);
+		const char *low = w->low, *high = w->high;
+		if (w->f->is_strict && !w->only)
+			rc = narrow(w, before, key, err);
+		if (rc)
+			return rc;
+		rc = walk_child(w, child, level, err);
 		*inner = rc;
+		w->low = low;
+		w->high = high;
 	}
 	return rc;
 }
@@ -277,7 +313,7 @@ static int walk_tree(struct walk *w, uint64_t addr, int level, struct err *err)
 	bool inner = false;
 	int rc = read_node(w, addr, tree_node_size(w), "B-tree of a group", &raw, &c, err);
 	if (!rc)
-		rc = parse_head(w, &c, level, &own, &n, err);
+		rc = parse_head(w, addr, &c, level, &own, &n, err);
 	if (!rc)
 		rc = walk_children(w, &c, n, own, &inner, err);
 	return inner ? rc : wrapped(w, rc, addr, "B-tree node", err);
@@ -294,6 +330,8 @@ static int walk_all(struct walk *w, const struct h5_symtab *t, struct arena *a, 
 	w->names_left = w->heap.n;
 	w->paths_left = w->heap.n * (uint64_t)PATH_BYTES_PER_HEAP_BYTE;
 	rc = walk_tree(w, t->btree, -1, err);
+	if (!rc)
+		rc = h5_siblings_end(&w->siblings, err);
 	if (!rc)
 		rc = h5_lheap_claim(w->f, t->heap, err);
 	const struct node *nodes = (const void *)w->nodes.data;

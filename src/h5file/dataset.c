@@ -246,6 +246,7 @@ static void finish(struct reader *r)
 	info->raw = r->ds.raw;
 	info->type = r->ds.type;
 	info->shown.grid = r->ds.grid;
+	info->shown.elem_size = info->elem_size;
 	info->shown.layout = info->layout.cls;
 	info->shown.whole_edges = info->layout.whole_edges;
 	info->shown.header = h5file_address(r->f, r->h->number);

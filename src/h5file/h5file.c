@@ -147,6 +147,7 @@ int h5file_start(struct h5file *f, struct err *err)
 	f->file.unfilter = &undo;
 	f->file.claims = claims;
 	f->file.is_bounded = f->bounded;
+	f->file.is_strict = f->strict;
 	if (rc)
 		return rc;
 	f->shared = h5_shared_new(&f->file);
@@ -193,6 +194,7 @@ struct h5file *h5file_new(struct source *source, const struct h5file_options *op
 	f->claim_orders = opt && (opt->claim_chunks || opt->claim_orders);
 	f->keep_claims = opt && opt->keep_claims;
 	f->bounded = opt && opt->bounded;
+	f->strict = opt && opt->strict;
 	f->external = opt ? opt->external : NULL;
 	f->known = opt ? opt->known : NULL;
 	f->charge = (struct budget_charge){.budget = opt ? opt->budget : NULL, .use = BUDGET_TREES};

@@ -42,7 +42,7 @@ struct h5file {
 	struct h5_file file; /* it has claims only while it is opened */
 	struct h5_work work; /* limits what the open reads */
 	uint64_t max_tree;   /* bytes of the tree, of the arena, and of values */
-	bool claim_chunks, claim_orders, keep_claims, bounded;
+	bool claim_chunks, claim_orders, keep_claims, bounded, strict;
 	struct h5_claims *kept;			/* those of the open, with keep_claims */
 	const struct h5file_external *external; /* or NULL; used only during the open */
 	const struct h5file_known *known;	/* the same */

@@ -219,6 +219,16 @@ static int add_table(struct import *im, uint32_t dataset, const struct scan *s, 
 
 /* ---- which datasets ---- */
 
+/* In the file of a mount, a dataset whose data are elsewhere has room for all its chunks, stored or
+ * not. So one whose extent is too large for that is copied: then only its stored chunks count. See
+ * domain/accept.c. */
+static bool is_vast(const struct dataset *ds)
+{
+	uint64_t bytes;
+	return !mul_u64(ds->grid.nchunks, ds->grid.chunk_elems, &bytes) ||
+	       !mul_u64(bytes, ds->type->size, &bytes) || bytes > DATASET_DENSE_MAX;
+}
+
 static bool is_linkable(const struct import *im, uint32_t number)
 {
 	const struct tree_object *o = tree_object(im->tree, number);
@@ -228,7 +238,7 @@ static bool is_linkable(const struct import *im, uint32_t number)
 	const struct dataset *ds = &o->o.dataset;
 	return ds->raw == RAW_STORED && !file->pieces && file->layout != LAYOUT_COMPACT &&
 	       ds->space.cls == DSPACE_SIMPLE && ds->space.nelems >= LINKED_MIN &&
-	       dtype_is_plain(ds->type) && ds->type->is_packed;
+	       dtype_is_plain(ds->type) && ds->type->is_packed && !is_vast(ds);
 }
 
 /* ---- contiguous data near the end of the file ---- */

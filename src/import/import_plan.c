@@ -29,6 +29,7 @@ enum {
 struct scan {
 	const struct import *im;
 	struct import_dataset *out;
+	const struct h5file_dataset *file;
 	uint64_t last;	/* number of the previous chunk */
 	uint8_t *seen;	/* second scan: a bit for each chunk */
 	uint64_t small; /* chunks below SMALL_CHUNK */
@@ -37,6 +38,27 @@ struct scan {
 static int named_twice(uint64_t number, struct err *err)
 {
 	return err_set(err, -EIO, "its index names chunk %" PRIu64 " twice", number);
+}
+
+/* Checks that a chunk without filters has the bytes that the layout says. It may lack elements
+ * beyond the extent. A copy ignores bytes behind the chunk, as libhdf5 does. Readers of a link
+ * would get them. */
+static int check_size(const struct scan *s, const struct h5file_chunk *chunk, struct err *err)
+{
+	const struct h5file_dataset *d = s->file;
+	if (d->layout != LAYOUT_CHUNKED)
+		return 0;
+	const uint32_t n = d->pipeline->n;
+	const uint64_t all = n ? (UINT64_C(1) << n) - 1 : 0;
+	const uint64_t whole = d->grid.chunk_elems * d->elem_size;
+	if (chunk->is_filtered && (chunk->filter_mask & all) != all)
+		return 0;
+	if (chunk->size >= grid_covered(&d->grid, chunk->number) * d->elem_size &&
+	    (chunk->size <= whole || !s->im->opt->link))
+		return 0;
+	return err_set(err, -EIO,
+		       "chunk %" PRIu64 " has %" PRIu64 " bytes; the layout says %" PRIu64,
+		       chunk->number, chunk->size, whole);
 }
 
 static int count_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *err)
@@ -53,7 +75,7 @@ static int count_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *
 	s->out->stored++;
 	s->out->bytes += chunk->size;
 	s->small += chunk->size < SMALL_CHUNK;
-	return 0;
+	return check_size(s, chunk, err);
 }
 
 static int mark_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *err)
@@ -86,7 +108,7 @@ static int find_twice(struct scan *s, uint32_t number, uint64_t nchunks, struct 
 static int scan_dataset(struct import *im, uint32_t number, uint64_t *small, struct err *err)
 {
 	const struct h5file_dataset *file = h5file_dataset(im->file, number);
-	struct scan s = {.im = im, .out = &im->datasets[number]};
+	struct scan s = {.im = im, .out = &im->datasets[number], .file = file};
 	s.out->is_ascending = true;
 	int rc = h5file_chunks(im->file, number, 0, file->grid.nchunks, count_chunk, &s, err);
 	if (!rc && !s.out->is_ascending)

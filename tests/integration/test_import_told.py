@@ -175,3 +175,37 @@ def test_a_filter_without_decoder(tmp_path, bucket):
         assert "/x: a filter without a decoder: 32026\n" in done.stderr
     done = run(HSIMAGE, "check", source)
     assert done.returncode == 1 and "filter 32026" in done.stdout
+
+
+def test_chunks_that_contradict_the_layout(tmp_path, bucket):
+    """A chunk without filters is as large as the layout says."""
+    source = bucket / "x.h5"
+    with h5py.File(source, "w") as f:
+        f.create_dataset("d", data=np.arange(1024), chunks=(512,))
+    body = bytearray(source.read_bytes())
+    key = struct.pack("<IIQQ", 4096, 0, 512, 0)
+    assert body.count(key) == 1
+    at = body.index(key)
+    for size in 4088, 4104, 1 << 31:
+        struct.pack_into("<I", body, at, size)
+        source.write_bytes(body)
+        done = hsimage(bucket, "link", "x.h5")
+        assert done.returncode == 1 and "dataset /d: chunk 1" in done.stderr
+        assert hsimage(bucket, "import", source).returncode == 1
+
+
+@pytest.mark.parametrize("chunks", [3, 1200])
+def test_a_vast_extent_with_few_chunks(tmp_path, bucket, chunks):
+    """Only stored chunks count, for import, link and readers."""
+    with h5py.File(bucket / "x.h5", "w") as f:
+        d = f.create_dataset("m", (2**33, 2**20), chunks=(10, 10), dtype="f4")
+        for i in range(chunks):
+            d[2**22 * i, 3 * i] = i + 1
+    for command, operand in ("import", bucket / "x.h5"), ("link", "x.h5"):
+        done = hsimage(bucket, command, operand, "--replace")
+        assert done.returncode == 0, done.stderr
+        done = run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN)
+        assert done.stdout.startswith("sound: "), done.stdout
+        with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
+            assert [f["m"][2**22 * i, 3 * i] for i in (0, 1, 2, chunks - 1)] == [1, 2, 3, chunks]
+            assert f["m"][5, 5] == 0

@@ -115,8 +115,9 @@ static void a_contiguous_dataset_is_cut(void **state)
 	/* Now the file ends within chunk 2. */
 	seen.n = 0;
 	f = open_sized(&s, d, 9 << 20);
-	assert_int_equal(h5file_problems(f), 1);
-	assert_non_null(strstr(h5file_problem(f, 0)->text, "outside of the file"));
+	assert_int_equal(h5file_problems_of(f, H5FILE_DAMAGED), 1);
+	assert_non_null(
+		strstr(h5file_first_problem(f, H5FILE_DAMAGED)->text, "outside of the file"));
 	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, see, &seen, &err), -EIO);
 	assert_int_equal(seen.n, 2);
 	h5file_close(f);

@@ -55,6 +55,7 @@ static void fixture_init(struct fixture *f)
 struct found {
 	unsigned int n;
 	struct schema_refusal last;
+	char why[200]; /* of the last */
 };
 
 static int note(void *ctx, const struct schema_refusal *r)
@@ -62,6 +63,7 @@ static int note(void *ctx, const struct schema_refusal *r)
 	struct found *f = ctx;
 	f->n++;
 	f->last = *r;
+	snprintf(f->why, sizeof(f->why), "%s", r->why);
 	return 0;
 }
 
@@ -211,7 +213,7 @@ static void a_long_comment(void **state)
 			continue;
 		assert_true(found.last.comment && !found.last.is_fixed);
 		assert_int_equal(found.last.object, 1);
-		assert_string_equal(found.last.why, "a comment of more than 65,000 bytes");
+		assert_string_equal(found.why, "a comment of more than 65,000 bytes");
 	}
 }
 
@@ -251,7 +253,7 @@ static void every_row_is_reported(void **state)
 		found = refusals(&f);
 		if (found.n != 1)
 			fail_msg("row %zu: %u refusals", i, found.n);
-		assert_contains(found.last.why, rows[i].why);
+		assert_contains(found.why, rows[i].why);
 		assert_int_equal(found.last.object, rows[i].object);
 		assert_int_equal(!found.last.attribute, !rows[i].attribute);
 		assert_int_equal(!found.last.link, !rows[i].link);
@@ -331,7 +333,7 @@ static void types_without_a_stand_in_are_reported(void **state)
 				f.type->datatype = t;
 			found = refusals(&f);
 			assert_int_equal(found.n, 1);
-			assert_contains(found.last.why, rows[i].why);
+			assert_contains(found.why, rows[i].why);
 			assert_int_equal(found.last.object, where);
 			assert_int_equal(!found.last.attribute, where != 0);
 		}

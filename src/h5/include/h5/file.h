@@ -55,6 +55,8 @@ struct h5_file {
 	 * not valid. */
 	uint64_t recorded_end;
 	bool is_bounded; /* what lies behind the recorded end does not belong to the file */
+	/* What these decoders do not need, but libhdf5 does, is damage, too: keys, siblings. */
+	bool is_strict;
 };
 
 /* Returns a file with the sizes that encoders write. The superblock is not read. s may be NULL for

@@ -64,6 +64,9 @@ struct h5file_options {
 	/* As in libhdf5, what lies behind the end that the superblock records does not belong to
 	 * the file: a structure there is damaged. Otherwise the file ends where the source does. */
 	bool bounded;
+	/* What libhdf5 needs to find an object or a chunk is damage if it is wrong, also if this
+	 * reader does not need it: keys and siblings in version 1 B-trees. */
+	bool strict;
 	/* If it is not NULL, raw data in external files are read: such a dataset is like a
 	 * contiguous one, and RAW_STORED. It is borrowed until h5file_open() returns. */
 	const struct h5file_external *external;
@@ -136,6 +139,7 @@ const struct h5file_problem *h5file_first_problem(const struct h5file *f,
 /* What else the file says of a dataset. */
 struct h5file_dataset {
 	struct grid grid;		 /* of the file */
+	uint32_t elem_size;		 /* bytes of an element in the file */
 	const struct pipeline *pipeline; /* of the file; datasets may share it */
 	enum layout_class layout;	 /* of the file */
 	bool whole_edges;		 /* partial edge chunks are not filtered */

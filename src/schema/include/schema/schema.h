@@ -334,7 +334,7 @@ struct schema_refusal {
 	bool comment;	       /* only the comment of the object cannot be held */
 	/* The reason is the type, the layout or the filters of the object, which never change. */
 	bool is_fixed;
-	const char *why; /* such as "a virtual dataset" */
+	const char *why; /* such as "a virtual dataset"; valid until the function returns */
 };
 typedef int (*schema_refusal_fn)(void *ctx, const struct schema_refusal *r);
 
