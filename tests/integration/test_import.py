@@ -542,6 +542,27 @@ def test_s3(environment, remote, files, tmp_path, name):
     assert "the domain exists" in text
 
 
+def test_values_that_clients_cannot_read(bucket, tmp_path):
+    """They are in base64, which h5pyd does not decode. An import and a check say how many."""
+    with h5py.File(tmp_path / "x.h5", "w", libver="latest") as f:
+        f.attrs["nan"] = np.array([-np.nan])
+        f.attrs["text"] = "caf\u00e9"
+        text = h5py.h5t.C_S1.copy()
+        text.set_size(4)
+        latin1 = h5py.h5a.create(f.id, b"latin1", text, h5py.h5s.create(h5py.h5s.SCALAR))
+        latin1.write(np.array(b"\xe9", "S4"))
+        f.attrs.create("large", np.arange(1 << 18, dtype="<f8"))
+    done = run(HSIMAGE, "import", tmp_path / "x.h5", f"{bucket}/x.h5", check=True)
+    assert "clients of HSDS cannot read the values of 2 attributes, which JSON cannot hold, " \
+        "such as l" in done.stderr, done.stderr
+    done = run(HSIMAGE, "check", f"{bucket}/x.h5", check=True)
+    assert "clients of HSDS cannot read its value" in done.stdout
+    assert "Such attributes: 2" in done.stdout
+    docs = [json.loads(path.read_text()) for path in (bucket / "db").glob("*/.group.json")]
+    coded = {name for doc in docs for name, a in doc["attributes"].items() if "encoding" in a}
+    assert coded == {"latin1", "large"}
+
+
 @pytest.mark.timeout(300)
 @needs_gateway[1]
 def test_s3_interrupted(environment, remote, large, tmp_path):
