@@ -12,7 +12,7 @@
 #include "store_calls.h"
 
 /* The search for an order takes long if there are many acts. */
-enum { CALLS_MAX = 5, ACTS_MAX = 28 /* of a part */ };
+enum { CALLS_MAX = 5, ACTS_MAX = 22 /* of a part */ };
 #define TOP FOLDERS_TOP
 
 /* ---- names and registers ---- */

@@ -14,7 +14,7 @@
 #include <hsmount/engine.h>
 
 /* The search for an order takes long if there are many. */
-enum { MOVES_MAX = 4 /* of a part */ };
+enum { MOVES_MAX = 3 /* of a part */ };
 
 struct move {
 	struct folders_program *g;

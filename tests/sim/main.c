@@ -141,6 +141,9 @@ static void count(struct totals *t, const struct history *h, const struct model_
 	t->failed += r->nfaults > 0;
 	t->unnamed += r->unnamed;
 	t->undecided += r->undecided;
+	if (r->undecided)
+		printf("history %llu (%s) is undecided: it has too many orders\n",
+		       (unsigned long long)h->seed, h->name);
 	t->revivals += h->revivals;
 	t->steps += h->world.scheduler.steps;
 }

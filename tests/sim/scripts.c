@@ -521,9 +521,9 @@ static const struct script scripts[] = {
 		FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), FOLDERS(0, 0),
 		FOLDERS(1, 0), FOLDERS(0, 0), FOLDERS(1, 0), END}},
 	{"programs rename folders while requests fail and mounts are killed", 3, 0, false, {
-		FOLDERS(0, 0), FOLDERS_FAULT(1, 0, FAULT_REFUSED), FOLDERS(2, 0),
-		FOLDERS_FAULT(0, 0, FAULT_KILL), FOLDERS(1, 0), FOLDERS_FAULT(2, 0, FAULT_LOST),
-		WAIT(0, 2), FOLDERS_FAULT(0, 0, FAULT_KILL_AFTER), END}},
+		FOLDERS(0, 0), FOLDERS_FAULT(1, 0, FAULT_REFUSED), FOLDERS_FAULT(0, 0, FAULT_KILL),
+		FOLDERS_FAULT(2, 0, FAULT_LOST), WAIT(0, 2), FOLDERS_FAULT(0, 0, FAULT_KILL_AFTER),
+		END}},
 	{"a mount renames folders, and is killed", 1, 0, true, {
 		FOLDERS(0, 0), FOLDERS(0, 0), FOLDERS_FAULT(0, 0, FAULT_KILL), FOLDERS(0, 0),
 		FOLDERS_FAULT(0, 0, FAULT_REFUSED), FOLDERS(0, 0),
