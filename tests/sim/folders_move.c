@@ -85,10 +85,13 @@ static void plan_folders_perhaps(struct move *m, bool late)
 
 /* ---- the files ---- */
 
+/* A file that a program of this mount has open and the bucket does not have moves as a draft. If
+ * another mount makes the file meanwhile, that stays in the old folder. */
 static void plan_file(struct move *m, struct order_act *a)
 {
-	order_step(a, ORDER_CARRY, 0, m->began, folders_now(m->g), false);
-	order_step(a, ORDER_LEAVE, 0, m->began, folders_now(m->g), false);
+	const uint64_t until = folders_now(m->g);
+	order_step(a, ORDER_CARRY, 0, m->began, until, false)->skip = m->open;
+	order_step(a, ORDER_LEAVE, 0, m->began, until, false)->skip = m->open;
 }
 
 /* There, and perhaps back. */
