@@ -210,10 +210,17 @@ def test_damaged_and_unclosed_files(pair):
     make_hdf5(pair.local("whole.h5"))
     with open(pair.local("whole.h5"), "rb") as f:
         body = f.read()
-    for name, data in ("short.h5", body[:len(body) // 2]), ("long.h5", body + b"more"):
-        for path in pair.local(name), pair.path(name):
-            with open(path, "wb") as f:
-                f.write(data)
+    for path in pair.local("short.h5"), pair.path("short.h5"):
+        with open(path, "wb") as f:
+            f.write(body[:len(body) // 2])
+    # Only a copy, written from its beginning to its end, may be longer than it says.
+    for path in pair.local("long.h5"), pair.path("long.h5"):
+        with open(path, "wb") as f:
+            f.seek(len(body))
+            f.write(b"more")
+            f.seek(0)
+            f.write(body)
+    for name in "short.h5", "long.h5":
         assert mounts.wait_for(lambda n=name: os.path.exists(pair.ro.file("home", n)), 10)
         assert compare_bytes(pair.local(name), pair.ro.file("home", name)) == ""
         assert mounts.wait_for(lambda n=name: kept(pair, n), 10), pair.rw.log()

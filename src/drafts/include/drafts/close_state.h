@@ -19,8 +19,8 @@
 enum close_state {
 	CLOSE_STATE_UNKNOWN, /* there is no superblock that tells; it may be no HDF5 file */
 	CLOSE_STATE_OPEN,    /* its library has not closed it, or a part of it is missing */
-	/* It is not marked as open, but is longer than its superblock says. So is a file that an
-	 * old library had not finished, or to which something was appended later. */
+	/* It is not marked as open, has no user block, and is longer than its superblock says. So
+	 * is a file that an old library had not finished, or to which something was appended. */
 	CLOSE_STATE_LONGER,
 	CLOSE_STATE_CLOSED,
 };
