@@ -395,11 +395,13 @@ static bool takes_many(const struct command_def *def)
 	return def->run == command_info || def->run == command_check || def->run == command_export;
 }
 
-static int check_many(const struct arguments *a, const char *const *names, struct err *err)
+static int check_many(const struct arguments *a, const char *name, bool to_file, struct err *err)
 {
+	const char *const file = "FILE";
 	int rc = 0;
 	for (size_t i = 1; !rc && i < a->n; i++)
-		rc = operands_check(a->v + i, 1, names, 1, 1, err);
+		rc = operands_check(a->v + i, 1, to_file && i + 1 == a->n ? &file : &name, 1, 1,
+				    err);
 	return rc;
 }
 
@@ -439,7 +441,7 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 	int rc = def->run == command_recover
 			 ? command_recover_check(c, a->v + 1, (int)a->n - 1, err)
 		 : takes_many(def) && a->n > 2
-			 ? check_many(a, names, err)
+			 ? check_many(a, names[0], def->run == command_export && !c->output, err)
 			 : operands_check(a->v + 1, (int)a->n - 1, names, 1, required, err);
 	return rc ? rc : options_check(&c->options, err);
 }

@@ -106,9 +106,10 @@ void progress_set(struct progress *p, uint64_t done, uint64_t total)
 		p->started_ms = now_ms();
 		p->drawn_ms = 0;
 	}
+	const bool ends = done >= total && p->done < p->total;
 	p->done = done;
 	p->total = total;
-	if (p->is_terminal && now_ms() - p->drawn_ms >= DRAW_EVERY_MS)
+	if (p->is_terminal && (ends || now_ms() - p->drawn_ms >= DRAW_EVERY_MS))
 		draw(p);
 }
 

@@ -18,7 +18,7 @@ struct progress {
 };
 
 void progress_start(struct progress *p);
-/* Draws the line, but not more often than ten times a second. */
+/* Draws the line, but not more often than ten times a second, and when all is done. */
 void progress_set(struct progress *p, uint64_t done, uint64_t total);
 /* Draws another line instead: what is counted, and its number. */
 void progress_count(struct progress *p, const char *words, uint64_t n);
