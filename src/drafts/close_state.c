@@ -43,7 +43,7 @@ static enum close_state judge(const struct h5_superblock *sb, uint64_t at, uint6
 			 "the program that wrote it has not closed it: it has %" PRIu64
 			 " bytes, but its superblock says %" PRIu64,
 			 size, recorded);
-		/* Behind a user block it may be a part of an archive, with other files around it. */
+		/* Behind a user block, it may be a part of an archive with other files. */
 		return at ? CLOSE_STATE_OPEN : CLOSE_STATE_LONGER;
 	}
 	return CLOSE_STATE_OPEN;

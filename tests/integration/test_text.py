@@ -113,8 +113,8 @@ def test_names_in_types_are_imported(tmp_path, bucket):
     write_latin(source)
     run(HSIMAGE, "check", "--all", source, check=True)
     assert import_file(bucket, source).stderr == \
-        "hsimage: clients of HSDS cannot read the values of 3 attributes, which JSON cannot hold, " \
-        "such as a of /compound; a mount shows them\n"
+        "hsimage: clients of HSDS cannot read the values of 3 attributes, which JSON cannot " \
+        "hold, such as a of /compound; a mount shows them\n"
     assert_sound(bucket)
     assert_same(source, export(bucket, tmp_path / "out.h5"))
     with Mount(bucket, tmp_path) as mount:
