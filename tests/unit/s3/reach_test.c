@@ -152,7 +152,8 @@ static bool is_reachable(const struct scene *c)
 	return !is_unreachable(c);
 }
 
-/* The service goes away. Each request wakes the thread, which looks at the clock. */
+/* The service goes away. Each request wakes the thread, which looks at the clock. It may do so by
+ * itself before the last request, which is not sent then. */
 static void become_unreachable(struct scene *c)
 {
 	struct err err = ERR_INIT;
@@ -164,7 +165,8 @@ static void become_unreachable(struct scene *c)
 	wait_until(c, has_probed);
 	assert_false(is_unreachable(c));
 	pass(c, TIMEOUT_S);
-	assert_int_equal(get(c->f->s, &err), -EAGAIN);
+	const int rc = get(c->f->s, &err);
+	assert_true(rc == -EAGAIN || rc == -EIO);
 	wait_until(c, is_unreachable);
 	assert_in_range(atomic_load(&c->heads), 1, 2);
 }
@@ -176,14 +178,15 @@ static void test_requests_fail_at_once(void **state)
 	struct scene *c = *state;
 	struct err err = ERR_INIT;
 	become_unreachable(c);
-	assert_int_equal(atomic_load(&c->gets), 3);
+	const unsigned int sent = atomic_load(&c->gets);
+	assert_in_range(sent, 2, 3);
 	for (int i = 0; i < 5; i++) {
 		struct store *s = i % 2 ? c->f->s : c->beside;
 		assert_int_equal(get(s, &err), -EIO);
 		assert_non_null(strstr(err.msg, "unreachable since"));
 		assert_int_equal(store_check(s, &err), -EIO);
 	}
-	assert_int_equal(atomic_load(&c->gets), 3);
+	assert_int_equal(atomic_load(&c->gets), sent);
 	pass(c, 2);
 	/* A put is no probe. The next get is, and the one after it is not. */
 	assert_int_equal(call_put(c->f->s, "x", "1", 1, NULL, NULL, &err), -EIO);
@@ -191,7 +194,7 @@ static void test_requests_fail_at_once(void **state)
 	assert_int_equal(get(c->f->s, &err), -EAGAIN);
 	assert_non_null(strstr(err.msg, "unreachable since"));
 	assert_int_equal(get(c->f->s, &err), -EIO);
-	assert_int_equal(atomic_load(&c->gets), 4);
+	assert_int_equal(atomic_load(&c->gets), sent + 1);
 }
 
 /* Any answer ends the state, for all buckets: here 503 for a request of the other bucket. */
