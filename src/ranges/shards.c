@@ -157,7 +157,8 @@ void shards_forget(struct ranges *all)
 	pthread_mutex_lock(&all->lock);
 	HASH_ITER (hh, all->shards, p, next) {
 		remove_locked(p);
-		/* Who waits for the others gets their content, and nobody else. */
+		/* Some of them are still being read. The searches that wait for such a part get
+		 * what is read, and later searches read again. */
 		p->next = dropped;
 		dropped = p;
 	}
@@ -207,9 +208,10 @@ static void complete(struct shard_part *p, const struct err *err)
 {
 	struct ranges *all = p->all;
 	struct shard_part *dropped = NULL;
-	p->memory = sizeof(*p) + p->index.cap + (p->source ? p->source->bytes.cap : 0);
-	const bool keep =
-		!err->code && budget_set(&p->charge, sizeof(*p) + p->index.cap, NULL) == 0;
+	const struct shard_source *source = p->source;
+	p->memory = sizeof(*p) + p->index.cap + (source ? source->bytes.cap : 0);
+	const bool keep = !err->code && (!source || source->charge.bytes == source->bytes.cap) &&
+			  budget_set(&p->charge, sizeof(*p) + p->index.cap, NULL) == 0;
 	pthread_mutex_lock(&all->lock);
 	struct shard_search *waiting = p->waiting;
 	p->waiting = NULL;
@@ -282,7 +284,7 @@ static int decode(struct shard_part *p, struct bytes *body, struct err *err)
 	s->in_memory = true;
 	s->bytes = *body;
 	*body = (struct bytes){0};
-	/* It is used now in any case, so a charge that does not fit is not refused here. */
+	/* It is used now in any case. If it does not fit, it is not kept: see complete(). */
 	budget_set(&s->charge, s->bytes.cap, NULL);
 	shard_source_unref(p->source);
 	p->source = s;
