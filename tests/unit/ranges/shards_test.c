@@ -3,6 +3,8 @@
  * has what a domain makes of them. */
 #include "store_fixture.h"
 
+#include <base/checksum.h>
+#include <codec/chain.h>
 #include <ranges/shards.h>
 
 #include "mem_store.h"
@@ -224,6 +226,53 @@ static void what_the_budget_refuses_is_used_once(void **state)
 	budget_free(budget);
 }
 
+/* Its index fits, and its decoded bytes do not. */
+static void so_is_an_encoded_shard(void **state)
+{
+	enum { FEW = 10, BYTES = 4 << 20 };
+	const uint64_t few[] = {FEW};
+	const struct codec_array_step step = {.codec = CODEC_CRC32C};
+	struct world *w = *state;
+	struct codec_plan plan;
+	struct shard encoded = shard;
+	uint8_t *bytes = malloc(BYTES + 4);
+	assert_non_null(bytes);
+	memset(bytes, 0xff, BYTES);
+	const uint32_t crc = checksum_crc32c(bytes, BYTES, 0);
+	for (unsigned int i = 0; i < 4; i++)
+		bytes[BYTES + i] = (uint8_t)(crc >> 8 * i);
+	assert_int_equal(call_put(w->store, "a", bytes, BYTES + 4, NULL, NULL, NULL), 0);
+	free(bytes);
+	assert_int_equal(codec_plan_bytes(&plan, BYTES, &step, 1), 0);
+	encoded.span = few;
+	encoded.nchunks = FEW;
+	encoded.around = &plan.chain;
+	struct budget *budget = budget_new(&(struct budget_limits){.bytes = 8 << 20});
+	assert_non_null(budget);
+	w->f->env.budget = budget;
+	for (int i = 0; i < 2; i++) {
+		w->calls = 0;
+		w->search = (struct shard_search){.ranges = &w->ranges,
+						  .shard = &encoded,
+						  .grid = &grid,
+						  .store = w->store,
+						  .key = "a",
+						  .etag = "",
+						  .size = UINT64_MAX,
+						  .done = found,
+						  .arg = w};
+		shard_find(&w->search);
+		assert_int_equal(w->calls, 1);
+		assert_string_equal(w->err.msg, "");
+		assert_true(w->search.absent);
+		shard_source_unref(w->search.source);
+	}
+	assert_int_equal(gets(w), 2);
+	assert_int_equal(w->ranges.shard_bytes, 0);
+	w->f->env.budget = NULL;
+	budget_free(budget);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
@@ -233,6 +282,7 @@ int main(void)
 		TEST(an_index_that_is_forgotten_while_it_is_read),
 		TEST(many_shards_that_are_not_stored),
 		TEST(what_the_budget_refuses_is_used_once),
+		TEST(so_is_an_encoded_shard),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
