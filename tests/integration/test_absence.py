@@ -183,6 +183,7 @@ def sparse(root, chunks, stored):
     return dataset, [i if i in stored else -1 for i in range(chunks)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("answer", [Answer(404, {}), error(404, "NotFound")],
                          ids=["no-body", "no-code"])
 def test_3_404_for_a_chunk_that_is_there(tmp_path, mount, answer):
@@ -223,6 +224,7 @@ def test_3_404_where_nothing_may_be_listed(tmp_path, mount):
         assert read_parts(m.file("x.h5"), (0, 8)) == [values]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order", ["forwards", "backwards"])
 def test_3_absent_chunks_without_error_documents(tmp_path, mount, order):
     """Absent chunks read as fill values, and each GET of one is followed by one listing of its
@@ -529,6 +531,7 @@ def test_6_error_while_a_domain_is_opened(tmp_path, mount, code, large, filters)
 
 # ---- 7. bytes of two versions ----
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("large", [False, True], ids=["listed", "unlisted"])
 def test_7_chunk_that_is_written_while_it_is_read(tmp_path, large):
     """A chunk is overwritten in place, as HSDS does, so a read may see bytes of two versions."""

@@ -318,6 +318,7 @@ def test_attributes_of_64_megabytes(tmp_path, kind):
         assert np.array_equal(f.attrs["large"], value)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ("text", pytest.param("numbers", marks=pytest.mark.long)))
 @VERSIONS
 def test_stored_attributes_of_64_megabytes(tmp_path, kind, v1):
@@ -397,6 +398,7 @@ def with_regions(d):
     d.root.attribute("attribute", REGION, [1], [ref(data)])
 
 
+@pytest.mark.sampled(keep=2)
 @pytest.mark.parametrize("part", REGION_PARTS)
 def test_a_change_with_region_references(tmp_path, part):
     """It is refused as a whole, and the draft has all of it."""

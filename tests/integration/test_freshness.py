@@ -213,6 +213,7 @@ def open_often(path, seconds, failures):
     failures.put(failed[:100])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("options", [(), ("metadata_ttl=0",)], ids=["default", "no-ttl"])
 def test_rewriting_fails_no_open(tmp_path, mount, options):
     """With hundreds of versions a second, each open shows one whole version, and none that is older

@@ -162,6 +162,7 @@ def assert_equal_files(one, other):
 
 # ---- content ----
 
+@pytest.mark.sampled(by="name")
 @pytest.mark.parametrize("version", ("earliest", "latest"))
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("options", [(), ("--min-chunk", "64K"), ("-j", "1")], ids=" ".join)

@@ -587,6 +587,7 @@ def metadata_bytes(path):
     return os.path.getsize(path) - data
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("version", ["earliest", "latest"])
 def test_bytes(bucket, version):
     """The nodes of an index are between the chunks, which are not read."""

@@ -96,6 +96,7 @@ TOOLS = {"ncdump": ("ncdump", "-n", "x"), "ncks": ("ncks", "--cdl"), "cdo": ("cd
          "cdo-values": ("cdo", "-s", "infon")}
 
 
+@pytest.mark.sampled(by="tool")
 @every_source
 @pytest.mark.parametrize("tool", TOOLS)
 def test_tools(pair, tool):
@@ -115,6 +116,7 @@ with xarray.open_dataset(source, engine="netcdf4", group=group or None) as their
 """
 
 
+@pytest.mark.sampled(keep=2)
 @every_source
 def test_xarray(pair):
     source, shown = pair

@@ -379,6 +379,7 @@ with h5py.File(sys.argv[1], "r", rdcc_nbytes=0) as f:
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("filters", [[], [{"class": "H5Z_FILTER_DEFLATE", "id": 1, "level": 1,
                                            "name": "deflate"}]])
 def test_large_chunks_stay_within_the_budget(tmp_path, mount, filters):

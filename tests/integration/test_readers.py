@@ -50,6 +50,7 @@ def files(tmp_path_factory):
             assert mount.stop() == 0, mount.log()
 
 
+@pytest.mark.sampled(keep=3)
 @pytest.mark.parametrize("reader", readers.READERS)
 def test_finds_in_the_image_what_is_in_the_file(files, reader):
     if reader != "h5py" and not wasm.is_available():

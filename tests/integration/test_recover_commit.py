@@ -98,6 +98,7 @@ def after_change(tmp_path, change):
 
 # ---- a domain that was changed in place ----
 
+@pytest.mark.sampled(keep=4)
 @pytest.mark.parametrize("libver", LIBVERS)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_killed_writer(leave, bucket, tmp_path, name, libver):

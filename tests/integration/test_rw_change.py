@@ -156,6 +156,7 @@ def any_session(mount, pair, seed, session):
     return pair.session(mount, seed * 10 + session, count, libver, seed % 2)
 
 
+@pytest.mark.sampled
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_changes(tmp_path, batch):

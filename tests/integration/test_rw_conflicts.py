@@ -97,6 +97,7 @@ def check_winner(world, file):
     world.check()
 
 
+@pytest.mark.sampled(keep=2)
 @pytest.mark.parametrize("replaced", [False, True])
 def test_two_mounts(world, tmp_path, replaced):
     mine, theirs = make(tmp_path / "mine.h5", 1), make(tmp_path / "theirs.h5", 2)

@@ -184,6 +184,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.sampled(keep=2)
 @pytest.mark.parametrize("ttl", ["metadata_ttl=0", "metadata_ttl=60"])
 def test_as_on_a_disk(place, disk, tmp_path, ttl):
     with mount(place, tmp_path, "rw", ttl) as m:

@@ -67,6 +67,7 @@ def replayed(path, log):
 
 # ---- libraries that do not mark the file ----
 
+@pytest.mark.sampled(keep=4)
 @pytest.mark.parametrize("seed", range(12))
 def test_an_old_library(tmp_path, seed):
     """What it has written is committed when the last descriptor is closed, and not before."""
@@ -89,6 +90,7 @@ def test_an_old_library(tmp_path, seed):
     assert rwmounts.check(place.bucket).returncode == 0
 
 
+@pytest.mark.sampled(keep=2)
 @pytest.mark.parametrize("seed", range(4))
 def test_without_locks(tmp_path, seed):
     place = Place(tmp_path, [seed])

@@ -125,6 +125,7 @@ CHANGES = [(attribute, 0), (element, 0), (new_dataset, 1), (new_groups, 3), (ren
            (remove, -1), (remove_all, -3), (grow, 0), (attribute, 0)]
 
 
+@pytest.mark.sampled(keep=2)
 def test_open_after_each_commit(mounted):
     cost_of_open(mounted)
     unchanged = cost_of_open(mounted)
@@ -154,6 +155,7 @@ def test_several_commits_before_an_open(mounted):
         assert sorted(f["g"]) == ["k", "y"] and f["g/k/l/m"][()] == 3
 
 
+@pytest.mark.sampled(keep=2)
 def test_write_close_open_100_times(mounted):
     """Each round costs the same, but the first one, which reads the domain."""
     def once():
