@@ -6,6 +6,9 @@
  *   [1] …  a header of zfp as little-endian numbers: "zfp" and the version of the codec, the type
  *          and the shape of the chunk, and the four limits of a block
  *
+ * A big-endian machine stores the header with its bytes swapped. Elements are stored as they are in
+ * the memory of the writer.
+ *
  * A chunk is the stream of blocks without a header. A block has 4 elements in each dimension, also
  * at the border, where the rest of it is not used.
  *
@@ -93,6 +96,7 @@ struct chunk {
 	uint32_t dims;
 	uint64_t shape[DIMS]; /* 1 for each dimension that it does not have */
 	uint64_t size;	      /* bytes */
+	bool is_swapped;      /* a big-endian machine has written it */
 };
 
 /* Returns the elements of a block in a dimension. */
@@ -131,20 +135,22 @@ static int read_header(const struct undo *u, zfp_stream *z, struct chunk *c, str
 {
 	uint64_t header[HEADER_PARAMS_MAX] = {0};
 	zfp_field field = {.type = zfp_type_none};
-	const uint32_t magic = undo_param(u, 1, 0);
+	uint32_t magic = undo_param(u, 1, 0);
 	if (u->f->nparams <= HEADER_PARAMS_MIN)
 		return err_set(err, -EIO, "zfp: %u parameters", u->f->nparams);
-	if ((__builtin_bswap32(magic) & MAGIC_MASK) == MAGIC)
-		return err_set(err, -EOPNOTSUPP,
-			       "zfp: chunks of a big-endian machine are not supported");
+	c->is_swapped = (__builtin_bswap32(magic) & MAGIC_MASK) == MAGIC;
+	if (c->is_swapped)
+		magic = __builtin_bswap32(magic);
 	if ((magic & MAGIC_MASK) != MAGIC)
 		return err_set(err, -EIO, "zfp: the parameters have no header");
 	if (magic >> 24 != zfp_codec_version)
 		return err_set(err, -EOPNOTSUPP,
 			       "zfp: version %u of the codec is not built in, only %u", magic >> 24,
 			       zfp_codec_version);
-	for (uint32_t i = 0; i < HEADER_PARAMS_MAX; i++)
-		header[i / 2] |= (uint64_t)undo_param(u, i + 1, 0) << i % 2 * 32;
+	for (uint32_t i = 0; i < HEADER_PARAMS_MAX; i++) {
+		const uint32_t v = undo_param(u, i + 1, 0);
+		header[i / 2] |= (uint64_t)(c->is_swapped ? __builtin_bswap32(v) : v) << i % 2 * 32;
+	}
 	bitstream *bits __attribute__((cleanup(close_bits))) = stream_open(header, sizeof(header));
 	if (!bits)
 		return err_errno(err, -ENOMEM, "zfp");
@@ -206,6 +212,16 @@ static int decode_blocks(const struct chunk *c, zfp_stream *z, bitstream *bits, 
 	return 0;
 }
 
+static void swap_elements(uint8_t *p, uint64_t n, uint32_t elem_size)
+{
+	for (uint64_t at = 0; at < n; at += elem_size)
+		for (uint32_t i = 0; i < elem_size / 2; i++) {
+			const uint8_t first = p[at + i];
+			p[at + i] = p[at + elem_size - 1 - i];
+			p[at + elem_size - 1 - i] = first;
+		}
+}
+
 static int decode(const struct chunk *c, zfp_stream *z, const uint8_t *in, size_t n,
 		  struct bytes *out, struct err *err)
 {
@@ -222,6 +238,8 @@ static int decode(const struct chunk *c, zfp_stream *z, const uint8_t *in, size_
 	zfp_stream_set_bit_stream(z, bits);
 	const int rc = decode_blocks(c, z, bits, n, out->data, err);
 	out->len = rc ? 0 : c->size;
+	if (!rc && c->is_swapped)
+		swap_elements(out->data, c->size, c->elem_size);
 	return rc;
 }
 

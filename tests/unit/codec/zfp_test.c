@@ -31,6 +31,36 @@ static void chunks_of_the_plugin(void **state)
 	assert_int_equal(found, 8);
 }
 
+/* The chunk of a big-endian machine has the same stream, and its elements are big-endian. */
+static void big_endian(void **state)
+{
+	enum { PARAMS_MAX = 8 };
+	if (!codec_filter_known(FILTER_ZFP))
+		skip();
+	for (size_t i = 0; i < sizeof(libhdf5_chunks) / sizeof(libhdf5_chunks[0]); i++) {
+		const struct chunk_case *c = &libhdf5_chunks[i];
+		if (c->id != FILTER_ZFP)
+			continue;
+		struct bytes stored = from_hex(c->stored), plain = from_hex(c->plain);
+		uint32_t params[PARAMS_MAX];
+		for (uint32_t k = 0; k < c->nparams; k++)
+			params[k] = __builtin_bswap32(c->params[k]);
+		params[0] = c->params[0];
+		for (size_t at = 0; at < plain.len; at += c->elem_size)
+			for (size_t k = 0; k < c->elem_size / 2; k++) {
+				uint8_t *low = &plain.data[at + k];
+				uint8_t *high = &plain.data[at + c->elem_size - 1 - k];
+				const uint8_t byte = *low;
+				*low = *high;
+				*high = byte;
+			}
+		const struct pipeline p = one_filter(FILTER_ZFP, c->nparams, params);
+		expect_bytes(c->name, &p, c->elem_size, &stored, plain.data, plain.len);
+		bytes_release(&stored);
+		bytes_release(&plain);
+	}
+}
+
 /* Headers: the type in 2 bits and the dimensions - 1 in 2 bits, then the shape in 48, then 12 or 64
  * bits with the limits. 944, 2281701376 is a lossless line of 60 int32. */
 static void malformed(void **state)
@@ -52,12 +82,6 @@ static void malformed(void **state)
 		 "00",
 		 -EOPNOTSUPP,
 		 "version 6 of the codec"},
-		{"big-endian",
-		 4,
-		 {VERSIONS, 0x7a667005, 0xb0030000, 0x88},
-		 "00",
-		 -EOPNOTSUPP,
-		 "big-endian"},
 		{"more bits at least than at most",
 		 6,
 		 {VERSIONS, MAGIC, 944, 0xfff00000, 1, 0},
@@ -130,6 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chunks_of_the_plugin),
+		cmocka_unit_test(big_endian),
 		cmocka_unit_test(malformed),
 		cmocka_unit_test(hostile_headers),
 	};
