@@ -254,8 +254,8 @@ class Difference:
                 self.note(where, f"{bad.size} of {len(one)} elements differ, first {bad[0]}: "
                                  f"{bytes(one[bad[0]])!r}, not {bytes(two[bad[0]])!r}"[:300])
         elif x != y:
-            x, y = ([normal(v, self.ignored) for v in values] for values in (x, y))
-            bad = [i for i in range(len(x)) if x[i] != y[i]]
+            bad = [i for i, (p, q) in enumerate(zip(x, y))
+                   if p != q and normal(p, self.ignored) != normal(q, self.ignored)]
             if not bad:
                 return
             self.note(where, f"{len(bad)} of {len(x)} elements differ, first {bad[0]}: "
