@@ -115,6 +115,7 @@ int command_import_open(struct command *c)
 	const char *target = c->operands[1] ? c->operands[1] : c->operands[0];
 	const size_t n = strlen(target);
 	import->file = c->operands[1] ? c->operands[0] : NULL;
+	import->shown = import->file;
 	c->operands[0] = target;
 	c->options.engine.make_bucket = true;
 	import->cancelled = command_interrupted();

@@ -53,7 +53,11 @@ static const struct {
 	{FILTER_BLOSC, undo_blosc},
 	{FILTER_LZ4, undo_lz4},
 	{FILTER_BITSHUFFLE, undo_bitshuffle},
+#ifdef HAVE_ZFP
+	{FILTER_ZFP, undo_zfp},
+#endif
 	{FILTER_ZSTD, undo_zstd},
+	{FILTER_VBZ, undo_vbz},
 	{FILTER_BITGROOM, NULL},
 	{FILTER_BITROUND, NULL},
 };
@@ -79,7 +83,8 @@ static bool rounds(uint32_t id)
 }
 
 /* Returns the most bytes that a filter adds to n bytes that it cannot compress. LZ4 and bitshuffle
- * have a length in front of each block, and blocks may be as short as a few bytes. */
+ * have a length in front of each block, and blocks may be as short as a few bytes. VBZ makes up to
+ * three bytes of one, and zfp a whole block of an element. */
 static uint64_t slack_of(uint32_t id, uint64_t n)
 {
 	enum { HEADERS = 1024, BLOCKS_FACTOR = 4 };
@@ -92,6 +97,8 @@ static uint64_t slack_of(uint32_t id, uint64_t n)
 		return FLETCHER32_SIZE;
 	case FILTER_LZ4:
 	case FILTER_BITSHUFFLE:
+	case FILTER_VBZ:
+	case FILTER_ZFP:
 		return n < UINT64_MAX / BLOCKS_FACTOR - HEADERS ? BLOCKS_FACTOR * n + HEADERS
 								: UINT64_MAX;
 	default:

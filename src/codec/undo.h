@@ -26,7 +26,7 @@ struct undo {
 typedef int undo_fn(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
 		    struct err *err);
 undo_fn undo_lzf, undo_szip, undo_nbit, undo_scaleoffset, undo_lz4, undo_zstd, undo_bzip2,
-	undo_blosc, undo_bitshuffle;
+	undo_blosc, undo_bitshuffle, undo_vbz, undo_zfp;
 
 /* Returns parameter i of a filter, or `otherwise` if the file has fewer. */
 static inline uint32_t undo_param(const struct undo *u, uint32_t i, uint32_t otherwise)

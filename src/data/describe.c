@@ -114,7 +114,9 @@ static const char *filter_name(const struct filter *f)
 		{FILTER_BLOSC, "blosc"},
 		{FILTER_LZ4, "lz4"},
 		{FILTER_BITSHUFFLE, "bitshuffle"},
+		{FILTER_ZFP, "zfp"},
 		{FILTER_ZSTD, "zstd"},
+		{FILTER_VBZ, "vbz"},
 	};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (names[i].id == f->id)

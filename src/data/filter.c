@@ -21,7 +21,9 @@ static bool compresses(uint32_t id)
 	case FILTER_BLOSC:
 	case FILTER_LZ4:
 	case FILTER_BITSHUFFLE:
+	case FILTER_ZFP:
 	case FILTER_ZSTD:
+	case FILTER_VBZ:
 		return true;
 	default:
 		return false;

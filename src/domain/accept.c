@@ -20,7 +20,8 @@ static int check_size(const struct domain *d, const struct object *o, struct err
 	    max_u64(codec_chunk_size(ds->chain).plain, shown) > CHUNK_BYTES_MAX)
 		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", CHUNK_BYTES_MAX);
 	const bool computed = ds->initializer != INITIALIZER_NONE;
-	if ((computed || !domain_can_list(d, o)) && domain_is_vast(ds))
+	const bool is_known = domain_can_list(d, o) || domain_names_chunks(ds);
+	if ((computed || !is_known) && domain_is_vast(ds))
 		return err_set(err, -EFBIG, "%s of more than %llu bytes",
 			       computed ? "computed elements" : "elements kept elsewhere",
 			       (unsigned long long)DATASET_DENSE_MAX);

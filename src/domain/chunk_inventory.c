@@ -162,6 +162,12 @@ static bool chunk_prefix(const struct domain *d, const struct object *o,
 	       d->schema->chunk_prefix(o, prefix, SCHEMA_KEY_MAX + 1) >= 0;
 }
 
+bool domain_names_chunks(const struct dataset *ds)
+{
+	return ds->reference && ds->reference->layout == REFERENCE_CHUNKED &&
+	       !ds->absence_unknown && !ds->type->has_vlen;
+}
+
 bool domain_can_list(const struct domain *d, const struct object *o)
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
@@ -186,10 +192,8 @@ static int keep_references(struct domain *d, uint32_t number, const struct refer
 
 static int list_chunks(struct domain *d, uint32_t number, const struct object *o, struct err *err)
 {
-	const struct reference *r = o->dataset.reference;
-	if (r && r->layout == REFERENCE_CHUNKED && !o->dataset.absence_unknown &&
-	    !o->dataset.type->has_vlen)
-		return keep_references(d, number, r, err);
+	if (domain_names_chunks(&o->dataset))
+		return keep_references(d, number, o->dataset.reference, err);
 	char prefix[SCHEMA_KEY_MAX + 1];
 	int rc = 0;
 	if (!o->dataset.absence_unknown && d->schema->chunk_prefix(o, prefix, sizeof(prefix)) == 0)

@@ -86,6 +86,9 @@ static inline uint64_t domain_value_memory(const struct object *o)
 /* Charges the domain's current memory to the budget. If the budget does not have as much, the texts
  * of documents are dropped. Fails with -ENOMEM if it still has not. */
 int domain_charge(struct domain *d, struct err *err);
+/* Returns true if the document of the dataset names all stored chunks, which are ranges of a file.
+ */
+bool domain_names_chunks(const struct dataset *ds);
 /* Returns true if a listing can show which of the dataset's chunks are stored. */
 bool domain_can_list(const struct domain *d, const struct object *o);
 /* Returns true if the listing covers this key or prefix. A key that it does not name is then

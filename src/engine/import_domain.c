@@ -183,9 +183,10 @@ static int check_whole(void *ctx, struct err *err)
 	return rc || !w->external ? rc : external_files_check(w->external, err);
 }
 
-static struct import_file whole_file_of(struct whole_file *w)
+static struct import_file whole_file_of(struct whole_file *w, const char *shown)
 {
 	struct import_file f = w->main;
+	f.shown = shown;
 	f.open = open_whole;
 	f.check = check_whole;
 	f.ctx = w;
@@ -292,7 +293,7 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		.puts = bucket_puts(&e->bucket, opt->puts),
 		.now_ns = env_wall(&e->bucket.env),
 		.cancelled = opt->cancelled,
-		.file = whole_file_of(&whole),
+		.file = whole_file_of(&whole, opt->shown),
 		.external = whole.external ? external_files_access(whole.external) : NULL,
 		.link = opt->link ? &link : NULL,
 		.note = note,

@@ -67,7 +67,7 @@ static int keep_user_block(struct import *im, struct source *source, struct err 
 		rc = user_block_of_file(source, size, tree_arena(im->tree),
 					&tree_edit(im->tree, 0)->group.user_block, &why);
 	if (rc == -EFBIG && opt->skip_unsupported) {
-		import_note(im, "the file: %s; it is left out", why.msg);
+		import_note(im, "%s: %s; it is left out", import_file_name(im), why.msg);
 		im->result->left_out++;
 		return 0;
 	}
@@ -96,7 +96,7 @@ static int open_file(struct import *im, struct err *err)
 		return rc;
 	rc = h5file_open(source, &how, &im->file, err);
 	if (rc)
-		return err_wrap(err, rc, "%s", opt->file.name);
+		return err_wrap(err, rc, "%s", import_file_name(im));
 	im->tree = h5file_edit_tree(im->file);
 	rc = keep_paths(im, err);
 	if (!rc)

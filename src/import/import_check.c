@@ -36,8 +36,9 @@ static void line(struct check *c, const char *path, const char *part, const char
 		 const char *why)
 {
 	if (c->lines++ < c->listed)
-		import_note(c->im, "%s%s%s%s%s: %s", *path ? path : "the file", part ? ", " : "",
-			    part ? part : "", name ? " " : "", name ? name : "", why);
+		import_note(c->im, "%s%s%s%s%s: %s", *path ? path : import_file_name(c->im),
+			    part ? ", " : "", part ? part : "", name ? " " : "", name ? name : "",
+			    why);
 }
 
 static void report_rest(const struct check *c)
@@ -71,7 +72,7 @@ static int check_damage(struct check *c)
 	if (!n)
 		return 0;
 	return err_set(c->err, -EIO, "%s: %" PRIu64 " part%s of the file %s damaged",
-		       c->im->opt->file.name, n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
+		       import_file_name(c->im), n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
 }
 
 /* ---- a file that is being written ---- */
@@ -85,7 +86,7 @@ static int check_open(const struct check *c)
 	return err_set(c->err, -EBUSY,
 		       "%s: %s; if no program writes it, remove the flags with \"h5clear -s\", or "
 		       "use --ignore-open-flag",
-		       opt->file.name, p->text);
+		       import_file_name(c->im), p->text);
 }
 
 /* Tells what a person should know about the file as a whole. */
@@ -230,7 +231,7 @@ static int drop(struct check *c)
 			whole |= !c->v[end].attribute && !c->v[end].link && !c->v[end].comment;
 		if (whole && number == 0)
 			return err_set(c->err, -EOPNOTSUPP, "%s: the root group cannot be stored",
-				       c->im->opt->file.name);
+				       import_file_name(c->im));
 		if (whole)
 			tree_break(t, number, tree_object(t, number)->o.id);
 		else
@@ -247,7 +248,7 @@ static int decide(struct check *c, uint64_t undecoded)
 		return err_set(c->err, -EOPNOTSUPP,
 			       "%s: %" PRIu64 " part%s of the file cannot be stored in a domain; "
 			       "to import the rest, use --skip-unsupported",
-			       c->im->opt->file.name, n, n == 1 ? "" : "s");
+			       import_file_name(c->im), n, n == 1 ? "" : "s");
 	c->im->result->left_out = n;
 	return drop(c);
 }

@@ -83,6 +83,8 @@ void import_note(const struct import *im, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Reports progress. */
 void import_progress(const struct import *im);
+/* Returns the name of the file for messages. */
+const char *import_file_name(const struct import *im);
 /* Returns the path of an object of the file; never NULL. */
 const char *import_path(const struct import *im, uint32_t number);
 

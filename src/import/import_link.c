@@ -219,9 +219,9 @@ static int add_table(struct import *im, uint32_t dataset, const struct scan *s, 
 
 /* ---- which datasets ---- */
 
-/* In the file of a mount, a dataset whose data are elsewhere has room for all its chunks, stored or
- * not. So one whose extent is too large for that is copied: then only its stored chunks count. See
- * domain/accept.c. */
+/* Returns whether the extent is too large for a table, and for a file of a mount with room for all
+ * chunks, stored or not. Readers show such a dataset if its document lists its chunks; otherwise it
+ * is copied. Either way only stored chunks count. See domain/accept.c. */
 static bool is_vast(const struct dataset *ds)
 {
 	uint64_t bytes;
@@ -238,7 +238,7 @@ static bool is_linkable(const struct import *im, uint32_t number)
 	const struct dataset *ds = &o->o.dataset;
 	return ds->raw == RAW_STORED && !file->pieces && file->layout != LAYOUT_COMPACT &&
 	       ds->space.cls == DSPACE_SIMPLE && ds->space.nelems >= LINKED_MIN &&
-	       dtype_is_plain(ds->type) && ds->type->is_packed && !is_vast(ds);
+	       dtype_is_plain(ds->type) && ds->type->is_packed;
 }
 
 /* ---- contiguous data near the end of the file ---- */
@@ -343,7 +343,7 @@ static int link_scanned(struct import *im, uint32_t number, struct scan *s, stru
 {
 	struct dataset *ds = &tree_edit(im->tree, number)->dataset;
 	const bool is_contiguous = s->file->layout == LAYOUT_CONTIGUOUS;
-	bool fits = true;
+	bool fits = is_contiguous || s->n <= LISTED_MAX || !is_vast(ds);
 	int rc = is_contiguous ? fit_into_file(im, ds, s, &fits, err) : 0;
 	if (rc || !fits)
 		return rc; /* it is copied */

@@ -39,6 +39,12 @@ void import_progress(const struct import *im)
 	im->opt->progress(im->opt->ctx, im->passed + counts.weight, im->total);
 }
 
+const char *import_file_name(const struct import *im)
+{
+	const struct import_file *file = &im->opt->file;
+	return file->shown ? file->shown : file->name;
+}
+
 const char *import_path(const struct import *im, uint32_t number)
 {
 	return number < im->npaths && im->paths[number] ? im->paths[number] : "";

@@ -99,7 +99,7 @@ static int judge(const struct verify *v, struct err *err)
 		import_note(v->im, "and %" PRIu64 " more", n - REPORTED);
 	v->im->result->problems = n;
 	return n ? err_set(err, -EIO, "%s: %" PRIu64 " chunk%s of the file %s damaged",
-			   v->im->opt->file.name, n, n == 1 ? "" : "s", n == 1 ? "is" : "are")
+			   import_file_name(v->im), n, n == 1 ? "" : "s", n == 1 ? "is" : "are")
 		 : 0;
 }
 

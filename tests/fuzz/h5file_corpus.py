@@ -188,6 +188,30 @@ def shared(f):
         d.attrs["units"] = np.arange(i % 2 + 6)
 
 
+# Messages of newer libraries: a complex number of two floats, and a revised reference.
+COMPLEX = bytes.fromhex("5b0100000800000011201f000400000000002000170800177f000000")
+REVISED = bytes.fromhex("4712000012000000")
+
+
+def forms(f):
+    f["complex"] = np.arange(3, dtype="c8")
+    f.create_dataset("revised", data=h5py.Empty(h5py.ref_dtype))
+    f.attrs.create("revised", h5py.Empty(h5py.ref_dtype))
+    f.create_dataset("chunks", data=np.arange(40, dtype="<i2"), chunks=(4,), maxshape=(None,))
+
+
+def patch_forms(path):
+    """What libhdf5 1.10 cannot write. The headers of old objects have no checksum."""
+    with open(path, "r+b") as f:
+        body = f.read()
+        compound = body.index(b"\x16\x02\0\0\x08\0\0\0r\0")
+        body = body[:compound] + COMPLEX + body[compound + len(COMPLEX):]
+        body = body.replace(b"\x17\0\0\0\x08\0\0\0", REVISED)
+        body = body[:20] + b"\1" + body[21:] + b"bytes behind the end"    # marked as open
+        f.seek(0)
+        f.write(body)
+
+
 def rewritten(path, low, high):
     """A file that was opened again and changed: continuations, free space, other versions."""
     with created(path, low, high) as f:
@@ -223,6 +247,8 @@ def main(out):
         write("filters-" + suffix, filters, **options)
         write("layouts-" + suffix, layouts, **options)
         write("external-" + suffix, external, **options)
+    write("forms", forms, **old)
+    patch_forms(os.path.join(out, "forms"))
     write("indexes", indexes)
     write("large-indexes", large_indexes)
     write("nested-heap", many_links, 300)

@@ -46,6 +46,7 @@ def test_a_file_that_is_marked_as_open(tmp_path, bucket):
         assert "h5clear -s" in done.stderr and "--ignore-open-flag" in done.stderr
         done = hsimage(bucket, command, operand, "--ignore-open-flag", "--replace")
         assert done.returncode == 0 and "a program is writing it, or was killed" in done.stderr
+        assert done.stderr.startswith(f"hsimage: {operand}: ")    # as it was named
         with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
             assert (f["x"][()] == np.arange(2000)).all()
     done = run(HSIMAGE, "check", source)
@@ -146,15 +147,18 @@ def test_revised_references_to_other_things(tmp_path, bucket, kind, what):
         assert list(f) == ["g"]
 
 
-def make_filtered(path, number):
-    """The library does not have the filter, so the chunk is written as the filter would do it."""
+def make_filtered(path, number, params=(1, 2), values=np.arange(8, dtype="<i4"), stored=None):
+    """The library may not have the filter. Then the chunk is written as the filter would do it."""
     with h5py.File(path, "w") as f:
         p = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        p.set_chunk((8,))
-        p.set_filter(number, h5py.h5z.FLAG_OPTIONAL, (1, 2))
-        space = h5py.h5s.create_simple((8,))
-        d = h5py.h5d.create(f.id, b"x", h5py.h5t.STD_I32LE, space, p)
-        d.write_direct_chunk((0,), np.arange(8, dtype="<i4").tobytes())
+        p.set_chunk(values.shape)
+        p.set_filter(number, h5py.h5z.FLAG_OPTIONAL, params)
+        space = h5py.h5s.create_simple(values.shape)
+        d = h5py.h5d.create(f.id, b"x", h5py.h5t.py_create(values.dtype), space, p)
+        if h5py.h5z.filter_avail(number):
+            d.write(h5py.h5s.ALL, h5py.h5s.ALL, values)
+        else:
+            d.write_direct_chunk((0,), stored or values.tobytes())
     return path
 
 
@@ -164,6 +168,24 @@ def test_rounding_filters(tmp_path, bucket, number):
     assert hsimage(bucket, "import", source).stderr == ""
     with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
         assert (f["x"][()] == np.arange(8)).all()
+
+
+# The chunk of VBZ is the one that its project publishes.
+@pytest.mark.parametrize("number,params,values,stored", [
+    (32013, (5,), np.sin(np.arange(60, dtype="<f8")).reshape(4, 15), None),
+    (32020, (1, 4, 1, 0), np.array([5, 4, 3, 2, 1], "<i4"), b"\x14\0\0\0\0\0\x0a\1\1\1\1"),
+], ids=["zfp", "VBZ"])
+def test_filters_of_plugins(tmp_path, bucket, number, params, values, stored):
+    if stored is None and not h5py.h5z.filter_avail(number):
+        pytest.skip("libhdf5 lacks the plug-in")
+    source = make_filtered(bucket / "x.h5", number, params, values, stored)
+    done = run(HSIMAGE, "check", source, check=True)
+    assert done.stdout.startswith("sound: ")
+    for command, operand in ("import", source), ("link", "x.h5"):
+        done = hsimage(bucket, command, operand, "--replace")
+        assert done.returncode == 0, done.stderr
+        with h5py.File(export(bucket, tmp_path / "out.h5")) as f:
+            assert (f["x"][()] == values).all()
 
 
 def test_a_filter_without_decoder(tmp_path, bucket):
@@ -204,6 +226,8 @@ def test_a_vast_extent_with_few_chunks(tmp_path, bucket, chunks):
     for command, operand in ("import", bucket / "x.h5"), ("link", "x.h5"):
         done = hsimage(bucket, command, operand, "--replace")
         assert done.returncode == 0, done.stderr
+        if command == "link":    # a table would have a record for each chunk, stored or not
+            assert ("1 dataset refers" in done.stderr) == (chunks <= 1000), done.stderr
         done = run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN)
         assert done.stdout.startswith("sound: "), done.stdout
         with h5py.File(export(bucket, tmp_path / "out.h5")) as f:

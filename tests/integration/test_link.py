@@ -154,7 +154,12 @@ def check_all(bucket, domain=DOMAIN):
         for path, found in by_path.items():
             if found.kind != "d":
                 continue
-            ds = f[path]
+            try:
+                ds = f[path]
+            except KeyError as e:    # complex numbers, which libhdf5 1.10.8 does not know
+                if "bad version number for datatype message" not in str(e):
+                    raise
+                continue
             refs = references(bucket, found)
             classes[path] = found.properties.get("layout", {}).get("class")
             try:

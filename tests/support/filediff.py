@@ -63,6 +63,14 @@ def same_texts(a, b):
         h5raw.type_of(a) == h5raw.type_of(b)
 
 
+def as_plain_reference(kind):
+    """The type, with references to objects instead of the revised ones, which libhdf5 1.10 does not
+    know and which become such references."""
+    if kind == ("odd reference",):
+        return ("ref",)
+    return type(kind)(map(as_plain_reference, kind)) if isinstance(kind, (tuple, list)) else kind
+
+
 def normal(value, left_out):
     """A reference to an object that is gone or was left out becomes null in a domain, and a text of
     variable length that was never written becomes empty."""
@@ -211,6 +219,9 @@ class Difference:
 
     def type(self, where, a, b):
         if not a.equal(b) and not same_texts(a, b):
+            types = h5raw.type_of(a), h5raw.type_of(b)
+            if as_plain_reference(types[0]) == types[1]:
+                return False    # this libhdf5 cannot read the values either
             self.note(where, f"type {h5raw.type_of(a)}, not {h5raw.type_of(b)}")
             return False
         if a.committed() != b.committed() or \
@@ -243,8 +254,8 @@ class Difference:
                 self.note(where, f"{bad.size} of {len(one)} elements differ, first {bad[0]}: "
                                  f"{bytes(one[bad[0]])!r}, not {bytes(two[bad[0]])!r}"[:300])
         elif x != y:
-            x, y = ([normal(v, self.ignored) for v in values] for values in (x, y))
-            bad = [i for i in range(len(x)) if x[i] != y[i]]
+            bad = [i for i, (p, q) in enumerate(zip(x, y))
+                   if p != q and normal(p, self.ignored) != normal(q, self.ignored)]
             if not bad:
                 return
             self.note(where, f"{len(bad)} of {len(x)} elements differ, first {bad[0]}: "

@@ -33,7 +33,7 @@ def make_bucket(root):
 # The beginnings of lines about what is not left out.
 UNADDRESSABLE = "hsimage: clients of HSDS cannot ask by name for "
 UNSERVED = "hsimage: clients of HSDS cannot read the values of "
-TOLD = (UNADDRESSABLE, UNSERVED, "hsimage: types with ", "hsimage: the file: ")
+TOLD = (UNADDRESSABLE, UNSERVED, "hsimage: types with ")
 
 
 def left_out(done, other=None):
@@ -41,9 +41,10 @@ def left_out(done, other=None):
     with ", attribute NAME" or ", link NAME". As paths for filediff. Every other line must match the
     pattern `other`."""
     found = set()
+    whole = tuple(f"hsimage: {operand}: " for operand in done.args[1:])    # about the file itself
     for line in done.stderr.splitlines(True):
         match = LEFT_OUT.fullmatch(line.rstrip("\n"))
-        if line.startswith(TOLD):
+        if line.startswith(TOLD + whole):
             continue
         if match:
             path, attribute, name = match.groups()

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes libhdf5_chunks.h: chunks that libhdf5 has encoded with its own filters and h5py with lzf,
-and what libhdf5 reads from them. Run it only to change the cases:
+"""Writes libhdf5_chunks.h: chunks that libhdf5 has encoded with its own filters, with the plug-in
+of zfp, and h5py with lzf, and what libhdf5 reads from them. Chunks of VBZ are packed with the
+library of Stream VByte, because Debian has no plug-in. Run it only to change the cases. It needs
+hdf5-filter-plugin-zfp-serial, libstreamvbyte-dev and python3-numcodecs.
 
     python3 tests/unit/codec/make_chunks.py > tests/unit/codec/libhdf5_chunks.h
     clang-format-14 -i tests/unit/codec/libhdf5_chunks.h
@@ -11,13 +13,15 @@ import os
 import tempfile
 
 import h5py
+import numcodecs
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 H5 = ctypes.CDLL("libhdf5_serial.so.103")
 H5.H5Pget_filter2.argtypes = [ctypes.c_int64, ctypes.c_uint] + [ctypes.c_void_p] * 3 + \
     [ctypes.c_size_t] + [ctypes.c_void_p] * 2
-LZF = 32000
+PACKER = ctypes.CDLL("libstreamvbyte.so")
+LZF, ZFP, VBZ = 32000, 32013, 32020
 
 
 def params(plist):
@@ -36,25 +40,29 @@ def hexes(data):
 def case(name, kind, data, use, fill=None):
     """kind: a datatype of h5py or numpy."""
     file_type = kind if isinstance(kind, h5t.TypeID) else h5t.py_create(np.dtype(kind))
-    size, n = file_type.get_size(), len(data)
+    size, n = file_type.get_size(), data.size
     with tempfile.TemporaryDirectory() as where:
         with h5py.File(os.path.join(where, "f"), "w") as f:
             plist = h5p.create(h5p.DATASET_CREATE)
-            plist.set_chunk((n,))
+            plist.set_chunk(data.shape)
             if fill is not None:
                 plist.set_fill_value(np.array(fill, dtype=kind))
             use(plist)
-            ds = h5d.create(f.id, b"x", file_type, h5s.create_simple((n,)), plist)
+            ds = h5d.create(f.id, b"x", file_type, h5s.create_simple(data.shape), plist)
             same = data.dtype.kind == "V"
             ds.write(h5s.ALL, h5s.ALL, data, file_type if same else None)
             del ds
         with h5py.File(os.path.join(where, "f"), "r") as f:
             ds = h5d.open(f.id, b"x")
             number, values = params(ds.get_create_plist())
-            mask, stored = ds.read_direct_chunk((0,))
+            mask, stored = ds.read_direct_chunk((0,) * data.ndim)
             assert mask == 0, name
-            plain = np.zeros(n, dtype=f"V{size}")
+            plain = np.zeros(data.shape, dtype=f"V{size}")
             ds.read(h5s.ALL, h5s.ALL, plain, ds.get_type())
+    show(name, number, size, values, stored, plain)
+
+
+def show(name, number, size, values, stored, plain):
     print(f'{{.name = "{name}", .id = {number}, .elem_size = {size}, .nparams = {len(values)}, '
           f'.params = {{{", ".join(map(str, values)) or 0}}},\n.stored = {hexes(stored)},\n'
           f'.plain = {hexes(plain.tobytes())}}},')
@@ -101,6 +109,45 @@ def nbit(name, kind, data):
     case("nbit: " + name, kind, data, lambda p: p.set_filter(h5z.FILTER_NBIT, 0))
 
 
+def zfp(name, data, mode, *limits):
+    case("zfp: " + name, data.dtype, data, lambda p: p.set_filter(ZFP, 0, (mode, 0) + limits))
+
+
+def words(number):
+    """A double as parameters of the plug-in of zfp."""
+    return tuple(np.array([number], "<f8").view("<u4"))
+
+
+def halves(numbers):
+    """Numbers of 0, 1, 2 or 4 half bytes."""
+    lengths = [0 if n == 0 else 1 if n < 16 else 2 if n < 256 else 4 for n in numbers]
+    keys = [(0, 1, 2, None, 3)[length] for length in lengths] + [0, 0, 0]
+    digits = [n >> 4 * k & 15 for n, length in zip(numbers, lengths) for k in range(length)] + [0]
+    return bytes(keys[i] | keys[i + 1] << 2 | keys[i + 2] << 4 | keys[i + 3] << 6
+                 for i in range(0, len(numbers), 4)) + \
+        bytes(digits[i] | digits[i + 1] << 4 for i in range(0, len(digits) - 1, 2))
+
+
+def vbz(name, data, version, delta, level=None):
+    values, n = data.astype("<i4"), data.size
+    packed = np.zeros(8 * n + 32, "u1")
+    if delta:
+        zigzag = np.zeros(n, "<u4")
+        PACKER.zigzag_delta_encode(values.ctypes, zigzag.ctypes, ctypes.c_size_t(n), 0)
+        values = zigzag
+    if version == 1 and data.itemsize == 1:
+        stored = halves([int(v) & 0xffff for v in values])
+    else:
+        PACKER.streamvbyte_encode.restype = ctypes.c_size_t
+        length = PACKER.streamvbyte_encode(values.ctypes, n, packed.ctypes)
+        stored = packed[:length].tobytes()
+    if level != 0:
+        stored = numcodecs.Zstd(level or 1).encode(stored)
+    given = [version, data.itemsize, int(delta)] + ([] if level is None else [level])
+    show("vbz: " + name, VBZ, data.itemsize, given, data.nbytes.to_bytes(4, "little") + stored,
+         data)
+
+
 def main():
     print("/* SPDX-License-Identifier: Apache-2.0 */\n/* Made by make_chunks.py with libhdf5 "
           f"{h5py.version.hdf5_version} and h5py {h5py.version.version}. */")
@@ -140,6 +187,25 @@ def main():
                   (b"b", 14, low)), noise(4, 20))
     nbit("array of strings in front of a member",
          compound(14, (b"a", 1, h5t.array_create(text, (3,))), (b"b", 10, low)), noise(4, 14))
+    wave = np.round(np.sin(np.arange(60) / 5) * 1000)
+    zfp("rate, 1 dimension", wave.astype("<f8"), 1, *words(12.0))
+    zfp("precision, 2 dimensions", wave.reshape(6, 10).astype("<f4"), 2, 14)
+    zfp("accuracy, 3 dimensions", wave.reshape(3, 4, 5).astype("<f4"), 3, *words(0.5))
+    zfp("lossless, 4 dimensions", wave.reshape(2, 3, 2, 5).astype("<f8"), 5)
+    zfp("lossless integers", wave.astype("<i4"), 5)
+    zfp("rate, wide integers", wave.reshape(5, 12).astype("<i8") << 33, 1, *words(16.0))
+    zfp("limits", wave.reshape(12, 5).astype("<f8"), 4, 100, 2000, 40, -6 & 0xffffffff)
+    zfp("dimensions of 1", wave[:9].reshape(1, 9, 1).astype("<i4") + 7, 5)
+    signal = (wave / 3 + np.arange(60) % 7).astype("<i2")
+    jumps = np.array([0, 32767, -32768, 5, -5, 127, -128], "<i2")
+    for version in (0, 1):
+        vbz(f"signal, version {version}", signal, version, True, 1)
+        vbz(f"bytes, version {version}", (signal[:13] & 127).astype("i1"), version, True, 0)
+        vbz(f"far bytes, version {version}", np.array([127, -128, 0, 0, 3], "i1"), version, True, 0)
+        vbz(f"bytes without differences, version {version}", jumps.astype("i1"), version, False)
+    vbz("jumps", jumps, 0, True)
+    vbz("jumps without differences", jumps, 0, False, 0)
+    vbz("4 bytes", np.array([5, 4, 3, 2, 1, -2**31, 2**31 - 1, 70000], "<i4"), 1, True, 0)
     print("};")
 
 

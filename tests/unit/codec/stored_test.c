@@ -187,8 +187,8 @@ static void damage(void **state)
 {
 	const uint32_t ids[] = {FILTER_SHUFFLE, FILTER_DEFLATE, FILTER_FLETCHER32};
 	const struct pipeline all = pipeline_of(ids, 3), gz = pipeline_of(ids + 1, 1);
-	const uint32_t zfp[] = {32013};
-	const struct pipeline unknown = pipeline_of(zfp, 1);
+	const uint32_t other[] = {32011};
+	const struct pipeline unknown = pipeline_of(other, 1);
 	uint8_t plain[100] = {1, 2, 3}, encoded[200], big[5000] = {0}, packed[200];
 	size_t size = (size_t)codec_stored_size(&all, 100);
 	uLongf packed_n = sizeof(packed);

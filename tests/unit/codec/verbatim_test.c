@@ -95,7 +95,7 @@ static void what_is_kept(void **state)
 		{"shuffle, masked", {FILTER_SHUFFLE, FILTER_DEFLATE}, 1, 0},
 		{"all masked", {FILTER_SHUFFLE, FILTER_DEFLATE}, UINT32_MAX, 0},
 		{"lzf, masked", {FILTER_LZF}, 1, 0},
-		{"unknown, masked", {32013}, 1, N},
+		{"unknown, masked", {32011}, 1, N},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct pipeline p = {0};

@@ -10,7 +10,7 @@
 
 #include <data/filter.h>
 
-enum { LEVEL = 4, ELEM_SIZE = 8, NBIT = FILTER_NBIT, UNKNOWN = 32013 };
+enum { LEVEL = 4, ELEM_SIZE = 8, NBIT = FILTER_NBIT, UNKNOWN = 32011 };
 
 static const struct {
 	const char *name;
@@ -44,6 +44,8 @@ static const struct {
 	{"lz4", 1, {FILTER_LZ4}, 1, {FILTER_DEFLATE}, 6},
 	{"bitshuffle", 1, {FILTER_BITSHUFFLE}, 1, {FILTER_DEFLATE}, 6},
 	{"zstd", 1, {FILTER_ZSTD}, 1, {FILTER_DEFLATE}, 6},
+	{"zfp", 1, {FILTER_ZFP}, 1, {FILTER_DEFLATE}, 6},
+	{"vbz", 1, {FILTER_VBZ}, 1, {FILTER_DEFLATE}, 6},
 	{"packing alone", 2, {NBIT, FILTER_SCALEOFFSET}, 0, {0}, 0},
 	{"shuffle, packing, deflate",
 	 3,

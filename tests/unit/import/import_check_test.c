@@ -215,7 +215,7 @@ static void test_open_flag(void **state)
 		w.opt.ignore_open_flag = true;
 		world_must_import(&w, NULL);
 		assert_non_null(
-			strstr(w.notes, "the file: a program is writing it, or was killed"));
+			strstr(w.notes, "/data/run.h5: a program is writing it, or was killed"));
 		world_release(&w);
 	}
 	bytes_release(&marked);

@@ -27,7 +27,9 @@ enum filter_id {
 	FILTER_BLOSC = 32001,
 	FILTER_LZ4 = 32004,
 	FILTER_BITSHUFFLE = 32008,
+	FILTER_ZFP = 32013,
 	FILTER_ZSTD = 32015,
+	FILTER_VBZ = 32020,
 	/* These round numbers when they are written. To read them, nothing is undone. */
 	FILTER_BITGROOM = 32022,
 	FILTER_BITROUND = 32023,

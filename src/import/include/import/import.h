@@ -54,7 +54,9 @@ struct schema_ops;
 
 /* The file, which the caller opens when it is needed. */
 struct import_file {
-	const char *name; /* absolute, for the record and for messages */
+	const char *name; /* absolute, for the record */
+	/* As the user names it, for messages; NULL: the same. */
+	const char *shown;
 	uint64_t size;	  /* bytes */
 	int64_t mtime_ns; /* since the epoch */
 	/* Called once, after the first step. The source is valid until the import returns, and any
