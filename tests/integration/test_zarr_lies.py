@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards of Zarr stores on a server that lies: about ranges, sizes and versions. Every chunk that is
-read has the right bytes of one version, or the read fails and the log says why."""
+"""Shards of Zarr stores on a server that lies: about ranges, sizes and versions. Every chunk that
+is read has the right bytes of one version, or the read fails and the log says why."""
 import concurrent.futures
 import dataclasses
 import errno
@@ -113,8 +113,8 @@ LIES = {
 }
 
 
-# Whether a listing shows how large a shard is. If it does not, the index is a range that counts from
-# the end.
+# Whether a listing shows how large a shard is. If it does not, the index is a range that counts
+# from the end.
 WAYS = "listed", "unlisted"
 
 

@@ -8,6 +8,7 @@
 #include <ranges/shards.h>
 
 #include "mem_store.h"
+#include "sampling.h"
 
 enum { LARGE = SHARD_CHUNKS_MAX, INDEX = LARGE * SHARD_ENTRY, OBJECTS = 6, KEPT = 64 << 20 };
 
@@ -211,6 +212,46 @@ static void many_shards_that_are_not_stored(void **state)
 	assert_int_equal(gets(w), 100000);
 }
 
+/* A million small shards at full size: all are the same object. The limit is reached early. */
+static void many_shards_that_are_used_once(void **state)
+{
+	enum { FEW = 8 };
+	const uint64_t shards = sampling_everything() ? 1000000 : 200000;
+	const uint64_t few[] = {FEW};
+	struct world *w = *state;
+	uint8_t bytes[FEW * SHARD_ENTRY + 1];
+	struct shard small = shard;
+	small.span = few;
+	small.nchunks = FEW;
+	memset(bytes, 0, sizeof(bytes));
+	for (size_t i = 0; i < FEW; i++) {
+		bytes[i * SHARD_ENTRY] = FEW * SHARD_ENTRY;
+		bytes[i * SHARD_ENTRY + 8] = 1;
+	}
+	assert_int_equal(call_put(w->store, "a", bytes, sizeof(bytes), NULL, NULL, NULL), 0);
+	uint64_t most = 0;
+	for (uint64_t i = 0; i < shards; i++) {
+		w->search = (struct shard_search){.ranges = &w->ranges,
+						  .shard = &small,
+						  .grid = &grid,
+						  .number = i * FEW + i % FEW,
+						  .store = w->store,
+						  .key = "a",
+						  .etag = "",
+						  .size = UINT64_MAX,
+						  .done = found,
+						  .arg = w};
+		shard_find(&w->search);
+		if (w->code || w->search.length != 1)
+			fail_msg("shard %d: %s", (int)i, w->err.msg);
+		shard_source_unref(w->search.source);
+		most = max_u64(most, w->ranges.shard_bytes);
+	}
+	assert_in_range(most, KEPT / 2, KEPT);
+	assert_int_equal(gets(w), shards);
+	assert_int_equal(w->calls, shards);
+}
+
 static void what_the_budget_refuses_is_used_once(void **state)
 {
 	struct world *w = *state;
@@ -281,6 +322,7 @@ int main(void)
 		TEST(one_read_serves_all_who_wait),
 		TEST(an_index_that_is_forgotten_while_it_is_read),
 		TEST(many_shards_that_are_not_stored),
+		TEST(many_shards_that_are_used_once),
 		TEST(what_the_budget_refuses_is_used_once),
 		TEST(so_is_an_encoded_shard),
 	};
