@@ -127,6 +127,7 @@ static int list_from_page(struct domain *d, uint32_t number, const char *prefix,
 static int list_by_request(struct domain *d, uint32_t number, const char *prefix, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(d->store, STORE_LIST);
+	d->lists_chunks = true;
 	if (!req)
 		return err_no_memory(err);
 	store_request_key(req, prefix);
@@ -216,6 +217,8 @@ static int list_chunks(struct domain *d, uint32_t number, const struct object *o
 			d->chunks[number].unknown = true;
 	} else if (domain_was_listed(d, prefix))
 		rc = list_from_page(d, number, prefix, err);
+	else if (must_list(&o->dataset) && d->plan && d->plan->document_only)
+		return err_set(err, -E2BIG, "dataset %s: the file depends on its chunks", o->id);
 	else if (must_list(&o->dataset))
 		rc = list_by_request(d, number, prefix, err);
 	if (rc != -E2BIG)

@@ -125,6 +125,11 @@ const char *domain_path(const struct domain *d)
 	return d->path;
 }
 
+const char *domain_only_version(const struct domain *d)
+{
+	return d->lists_chunks ? NULL : d->space->only_version;
+}
+
 const struct schema_listed *domain_listed_keys(const struct domain *d)
 {
 	return d->space->listed_whole ? &d->space->listed : NULL;

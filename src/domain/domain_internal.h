@@ -61,6 +61,7 @@ struct domain {
 	struct domain_rechecks rechecks;
 	struct domain_versions versions;
 	struct domain_plan *plan; /* of the hint, while the domain is loaded */
+	bool lists_chunks;	  /* requests have listed the chunks of some datasets */
 	bool is_torn;		  /* changed while it was loaded: see struct schema_loader */
 	bool missing_chunks_fail, forbidden_chunks_absent,
 		keeps_texts; /* of struct domain_bucket */

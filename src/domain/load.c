@@ -79,7 +79,10 @@ static void fill_in(struct store_request *req, const struct schema_request *need
 	static const enum store_op ops[] = {
 		[SCHEMA_GET] = STORE_GET, [SCHEMA_HEAD] = STORE_HEAD, [SCHEMA_LIST] = STORE_LIST};
 	req->op = ops[needed->op];
-	req->max = needed->length ? needed->length : DOCUMENT_USUAL;
+	/* A document whose size a listing has shown needs no second request if it is large. */
+	req->max = needed->length
+			   ? needed->length
+			   : min_u64(max_u64(needed->size, DOCUMENT_USUAL), SCHEMA_DOCUMENT_MAX);
 	if (needed->length)
 		req->range.length = needed->length;
 	req->cond.if_none_match = needed->etag;
@@ -94,13 +97,13 @@ static void fill_in(struct store_request *req, const struct schema_request *need
 		store_request_start_after(req, needed->after);
 }
 
-/* Reads a document that is larger than DOCUMENT_USUAL. Such documents are read one at a time,
+/* Reads a document that is larger than was expected. Such documents are read one at a time,
  * because each may have 256 MiB. */
 static void read_large(struct domain *d, struct store_request *req)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-	if (req->op != STORE_GET || req->max != DOCUMENT_USUAL ||
-	    store_failure(&req->answer, NULL) != -EFBIG)
+	if (req->op != STORE_GET || req->range.length != STORE_TO_END ||
+	    req->max >= SCHEMA_DOCUMENT_MAX || store_failure(&req->answer, NULL) != -EFBIG)
 		return;
 	snprintf(key, sizeof(key), "%s", req->key);
 	store_request_reset(req, STORE_GET);
@@ -385,6 +388,8 @@ static int load(struct loading *l, bool *same)
 	const struct schema_ops *schema = d->schema;
 	const bool has_space = l->previous && l->previous->schema == schema;
 	uint32_t nputs = 0;
+	if (l->plan && l->plan->document_only && !schema->marks)
+		return err_set(l->err, -E2BIG, "its objects have documents of their own");
 	renew_texts(l);
 	auto_free struct schema_put *puts = l->puts ? domain_puts_list(l->puts, &nputs) : NULL;
 	struct schema_load what = {
@@ -400,6 +405,7 @@ static int load(struct loading *l, bool *same)
 		.list_limit = DOMAIN_LISTING,
 		.texts = d->texts,
 		.whole_only = l->plan && l->plan->whole_only,
+		.document_only = l->plan && l->plan->document_only,
 		.listed = l->plan ? listed : NULL,
 		.accept = domain_accept,
 		.ctx = d,

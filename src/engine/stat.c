@@ -43,6 +43,13 @@ void stat_object(const struct engine *e, const struct store_meta *meta, struct e
 	};
 }
 
+/* The size of a large store that its document shows. The document may be newer than the image. */
+static bool is_another_size(const struct names_node *n, const struct names_size *size,
+			    const struct engine_stat *last)
+{
+	return n->doc.kind == NAMES_DOC_STORE && size->is_exact && size->size != last->size;
+}
+
 /* The last image of a domain, unless the domain is known to have changed since. */
 static bool recall(struct engine *e, const struct names_node *n, struct engine_stat *st)
 {
@@ -51,7 +58,7 @@ static bool recall(struct engine *e, const struct names_node *n, struct engine_s
 	uint64_t listed;
 	if (!snapshots_recall(e->bucket.snapshots, n->path, &last, &listed))
 		return false;
-	if (size && size->version != listed) {
+	if (size && (size->version != listed || is_another_size(n, size, &last))) {
 		/* Later look-ups need not find that out again. */
 		snapshots_forget_last(e->bucket.snapshots, n->path, last.version);
 		return false;

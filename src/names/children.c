@@ -67,7 +67,8 @@ static int add_mark(struct names *ns, struct schema_mark *best, const struct sto
 		return 0;
 	atomic_store(&ns->has_marks, true);
 	schema_document_unref(b->store);
-	b->store = schema_mark_document(best, name, item->meta.etag, item->meta.mtime_ns);
+	b->store = schema_mark_document(best, name, item->meta.etag, item->meta.mtime_ns,
+					item->meta.size);
 	return b->store ? 0 : -ENOMEM;
 }
 

@@ -3,8 +3,8 @@
  * The indexes of shards. An index is kept in memory as it is stored, because the other chunks of
  * its shard are usually needed soon. All searches in one index wait for one read of it. A shard
  * that is encoded as a whole is decoded, and kept in place of its index. When the indexes of a
- * domain take more than SHARDS_MAX, the least recently used ones are dropped. Each is charged to
- * the budget; if it does not fit, it is used, but not kept.
+ * domain take more than SHARDS_MAX, the least recently used ones are dropped; the last one is kept
+ * in any case. Each is charged to the budget; if it does not fit, it is used, but not kept.
  *
  * All reads of an object are of one version (range_object.c): that of the listing, or else that of
  * the read of its index.
@@ -128,12 +128,12 @@ static void remove_locked(struct shard_part *p)
 	}
 }
 
-/* Drops complete parts until the rest has at most `most` bytes. Returns the list of those to
- * free. */
+/* Drops complete parts until the rest has at most `most` bytes, or is the one that was used last: a
+ * decoded shard may have more. Returns the list of those to free. */
 static struct shard_part *trim_locked(struct ranges *all, uint64_t most)
 {
 	struct shard_part *dropped = NULL;
-	while (all->oldest_shard && all->shard_bytes > most) {
+	while (all->oldest_shard && all->oldest_shard->next && all->shard_bytes > most) {
 		struct shard_part *p = all->oldest_shard;
 		remove_locked(p);
 		p->next = dropped;

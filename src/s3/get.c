@@ -206,6 +206,11 @@ static void finish(struct s3_operation *op)
 		send_get(op);
 		return;
 	}
+	if (rc == -EFBIG && op->req->range.from_end && op->call.http.status == 200)
+		rc = err_set(&a->err, -EIO,
+			     "GET %s: the server sent the whole object instead of its last %" PRIu64
+			     " bytes",
+			     op->req->key, op->req->range.length);
 	if (rc == 0)
 		rc = check_body(op, &a->err);
 	if (rc == 0)

@@ -37,6 +37,7 @@ struct schema_document *schema_document_new(const struct domain_info *info, cons
 	atomic_init(&d->refs, 1);
 	d->memory = (uint32_t)n;
 	d->schema = NULL;
+	d->size = 0;
 	d->info = *info;
 	d->info.acls = (struct domain_acl *)(d + 1);
 	d->info.root = put(&at, info->root);

@@ -53,12 +53,14 @@ bool schema_is_mark(const struct schema_ops *const *schemas, const char *key)
 }
 
 struct schema_document *schema_mark_document(const struct schema_mark *mark, const char *name,
-					     const char *etag, int64_t mtime_ns)
+					     const char *etag, int64_t mtime_ns, uint64_t size)
 {
 	const struct domain_info info = {
 		.root = name, .owner = "", .created_ns = mtime_ns, .modified_ns = mtime_ns};
 	struct schema_document *d = schema_document_new(&info, etag);
-	if (d)
+	if (d) {
 		d->schema = mark->schema;
+		d->size = size;
+	}
 	return d;
 }

@@ -45,6 +45,7 @@ void stat_snapshot(struct bucket *bucket, const struct names_node *n, const stru
 static void note_size(struct bucket *bucket, struct names_node *n, const struct snapshot *s)
 {
 	const char *document = domain_document(s->domain)->etag;
+	const char *only = domain_only_version(s->domain);
 	struct engine_stat st;
 	stat_snapshot(bucket, n, s, &st);
 	const struct file_size size = {st.size, st.blocks, .is_exact = true};
@@ -57,13 +58,14 @@ static void note_size(struct bucket *bucket, struct names_node *n, const struct 
 	};
 	struct size_version version = {.kind = SIZE_LISTED, .digest = s->listed};
 	if (!s->sees_chunks)
-		version = size_version_large(document, s->summary.etag);
-	/* A domain without a summary may change while its version does not. */
+		version = only ? size_version_large(only, "")
+			       : size_version_large(document, s->summary.etag);
+	/* Any other domain without a summary may change while its version does not. */
 	const bool has_version =
-		s->sees_chunks || (s->has_summary && s->summary.etag[0] && document[0]);
+		s->sees_chunks || only || (s->has_summary && s->summary.etag[0] && document[0]);
 	if (has_version && !s->is_torn)
 		size_cache_keep(bucket->size_cache, n->path, &version, &size, st.mtime_ns);
-	if (s->sees_chunks || s->has_summary)
+	if (s->sees_chunks || s->has_summary || only)
 		names_set_size(n, &found);
 }
 

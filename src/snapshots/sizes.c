@@ -55,6 +55,8 @@ enum {
 	/* Memory of a plan: for each byte of its documents, and for the plan itself. */
 	MEMORY_PER_BYTE = 8,
 	MEMORY_LEAST = 1 << 16,
+	/* The same for each byte of a document that has all objects. */
+	MEMORY_PER_BYTE_OF_ALL = 12,
 };
 
 struct job {
@@ -107,6 +109,7 @@ struct plan {
 	struct domain_plan how;
 	bool has_listing, is_known;
 	bool is_cheap;	 /* an open reads less than a plan */
+	bool is_certain; /* what was planned is the version of the node's document */
 	uint64_t memory; /* taken */
 };
 
@@ -129,6 +132,14 @@ static void give_memory(struct sizes *s, uint64_t n)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static uint64_t memory_for(uint64_t bytes, uint64_t per_byte)
+{
+	uint64_t memory;
+	return mul_u64(bytes, per_byte, &memory) && add_u64(memory, MEMORY_LEAST, &memory)
+		       ? memory
+		       : INT64_MAX;
+}
+
 static void set_size(struct names_size *out, const struct file_size *size)
 {
 	out->size = size->size;
@@ -141,7 +152,6 @@ static int see_listing(void *ctx, const struct schema_listed *listed)
 	struct plan *p = ctx;
 	const struct size_version version = {.kind = SIZE_LISTED, .digest = listed->version};
 	struct file_size size;
-	uint64_t memory;
 	p->has_listing = true;
 	p->out->version = listed->version;
 	p->out->mtime_ns =
@@ -154,11 +164,8 @@ static int see_listing(void *ctx, const struct schema_listed *listed)
 	p->is_cheap = p->keep && snapshots_has(p->s->bucket->snapshots, p->node->path);
 	if (p->is_cheap)
 		return -ECANCELED;
-	if (!mul_u64(listed->documents, MEMORY_PER_BYTE, &memory) ||
-	    !add_u64(memory, MEMORY_LEAST, &memory))
-		memory = INT64_MAX;
-	take_memory(p->s, memory);
-	p->memory = memory;
+	p->memory = memory_for(listed->documents, MEMORY_PER_BYTE);
+	take_memory(p->s, p->memory);
 	return 0;
 }
 
@@ -209,6 +216,8 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 		*size = (struct file_size){.size = image_size(image),
 					   .blocks = div_up_u64(image_allocated(image), STAT_BLOCK),
 					   .is_exact = true};
+	const char *only = rc ? NULL : domain_only_version(domain);
+	p->is_certain = only && strcmp(only, p->node->doc.document->etag) == 0;
 	if (!rc && p->keep && !p->how.torn)
 		snapshots_keep(bucket->snapshots, p->node->path, &began, domain, image);
 	else
@@ -248,6 +257,31 @@ static int plan_listed(struct sizes *s, struct names_node *node, bool keep, stru
 	return 0;
 }
 
+/* Plans the file of a domain whose document alone shows its objects. Fails with -E2BIG if it does
+ * not. */
+static int plan_document(struct sizes *s, struct names_node *node, bool keep,
+			 struct names_size *out, struct err *err)
+{
+	const struct schema_document *document = node->doc.document;
+	const struct size_version version = size_version_large(document->etag, "");
+	struct plan p = {.s = s, .node = node, .keep = keep, .out = out};
+	struct file_size size = {SIZE_UNKNOWN, SIZE_UNKNOWN / STAT_BLOCK, .is_exact = false};
+	p.how = (struct domain_plan){
+		.document_only = true, .is_brief = !keep, .cancelled = &s->stopping};
+	/* If nobody knows how long the document is, it counts as a domain that has to be opened. */
+	p.memory = document->size ? memory_for(document->size, MEMORY_PER_BYTE_OF_ALL)
+				  : s->opt.limit / OPENS;
+	take_memory(s, p.memory);
+	int rc = measure(&p, &size, err);
+	give_memory(s, p.memory);
+	if (rc == -E2BIG || (rc && (p.how.failed || rc == -ENOMEM)))
+		return rc;
+	set_size(out, &size);
+	if (p.is_certain)
+		size_cache_keep(s->bucket->size_cache, node->path, &version, &size, out->mtime_ns);
+	return 0;
+}
+
 /* ---- larger domains ---- */
 
 static int get_summary(struct sizes *s, const struct names_node *node,
@@ -258,13 +292,19 @@ static int get_summary(struct sizes *s, const struct names_node *node,
 	return summary_end(&req, summary, err);
 }
 
+static bool is_store(const struct names_node *node)
+{
+	return node->doc.kind == NAMES_DOC_STORE;
+}
+
 static bool recall_large(struct sizes *s, const struct names_node *node,
 			 const struct names_summary *summary, struct names_size *out)
 {
 	const char *document = node->doc.document->etag;
 	const struct size_version version = size_version_large(document, summary->etag);
 	struct file_size size;
-	if (!document[0] || !summary->etag[0] ||
+	/* A store has no summary: size_version_large() then is the version of its document. */
+	if (!document[0] || (!summary->etag[0] && !is_store(node)) ||
 	    !size_cache_find(s->bucket->size_cache, node->path, &version, &size))
 		return false;
 	set_size(out, &size);
@@ -279,10 +319,18 @@ static void set_large_time(struct sizes *s, const struct names_node *node,
 	snapshots_set_time(s->bucket->snapshots, node->path, out->mtime_ns);
 }
 
-static int find_large(struct sizes *s, struct names_node *node, const struct names_summary *summary,
-		      struct names_size *out, struct err *err)
+static int find_large(struct sizes *s, struct names_node *node, bool keep,
+		      const struct names_summary *summary, struct names_size *out, struct err *err)
 {
 	set_large_time(s, node, summary, out);
+	if (is_store(node)) {
+		if (recall_large(s, node, summary, out))
+			return 0;
+		const int rc = plan_document(s, node, keep, out, err);
+		if (rc != -E2BIG)
+			return rc;
+		err_clear(err);
+	}
 	if (s->bucket->stat_mode == ENGINE_STAT_EXACT)
 		return open_for_stat(s, node, out, err);
 	if (recall_large(s, node, summary, out) || summary->size <= SIZE_UNKNOWN)
@@ -304,12 +352,14 @@ static int find_size(struct sizes *s, struct job *j, struct names_size *out, str
 		out->mtime_ns = node->doc.document->info.modified_ns;
 	if (!names_doc_is_domain(&node->doc))
 		return 0;
-	const bool was_large = size_cache_is(s->bucket->size_cache, node->path, SIZE_LARGE);
+	/* A store may become small while its document stays the same. */
+	const bool was_large =
+		!is_store(node) && size_cache_is(s->bucket->size_cache, node->path, SIZE_LARGE);
 	int rc = was_large ? get_summary(s, node, &summary, err) : 0;
 	if (rc)
 		return rc;
 	if (was_large && s->bucket->stat_mode == ENGINE_STAT_EXACT)
-		return find_large(s, node, &summary, out, err);
+		return find_large(s, node, j->is_alone, &summary, out, err);
 	if (was_large && recall_large(s, node, &summary, out)) {
 		set_large_time(s, node, &summary, out);
 		return 0;
@@ -329,7 +379,7 @@ static int find_size(struct sizes *s, struct job *j, struct names_size *out, str
 		return rc;
 	err_clear(err);
 	rc = was_large ? 0 : get_summary(s, node, &summary, err);
-	return rc ? rc : find_large(s, node, &summary, out, err);
+	return rc ? rc : find_large(s, node, j->is_alone, &summary, out, err);
 }
 
 /* ---- jobs ---- */

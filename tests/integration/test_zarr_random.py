@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random Zarr stores: every array in the mount has the elements that were stored. HSMOUNT_SAMPLE=1
 runs ten times as many. To see what a seed makes: `describe(random_store(seed, directory))`."""
+import contextlib
 import errno
 import json
 import os
@@ -11,7 +12,9 @@ import numcodecs
 import pytest
 import zarr
 
+from gateway import needs_gateway
 from mounts import Mount
+from test_memory_store import Objects, serving
 from zarr_stores import variables
 from zarr_write import CODECS, Shards, Store
 
@@ -115,14 +118,14 @@ def random_name(rnd, used):
     return name
 
 
-def random_array(rnd, store, path):
+def random_array(rnd, store, path, in_shards=False):
     dtype = np.dtype(pick(rnd, TYPES))
     shape, chunks = random_shape(rnd)
     order = pick(rnd, "CF")
     if store.version == 3 and shape and rnd.random() < 0.3:
         order = [int(i) for i in rnd.permutation(len(shape))]
     data, fill, shards = random_data(rnd, dtype, shape), random_fill(rnd, store.version, dtype), ()
-    if store.version == 3 and rnd.random() < 0.5:
+    if store.version == 3 and (in_shards or rnd.random() < 0.5):
         data = np.array(data)
         make_holes(rnd, data, chunks, fill)
         shards, chunks = random_shards(rnd, chunks)
@@ -146,6 +149,15 @@ def random_store(seed, directory):
         for _ in range(rnd.integers(1, 4)):
             group = pick(rnd, ("", "g/", "g/h/"))
             random_array(rnd, store, group + random_name(rnd, used))
+    return store
+
+
+def random_shard_store(seed, directory):
+    """All arrays are in shards."""
+    rnd = np.random.default_rng(seed)
+    with Store(os.path.join(directory, f"{seed}.zarr"), 3, bool(rnd.random() < 0.5)) as store:
+        for i in range(rnd.integers(1, 4)):
+            random_array(rnd, store, f"a{i}", True)
     return store
 
 
@@ -194,6 +206,49 @@ def test_random_stores(tmp_path, batch):
             wrong = differences(m.file(f"{seed}.zarr.nc"), elements(store))
             assert not wrong, f"seed {seed}: {wrong}\n{describe(store)}\n" + "".join(
                 line for line in m.log().splitlines(True) if f"/{seed}.zarr" in line)
+        assert "error" not in m.log()
+
+
+# ---- shards in buckets of all kinds ----
+
+@contextlib.contextmanager
+def in_directory(root, _):
+    yield root, None
+
+
+@contextlib.contextmanager
+def in_memory(root, _):
+    with Objects(f"{root}.objects") as bucket:
+        for at, _, names in os.walk(root):
+            for name in names:
+                path = os.path.join(at, name)
+                with open(path, "rb") as f:
+                    bucket.put(os.path.relpath(path, root), f.read())
+    with serving(f"{root}.objects") as address:
+        yield "s3://bucket", dict(
+            os.environ, AWS_ACCESS_KEY_ID="access", AWS_SECRET_ACCESS_KEY="secret",
+            AWS_ENDPOINT_URL=f"http://{address}", AWS_REGION="us-east-1")
+
+
+@contextlib.contextmanager
+def in_service(root, request):
+    client, name = request.getfixturevalue("client"), f"random-shards-{os.path.basename(root)}"
+    client.make_bucket(name)
+    client.upload(name, root)
+    yield f"s3://{name}", request.getfixturevalue("environment")
+
+
+@pytest.mark.parametrize("bucket", [
+    in_directory, in_memory, pytest.param(in_service, marks=needs_gateway)])
+@pytest.mark.parametrize("first, seeds", [
+    (0, 6), *(pytest.param(i, STORES, marks=pytest.mark.long) for i in range(0, 1000, STORES))])
+def test_random_shards(tmp_path, request, bucket, first, seeds):
+    root = tmp_path / str(first)
+    stores = {seed: random_shard_store(seed, root) for seed in range(first, first + seeds)}
+    with bucket(root, request) as (where, env), Mount(where, tmp_path, env=env) as m:
+        for seed, store in stores.items():
+            wrong = differences(m.file(f"{seed}.zarr.nc"), elements(store))
+            assert not wrong, f"seed {seed}: {wrong}\n{describe(store)}\n{m.log()}"
         assert "error" not in m.log()
 
 

@@ -79,6 +79,14 @@ def listing(items, truncated=False, token=None, encoded=True):
     return Answer(200, {"Content-Type": "application/xml"}, "".join(out).encode())
 
 
+def range_of(text, size):
+    """The first and the last byte of a range; there is none if the first is behind the last."""
+    first, _, last = text.removeprefix("bytes=").partition("-")
+    if not first:           # the last bytes
+        return size - min(int(last), size), size - 1
+    return int(first), min(int(last or size), size - 1)
+
+
 def make_certificate(directory, host):
     """Paths of a self-signed certificate and its key."""
     crt, key = os.path.join(directory, "liar.crt"), os.path.join(directory, "liar.key")
@@ -221,9 +229,8 @@ class Liar:
         if request.method == "HEAD":
             return Answer(200, headers, body)
         if "range" in request.headers:
-            first, _, last = request.headers["range"].removeprefix("bytes=").partition("-")
-            first, last = int(first), min(int(last or len(body)), len(body) - 1)
-            if first >= len(body):
+            first, last = range_of(request.headers["range"], len(body))
+            if first > last:
                 return error(416, "InvalidRange")
             headers["Content-Range"] = f"bytes {first}-{last}/{len(body)}"
             return Answer(206, headers, body[first:last + 1])

@@ -115,6 +115,8 @@ int zarr_choose(struct zarr_loader *l, struct err *err)
 		return choose_listed(l, err);
 	if (zarr_model_is_consolidated(l->model))
 		return 0;
+	if (l->base.load.document_only)
+		return err_set(err, -E2BIG, "%s: the store has no consolidated metadata", l->root);
 	/* The next stages read the root's other documents, and list the root if it is a group. */
 	int rc = choose_node(l, "", err);
 	if (!rc && zarr_model_kind(l->model, "") != ZARR_ARRAY)

@@ -11,6 +11,7 @@
  *   WALK     lists the groups that READ has found, level by level. It does not list arrays.
  *
  * If the caller wants the store only if all its keys can be listed, LIST lists them before FIRST.
+ * If the caller wants it only if all follows from the document, FIRST lists nothing.
  *
  * If there is an earlier load, a stage before FIRST finds out whether the store has changed since:
  *
@@ -100,7 +101,8 @@ int zarr_round(struct schema_loader *base, uint32_t *n, struct err *err)
 		break;
 	case FIRST:
 		/* FIRST lists the keys if no stage before it has. */
-		*n = 1 + (!l->is_compared && !l->base.load.whole_only);
+		*n = 1 +
+		     (!l->is_compared && !l->base.load.whole_only && !l->base.load.document_only);
 		break;
 	case READ:
 		*n = l->reads.n;
@@ -161,6 +163,7 @@ bool zarr_request(struct schema_loader *base, uint32_t i, struct schema_request 
 		req->op = SCHEMA_HEAD;
 		return request_key(l, l->previous->documents.v[i].key, req);
 	case FIRST:
+		req->size = i ? 0 : l->base.load.document->size;
 		return i ? request_whole(l, req) : request_key(l, l->root, req);
 	case READ:
 		return request_key(l, l->reads.v[i], req);
@@ -360,6 +363,9 @@ static int finish(struct zarr_loader *l, struct err *err)
 			l->base.is_torn = true;
 	}
 	s->is_consolidated = zarr_model_is_consolidated(l->model);
+	/* Then the root's document is the only one that was read. */
+	if (s->is_consolidated && !s->base.listed_whole && all->v[0].etag && all->v[0].etag[0])
+		s->base.only_version = all->v[0].etag;
 	s->nobjects = tree_numbers(load->tree);
 	s->objects = arena_array(a, s->nobjects, sizeof(*s->objects));
 	if (!s->objects)

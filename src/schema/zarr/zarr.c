@@ -58,7 +58,7 @@ static int classify(const char *path, const struct schema_listing *listing, unsi
 	if (answer && !answer->absent && asked > 0) {
 		const enum zarr_document_kind kind = order[asked - 1];
 		const struct schema_mark mark = {kind == ZARR_V3 ? &zarr3_ops : &zarr2_ops, asked};
-		*out = schema_mark_document(&mark, zarr_document_name(kind), answer->etag, 0);
+		*out = schema_mark_document(&mark, zarr_document_name(kind), answer->etag, 0, 0);
 		return *out ? 0 : err_errno(err, -ENOMEM, "document");
 	}
 	if (asked == TRIED_ALL - 1 ||

@@ -107,7 +107,7 @@ static struct domain *open_domain(struct fixture *f)
 	assert_int_equal(call_head(f->store, "x.zarr/zarr.json", &meta, NULL), 0);
 	assert_true(schema_mark_add(schema_all(), "zarr.json", &mark));
 	struct schema_document *document =
-		schema_mark_document(&mark, "zarr.json", meta.etag, meta.mtime_ns);
+		schema_mark_document(&mark, "zarr.json", meta.etag, meta.mtime_ns, meta.size);
 	assert_non_null(document);
 	const struct domain_hint hint = {.document = document};
 	if (domain_open(&(struct domain_bucket){.env = &f->env,

@@ -8,6 +8,7 @@
 #include <ranges/shards.h>
 
 #include "mem_store.h"
+#include "sampling.h"
 
 enum { LARGE = SHARD_CHUNKS_MAX, INDEX = LARGE * SHARD_ENTRY, OBJECTS = 6, KEPT = 64 << 20 };
 
@@ -211,6 +212,46 @@ static void many_shards_that_are_not_stored(void **state)
 	assert_int_equal(gets(w), 100000);
 }
 
+/* A million small shards at full size: all are the same object. The limit is reached early. */
+static void many_shards_that_are_used_once(void **state)
+{
+	enum { FEW = 8 };
+	const uint64_t shards = sampling_everything() ? 1000000 : 200000;
+	const uint64_t few[] = {FEW};
+	struct world *w = *state;
+	uint8_t bytes[FEW * SHARD_ENTRY + 1];
+	struct shard small = shard;
+	small.span = few;
+	small.nchunks = FEW;
+	memset(bytes, 0, sizeof(bytes));
+	for (size_t i = 0; i < FEW; i++) {
+		bytes[i * SHARD_ENTRY] = FEW * SHARD_ENTRY;
+		bytes[i * SHARD_ENTRY + 8] = 1;
+	}
+	assert_int_equal(call_put(w->store, "a", bytes, sizeof(bytes), NULL, NULL, NULL), 0);
+	uint64_t most = 0;
+	for (uint64_t i = 0; i < shards; i++) {
+		w->search = (struct shard_search){.ranges = &w->ranges,
+						  .shard = &small,
+						  .grid = &grid,
+						  .number = i * FEW + i % FEW,
+						  .store = w->store,
+						  .key = "a",
+						  .etag = "",
+						  .size = UINT64_MAX,
+						  .done = found,
+						  .arg = w};
+		shard_find(&w->search);
+		if (w->code || w->search.length != 1)
+			fail_msg("shard %d: %s", (int)i, w->err.msg);
+		shard_source_unref(w->search.source);
+		most = max_u64(most, w->ranges.shard_bytes);
+	}
+	assert_in_range(most, KEPT / 2, KEPT);
+	assert_int_equal(gets(w), shards);
+	assert_int_equal(w->calls, shards);
+}
+
 static void what_the_budget_refuses_is_used_once(void **state)
 {
 	struct world *w = *state;
@@ -226,28 +267,28 @@ static void what_the_budget_refuses_is_used_once(void **state)
 	budget_free(budget);
 }
 
-/* Its index fits, and its decoded bytes do not. */
-static void so_is_an_encoded_shard(void **state)
+/* Two searches in an encoded shard of FEW chunks and so many bytes, none of which is stored, with a
+ * budget of so many. Returns how many requests they take. */
+static uint64_t use_encoded(struct world *w, size_t n, uint64_t budget_bytes)
 {
-	enum { FEW = 10, BYTES = 4 << 20 };
-	const uint64_t few[] = {FEW};
+	enum { FEW = 10 };
+	const uint64_t few[] = {FEW}, before = gets(w);
 	const struct codec_array_step step = {.codec = CODEC_CRC32C};
-	struct world *w = *state;
 	struct codec_plan plan;
 	struct shard encoded = shard;
-	uint8_t *bytes = malloc(BYTES + 4);
+	uint8_t *bytes = malloc(n + 4);
 	assert_non_null(bytes);
-	memset(bytes, 0xff, BYTES);
-	const uint32_t crc = checksum_crc32c(bytes, BYTES, 0);
+	memset(bytes, 0xff, n);
+	const uint32_t crc = checksum_crc32c(bytes, n, 0);
 	for (unsigned int i = 0; i < 4; i++)
-		bytes[BYTES + i] = (uint8_t)(crc >> 8 * i);
-	assert_int_equal(call_put(w->store, "a", bytes, BYTES + 4, NULL, NULL, NULL), 0);
+		bytes[n + i] = (uint8_t)(crc >> 8 * i);
+	assert_int_equal(call_put(w->store, "a", bytes, n + 4, NULL, NULL, NULL), 0);
 	free(bytes);
-	assert_int_equal(codec_plan_bytes(&plan, BYTES, &step, 1), 0);
+	assert_int_equal(codec_plan_bytes(&plan, n, &step, 1), 0);
 	encoded.span = few;
 	encoded.nchunks = FEW;
 	encoded.around = &plan.chain;
-	struct budget *budget = budget_new(&(struct budget_limits){.bytes = 8 << 20});
+	struct budget *budget = budget_new(&(struct budget_limits){.bytes = budget_bytes});
 	assert_non_null(budget);
 	w->f->env.budget = budget;
 	for (int i = 0; i < 2; i++) {
@@ -267,10 +308,23 @@ static void so_is_an_encoded_shard(void **state)
 		assert_true(w->search.absent);
 		shard_source_unref(w->search.source);
 	}
-	assert_int_equal(gets(w), 2);
-	assert_int_equal(w->ranges.shard_bytes, 0);
+	const uint64_t kept = w->ranges.shard_bytes;
+	shards_forget(&w->ranges);
 	w->f->env.budget = NULL;
 	budget_free(budget);
+	assert_true(kept == 0 || kept >= n);
+	return gets(w) - before;
+}
+
+/* Its index fits, and its decoded bytes do not. */
+static void so_is_an_encoded_shard(void **state)
+{
+	assert_int_equal(use_encoded(*state, 4 << 20, 8 << 20), 2);
+}
+
+static void an_encoded_shard_above_the_limit_is_kept_alone(void **state)
+{
+	assert_int_equal(use_encoded(*state, KEPT + (1 << 20), 512 << 20), 1);
 }
 
 int main(void)
@@ -281,8 +335,10 @@ int main(void)
 		TEST(one_read_serves_all_who_wait),
 		TEST(an_index_that_is_forgotten_while_it_is_read),
 		TEST(many_shards_that_are_not_stored),
+		TEST(many_shards_that_are_used_once),
 		TEST(what_the_budget_refuses_is_used_once),
 		TEST(so_is_an_encoded_shard),
+		TEST(an_encoded_shard_above_the_limit_is_kept_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,7 +199,7 @@ static inline void load(struct load *l, struct bucket *b)
 	bool is_first = true, goes_on = true;
 	l->err = (struct err)ERR_INIT;
 	l->tree = tree_new(l->memory ? l->memory : (size_t)1 << 30);
-	l->document = schema_mark_document(&mark, name, "1", 100);
+	l->document = schema_mark_document(&mark, name, "1", 100, 0);
 	assert_true(l->tree && l->document);
 	const struct schema_load how = {
 		.document = l->document,

@@ -83,6 +83,10 @@ struct domain_plan {
 	 * fails with -E2BIG after one listing, or without a request if its schema has no such
 	 * listing. */
 	bool whole_only;
+	/* If true, the domain is opened only if its document alone shows what a file needs: a Zarr
+	 * store with consolidated metadata. Its keys are not listed. Otherwise domain_open() fails
+	 * with -E2BIG after the request for the document. There must be no earlier snapshot. */
+	bool document_only;
 	/* If true, the caller only looks at the domain and does not keep it. Problems are not
 	 * logged, no texts are kept for the next open, a user block in an object of its own is not
 	 * read, and the requests of readers are sent first. */
@@ -138,6 +142,9 @@ bool domain_drop_texts(struct domain *d);
 bool domain_sees_chunks(const struct domain *d);
 /* Returns what this listing has shown, or NULL if the domain was not listed whole. Borrowed. */
 const struct schema_listed *domain_listed_keys(const struct domain *d);
+/* Returns the version of the one document from which the objects and the layout of the file follow.
+ * Returns NULL if they depend on anything else, such as the keys of the domain. Borrowed. */
+const char *domain_only_version(const struct domain *d);
 /* Returns true if the domain was listed whole, and the last open has found that the service keeps a
  * copy of its values (schema_storage.copy). */
 bool domain_has_copy(const struct domain *d);

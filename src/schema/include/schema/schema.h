@@ -64,6 +64,7 @@ struct schema_request {
 	const char *etag;
 	const char *listed; /* of a GET: the version that a listing has just shown, or NULL */
 	uint64_t length;    /* of a GET: if not 0, only so many bytes are needed */
+	uint64_t size;	    /* of a GET: the size that a listing has shown; 0 if unknown */
 	/* Of a LIST: the answer has all items if there are at most `limit`, otherwise the code
 	 * -E2BIG. If is_page is set, it has only the first items, as many as the store returns at
 	 * once. If there are more than `limit`, it then has either -E2BIG or more than `limit`
@@ -120,8 +121,9 @@ struct schema_document {
 	const struct schema_ops *schema;
 	struct domain_info info;
 	const char *etag; /* of the document; "" if unknown */
+	uint64_t size;	  /* its bytes, if a listing has shown them; 0 if unknown */
 };
-/* Makes a copy with one reference and without a schema. Returns NULL if out of memory. */
+/* Makes a copy with one reference, without a schema and a size. Returns NULL if out of memory. */
 struct schema_document *schema_document_new(const struct domain_info *info, const char *etag);
 struct schema_document *schema_document_ref(struct schema_document *d);
 void schema_document_unref(struct schema_document *d); /* the argument may be NULL */
@@ -174,9 +176,9 @@ const char *schema_mark_name(const struct schema_ops *const *schemas, unsigned i
 /* Returns whether an object with this key marks a domain. */
 bool schema_is_mark(const struct schema_ops *const *schemas, const char *key);
 /* Makes the document of a domain that the object of this name marks. `etag` and mtime_ns are those
- * of the object. Returns NULL if out of memory. */
+ * of the object, and size is as in struct schema_document. Returns NULL if out of memory. */
 struct schema_document *schema_mark_document(const struct schema_mark *mark, const char *name,
-					     const char *etag, int64_t mtime_ns);
+					     const char *etag, int64_t mtime_ns, uint64_t size);
 /* Reads an access control list as JSON, in the form that documents have: an object with a member
  * for each user, whose value has each permission as a boolean, and nothing else. Sets the list of
  * *out, which is in the arena. Fails with -EINVAL and the reason if the list has another form, and
@@ -247,6 +249,9 @@ struct schema_space {
 	bool listed_whole; /* all keys were listed, and `listed` is set */
 	struct schema_listed listed;
 	int64_t modified_ns; /* of the newest document */
+	/* The version of the one document that was read, if all objects follow from it; else NULL.
+	 * It is NULL if the domain was listed whole. */
+	const char *only_version;
 	struct arena *texts; /* of documents, for the next loader; NULL if none are kept */
 };
 
@@ -278,6 +283,9 @@ struct schema_load {
 	struct arena *texts; /* for texts of documents, up to its limit; NULL: keep none */
 	/* Load the domain only if all its keys can be listed, and fail with -E2BIG otherwise. */
 	bool whole_only;
+	/* Of a schema with marks: load the domain only if all objects follow from the document that
+	 * marks it, and fail with -E2BIG otherwise. Nothing is listed. */
+	bool document_only;
 	/* Keys that may divide a listing of the domain into pages, or into other parts. They are
 	 * those of an earlier listing, and need not be valid. */
 	const char *const *pages;

@@ -4,8 +4,9 @@
  * of a domain whose keys fit one page of a listing is exact: the listing gives the version, and
  * unless the size of this version is remembered, the file is planned as for an open. If the
  * directory is being walked, the plan is dropped; otherwise the domain is kept for the open that
- * usually follows. Other domains have a remembered size or an estimate, or, with ENGINE_STAT_EXACT,
- * are opened.
+ * usually follows. The size is also exact if the document of the domain alone shows what its file
+ * has, as that of a Zarr store with consolidated metadata does. Other domains have a remembered
+ * size or an estimate, or, with ENGINE_STAT_EXACT, are opened.
  *
  * While a program goes through a directory, the sizes of the domains after the current one are
  * found out side by side by threads, which end when nothing is left to do. Any thread.
