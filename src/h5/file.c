@@ -202,6 +202,7 @@ int h5_file_open(struct h5_file *f, struct source *s, struct err *err)
 	f->recorded_end = sb.eof == H5_UNDEF || sb.eof < sb.base ? H5_UNDEF : sb.eof - sb.base;
 	f->extension = sb.extension;
 	f->driver_info = sb.driver_info;
+	f->free_info = sb.free_info;
 	if (f->driver_info != H5_UNDEF)
 		rc = read_driver(f, driver, &driver_size, err);
 	if (!rc && f->driver_info != H5_UNDEF)

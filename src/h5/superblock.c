@@ -116,7 +116,7 @@ static int decode_old(struct cursor *c, struct h5_superblock *sb, struct err *er
 		cur_skip(c, 2);
 	}
 	sb->base = cur_addr(c, sb);
-	cur_skip(c, sb->addr_size); /* free-space info, which no release of libhdf5 writes */
+	sb->free_info = cur_addr(c, sb);
 	sb->eof = cur_addr(c, sb);
 	sb->driver_info = cur_addr(c, sb);
 	cur_skip(c, sb->len_size); /* name offset */
@@ -169,6 +169,7 @@ int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err 
 		.chunk_k = DEFAULT_CHUNK_K,
 		.extension = H5_UNDEF,
 		.driver_info = H5_UNDEF,
+		.free_info = H5_UNDEF,
 	};
 	if (sb->version > 3)
 		return h5_msg_version(sb->version, "superblock", err);

@@ -134,6 +134,16 @@ static void check_end(struct h5file *f)
 					: "; those to which nothing refers are left out");
 }
 
+/* libhdf5 takes this address for that of a superblock extension, which old versions do not have. */
+static void check_free_info(struct h5file *f)
+{
+	if (f->strict && f->file.free_info != H5_UNDEF)
+		tell(f, H5FILE_DAMAGED,
+		     "superblock: the address of free-space information is 0x%" PRIx64
+		     ", and must be undefined",
+		     f->file.free_info);
+}
+
 int h5file_start(struct h5file *f, struct err *err)
 {
 	static const struct h5_unfilter undo = {.decode = unfilter};
@@ -172,6 +182,7 @@ static int read_all(struct h5file *f, struct err *err)
 	if (!rc) {
 		check_status(f);
 		check_end(f);
+		check_free_info(f);
 	}
 	if (!rc)
 		rc = report(f, OBJECT_NONE, h5_file_claim(&f->file, err), err);

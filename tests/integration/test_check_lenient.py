@@ -62,9 +62,14 @@ def chunk_key(body):
     return "key 0 has an offset within an element"
 
 
+def free_space_address(body):
+    body[39] = 0x77
+    return "the address of free-space information is 0x77ff"
+
+
 @pytest.mark.parametrize("damage", [group_key_outside, group_key_of_another_name, group_sibling,
-                                    chunk_sibling, chunk_key])
-def test_damage_of_version_1_trees(tmp_path, damage):
+                                    chunk_sibling, chunk_key, free_space_address])
+def test_damage_of_version_1_structures(tmp_path, damage):
     path, body = make(tmp_path / "a.h5")
     assert run(HSIMAGE, "check", "--all", path, check=True).stdout.startswith("sound: ")
     expected = damage(body)

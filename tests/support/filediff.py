@@ -246,6 +246,8 @@ class Difference:
             if x is not y:
                 self.note(where, "one value is null")
         elif isinstance(x, np.ndarray):
+            if x.tobytes() == y.tobytes():
+                return    # an element may have 100 MB
             mask = used_bytes(tid)
             one = np.frombuffer(x.tobytes(), "u1").reshape(-1, len(mask))[:, mask]
             two = np.frombuffer(y.tobytes(), "u1").reshape(-1, len(mask))[:, mask]

@@ -164,15 +164,28 @@ static void chunks_of_a_table_that_is_not_filled_are_an_error(void **state)
 	assert_fails(f, SMALL_INTS, 2, -EOPNOTSUPP);
 }
 
+#define VAST(layout)                                                                               \
+	"{" SMALL_HEAD(SMALL_INTS) ",'type':" SMALL_I32                                            \
+				   ",'shape':{'class':'H5S_SIMPLE','dims':[1125899906842624]},"    \
+				   "'attributes':{},'layout':{" layout ",'file_uri':'a/b.h5'}}"
+
+/* Only the listed chunks need room in the file of a mount. */
+static void vast_data_whose_chunks_are_listed_are_shown(void **state)
+{
+	struct fixture *f = *state;
+	small_put(f->store, SMALL_KEY_INTS,
+		  VAST("'class':'H5D_CHUNKED_REF','dims':[1024],'chunks':{'7':[100,4096,0]}"));
+	assert_int_equal(open_domain(f, NULL), 0);
+	const struct chunk_list *chunks = domain_chunks(f->domain, number_of(f, SMALL_INTS));
+	assert_true(chunks->listed && chunks->n == 1 && chunks->numbers[0] == 7);
+}
+
 static void vast_data_in_another_file_hide_no_other_dataset(void **state)
 {
 	struct fixture *f = *state;
 	small_put(f->store, SMALL_KEY_INTS,
-		  "{" SMALL_HEAD(SMALL_INTS) ",'type':" SMALL_I32
-					     ",'shape':{'class':'H5S_SIMPLE','dims':"
-					     "[1125899906842624]},'attributes':{},'layout':"
-					     "{'class':'H5D_CHUNKED_REF','dims':[1024],"
-					     "'file_uri':'a/b.h5','chunks':{}}}");
+		  VAST("'class':'H5D_CONTIGUOUS_REF','dims':[1024],'offset':0,"
+		       "'size':4503599627370496"));
 	assert_int_equal(open_domain(f, NULL), 0);
 	const char *problem = NULL;
 	for (uint32_t i = 0; (problem = tree_problem(domain_tree(f->domain), i)); i++)
@@ -450,6 +463,7 @@ int main(void)
 		TEST(chunks_of_an_unknown_ref_layout_are_an_error),
 		TEST(strings_of_a_ref_layout_are_an_error),
 		TEST(chunks_of_a_table_that_is_not_filled_are_an_error),
+		TEST(vast_data_whose_chunks_are_listed_are_shown),
 		TEST(vast_data_in_another_file_hide_no_other_dataset),
 		TEST(a_listing_proves_absence_without_a_request),
 		TEST(a_listing_proves_that_a_value_is_computed),

@@ -50,6 +50,7 @@ struct h5_file {
 	 * of the superblock extension and of the driver information block, or H5_UNDEF. */
 	uint32_t superblock_size;
 	uint64_t extension, driver_info;
+	uint64_t free_info; /* of the free-space information, which no release of libhdf5 writes */
 	uint8_t version, status_flags; /* of the superblock */
 	/* The end of the file that the superblock records, as an address, or H5_UNDEF if that is
 	 * not valid. */
@@ -75,6 +76,7 @@ static inline struct h5_file h5_file_of(struct source *s)
 		.extension = H5_UNDEF,
 		.driver_info = H5_UNDEF,
 		.recorded_end = H5_UNDEF,
+		.free_info = H5_UNDEF,
 	};
 }
 

@@ -42,6 +42,7 @@ struct h5_superblock {
 	uint64_t root;		     /* address of the root group's object header */
 	uint64_t extension;	     /* address of the header of the extension, or H5_UNDEF */
 	uint64_t driver_info;	     /* address of the driver information block, or H5_UNDEF */
+	uint64_t free_info;	     /* versions 0 and 1: address of the free-space information */
 	uint8_t addr_size, len_size; /* the encoder writes 8 */
 };
 
