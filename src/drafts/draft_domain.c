@@ -306,7 +306,10 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 	}
 	if (r.refused && !atomic_load(&p->read_failed))
 		return refuse(w, &r, rc, out, err);
-	return rc == -EEXIST || rc == -ESTALE ? draft_put_stale(p, err) : rc;
+	/* In a directory, another program has made an object of this name once more. */
+	if (rc == -EEXIST || rc == -ESTALE || (rc == -ENOTDIR && w->made_way))
+		return draft_put_stale(p, err);
+	return rc;
 }
 
 /* The document of an earlier attempt is there. Its storage may have been deleted before. */

@@ -332,7 +332,8 @@ int draft_put_object(struct draft_put *p, struct commit_result *out, struct err 
 		rc = put_over(p, key, etag, err);
 	if (!rc && is_left)
 		rc = remove_left(p, err);
-	if (rc == -EEXIST || rc == -ESTALE)
+	/* In a directory, another program has made a domain or a folder of this name. */
+	if (rc == -EEXIST || rc == -ESTALE || rc == -EISDIR)
 		return draft_put_stale(p, err);
 	return rc ? rc : draft_put_result(out, COMMIT_OBJECT, key, etag, err);
 }

@@ -271,6 +271,13 @@ static int settle_copy(struct engine *e, const struct move *m, const char *etag,
 	return now->kind == NAMES_OBJECT ? 0 : rc;
 }
 
+/* In a directory, another program has given the new name to a file of the other kind since the name
+ * was looked up. */
+static int made_meanwhile(const struct move *m, struct err *err)
+{
+	return err_set(err, -ESTALE, "%s: another program has made it at the same moment", m->to);
+}
+
 /* A domain that has the new name hides the object, so it is removed when the object is there. In a
  * directory the two cannot exist side by side. */
 static int put_over(struct engine *e, const struct change *c, const struct move *m,
@@ -294,7 +301,7 @@ static int put_over(struct engine *e, const struct change *c, const struct move 
 	}
 	if (rc)
 		err_copy(err, &why);
-	return rc;
+	return rc == -EISDIR ? made_meanwhile(m, err) : rc;
 }
 
 /* A copy under the new name, then the removal of the old one. */
@@ -403,8 +410,9 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 		return rc;
 	if (strcmp(m->source->path, to) == 0)
 		return m->target && !replaces ? delete_object(e, m->target, NULL, err) : 0;
-	return m->target && !replaces ? give_name_over(e, c, m, doc, err)
-				      : give_name(e, c, m->source, doc, to, replaced, err);
+	rc = m->target && !replaces ? give_name_over(e, c, m, doc, err)
+				    : give_name(e, c, m->source, doc, to, replaced, err);
+	return rc == -ENOTDIR ? made_meanwhile(m, err) : rc;
 }
 
 /* Both names of a domain without extension lead to it. */

@@ -58,8 +58,9 @@ void history_text(const struct op *op, char *text, size_t size)
 		[OP_CHECK] = "check",	  [OP_HOLD] = "hold",	    [OP_PLAIN] = "plain",
 		[OP_FOLDERS] = "folders", [OP_FOREIGN] = "foreign", [OP_ACLS] = "acls",
 		[OP_LINKS] = "links",	  [OP_STORES] = "stores",   [OP_SHARED] = "shared",
-		[OP_WAIT] = "wait",	  [OP_CLOCK] = "clock",	    [OP_RESTART] = "restart",
-		[OP_DROP] = "drop",	  [OP_RECOVER] = "recover", [OP_KILL] = "kill"};
+		[OP_MIXED] = "mixed",	  [OP_WAIT] = "wait",	    [OP_CLOCK] = "clock",
+		[OP_RESTART] = "restart", [OP_DROP] = "drop",	    [OP_RECOVER] = "recover",
+		[OP_KILL] = "kill"};
 	static const char *const changes[] = {
 		"count",	 "tag",		 "cell",	"x0",	  "x1",	   "grow",
 		"grow equal",	 "grow empty",	 "shrink",	"link",	  "spare", "unlink spare",
@@ -386,6 +387,15 @@ static void put_plain(struct history *h, unsigned int name)
 	h->torn = true;
 }
 
+/* A folder that nobody needs would only change the order of everything. */
+static int set_up_mixed(const struct history *h, struct engine *e, struct err *err)
+{
+	bool is_needed = history_may_be_mixed(h);
+	for (unsigned int i = 0; i < h->nops; i++)
+		is_needed |= h->ops[i].kind == OP_MIXED;
+	return is_needed ? mixed_set_up(e, err) : 0;
+}
+
 /* Folders, and the files that exist at first. */
 static void set_up(struct history *h, const uint8_t *file, size_t n)
 {
@@ -398,8 +408,8 @@ static void set_up(struct history *h, const uint8_t *file, size_t n)
 			abort();
 	}
 	if (plain_set_up(actor_engine(&a), &err) || folders_set_up(actor_engine(&a), &err) ||
-	    acls_set_up(actor_engine(&a), &err) || links_set_up(actor_engine(&a), &err) ||
-	    shared_set_up(actor_engine(&a), &err))
+	    acls_set_up(actor_engine(&a), &err) || set_up_mixed(h, actor_engine(&a), &err) ||
+	    links_set_up(actor_engine(&a), &err) || shared_set_up(actor_engine(&a), &err))
 		abort();
 	for (unsigned int i = 0; i < NAMES_MAX; i++) {
 		struct op op = {.kind = OP_CREATE,
@@ -518,6 +528,7 @@ void history_run(struct history *h, const uint8_t *file, size_t n, struct log *l
 	h->folders = folders_new(file, n);
 	h->foreign = foreign_new(h->world.bucket);
 	h->acls = acls_new(file, n);
+	h->mixed = mixed_new(h->world.bucket, h->seed, h->lacks & STORE_MEM_TREE, file, n);
 	h->links = links_new(h->world.bucket);
 	h->stores = stores_new(h->world.bucket, h->seed, h->lacks & STORE_MEM_SHORT_PAGES);
 	h->shared = shared_new(file, n);
@@ -550,6 +561,7 @@ void history_release(struct history *h)
 	folders_free(h->folders);
 	foreign_free(h->foreign);
 	acls_free(h->acls);
+	mixed_free(h->mixed);
 	links_free(h->links);
 	stores_free(h->stores);
 	shared_free(h->shared);

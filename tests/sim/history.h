@@ -18,6 +18,7 @@
 #include "links.h"
 #include "list.h"
 #include "mem_store.h"
+#include "mixed.h"
 #include "plain.h"
 #include "session.h"
 #include "shared.h"
@@ -46,6 +47,7 @@ enum op_kind {
 	OP_FOLDERS, /* of folders of its own: see folders.h */
 	OP_FOREIGN, /* of a domain that another program writes, too: see foreign.h */
 	OP_ACLS,    /* of access control lists: see acls.h */
+	OP_MIXED,   /* of domains and plain objects under the same names: see mixed.h */
 	OP_LINKS,   /* of a domain that refers to a file of the bucket: see links.h */
 	OP_STORES,  /* of what other programs have put: see stores.h */
 	OP_SHARED,  /* of files that several programs of a mount write: see shared.h */
@@ -172,7 +174,7 @@ struct op {
 };
 
 /* Names, and one for each kind of names that programs share. */
-enum { TURN_PLAIN = NAMES_MAX, TURN_FOLDERS, TURN_FOREIGN, TURN_ACLS, TURN_NAMES };
+enum { TURN_PLAIN = NAMES_MAX, TURN_FOLDERS, TURN_FOREIGN, TURN_ACLS, TURN_MIXED, TURN_NAMES };
 
 /* Who uses a name in an engine: see turns.h. */
 struct turn {
@@ -214,6 +216,7 @@ struct history {
 	struct folders *folders;
 	struct foreign *foreign;
 	struct acls *acls;
+	struct mixed *mixed;
 	struct links *links;
 	struct stores *stores;
 	struct shared *shared;
@@ -256,6 +259,8 @@ void history_pages(struct history *h);
 void history_programs(struct history *h);
 /* Makes a history of this many operations from its seed. 0: the seed decides. */
 void history_make(struct history *h, uint64_t seed, unsigned int nops);
+/* Whether a random history may have operations of the kind OP_MIXED. */
+bool history_may_be_mixed(const struct history *h);
 /* Makes the operations of its next part. */
 void history_make_part(struct history *h);
 void history_remove_op(struct history *h, unsigned int i);
@@ -265,6 +270,8 @@ void history_leave_out(struct history *h);
 
 unsigned int scripts_count(void);
 const char *scripts_name(unsigned int i);
+/* The number of the named history of a seed. */
+unsigned int scripts_of(uint64_t seed);
 /* The i-th named history with a seed. */
 void scripts_make(struct history *h, unsigned int i, uint64_t seed);
 

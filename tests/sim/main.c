@@ -43,7 +43,8 @@ struct totals {
 	unsigned int histories, failed, unnamed, undecided, kills, hits, differ;
 	unsigned int statuses[4];
 	unsigned int done[OP_KINDS]; /* acknowledged operations of each kind */
-	unsigned int plain, folders, foreign, acls, links, stores, shared; /* calls for them */
+	unsigned int plain, folders, foreign, acls, mixed, links, stores,
+		shared; /* calls for them */
 	unsigned int parts, powers, revivals, conflicts, disk_faults, went_on, recovered;
 	uint64_t steps;
 };
@@ -101,7 +102,7 @@ static struct options parse(int argc, char **argv)
 static bool make(struct history *h, const struct options *o, uint64_t seed)
 {
 	const bool is_random = seed % 2 == 0 || o->steps >= OPS_MAX;
-	const unsigned int script = (unsigned int)(seed / 2 % scripts_count());
+	const unsigned int script = scripts_of(seed);
 	if (!o->only && is_random) {
 		history_make(h, seed, o->steps);
 		return true;
@@ -156,6 +157,7 @@ static void count_part(void *ctx, const struct history *h)
 	t->folders += h->folders->acts;
 	t->foreign += h->foreign->acts;
 	t->acls += h->acls->acts;
+	t->mixed += h->mixed->acts;
 	t->links += h->links->acts;
 	t->stores += h->stores->acts;
 	t->shared += h->shared->acts;
@@ -329,9 +331,10 @@ static void print_counts(const struct totals *t)
 	       t->done[OP_READ], t->done[OP_RESTART], t->done[OP_DROP], t->recovered,
 	       t->done[OP_HOLD], t->done[OP_IMPORT]);
 	printf("on names of their own: %u calls for plain objects, %u for folders, %u for a domain "
-	       "with a foreign writer, %u for access control lists, %u for a linked domain, %u for "
-	       "what others have put, %u for files of several programs\n",
-	       t->plain, t->folders, t->foreign, t->acls, t->links, t->stores, t->shared);
+	       "with a foreign writer, %u for access control lists, %u for domains and plain "
+	       "objects, %u for a linked domain, %u for what others have put, %u for files of "
+	       "several programs\n",
+	       t->plain, t->folders, t->foreign, t->acls, t->mixed, t->links, t->stores, t->shared);
 }
 
 int main(int argc, char **argv)

@@ -507,8 +507,8 @@ static void check_players(struct found *f)
 {
 	struct history *h = f->h;
 	const bool order_matters = !f->gaps->plain_put;
-	bool decided = plain_check(h->plain, f->engine, h->boxes, h->engines,
-				   order_matters && !(h->lacks & STORE_MEM_NO_PARTS_IF));
+	const bool plain_matters = order_matters && !(h->lacks & STORE_MEM_NO_PARTS_IF);
+	bool decided = plain_check(h->plain, f->engine, h->boxes, h->engines, plain_matters);
 	add_faults(f->result, &h->plain->faults, decided);
 	decided = folders_check(h->folders, f->engine, h->world.bucket, order_matters);
 	add_faults(f->result, &h->folders->faults, decided);
@@ -516,6 +516,8 @@ static void check_players(struct found *f)
 	add_faults(f->result, &h->foreign->faults, decided);
 	decided = acls_check(h->acls, f->engine, order_matters);
 	add_faults(f->result, &h->acls->faults, decided);
+	decided = mixed_check(h->mixed, f->engine, h->engines == 1, plain_matters);
+	add_faults(f->result, &h->mixed->faults, decided);
 	decided = links_check(h->links, f->engine, &h->world, order_matters);
 	add_faults(f->result, &h->links->faults, decided);
 	stores_check(h->stores, f->engine, &h->world.scheduler);

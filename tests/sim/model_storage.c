@@ -173,8 +173,8 @@ static bool may_leave_storage(const struct history *h)
 	for (unsigned int i = 0; i < h->engines; i++)
 		if (h->boxes[i].lost_power)
 			return true;
-	if (h->may_leave || h->folders->may_leave || h->acls->may_leave || h->links->may_leave ||
-	    h->shared->may_leave)
+	if (h->may_leave || h->folders->may_leave || h->acls->may_leave || h->mixed->may_leave ||
+	    h->links->may_leave || h->shared->may_leave)
 		return true;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];

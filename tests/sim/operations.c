@@ -229,6 +229,7 @@ static int play(struct actor *a, struct op *op, struct err *err)
 		       : op->kind == OP_FOLDERS ? folders_run(h->folders, &by, err)
 		       : op->kind == OP_FOREIGN ? foreign_run(h->foreign, &by, err)
 		       : op->kind == OP_ACLS	? acls_run(h->acls, &by, err)
+		       : op->kind == OP_MIXED	? mixed_run(h->mixed, &by, err)
 		       : op->kind == OP_LINKS	? links_run(h->links, &by, err)
 		       : op->kind == OP_STORES	? stores_run(h->stores, &by, err)
 						: shared_run(h->shared, &by, err);
@@ -276,6 +277,7 @@ int operation_carry_out(struct actor *a, struct op *op, struct err *err)
 	case OP_FOLDERS:
 	case OP_FOREIGN:
 	case OP_ACLS:
+	case OP_MIXED:
 	case OP_LINKS:
 	case OP_STORES:
 	case OP_SHARED:

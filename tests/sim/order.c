@@ -73,10 +73,19 @@ void order_describe(const struct order *o, unsigned int i, char *text, size_t si
 			      s->kind, s->value);
 }
 
+/* Whether it is about what another act has noted. */
+static bool asks(const struct order_step *step)
+{
+	return step->kind == ORDER_DRAFT || step->kind == ORDER_BARE ||
+	       (step->may && (step->kind == ORDER_TOP_RENEW || step->kind == ORDER_TOP_CLEAR));
+}
+
 /* Does a step, or returns false if it is not possible. */
 static bool take(unsigned int i, const struct order_step *step, struct state *s)
 {
 	uint16_t *at = &s->has[step->at], *to = &s->has[step->to], *seen = &s->seen[i];
+	if (step->kind >= ORDER_TOP)
+		return order_take_half(step, at, to, asks(step) ? &s->seen[step->of] : seen);
 	switch (step->kind) {
 	case ORDER_SEE:
 		*seen = *at;
@@ -221,13 +230,18 @@ static void advance(const struct search *s, struct state *state, unsigned int i,
 		state->seen[i] = 0;
 }
 
+static bool only_looks(const struct order_step *step)
+{
+	return (step->kind >= ORDER_SHOW && step->kind <= ORDER_CHECK) || step->kind == ORDER_TOP ||
+	       step->kind == ORDER_TOP_LACKS;
+}
+
 /* Does all steps that see what is so, and change nothing: to wait with them helps nobody. */
 static void observe(const struct search *s, struct state *state, uint64_t until)
 {
 	for (unsigned int i = 0; i < s->o->n; i++) {
 		const struct order_step *step = next_step(s, state, i);
-		while (step->kind >= ORDER_SHOW && step->kind <= ORDER_CHECK &&
-		       is_due(step, state, until) && take(i, step, state)) {
+		while (only_looks(step) && is_due(step, state, until) && take(i, step, state)) {
 			advance(s, state, i, 1);
 			step = next_step(s, state, i);
 		}
@@ -245,7 +259,8 @@ static bool is_end(const struct search *s, const struct state *state)
 static bool is_repeatable(const struct order_step *step)
 {
 	return step->kind == ORDER_FLIP ||
-	       (step->may && (step->kind == ORDER_REPLACE || step->kind == ORDER_RENEW));
+	       (step->may && (step->kind == ORDER_REPLACE || step->kind == ORDER_RENEW ||
+			      step->kind == ORDER_TOP_RENEW));
 }
 
 /* Those of the act from this one on. */
@@ -296,7 +311,7 @@ enum order_result order_search(const struct order *o, const uint16_t first[ORDER
 	memcpy(state.has, first, sizeof(state.has));
 	for (unsigned int i = 0; i < o->n; i++)
 		for (const struct order_step *step = o->acts[i].steps; step->kind; step++)
-			if (step->kind == ORDER_DRAFT || step->kind == ORDER_BARE)
+			if (asks(step))
 				s.is_asked[step->of] = true;
 	const bool found = search_from(&s, &state);
 	free(s.visited);

@@ -47,6 +47,22 @@ enum order_kind {
 	ORDER_GIVE,   /* the register `to` gets what was noted, unless that is nothing */
 	ORDER_CARRY,  /* what it has is noted, and the register `to`, which has nothing, gets it */
 	ORDER_LEAVE,  /* it loses what was noted, if that is something */
+	/* Of registers with two halves: order_halves.c. */
+	ORDER_TOP,	 /* the upper value is this one, which is noted */
+	ORDER_TOP_LACKS, /* the half of this value has nothing */
+	ORDER_TOP_SEE,	 /* the act notes the upper value */
+	ORDER_TOP_FIND,	 /* the same, and that is something */
+	/* The half of this value gets it, if that half still has what was noted, or nothing if
+	 * nothing of it was noted. A lower value takes the place of a noted upper one, whatever the
+	 * lower half has. If this step or the next kind may be left out, what counts is what act
+	 * `of` has noted, and this one may also happen several times. */
+	ORDER_TOP_RENEW,
+	ORDER_TOP_CLEAR,    /* the half that this value has not loses what was noted of it */
+	ORDER_TOP_GIVE,	    /* the same half of the register `to` gets what was noted */
+	ORDER_TOP_CLEAR_TO, /* the other half of the register `to` loses its value */
+	ORDER_TOP_BACK,	    /* the lower half loses this value, or that which was noted of `to` */
+	ORDER_TOP_LEAVE,    /* it loses what was noted */
+	ORDER_TOP_WIPE,	    /* the half of what was noted loses its value, whatever that is */
 };
 
 struct order_step {
@@ -54,7 +70,7 @@ struct order_step {
 	unsigned int at, to;  /* registers: those of the act, unless the caller changes them */
 	unsigned int also;    /* of ORDER_SOME, ORDER_NEITHER; `to`, unless the caller changes it */
 	uint16_t value;	      /* 0: nothing */
-	unsigned int of;      /* of ORDER_DRAFT, ORDER_BARE */
+	unsigned int of;      /* of ORDER_DRAFT, ORDER_BARE; and see ORDER_TOP_RENEW */
 	uint64_t from, until; /* moments */
 	uint64_t absent_from; /* from then on, if the register has nothing */
 	bool may;	      /* it may be left out, and then the later steps of the act are, too */
@@ -75,6 +91,9 @@ struct order {
 	unsigned int n;
 };
 
+/* A register may have two halves: the lower one is hidden while the upper one has a value. */
+#define ORDER_UPPER 0xff00
+
 enum order_result { ORDER_FOUND, ORDER_IMPOSSIBLE, ORDER_TOO_LARGE };
 
 /* Adds an act, or returns NULL if there are too many. */
@@ -87,6 +106,8 @@ struct order_step *order_step(struct order_act *a, enum order_kind kind, uint16_
 struct order_step *order_last(struct order_act *a);
 /* Describes the i-th act. */
 void order_describe(const struct order *o, unsigned int i, char *text, size_t size);
+/* order_halves.c: does a step of the kinds from ORDER_TOP on. seen: what its act has noted. */
+bool order_take_half(const struct order_step *step, uint16_t *at, uint16_t *to, uint16_t *seen);
 enum order_result order_search(const struct order *o, const uint16_t first[ORDER_REGISTERS],
 			       const uint16_t end[ORDER_REGISTERS]);
 

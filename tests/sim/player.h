@@ -12,7 +12,7 @@
 void player_fault(struct str *faults, const char *who, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* What programs of shared.h do. */
+/* What programs of shared.h do; those of mixed.h know the first two. */
 enum play {
 	PLAY_ALL,
 	PLAY_BRIEF, /* its calls are short, and for one name */

@@ -40,6 +40,13 @@ static enum op_kind kind_from(struct rng *r)
 	return (enum op_kind)kind;
 }
 
+/* This kind was added later. Other histories stay as they were. */
+bool history_may_be_mixed(const struct history *h)
+{
+	struct rng r = rng_derive(h->seed, 18);
+	return rng_once_in(&r, 12);
+}
+
 /* Operations on names of their own meet only others of their kind. So in some histories half of the
  * operations have one kind. OP_KINDS: not in this one. */
 static enum op_kind focus_of(const struct history *h)
@@ -48,6 +55,9 @@ static enum op_kind focus_of(const struct history *h)
 					     OP_ACLS,  OP_LINKS,   OP_SHARED};
 	struct rng r = rng_derive(h->seed, 5 + 10000 * h->part);
 	struct rng stores = rng_derive(h->seed, 9 + 10000 * h->part);
+	struct rng part = rng_derive(h->seed, 12 + 10000 * h->part);
+	if (history_may_be_mixed(h) && rng_once_in(&part, 2))
+		return OP_MIXED;
 	if (rng_once_in(&r, 8))
 		return kinds[rng_below(&r, sizeof(kinds) / sizeof(kinds[0]))];
 	return rng_once_in(&stores, 24) ? OP_STORES : OP_KINDS;

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 enum { F1_A, F1_B, F2_A, F2_C, F1_D, F3_E };
-enum { SLOW_STEPS = 60 };
+enum { SLOW_STEPS = 60, LATE_SCRIPTS = 4, LATE_ONE_IN = 24 };
 
 struct script {
 	const char *name;
@@ -54,6 +54,10 @@ struct script {
 /* The seed decides which PUT or DELETE has the fault. */
 #define FOLDERS_FAULT(e, k, f) {OP(OP_FOLDERS, e, 0), .actor = k, .fault = f}
 #define ACLS(e, k)	    {OP(OP_ACLS, e, 0), .actor = k}
+#define MIXED(e, k)	    {OP(OP_MIXED, e, 0), .actor = k}
+/* The seed decides which PUT or DELETE has the fault. */
+#define MIXED_FAULT(e, k, f) {OP(OP_MIXED, e, 0), .actor = k, .fault = f}
+#define MIXED_BRIEF(e)	    {OP(OP_MIXED, e, 0), .plays = PLAY_BRIEF}
 #define PLAINS(e, k)	    {OP(OP_PLAIN, e, 0), .actor = k}
 /* The seed decides which PUT or DELETE has the fault. */
 #define PLAINS_FAULT(e, k, f) {OP(OP_PLAIN, e, 0), .actor = k, .fault = f}
@@ -559,12 +563,32 @@ static const struct script scripts[] = {
 	{"the power fails while programs write files whose commits fail", 1, 0, false, {
 		HOLD_REFUSED(0, 0), HOLD_SHARED(0, 1), HOLD_SHARED(0, 2), HOLD_REFUSED(0, 0),
 		HOLD_REFUSED(0, 1), HOLD_REFUSED(0, 2), SHARED(0, 0), SHARED(0, 1), SWEEP(400)}},
+	/* Those from here on are LATE_SCRIPTS: see below. */
+	{"domains and plain objects replace each other", 2, 0, false, {
+		MIXED(0, 0), MIXED(1, 0), MIXED(0, 0), MIXED(1, 0), MIXED(0, 0), MIXED(1, 0), END}},
+	{"three mounts let domains and plain objects replace each other", 3, 0, false, {
+		MIXED(0, 0), MIXED(1, 0), MIXED(2, 0), MIXED(0, 0), MIXED(1, 0), END}},
+	{"two mounts rename a plain object over one domain", 2, 0, false, {
+		MIXED_BRIEF(0), MIXED_BRIEF(1), MIXED_BRIEF(0), MIXED_BRIEF(1), MIXED_BRIEF(0),
+		MIXED_BRIEF(1), END}},
+	{"requests fail while domains and plain objects replace each other", 2, 0, false, {
+		MIXED(0, 0), MIXED_FAULT(1, 0, FAULT_REFUSED), MIXED_FAULT(0, 0, FAULT_LOST),
+		MIXED(1, 0), MIXED_FAULT(0, 0, FAULT_KILL), END}},
 };
 /* clang-format on */
 
 unsigned int scripts_count(void)
 {
 	return sizeof(scripts) / sizeof(scripts[0]);
+}
+
+/* What was added later takes a part of the seeds, so that all others keep their histories. */
+unsigned int scripts_of(uint64_t seed)
+{
+	const unsigned int first = scripts_count() - LATE_SCRIPTS;
+	struct rng r = rng_derive(seed, 14);
+	return rng_once_in(&r, LATE_ONE_IN) ? first + rng_below(&r, LATE_SCRIPTS)
+					    : (unsigned int)(seed / 2 % first);
 }
 
 const char *scripts_name(unsigned int i)
@@ -607,9 +631,11 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 		h->actors = op->actor < h->actors ? h->actors : op->actor + 1;
 		if (op->waits == SLOW_STEPS)
 			op->waits = 1 + rng_below(&r, SLOW_STEPS);
-		if ((op->kind == OP_STORES || op->kind == OP_PLAIN || op->kind == OP_FOLDERS) &&
+		if ((op->kind == OP_STORES || op->kind == OP_PLAIN || op->kind == OP_FOLDERS ||
+		     op->kind == OP_MIXED) &&
 		    op->fault)
 			op->at = 1 + rng_below(&r, op->kind == OP_PLAIN	    ? 6
+						   : op->kind == OP_MIXED   ? 30
 						   : op->kind == OP_FOLDERS ? 24
 									    : 60);
 		if (op->disk.many)

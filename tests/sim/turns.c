@@ -16,7 +16,7 @@ static unsigned int names_of(const struct history *h, const struct op *op)
 				     : 0;
 	if (op->kind == OP_RENAME)
 		names |= 1u << op->to;
-	if (op->kind >= OP_PLAIN && op->kind <= OP_ACLS)
+	if (op->kind >= OP_PLAIN && op->kind <= OP_MIXED)
 		names = 1u << (TURN_PLAIN + op->kind - OP_PLAIN);
 	return history_has_inside(h, op) ? names | names_of(h, op + 1) : names;
 }

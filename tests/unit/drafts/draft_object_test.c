@@ -49,6 +49,19 @@ static void the_change_of_another_writer_is_kept(void **state)
 	world_end(&w);
 }
 
+/* In a directory, nothing else can have the name of a folder or of a domain. */
+static void another_program_makes_a_domain(void **state)
+{
+	struct world w;
+	world_begin(&w, true, 0);
+	world_draft(&w, "a");
+	world_write(&w, "mine", 4);
+	world_put(&w, "a/.domain.json", "{}", 2);
+	assert_int_equal(world_commit(&w, true), -ESTALE);
+	world_check_object(&w, "a/.domain.json", "{}", 2);
+	world_end(&w);
+}
+
 /* The answer is lost, and the object is found. */
 static void a_repeated_put_finds_its_object(void **state)
 {
@@ -153,6 +166,7 @@ int main(void)
 		cmocka_unit_test(a_new_file_is_one_put),
 		cmocka_unit_test(an_empty_file_is_an_empty_object),
 		cmocka_unit_test(the_change_of_another_writer_is_kept),
+		cmocka_unit_test(another_program_makes_a_domain),
 		cmocka_unit_test(a_repeated_put_finds_its_object),
 		cmocka_unit_test(later_bytes_replace_an_own_object),
 		cmocka_unit_test(an_unsure_put_is_no_conflict),

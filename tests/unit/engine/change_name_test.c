@@ -120,6 +120,23 @@ static void absent_names_are_not_looked_up_again(void **state)
 	assert_int_equal(engine_mkdir(b->engine, "d", NULL), -EEXIST);
 }
 
+/* A directory cannot have a domain and a plain object of one name. */
+static void another_program_makes_the_other_kind(void **state)
+{
+	struct test_bucket *b = *state;
+	struct engine_stat st;
+	bucket_domain(b, 1, "a.h5");
+	bucket_put(b, "plain", "text");
+	bucket_open_rw(b, 1000, NULL);
+	assert_int_equal(engine_lookup(b->engine, "b.h5", &st, NULL), -ENOENT);
+	assert_int_equal(engine_lookup(b->engine, "c.h5", &st, NULL), -ENOENT);
+	bucket_put(b, "b.h5", "others");
+	bucket_domain(b, 2, "c.h5");
+	assert_int_equal(move(b, "a.h5", "b.h5"), 0);
+	assert_int_equal(move(b, "plain", "c.h5"), 0);
+	assert_list(b, "", "b.h5 c.h5=");
+}
+
 static void new_names_are_checked(void **state)
 {
 	char name[300], deep[1100];
@@ -203,6 +220,7 @@ int main(void)
 		TEST(the_new_directory_must_exist),
 		TEST(what_has_the_name_stays),
 		TEST(absent_names_are_not_looked_up_again),
+		TEST(another_program_makes_the_other_kind),
 		TEST(new_names_are_checked),
 		TEST(removing_makes_room),
 	};
