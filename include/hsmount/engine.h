@@ -375,7 +375,7 @@ struct engine_import {
 	/* The path of the file. With abort it may be NULL. With link, only its name is used unless
 	 * the file is local. */
 	const char *file;
-	const char *shown; /* the file as the user named it, for messages; NULL: as above */
+	const char *shown;	  /* the file as the user named it, for messages; NULL: as above */
 	struct engine_link *link; /* if it is NULL, the domain gets the data */
 	/* The path of the domain, as in a mount. If it is a folder, the name of the file is
 	 * appended. */
