@@ -10,7 +10,8 @@
  * do not overlap, so the size of the file limits how much is read and kept.
  *
  * All blocks are claimed at the end of h5_fheap_open(), so an open that fails claims nothing. The
- * free-space manager, which only writers need, is claimed if it is not damaged.
+ * free-space manager, which only writers need, is claimed if it is not damaged. In a strict file,
+ * damage of it is an error: libhdf5 reads it when it counts the space that an object takes.
  *
  * Not thread-safe.
  */
@@ -228,7 +229,7 @@ static int claim_blocks(struct h5_fheap_reader *r, struct err *err)
 	const struct run *indirect = (const void *)r->indirect.data;
 	const struct block *blocks = (const void *)r->blocks.data;
 	int rc = h5_free_space_claim(&r->file, r->header.free_space, err);
-	if (rc == -EIO || rc == -EOPNOTSUPP) {
+	if (!r->file.is_strict && (rc == -EIO || rc == -EOPNOTSUPP)) {
 		rc = 0;
 		if (err)
 			err_clear(err);

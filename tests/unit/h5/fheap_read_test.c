@@ -205,10 +205,15 @@ static void test_claims(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (is_claimed(&o, rows[i].at) != rows[i].is_claimed)
 			fail_msg("byte %d", (int)rows[i].at);
-	/* A damaged free-space manager is no obstacle. */
+	/* A damaged free-space manager is no obstacle, but it is damage of a strict file. */
 	o.bytes[707] = 'X';
 	assert_true(is_claimed(&o, 503));
 	assert_false(is_claimed(&o, 707));
+	struct err err = ERR_INIT;
+	o.m.file.is_strict = true;
+	o.m.file.claims = h5_claims_new(NULL);
+	assert_int_equal(h5_fheap_open(&o.m.file, o.v->heap, &o.r, &err), -EIO);
+	assert_non_null(strstr(err.msg, "free-space manager at 707: wrong signature"));
 	release(&o);
 }
 

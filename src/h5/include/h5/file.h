@@ -56,7 +56,8 @@ struct h5_file {
 	 * not valid. */
 	uint64_t recorded_end;
 	bool is_bounded; /* what lies behind the recorded end does not belong to the file */
-	/* What these decoders do not need, but libhdf5 does, is damage, too: keys, siblings. */
+	/* What these decoders do not need, but libhdf5 does, is damage, too: keys, siblings,
+	 * free-space managers. */
 	bool is_strict;
 };
 

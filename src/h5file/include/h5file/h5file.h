@@ -65,7 +65,7 @@ struct h5file_options {
 	 * the file: a structure there is damaged. Otherwise the file ends where the source does. */
 	bool bounded;
 	/* What libhdf5 needs to find an object or a chunk is damage if it is wrong, also if this
-	 * reader does not need it: keys and siblings in version 1 B-trees. */
+	 * reader does not need it: keys and siblings in version 1 B-trees, free-space managers. */
 	bool strict;
 	/* If it is not NULL, raw data in external files are read: such a dataset is like a
 	 * contiguous one, and RAW_STORED. It is borrowed until h5file_open() returns. */
