@@ -111,11 +111,6 @@ static int set(struct program_of *g, unsigned int at, struct err *err)
 
 /* ---- domains ---- */
 
-static void wait_for_others(void *ctx)
-{
-	player_wait(ctx);
-}
-
 /* Another act of the same call: what it does to files. */
 static struct order_act *begin_file(struct program_of *g, const struct order_act *a)
 {
@@ -184,7 +179,7 @@ static int close_new(struct program_of *g, struct order_act *a, struct order_act
 static int create(struct program_of *g, unsigned int at, struct err *err)
 {
 	struct order_act *a = player_begin(g->by, "create", at, at);
-	const struct program p = {g->p->file, g->p->n_file, wait_for_others, g->by};
+	const struct program p = program_of_player(g->by, g->p->file, g->p->n_file);
 	struct op op = {.kind = OP_CREATE};
 	struct engine_file *f;
 	uint16_t number = FIRST_LIST;

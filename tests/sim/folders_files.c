@@ -11,7 +11,7 @@
 
 #include "program.h"
 
-enum { FILE_SIZE = 16, EMPTY = UINT16_MAX };
+enum { EMPTY = UINT16_MAX };
 
 struct order_act *folders_begin_file(struct folders_program *g, const char *what, unsigned int f)
 {
@@ -27,9 +27,9 @@ static bool has_repeated(const struct folders_program *g, unsigned int before)
 
 static int plain_number(struct folders *p, struct engine_file *f, struct err *err)
 {
-	char text[FILE_SIZE + 1] = "";
-	const ssize_t n = engine_pread(f, text, FILE_SIZE, 0, NULL, err);
-	const unsigned long number = n == FILE_SIZE ? strtoul(text + 5, NULL, 10) : 0;
+	char bytes[PROGRAM_FILE];
+	const ssize_t n = engine_pread(f, bytes, sizeof(bytes), 0, NULL, err);
+	const unsigned long number = n > 0 ? program_plain_number(bytes, (size_t)n) : 0;
 	if (n == 0)
 		return EMPTY;
 	if (n > 0 && (!number || number > p->nfiles))
@@ -78,23 +78,10 @@ int folders_read(struct folders_program *g, unsigned int file, struct err *err)
 
 /* ---- writing ---- */
 
-static void wait_for_others(void *ctx)
-{
-	player_wait(ctx);
-}
-
-static int write_plain(struct engine_file *f, uint16_t number, struct err *err)
-{
-	char text[FILE_SIZE + 1];
-	snprintf(text, sizeof(text), "file %011u", number);
-	const int rc = engine_resize(f, 0, err);
-	return !rc && engine_pwrite(f, text, FILE_SIZE, 0, err) < 0 ? -EIO : rc;
-}
-
 static int write_domain(struct folders_program *g, struct engine_file *f, uint16_t number,
 			struct err *err)
 {
-	const struct program p = {g->p->file, g->p->n_file, wait_for_others, g->by};
+	const struct program p = program_of_player(g->by, g->p->file, g->p->n_file);
 	struct op op = {.kind = OP_CREATE};
 	content_init(&op.after, number);
 	const int rc = program_create(&p, &op, f, err);
@@ -158,7 +145,7 @@ static int write_number(struct session *s, struct engine_file *f, struct err *er
 	struct folders_program *g = s->g;
 	const unsigned int folder = s->file % FOLDERS;
 	int rc = folders_is_domain(s->file) ? write_domain(g, f, s->number, err)
-					    : write_plain(f, s->number, err);
+					    : program_write_plain(f, s->number, err);
 	player_wait(g->by);
 	if (!rc && !player_is_dead(g->by) && rng_once_in(&g->by->random, 4)) {
 		struct err why = ERR_INIT;

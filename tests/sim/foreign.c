@@ -286,16 +286,11 @@ static int answer_of(const struct program_of *g, int rc)
 	return rc == -EIO && g->p->changes != g->changes ? -ESTALE : rc;
 }
 
-static void wait_for_others(void *ctx)
-{
-	player_wait(ctx);
-}
-
 static int read_domain(struct program_of *g, struct err *err)
 {
 	struct engine_file *f;
 	struct op op = {.kind = OP_READ, .waits = rng_below(&g->by->random, 5)};
-	const struct program p = {.wait = wait_for_others, .ctx = g->by};
+	const struct program p = program_of_player(g->by, NULL, 0);
 	int rc = engine_file_open(g->e, PATH, &f, err);
 	g->opened = now(g);
 	if (!rc) {
@@ -347,7 +342,7 @@ static int change_domain(struct program_of *g, struct err *err)
 	static const enum change_kind kinds[] = {CHANGE_TAG, CHANGE_X0, CHANGE_X1};
 	struct engine_file *f;
 	struct op op = {.kind = OP_CHANGE, .change = kinds[rng_below(&g->by->random, 3)]};
-	const struct program p = {.wait = wait_for_others, .ctx = g->by};
+	const struct program p = program_of_player(g->by, NULL, 0);
 	int rc = engine_open_write(g->e, PATH, 0, &f, err);
 	if (rc) {
 		if (player_note(g->by, "open", PATH, rc) && rc == -ENOENT)

@@ -19,7 +19,6 @@ enum {
 	UPPER = 8,    /* a domain of this number has the value number << UPPER */
 	EMPTY = 0xff, /* the plain object without a byte */
 	FILES_MAX = EMPTY - 1,
-	FILE_SIZE = 16, /* of a plain file, so that some of them are equal */
 };
 
 /* A program. */
@@ -86,12 +85,10 @@ static bool has_repeated(const struct program_of *g, unsigned int before)
 
 static int number_of_bytes(struct mixed *p, const char *what, const char *bytes, size_t n)
 {
-	char text[FILE_SIZE + 1] = "";
+	const unsigned long number = program_plain_number(bytes, n);
 	if (n == 0)
 		return EMPTY;
-	memcpy(text, bytes, n < FILE_SIZE ? n : FILE_SIZE);
-	const unsigned long number = n == FILE_SIZE ? strtoul(text + 5, NULL, 10) : 0;
-	if (number && number <= p->nobjects && strncmp(text, "file ", 5) == 0)
+	if (number && number <= p->nobjects)
 		return (int)number;
 	if (!p->is_over)
 		FAULT(p, "%s has %zu bytes that nobody has written", what, n);
@@ -103,11 +100,11 @@ static int value_of(struct mixed *p, struct engine_file *f, const char *what, st
 {
 	const struct program by = {.file = NULL};
 	struct op op = {.kind = OP_READ};
-	char bytes[FILE_SIZE + 1];
+	char bytes[PROGRAM_FILE + 1];
 	const ssize_t n = engine_pread(f, bytes, sizeof(bytes), 0, NULL, err);
 	if (n < 0)
 		return (int)n;
-	if (n < FILE_SIZE || memcmp(bytes, "\x89HDF\r\n\x1a\n", 8) != 0)
+	if (n < PROGRAM_FILE || memcmp(bytes, "\x89HDF\r\n\x1a\n", 8) != 0)
 		return number_of_bytes(p, what, bytes, (size_t)n);
 	const int rc = program_read(&by, &op, f, err);
 	return rc ? rc : (int)op.before.uid << UPPER;
@@ -184,23 +181,10 @@ static int list_all(struct program_of *g, struct err *err)
 
 /* ---- writing ---- */
 
-static void wait_for_others(void *ctx)
-{
-	player_wait(ctx);
-}
-
-static int write_plain(struct engine_file *f, unsigned int number, struct err *err)
-{
-	char text[FILE_SIZE + 1];
-	snprintf(text, sizeof(text), "file %011u", number);
-	const int rc = engine_resize(f, 0, err);
-	return !rc && engine_pwrite(f, text, FILE_SIZE, 0, err) < 0 ? -EIO : rc;
-}
-
 static int write_domain(struct program_of *g, struct engine_file *f, unsigned int number,
 			struct err *err)
 {
-	const struct program by = {g->p->file, g->p->n_file, wait_for_others, g->by};
+	const struct program by = program_of_player(g->by, g->p->file, g->p->n_file);
 	struct op op = {.kind = OP_CREATE};
 	content_init(&op.after, number);
 	const int rc = program_create(&by, &op, f, err);
@@ -244,7 +228,8 @@ static int write_and_close(struct program_of *g, struct order_act *a, struct eng
 	const unsigned int repeated = g->by->box->line.repeated;
 	const bool is_domain = value & ORDER_UPPER;
 	const uint64_t closes = now(g);
-	int rc = is_domain ? write_domain(g, f, value >> UPPER, err) : write_plain(f, value, err);
+	int rc = is_domain ? write_domain(g, f, value >> UPPER, err)
+			   : program_write_plain(f, value, err);
 	const bool is_whole = !rc && !player_is_dead(g->by);
 	player_wait(g->by);
 	if (!rc)

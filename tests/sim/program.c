@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,6 +181,33 @@ static int write_changes(struct engine_file *f, const uint8_t *old, size_t nold,
 static int write_status(struct engine_file *f, uint8_t status, struct err *err)
 {
 	return write_at(f, STATUS, &status, 1, err);
+}
+
+static void wait_for_others(void *ctx)
+{
+	player_wait(ctx);
+}
+
+struct program program_of_player(struct player *by, const uint8_t *file, size_t n)
+{
+	return (struct program){file, n, wait_for_others, by};
+}
+
+int program_write_plain(struct engine_file *f, unsigned int number, struct err *err)
+{
+	char text[PROGRAM_FILE + 1];
+	snprintf(text, sizeof(text), "file %011u", number);
+	const int rc = engine_resize(f, 0, err);
+	return !rc && engine_pwrite(f, text, PROGRAM_FILE, 0, err) < 0 ? -EIO : rc;
+}
+
+unsigned long program_plain_number(const char *bytes, size_t n)
+{
+	char text[PROGRAM_FILE + 1] = "";
+	if (n != PROGRAM_FILE || memcmp(bytes, "file ", 5) != 0)
+		return 0;
+	memcpy(text, bytes, n);
+	return strtoul(text + 5, NULL, 10);
 }
 
 uint8_t *program_file(const struct program *p, const struct content *c, size_t *n)

@@ -17,6 +17,13 @@ struct program {
 	void *ctx;
 };
 
+/* The program of a player. `file` is the template of a domain, and NULL if it makes none. */
+struct program program_of_player(struct player *by, const uint8_t *file, size_t n);
+enum { PROGRAM_FILE = 16 };
+/* Writes a plain file of PROGRAM_FILE bytes that states its number. */
+int program_write_plain(struct engine_file *f, unsigned int number, struct err *err);
+/* Returns the number that the n bytes of a plain file state, or 0 if they state none. */
+unsigned long program_plain_number(const char *bytes, size_t n);
 /* The bytes of a file that a program without a library writes. Heap. */
 uint8_t *program_file(const struct program *p, const struct content *c, size_t *n);
 /* Writes op->after. */
