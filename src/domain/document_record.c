@@ -243,7 +243,8 @@ bool document_record_answer(struct document_record *r, size_t i, const char *lis
 static bool is_own_condition(const struct document_record *r, const struct store_request *req)
 {
 	const char *version = req->cond.if_none_match;
-	return version >= r->versions[0] && version < r->versions[0] + sizeof(r->versions);
+	const char *first = r->versions[0], *end = (const char *)r->versions + sizeof(r->versions);
+	return version >= first && version < end;
 }
 
 bool document_record_take(struct document_record *r, struct store_request *req)
