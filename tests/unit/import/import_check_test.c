@@ -67,6 +67,37 @@ static void test_refused(void **state)
 	world_release(&w);
 }
 
+/* A message shows 20 lines, and the number of the others. */
+static void test_many_refused(void **state)
+{
+	static const struct {
+		unsigned int n;
+		const char *rest; /* the last line; NULL: there is none */
+	} cases[] = {{20, NULL}, {21, "and 1 more\n"}, {23, "and 3 more\n"}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct refusal all[24] = {0};
+		struct schema_writer writer;
+		const struct schema_ops ops = refusing(&writer);
+		struct world w;
+		struct err err;
+		world_init(&w, 0);
+		w.opt.schema = &ops;
+		for (unsigned int k = 0; k < cases[i].n; k++)
+			all[k] = (struct refusal){.path = "/lzf"};
+		refused = all;
+		assert_int_equal(world_import(&w, NULL, &err), -EOPNOTSUPP);
+		unsigned int lines = 0;
+		for (const char *at = w.notes; (at = strstr(at, "/lzf: ")); at++)
+			lines++;
+		assert_int_equal(lines, 20);
+		const char *rest = strstr(w.notes, "and ");
+		assert_int_equal(!rest, !cases[i].rest);
+		if (rest)
+			assert_string_equal(rest, cases[i].rest);
+		world_release(&w);
+	}
+}
+
 static bool has_text(struct world *w, const char *text)
 {
 	auto_page struct store_page page = {0};
@@ -224,13 +255,10 @@ static void test_open_flag(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_left_out),
-		cmocka_unit_test(test_comment_left_out),
-		cmocka_unit_test(test_group_left_out),
-		cmocka_unit_test(test_root_refused),
-		cmocka_unit_test(test_open_flag),
-		cmocka_unit_test(test_names_with_a_slash),
+		cmocka_unit_test(test_refused),	       cmocka_unit_test(test_many_refused),
+		cmocka_unit_test(test_left_out),       cmocka_unit_test(test_comment_left_out),
+		cmocka_unit_test(test_group_left_out), cmocka_unit_test(test_root_refused),
+		cmocka_unit_test(test_open_flag),      cmocka_unit_test(test_names_with_a_slash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,27 +207,33 @@ static void test_located(void **state)
 }
 
 /* All requests from one on fail, from several places on; then the same command completes the link.
- */
+ * One of the files has a table of several chunks. */
 static void test_interrupted(void **state)
 {
-	struct world clean;
-	struct import_link link;
-	init(&clean, &link, 0);
-	world_must_import(&clean, NULL);
-	const unsigned int n = clean.gate->n;
-	char *want = world_content(&clean, "");
-	for (unsigned int i = 1; i <= n; i += n / 8 + 1) {
-		struct world w;
-		struct err err;
-		init(&w, &link, 0);
-		w.gate->later = true;
-		assert_int_equal(world_import_failing(&w, i, -EIO, &err), -EIO);
-		world_must_import(&w, NULL);
-		world_check_content(&w, want);
-		world_release(&w);
+	static int (*const files[])(void *, struct source **, struct err *) = {open_indexes,
+									       open_links};
+	for (size_t k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
+		struct world clean;
+		struct import_link link;
+		init(&clean, &link, 0);
+		clean.opt.file.open = files[k];
+		world_must_import(&clean, NULL);
+		const unsigned int n = clean.gate->n;
+		char *want = world_content(&clean, "");
+		for (unsigned int i = 1; i <= n; i += n / (k ? 4 : 8) + 1) {
+			struct world w;
+			struct err err;
+			init(&w, &link, 0);
+			w.opt.file.open = files[k];
+			w.gate->later = true;
+			assert_int_equal(world_import_failing(&w, i, -EIO, &err), -EIO);
+			world_must_import(&w, NULL);
+			world_check_content(&w, want);
+			world_release(&w);
+		}
+		free(want);
+		world_release(&clean);
 	}
-	free(want);
-	world_release(&clean);
 }
 
 /* A link is not continued as another kind of link, nor as an import, nor of another version. */
