@@ -203,7 +203,9 @@ void engine_file_set_read_ahead(struct engine_file *f, uint64_t bytes);
 ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset,
 		     struct cancel *cancel, struct err *err);
 /* Works like lseek(2) with SEEK_DATA or SEEK_HOLE. Returns an offset, or a negative errno without a
- * reason. */
+ * reason. If it is not known which chunks of a domain are stored, the function asks the bucket,
+ * once for each dataset of 16 chunks or more, and blocks. engine_file_stat() then shows the blocks
+ * that are not in holes. */
 int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence);
 
 /* ---- files that programs write ---- */

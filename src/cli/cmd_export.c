@@ -91,6 +91,14 @@ static int check_room(const struct copy *c, const struct engine_stat *st, struct
 		       c->out.path, needs, room);
 }
 
+/* Sets c->total. To find the holes, requests may be made. */
+static void find_holes(struct copy *c, uint64_t size)
+{
+	uint64_t first, end;
+	for (end = 0; !c->out.is_stream && next_range(c->in, size, &first, &end);)
+		c->total += end - first;
+}
+
 static int copy_data(struct copy *c, uint64_t size, struct err *err)
 {
 	uint64_t first, end;
@@ -100,8 +108,6 @@ static int copy_data(struct copy *c, uint64_t size, struct err *err)
 		progress_set(c->progress, 0, c->total);
 		return copy_range(c, 0, size, err);
 	}
-	for (end = 0; next_range(c->in, size, &first, &end);)
-		c->total += end - first;
 	progress_set(c->progress, 0, c->total);
 	for (end = 0; !rc && next_range(c->in, size, &first, &end);)
 		rc = copy_range(c, first, end, err);
@@ -113,8 +119,11 @@ static int copy_all(struct copy *c, const char *file, bool force, struct err *er
 	struct engine_stat st;
 	engine_file_stat(c->in, &st);
 	int rc = atomic_file_open(&c->out, file, force, st.size, err);
-	if (!rc)
-		rc = check_room(c, &st, err);
+	if (rc)
+		return rc;
+	find_holes(c, st.size);
+	engine_file_stat(c->in, &st);
+	rc = check_room(c, &st, err);
 	if (rc)
 		return rc;
 	auto_free void *buf = malloc(PIECE);

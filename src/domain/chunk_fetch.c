@@ -524,6 +524,8 @@ static void get_chunk(struct fetch *f)
 		fail(f, rc, &err);
 	else if (place->absent)
 		domain_recheck(f->d, f->dataset, &f->recheck);
+	else if (place->file && f->only_place)
+		finish(f, &(struct chunk_result){.absent = false});
 	else if (place->file)
 		read_range(f);
 	else if (f->presence == NOT_LISTED && (!ds->absence_unknown || f->is_table))
@@ -595,29 +597,8 @@ static void fetch_chunk(struct domain *d, const struct chunk_request *request, b
 	place_find(&f->place);
 }
 
-static void fetch(void *ctx, const struct chunk_request *request, chunk_done done, void *arg)
+void domain_fetch_chunk(void *domain, const struct chunk_request *request, chunk_done done,
+			void *arg)
 {
-	fetch_chunk(ctx, request, false, done, arg);
-}
-
-static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
-{
-	return domain_chunks(ctx, dataset);
-}
-
-static void *begin(void *ctx)
-{
-	struct domain *d = ctx;
-	return range_batch_begin(&d->ranges);
-}
-
-static void end(void *ctx, void *batch)
-{
-	range_batch_end(batch);
-}
-
-struct chunk_source domain_chunk_source(struct domain *d)
-{
-	return (struct chunk_source){
-		.list = list_chunks, .get = fetch, .begin = begin, .end = end, .ctx = d};
+	fetch_chunk(domain, request, false, done, arg);
 }

@@ -172,6 +172,23 @@ bool domain_versions_lost(struct domain *d, uint32_t dataset, uint64_t chunk)
 	return etag[0];
 }
 
+bool domain_versions_lost_any(struct domain *d, uint32_t dataset, const struct chunk_list *stored)
+{
+	const struct dataset *ds = &tree_object(d->tree, dataset)->o.dataset;
+	struct chunk_version *v, *next;
+	bool lost = false;
+	if (ds->shard) /* the versions are those of shards */
+		return false;
+	pthread_mutex_lock(&d->versions.lock);
+	HASH_ITER (hh, d->versions.chunks, v, next)
+		lost |= v->key.dataset == dataset &&
+			chunk_list_find(stored, v->key.chunk) == stored->n;
+	pthread_mutex_unlock(&d->versions.lock);
+	if (lost)
+		atomic_store(&d->versions.changed, true);
+	return lost;
+}
+
 void domain_versions_get(struct domain *d, uint32_t dataset, uint64_t chunk,
 			 char etag[STORE_ETAG_MAX])
 {

@@ -119,6 +119,11 @@ int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 int domain_accept(void *ctx, struct object *o, struct err *err);
 /* chunk_inventory.c: finds which chunks exist, and the decoded sizes of variable-length ones. */
 int domain_list_chunks(struct domain *d, struct err *err);
+/* chunk_fetch.c: as struct chunk_source.get. */
+void domain_fetch_chunk(void *domain, const struct chunk_request *request, chunk_done done,
+			void *arg);
+/* find_chunks.c: finds out which chunks of a dataset are stored; see struct chunk_source. */
+int domain_find_chunks(struct domain *d, uint32_t number, struct chunk_list *out, struct err *err);
 
 /* chunk_measure.c: a stored chunk of variable length. */
 struct chunk_probe {
@@ -170,6 +175,9 @@ int domain_versions_note(struct domain *d, uint64_t began, uint32_t dataset, uin
 			 const char *etag, struct err *err);
 /* Is called when a chunk is absent. Returns whether an earlier load has found it. */
 bool domain_versions_lost(struct domain *d, uint32_t dataset, uint64_t chunk);
+/* Is called with the chunks of a dataset that are stored. Returns whether an earlier load has found
+ * another one. */
+bool domain_versions_lost_any(struct domain *d, uint32_t dataset, const struct chunk_list *stored);
 /* Gets the version that is kept of a chunk, or "" if there is none. */
 void domain_versions_get(struct domain *d, uint32_t dataset, uint64_t chunk,
 			 char etag[STORE_ETAG_MAX]);

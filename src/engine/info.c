@@ -88,7 +88,8 @@ static int say_file(const struct engine_info_sink *sink, const struct snapshot *
 	describe_size(&line, size);
 	str_addf(&line, " (%" PRIu64 " bytes)", size);
 	if (data < size) {
-		str_add(&line, ", ");
+		const bool certain = image_certain(s->image) == image_allocated(s->image);
+		str_add(&line, certain ? ", " : ", at most ");
 		describe_size(&line, data);
 		str_add(&line, " on disk when exported");
 		if (lacks_chunks(s->domain))

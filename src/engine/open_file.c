@@ -149,6 +149,8 @@ void engine_file_stat(struct engine_file *f, struct engine_stat *st)
 		draft_file_stat(f->draft, st);
 	else
 		*st = f->st;
+	if (f->snapshot)
+		snapshot_blocks(f->snapshot, st);
 }
 
 bool engine_file_cacheable(struct engine_file *f)
@@ -229,12 +231,19 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
 	return got;
 }
 
+static int64_t seek_domain(struct engine_file *f, uint64_t offset, int whence)
+{
+	const int64_t at = image_find(f->snapshot->image, offset, whence);
+	snapshots_note_blocks(f->e->bucket.snapshots, f->snapshot);
+	return at;
+}
+
 int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence)
 {
 	if (whence != SEEK_DATA && whence != SEEK_HOLE)
 		return -EINVAL;
 	if (f->snapshot)
-		return image_seek(f->snapshot->image, offset, whence);
+		return seek_domain(f, offset, whence);
 	if (f->draft)
 		return draft_file_seek(f->draft, offset, whence);
 	if (offset >= f->st.size)

@@ -58,23 +58,29 @@ static uint64_t failure_end(struct verify *v, uint64_t at, uint64_t end, const s
 }
 
 /* Finds the first range outside of holes at or after *end. Returns false if there is none. */
-static bool next_range(const struct image *img, uint64_t *first, uint64_t *end)
+static bool next_range(const struct image *img, bool asks, uint64_t *first, uint64_t *end)
 {
-	const int64_t data = image_seek(img, *end, SEEK_DATA);
+	int64_t (*const seek)(const struct image *, uint64_t, int) = asks ? image_find : image_seek;
+	const int64_t data = seek(img, *end, SEEK_DATA);
 	if (data < 0)
 		return false;
 	*first = (uint64_t)data;
-	const int64_t hole = image_seek(img, *first, SEEK_HOLE);
+	const int64_t hole = seek(img, *first, SEEK_HOLE);
 	*end = hole < 0 ? image_size(img) : (uint64_t)hole;
 	return *end > *first;
 }
 
-uint64_t verify_data_bytes(const struct image *img)
+static uint64_t data_bytes(const struct image *img, bool asks)
 {
 	uint64_t first, end = 0, sum = 0;
-	while (next_range(img, &first, &end))
+	while (next_range(img, asks, &first, &end))
 		sum += end - first;
 	return sum;
+}
+
+uint64_t verify_data_bytes(const struct image *img)
+{
+	return data_bytes(img, false);
 }
 
 static int report_failure(struct verify *v, const struct err *why)
@@ -121,10 +127,10 @@ int verify_image(struct image *img, const struct engine_info_sink *sink, struct 
 	};
 	uint64_t first, end = 0;
 	int rc = v.buf ? 0 : err_no_memory(err);
-	v.total = verify_data_bytes(img);
+	v.total = data_bytes(img, true);
 	if (sink->progress)
 		sink->progress(sink->arg, 0, v.total);
-	while (!rc && next_range(img, &first, &end))
+	while (!rc && next_range(img, true, &first, &end))
 		rc = verify_range(&v, first, end);
 	if (v.stream)
 		image_stream_free(v.stream);

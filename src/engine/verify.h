@@ -13,7 +13,8 @@ struct verify_result {
 	uint64_t bytes;	   /* that were read */
 	uint64_t failures; /* ranges that could not be read: one for each damaged chunk */
 };
-/* Returns the bytes of an image that are not in a hole. A sparse copy stores only these. */
+/* Returns the bytes of an image that are not in a hole, as far as that is known without requests. A
+ * sparse copy stores only these. */
 uint64_t verify_data_bytes(const struct image *img);
 
 /* Calls sink->line with the message of each failure. Returns 0, or the error that has stopped it:

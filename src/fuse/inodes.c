@@ -370,6 +370,15 @@ int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
 	return rc;
 }
 
+void inodes_set_blocks(struct inodes *t, uint64_t ino, const struct engine_stat *st)
+{
+	pthread_mutex_lock(&t->lock);
+	struct inode *i = find_ino_locked(t, ino);
+	if (i && i->st.version == st->version)
+		i->st.blocks = st->blocks;
+	pthread_mutex_unlock(&t->lock);
+}
+
 uint64_t inodes_shown(struct inodes *t, uint64_t ino)
 {
 	pthread_mutex_lock(&t->lock);

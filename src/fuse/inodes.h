@@ -61,6 +61,9 @@ void inodes_remove(struct inodes *t, const char *path);
 void inodes_rename(struct inodes *t, const char *from, const char *to);
 /* Copies an inode. Fails with -ESTALE if the table has no such number, and with -ENOMEM. */
 int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out);
+/* To be called if an open file has other blocks now: sets those of its inode, unless that has
+ * another version. */
+void inodes_set_blocks(struct inodes *t, uint64_t ino, const struct engine_stat *st);
 /* Returns the number that programs see. */
 uint64_t inodes_shown(struct inodes *t, uint64_t ino);
 enum inodes_adopted {

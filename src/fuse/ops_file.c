@@ -138,16 +138,35 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fus
 	reply_fail(req, (int)n, "read", path, &err);
 }
 
+/* A seek may find out which parts of the file are holes. */
+static int64_t seek_file(struct session *s, fuse_ino_t ino, const struct handle *h, off_t off,
+			 int whence)
+{
+	struct engine_stat before, after;
+	engine_file_stat(h->file, &before);
+	const int64_t at = engine_seek(h->file, (uint64_t)off, whence);
+	engine_file_stat(h->file, &after);
+	if (before.blocks != after.blocks)
+		inodes_set_blocks(s->inodes, ino, &after);
+	return at;
+}
+
 void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {
-	const struct handle *h = handle_of(fi);
+	struct session *s = session_of(req);
+	struct handle *h = handle_of(fi);
+	struct request request;
 	int64_t at = -ENXIO;
+	handle_ref(h);
+	request_begin(s->requests, &request, req, 0);
 	if (off >= 0 && h->file)
-		at = engine_seek(h->file, (uint64_t)off, whence);
+		at = seek_file(s, ino, h, off, whence);
 	else if (off >= 0 && (uint64_t)off < h->len)
 		at = whence == SEEK_DATA ? off : (int64_t)h->len;
-	if (at < 0)
+	const bool replies = request_end(&request);
+	if (replies && at < 0)
 		fuse_reply_err(req, (int)-at);
-	else
+	else if (replies)
 		fuse_reply_lseek(req, (off_t)at);
+	handle_unref(s, h);
 }

@@ -35,6 +35,7 @@ void image_unref(struct image *img)
 			elems_release(fill);
 		free(fill);
 		free(img->datasets[i].windows);
+		dataset_forget_found(&img->datasets[i]);
 	}
 	for (uint32_t i = 0; img->objects && i < img->nobjects; i++)
 		free_object(&img->objects[i]);
@@ -112,6 +113,9 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 void image_forget_chunks(struct image *img)
 {
 	cache_owner_clear(img->owner);
+	for (uint32_t i = 0; i < img->ndatasets; i++)
+		dataset_forget_found(&img->datasets[i]);
+	atomic_store(&img->found_holes, 0);
 }
 
 uint64_t image_size(const struct image *img)
@@ -126,15 +130,15 @@ uint64_t image_base(const struct image *img)
 
 uint64_t image_allocated(const struct image *img)
 {
-	return img->base + img->allocated;
+	return img->base + img->allocated - atomic_load(&img->found_holes);
 }
 
 uint64_t image_certain(const struct image *img)
 {
 	uint64_t sum = image_allocated(img);
 	for (uint32_t i = 0; i < img->ndatasets; i++)
-		if (!img->datasets[i].known->listed)
-			sum -= dataset_stored_bytes(&img->datasets[i]);
+		if (dataset_is_uncertain(&img->datasets[i]))
+			sum -= img->datasets[i].raw_bytes;
 	return sum;
 }
 

@@ -127,8 +127,9 @@ struct image_dataset {
 	/* One element in file form: own_fill, or that of the tree. NULL: zeros. */
 	const struct elems *fill;
 	struct elems *own_fill;
-	uint64_t cost, load_cost; /* bytes of memory of a chunk, and while it is loaded */
-	uint64_t joined;	  /* as in struct cache_dataset */
+	_Atomic(struct found_list *) found; /* NULL until a seek has asked for it; seek.c */
+	uint64_t cost, load_cost;	    /* bytes of memory of a chunk, and while it is loaded */
+	uint64_t joined;		    /* as in struct cache_dataset */
 };
 
 /* A large attribute. Its message is a huge object of the fractal heap and has a region of its own.
@@ -193,6 +194,8 @@ struct image {
 	struct cache_owner *owner;
 	struct budget_charge charge;
 	atomic_uint_fast64_t fetched; /* bytes of stored chunks from the store */
+	/* Bytes in holes that seeks have found, and that `allocated` contains. */
+	atomic_uint_fast64_t found_holes;
 };
 
 /* plan_dataset.c */
@@ -285,8 +288,13 @@ int image_plan(struct image *img, struct err *err);
 uint32_t extent_find(const struct image *img, uint64_t offset);
 /* Returns the slot of a raw or heap extent at an offset of the file. */
 uint64_t extent_slot(const struct image *img, const struct extent *x, uint64_t offset);
-/* seek.c: returns the bytes of the slots of a dataset that are not holes. */
+/* seek.c: returns the bytes of the slots of a dataset that are not holes, as far as the open has
+ * shown. */
 uint64_t dataset_stored_bytes(const struct image_dataset *d);
+/* Returns whether it is not known which of these bytes are in holes, even after seeks. */
+bool dataset_is_uncertain(const struct image_dataset *d);
+/* Frees what seeks have found of a dataset. No other thread may use the image. */
+void dataset_forget_found(struct image_dataset *d);
 /* load_slot.c: the source of the cache, and the memory that a chunk of a dataset takes. */
 struct cache_source image_source(struct image *img);
 void dataset_costs(struct image_dataset *d);

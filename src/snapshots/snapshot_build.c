@@ -77,6 +77,12 @@ static void set_times(struct bucket *bucket, struct snapshot *s,
 		!s->sees_chunks && !s->has_summary && bucket->stat_mode != ENGINE_STAT_ESTIMATE;
 }
 
+void snapshot_blocks(const struct snapshot *s, struct engine_stat *st)
+{
+	st->blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK);
+	st->certain = image_certain(s->image);
+}
+
 struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, struct image *image,
 			      uint64_t version)
 {
@@ -97,11 +103,10 @@ struct snapshot *snapshot_new(struct bucket *bucket, struct domain *domain, stru
 		.kind = ENGINE_DOMAIN,
 		.size = image_size(s->image),
 		.size_exact = true,
-		.blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK),
-		.certain = image_certain(s->image),
 		.mode = names_mode(domain_info(domain), false, can_change(bucket, domain)),
 		.version = version,
 	};
+	snapshot_blocks(s, &s->st);
 	set_times(bucket, s, NULL);
 	return s;
 }

@@ -542,6 +542,16 @@ void snapshots_forget_last(struct snapshots *t, const char *path, uint64_t versi
 	pthread_mutex_unlock(&t->lock);
 }
 
+void snapshots_note_blocks(struct snapshots *t, const struct snapshot *s)
+{
+	struct snapshot_entry *entry = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->entries, domain_path(s->domain), entry);
+	if (entry && entry->last.version == s->version)
+		snapshot_blocks(s, &entry->last);
+	pthread_mutex_unlock(&t->lock);
+}
+
 void snapshots_set_time(struct snapshots *t, const char *path, int64_t mtime_ns)
 {
 	struct snapshot_entry *entry = NULL;

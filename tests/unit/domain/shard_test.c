@@ -342,6 +342,26 @@ static void only_the_places_of_chunks_are_read(void **state)
 	assert_int_equal(requests(f), 1);
 }
 
+/* Each index is read once, and no chunk. */
+static void stored_chunks_are_found_in_the_indexes(void **state)
+{
+	struct fixture *f = *state;
+	for (int is_large = 0; is_large < 2; is_large++) {
+		open_new(f, PLAIN, is_large);
+		const struct chunk_source source = domain_chunk_source(f->domain);
+		struct chunk_list list;
+		requests(f);
+		assert_int_equal(source.find(source.ctx, dataset_of(f->domain), &list, NULL), 0);
+		/* The document is checked, and without a listing the last shard is requested. */
+		assert_int_equal(requests(f), is_large ? 3 + 1 + 1 : 3 + 1);
+		assert_int_equal(list.n, 3 * (CHUNKS - 1));
+		for (uint64_t i = 0; i < list.n; i++)
+			assert_int_equal(list.numbers[i],
+					 i + i / (CHUNKS - 1) + (i % (CHUNKS - 1) >= HOLE));
+		free((void *)(uintptr_t)list.numbers);
+	}
+}
+
 /* ---- absence ---- */
 
 static void chunks_that_are_not_stored(void **state)
@@ -523,6 +543,7 @@ int main(void)
 		TEST(a_nested_shard_has_an_index_of_its_own),
 		TEST(an_encoded_shard_is_read_once),
 		TEST(only_the_places_of_chunks_are_read),
+		TEST(stored_chunks_are_found_in_the_indexes),
 		TEST(chunks_that_are_not_stored),
 		TEST(a_shard_that_was_deleted_is_no_absent_chunk),
 		TEST(an_array_that_was_deleted_has_no_absent_chunks),

@@ -311,6 +311,14 @@ static void chunks_are_requested_one_by_one(void **state)
 	store_count_read(f->store, &after);
 	assert_int_equal(after.calls[STORE_GET] - before.calls[STORE_GET], 2);
 	assert_int_equal(after.calls[STORE_LIST], before.calls[STORE_LIST]);
+	/* To ask for each chunk whether it is stored costs as much as to read it. */
+	const struct chunk_source source = domain_chunk_source(f->domain);
+	struct chunk_list list;
+	assert_int_equal(source.find(source.ctx, number_of(f->domain, ID("d", "4")), &list, NULL),
+			 -EOPNOTSUPP);
+	store_count_read(f->store, &before);
+	for (int op = 0; op < STORE_OPS; op++)
+		assert_int_equal(before.calls[op], after.calls[op]);
 }
 
 static void sizes_of_strings_are_measured(void **state)

@@ -114,6 +114,107 @@ static void only_what_is_stored_counts_as_allocated(void **state)
 	assert_int_equal(filled - image_allocated(r->img), 24);
 }
 
+/* ---- lists that the open has not made ---- */
+
+/* A source that knows of no chunk of numbers whether it is stored, until it is asked. */
+struct asked {
+	const struct tree *tree;
+	unsigned int calls;
+	int code;
+	uint64_t first, n; /* the chunks that are stored */
+};
+
+static const struct chunk_list *list_nothing(void *ctx, uint32_t dataset)
+{
+	static const struct chunk_list unknown, none = {.listed = true};
+	const struct asked *a = ctx;
+	return tree_object(a->tree, dataset)->o.dataset.type->has_vlen ? &none : &unknown;
+}
+
+static int find_some(void *ctx, uint32_t dataset, struct chunk_list *out, struct err *err)
+{
+	struct asked *a = ctx;
+	uint64_t *numbers = calloc(a->n + 1, sizeof(*numbers));
+	a->calls++;
+	if (a->code) {
+		free(numbers);
+		return err_set(err, a->code, "no answer");
+	}
+	for (uint64_t i = 0; i < a->n; i++)
+		numbers[i] = a->first + i;
+	*out = (struct chunk_list){.listed = true, .n = a->n, .numbers = numbers};
+	return 0;
+}
+
+/* Renders n chunks of 16 bytes whose presence is not known. Returns the offset of the first. */
+static uint64_t render_unknown(struct rendered *r, struct asked *a, unsigned int n,
+			       const char *fill)
+{
+	const uint64_t raw = render_sized(r, 4 * n, 4, fill);
+	const struct chunk_source chunks = {.list = list_nothing, .find = find_some, .ctx = a};
+	a->tree = domain_tree(r->domain);
+	image_unref(r->img);
+	assert_int_equal(image_new(&r->env, r->cache, domain_tree(r->domain), &chunks,
+				   &(struct image_options){.domain_dir = ""}, &r->img, NULL),
+			 0);
+	return raw;
+}
+
+static void the_source_is_asked_once(void **state)
+{
+	struct rendered *r = *state;
+	struct asked a = {.first = 3, .n = 2};
+	const uint64_t raw = render_unknown(r, &a, 32, ""), size = image_size(r->img);
+	const uint64_t all = image_allocated(r->img), memory = image_memory(r->img);
+	assert_int_equal(image_certain(r->img), all - 512);
+	assert_int_equal(image_seek(r->img, 0, SEEK_HOLE), size);
+	assert_int_equal(a.calls, 0);
+	assert_int_equal(image_find(r->img, 0, SEEK_DATA), 0);
+	assert_int_equal(a.calls, 0); /* the dataset was not reached */
+	assert_int_equal(image_find(r->img, 0, SEEK_HOLE), raw);
+	assert_int_equal(image_find(r->img, raw, SEEK_DATA), raw + 48);
+	assert_int_equal(image_find(r->img, raw + 50, SEEK_HOLE), raw + 80);
+	assert_int_equal(image_find(r->img, raw + 80, SEEK_DATA), raw + 512);
+	assert_int_equal(a.calls, 1);
+	assert_int_equal(image_seek(r->img, raw, SEEK_DATA), raw + 48);
+	assert_int_equal(image_allocated(r->img), all - 512 + 32);
+	assert_int_equal(image_certain(r->img), all - 512 + 32);
+	assert_int_equal(image_memory(r->img), memory);
+	/* With the chunks, what is known of them is dropped. */
+	image_forget_chunks(r->img);
+	assert_int_equal(image_allocated(r->img), all);
+	assert_int_equal(image_seek(r->img, 0, SEEK_HOLE), size);
+	assert_int_equal(image_find(r->img, 0, SEEK_HOLE), raw);
+	assert_int_equal(a.calls, 2);
+}
+
+static void a_source_that_cannot_tell_is_asked_once(void **state)
+{
+	struct rendered *r = *state;
+	struct asked a = {.code = -E2BIG};
+	const uint64_t raw = render_unknown(r, &a, 32, ""), all = image_allocated(r->img);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(image_find(r->img, 0, SEEK_HOLE), image_size(r->img));
+		assert_int_equal(image_find(r->img, raw, SEEK_DATA), raw);
+	}
+	assert_int_equal(a.calls, 1);
+	assert_int_equal(image_allocated(r->img), all);
+	assert_int_equal(image_certain(r->img), all - 512);
+}
+
+/* Few chunks are read as quickly, and fill values are data. */
+static void datasets_for_which_no_source_is_asked(void **state)
+{
+	struct rendered *r = *state;
+	struct asked a = {.n = 0};
+	render_unknown(r, &a, IMAGE_ASK_FROM - 1, "");
+	assert_int_equal(image_find(r->img, 0, SEEK_HOLE), image_size(r->img));
+	render_unknown(r, &a, 32, "'fillValue':7,");
+	assert_int_equal(image_find(r->img, 0, SEEK_HOLE), image_size(r->img));
+	assert_int_equal(image_certain(r->img), image_allocated(r->img));
+	assert_int_equal(a.calls, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +229,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(fill_values_are_data, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(only_what_is_stored_counts_as_allocated,
+						rendered_setup, rendered_teardown),
+		cmocka_unit_test_setup_teardown(the_source_is_asked_once, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(a_source_that_cannot_tell_is_asked_once,
+						rendered_setup, rendered_teardown),
+		cmocka_unit_test_setup_teardown(datasets_for_which_no_source_is_asked,
 						rendered_setup, rendered_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

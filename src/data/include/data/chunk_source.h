@@ -58,8 +58,9 @@ struct chunk_request {
 	uint64_t number;       /* of the chunk in the grid, in row-major order */
 	bool accepts_shuffled; /* the elements may come shuffled, if they are stored so */
 	bool prefetch; /* no reader waits for the chunk; requests of readers have priority */
-	/* Of a dataset with shards: only the indexes are read that say where the chunk is. The
-	 * result has no data, and `absent` says whether the chunk is not stored. */
+	/* Of a dataset with shards or a chunk table: only the index or the record is read that says
+	 * where the chunk is. The result has no data, and `absent` says whether the chunk is not
+	 * stored. */
 	bool only_place;
 	/* Becomes true when the chunk is no longer needed; get may then fail with -ECANCELED. It is
 	 * borrowed until done is called. It may be NULL if the request cannot be cancelled. */
@@ -73,6 +74,12 @@ struct chunk_source {
 	/* Returns the list of a dataset, which is borrowed and constant for the lifetime of the
 	 * source. */
 	const struct chunk_list *(*list)(void *ctx, uint32_t dataset);
+	/* Asks the store which chunks of a dataset are stored whose list is not complete. *out
+	 * becomes a complete list without `decoded`; the caller frees its numbers. All other chunks
+	 * had the fill value when they were opened. Fails with -EOPNOTSUPP if the store cannot
+	 * tell, with -E2BIG if that takes too many requests, with -ESTALE if the dataset has
+	 * changed, and with errors of the store. Blocks. May be NULL. */
+	int (*find)(void *ctx, uint32_t dataset, struct chunk_list *out, struct err *err);
 	/* Gets a chunk asynchronously. done is called once, from any thread, possibly before get
 	 * returns. */
 	void (*get)(void *ctx, const struct chunk_request *request, chunk_done done, void *arg);

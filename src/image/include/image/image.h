@@ -4,7 +4,8 @@
  * is; image_read() computes the bytes of any range. Every address depends only on the tree and on
  * the lists of its chunks, so the same domain always gives the same bytes.
  *
- * An image is constant after image_new() and image_shrink(); any thread may read it.
+ * An image is constant after image_new() and image_shrink(), except for what image_find() learns;
+ * any thread may read it.
  */
 #ifndef IMAGE_IMAGE_H
 #define IMAGE_IMAGE_H
@@ -64,7 +65,8 @@ void image_take_values(void *image, uint32_t i, struct object *o);
  * image_parts_at() needs, which must not be called any more. Requires that no other thread uses the
  * image. */
 void image_shrink(struct image *img);
-/* Drops the chunks of the file from the cache. Requires that no stream of the image is open. */
+/* Drops the chunks of the file from the cache, and what image_find() has learned. Requires that no
+ * stream of the image is open. */
 void image_forget_chunks(struct image *img);
 
 uint64_t image_size(const struct image *img);
@@ -73,7 +75,7 @@ uint64_t image_size(const struct image *img);
  * offsets of image_read() and image_seek(). */
 uint64_t image_base(const struct image *img);
 /* Returns the bytes of the file that are not in holes: metadata, and the chunks that are not known
- * to be absent. */
+ * to be absent. They become fewer if image_find() finds holes. */
 uint64_t image_allocated(const struct image *img);
 /* Returns the same without the chunks of datasets of which it is not known which ones are stored.
  */
@@ -161,7 +163,12 @@ void image_stream_free(struct image_stream *s);
  * the read. */
 ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t n, uint64_t offset,
 		   struct cancel *cancel, struct err *err);
-/* Seeks like lseek(2) with SEEK_DATA or SEEK_HOLE. Returns the offset or -ENXIO. */
+/* Seeks like lseek(2) with SEEK_DATA or SEEK_HOLE. Returns the offset or -ENXIO. image_seek() uses
+ * what is known, and sends no request. image_find() asks the source once for the list of chunks of
+ * each dataset that it reaches, if the list is not complete and the dataset has IMAGE_ASK_FROM
+ * chunks or more; it blocks. If the source cannot tell, all chunks count as stored. */
+enum { IMAGE_ASK_FROM = 16 /* fewer chunks are read as quickly as listed */ };
 int64_t image_seek(const struct image *img, uint64_t offset, int whence);
+int64_t image_find(const struct image *img, uint64_t offset, int whence);
 
 #endif

@@ -113,6 +113,11 @@ bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat 
 /* To be called if the domain has changed since it was opened with this version: the table forgets
  * the attributes, and the next open checks the domain. */
 void snapshots_forget_last(struct snapshots *t, const char *path, uint64_t version);
+/* To be called after image_find() with the image of an open snapshot: the attributes that the table
+ * remembers get the blocks that are known now. */
+void snapshots_note_blocks(struct snapshots *t, const struct snapshot *s);
+/* Sets the numbers of bytes and blocks of the snapshot that are known now. */
+void snapshot_blocks(const struct snapshot *s, struct engine_stat *st);
 /* To be called if a newer summary of a domain whose keys are not all listed was read, which gives
  * its file this time. */
 void snapshots_set_time(struct snapshots *t, const char *path, int64_t mtime_ns);
