@@ -57,8 +57,8 @@ struct engine_check_sink {
 	int (*finding)(void *arg, const struct engine_check_finding *f);
 	/* Is called after the findings of each domain or file. */
 	int (*result)(void *arg, const struct engine_check_result *r);
-	/* Is called with the stored bytes that were decoded, and the bytes to decode as far as is
-	 * known. It may be NULL. */
+	/* Is called with the bytes of the chunks that are done, and of all chunks to check as far
+	 * as is known. At the end of a domain or file both are the same. It may be NULL. */
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;
 };

@@ -41,9 +41,11 @@ struct check {
 	const struct engine_check_sink *sink;
 	bool all;
 	struct engine_check_result result; /* of the current domain or file */
-	uint64_t expected;		   /* stored bytes to decode, as far as is known */
-	bool is_gone;			   /* the last domain was removed during the check */
-	struct err *err;		   /* gets the reason why the check ends */
+	/* Progress: bytes of chunks that are done, whether they were decoded, absent or damaged,
+	 * and of all that will be, as far as is known. In a domain, those are decoded bytes. */
+	uint64_t handled, expected;
+	bool is_gone;	 /* the last domain was removed during the check */
+	struct err *err; /* gets the reason why the check ends */
 };
 
 /* ---- check_report.c ---- */
@@ -65,8 +67,10 @@ int check_find_at(struct domain_check *dc, enum engine_check_severity severity, 
 /* Returns the number of requests so far that got no answer, in this bucket and in those of files
  * that domains refer to. */
 uint64_t check_failed_requests(const struct engine *e);
-/* Counts a decoded chunk with so many stored bytes, and reports the progress. */
+/* Counts a decoded chunk with so many stored bytes. */
 void check_decoded(struct check *c, uint64_t bytes);
+/* Reports the progress: a chunk of so many bytes is done. */
+void check_handled(struct check *c, uint64_t bytes);
 
 /* ---- check_sample.c: a deterministic choice of chunks; pure ---- */
 
@@ -112,8 +116,8 @@ struct domain_check {
 	uint32_t lost;
 	char *lost_why;
 };
-/* Returns the bytes of the stored chunks of a dataset. If it is not known which chunks are stored,
- * they count as they are before filters, so a check of them may end early. */
+/* Returns the decoded bytes of the stored chunks of a dataset, or of all chunks if it is not known
+ * which ones are stored. */
 uint64_t check_chunk_bytes(const struct domain_check *dc, uint32_t number);
 /* If the domain has been removed since it was looked up, it has no result. */
 int check_domain(struct check *c, struct engine *e, const struct names_node *n);

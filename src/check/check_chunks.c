@@ -46,6 +46,11 @@ static const struct dataset *dataset_of(const struct domain_check *dc,
 	return &tree_object(dc->tree, chunk->dataset)->o.dataset;
 }
 
+static uint64_t bytes_of(const struct dataset *ds)
+{
+	return ds->grid.chunk_elems * ds->type->size;
+}
+
 uint64_t check_chunk_bytes(const struct domain_check *dc, uint32_t number)
 {
 	const struct object *o = &tree_object(dc->tree, number)->o;
@@ -53,9 +58,10 @@ uint64_t check_chunk_bytes(const struct domain_check *dc, uint32_t number)
 	uint64_t bytes;
 	if (o->kind != OBJECT_DATASET || o->dataset.absence_unknown || known->unknown)
 		return 0;
-	if (known->listed)
-		return known->bytes;
-	return mul_u64(o->dataset.space.nelems, o->dataset.type->size, &bytes) ? bytes : 0;
+	return mul_u64(known->listed ? known->n : o->dataset.grid.nchunks, bytes_of(&o->dataset),
+		       &bytes)
+		       ? bytes
+		       : 0;
 }
 
 static void arrived(void *arg, struct chunk_result *result)
@@ -73,8 +79,7 @@ static void send(struct runner *r)
 {
 	while (r->sent < r->n && r->sent - r->used < AT_ONCE) {
 		const struct check_chunk *chunk = &r->chunks[r->sent];
-		const struct dataset *ds = dataset_of(r->dc, chunk);
-		const uint64_t bytes = ds->grid.chunk_elems * ds->type->size;
+		const uint64_t bytes = bytes_of(dataset_of(r->dc, chunk));
 		struct flight *f = &r->flights[r->sent % AT_ONCE];
 		if (r->sent > r->used && r->bytes + bytes > BYTES_AT_ONCE)
 			return;
@@ -183,6 +188,8 @@ static int next(struct runner *r, int rc)
 	pthread_mutex_unlock(&r->lock);
 	if (!rc)
 		rc = use(r, &r->chunks[r->used], &f->result);
+	if (!r->chunks[r->used].only_place)
+		check_handled(r->dc->c, f->bytes);
 	chunk_data_release(&f->result.data);
 	r->bytes -= f->bytes;
 	r->used++;
@@ -242,11 +249,7 @@ int check_choice_end(struct domain_check *dc, struct check_choice *choice)
 	if (rc || dc->c->all)
 		return rc;
 	choice->n = check_sample_take(&choice->sample, choice->batch);
-	for (size_t i = 0; i < choice->n; i++) {
-		const struct check_chunk *chunk = &choice->batch[i];
-		const struct dataset *ds = dataset_of(dc, chunk);
-		dc->c->expected +=
-			chunk->size ? chunk->size : ds->grid.chunk_elems * ds->type->size;
-	}
+	for (size_t i = 0; i < choice->n; i++)
+		dc->c->expected += bytes_of(dataset_of(dc, &choice->batch[i]));
 	return check_batch(dc, choice);
 }

@@ -137,6 +137,20 @@ static int report_unserved(struct domain_check *dc)
 		first, n);
 }
 
+/* Returns the bytes of all chunks, or of those in HDF5 files, if all chunks are checked. */
+static uint64_t expected_bytes(const struct domain_check *dc, bool only_files)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; dc->c->all && i < tree_count(dc->tree); i++) {
+		const uint32_t number = tree_nth(dc->tree, i);
+		const struct object *o = &tree_object(dc->tree, number)->o;
+		if ((!only_files || (o->kind == OBJECT_DATASET && o->dataset.reference)) &&
+		    !add_u64(sum, check_chunk_bytes(dc, number), &sum))
+			return UINT64_MAX;
+	}
+	return sum;
+}
+
 static int check_open(struct check *c, struct engine *e, const struct names_node *n,
 		      struct domain *d)
 {
@@ -145,8 +159,7 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	dc.paths = object_paths_new(dc.tree);
 	c->result.objects = tree_count(dc.tree);
 	int rc = dir && dc.paths ? 0 : err_no_memory(c->err);
-	for (uint32_t i = 0; c->all && i < tree_count(dc.tree); i++)
-		c->expected += check_chunk_bytes(&dc, tree_nth(dc.tree, i));
+	c->expected = expected_bytes(&dc, false);
 	if (!rc)
 		rc = report_problems(&dc);
 	if (!rc)
@@ -167,6 +180,10 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 		rc = domain_schema(d)->storage ? check_keys(&dc)
 		     : domain_schema(d)->marks ? check_store(&dc)
 					       : check_grid(&dc, false);
+	/* The keys have shown which chunks are stored. */
+	if (c->all && domain_schema(d)->storage &&
+	    !add_u64(c->handled, expected_bytes(&dc, true), &c->expected))
+		c->expected = UINT64_MAX;
 	if (!rc && domain_schema(d)->storage)
 		rc = check_grid(&dc, true);
 	if (!rc)

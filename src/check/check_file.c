@@ -73,6 +73,7 @@ static int check_chunk(struct file_check *fc, const struct h5file_chunk *chunk)
 		return err_no_memory(fc->c->err);
 	if (!rc)
 		check_decoded(fc->c, chunk->size);
+	check_handled(fc->c, chunk->size);
 	if (!rc || (rc == -EOPNOTSUPP && fc->unsupported))
 		return 0;
 	fc->unsupported = rc == -EOPNOTSUPP;
@@ -205,7 +206,7 @@ int engine_check_file(const char *file, bool all, const struct engine_check_sink
 	if (rc)
 		return rc;
 	check_begin(&c, file);
-	c.expected = source_file_source(f)->size;
+	c.expected = all ? source_file_source(f)->size : 0;
 	rc = check_source(&c, source_file_source(f), err);
 	source_file_close(f);
 	return rc ? rc : check_end(&c);

@@ -34,11 +34,15 @@ enum engine_check_outcome engine_check_outcome(const struct engine_check_result 
 void check_begin(struct check *c, const char *path)
 {
 	c->result = (struct engine_check_result){.path = path};
-	c->expected = 0;
+	c->handled = c->expected = 0;
 }
 
 int check_end(struct check *c)
 {
+	/* Fewer chunks may be stored than expected. */
+	c->expected = c->handled;
+	if (c->handled)
+		check_handled(c, 0);
 	return c->sink->result(c->sink->arg, &c->result);
 }
 
@@ -108,9 +112,13 @@ void check_decoded(struct check *c, uint64_t bytes)
 	struct engine_check_result *r = &c->result;
 	r->decoded++;
 	r->decoded_bytes += bytes;
+}
+
+void check_handled(struct check *c, uint64_t bytes)
+{
+	c->handled += bytes;
 	if (c->sink->progress)
-		c->sink->progress(c->sink->arg, r->decoded_bytes,
-				  max_u64(c->expected, r->decoded_bytes));
+		c->sink->progress(c->sink->arg, c->handled, max_u64(c->expected, c->handled));
 }
 
 uint64_t check_failed_requests(const struct engine *e)

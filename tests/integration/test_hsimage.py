@@ -484,6 +484,25 @@ def test_progress_grows(bucket):
     assert set(re.findall(r" (\d+)%", text)) - {"0", "100"}
 
 
+@pytest.mark.parametrize("form", ["small", "v1"])
+def test_progress_of_a_check(bucket, form):
+    """Of all chunks that are requested, whether they are stored or not, and however small they are
+    there. Which chunks are stored is known of the small domain only."""
+    with mkbucket.Maker(bucket) as made:
+        d = made.domain("checked.h5", v1=form == "v1")
+        data = d.dataset(d.root, "data", mkbucket.INT32, [8 << 16], [1 << 16], filters=[
+            {"class": "H5Z_FILTER_DEFLATE", "id": 1, "level": 1, "name": "deflate"}])
+        for i in range(6):
+            data.chunk((i,), zlib.compress(bytes(1 << 18)))
+    with Terminal(HSIMAGE, "-o", "debug_fault=delay:1+:150@*[0-9],workers=1", "check",
+                  "--all", f"{bucket}/checked.h5") as t:
+        text = t.finish()
+        assert t.process.returncode == 0, text
+    shown = [int(n) for n in re.findall(r" (\d+)%", text)]
+    assert shown == sorted(shown) and shown[0] < 100 and shown[-1] == 100, shown
+    assert any(0 < n < 100 for n in shown), shown
+
+
 def test_progress_that_does_not_come_to_its_end(bucket, tmp_path):
     """The error is on a separate line."""
     with Terminal(HSIMAGE, "-o", "debug_fault=fail:1+@*/d/*/[0-9]*", "export",

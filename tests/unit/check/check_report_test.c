@@ -129,16 +129,21 @@ static void progress(void **state)
 	struct check c = {.sink = &sink};
 	check_begin(&c, "/a.h5");
 	c.expected = 100;
-	check_decoded(&c, 60);
-	assert_int_equal(s.done, 60);
-	assert_int_equal(s.total, 100);
-	check_decoded(&c, 60); /* more than expected */
-	assert_int_equal(s.done, 120);
-	assert_int_equal(s.total, 120);
-	assert_int_equal(c.result.decoded, 2);
+	check_handled(&c, 60);
+	assert_true(s.done == 60 && s.total == 100);
+	check_handled(&c, 60); /* more than expected */
+	assert_true(s.done == 120 && s.total == 120);
+	c.expected = 200;
+	check_handled(&c, 30);
+	assert_true(s.done == 150 && s.total == 200);
+	assert_int_equal(check_end(&c), 0); /* the rest does not exist */
+	assert_true(s.done == 150 && s.total == 150);
 	sink.progress = NULL;
-	check_decoded(&c, 1);
-	assert_int_equal(c.result.decoded_bytes, 121);
+	check_handled(&c, 1);
+	assert_int_equal(c.handled, 151);
+	assert_int_equal(c.result.decoded_bytes, 0);
+	check_decoded(&c, 7);
+	assert_true(c.result.decoded == 1 && c.result.decoded_bytes == 7);
 }
 
 int main(void)
