@@ -104,3 +104,27 @@ def test_finds_wrong_members(tmp_path, name):
 @pytest.mark.parametrize("chunk", [("0", 7), ("2", 8), ("00", 8), ("0_0", 8)])
 def test_finds_wrong_chunks(tmp_path, chunk):
     assert put(tmp_path, DOCS, [chunk]) != []
+
+
+FILE = {"class": "H5D_CONTIGUOUS_REF", "file_uri": "bucket/x.bin", "offset": 100, "size": 12}
+REFERENCES = {
+    "all is well": (FILE, 116, True),
+    "the last chunk ends behind the file": (FILE, 115, False),
+    "a file that is not there": ({**FILE, "file_uri": "other/x.bin"}, 1, True),
+    "no file": ({k: v for k, v in FILE.items() if k != "file_uri"}, 116, False),
+    "chunks": ({**FILE, "class": "H5D_CHUNKED_REF", "chunks": {"1": [100, 8]}}, 108, True),
+    "a chunk behind the file": ({**FILE, "class": "H5D_CHUNKED_REF",
+                                 "chunks": {"1": [100, 8]}}, 107, False),
+    "a chunk outside of the extent": ({**FILE, "class": "H5D_CHUNKED_REF",
+                                       "chunks": {"2": [100, 8]}}, 108, False),
+    "no table": ({**FILE, "class": "H5D_CHUNKED_REF_INDIRECT", "chunk_table": DSET}, 116, False)}
+
+
+@pytest.mark.parametrize("what", REFERENCES)
+def test_references(tmp_path, what):
+    layout, size, is_good = REFERENCES[what]
+    docs = copy.deepcopy(DOCS)
+    docs[DATASET]["creationProperties"] = {"layout": layout}
+    (tmp_path / "bucket").mkdir()
+    (tmp_path / "bucket/x.bin").write_bytes(bytes(size))
+    assert (put(tmp_path / "bucket", docs, ()) == []) == is_good

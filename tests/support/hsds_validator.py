@@ -335,6 +335,8 @@ class Checker:
             self.need("fillValue_encoding" not in props, "two fill values in base64")
             self.exact(props["hsmount"]["fillValue"], size)
         refers = "_REF" in layout.get("class", "") or "_REF" in asked.get("class", "")
+        if refers and self.strict:
+            self.referred(asked, dims or [1], chunk, size)
         if not refers:
             self.chunks(oid, dims or [1], chunk, None if filtered or size is None else size,
                         layout.get("partition_count"))
@@ -347,6 +349,35 @@ class Checker:
         chunk = asked.get("dims", [max(d, 1) for d in dims] or [1])
         self.need(chunk == layout["dims"], f"layouts {asked} and {layout}")
         self.need("dims" in asked or asked.get("class") != "H5D_CHUNKED", f"layout {asked}")
+
+    def referred(self, asked, dims, chunk, size):
+        """A layout that refers to a file of the bucket. The service reads a whole chunk of
+        contiguous data, and zeros in place of one that ends behind the file."""
+        if asked.get("class") == "H5D_CHUNKED_REF_INDIRECT":
+            table = self.docs.get(asked.get("chunk_table"))
+            self.need(table and isinstance(table.get("type"), dict) and
+                      table["type"].get("class") == "H5T_COMPOUND", "chunk_table")
+        if not self.need(isinstance(asked.get("file_uri"), str), "file_uri"):
+            return
+        path = os.path.join(os.path.dirname(os.path.abspath(self.bucket)), asked["file_uri"])
+        end = os.path.getsize(path) if os.path.isfile(path) else math.inf
+        grid = [-(-d // c) for d, c in zip(dims, chunk)]
+        ranges = {}
+        if asked["class"] == "H5D_CONTIGUOUS_REF" and size is not None and 0 not in grid:
+            last = 0
+            for d, n, c in zip(dims, grid, chunk):
+                last = last * d + (n - 1) * c
+            if self.need(is_size(asked.get("offset")), "offset"):
+                ranges["_".join(str(n - 1) for n in grid)] = [asked["offset"] + last * size,
+                                                              size * math.prod(chunk)]
+        elif asked["class"] == "H5D_CHUNKED_REF":
+            ranges = asked.get("chunks", {})
+        for name, at in ranges.items():
+            index = [int(i) for i in name.split("_")] if CHUNK.match(name) else []
+            ok = len(index) == len(grid) and all(i < n for i, n in zip(index, grid))
+            self.need(ok, f"no chunk of this dataset: {name}")
+            ok = all(map(is_size, at)) and len(at) >= 2 and at[0] + at[1] <= end
+            self.need(ok, f"chunk {name} at {at} is not inside of the file")
 
     def chunks(self, oid, dims, chunk, size, partitions):
         folder = os.path.join(self.bucket, folder_of(oid))
