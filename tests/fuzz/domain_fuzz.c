@@ -339,19 +339,20 @@ static void check_hole(const struct rendered *r, size_t at, size_t end)
 	}
 }
 
+/* The bucket is asked for holes that the open has not shown. */
 static void check_seek(struct image *img, const struct rendered *r)
 {
 	const uint64_t size = image_size(img);
 	for (size_t at = 0; at < r->n; at += 1 + at / 7) {
 		const uint64_t from = r->start + at;
-		const uint64_t data = (uint64_t)image_seek(img, from, SEEK_DATA);
-		const uint64_t hole = (uint64_t)image_seek(img, from, SEEK_HOLE);
+		const uint64_t data = (uint64_t)image_find(img, from, SEEK_DATA);
+		const uint64_t hole = (uint64_t)image_find(img, from, SEEK_HOLE);
 		require(data >= from && data <= size && hole >= from && hole <= size);
 		require((data == from) != (hole == from));
 		if (hole < size)
-			require((uint64_t)image_seek(img, hole, SEEK_DATA) > hole);
+			require((uint64_t)image_find(img, hole, SEEK_DATA) > hole);
 		if (data < size)
-			require((uint64_t)image_seek(img, data, SEEK_HOLE) > data);
+			require((uint64_t)image_find(img, data, SEEK_HOLE) > data);
 		check_hole(r, at, min_u64(data - r->start, r->n));
 	}
 }
