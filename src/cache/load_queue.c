@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include <base/repeat_time.h>
+
 enum {
 	PREFETCH_SHARE = 2, /* unread prefetches may take half of the budget for chunks */
 };
@@ -82,7 +84,11 @@ void todo_do(struct todo *todo, struct cache *c)
 		struct cache_owner *o = key.owner;
 		batch_begin(&batch, o, c);
 		f->batch = batch.of_source;
+		/* Others may wait for it, too. */
+		struct repeat_scope scope;
+		repeat_use(&scope, NULL);
 		o->src.load(o->src.ctx, (uint32_t)key.dataset, key.slot, f);
+		repeat_end(&scope);
 		pthread_mutex_lock(&c->lock);
 		f->starting = false;
 		if (f->complete) {

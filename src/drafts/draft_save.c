@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <base/repeat_time.h>
 #include <base/thread.h>
 
 #include <bucket/bucket.h>
@@ -305,14 +306,17 @@ void draft_finish(struct file_draft *d, bool again)
 	struct drafts *t = d->t;
 	struct draft_hold hold;
 	bool waits = false;
+	struct repeat_scope call;
 	if (!draft_table_hold_draft(d, &hold))
 		return;
+	repeat_begin(&call);
 	if (begin_last(d)) {
 		const bool has_failed = d->failure && file_draft_changes(d) == d->tried;
 		if (!is_saved(d) && !commit_is_conflict(d->committed) && (again || !has_failed))
 			commit(d, true, &waits, NULL);
 		end_last(d);
 	}
+	repeat_end(&call);
 	draft_table_release(t, &hold);
 }
 

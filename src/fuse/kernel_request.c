@@ -119,6 +119,7 @@ void request_begin_read(struct requests *t, struct request *r, fuse_req_t req, u
 		.subject = subject,
 		.deadline = UINT64_MAX,
 	};
+	repeat_begin(&r->call);
 	pthread_mutex_lock(&t->lock);
 	r->repeated = subject && t->ended_early == subject;
 	if (r->repeated)
@@ -155,6 +156,7 @@ static void remove_locked(struct request *r)
 bool request_end(struct request *r)
 {
 	struct requests *t = r->table;
+	repeat_end(&r->call);
 	pthread_mutex_lock(&t->lock);
 	const bool replies = r->listed || r->cancel;
 	remove_locked(r);

@@ -37,6 +37,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/repeat_time.h>
+
 #define REQUEST_PATIENCE_NS	 UINT64_C(1000000000)
 #define REQUEST_READ_PATIENCE_NS UINT64_C(500000000)
 /* How often the watchdog looks at the connection while requests are served. */
@@ -59,6 +61,7 @@ struct request {
 	uint64_t deadline; /* UINT64_MAX if there is none */
 	bool listed;	   /* in the table: neither cancelled nor replied to by the watchdog */
 	struct request *prev, *next;
+	struct repeat_scope call; /* of the serving thread, until the end */
 };
 
 /* `clock` returns monotonic nanoseconds. Borrows `reopen`. Returns NULL with errno set on

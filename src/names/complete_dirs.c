@@ -23,6 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/repeat_time.h>
+
 #include "name_cache.h"
 #include "rules.h"
 
@@ -293,5 +295,9 @@ void names_will_create(struct names *ns, const char *path)
 	req->cancelled = cancelled_by(&c->closing);
 	req->done = arrive;
 	req->arg = l;
+	/* No call waits for it. */
+	struct repeat_scope scope;
+	repeat_use(&scope, NULL);
 	store_submit(ns->store, req);
+	repeat_end(&scope);
 }

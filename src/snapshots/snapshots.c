@@ -28,6 +28,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include <base/repeat_time.h>
 #include <bucket/bucket.h>
 #include "snapshot_build.h"
 
@@ -312,8 +313,12 @@ static void build_locked(struct snapshots *t, struct snapshot_entry *entry, stru
 		ref_locked(t, old);
 	pthread_mutex_unlock(&t->lock);
 
+	/* Others may wait for it, too. */
+	struct repeat_scope scope;
+	repeat_begin_shared(&scope);
 	b->code = snapshot_refresh(t->bucket, &of, version, old, was_idle, puts, &b->snapshot,
 				   &b->may_pass, &b->err);
+	repeat_end(&scope);
 	domain_puts_free(puts);
 
 	pthread_mutex_lock(&t->lock);

@@ -22,6 +22,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include <base/repeat_time.h>
+
 /* Bodies that are made or wait for a request, or as many as there are workers. More would only take
  * memory. */
 enum { AHEAD = 16 };
@@ -51,6 +53,7 @@ struct operation {
 struct put_queue {
 	const struct env *env;
 	struct store *store;
+	struct repeat_time *call; /* that has made the queue, or NULL */
 	const atomic_bool *cancelled;
 	/* May be NULL. */
 	void (*on_put)(void *ctx, const char *key, const char *etag, uint64_t size);
@@ -160,7 +163,11 @@ static void send(struct operation *op)
 	req->cancelled = cancelled_by(op->queue->cancelled);
 	req->done = sent;
 	req->arg = op;
+	/* The answer may end the queue. */
+	struct repeat_scope scope;
+	repeat_use(&scope, op->queue->call);
 	store_submit(op->queue->store, req);
+	repeat_end(&scope);
 }
 
 static bool is_large(const struct operation *op)
@@ -415,6 +422,7 @@ struct put_queue *put_queue_new(const struct env *env, struct store *store, unsi
 		return NULL;
 	q->env = env;
 	q->store = store;
+	q->call = repeat_current();
 	q->cancelled = cancelled;
 	q->puts = puts;
 	q->large = (unsigned int)max_u64(puts / 2, min_u64(puts, LARGE_PUTS));
@@ -446,5 +454,6 @@ void put_queue_free(struct put_queue *q)
 		store_request_free(q->operations[i].req);
 	pthread_cond_destroy(&q->less);
 	pthread_mutex_destroy(&q->lock);
+	repeat_unref(q->call);
 	free(q);
 }

@@ -5,7 +5,10 @@
  * The pause before attempt n+1 is a random time between p/2 and p, where p = min(cap, base *
  * 2^(n-1)). If the server says how long to wait (err->retry_after_ms), that time is added. The last
  * attempt is number `attempts`, or the one after which the next pause would end later than
- * `budget`. If it fails, too, the request fails with -EIO.
+ * `budget`. If it fails, too, the request fails with -EIO. The same budget limits the time that all
+ * requests of a call lose together (base/repeat_time.h). But a request for which none of it is left
+ * has LEAST attempts, as long as they take LEAST_MS: that one object cannot be read must not be the
+ * end of all others, and a short failure must not end a call that has waited.
  *
  * A conditional put without a mark gets a random one, which is the same in all attempts. So the
  * store below can tell whether an attempt whose answer was lost has put the object.
@@ -30,17 +33,20 @@
 #include <stdatomic.h>
 
 #include <base/hex.h>
+#include <base/repeat_time.h>
 #include <base/thread.h>
 
 static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000,
 		      cancel_ns = UINT64_C(500) *
 				  1000000; /* s3/ allows a request in progress the same time */
 
-enum { RANDOM_BYTES = 16 };
+enum { RANDOM_BYTES = 16, LEAST = 3, LEAST_MS = 2000 };
 
 /* The private memory of a request: its attempts so far. */
 struct attempts {
 	unsigned int n;
+	struct repeat_time *call; /* to which it belongs, or NULL */
+	uint64_t sent_ns;	  /* when the last attempt began, if it is not the first */
 	uint64_t started_ns, waited_ns;
 	uint64_t booted_ns; /* when it started, with the time that the machine has slept */
 	uint32_t damage;    /* of the latest answer */
@@ -104,6 +110,16 @@ static bool has_slept(const struct retry_store *r, const struct attempts *a)
 	return passed > slept_max_ns && passed - slept_max_ns > now_ns(r) - a->started_ns;
 }
 
+/* Returns whether the call of a request allows another attempt, which begins `own_ns` after the
+ * first one. */
+static bool call_allows(const struct retry_store *r, struct attempts *a, uint64_t own_ns,
+			uint64_t pause_ns)
+{
+	a->sent_ns = now_ns(r) + pause_ns;
+	return (a->n < LEAST && own_ns <= LEAST_MS * ms) ||
+	       repeat_lost(a->call, a->started_ns, a->sent_ns) <= r->opt.budget_ms * ms;
+}
+
 /* Called after an attempt that failed with -EAGAIN; for `damage` see struct store_answer. Returns
  * false if it was the last attempt. */
 static bool plan_attempt(struct retry_store *r, struct attempts *a, const struct err *err,
@@ -115,11 +131,22 @@ static bool plan_attempt(struct retry_store *r, struct attempts *a, const struct
 	if (a->n >= r->opt.attempts || is_same)
 		return false;
 	*pause_ns = jittered(r, a->n) + err->retry_after_ms * ms;
-	if (spent_ns(r, a) + *pause_ns > r->opt.budget_ms * ms)
+	const uint64_t own = spent_ns(r, a) + *pause_ns;
+	if (own > r->opt.budget_ms * ms || (a->call && !call_allows(r, a, own, *pause_ns)))
 		return false;
 	a->waited_ns += *pause_ns;
 	atomic_fetch_add_explicit(&r->repeated, 1, memory_order_relaxed);
 	return true;
+}
+
+static void leave_call(const struct retry_store *r, struct attempts *a, bool is_given_up)
+{
+	if (!a->call)
+		return;
+	const uint64_t now = now_ns(r), sent = a->n ? a->sent_ns : a->started_ns;
+	repeat_ended(a->call, a->started_ns, is_given_up ? now : sent, now);
+	repeat_unref(a->call);
+	a->call = NULL;
 }
 
 static void log_attempt(const struct retry_store *r, const struct attempts *a, uint64_t pause_ns,
@@ -251,6 +278,7 @@ static void submit(struct store *s, struct store_request *req)
 	struct attempts *a = attempts_of(r, req);
 	a->started_ns = now_ns(r);
 	a->booted_ns = env_boot(r->base.env);
+	a->call = repeat_current();
 	add_mark(r, a, req);
 	store_pass(s, req);
 }
@@ -261,7 +289,8 @@ static void completed(struct store *s, struct store_request *req)
 	struct attempts *a = attempts_of(r, req);
 	struct store_answer *answer = &req->answer;
 	uint64_t pause_ns = 0;
-	if (answer->state == STORE_UNKNOWN && answer->err.code == -EAGAIN) {
+	const bool has_failed = answer->state == STORE_UNKNOWN && answer->err.code == -EAGAIN;
+	if (has_failed) {
 		a->unsure |= !answer->refused || answer->repeated;
 		const bool may_repeat = req->op != STORE_DELETE || !has_slept(r, a);
 		if (may_repeat && plan_attempt(r, a, &answer->err, answer->damage, &pause_ns)) {
@@ -280,6 +309,7 @@ static void completed(struct store *s, struct store_request *req)
 	answer->repeated |= (req->op == STORE_PUT || req->op == STORE_DELETE) && a->unsure;
 	if (a->mark[0])
 		req->mark = NULL;
+	leave_call(r, a, has_failed);
 	/* The next page of a whole listing starts at attempt 1. */
 	*a = (struct attempts){0};
 	req->cond.retried = false;
@@ -296,7 +326,7 @@ struct call {
 static int repeat(struct store *s, const struct call *call, struct err *err)
 {
 	struct retry_store *r = retry_of(s);
-	struct attempts a = {.started_ns = now_ns(r)};
+	struct attempts a = {.started_ns = now_ns(r), .call = repeat_current()};
 	struct err why = ERR_INIT;
 	uint64_t pause_ns = 0;
 	int rc = call->fn(s->inner, call->arg, &why);
@@ -306,6 +336,7 @@ static int repeat(struct store *s, const struct call *call, struct err *err)
 		err_clear(&why);
 		rc = call->fn(s->inner, call->arg, &why);
 	}
+	leave_call(r, &a, rc == -EAGAIN);
 	if (rc == -EAGAIN) {
 		why.code = rc = -EIO;
 		err_wrap(&why, rc, "%u attempts in %.1f s", a.n, (double)spent_ns(r, &a) / 1e9);

@@ -497,7 +497,9 @@ struct store_retry_options {
 	unsigned int attempts; /* in all */
 	uint64_t base_ms;      /* first pause; each further one is twice as long … */
 	uint64_t cap_ms;       /* … but no longer than this; half of each is random */
-	uint64_t budget_ms;    /* no attempt begins later than this after the first */
+	/* No attempt begins later than this after the first. The same is the limit for what all
+	 * requests of a call lose (base/repeat_time.h). */
+	uint64_t budget_ms;
 };
 struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,
 			      struct err *err);
