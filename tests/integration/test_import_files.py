@@ -6,6 +6,7 @@ stored, a validator of what the service requires. Files: every form that h5py ca
 are beside the checkout, files of HDF5's own tests and of other projects."""
 import os
 import random
+import re
 import shutil
 import sys
 import zlib
@@ -50,7 +51,11 @@ def test_every_form(tmp_path, bucket, name, bounds):
     source = tmp_path / "source.h5"
     h5make.make(source, name, bounds)
     done, out = round_trip(bucket, source, tmp_path)
-    assert done.stderr == ""
+    if name in ("types", "attributes"):     # JSON cannot hold all of these values
+        assert re.fullmatch(r"hsimage: clients of HSDS cannot read the values of \d+ attributes?, "
+                            r"which JSON cannot hold, such as .*\n", done.stderr), done.stderr
+    else:
+        assert done.stderr == ""
     assert filediff.differences(source, out) == []
     if name not in ("types", "filters", "groups", "shared"):    # h5diff cannot compare all of these
         assert run("h5diff", source, out).returncode == 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the validator of domains: it accepts what real versions of the service have written, and
 misses nothing that the service requires."""
+import base64
 import copy
 import json
 
@@ -104,6 +105,19 @@ def test_finds_wrong_members(tmp_path, name):
 @pytest.mark.parametrize("chunk", [("0", 7), ("2", 8), ("00", 8), ("0_0", 8)])
 def test_finds_wrong_chunks(tmp_path, chunk):
     assert put(tmp_path, DOCS, [chunk]) != []
+
+
+@pytest.mark.parametrize("value,sign,is_good", [
+    (float("nan"), 0xff, True), (float("nan"), 0x7f, True), (1.5, 0xff, False),
+    ("NaN", 0xff, False)])
+def test_exact_values(tmp_path, value, sign, is_good):
+    """A NaN with another sign is NaN for clients of the service, and exact in `hsmount`."""
+    docs = copy.deepcopy(DOCS)
+    exact = base64.b64encode(bytes(8) + bytes([0, 0, 0, 0, 0, 0, 0xf8, sign])).decode()
+    docs[GROUP]["attributes"]["a"].update(
+        type={"class": "H5T_FLOAT", "base": "H5T_IEEE_F64LE"}, value=[0.0, value],
+        hsmount={"value": exact})
+    assert (put(tmp_path, docs) == []) == is_good
 
 
 FILE = {"class": "H5D_CONTIGUOUS_REF", "file_uri": "bucket/x.bin", "offset": 100, "size": 12}

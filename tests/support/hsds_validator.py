@@ -19,6 +19,7 @@ import json
 import math
 import os
 import re
+import struct
 import sys
 
 ID = re.compile(r"([gdt])-([0-9a-f]{8})-([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{6})-([0-9a-f]{6})\Z")
@@ -29,6 +30,15 @@ PERMISSIONS = ("create", "read", "update", "delete", "readACL", "updateACL")
 REF_BYTES = 48
 PADS = ("H5T_STR_NULLTERM", "H5T_STR_NULLPAD", "H5T_STR_SPACEPAD")
 COMPRESSORS = (1, 32001, 32003, 32004, 32005, 32008, 32015)
+
+
+def flat(v):
+    """The elements of nested lists."""
+    if isinstance(v, list):
+        for x in v:
+            yield from flat(x)
+    else:
+        yield v
 
 
 def is_number(v):
@@ -207,21 +217,31 @@ class Checker:
         return (isinstance(v, list) and len(v) == dims[0] and
                 all(self.nested(x, dims[1:]) for x in v))
 
-    def exact(self, text, size):
-        """The bytes of a value whose lists have lost some of them."""
+    def exact(self, text, size, t, value):
+        """The bytes of a value of type t whose lists have lost some of them. Those of floating
+        point numbers must be the numbers that clients of the service read."""
         try:
             raw = base64.b64decode(text, validate=True)
         except (ValueError, TypeError):
             self.say("the exact value is no base64")
             return
         self.need(size is None or len(raw) == size, f"{len(raw)} bytes in an exact value")
+        m = NUMBER.match(t if isinstance(t, str) else str(t.get("base")))
+        if m and m[3] and size == len(raw):
+            numbers = struct.unpack(f"{'>' if m[4] == 'BE' else '<'}{size * 8 // int(m[3])}"
+                                    f"{ {'16': 'e', '32': 'f', '64': 'd'}[m[3]]}", raw)
+            shown = list(flat(value))
+            same = len(numbers) == len(shown) and all(
+                is_number(b) and (a == b or (a != a and b != b)) for a, b in zip(numbers, shown))
+            self.need(same, f"the value {value} beside an exact one of {numbers}")
 
     def value(self, a, dims, size):
         encoding = a.get("encoding")
         if self.strict and "value" in a.get("hsmount", {}):
             self.need(encoding is None, "an exact value beside one in base64")
             self.exact(a["hsmount"]["value"],
-                       None if size is None or dims is None else size * math.prod(dims))
+                       None if size is None or dims is None else size * math.prod(dims),
+                       a["type"], a.get("value"))
         if "value" not in a:
             self.need(encoding and not self.strict, "value is missing")
             return
@@ -333,7 +353,7 @@ class Checker:
             self.need(ok and isinstance(props.get("fillValue"), str), "fillValue")
         if self.strict and props.get("hsmount", {}).get("fillValue") is not None:
             self.need("fillValue_encoding" not in props, "two fill values in base64")
-            self.exact(props["hsmount"]["fillValue"], size)
+            self.exact(props["hsmount"]["fillValue"], size, doc["type"], props.get("fillValue"))
         refers = "_REF" in layout.get("class", "") or "_REF" in asked.get("class", "")
         if refers and self.strict:
             self.referred(asked, dims or [1], chunk, size)
