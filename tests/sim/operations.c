@@ -69,6 +69,20 @@ static void leave_name(struct actor *a, struct op *op, int rc)
 	wait_a_step(a);
 }
 
+/* A program may write its file again if that cannot be closed. */
+static int flush_new(struct actor *a, const struct op *op, struct engine_file *f, struct err *err)
+{
+	const struct program p = program_of(a);
+	int rc = flush(a, op, f, err);
+	for (unsigned int i = 0; rc && i < op->rewrites; i++) {
+		actor_take_steps(a, 1);
+		rc = program_create(&p, op, f, err);
+		if (!rc)
+			rc = engine_flush(f, err);
+	}
+	return rc;
+}
+
 int operation_create(struct actor *a, struct op *op, struct err *err)
 {
 	const struct program p = program_of(a);
@@ -84,7 +98,7 @@ int operation_create(struct actor *a, struct op *op, struct err *err)
 		actor_take_steps(a, op->waits);
 		begin_close(a, op);
 		arm_disk(&a->h->boxes[a->engine], op);
-		rc = flush(a, op, f, err);
+		rc = flush_new(a, op, f, err);
 	}
 	leave_name(a, op, rc);
 	engine_file_close(f);
@@ -144,6 +158,13 @@ static void note_open(struct actor *a, struct op *op, int rc)
 	op->is_absent = rc == -ENOENT && !a->h->boxes[a->engine].line.dead;
 }
 
+static void sleep_open(struct actor *a, struct op *op)
+{
+	op->left = true;
+	turns_return(a->h, op);
+	baton_sleep(op->sleeps * SECOND);
+}
+
 static int change(struct actor *a, struct op *op, struct err *err)
 {
 	struct engine_file *f;
@@ -151,6 +172,8 @@ static int change(struct actor *a, struct op *op, struct err *err)
 	note_open(a, op, rc);
 	if (rc)
 		return rc;
+	if (op->sleeps)
+		sleep_open(a, op);
 	rc = change_file(a, op, f, history_tag(a->h, (unsigned int)(op - a->h->ops)), err);
 	leave_name(a, op, rc);
 	engine_file_close(f);
@@ -181,7 +204,10 @@ static int cut(struct actor *a, struct op *op, struct err *err)
 {
 	struct engine_file *f;
 	const int rc = engine_open_write(actor_engine(a), history_names[op->name],
-					 op->opens ? ENGINE_TRUNCATE : ENGINE_RESIZE, &f, err);
+					 op->looks   ? 0
+					 : op->opens ? ENGINE_TRUNCATE
+						     : ENGINE_RESIZE,
+					 &f, err);
 	note_open(a, op, rc);
 	if (!rc)
 		engine_file_close(f);
