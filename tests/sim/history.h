@@ -136,6 +136,9 @@ struct op {
 	/* OP_CHANGE: 0, or: so many seconds pass between the open and its first read. Meanwhile
 	 * others of its mount may use the name. */
 	unsigned int sleeps;
+	/* OP_CHANGE: 0, or: when close(2) has succeeded, a child of the program has the file open
+	 * until operation stays - 1 has ended, or for some time. */
+	unsigned int stays;
 	/* OP_CREATE: if the close fails, the program writes the file again and closes it, at most
 	 * so often. */
 	unsigned int rewrites;

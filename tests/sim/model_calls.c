@@ -123,8 +123,8 @@ static bool cannot_read_own(const struct history *h, const struct op *op)
 		return false;
 	if (op->kind == OP_READ)
 		return op->was_open && op->rc;
-	return op->kind == OP_CHANGE && op->shown && !op->was_open && op->rc && !op->is_absent &&
-	       op->rc != -ENODATA && op->rc != -EINTR;
+	return op->kind == OP_CHANGE && op->sleeps && !op->was_open && !op->is_absent && op->rc &&
+	       op->rc != -ENODATA && op->rc != -EINTR && op->rc != -EBUSY;
 }
 
 void model_calls_check(const struct history *h, struct model_result *out)

@@ -13,6 +13,7 @@
 #include "turns.h"
 #include "recover.h"
 
+enum { STAY_STEPS = 600 };
 #define SECOND UINT64_C(1000000000)
 
 static void wait_a_step(void *ctx)
@@ -176,6 +177,11 @@ static int change(struct actor *a, struct op *op, struct err *err)
 		sleep_open(a, op);
 	rc = change_file(a, op, f, history_tag(a->h, (unsigned int)(op - a->h->ops)), err);
 	leave_name(a, op, rc);
+	for (unsigned int i = 0; !rc && op->stays && i < STAY_STEPS; i++) {
+		if (a->h->ops[op->stays - 1].end)
+			break;
+		actor_take_steps(a, 1);
+	}
 	engine_file_close(f);
 	return rc;
 }

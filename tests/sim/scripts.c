@@ -9,7 +9,7 @@
 #include <errno.h>
 
 enum { F1_A, F1_B, F2_A, F2_C, F1_D, F3_E };
-enum { SLOW_STEPS = 60, LATE_SCRIPTS = 6, LATE_ONE_IN = 24 };
+enum { SLOW_STEPS = 60, LATE_SCRIPTS = 7, LATE_ONE_IN = 24 };
 
 struct script {
 	const char *name;
@@ -74,6 +74,9 @@ struct script {
 	{OP(OP_CHANGE, 0, n), .actor = k, .change = what, .sleeps = s}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
+/* By the k-th actor of engine 0, whose child has it open until the i-th operation has ended. */
+#define STAY_OPEN(k, n, what, i) \
+	{OP(OP_CHANGE, 0, n), .actor = k, .change = what, .stays = i + 1}
 /* By the k-th actor of engine 0, which opens the file for writing and closes it at once. */
 #define OPEN_BY(k, n) \
 	{OP(OP_CUT, 0, n), .actor = k, .opens = true, .looks = true}
@@ -588,6 +591,11 @@ static const struct script scripts[] = {
 		READ(0, 1, F1_A, 12), WAIT_BY(2, 8), OPEN_BY(2, F1_A),
 		WAIT_BY(3, 12), REMOVE_BY(0, 3, F1_A), SLEEP_OPEN(4, F1_B, CHANGE_TAG, 60),
 		WAIT_BY(5, 5), REMOVE_BY(0, 5, F1_B), WAIT_BY(5, 60), END}},
+	{"a file that has been changed is changed again before its last close", 1, 3, false, {
+		STAY_OPEN(0, F1_A, CHANGE_TWO, 1), STAY_OPEN(1, F1_A, CHANGE_TWO, 2),
+		{OP(OP_CHANGE, 0, F1_A), .actor = 2, .change = CHANGE_TWO},
+		STAY_OPEN(3, F1_B, CHANGE_TWO, 4), STAY_OPEN(4, F1_B, CHANGE_X1, 5),
+		{OP(OP_CHANGE, 0, F1_B), .actor = 5}, END}},
 	{"a new file is written again until it can be stored", 1, 0, true, {
 		CREATE_AGAIN(0, F1_A), CREATE_AGAIN(0, F1_B), CREATE_AGAIN(0, F1_A),
 		CREATE_AGAIN(0, F2_A), WAIT(0, 40), END}},
