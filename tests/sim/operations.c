@@ -10,6 +10,7 @@
 #include "baton.h"
 #include "imports.h"
 #include "program.h"
+#include "turned.h"
 #include "turns.h"
 #include "recover.h"
 
@@ -264,6 +265,7 @@ static int play(struct actor *a, struct op *op, struct err *err)
 		       : op->kind == OP_MIXED	? mixed_run(h->mixed, &by, err)
 		       : op->kind == OP_LINKS	? links_run(h->links, &by, err)
 		       : op->kind == OP_STORES	? stores_run(h->stores, &by, err)
+		       : op->plays == PLAY_TURN ? turned_run(h->shared, &by, err)
 						: shared_run(h->shared, &by, err);
 	op->left_draft = by.has_draft;
 	return rc;

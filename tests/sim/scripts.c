@@ -9,7 +9,7 @@
 #include <errno.h>
 
 enum { F1_A, F1_B, F2_A, F2_C, F1_D, F3_E };
-enum { SLOW_STEPS = 60, LATE_SCRIPTS = 7, LATE_ONE_IN = 24 };
+enum { SLOW_STEPS = 60, LATE_SCRIPTS = 8, LATE_ONE_IN = 24 };
 
 struct script {
 	const char *name;
@@ -43,6 +43,7 @@ struct script {
 #define STORES_FAULT(e, k, f) {OP(OP_STORES, e, 0), .actor = k, .fault = f, .all = true}
 #define BRIEF(e, k)	    {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_BRIEF}
 #define HOLD_SHARED(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_HOLD}
+#define TURN(e, k)	    {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_TURN}
 #define REMOVE_SHARED(e, k) {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_REMOVE}
 /* All PUT and DELETE of the engine fail meanwhile. */
 #define HOLD_REFUSED(e, k) \
@@ -596,6 +597,8 @@ static const struct script scripts[] = {
 		{OP(OP_CHANGE, 0, F1_A), .actor = 2, .change = CHANGE_TWO},
 		STAY_OPEN(3, F1_B, CHANGE_TWO, 4), STAY_OPEN(4, F1_B, CHANGE_X1, 5),
 		{OP(OP_CHANGE, 0, F1_B), .actor = 5}, END}},
+	{"a plain object becomes a domain while programs of its mount open it", 1, 0, false, {
+		TURN(0, 0), TURN(0, 1), TURN(0, 0), TURN(0, 1), END}},
 	{"a new file is written again until it can be stored", 1, 0, true, {
 		CREATE_AGAIN(0, F1_A), CREATE_AGAIN(0, F1_B), CREATE_AGAIN(0, F1_A),
 		CREATE_AGAIN(0, F2_A), WAIT(0, 40), END}},
