@@ -116,7 +116,8 @@ struct op {
 	bool replaces;		  /* OP_IMPORT: with --replace */
 	bool opens;		  /* OP_CUT: with O_TRUNC; otherwise to another size than 0 */
 	bool again;		  /* a close that fails is repeated before the file is closed */
-	bool looks;		  /* OP_READ: the kernel looks the name up before the open */
+	bool looks;		  /* OP_READ: the kernel looks the name up before the open;
+				   * OP_CUT: opens the file for writing, and nothing else */
 	enum play plays;
 	unsigned int dies; /* 0, or: the program is killed after so many writes by libhdf5 */
 	enum fault fault;
@@ -132,6 +133,15 @@ struct op {
 	/* Steps between the open and the close, or between two reads; OP_WAIT: seconds. */
 	unsigned int waits;
 	unsigned int follows; /* 0, or: it begins when operation follows - 1 has ended */
+	/* OP_CHANGE: 0, or: so many seconds pass between the open and its first read. Meanwhile
+	 * others of its mount may use the name. */
+	unsigned int sleeps;
+	/* OP_CHANGE: 0, or: when close(2) has succeeded, a child of the program has the file open
+	 * until operation stays - 1 has ended, or for some time. */
+	unsigned int stays;
+	/* OP_CREATE: if the close fails, the program writes the file again and closes it, at most
+	 * so often. */
+	unsigned int rewrites;
 	/* OP_CHANGE: 0, or: it does not close its file before operation outlasts - 1 has ended. */
 	unsigned int outlasts;
 	/* Filled in. */

@@ -33,13 +33,22 @@ static bool meets_others(const struct history *h, const struct op *op)
 	return false;
 }
 
+static bool has_rename(const struct history *h)
+{
+	for (unsigned int i = 0; i < h->nops; i++)
+		if (h->ops[i].kind == OP_RENAME)
+			return true;
+	return false;
+}
+
 /* Whether another operation of the mount may have changed the file while this one had it open. Then
  * chunks that the daemon does not have cannot be read (SEMANTICS.md, "Freshness"). */
 static bool meets_change(const struct history *h, const struct op *op)
 {
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *o = &h->ops[i];
-		if (o->kind == OP_CHANGE && o->end > op->begin && o->begin < op->end)
+		if (o != op && o->kind == OP_CHANGE && o->end > op->begin && o->begin < op->end &&
+		    (o->name == op->name || has_rename(h)))
 			return true;
 	}
 	return false;
@@ -70,9 +79,10 @@ static bool is_answer(const struct history *h, const struct op *op)
 	default:
 		/* Another mount may have deleted the storage, if a reader has the file open, or a
 		 * slow open has read only its document. */
-		return (op->kind == OP_READ || op->kind == OP_CUT ||
-			(op->kind == OP_CHANGE && !op->was_open)) &&
-		       (meets_others(h, op) || meets_change(h, op));
+		if (op->kind == OP_READ || op->kind == OP_CUT)
+			return meets_others(h, op) || meets_change(h, op);
+		/* Or it has the draft of a file that another program is still writing. */
+		return op->kind == OP_CHANGE && !op->was_open;
 	}
 }
 
@@ -105,6 +115,18 @@ static void check_conflicts(const struct history *h, struct model_result *out)
 	}
 }
 
+/* Whether a program cannot read what it has open, although nobody but programs of its mount has
+ * removed or replaced it. */
+static bool cannot_read_own(const struct history *h, const struct op *op)
+{
+	if (meets_others(h, op) || meets_change(h, op))
+		return false;
+	if (op->kind == OP_READ)
+		return op->was_open && op->rc;
+	return op->kind == OP_CHANGE && op->sleeps && !op->was_open && !op->is_absent && op->rc &&
+	       op->rc != -ENODATA && op->rc != -EINTR && op->rc != -EBUSY;
+}
+
 void model_calls_check(const struct history *h, struct model_result *out)
 {
 	char text[256];
@@ -113,10 +135,8 @@ void model_calls_check(const struct history *h, struct model_result *out)
 		return;
 	for (unsigned int i = 0; i < h->nops; i++) {
 		const struct op *op = &h->ops[i];
-		const bool reads_own = op->kind == OP_READ && op->was_open &&
-				       !meets_others(h, op) && !meets_change(h, op);
 		history_text(op, text, sizeof(text));
-		if (op->end && (!is_answer(h, op) || (reads_own && op->rc)))
+		if (op->end && (!is_answer(h, op) || cannot_read_own(h, op)))
 			model_fault(out, "operation %u fails, and nothing has failed: %s", i, text);
 	}
 	for (unsigned int i = 0; i < h->engines; i++)

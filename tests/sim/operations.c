@@ -10,9 +10,11 @@
 #include "baton.h"
 #include "imports.h"
 #include "program.h"
+#include "turned.h"
 #include "turns.h"
 #include "recover.h"
 
+enum { STAY_STEPS = 600 };
 #define SECOND UINT64_C(1000000000)
 
 static void wait_a_step(void *ctx)
@@ -69,6 +71,20 @@ static void leave_name(struct actor *a, struct op *op, int rc)
 	wait_a_step(a);
 }
 
+/* A program may write its file again if that cannot be closed. */
+static int flush_new(struct actor *a, const struct op *op, struct engine_file *f, struct err *err)
+{
+	const struct program p = program_of(a);
+	int rc = flush(a, op, f, err);
+	for (unsigned int i = 0; rc && i < op->rewrites; i++) {
+		actor_take_steps(a, 1);
+		rc = program_create(&p, op, f, err);
+		if (!rc)
+			rc = engine_flush(f, err);
+	}
+	return rc;
+}
+
 int operation_create(struct actor *a, struct op *op, struct err *err)
 {
 	const struct program p = program_of(a);
@@ -84,7 +100,7 @@ int operation_create(struct actor *a, struct op *op, struct err *err)
 		actor_take_steps(a, op->waits);
 		begin_close(a, op);
 		arm_disk(&a->h->boxes[a->engine], op);
-		rc = flush(a, op, f, err);
+		rc = flush_new(a, op, f, err);
 	}
 	leave_name(a, op, rc);
 	engine_file_close(f);
@@ -144,6 +160,13 @@ static void note_open(struct actor *a, struct op *op, int rc)
 	op->is_absent = rc == -ENOENT && !a->h->boxes[a->engine].line.dead;
 }
 
+static void sleep_open(struct actor *a, struct op *op)
+{
+	op->left = true;
+	turns_return(a->h, op);
+	baton_sleep(op->sleeps * SECOND);
+}
+
 static int change(struct actor *a, struct op *op, struct err *err)
 {
 	struct engine_file *f;
@@ -151,8 +174,15 @@ static int change(struct actor *a, struct op *op, struct err *err)
 	note_open(a, op, rc);
 	if (rc)
 		return rc;
+	if (op->sleeps)
+		sleep_open(a, op);
 	rc = change_file(a, op, f, history_tag(a->h, (unsigned int)(op - a->h->ops)), err);
 	leave_name(a, op, rc);
+	for (unsigned int i = 0; !rc && op->stays && i < STAY_STEPS; i++) {
+		if (a->h->ops[op->stays - 1].end)
+			break;
+		actor_take_steps(a, 1);
+	}
 	engine_file_close(f);
 	return rc;
 }
@@ -181,7 +211,10 @@ static int cut(struct actor *a, struct op *op, struct err *err)
 {
 	struct engine_file *f;
 	const int rc = engine_open_write(actor_engine(a), history_names[op->name],
-					 op->opens ? ENGINE_TRUNCATE : ENGINE_RESIZE, &f, err);
+					 op->looks   ? 0
+					 : op->opens ? ENGINE_TRUNCATE
+						     : ENGINE_RESIZE,
+					 &f, err);
 	note_open(a, op, rc);
 	if (!rc)
 		engine_file_close(f);
@@ -232,6 +265,7 @@ static int play(struct actor *a, struct op *op, struct err *err)
 		       : op->kind == OP_MIXED	? mixed_run(h->mixed, &by, err)
 		       : op->kind == OP_LINKS	? links_run(h->links, &by, err)
 		       : op->kind == OP_STORES	? stores_run(h->stores, &by, err)
+		       : op->plays == PLAY_TURN ? turned_run(h->shared, &by, err)
 						: shared_run(h->shared, &by, err);
 	op->left_draft = by.has_draft;
 	return rc;

@@ -15,9 +15,10 @@ void player_fault(struct str *faults, const char *who, const char *fmt, ...)
 /* What programs of shared.h do; those of mixed.h know the first two. */
 enum play {
 	PLAY_ALL,
-	PLAY_BRIEF, /* its calls are short, and for one name */
-	PLAY_HOLD,  /* it has this name open for long, and calls fsync after a few writes */
-	PLAY_REMOVE /* it removes this name some time after it is there */
+	PLAY_BRIEF,  /* its calls are short, and for one name */
+	PLAY_HOLD,   /* it has this name open for long, and calls fsync after a few writes */
+	PLAY_REMOVE, /* it removes this name some time after it is there */
+	PLAY_TURN    /* see turned.h */
 };
 
 struct player {

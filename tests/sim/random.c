@@ -269,6 +269,8 @@ void history_remove_op(struct history *h, unsigned int i)
 		*op = h->ops[k + n];
 		if (op->follows > i)
 			op->follows = op->follows > i + n ? op->follows - n : 0;
+		if (op->stays > i)
+			op->stays = op->stays > i + n ? op->stays - n : 0;
 		if (op->outlasts > i)
 			op->outlasts = op->outlasts > i + n ? op->outlasts - n : 0;
 	}

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 enum { F1_A, F1_B, F2_A, F2_C, F1_D, F3_E };
-enum { SLOW_STEPS = 60, LATE_SCRIPTS = 4, LATE_ONE_IN = 24 };
+enum { SLOW_STEPS = 60, LATE_SCRIPTS = 8, LATE_ONE_IN = 24 };
 
 struct script {
 	const char *name;
@@ -43,6 +43,7 @@ struct script {
 #define STORES_FAULT(e, k, f) {OP(OP_STORES, e, 0), .actor = k, .fault = f, .all = true}
 #define BRIEF(e, k)	    {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_BRIEF}
 #define HOLD_SHARED(e, k)   {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_HOLD}
+#define TURN(e, k)	    {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_TURN}
 #define REMOVE_SHARED(e, k) {OP(OP_SHARED, e, 0), .actor = k, .plays = PLAY_REMOVE}
 /* All PUT and DELETE of the engine fail meanwhile. */
 #define HOLD_REFUSED(e, k) \
@@ -69,8 +70,19 @@ struct script {
 	{OP(OP_CHANGE, 0, n), .actor = k, .change = what, .waits = SLOW_STEPS, .outlasts = i + 1}
 /* When the i-th operation, from 0, has ended. */
 #define CHANGE_AFTER(e, n, what, i) {OP(OP_CHANGE, e, n), .change = what, .follows = i + 1}
+/* By the k-th actor of engine 0, which reads its file s seconds after the open. */
+#define SLEEP_OPEN(k, n, what, s) \
+	{OP(OP_CHANGE, 0, n), .actor = k, .change = what, .sleeps = s}
 #define MKDIR(e, n)	    {OP(OP_MKDIR, e, n)}
 #define WAIT(e, s)	    {OP(OP_WAIT, e, 0), .waits = s}
+/* By the k-th actor of engine 0, whose child has it open until the i-th operation has ended. */
+#define STAY_OPEN(k, n, what, i) \
+	{OP(OP_CHANGE, 0, n), .actor = k, .change = what, .stays = i + 1}
+/* By the k-th actor of engine 0, which opens the file for writing and closes it at once. */
+#define OPEN_BY(k, n) \
+	{OP(OP_CUT, 0, n), .actor = k, .opens = true, .looks = true}
+/* By the k-th actor of engine 0. */
+#define WAIT_BY(k, s)	    {OP(OP_WAIT, 0, 0), .actor = k, .waits = s}
 #define RESTART(e)	    {OP(OP_RESTART, e, 0)}
 #define DROP(e)		    {OP(OP_DROP, e, 0)}
 #define RECOVER(e)	    {OP(OP_RECOVER, e, 0)}
@@ -95,6 +107,8 @@ struct script {
 /* The first PUT or DELETE of a key that ends so has a fault. */
 #define CREATE_FAULT(e, n, f, key) \
 	{OP(OP_CREATE, e, n), .fault = f, .at = 1, .on = key, .keeps_power = true}
+/* The seed decides which PUT and DELETE fail. Its program writes the file again if so. */
+#define CREATE_AGAIN(e, n)  {OP(OP_CREATE, e, n), .fault = FAULT_REFUSED, .rewrites = 4}
 /* One of the next calls of the disk fails. */
 #define CREATE_FULL(e, n)   {OP(OP_CREATE, e, n), .disk = {.at = 20, .many = 8}}
 /* The second PUT or DELETE of a change has a fault. */
@@ -574,6 +588,20 @@ static const struct script scripts[] = {
 	{"requests fail while domains and plain objects replace each other", 2, 0, false, {
 		MIXED(0, 0), MIXED_FAULT(1, 0, FAULT_REFUSED), MIXED_FAULT(0, 0, FAULT_LOST),
 		MIXED(1, 0), MIXED_FAULT(0, 0, FAULT_KILL), END}},
+	{"a mount removes a file that its programs have open for a change", 1, 3, false, {
+		READ(0, 1, F1_A, 12), WAIT_BY(2, 8), OPEN_BY(2, F1_A),
+		WAIT_BY(3, 12), REMOVE_BY(0, 3, F1_A), SLEEP_OPEN(4, F1_B, CHANGE_TAG, 60),
+		WAIT_BY(5, 5), REMOVE_BY(0, 5, F1_B), WAIT_BY(5, 60), END}},
+	{"a file that has been changed is changed again before its last close", 1, 3, false, {
+		STAY_OPEN(0, F1_A, CHANGE_TWO, 1), STAY_OPEN(1, F1_A, CHANGE_TWO, 2),
+		{OP(OP_CHANGE, 0, F1_A), .actor = 2, .change = CHANGE_TWO},
+		STAY_OPEN(3, F1_B, CHANGE_TWO, 4), STAY_OPEN(4, F1_B, CHANGE_X1, 5),
+		{OP(OP_CHANGE, 0, F1_B), .actor = 5}, END}},
+	{"a plain object becomes a domain while programs of its mount open it", 1, 0, false, {
+		TURN(0, 0), TURN(0, 1), TURN(0, 0), TURN(0, 1), END}},
+	{"a new file is written again until it can be stored", 1, 0, true, {
+		CREATE_AGAIN(0, F1_A), CREATE_AGAIN(0, F1_B), CREATE_AGAIN(0, F1_A),
+		CREATE_AGAIN(0, F2_A), WAIT(0, 40), END}},
 };
 /* clang-format on */
 
@@ -638,6 +666,10 @@ void scripts_make(struct history *h, unsigned int i, uint64_t seed)
 						   : op->kind == OP_MIXED   ? 30
 						   : op->kind == OP_FOLDERS ? 24
 									    : 60);
+		if (op->rewrites) {
+			op->at = 1 + rng_below(&r, 12);
+			op->many = 1 + rng_below(&r, 10);
+		}
 		if (op->disk.many)
 			arm_disk(&op->disk, &r);
 		if (!op->follows && h->one_by_one)
