@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* References to a domain and its properties. See domain_internal.h for threading. */
 #include <domain/domain.h>
+#include <domain/puts.h>
 #include <domain/shard_counts.h>
 
 #include <errno.h>

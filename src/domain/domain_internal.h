@@ -70,8 +70,6 @@ struct domain {
 	struct ranges ranges;
 };
 
-/* Returns how many bytes of texts a domain, or a record of puts, may keep. budget may be NULL. */
-uint64_t domain_texts_limit(struct budget *budget);
 /* Returns true if all chunks of the dataset together have more than DATASET_DENSE_MAX bytes. */
 bool domain_is_vast(const struct dataset *ds);
 /* Returns the bytes of memory of the attribute values and the fill value of an object. */

@@ -257,6 +257,7 @@ static int set_options(struct work *w, struct import_commit *c, struct import_op
 		.is_named = draft_is_domain(p),
 		.begin = begin,
 		.publish = publish,
+		.puts = &p->puts,
 		.make_way = make_way,
 		.ctx = w,
 	};

@@ -500,5 +500,12 @@ void draft_put_release(struct draft_put *p)
 		forget_names(p);
 		snapshots_forget(p->bucket->snapshots, p->about->path);
 	}
+	/* A domain that is replaced may have another path. */
+	if (p->puts)
+		snapshots_outdate(p->bucket->snapshots,
+				  p->present.kind == PRESENT_DOMAIN ? p->present.node->path
+								    : p->about->path,
+				  p->puts);
+	p->puts = NULL;
 	names_node_unref(p->present.node);
 }

@@ -38,6 +38,7 @@ struct draft_put {
 	/* A person asks for it, and nobody knows whether the program had finished. */
 	bool is_unfinished;
 	struct present present;
+	struct domain_puts *puts; /* of the new domain, for its first open; NULL if not known */
 	char note[STORE_NOTE_MAX + 1]; /* draft_object.c: the note of the object, or "" */
 	/* The bytes of the snapshot, and whether the disk has failed to read them. */
 	struct source bytes;

@@ -30,6 +30,7 @@ static void import_release(struct import *im)
 {
 	put_queue_free(im->queue);
 	import_summary_free(im);
+	import_puts_free(im);
 	budget_set(&im->charge, 0, NULL);
 	key_set_free(im->keys);
 	h5file_close(im->file);
@@ -151,6 +152,7 @@ static int prepare(struct import *im, struct err *err)
 		return err_no_memory(err);
 	put_queue_on_put(im->queue, note_put, im);
 	import_summary_begin(im);
+	import_puts_begin(im);
 	rc = storage_sum_begin(&im->place, &im->record.storage, &im->result->versions, err);
 	im->result->versions.is_known &= !im->keys; /* of those the versions are not known */
 	return rc;
@@ -191,6 +193,8 @@ static int store(struct import *im, struct err *err)
 	if (!rc)
 		rc = im->opt->commit && im->opt->commit->is_named ? import_guard(im, err)
 								  : import_end(im, err);
+	if (!rc && im->puts)
+		*im->opt->commit->puts = import_puts_end(im);
 	im->result->refused = rc && rc != -ENOMEM && rc != -ECANCELED && im->is_refused;
 	if (im->opt->commit)
 		return rc;

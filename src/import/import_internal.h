@@ -40,6 +40,7 @@ struct import {
 	struct arena *arena; /* for the record */
 	struct put_queue *queue;
 	struct import_summary *summary; /* NULL if there is none */
+	struct import_puts *puts;	/* of a commit; NULL if nothing is kept */
 
 	/* import_begin.c */
 	struct schema_import record;
@@ -154,6 +155,18 @@ void import_summary_send(struct import *im);
 /* Waits for its answer. */
 void import_summary_end(struct import *im);
 void import_summary_free(struct import *im);
+
+/* ---- import_puts.c: what a commit has put ---- */
+
+void import_puts_begin(struct import *im);
+/* The document of an object was put, for the last time. Any thread. */
+void import_puts_add(const struct import *im, uint32_t number, const struct store_request *req);
+/* Returns the record if this call has put all objects of the domain, or NULL. All requests are
+ * answered. */
+struct domain_puts *import_puts_end(struct import *im);
+void import_puts_free(struct import *im);
+/* Returns about how long the text of a document is. */
+uint64_t import_document_memory(const struct object *o);
 
 /* ---- import_guard.c ---- */
 

@@ -15,12 +15,6 @@
 
 #include <codec/chain.h>
 
-enum {
-	DOCUMENT_TEXT = 4096, /* bytes of a document without its attributes and links */
-	LINK_TEXT = 256,
-	VALUE_TEXT = 6, /* bytes of text for a byte of a value */
-};
-
 /* Waits for what was put so far, unless it may be put together with what follows. */
 static int end_step(struct import *im, struct err *err)
 {
@@ -180,20 +174,19 @@ static int make_document(void *arg, struct bytes *body, struct err *err)
 	return d->im->schema->writer->emit_object(d->im->tree, d->number, body, err);
 }
 
+static int document_answered(void *arg, struct store_request *req, struct err *err)
+{
+	const struct document *d = arg;
+	const int rc = store_failure(&req->answer, err);
+	if (!rc)
+		import_puts_add(d->im, d->number, req);
+	return rc;
+}
+
 static void explain_document(void *arg, struct err *err)
 {
 	const struct document *d = arg;
 	err_wrap(err, err->code, "object %s", import_path(d->im, d->number));
-}
-
-static uint64_t document_memory(const struct object *o)
-{
-	uint64_t bytes = DOCUMENT_TEXT;
-	for (uint32_t i = 0; i < o->nattrs; i++) {
-		const struct elems *value = &o->attrs[i].value;
-		bytes += LINK_TEXT + VALUE_TEXT * (value->fixed.len + value->heap.len);
-	}
-	return o->kind == OBJECT_GROUP ? bytes + (uint64_t)LINK_TEXT * o->group.nlinks : bytes;
 }
 
 static int put_document(struct import *im, uint32_t number, struct err *err)
@@ -212,10 +205,11 @@ static int put_document(struct import *im, uint32_t number, struct err *err)
 	const struct put put = {
 		.key = key,
 		.make = make_document,
+		.answered = document_answered,
 		.explain = explain_document,
 		.release = free,
 		.arg = d,
-		.memory = document_memory(&tree_object(im->tree, number)->o),
+		.memory = import_document_memory(&tree_object(im->tree, number)->o),
 	};
 	im->result->objects++;
 	return put_queue_add(im->queue, &put, err);

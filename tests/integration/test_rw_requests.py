@@ -77,6 +77,21 @@ def test_copies(mounted, sources):
     assert count("install $S/a.h5 install.h5") == (DOMAIN, 1)
 
 
+def test_first_open_after_a_copy(mounted, tmp_path):
+    """The mount that has stored a new domain does not read its documents again."""
+    with h5py.File(tmp_path / "many.h5", "w") as f:
+        for i in range(50):
+            f.create_dataset(f"g{i % 5}/d{i}", data=np.arange(10) + i)
+    copy = mounted.file("home/many.h5")
+    run("cp", tmp_path / "many.h5", copy, check=True)
+    mounted.released()
+    before = mounted.requests()
+    run("h5diff", tmp_path / "many.h5", copy, check=True)
+    after = mounts.difference(before, mounted.requests())
+    assert after["get"] <= 50 + 4, after        # the chunks, and what the look-up asks for
+    assert after["list"] <= 3, after
+
+
 def test_temporary_names(mounted, sources):
     """A rename of a domain in a directory is a put of the list of its names, and a move. That of a
     plain object is a copy and a delete."""

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATES_MAX = 1 << 19 };
+enum { STATES_MAX = 1 << 21 };
 
 struct state {
 	uint16_t has[ORDER_REGISTERS];

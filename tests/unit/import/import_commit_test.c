@@ -3,6 +3,8 @@
 #include "import_fixture.h"
 #include "storages.h"
 
+#include <domain/puts.h>
+
 enum { ALL = OBJECTS + CHUNKS + 1 /* puts: with the document of the domain */ };
 
 struct caller {
@@ -77,6 +79,34 @@ static void only_puts_are_sent(void **state)
 	assert_int_equal(world_objects(&c.w, "home/ann/run.h5"), OBJECTS);
 	assert_true(c.result.etag[0]);
 	assert_false(c.result.refused);
+	world_release(&c.w);
+}
+
+/* The record has each object with its version and text. That the texts are those in the bucket, the
+ * integration test of the first open shows. */
+static void it_says_what_it_has_put(void **state)
+{
+	struct caller c;
+	struct err err;
+	struct domain_puts *puts = NULL;
+	uint32_t n;
+	open_with(&c, 2);
+	c.commit.puts = &puts;
+	assert_int_equal(import(&c, &err), 0);
+	assert_non_null(puts);
+	assert_true(domain_puts_is_all(puts) && domain_puts_is_few(puts));
+	auto_free struct schema_put *all = domain_puts_list(puts, &n);
+	assert_int_equal(n, OBJECTS);
+	for (uint32_t i = 0; i < n; i++) {
+		auto_free char *text = strndup(all[i].text, all[i].len);
+		assert_true(all[i].etag[0]);
+		assert_non_null(strstr(text, all[i].id));
+	}
+	domain_puts_free(puts);
+	puts = NULL;
+	c.commit.continues = true;
+	assert_int_equal(import(&c, &err), 0);
+	assert_null(puts); /* of an earlier attempt, nobody knows the versions */
 	world_release(&c.w);
 }
 
@@ -320,6 +350,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_puts_are_sent),
+		cmocka_unit_test(it_says_what_it_has_put),
 		cmocka_unit_test(a_repeated_one_puts_the_same),
 		cmocka_unit_test(workers_put_the_same),
 		cmocka_unit_test(nothing_is_put_if_the_caller_cannot_begin),

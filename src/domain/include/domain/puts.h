@@ -34,6 +34,9 @@ int domain_puts_add(struct domain_puts *p, const char *id, const char *etag, con
  * Also returns NULL if out of memory. */
 struct domain_puts *domain_puts_join(struct domain_puts *earlier, struct domain_puts *later);
 
+/* Returns how many bytes of texts a domain, or a record of puts, may keep. budget may be NULL. */
+uint64_t domain_texts_limit(struct budget *budget);
+
 /* Returns an array for a loader, with each object once. The caller frees the array; its strings and
  * texts are borrowed. Returns NULL if out of memory. */
 struct schema_put *domain_puts_list(const struct domain_puts *p, uint32_t *n);

@@ -48,6 +48,7 @@
 #include <store/store.h>
 
 struct domain_info;
+struct domain_puts;
 struct h5file_external;
 struct schema_document;
 struct schema_ops;
@@ -96,6 +97,10 @@ struct import_commit {
 	bool continues;
 	/* The path has a document that names the storage. Steps 4 and 5 are left out. */
 	bool is_named;
+	/* Gets what was put, for the first open (domain/puts.h), after a success of a call that has
+	 * put all objects itself. The caller has set it to NULL, and frees it. The member may be
+	 * NULL. */
+	struct domain_puts **puts;
 	/* Called after step 2, before the first put. An error ends the import. */
 	int (*begin)(void *ctx, struct err *err);
 	/* Called after step 4. From the next request on, the domain may be replaced. An error ends
