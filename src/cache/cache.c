@@ -360,11 +360,18 @@ uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t da
 	return i;
 }
 
-uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, const struct cache_dataset *d)
+void cache_stream_in_order(struct cache_stream *s, bool in_order)
+{
+	atomic_store(&s->in_order, in_order);
+}
+
+uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, bool begins,
+			    const struct cache_dataset *d)
 {
 	struct cache *c = s->owner->cache;
 	pthread_mutex_lock(&c->lock);
 	const struct prefetch_step step = {
+		.begins = begins,
 		.slots = slots,
 		.cost = d->cost,
 		.joined = d->joined,

@@ -134,6 +134,7 @@ struct cache_owner {
 /* One open file. */
 struct cache_stream {
 	struct cache_owner *owner;
+	atomic_bool in_order; /* see cache_stream_in_order() */
 	/* Guarded by the cache's lock. */
 	struct prefetch *prefetch;
 	uint64_t prefetch_bytes; /* of unread and queued prefetches */

@@ -14,6 +14,7 @@
 #include <store/implement.h>
 
 #include "directory.h"
+#include "range_index.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -30,8 +31,6 @@
 static const size_t TURN_BYTES = (size_t)4 << 20;
 /* After the scope of the bucket. */
 static const char record_scope[] = "\n\nrecords", range_scope[] = "\n\nranges";
-/* The body of the entry of a range begins with the size of the whole object (u64 LE). */
-enum { RANGE_HEAD = 8, RANGE_TEXT = 48 /* bytes of a range in the key of its entry */ };
 
 enum { WRITERS = 8, USUAL_BEHIND = 32 << 20 };
 
@@ -43,6 +42,8 @@ struct writing {
 	const char *scope; /* of the objects, or of the records */
 	struct store_meta meta;
 	struct bytes body;
+	struct store_range range; /* of the object, if scope is that of ranges */
+	size_t object;		  /* bytes of the key that are that of the object */
 	char key[];
 };
 
@@ -62,6 +63,9 @@ struct diskcache {
 	size_t queued;	      /* bytes, including objects that are being copied or written */
 	unsigned int writers; /* jobs */
 	bool tidied;
+	/* Held while an index of ranges is changed, also during I/O. No other lock is taken, except
+	 * those of the directory. */
+	pthread_mutex_t index_lock;
 };
 
 /* The state of a request that is passed on, in its private memory. */
@@ -148,6 +152,21 @@ static void tidy(struct diskcache *d)
 		disk_failed(d, rc, "counting its entries");
 }
 
+/* Writes an entry. Adds that of a range to the index of its object. */
+static int write_one(struct diskcache *d, struct writing *w)
+{
+	const struct disk_id id = {w->scope, w->key};
+	int rc = disk_dir_write(&d->dir, d->base.env, &id, &w->meta, w->body.data);
+	if (rc || w->scope != d->ranges)
+		return rc;
+	const struct range_index index = {&d->dir, w->scope, w->key, w->meta.etag};
+	w->key[w->object] = '\0';
+	pthread_mutex_lock(&d->index_lock);
+	rc = range_index_add(&index, d->base.env, &w->range, &w->meta);
+	pthread_mutex_unlock(&d->index_lock);
+	return rc;
+}
+
 /* Writes objects; this is a job of the pool. Once the queue is empty, d may be freed. */
 static void drain(void *arg)
 {
@@ -157,8 +176,7 @@ static void drain(void *arg)
 	size_t written = 0;
 	tidy(d);
 	while ((w = take_next(d))) {
-		const struct disk_id id = {w->scope, w->key};
-		int rc = disk_dir_write(&d->dir, d->base.env, &id, &w->meta, w->body.data);
+		const int rc = write_one(d, w);
 		const bool is_object = w->scope != d->records;
 		if (rc == 0)
 			atomic_fetch_add(&d->stored, is_object);
@@ -226,13 +244,17 @@ static struct writing *copy_of(const struct disk_id *id, const struct store_meta
 /* Queues a copy of meta->size bytes. Reserves before it copies, because many threads may copy at
  * the same time. */
 static bool keep(struct diskcache *d, const struct disk_id *id, const struct store_meta *meta,
-		 const void *body)
+		 const void *body, const struct store_range *range)
 {
 	struct writing *w = NULL;
 	if (is_storable(d, meta) && reserve(d, (size_t)meta->size)) {
 		w = copy_of(id, meta, body);
 		if (!w)
 			unreserve(d, (size_t)meta->size);
+	}
+	if (w && range) {
+		w->range = *range;
+		w->object = (size_t)(strrchr(w->key, '\n') - w->key);
 	}
 	if (w)
 		enqueue(d, w);
@@ -250,7 +272,7 @@ bool store_diskcache_remember(struct store *s, const char *name, const char *ver
 	if (strlen(version) >= sizeof(meta.etag))
 		return false;
 	strcpy(meta.etag, version);
-	return keep(d, &id, &meta, bytes);
+	return keep(d, &id, &meta, bytes, NULL);
 }
 
 int store_diskcache_recall(struct store *s, const char *name, const char *version, uint64_t max,
@@ -335,43 +357,6 @@ static void drop(struct diskcache *d, const char *key)
 	disk_dir_drop(&d->dir, &id);
 }
 
-/* Writes the key of the entry of a range. */
-static void range_key(const struct store_request *req, char key[STORE_KEY_MAX + RANGE_TEXT])
-{
-	const struct store_range *r = &req->range;
-	snprintf(key, STORE_KEY_MAX + RANGE_TEXT, "%s\n%s%" PRIu64 "+%" PRIu64, req->key,
-		 r->from_end ? "-" : "", r->first, r->length);
-}
-
-/* Reads the entry of a range, as disk_dir_read() does. *meta is that of the whole object. */
-static int read_range(struct diskcache *d, const struct store_request *req, const char *version,
-		      struct store_meta *meta, struct bytes *body)
-{
-	char key[STORE_KEY_MAX + RANGE_TEXT];
-	const struct disk_id id = {d->ranges, key};
-	uint64_t most, first;
-	range_key(req, key);
-	if (!add_u64(req->range.length, RANGE_HEAD, &most))
-		return -ENOENT;
-	int rc = disk_dir_read(&d->dir, &id, version, most, meta, body);
-	if (rc == 0) {
-		struct cursor c = cursor_of(body->data, body->len);
-		meta->size = cur_u64(&c);
-		if (!cur_ok(&c) ||
-		    cur_left(&c) != store_range_clip(&req->range, meta->size, &first))
-			rc = -EBADMSG;
-		else
-			memmove(body->data, body->data + RANGE_HEAD, body->len - RANGE_HEAD);
-	}
-	if (rc == 0)
-		body->len -= RANGE_HEAD;
-	if (rc == -EBADMSG) {
-		bytes_release(body);
-		disk_dir_drop(&d->dir, &id);
-	}
-	return rc;
-}
-
 /* Queues the range of an answer. */
 static bool keep_range(struct diskcache *d, const struct store_request *req)
 {
@@ -380,14 +365,14 @@ static bool keep_range(struct diskcache *d, const struct store_request *req)
 	const struct disk_id id = {d->ranges, key};
 	struct store_meta meta = a->meta;
 	auto_bytes struct bytes body = {0};
-	range_key(req, key);
+	range_entry_key(req->key, &req->range, key);
 	meta.size = RANGE_HEAD + a->body.len;
 	if (!is_storable(d, &meta) || bytes_reserve(&body, (size_t)meta.size))
 		return false;
 	struct emit e = emit_to(body.data, body.cap);
 	emit_u64(&e, a->meta.size);
 	emit_bytes(&e, a->body.data, a->body.len);
-	return keep(d, &id, &meta, body.data);
+	return keep(d, &id, &meta, body.data, &req->range);
 }
 
 /* Reads the entry of the object or, if there is none of the version, that of the range. */
@@ -404,8 +389,14 @@ static int read_entry(struct diskcache *d, struct store_request *req, struct pas
 		drop(d, req->key);
 	}
 	pass->is_range = rc && pass->range;
-	if (pass->is_range)
-		rc = read_range(d, req, version, &a->meta, &a->body);
+	if (!pass->is_range)
+		return rc;
+	const struct range_index index = {&d->dir, d->ranges, req->key, version};
+	rc = range_entry_read(&index, &req->range, &a->meta, &a->body);
+	if ((rc == -ENOENT || rc == -ESTALE || rc == -EBADMSG) &&
+	    range_index_read(&index, &req->range, req->n_parts ? req->parts : &req->range,
+			     max_u64(req->n_parts, 1), &a->meta, &a->body) == 0)
+		rc = 0;
 	return rc;
 }
 
@@ -483,7 +474,7 @@ static void completed(struct store *s, struct store_request *req)
 			atomic_fetch_add(&d->skipped, 1);
 	} else if (pass->whole && present && !a->unchanged) {
 		const struct disk_id id = {d->scope, req->key};
-		if (a->body.len != a->meta.size || !keep(d, &id, &a->meta, a->body.data))
+		if (a->body.len != a->meta.size || !keep(d, &id, &a->meta, a->body.data, NULL))
 			atomic_fetch_add(&d->skipped, 1);
 	}
 	bytes_release(&pass->body);
@@ -513,6 +504,7 @@ static void free_store(struct store *s)
 	pthread_mutex_unlock(&d->lock);
 	pthread_cond_destroy(&d->idle);
 	pthread_mutex_destroy(&d->lock);
+	pthread_mutex_destroy(&d->index_lock);
 	disk_dir_close(&d->dir);
 	free(d->path);
 	free(d->scope);
@@ -564,6 +556,7 @@ struct store *store_diskcache_new(struct store *inner, const struct store_diskca
 	d->ranges = ranges;
 	d->tail = &d->head;
 	pthread_mutex_init(&d->lock, NULL);
+	pthread_mutex_init(&d->index_lock, NULL);
 	pthread_cond_init(&d->idle, NULL);
 	return &d->base;
 }

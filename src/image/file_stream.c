@@ -23,6 +23,7 @@ enum {
 	WHOLE_DATASETS = 2, /* a program that has read so many completely reads the next one, too */
 	SMALL_DATASETS = 16,
 	SMALL_COST = 16 << 10, /* bytes of the only chunk of a small dataset */
+	PART_MIN = 1 << 20,    /* bytes that a program has read in order in one dataset */
 };
 
 struct image_stream *image_stream_new(struct image *img)
@@ -140,28 +141,50 @@ void stream_plan_read(struct image *img, struct image_stream *s, struct stream_p
 
 /* ---- sequential reads ---- */
 
-/* The program reads sequentially. Its last read has advanced by `steps` slots and reached slot
- * `read`. Requests the slots from there on. */
-static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps)
+/* A step of a program that reads sequentially. */
+struct order_step {
+	struct slot_order *slots; /* under the lock */
+	uint64_t steps;		  /* slots by which the last read has advanced */
+	bool begins;		  /* they are all that the program has read */
+	uint64_t read;		  /* the slot that it has reached */
+	uint64_t end;		  /* slots from this one on are not requested */
+};
+
+/* Moves the end of a batch back to a multiple of the loads that one request takes, so that batches
+ * do not share requests. */
+static uint64_t align(const struct image *img, uint64_t last)
 {
+	const uint32_t i = find_slot(img, last);
+	if (i == img->nextents)
+		return last;
+	const struct extent *x = &img->extents[i];
+	return last - (last - x->first_slot) % max_u64(img->datasets[x->dataset].joined, 1);
+}
+
+/* Requests the slots from the one that the program has reached. */
+static void prefetch_slots(struct image_stream *s, const struct order_step *step)
+{
+	const uint64_t read = step->read;
 	struct image *img = s->image;
 	const struct image_dataset *d = dataset_at(img, read);
 	const struct cache_dataset next = {.cost = d ? d->cost : 0,
 					   .joined = d ? d->joined : 1,
 					   .read_ahead = atomic_load(&img->kernel_ahead)};
-	const uint32_t depth = cache_stream_depth(s->cache, steps, &next);
+	const uint32_t depth = cache_stream_depth(s->cache, step->steps, step->begins, &next);
 	pthread_mutex_lock(&s->lock);
-	const uint64_t first = max_u64(s->prefetched, read);
-	uint64_t last = max_u64(min_u64(read + depth, img->nslots), first);
-	if (last - first < prefetch_refill(next.joined, depth) && last < img->nslots)
+	const uint64_t first = max_u64(step->slots->prefetched, read);
+	uint64_t last = max_u64(min_u64(read + depth, step->end), first);
+	if (last - first < prefetch_refill(next.joined, depth) && last < step->end)
 		last = first;
-	s->prefetched = last;
+	else if (last < step->end)
+		last = max_u64(align(img, last), first);
+	step->slots->prefetched = last;
 	pthread_mutex_unlock(&s->lock);
 	const uint64_t requested = request(img, s, first, last);
 	if (requested == last)
 		return;
 	pthread_mutex_lock(&s->lock);
-	s->prefetched = min_u64(s->prefetched, requested);
+	step->slots->prefetched = min_u64(step->slots->prefetched, requested);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -261,9 +284,49 @@ static uint64_t run_length_locked(const struct image_stream *s, struct slot_rang
 	return s->order.running ? max_u64(s->order.end / cost, slots) : slots;
 }
 
-/* ---- reads in file order ---- */
+/* ---- reads in order ---- */
 
-void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t before)
+/* Records that the program reads bytes [start, end). Returns true, and sets *step, if the program
+ * reads one dataset in order whose loads are joined, and has read enough of it. Kernel threads
+ * serve such reads side by side, so a loop over chunks would be recognised late, and at some times
+ * with a stride. The chunks after the run are prefetched; if the run before this one was of the
+ * same dataset and long enough, this one probably ends after as many bytes. */
+static bool follow_part_locked(struct image_stream *s, uint64_t start, uint64_t end,
+			       struct order_step *step)
+{
+	const struct image *img = s->image;
+	struct dataset_order *p = &s->part;
+	const uint32_t i = extent_find(img, end - 1);
+	const struct extent *x = i < img->nextents ? &img->extents[i] : NULL;
+	if (!x || x->kind != EXTENT_RAW || end <= x->start || img->datasets[x->dataset].joined <= 1)
+		return false;
+	if (i != p->extent)
+		*p = (struct dataset_order){.extent = i};
+	const struct sequential before = p->run;
+	const uint64_t n = sequential_run(&p->run, max_u64(start, x->start), end);
+	if (p->run.start != before.start) {
+		const uint64_t row = before.running ? before.end - before.start : 0;
+		p->row = row < PART_MIN ? 0 : row;
+		p->slots = (struct slot_order){0};
+	}
+	if (n < PART_MIN)
+		return false;
+	*step = (struct order_step){
+		.slots = &p->slots,
+		.begins = p->slots.read == 0,
+		.read = slot_at(img, p->run.end),
+		.end = x->first_slot + img->datasets[x->dataset].nslots,
+	};
+	if (n <= p->row)
+		step->end = min_u64(step->end, slot_at(img, p->run.start + p->row));
+	const uint64_t from = step->begins ? slot_at(img, p->run.start) : p->slots.read;
+	step->steps = step->read > from ? step->read - from : 0;
+	p->slots.read = max_u64(p->slots.read, step->read);
+	return true;
+}
+
+void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t before,
+		 struct stream_plan *plan)
 {
 	if (!s || !s->cache || s->image->nslots == 0)
 		return;
@@ -278,8 +341,16 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t b
 		    (int64_t)(s->image->base + offset))
 		sequential_skip(o, offset);
 	const bool in_order = sequential_read(&s->order, &file, offset, offset + n);
-	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
-	const uint64_t steps = read > s->read ? read - s->read : 0;
+	struct order_step step = {
+		.slots = &s->slots,
+		.read = in_order ? slot_at(img, s->order.end) : 0,
+		.end = img->nslots,
+	};
+	step.steps = step.read > s->slots.read ? step.read - s->slots.read : 0;
+	struct order_step part = {0};
+	const bool follows = !in_order && follow_part_locked(s, offset, offset + n, &part);
+	if (follows && touched.last <= s->part.slots.prefetched)
+		plan->next = offset + n;
 	s->copies |= offset == 0 && before + n >= COPY_READ;
 	const bool copies = s->copies && s->order.running && s->order.end > file.data;
 	s->copies &= !copies;
@@ -294,13 +365,16 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t b
 	const uint64_t trial = s->tried ? 0 : sequential_trial(&s->order, &file);
 	s->tried |= trial > 0;
 	if (!in_order)
-		s->prefetched = 0;
-	s->read = read;
+		s->slots.prefetched = 0;
+	s->slots.read = step.read;
 	pthread_mutex_unlock(&s->lock);
+	cache_stream_in_order(s->cache, follows);
 	if (small)
 		prefetch_small(s);
-	if (in_order && steps > 0)
-		prefetch_slots(s, read, steps);
+	if (in_order && step.steps > 0)
+		prefetch_slots(s, &step);
+	else if (part.steps > 0)
+		prefetch_slots(s, &part);
 	else if (continues)
 		prefetch_few(s, touched, length, copies ? img->nslots : dataset_end(img, touched));
 	else if (trial > 0)

@@ -26,13 +26,27 @@ struct slot_range {
 	uint64_t first, last;
 };
 
+/* Slots of a program that reads in order. */
+struct slot_order {
+	uint64_t prefetched; /* slots of the file before this one have been requested */
+	uint64_t read;	     /* slots before this one have been read */
+};
+
+/* A program that reads one dataset in order, whose loads are joined. */
+struct dataset_order {
+	struct sequential run;
+	uint32_t extent;
+	uint64_t row; /* bytes of the run before this one, if it was long enough, otherwise 0 */
+	struct slot_order slots;
+};
+
 struct image_stream {
 	struct image *image;
 	struct cache_stream *cache;
 	pthread_mutex_t lock; /* guards the following members */
 	struct sequential order;
-	uint64_t prefetched;   /* slots of the file before this one have been requested */
-	uint64_t read;	       /* slots before this one have been read */
+	struct slot_order slots; /* of `order` */
+	struct dataset_order part;
 	struct slot_range run; /* slots of the last reads, in file order without a gap */
 	uint32_t whole;	       /* datasets that were read completely just before them */
 	bool continues;	       /* the program probably reads on after them */
@@ -41,14 +55,16 @@ struct image_stream {
 	bool small;	       /* prefetch_small() was called */
 };
 
-/* A program reads bytes [offset, offset + n) behind the user block, and `before` bytes in front of
- * them. Prefetches the next slots if it reads sequentially. s may be NULL. */
-void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t before);
-
 /* State of one read of several slots. */
 struct stream_plan {
 	uint64_t next; /* offset at which more slots should be requested */
 };
+
+/* A program reads bytes [offset, offset + n) behind the user block, and `before` bytes in front of
+ * them. Prefetches the next slots if it reads sequentially. Sets plan->next if the slots of the
+ * read have been requested. s may be NULL. */
+void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t before,
+		 struct stream_plan *plan);
 /* The read has reached offset `at` of a range that ends at `end`. Requests the next slots of the
  * range if it has more than one. s may be NULL. */
 void stream_plan_read(struct image *img, struct image_stream *s, struct stream_plan *plan,

@@ -124,7 +124,7 @@ static ssize_t read_address(struct image *img, struct image_stream *s, uint8_t *
 	if (addr >= img->size || n == 0)
 		return 0;
 	n = min_u64(n, img->size - addr);
-	stream_read(s, addr, n, before);
+	stream_read(s, addr, n, before, &plan);
 	while (done < n) {
 		stream_plan_read(img, s, &plan, addr + done, addr + n);
 		ssize_t got = read_piece(img, &reader, buf + done, n - done, addr + done, err);

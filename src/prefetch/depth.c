@@ -72,7 +72,10 @@ static uint64_t largest(const struct depth_step *s)
 	enum { WINDOWS = 2 };
 	const uint64_t less = WINDOWS * (KERNEL_READ_AHEAD - s->read_ahead);
 	const uint64_t requests = (uint64_t)DEPTH_MAX * max_u64(s->joined, 1);
-	return min_u64(requests + less / max_u64(s->cost, 1), DEPTH_CHUNKS_MAX);
+	const uint64_t cost = max_u64(s->cost, 1);
+	const uint64_t bytes = s->joined > 1 ? DEPTH_JOINED_BYTES : 0;
+	const uint64_t most = max_u64(min_u64(bytes / cost, DEPTH_JOINED_MAX), DEPTH_CHUNKS_MAX);
+	return min_u64(requests + less / cost, most);
 }
 
 void depth_follow(struct depth *p, const struct depth_step *s)

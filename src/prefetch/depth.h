@@ -39,7 +39,11 @@ enum {
 	DEPTH_SLACK = 8, /* if the program waits, the depth may reach at least this */
 	DEPTH_MAX = 64,	 /* requests; if loads are joined, a request has several chunks */
 	DEPTH_CHUNKS_MAX = 1024, /* chunks; a load takes a few kB besides its chunk */
-	DEPTH_UNSURE = 1 << 20,	 /* bytes, while the kernel's read-ahead may be the only reader */
+	/* If loads are joined: the chunks of so many bytes, which a link of 1 Gbit/s transfers in
+	 * 67 ms, but at most so many chunks. */
+	DEPTH_JOINED_BYTES = 8 << 20,
+	DEPTH_JOINED_MAX = 8192,
+	DEPTH_UNSURE = 1 << 20, /* bytes, while the kernel's read-ahead may be the only reader */
 	DEPTH_SERIES = 5,
 	DEPTH_FIRST = 27,	      /* chunks; 20, and 7 that the kernel then has read ahead */
 	DEPTH_FIRST_RATE = 128 << 10, /* bytes that arrive in 1 ms; about 1 Gbit/s */

@@ -194,7 +194,8 @@ struct prefetch_advice prefetch_read(struct prefetch *p, const struct prefetch_d
 		a.action = PREFETCH_CANCEL;
 		return a;
 	}
-	advise(&a, t, d, follow(p, t, d, read, in_order));
+	if (!d->in_order || t->nest.n > 1)
+		advise(&a, t, d, follow(p, t, d, read, in_order));
 	return a;
 }
 
@@ -232,7 +233,7 @@ uint32_t prefetch_in_file_order(struct prefetch *p, const struct prefetch_step *
 		.read_ahead = step->read_ahead,
 		.late = step->waited_ns > depth->waited_ns,
 	};
-	if (depth->stepped_ns == 0)
+	if (depth->stepped_ns == 0 || step->begins)
 		depth_begin(depth, &s);
 	else
 		depth_follow(depth, &s);

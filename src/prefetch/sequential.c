@@ -32,7 +32,7 @@ bool sequential_read(struct sequential *o, const struct sequential_file *f, uint
 {
 	if (!o->running || start > o->end + SEQUENTIAL_GAP ||
 	    (start > o->end && o->n == SEQUENTIAL_PIECES)) {
-		*o = (struct sequential){.running = start < f->data, .end = end};
+		*o = (struct sequential){.running = start < f->data, .start = start, .end = end};
 	} else if (start > o->end) {
 		o->pieces[o->n++] = (struct sequential_piece){start, end};
 	} else if (end > o->end) {
@@ -40,6 +40,17 @@ bool sequential_read(struct sequential *o, const struct sequential_file *f, uint
 		join(o);
 	}
 	return o->running && o->end >= f->second + SEQUENTIAL_MARGIN;
+}
+
+uint64_t sequential_run(struct sequential *o, uint64_t start, uint64_t end)
+{
+	static const struct sequential_file any = {.data = UINT64_MAX};
+	if (end + SEQUENTIAL_GAP < o->end) /* the program goes back */
+		o->running = false;
+	const struct sequential before = *o;
+	sequential_read(o, &any, start, end);
+	const bool continues = before.running && o->start == before.start;
+	return continues && (o->end > before.end || o->n > before.n) ? o->end - o->start : 0;
 }
 
 uint64_t sequential_trial(const struct sequential *o, const struct sequential_file *f)

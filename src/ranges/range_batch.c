@@ -13,6 +13,7 @@
  */
 #include <ranges/ranges.h>
 
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ enum {
 /* One request for several reads. */
 struct merged {
 	struct range_read read;
+	struct store_range *parts; /* in the same memory, behind the members */
 	size_t n;
 	struct range_read *members[];
 };
@@ -83,10 +85,29 @@ static bool all_cancelled(const void *arg)
 	return true;
 }
 
+/* Stores the parts of the range that the members need. Returns how many they are. */
+static size_t make_parts(const struct merged *m)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < m->n; i++) {
+		const struct range_read *r = m->members[i];
+		struct store_range *last = n ? &m->parts[n - 1] : NULL;
+		const uint64_t end = r->offset + r->length;
+		if (last && r->offset <= last->first + last->length)
+			last->length = max_u64(last->length, end - last->first);
+		else
+			m->parts[n++] =
+				(struct store_range){.first = r->offset, .length = r->length};
+	}
+	return n;
+}
+
 /* Reads the n members, which end at `end`, with one request. */
 static void read_merged(struct range_read **members, size_t n, uint64_t end)
 {
-	struct merged *m = n > 1 ? malloc(sizeof(*m) + n * sizeof(*members)) : NULL;
+	_Static_assert(alignof(struct store_range) <= alignof(struct range_read *), "one block");
+	struct merged *m =
+		n > 1 ? malloc(sizeof(*m) + n * (sizeof(*members) + sizeof(*m->parts))) : NULL;
 	if (!m) {
 		for (size_t i = 0; i < n; i++)
 			range_read(members[i]);
@@ -94,6 +115,7 @@ static void read_merged(struct range_read **members, size_t n, uint64_t end)
 	}
 	m->n = n;
 	memcpy(m->members, members, n * sizeof(*members));
+	m->parts = (struct store_range *)(void *)(m->members + n);
 	m->read = (struct range_read){
 		.object = members[0]->object,
 		.offset = members[0]->offset,
@@ -104,6 +126,8 @@ static void read_merged(struct range_read **members, size_t n, uint64_t end)
 		.done = merged_read,
 		.arg = m,
 	};
+	m->read.parts = m->parts;
+	m->read.n_parts = make_parts(m);
 	for (size_t i = 0; i < n; i++)
 		m->read.prefetch = m->read.prefetch && members[i]->prefetch;
 	range_read(&m->read);

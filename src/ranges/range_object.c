@@ -225,6 +225,8 @@ void range_read(struct range_read *r)
 		.first = r->offset, .length = r->length, .from_end = r->from_end};
 	r->req->max = r->req->expected = r->length;
 	r->req->keep_range = o->is_own;
+	r->req->parts = r->parts;
+	r->req->n_parts = r->n_parts;
 	r->req->cond.if_match = atomic_load(&o->pinned) && o->etag[0] ? o->etag : NULL;
 	r->req->priority = r->prefetch ? STORE_PREFETCH : STORE_READER;
 	r->req->cancelled = r->cancelled;

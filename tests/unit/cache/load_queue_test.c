@@ -350,16 +350,16 @@ static void evicted_prefetches_reduce_the_depth(void **state)
 	assert_int_equal(cache_advise(f.owner, s, 0, 100, AHEAD), AHEAD);
 	while (fake_complete_next(&f))
 		;
-	cache_stream_depth(s, 1, &d);
+	cache_stream_depth(s, 1, false, &d);
 	f.clock += FAKE_SECOND / 1000;
-	assert_int_equal(cache_stream_depth(s, 32, &d), 64);
+	assert_int_equal(cache_stream_depth(s, 32, false, &d), 64);
 	for (uint64_t i = 0; i < 2 * AHEAD; i++) {
 		held[i] = fake_take(&f, NULL, 0, i);
 		assert_non_null(held[i]);
 	}
 	assert_int_equal(fake_stats(&f).prefetch_wasted, AHEAD);
 	f.clock += 10 * FAKE_SECOND;
-	assert_in_range(cache_stream_depth(s, 1, &d), 2, 8);
+	assert_in_range(cache_stream_depth(s, 1, false, &d), 2, 8);
 	for (uint64_t i = 0; i < 2 * AHEAD; i++)
 		cache_put(f.owner, held[i], true);
 	cache_stream_free(s);

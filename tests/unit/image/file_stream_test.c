@@ -216,6 +216,69 @@ static void random_reads_of_datasets_request_no_other(void **state)
 	image_stream_free(s);
 }
 
+/* Returns the number of slots of the first dataset that are known, which must be the first ones. */
+static uint64_t known_slots(struct small_tree *t, uint64_t n)
+{
+	uint64_t known = 0, last = 0;
+	pthread_mutex_lock(&t->cache->lock);
+	for (uint64_t i = 0; i < n; i++) {
+		if (!entry_find_locked(t->cache, t->img->owner, 0, i))
+			continue;
+		known++;
+		last = i;
+	}
+	pthread_mutex_unlock(&t->cache->lock);
+	assert_int_equal(known, last + 1);
+	return known;
+}
+
+/* A load takes 50 ms, and everything else 1 µs. */
+static uint64_t clock_ns, in_load;
+static struct chunk_source nearby;
+
+static uint64_t distant_now(const struct env *env)
+{
+	(void)env;
+	return (clock_ns += 1000) + in_load;
+}
+
+static void distant_get(void *ctx, const struct chunk_request *request, chunk_done done, void *arg)
+{
+	in_load = 50000000;
+	nearby.get(ctx, request, done, arg);
+	in_load = 0;
+}
+
+/* Several threads serve reads of 1 MiB out of order. The chunks are requested in batches of as many
+ * as take one request, without gaps, and none after the end of a row if the row before it ended
+ * there. */
+static void reads_in_order_of_joined_chunks_request_whole_batches(void **state)
+{
+	enum { N = 2000, CHUNK = 64 << 10, JOINED = 16, MIB = 1 << 20, ROW = 500 };
+	static const int order[] = {0, 2, 1, 4, 3, 6, 7, 5, 9, 8};
+	struct small_tree *t = *state;
+	small_dataset(t, dtype_opaque(t->a, 1, "", NULL), N, CHUNK, unlisted);
+	assert_int_equal(small_render(t, NULL), 0);
+	struct image_dataset *d = t->img->datasets;
+	d->joined = JOINED;
+	nearby = t->img->chunks;
+	t->img->chunks.get = distant_get;
+	t->env.now = distant_now;
+	struct image_stream *s = image_stream_new(t->img);
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		const uint64_t at = d->raw_addr + order[i] * (uint64_t)MIB;
+		read_all(t, s, at, at + MIB, MIB);
+	}
+	const uint64_t known = known_slots(t, N);
+	assert_in_range(known, 11 * JOINED, 3 * 10 * JOINED);
+	assert_int_equal(known % JOINED, 0);
+	const uint64_t next = d->raw_addr + (uint64_t)ROW * CHUNK;
+	read_all(t, s, d->raw_addr + 10 * (uint64_t)MIB, d->raw_addr + 12 * (uint64_t)MIB, MIB);
+	read_all(t, s, next, next + 12 * (uint64_t)MIB, MIB);
+	assert_int_equal(t->prefetches[1], known_slots(t, ROW) + 12 * JOINED);
+	image_stream_free(s);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, small_setup, small_teardown)
 
 int main(void)
@@ -229,6 +292,7 @@ int main(void)
 		TEST(small_datasets_are_requested_together),
 		TEST(a_program_that_reads_datasets_completely_continues),
 		TEST(random_reads_of_datasets_request_no_other),
+		TEST(reads_in_order_of_joined_chunks_request_whole_batches),
 		TEST(the_end_of_the_first_dataset_prefetches_what_is_small),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

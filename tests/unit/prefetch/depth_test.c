@@ -27,7 +27,7 @@ static const struct {
 	{"nothing takes any time", 0, 0, 1 << 20, 2, 2, 1},
 	{"small chunks", 50 * MS, 0, 4096, 64, 64, 1},
 	{"small chunks that are joined", 50 * MS, 0, 4096, 640, 640, 10},
-	{"tiny chunks that are joined", 50 * MS, 0, 100, 1024, 1024, 256},
+	{"tiny chunks that are joined", 50 * MS, 0, 100, 5002, 8192, 256},
 	{"small chunks that are joined, a slow reader", 50 * MS, 50 * MS, 4096, 3, 4, 20},
 };
 
@@ -44,7 +44,7 @@ static struct depth_step step_of(uint64_t now, uint64_t latency, uint64_t cost)
 static void begin_long(struct depth *p, const struct depth_step *s)
 {
 	depth_begin(p, s);
-	p->run = DEPTH_CHUNKS_MAX;
+	p->run = DEPTH_JOINED_MAX;
 }
 
 static void depth_is_delay_over_time(void **state)

@@ -191,6 +191,37 @@ static void a_series_is_prefetched_in_one_batch(void **state)
 	}
 }
 
+/* If the caller prefetches in order, there is advice for nested loops only. */
+static void no_advice_for_a_walk_in_order(void **state)
+{
+	for (int nested = 0; nested < 2; nested++) {
+		struct reader r;
+		unsigned int loads = 0;
+		begin(&r, 4000, 1);
+		r.dataset.in_order = true;
+		for (uint64_t i = 0; i < 90; i++)
+			loads += read_slot(&r, nested ? i / 5 * 100 + i % 5 : i).action ==
+				 PREFETCH_LOAD;
+		assert_int_equal(loads > 0, nested);
+		prefetch_free(r.p);
+	}
+}
+
+/* Another run begins with few chunks. */
+static void another_run_begins_anew(void **state)
+{
+	struct prefetch *p = prefetch_new();
+	struct prefetch_step step = {.slots = 100, .cost = 1 << 20, .latency_ns = 50 * MS};
+	for (int i = 0; i < 3; i++) {
+		step.now_ns += 100 * MS;
+		prefetch_in_file_order(p, &step);
+	}
+	step.begins = true;
+	step.slots = 3;
+	assert_int_equal(prefetch_in_file_order(p, &step), 2 * step.slots);
+	prefetch_free(p);
+}
+
 /* Each chunk that is evicted unread halves the depth. */
 static void waste_reduces_the_depth(void **state)
 {
@@ -223,6 +254,8 @@ int main(void)
 		cmocka_unit_test(a_walk_is_followed_to_its_end),
 		cmocka_unit_test(chunks_without_a_slot_are_skipped),
 		cmocka_unit_test(a_second_read_of_a_chunk_gives_no_advice),
+		cmocka_unit_test(no_advice_for_a_walk_in_order),
+		cmocka_unit_test(another_run_begins_anew),
 		cmocka_unit_test(a_broken_pattern_is_cancelled),
 		cmocka_unit_test(a_track_begins_with_twice_its_chunks),
 		cmocka_unit_test(a_series_is_prefetched_in_one_batch),

@@ -92,11 +92,35 @@ static void more_pieces_than_there_is_room_for_begin_anew(void **state)
 	assert_int_equal(o.end, 3 + 2 * SEQUENTIAL_PIECES);
 }
 
+/* A run that begins anywhere. Each read: what sequential_run() returns, in MiB. */
+static void runs_begin_anywhere(void **state)
+{
+	static const struct {
+		uint64_t start, end, run;
+	} reads[] = {
+		{50, 51, 0},			       /* begins */
+		{51, 52, 2}, {53, 54, 2}, {52, 53, 4}, /* out of order */
+		{53, 54, 0},			       /* again */
+		{57, 58, 4},			       /* ahead */
+		{54, 57, 8}, {90, 91, 0},	       /* another run */
+		{91, 93, 3}, {80, 81, 0},	       /* back */
+		{81, 82, 2},
+	};
+	struct sequential o = {0};
+	for (size_t i = 0; i < sizeof(reads) / sizeof(reads[0]); i++) {
+		print_message("%zu\n", i);
+		assert_int_equal(sequential_run(&o, reads[i].start * MIB, reads[i].end * MIB),
+				 reads[i].run * MIB);
+	}
+	assert_int_equal(o.start, 80 * MIB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_some_programs_read_in_file_order),
 		cmocka_unit_test(holes_are_passed_over),
+		cmocka_unit_test(runs_begin_anywhere),
 		cmocka_unit_test(more_pieces_than_there_is_room_for_begin_anew),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

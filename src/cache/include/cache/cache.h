@@ -149,9 +149,13 @@ void cache_put(struct cache_owner *o, const struct chunk_data *chunk, bool done)
  * the last one: fewer than n if prefetches use up their share of the budget or if out of memory. */
 uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t dataset,
 		      uint64_t first, uint64_t n);
-/* For a program that reads in file order, across datasets. slots is the number of slots that it has
- * read since the last call. cost, joined and read_ahead of the dataset are used. Returns how many
- * slots to prefetch. */
-uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, const struct cache_dataset *d);
+/* For a program that reads in file order, across datasets or within one. slots is the number of
+ * slots that it has read since the last call, or, if begins is true, in all. cost, joined and
+ * read_ahead of the dataset are used. Returns how many slots to prefetch. */
+uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, bool begins,
+			    const struct cache_dataset *d);
+/* Sets whether the caller prefetches for a program that reads a dataset in order. If so, the cache
+ * prefetches only for programs that read in nested loops. */
+void cache_stream_in_order(struct cache_stream *s, bool in_order);
 
 #endif

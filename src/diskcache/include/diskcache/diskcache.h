@@ -12,9 +12,10 @@
  *
  * The known version is cond.if_match or known_etag. A range of a known version is answered if the
  * directory has the whole object. A range that may be kept by itself (store_request.keep_range) is
- * an entry of its own, which is found again by the same range; otherwise it is treated as an
- * object. Other requests are passed on. Puts and deletes drop the entry of their object. Those of
- * its ranges are of a version that nobody asks for any more, and are evicted at some time.
+ * an entry of its own, whose bytes are found again for other ranges, too (range_index.h); otherwise
+ * it is treated as an object. Other requests are passed on. Puts and deletes drop the entry of
+ * their object. Those of its ranges are of a version that nobody asks for any more, and are evicted
+ * at some time.
  *
  * A get never returns wrong bytes: the digest of an entry is checked before it is used, and a
  * damaged entry is dropped and the object is fetched again. A get never fails because of the disk:

@@ -40,6 +40,9 @@ struct prefetch_dataset {
 	uint64_t most;	     /* chunks that have room, if loads are joined */
 	uint64_t room;	     /* chunks that have room in the first batch of a series */
 	uint64_t read_ahead; /* bytes that the kernel reads ahead in the file */
+	/* The program reads the dataset in order, and the caller prefetches for it as for file
+	 * order. Then there is no advice for simple loops. */
+	bool in_order;
 	/* Returns false if the chunk is not stored. */
 	bool (*slot)(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot);
 	/* Returns true if the slot is loaded or requested. */
@@ -85,6 +88,7 @@ void prefetch_wasted(struct prefetch *p, uint8_t group);
 /* A program that reads in file order has read so many more slots, each of `cost` bytes of
  * memory. */
 struct prefetch_step {
+	bool begins; /* another run has begun; `slots` is all of it */
 	uint64_t slots, cost;
 	uint64_t joined, read_ahead;		/* as in struct prefetch_dataset */
 	uint64_t now_ns, waited_ns, latency_ns; /* as in struct prefetch_read */

@@ -24,7 +24,8 @@ enum {
 	SEQUENTIAL_TRIAL = 32, /* the inverse share of the run's chunks that is prefetched early */
 };
 
-/* The run begins before `data` and reaches beyond `second`. */
+/* The run of a program that reads in file order begins before `data` and reaches beyond `second`.
+ */
 struct sequential_file {
 	uint64_t data;	 /* offset of the first chunk; metadata comes before */
 	uint64_t second; /* end of the first dataset's chunks */
@@ -32,7 +33,7 @@ struct sequential_file {
 
 struct sequential {
 	bool running;
-	uint64_t end; /* of the run */
+	uint64_t start, end; /* of the run */
 	unsigned int n;
 	struct sequential_piece {
 		uint64_t start, end;
@@ -46,6 +47,10 @@ void sequential_skip(struct sequential *o, uint64_t to);
  * continues at o->end. */
 bool sequential_read(struct sequential *o, const struct sequential_file *f, uint64_t start,
 		     uint64_t end);
+/* Records that the program reads bytes [start, end), for a run that may begin anywhere. Returns the
+ * bytes of the run, or 0 if the read does not extend it: it repeats a part of the run, or another
+ * run begins with it. */
+uint64_t sequential_run(struct sequential *o, uint64_t start, uint64_t end);
 /* Returns the number of bytes after the first dataset that are worth a prefetch before it is
  * certain that the program reads in file order. It is 0 until its run reaches the last quarter of
  * that dataset. They are few in comparison with what it has read, because it may read no other

@@ -96,6 +96,9 @@ struct range_read {
 	 * `absence` is set. */
 	bool absent_ok;
 	bool prefetch;
+	/* The parts that are needed, as in struct store_request; NULL for all. */
+	const struct store_range *parts;
+	size_t n_parts;
 	struct cancelled cancelled; /* as in struct store_request */
 	/* If it is not NULL, the read is submitted at the end of this batch, maybe together with
 	 * others. It is then cancelled when all of them are. */

@@ -261,6 +261,11 @@ struct store_request {
 	/* GET of a range: a cache in the stack may store the range by itself. Otherwise it stores
 	 * whole objects only. */
 	bool keep_range;
+	/* GET with keep_range: the parts of the range that the caller needs, sorted, borrowed until
+	 * `done`, or NULL if it needs all of it. A cache in the stack that has all parts may answer
+	 * with other bytes between them. */
+	const struct store_range *parts;
+	size_t n_parts;
 	struct store_list list;	    /* LIST */
 	const struct piece *pieces; /* PUT: the body; borrowed until `done` */
 	size_t n_pieces;
