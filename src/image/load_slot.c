@@ -15,6 +15,9 @@
 enum {
 	JOINED_BYTES = 1 << 20,
 	FILE_JOINED_MAX = 256, /* chunks of an HDF5 file; those of a shard: CACHE_JOINED_MAX */
+	/* Besides its chunk, a load takes a request and the text of an error in several layers.
+	 * Thousands of small chunks may be loaded at a time. */
+	REQUEST_BYTES = 8 << 10,
 };
 
 struct load {
@@ -161,6 +164,8 @@ void dataset_costs(struct image_dataset *d)
 		d->joined = max_u64(min_u64(JOINED_BYTES / d->chunk_bytes,
 					    d->ds->reference ? FILE_JOINED_MAX : CACHE_JOINED_MAX),
 				    1);
+	if (d->joined > 1)
+		d->load_cost += REQUEST_BYTES;
 }
 
 static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
