@@ -5,8 +5,11 @@
  * and its bytes are dropped, if one of these is true:
  *   - it has at most GAP_ALWAYS bytes;
  *   - it has at most range_gap() bytes, so that it takes less time than a round trip, and the gaps
- * of the request have no more bytes than the reads. A request for several reads has at most
- * MERGED_MAX bytes. It is cancelled when all of its reads are.
+ *     of the request have no more bytes than the reads.
+ *
+ * A shard has no holes, so a gap in it is often what another request is fetching. There, the gaps
+ * of a request have at most GAPS_MAX bytes, or one in GAPS_SHARE of its bytes. A request for
+ * several reads has at most MERGED_MAX bytes. It is cancelled when all of its reads are.
  *
  * A batch belongs to one thread, which adds all reads and then ends it. Nothing waits for a timer,
  * so the requests depend only on the reads.
@@ -22,6 +25,8 @@
 enum {
 	MERGED_MAX = 4 << 20, /* bytes of a request for several reads */
 	GAP_ALWAYS = 4 << 10,
+	GAPS_MAX = 64 << 10,
+	GAPS_SHARE = 64,
 };
 
 /* One request for several reads. */
@@ -147,10 +152,11 @@ static size_t join(struct range_read *const *reads, size_t n, uint64_t most_gap,
 		const struct range_read *r = reads[count];
 		const uint64_t to = max_u64(*end, r->offset + r->length);
 		const uint64_t gap = r->offset > *end ? r->offset - *end : 0;
+		const uint64_t size = to - first->offset;
 		gaps += gap;
-		if (r->from_end ||
-		    (gap > GAP_ALWAYS && (gap > most_gap || gaps > to - first->offset - gaps)) ||
-		    to - first->offset > MERGED_MAX)
+		if (r->from_end || size > MERGED_MAX ||
+		    (gap > GAP_ALWAYS && (gap > most_gap || gaps > size - gaps)) ||
+		    (first->object->is_own && gaps > max_u64(GAPS_MAX, size / GAPS_SHARE)))
 			break;
 		*end = to;
 	}

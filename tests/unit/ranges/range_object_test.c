@@ -6,7 +6,7 @@
 
 #include "mem_store.h"
 
-enum { SIZE = 1 << 20, READS = 5 };
+enum { SIZE = 1 << 20, READS = 5, MANY = 18 };
 
 struct world {
 	struct fixture *f;
@@ -14,9 +14,9 @@ struct world {
 	struct ranges ranges;
 	struct range_object objects[2]; /* one in each store */
 	uint8_t *bytes;
-	struct range_read reads[READS];
-	int codes[READS]; /* 1 until the read has ended */
-	struct err err;	  /* of the last failure */
+	struct range_read reads[MANY];
+	int codes[MANY]; /* 1 until the read has ended */
+	struct err err;	 /* of the last failure */
 };
 
 static void put_object(struct world *w, size_t i, uint8_t first)
@@ -120,6 +120,24 @@ static void reads_of_one_object_are_joined(void **state)
 	assert_int_equal(gets(w, 1), 1);
 }
 
+/* What lies between reads of a shard is often fetched by another request. */
+static void the_gaps_of_a_request_have_a_limit(void **state)
+{
+	enum { LENGTH = 1024, GAP = 4096 };
+	struct world *w = *state;
+	for (int own = 0; own < 2; own++) {
+		struct range_batch *batch = range_batch_begin(&w->ranges);
+		const uint64_t before = gets(w, 0);
+		w->objects[0].is_own = own;
+		for (size_t i = 0; i < MANY; i++)
+			begin(w, i, batch, 0, i * (LENGTH + GAP), LENGTH);
+		range_batch_end(batch);
+		for (size_t i = 0; i < MANY; i++)
+			assert_int_equal(w->codes[i], 0);
+		assert_int_equal(gets(w, 0) - before, own ? 2 : 1); /* 16 gaps are 64 KiB */
+	}
+}
+
 /* Only the read that is past the end fails, although one request serves all. */
 static void a_joined_read_past_the_end_fails_alone(void **state)
 {
@@ -173,6 +191,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(reads_of_one_object_are_joined, open_world,
+						close_world),
+		cmocka_unit_test_setup_teardown(the_gaps_of_a_request_have_a_limit, open_world,
 						close_world),
 		cmocka_unit_test_setup_teardown(a_joined_read_past_the_end_fails_alone, open_world,
 						close_world),
