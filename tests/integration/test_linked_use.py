@@ -152,7 +152,8 @@ def test_write(bucket, tmp_path):
             assert np.array_equal(f["chunked"][...], old) and "new" not in f
         assert m.left() == 1
         lines = [line for line in m.log().splitlines() if "no program can write to" in line]
-        assert len(lines) == 3, m.log()
+        # The log counts a line that is repeated at once, as that of the third open may be.
+        assert len(lines) + m.log().count("(previous line repeated 1 times)") == 3, m.log()
         assert "/home/file.h5: no program can write to the dataset /big, because its data are " \
             f"in the file {os.path.basename(bucket)}/{FILE}" in lines[0]
         assert "dataset /chunked," in lines[1]
