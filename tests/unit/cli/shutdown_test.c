@@ -24,10 +24,12 @@ static void close_thing(void *arg)
 	sem_post(&t->ended);
 }
 
+/* shutdown_in_time() uses the wall clock. While a time server corrects that, it may differ from the
+ * others by some milliseconds in each second. */
 static int64_t now_ms(void)
 {
 	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(CLOCK_REALTIME, &ts);
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
