@@ -178,6 +178,20 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* A chunk may have been found by two keys, if the schema has two forms of them. */
+static void sort_once(struct bytes *numbers)
+{
+	uint64_t *at = (uint64_t *)(void *)numbers->data;
+	const size_t n = numbers->len / sizeof(*at);
+	size_t kept = 0;
+	if (n)
+		qsort(at, n, sizeof(*at), compare);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || at[i] != at[kept - 1])
+			at[kept++] = at[i];
+	numbers->len = kept * sizeof(*at);
+}
+
 static bool has_places(const struct dataset *ds)
 {
 	return ds->shard || (ds->reference && ds->reference->layout == REFERENCE_TABLE);
@@ -204,11 +218,10 @@ int domain_find_chunks(struct domain *d, uint32_t number, struct chunk_list *out
 		rc = list_all(d, o, prefix, &numbers, err);
 	else
 		return err_set(err, rc, "the store does not show which chunks it has");
+	sort_once(&numbers);
 	const struct chunk_list list = {.listed = true,
 					.n = numbers.len / sizeof(uint64_t),
 					.numbers = (const uint64_t *)(const void *)numbers.data};
-	if (!rc && list.n)
-		qsort(numbers.data, list.n, sizeof(uint64_t), compare);
 	if (!rc)
 		rc = check_absence(d, number, &list, err);
 	if (rc)

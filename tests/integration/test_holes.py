@@ -114,6 +114,25 @@ def test_lseek_asks_the_bucket_once(tmp_path, mount, form):
         assert (f["data"][...].reshape(-1) == expected()).all()
 
 
+def test_chunks_with_two_keys(tmp_path, mount):
+    """An old Zarr array does not say how its keys are written. If both forms of the key of a chunk
+    are stored, the chunk is still stored once."""
+    with Store(tmp_path / "bucket/x.zarr", 2, True) as store:
+        store.array("data", expected().reshape(CHUNKS, CHUNK), chunks=(1, CHUNK), separator=None,
+                    absent=[(i, 0) for i in range(CHUNKS) if i not in STORED])
+    array = tmp_path / "bucket/x.zarr/data"
+    for i in STORED:
+        (array / f"{i}").mkdir()
+        os.link(array / f"{i}.0", array / f"{i}/0")
+    m = mount(tmp_path / "bucket", "metadata_ttl=0")
+    with open(m.file("x.zarr.nc"), "rb") as f:
+        found = list(ranges(f.fileno()))
+        assert len(found) <= 4, found
+        data = sum(end - start for start, end in found)
+        assert len(STORED) * CHUNK < data < (len(STORED) + 200) * CHUNK, found
+        assert abs(os.fstat(f.fileno()).st_blocks * 512 - data) < 2 * PAGE
+
+
 def test_a_bucket_that_refuses_the_listing(tmp_path, mount):
     """No chunk counts as absent, the log says why, and the bucket is asked once."""
     large(tmp_path / "bucket")
