@@ -127,10 +127,26 @@ static int find_left(void *ctx, const struct journal_item *item)
 	return 1;
 }
 
+/* The journal does not list these as left: files that read them have them open. */
+static bool find_leaving(struct drafts *t, const struct search *s)
+{
+	const struct file_draft *d;
+	pthread_mutex_lock(&t->lock);
+	for (d = t->leaving; d; d = d->next)
+		if (strcmp(s->is_change ? d->path : d->name, s->path) == 0)
+			break;
+	if (d)
+		memcpy(s->id, draft_id(atomic_load(&d->bytes)), JOURNAL_ID);
+	pthread_mutex_unlock(&t->lock);
+	return d != NULL;
+}
+
 int draft_table_find_left(struct drafts *t, const char *path, bool is_change,
 			  char id[static JOURNAL_ID], struct err *err)
 {
 	struct search s = {.path = path, .is_change = is_change, .id = id};
+	if (find_leaving(t, &s))
+		return 1;
 	return journal_list(t->journal, find_left, &s, err);
 }
 

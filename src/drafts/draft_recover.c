@@ -152,7 +152,8 @@ static bool finish(struct recovery *r, struct draft *d, const char *note,
 	return rc == 0;
 }
 
-/* Finishes a draft while nobody else changes what the name means. */
+/* Finishes a draft while nobody else changes what the name means. Otherwise closes it, so that the
+ * next program that opens the file for writing finds it in the journal. */
 static bool finish_alone(struct recovery *r, struct draft *d, const char *name, const char *note,
 			 struct base_reader *beneath, struct err *err)
 {
@@ -165,6 +166,8 @@ static bool finish_alone(struct recovery *r, struct draft *d, const char *name, 
 	if (busy)
 		err_set(err, -EBUSY, "a program has written a file of this name since");
 	const bool done = !busy && finish(r, d, note, beneath, err);
+	if (!done)
+		draft_close(d);
 	draft_table_release(r->drafts, &hold);
 	return done;
 }
@@ -206,7 +209,6 @@ static void recover_draft(struct recovery *r, const struct item *item)
 	}
 	snprintf(name, sizeof(name), "%s", draft_get_about(d)->name);
 	if (!finish_alone(r, d, name, item->why, &beneath, &err)) {
-		draft_close(d);
 		if (!was_cancelled(r))
 			leave(r, id, name, err.msg);
 	} else if (draft_drop(d, &err)) {

@@ -293,7 +293,7 @@ static void end_last(struct file_draft *d)
 	else if (d->writers == 0 && conflict)
 		draft_table_set_aside_locked(d);
 	if (is_left)
-		d->life = DRAFT_LEFT;
+		draft_table_leave_locked(d);
 	pthread_mutex_unlock(&t->lock);
 	if (is_left)
 		atomic_fetch_add(&t->left, 1);

@@ -13,6 +13,7 @@
 
 #include <bucket/bucket.h>
 #include <names/names.h>
+#include <utlist.h>
 
 enum { STAT_BLOCK = 512 };
 
@@ -111,6 +112,15 @@ int draft_table_texts(struct draft_texts *x, const char *name, const struct name
 	return x->name && x->path && x->seen ? 0 : err_no_memory(err);
 }
 
+/* From now on, the journal shows that it is left. */
+static void close_left(struct file_draft *d, struct draft *bytes)
+{
+	draft_close(bytes);
+	pthread_mutex_lock(&d->t->lock);
+	LL_DELETE(d->t->leaving, d);
+	pthread_mutex_unlock(&d->t->lock);
+}
+
 static void free_draft(struct file_draft *d)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
@@ -118,7 +128,7 @@ static void free_draft(struct file_draft *d)
 	if (bytes && d->life != DRAFT_LEFT && (!d->change || atomic_load(&d->is_emptied)))
 		draft_commit_forget(d->t->bucket, bytes, &d->left);
 	if (d->life == DRAFT_LEFT)
-		draft_close(bytes);
+		close_left(d, bytes);
 	else if (bytes && draft_drop(bytes, &err))
 		log_warning(d->t->bucket->log, "journal: %s", err.msg);
 	draft_change_free(d->change);
@@ -241,8 +251,14 @@ void draft_table_set_aside_locked(struct file_draft *d)
 {
 	draft_table_unname_locked(d);
 	d->life = DRAFT_ASIDE;
-	d->next = d->t->aside;
-	d->t->aside = d;
+	LL_PREPEND(d->t->aside, d);
+}
+
+void draft_table_leave_locked(struct file_draft *d)
+{
+	assert(!is_named(d) && d->writers == 0);
+	d->life = DRAFT_LEFT;
+	LL_PREPEND(d->t->leaving, d);
 }
 
 bool draft_table_rename_locked(struct file_draft *d, char *name)

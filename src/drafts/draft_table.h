@@ -82,7 +82,7 @@ struct file_draft {
 	enum commit_state committed; /* how the last commit has ended */
 	int failure;		     /* its error; 0 if it has not failed */
 	char *why;
-	struct file_draft *next; /* in `aside` */
+	struct file_draft *next; /* in `aside` or `leaving` */
 	UT_hash_handle by_name, by_version;
 };
 
@@ -99,6 +99,7 @@ struct drafts {
 	pthread_cond_t changed; /* a name is not held any more; the end of drafts_free() */
 	/* Guarded by lock: */
 	struct file_draft *by_name, *by_version, *aside;
+	struct file_draft *leaving; /* left, but the journal still has them open */
 	struct draft_hold *holds;
 };
 
@@ -127,6 +128,8 @@ int draft_table_add_locked(struct file_draft *d);
 void draft_table_unname_locked(struct file_draft *d);
 /* Does the same, but the table keeps the draft until the end. */
 void draft_table_set_aside_locked(struct file_draft *d);
+/* Leaves a draft without a name in the journal, when its last reference ends. */
+void draft_table_leave_locked(struct file_draft *d);
 /* Changes the name, which it takes over. Returns false if there was no memory, and the draft has no
  * name now. */
 bool draft_table_rename_locked(struct file_draft *d, char *name);

@@ -75,7 +75,7 @@ static void leave(struct file_draft *d)
 	log_warning(d->t->bucket->log, "/%s stays in the journal, as draft %s: %s", d->name,
 		    draft_id(bytes), d->why ? d->why : "it was not stored");
 	file_draft_sync(d);
-	d->life = DRAFT_LEFT;
+	draft_table_leave_locked(d);
 }
 
 void drafts_free(struct drafts *t)

@@ -124,6 +124,23 @@ static void a_file_that_was_not_closed_is_not_committed(void **state)
 	check_chunk(b, OLD);
 }
 
+/* A program still reads what was written, so the journal has the draft open. */
+static void what_was_not_committed_keeps_the_domain_from_changes(void **state)
+{
+	struct test_bucket *b = *state;
+	struct engine_file *f = open_domain(b), *reader, *again;
+	struct engine_stat st;
+	bool alone;
+	write_status(f, 1);
+	assert_true(engine_draft_stat(b->engine, "home/x.h5", &st, &alone));
+	assert_int_equal(engine_open_draft(b->engine, st.version, &reader, NULL), 0);
+	engine_file_close(f);
+	assert_int_equal(drafts_left(b), 1);
+	assert_int_equal(engine_open_write(b->engine, "home/x.h5", 0, &again, NULL), -EBUSY);
+	engine_file_close(reader);
+	assert_int_equal(engine_open_write(b->engine, "home/x.h5", 0, &again, NULL), -EBUSY);
+}
+
 static void a_file_that_is_no_hdf5_file_is_not_committed(void **state)
 {
 	struct test_bucket *b = *state;
@@ -268,6 +285,7 @@ int main(void)
 		TEST(a_file_that_was_closed_is_committed),
 		TEST(an_unmarked_file_is_committed_at_the_end),
 		TEST(a_file_that_was_not_closed_is_not_committed),
+		TEST(what_was_not_committed_keeps_the_domain_from_changes),
 		TEST(a_file_that_is_no_hdf5_file_is_not_committed),
 		TEST(chunks_are_prefetched_for_a_program_that_writes),
 		TEST(linked_data_are_not_written),
