@@ -332,6 +332,8 @@ static void chunk_answered(struct store_request *req)
 		rc = check_version(f, &err);
 	if (rc)
 		fail(f, rc, &err);
+	else if (!proof && !forbidden && f->only_place)
+		finish(f, &(struct chunk_result){.absent = false});
 	else if (!proof && !forbidden)
 		give_stored(f);
 	else
@@ -504,7 +506,9 @@ static void get_object(struct fetch *f)
 	const struct codec_size size = codec_chunk_size(object_of(f)->dataset.chain);
 	f->req->done = chunk_answered;
 	f->req->arg = f;
-	f->req->expected = size.plain;
+	f->req->expected = f->only_place ? 1 : size.plain;
+	if (f->only_place)
+		f->place.place.length = 1;
 	place_get(&f->place, size.most);
 }
 

@@ -4,7 +4,8 @@
  * an open asks only for what it needs (chunk_inventory.c). Chunks with objects of their own are
  * listed, page by page. Those whose places are recorded, in a chunk table or in the indexes of
  * shards, are looked up one after the other; a read of a record or an index is enough for many of
- * them.
+ * them. If no listing shows the chunks, a byte of each is requested, but only of few, and not if
+ * some that are spread over the dataset are all stored.
  *
  * What is found is complete or not used. As for a read (chunk_fetch.c), a chunk counts as absent
  * only if the dataset's document is still the version that was opened, and no earlier load has
@@ -23,9 +24,10 @@
 #include "domain_internal.h"
 
 enum {
-	PAGES_MAX = 128,      /* of listings of one dataset */
-	PLACES_MAX = 1 << 20, /* chunks of one dataset that are looked up */
-	AT_ONCE = 64,	      /* look-ups */
+	PAGES_MAX = 128,       /* of listings of one dataset */
+	PLACES_MAX = 1 << 20,  /* chunks of one dataset that are looked up */
+	OBJECTS_MAX = 1 << 12, /* chunks of one dataset that are requested */
+	AT_ONCE = 64,	       /* look-ups */
 };
 
 static int add_number(struct bytes *numbers, uint64_t number, struct err *err)
@@ -98,9 +100,19 @@ static void looked_up(void *arg, struct chunk_result *chunk)
 	wait_done(l->waiter);
 }
 
-/* Looks up the chunks [first, first + n). */
-static int look_up_some(struct domain *d, uint32_t number, uint64_t first, unsigned int n,
-			struct bytes *numbers, struct err *err)
+/* The order in which chunks are looked up: 0, step, 2 * step and so on, modulo their number. */
+struct order {
+	uint64_t nchunks, step;
+};
+
+static uint64_t nth(const struct order *o, uint64_t i)
+{
+	return i * o->step % o->nchunks;
+}
+
+/* Looks up n chunks, from the first-th one on. */
+static int look_up_some(struct domain *d, uint32_t number, const struct order *order,
+			uint64_t first, unsigned int n, struct bytes *numbers, struct err *err)
 {
 	struct look_up l[AT_ONCE] = {0};
 	struct waiter waiter;
@@ -110,7 +122,7 @@ static int look_up_some(struct domain *d, uint32_t number, uint64_t first, unsig
 		l[i].waiter = &waiter;
 		domain_fetch_chunk(d,
 				   &(struct chunk_request){.dataset = number,
-							   .number = first + i,
+							   .number = nth(order, first + i),
 							   .only_place = true},
 				   looked_up, &l[i]);
 	}
@@ -120,24 +132,71 @@ static int look_up_some(struct domain *d, uint32_t number, uint64_t first, unsig
 		if (rc)
 			err_copy(err, &l[i].err);
 		else if (!l[i].absent)
-			rc = add_number(numbers, first + i, err);
+			rc = add_number(numbers, nth(order, first + i), err);
 	}
+	return rc;
+}
+
+/* Looks up all chunks from the first-th one on. */
+static int look_up_rest(struct domain *d, uint32_t number, const struct order *order,
+			uint64_t first, struct bytes *numbers, struct err *err)
+{
+	int rc = 0;
+	for (uint64_t i = first; !rc && i < order->nchunks; i += AT_ONCE)
+		rc = look_up_some(d, number, order, i,
+				  (unsigned int)min_u64(AT_ONCE, order->nchunks - i), numbers, err);
 	return rc;
 }
 
 static int look_up_all(struct domain *d, uint32_t number, uint64_t nchunks, struct bytes *numbers,
 		       struct err *err)
 {
-	int rc = 0;
 	if (nchunks > PLACES_MAX)
 		return err_set(err, -E2BIG,
 			       "there may be %" PRIu64 " chunks, and at most %d "
 			       "are looked up",
 			       nchunks, PLACES_MAX);
-	for (uint64_t i = 0; !rc && i < nchunks; i += AT_ONCE)
-		rc = look_up_some(d, number, i, (unsigned int)min_u64(AT_ONCE, nchunks - i),
-				  numbers, err);
-	return rc;
+	return look_up_rest(d, number, &(struct order){nchunks, 1}, 0, numbers, err);
+}
+
+/* ---- requests ---- */
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		const uint64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* Returns an order in which the first chunks are spread evenly over the dataset, and do not fall in
+ * with a period of those that are stored: the step is about the golden section. It visits each
+ * chunk once, because step and number have no common divisor. */
+static struct order spread(uint64_t nchunks)
+{
+	struct order o = {.nchunks = nchunks, .step = nchunks * 610 / 987};
+	while (common_divisor(o.step, nchunks) != 1)
+		o.step++;
+	return o;
+}
+
+/* If the first chunks are all stored, the dataset has few holes or none. */
+static int request_all(struct domain *d, uint32_t number, uint64_t nchunks, struct bytes *numbers,
+		       struct err *err)
+{
+	if (nchunks > OBJECTS_MAX)
+		return err_set(err, -E2BIG,
+			       "no listing shows its chunks, there may be %" PRIu64
+			       ", and at most %d are requested",
+			       nchunks, OBJECTS_MAX);
+	const struct order order = spread(nchunks);
+	const unsigned int first = (unsigned int)min_u64(AT_ONCE, nchunks);
+	int rc = look_up_some(d, number, &order, 0, first, numbers, err);
+	if (!rc && first < nchunks && numbers->len == first * sizeof(uint64_t))
+		rc = err_set(err, -EOPNOTSUPP, "%u of its chunks are all stored", first);
+	return rc ? rc : look_up_rest(d, number, &order, first, numbers, err);
 }
 
 /* ---- all together ---- */
@@ -197,6 +256,14 @@ static bool has_places(const struct dataset *ds)
 	return ds->shard || (ds->reference && ds->reference->layout == REFERENCE_TABLE);
 }
 
+/* Returns whether each chunk is an object that can be requested. */
+static bool has_objects(const struct domain *d, uint32_t number, const struct dataset *ds)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	return !d->schema->marks && ds->grid.nchunks > 0 &&
+	       domain_chunk_key(d, number, 0, key, sizeof(key)) >= 0;
+}
+
 /* Returns whether a chunk that is not stored reads as the fill value. */
 static bool can_be_absent(const struct domain *d, const struct dataset *ds)
 {
@@ -216,6 +283,8 @@ int domain_find_chunks(struct domain *d, uint32_t number, struct chunk_list *out
 		rc = look_up_all(d, number, ds->grid.nchunks, &numbers, err);
 	else if (can_be_absent(d, ds) && d->schema->chunk_prefix(o, prefix, sizeof(prefix)) > 0)
 		rc = list_all(d, o, prefix, &numbers, err);
+	else if (can_be_absent(d, ds) && has_objects(d, number, ds))
+		rc = request_all(d, number, ds->grid.nchunks, &numbers, err);
 	else
 		return err_set(err, rc, "the store does not show which chunks it has");
 	sort_once(&numbers);

@@ -311,14 +311,141 @@ static void chunks_are_requested_one_by_one(void **state)
 	store_count_read(f->store, &after);
 	assert_int_equal(after.calls[STORE_GET] - before.calls[STORE_GET], 2);
 	assert_int_equal(after.calls[STORE_LIST], before.calls[STORE_LIST]);
-	/* To ask for each chunk whether it is stored costs as much as to read it. */
+}
+
+/* ---- which chunks are stored ---- */
+
+static uint64_t stopped(const struct env *env)
+{
+	(void)env;
+	return UINT64_C(1000000000000);
+}
+
+/* The dataset /ints gets n chunks. Returns its number. */
+static uint32_t open_ints(struct fixture *f, unsigned int n)
+{
+	char text[512];
+	snprintf(text, sizeof(text),
+		 "{" HEAD(ID("d", "4")) ",'type':" I32 "," SHAPE("[%u]") ",'layout':{'dims':[4]},"
+									 "'attributes':{}}",
+		 4 * n);
+	f->env.now = stopped;
+	put_document(f->store, ID("d", "4"), text);
+	open_counted(f, NULL);
+	return number_of(f->domain, ID("d", "4"));
+}
+
+/* Asks which chunks are stored. *r becomes the number of requests. */
+static int find(struct fixture *f, uint32_t number, struct chunk_list *list, struct requests *r,
+		struct err *err)
+{
 	const struct chunk_source source = domain_chunk_source(f->domain);
-	struct chunk_list list;
-	assert_int_equal(source.find(source.ctx, number_of(f->domain, ID("d", "4")), &list, NULL),
-			 -EOPNOTSUPP);
+	struct store_counts before, after;
 	store_count_read(f->store, &before);
-	for (int op = 0; op < STORE_OPS; op++)
-		assert_int_equal(before.calls[op], after.calls[op]);
+	const int rc = source.find(source.ctx, number, list, err);
+	store_count_read(f->store, &after);
+	r->gets = after.calls[STORE_GET] - before.calls[STORE_GET];
+	r->heads = after.calls[STORE_HEAD] - before.calls[STORE_HEAD];
+	r->lists = after.calls[STORE_LIST] - before.calls[STORE_LIST];
+	return rc;
+}
+
+static const int32_t ints[4] = {1, 2, 3, 4};
+
+/* A byte of each chunk is requested. When a chunk was found to be absent, the document is checked;
+ * as the clock stands, one check counts for all. */
+static void each_chunk_is_requested(void **state)
+{
+	enum { MANY = 300, FIRST = 7, SECOND = 299 };
+	struct fixture *f = start(state);
+	struct chunk_list list;
+	struct requests r;
+	const uint32_t number = open_ints(f, MANY);
+	put_chunk(f, number, FIRST, ints, sizeof(ints));
+	put_chunk(f, number, SECOND, ints, sizeof(ints));
+	assert_int_equal(find(f, number, &list, &r, NULL), 0);
+	assert_true(list.listed && list.n == 2);
+	assert_true(list.numbers[0] == FIRST && list.numbers[1] == SECOND);
+	assert_true(r.gets == MANY && r.heads == 1 && r.lists == 0);
+	free((void *)(uintptr_t)list.numbers);
+}
+
+/* A period of the chunks that are stored does not hide the others. */
+static void every_third_chunk_is_stored(void **state)
+{
+	struct fixture *f = start(state);
+	for (unsigned int n = 297; n <= 303; n++) {
+		struct chunk_list list;
+		struct requests r;
+		const uint32_t number = open_ints(f, n);
+		for (unsigned int i = 0; i < n; i += 3)
+			put_chunk(f, number, i, ints, sizeof(ints));
+		assert_int_equal(find(f, number, &list, &r, NULL), 0);
+		assert_true(list.n == (n + 2) / 3 && r.gets == n);
+		for (unsigned int i = 0; i < list.n; i++)
+			assert_int_equal(list.numbers[i], 3 * i);
+		free((void *)(uintptr_t)list.numbers);
+	}
+}
+
+/* A program that copies a dense dataset does not request each chunk twice. */
+static void a_few_chunks_show_that_a_dataset_is_dense(void **state)
+{
+	enum { MANY = 300, HOLE = 1, ASKED = 64 };
+	struct fixture *f = start(state);
+	struct chunk_list list;
+	struct requests r;
+	struct err err = ERR_INIT;
+	const uint32_t number = open_ints(f, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		if (i != HOLE)
+			put_chunk(f, number, i, ints, sizeof(ints));
+	assert_int_equal(find(f, number, &list, &r, &err), -EOPNOTSUPP);
+	assert_non_null(strstr(err.msg, "64 of its chunks are all stored"));
+	assert_true(!list.listed && r.gets == ASKED && r.heads + r.lists == 0);
+	/* Of so few, all are requested. */
+	const uint32_t few = open_ints(f, 64);
+	assert_int_equal(find(f, few, &list, &r, &err), 0);
+	assert_true(list.n == 63 && list.numbers[HOLE] == HOLE + 1);
+	assert_true(r.gets == 64 && r.heads == 1);
+	free((void *)(uintptr_t)list.numbers);
+}
+
+static void too_many_chunks_to_request(void **state)
+{
+	enum { MOST = 4096 };
+	struct fixture *f = start(state);
+	struct chunk_list list;
+	struct requests r;
+	struct err err = ERR_INIT;
+	assert_int_equal(find(f, open_ints(f, MOST), &list, &r, &err), 0);
+	assert_true(list.listed && !list.n && r.gets == MOST);
+	free((void *)(uintptr_t)list.numbers);
+	assert_int_equal(find(f, open_ints(f, MOST + 1), &list, &r, &err), -E2BIG);
+	assert_non_null(strstr(err.msg, "no listing shows its chunks, there may be 4097, and"));
+	assert_int_equal(r.gets + r.heads + r.lists, 0);
+}
+
+/* A chunk may be lost with the version of its dataset that was opened, or after it was read. */
+static void absence_that_proves_nothing(void **state)
+{
+	struct fixture *f = start(state);
+	struct chunk_list list;
+	struct requests r;
+	struct err err = ERR_INIT;
+	char key[SCHEMA_KEY_MAX + 1];
+	uint32_t number = open_ints(f, 20);
+	put_chunk(f, number, 9, ints, sizeof(ints));
+	struct got got = get(f, ID("d", "4"), 9);
+	elems_release(&got.chunk.data.elems);
+	domain_chunk_key(f->domain, number, 9, key, sizeof(key));
+	assert_int_equal(call_delete(f->store, key, NULL, NULL), 0);
+	assert_int_equal(find(f, number, &list, &r, &err), -ESTALE);
+	assert_non_null(strstr(err.msg, "deleted since it was read first"));
+	number = open_ints(f, 21);
+	put_document(f->store, ID("d", "4"), "{}");
+	assert_int_equal(find(f, number, &list, &r, &err), -ESTALE);
+	assert_non_null(strstr(err.msg, "has changed since the file was opened"));
 }
 
 static void sizes_of_strings_are_measured(void **state)
@@ -404,6 +531,11 @@ int main(void)
 		TEST(an_id_of_v1_is_left_out),
 		TEST(a_domain_without_its_root_fails),
 		TEST(chunks_are_requested_one_by_one),
+		TEST(each_chunk_is_requested),
+		TEST(every_third_chunk_is_stored),
+		TEST(a_few_chunks_show_that_a_dataset_is_dense),
+		TEST(too_many_chunks_to_request),
+		TEST(absence_that_proves_nothing),
 		TEST(sizes_of_strings_are_measured),
 		TEST(too_many_chunks_of_strings),
 		TEST(no_listing_comes),

@@ -59,8 +59,8 @@ struct chunk_request {
 	bool accepts_shuffled; /* the elements may come shuffled, if they are stored so */
 	bool prefetch; /* no reader waits for the chunk; requests of readers have priority */
 	/* Of a dataset with shards or a chunk table: only the index or the record is read that says
-	 * where the chunk is. The result has no data, and `absent` says whether the chunk is not
-	 * stored. */
+	 * where the chunk is. Of another one, a byte of the chunk's object is read. The result has
+	 * no data, and `absent` says whether the chunk is not stored. */
 	bool only_place;
 	/* Becomes true when the chunk is no longer needed; get may then fail with -ECANCELED. It is
 	 * borrowed until done is called. It may be NULL if the request cannot be cancelled. */
