@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <base/mem.h>
 #include <names/names.h>
@@ -150,7 +151,8 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 	if (why.code)
 		return err_set(err, why.code, "%s: cannot look for the bucket: %s", arg, why.msg);
 	return err_set(err, -ENOENT,
-		       "%s is not in a bucket: no directory from there upwards has %s in it", arg,
+		       "%s%s is not in a bucket: no directory from there upwards has %s in it", arg,
+		       access(whole, F_OK) && errno == ENOENT ? " does not exist, and" : "",
 		       probe_new_storages());
 }
 

@@ -75,7 +75,10 @@ int link_file_init(struct link_file *f, struct engine *e, const struct engine_im
 	if (!rc && f->is_local)
 		return find_local(f, opt->file, err);
 	if (!rc && f->meta.size == UINT64_MAX)
-		rc = err_set(err, -ENOENT, "%s: the bucket has no such object", f->key);
+		rc = err_set(err, -ENOENT,
+			     "%s: the bucket has no such object; to link a local file, name its "
+			     "key in the bucket with --as",
+			     f->key);
 	return rc;
 }
 

@@ -197,6 +197,13 @@ def test_a_filter_without_decoder(tmp_path, bucket):
         assert "/x: a filter without a decoder: 32026\n" in done.stderr
     done = run(HSIMAGE, "check", source)
     assert done.returncode == 1 and "filter 32026" in done.stdout
+    # A name takes the place of the parameters.
+    patch(source, struct.pack("<HHHHII", 32026, 0, 1, 2, 1, 2),
+          struct.pack("<HHHH8s", 32026, 8, 1, 0, b"Blosc2"))
+    for command in ["import"], ["link", "--as", "x.h5"]:
+        done = hsimage(bucket, command[0], source, *command[1:])
+        assert done.returncode == 1
+        assert "/x: a filter without a decoder: 32026 (Blosc2)\n" in done.stderr
 
 
 def test_chunks_that_contradict_the_layout(tmp_path, bucket):

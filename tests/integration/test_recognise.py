@@ -224,6 +224,8 @@ def test_hsimage_by_paths(places):
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert f"{places}/other/data is not in a bucket" in done.stderr
     assert done.stderr.endswith("; name the bucket with -b\n")
+    done = run(HSIMAGE, "check", places / "other" / "typo.h5")
+    assert f"{places}/other/typo.h5 does not exist, and is not in a bucket" in done.stderr
 
 
 def test_a_v1_bucket_of_the_service(mnt, tmp_path):
