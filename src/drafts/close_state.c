@@ -41,7 +41,8 @@ static enum close_state judge(const struct h5_superblock *sb, uint64_t at, uint6
 	else {
 		snprintf(why, room,
 			 "the program that wrote it has not closed it: it has %" PRIu64
-			 " bytes, but its superblock says %" PRIu64,
+			 " bytes, but its superblock says %" PRIu64
+			 "; if it is complete, use `hsimage import`",
 			 size, recorded);
 		/* Behind a user block, it may be a part of an archive with other files. */
 		return at ? CLOSE_STATE_OPEN : CLOSE_STATE_LONGER;

@@ -144,7 +144,7 @@ static void the_end_is_where_the_superblock_says(void **state)
 	assert_close_state(
 		&s, CLOSE_STATE_LONGER,
 		"the program that wrote it has not closed it: it has 5000 bytes, but its "
-		"superblock says 4096");
+		"superblock says 4096; if it is complete, use `hsimage import`");
 	put_u64(s.superblock + 40, UINT64_MAX);
 	assert_close_state(&s, CLOSE_STATE_OPEN,
 			   "it is damaged: superblock: the end of the file is not valid");
@@ -161,7 +161,8 @@ static void a_user_block_comes_first(void **state)
 		s.source.size += 512;
 		assert_close_state(&s, CLOSE_STATE_OPEN,
 				   "the program that wrote it has not closed it: it has 8589935104 "
-				   "bytes, but its superblock says 8589934592");
+				   "bytes, but its superblock says 8589934592; if it is complete, "
+				   "use `hsimage import`");
 		s.source.size -= 513;
 		assert_int_equal(state_of(&s, (char[256]){0}), CLOSE_STATE_OPEN);
 		/* The user block was put in front of the file later. */

@@ -133,7 +133,8 @@ static void bytes_behind_the_end_are_left_out(void **state)
 		assert_int_equal(w.result.kind, COMMIT_WAITS);
 		if (written) {
 			assert_kept(&w, "the program that wrote it has not closed it: it has 3509 "
-					"bytes, but its superblock says 3508");
+					"bytes, but its superblock says 3508; if it is complete, "
+					"use `hsimage import`");
 		} else {
 			if (world_commit(&w, true))
 				fail_msg("%s", w.err.msg);
@@ -157,7 +158,7 @@ static void structures_behind_the_end_keep_the_file(void **state)
 	world_draft(&w, "x.h5");
 	world_write(&w, bytes, n);
 	assert_kept(&w, "the program that wrote it has not closed it: it has 3508 bytes, but its "
-			"superblock says 2228");
+			"superblock says 2228; if it is complete, use `hsimage import`");
 	world_end(&w);
 	free(bytes);
 }
