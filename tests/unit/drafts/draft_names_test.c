@@ -348,14 +348,6 @@ static void a_failed_draft_may_be_in_the_bucket(void **state)
 	table_end(&w);
 }
 
-/* Another mount renames the same file to the same name, of which there is a domain. */
-static void rename_it(struct store *bucket)
-{
-	assert_int_equal(call_put(bucket, "x.h5", "text", 4, NULL, NULL, NULL), 0);
-	call_delete(bucket, "x.h5/.domain.json", NULL, NULL);
-	call_delete(bucket, "a.dat", NULL, NULL);
-}
-
 static void make_domain(struct world *w, const char *path)
 {
 	size_t n;
@@ -363,6 +355,74 @@ static void make_domain(struct world *w, const char *path)
 	struct engine_file *f = open_write(w, path, NEW);
 	assert_int_equal(engine_pwrite(f, bytes, n, 0, NULL), n);
 	close_ok(f);
+}
+
+static struct bytes document_of(struct world *w, const char *key)
+{
+	struct call_result res;
+	assert_int_equal(call_get(w->gate->base.inner, key, 0, STORE_TO_END, 0, NULL, &res, NULL),
+			 0);
+	return res.body;
+}
+
+/* A file whose commit has put its document, without an answer. */
+static struct engine_file *lose_document(struct world *w, const char *key)
+{
+	size_t n;
+	auto_free uint8_t *bytes = file_bytes(ONE, &n);
+	for (unsigned int at = 1;; at++) {
+		table_begin(w, false, 0);
+		struct engine_file *f = open_write(w, "a.h5", NEW);
+		assert_int_equal(engine_pwrite(f, bytes, n, 0, NULL), n);
+		gate_fail(w->gate, at, -EIO);
+		w->gate->after = w->gate->later = true;
+		assert_int_equal(engine_flush(f, NULL), -EIO);
+		world_open_gate(w);
+		if (in_bucket(w, key))
+			return f;
+		engine_file_close(f);
+		table_end(w);
+	}
+}
+
+/* The document of a commit that has failed arrives after the file was renamed: before or after the
+ * next commit. That gives the file its new name, or fails. The two domains have storage of their
+ * own. */
+static void a_renamed_draft_has_storage_of_its_own(void **state)
+{
+	static const char old[] = "a.h5/.domain.json", new[] = "b.h5/.domain.json";
+	for (int later = 0; later < 2; later++) {
+		struct world w;
+		struct engine_file *f = lose_document(&w, old);
+		auto_bytes struct bytes late = document_of(&w, old);
+		assert_int_equal(call_delete(w.gate->base.inner, old, NULL, NULL), 0);
+		names_changed(w.e->bucket.names, "a.h5");
+		rename_ok(&w, "a.h5", "b.h5");
+		if (!later)
+			gate_put(w.gate, old, late.data, late.len);
+		const int rc = engine_flush(f, NULL);
+		if (later)
+			gate_put(w.gate, old, late.data, late.len);
+		assert_int_equal(rc, later ? 0 : -ESTALE);
+		assert_int_equal(in_bucket(&w, new), !rc);
+		assert_int_equal(world_objects(&w, "a.h5"), 2);
+		if (!rc) {
+			assert_int_equal(world_objects(&w, "b.h5"), 2);
+			auto_bytes struct bytes doc = document_of(&w, new);
+			assert_memory_not_equal(doc.data, late.data, 40);
+		}
+		engine_file_close(f);
+		assert_int_equal(table_journal(&w), rc ? 1 : 0);
+		table_end(&w);
+	}
+}
+
+/* Another mount renames the same file to the same name, of which there is a domain. */
+static void rename_it(struct store *bucket)
+{
+	assert_int_equal(call_put(bucket, "x.h5", "text", 4, NULL, NULL, NULL), 0);
+	call_delete(bucket, "x.h5/.domain.json", NULL, NULL);
+	call_delete(bucket, "a.dat", NULL, NULL);
 }
 
 static void two_renames_over_a_domain_lose_no_file(void **state)
@@ -432,6 +492,7 @@ int main(void)
 		TEST(a_committed_file_is_renamed_over_another),
 		TEST(a_failed_draft_is_renamed),
 		TEST(a_failed_draft_may_be_in_the_bucket),
+		TEST(a_renamed_draft_has_storage_of_its_own),
 		TEST(two_renames_over_a_domain_lose_no_file),
 		TEST(a_rename_does_not_hide_a_conflict),
 	};

@@ -3,6 +3,7 @@
 #include "drafts_fixture.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "drafts/draft_table.h"
 
@@ -100,6 +101,48 @@ static void a_draft_is_found_by_name_and_version(void **state)
 	table_end(&w);
 }
 
+/* ---- the last close ---- */
+
+static void *close_file(void *file)
+{
+	engine_file_close(file);
+	return NULL;
+}
+
+static unsigned int writers_of(struct drafts *t, const char *name)
+{
+	pthread_mutex_lock(&t->lock);
+	const struct file_draft *d = draft_table_find_locked(t, name);
+	const unsigned int n = d ? d->writers : 0;
+	pthread_mutex_unlock(&t->lock);
+	return n;
+}
+
+/* A program opens an incomplete file when its last close waits for the name: it was not the last
+ * one, and does not commit the file. */
+static void an_open_overtakes_the_last_close(void **state)
+{
+	static const char part[] = "\x89HDF\r\n\x1a\n and no more";
+	struct world w;
+	struct draft_hold h;
+	pthread_t closer;
+	table_begin(&w, false, 0);
+	struct engine_file *f = open_write(&w, "part.h5", NEW);
+	put_text(f, 0, part);
+	flush_ok(f);
+	draft_table_hold(w.e->drafts, &h, "part.h5", NULL);
+	assert_int_equal(pthread_create(&closer, NULL, close_file, f), 0);
+	while (writers_of(w.e->drafts, "part.h5"))
+		usleep(100);
+	f = open_write(&w, "part.h5", 0);
+	draft_table_release(w.e->drafts, &h);
+	pthread_join(closer, NULL);
+	assert_false(in_bucket(&w, "part.h5"));
+	engine_file_close(f);
+	check_bucket(&w, "part.h5", part);
+	table_end(&w);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -108,6 +151,7 @@ int main(void)
 		TEST(one_at_a_time_holds_a_name),
 		TEST(without_a_table_nothing_is_held),
 		TEST(a_draft_is_found_by_name_and_version),
+		TEST(an_open_overtakes_the_last_close),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

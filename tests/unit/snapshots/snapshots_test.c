@@ -203,6 +203,22 @@ static void begin_and_wait(struct opener *o)
 	}
 }
 
+/* Starts an open, and waits until an answer to it is held. */
+static void begin_held(struct opener *o, const char *key)
+{
+	gate_hold(&o->f->gate, key);
+	begin(o);
+	gate_wait(&o->f->gate);
+}
+
+/* Ends the hold, and waits for the open. */
+static void end_held(struct opener *o)
+{
+	gate_hold(&o->f->gate, NULL);
+	gate_release(&o->f->gate);
+	pthread_join(o->thread, NULL);
+}
+
 static void assert_owner(const struct opener *o, const char *owner)
 {
 	assert_int_equal(o->code, 0);
@@ -215,14 +231,10 @@ static void a_later_open_asks_the_bucket_again(void **state)
 {
 	struct fixture *f = *state;
 	struct opener first = opener_of(f, "d.h5"), second = first;
-	gate_hold(&f->gate, DOCUMENT);
-	begin(&first);
-	gate_wait(&f->gate);
+	begin_held(&first, DOCUMENT);
 	put_document(f, DOCUMENT, "after");
 	begin_and_wait(&second);
-	gate_hold(&f->gate, NULL);
-	gate_release(&f->gate);
-	pthread_join(first.thread, NULL);
+	end_held(&first);
 	pthread_join(second.thread, NULL);
 	assert_owner(&first, "before");
 	assert_owner(&second, "after");
@@ -235,14 +247,10 @@ static void a_later_open_does_not_get_the_failure_of_an_earlier_one(void **state
 	struct fixture *f = *state;
 	struct opener first = opener_of(f, "d.h5"), second = first;
 	assert_int_equal(call_delete(f->e.store, DOCUMENT, NULL, NULL), 0);
-	gate_hold(&f->gate, DOCUMENT);
-	begin(&first);
-	gate_wait(&f->gate);
+	begin_held(&first, DOCUMENT);
 	put_document(f, DOCUMENT, "after");
 	begin_and_wait(&second);
-	gate_hold(&f->gate, NULL);
-	gate_release(&f->gate);
-	pthread_join(first.thread, NULL);
+	end_held(&first);
 	pthread_join(second.thread, NULL);
 	assert_int_equal(first.code, -ENOENT);
 	assert_owner(&second, "after");
@@ -255,9 +263,7 @@ static unsigned int open_thrice(struct fixture *f, useconds_t pause)
 {
 	const unsigned int before = f->gate.documents;
 	struct opener one = opener_of(f, "d.h5"), openers[3] = {one, one, one};
-	gate_hold(&f->gate, DOCUMENT);
-	begin(&openers[0]);
-	gate_wait(&f->gate);
+	begin_held(&openers[0], DOCUMENT);
 	begin_and_wait(&openers[1]);
 	begin_and_wait(&openers[2]);
 	gate_release(&f->gate);
@@ -361,9 +367,7 @@ static bool open_with_older(struct fixture *f, const char *path, useconds_t paus
 	char key[64];
 	snprintf(key, sizeof(key), "%s/.domain.json", path);
 	put_document(f, key, "before");
-	gate_hold(&f->gate, LISTING);
-	begin(&first);
-	gate_wait(&f->gate);
+	begin_held(&first, LISTING);
 	struct opener found = opener_found(f, path);
 	put_document(f, key, "after");
 	begin_and_wait(&found);
@@ -371,9 +375,7 @@ static bool open_with_older(struct fixture *f, const char *path, useconds_t paus
 	gate_release(&f->gate);
 	gate_wait(&f->gate); /* the next build */
 	usleep(pause);
-	gate_hold(&f->gate, NULL);
-	gate_release(&f->gate);
-	pthread_join(first.thread, NULL);
+	end_held(&first);
 	pthread_join(found.thread, NULL);
 	pthread_join(later.thread, NULL);
 	names_node_unref(found.node);
@@ -526,6 +528,25 @@ static void an_outdated_snapshot_is_kept_and_checked(void **state)
 	snapshots_outdate(f->e.snapshots, "never opened.h5", NULL);
 }
 
+/* A read finds that the domain has changed, while a check of it runs that may have read older
+ * documents: the next open checks again. */
+static void a_snapshot_that_is_outdated_during_a_check(void **state)
+{
+	struct fixture *f = *state;
+	const struct snapshot_domain domain = {.path = "d.h5", .mount_dir = ""};
+	struct opener o = opener_of(f, "d.h5");
+	struct snapshot *s;
+	assert_int_equal(snapshots_open(f->e.snapshots, &domain, &s, NULL), 0);
+	begin_held(&o, DOCUMENT);
+	put_document(f, DOCUMENT, "after");
+	snapshot_mark_stale(s);
+	end_held(&o);
+	f->e.open_ttl_ns = UINT64_C(3600) * 1000000000;
+	open_now(&o);
+	snapshot_close(s);
+	assert_owner(&o, "after");
+}
+
 static uint64_t charged(const struct fixture *f)
 {
 	struct budget_stats stats;
@@ -590,13 +611,9 @@ static void a_commit_during_an_open(void **state)
 	struct fixture *f = *state;
 	struct opener first = opener_of(f, "d.h5");
 	open_path(f, "d.h5", 0);
-	gate_hold(&f->gate, LISTING);
-	begin(&first);
-	gate_wait(&f->gate);
+	begin_held(&first, LISTING);
 	commit(f, "d.h5", SMALL_ROOT, false);
-	gate_hold(&f->gate, NULL);
-	gate_release(&f->gate);
-	pthread_join(first.thread, NULL);
+	end_held(&first);
 	assert_owner(&first, "before");
 	const uint64_t kept = charged(f);
 	open_path(f, "d.h5", 0); /* takes what was put */
@@ -675,6 +692,7 @@ int main(void)
 		TEST(what_commits_have_put_is_bounded),
 		TEST(a_commit_during_an_open),
 		TEST(an_outdated_snapshot_is_kept_and_checked),
+		TEST(a_snapshot_that_is_outdated_during_a_check),
 		TEST(idle_images_make_room_in_the_budget),
 		TEST(texts_make_room_for_an_image),
 	};
