@@ -3,6 +3,8 @@
  */
 #include "drafts_fixture.h"
 
+#include <storage/renames.h>
+
 #include "draft_files.h"
 
 static int rename_code(struct world *w, const char *from, const char *to, unsigned int flags)
@@ -417,6 +419,39 @@ static void a_renamed_draft_has_storage_of_its_own(void **state)
 	}
 }
 
+/* A rename was half done, and this mount has finished it. No other mount can be about to do so when
+ * a file replaces the domain. */
+static void a_file_replaces_a_domain_whose_rename_was_finished(void **state)
+{
+	static const char old[] = "a.h5/.domain.json", new[] = "b.h5/.domain.json";
+	bool was_half_done = false;
+	for (unsigned int at = 1; !was_half_done; at++) {
+		struct world w;
+		table_begin(&w, false, 0);
+		struct bucket *bucket = &w.e->bucket;
+		bucket->renames = renames_new(&bucket->env);
+		assert_non_null(bucket->renames);
+		store_mem_set_lacks(w.gate->base.inner, STORE_MEM_NO_MOVE, NULL, NULL);
+		make_domain(&w, "a.h5");
+		gate_fail(w.gate, at, -EIO);
+		engine_rename(w.e, "a.h5", "b.h5", 0, NULL);
+		world_open_gate(&w);
+		was_half_done = in_bucket(&w, old) && in_bucket(&w, new);
+		if (was_half_done) {
+			world_late_ns += INT64_C(3600000000000);
+			garbage_collect(bucket->garbage, UINT64_MAX);
+			assert_false(in_bucket(&w, old));
+			make_file(&w, "b.h5", "text");
+			check_bucket(&w, "b.h5", "text");
+			assert_false(in_bucket(&w, new));
+			world_late_ns = 0;
+		}
+		renames_free(bucket->renames);
+		bucket->renames = NULL;
+		table_end(&w);
+	}
+}
+
 /* Another mount renames the same file to the same name, of which there is a domain. */
 static void rename_it(struct store *bucket)
 {
@@ -493,6 +528,7 @@ int main(void)
 		TEST(a_failed_draft_is_renamed),
 		TEST(a_failed_draft_may_be_in_the_bucket),
 		TEST(a_renamed_draft_has_storage_of_its_own),
+		TEST(a_file_replaces_a_domain_whose_rename_was_finished),
 		TEST(two_renames_over_a_domain_lose_no_file),
 		TEST(a_rename_does_not_hide_a_conflict),
 	};

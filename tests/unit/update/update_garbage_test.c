@@ -6,7 +6,7 @@
 static int collect(struct world *w, const char *path, uint64_t *deleted)
 {
 	const struct domain_bucket bucket = {
-		.env = &w->f.env, .store = w->gate->base.inner, .schemas = schema_all()};
+		.env = &w->f.env, .store = &w->gate->base, .schemas = schema_all()};
 	struct err err = ERR_INIT;
 	auto_gc_kept struct gc_kept kept = {.event.path = NULL};
 	assert_int_equal(gc_log_get(w->log, w->result.removed, &kept, NULL), 0);
@@ -45,31 +45,90 @@ static void removed_objects_are_deleted(void **state)
 	world_end(w);
 }
 
+/* The document of a group: as it is, and with one more link, which leads to b/inner. */
+struct group {
+	char key[SCHEMA_KEY_MAX + 1];
+	char *without, *with;
+};
+
+static void group_begin(struct world *w, const char *path, struct group *g)
+{
+	const struct tree *t = domain_tree(w->domain);
+	const char *inner = tree_object(t, find_object(t, "b/inner"))->o.id;
+	world_key(w, path, g->key);
+	g->without = world_text(w, g->key);
+	const char *links = strstr(g->without, "\"links\"");
+	assert_non_null(links);
+	const char *open = strchr(links, '{') + 1;
+	const char *comma = open[strspn(open, " \n")] == '}' ? "" : ",";
+	assert_true(asprintf(&g->with,
+			     "%.*s\"back\": {\"class\": \"H5L_TYPE_HARD\", \"created\": 1, "
+			     "\"id\": \"%s\"}%s%s",
+			     (int)(open - g->without), g->without, inner, comma, open) > 0);
+}
+
+static void group_end(struct group *g)
+{
+	free(g->without);
+	free(g->with);
+}
+
 /* Another program has linked one of the objects again. */
 static void what_is_linked_again_stays(void **state)
 {
 	uint64_t deleted;
-	char inner[64], key[SCHEMA_KEY_MAX + 1];
-	struct world *w = world_begin();
-	world_id(w, "b/inner", inner);
-	world_end(w);
-	w = remove_group();
-	world_key(w, "a/empty", key);
-	auto_free char *text = world_text(w, key);
-	char *links = strstr(text, "\"links\"");
-	assert_non_null(links);
-	char *open = strchr(links, '{');
-	auto_free char *new = malloc(strlen(text) + 200);
-	sprintf(new,
-		"%.*s{\"back\": {\"class\": \"H5L_TYPE_HARD\", \"created\": 1, \"id\": \"%s\"}%s",
-		(int)(open - text), text, inner, open + 1);
-	gate_put(w->gate, key, new, strlen(new));
+	char key[SCHEMA_KEY_MAX + 1];
+	struct group g;
+	struct world *w = remove_group();
+	group_begin(w, "a/empty", &g);
+	gate_put(w->gate, g.key, g.with, strlen(g.with));
+	group_end(&g);
 	/* b, b/refs, and its chunk. */
 	assert_int_equal(collect(w, DOMAIN_PATH, &deleted), 0);
 	assert_int_equal(deleted, 3);
 	world_key(w, "b/inner/below", key);
 	assert_true(world_has(w, key));
 	world_end(w);
+}
+
+static struct group from, to;
+static struct gate *moved;
+static unsigned int period; /* in requests */
+
+static void move_back(struct store *bucket)
+{
+	const struct group was = from;
+	gate_put(moved, to.key, to.with, strlen(to.with));
+	gate_put(moved, from.key, from.without, strlen(from.without));
+	from = to;
+	to = was;
+	moved->other_at += period;
+}
+
+/* Another program moves the link to another group, and back, all the time. If the group that gets
+ * it was read before, and the other one is read afterwards, none of the two has the link. */
+static void what_is_moved_all_the_time_stays(void **state)
+{
+	for (unsigned int i = 0; i < 6; i++) {
+		uint64_t deleted;
+		char key[SCHEMA_KEY_MAX + 1];
+		struct world *w = remove_group();
+		group_begin(w, "a/empty", &from);
+		group_begin(w, "d", &to);
+		gate_put(w->gate, from.key, from.with, strlen(from.with));
+		world_key(w, "b/inner", key);
+		gate_open(w->gate);
+		moved = w->gate;
+		moved->other = move_back;
+		moved->other_at = 1 + i / 3;
+		period = 1 + i % 3;
+		const int rc = collect(w, DOMAIN_PATH, &deleted);
+		assert_true(rc == 0 || rc == -ESTALE);
+		assert_true(world_has(w, key));
+		group_end(&from);
+		group_end(&to);
+		world_end(w);
+	}
 }
 
 /* What leads to an object is not known. */
@@ -128,6 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(removed_objects_are_deleted),
 		TEST(what_is_linked_again_stays),
+		TEST(what_is_moved_all_the_time_stays),
 		TEST(nothing_is_deleted_if_a_part_is_damaged),
 		TEST(what_has_changed_stays),
 		TEST(another_domain_is_left_alone),
