@@ -207,6 +207,25 @@ static void own_names_are_added(void **state)
 	assert_false(names_complete_lacks(ns, "d/second"));
 }
 
+/* Another mount removes a file, and makes it again after this mount has listed the directory. Until
+ * its node becomes stale, this mount shows the file, and finds it when a program opens it. */
+static void what_is_dropped_may_be_there(void **state)
+{
+	struct names *ns = names_of(state);
+	struct names_node *n;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(names_resolve(ns, "d/a", &n, NULL), 0);
+		names_node_unref(n);
+		if (i == 0) {
+			assert_int_equal(call_delete(&service.base, "d/a", NULL, NULL), 0);
+			names_will_create(ns, "d/first");
+			put("d/a");
+		} else {
+			names_forget(ns, "d/a");
+		}
+	}
+}
+
 static void change_many(struct names *ns, unsigned int n)
 {
 	char path[32];
@@ -322,6 +341,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(look_ups_use_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_becomes_stale, setup, teardown),
 		cmocka_unit_test_setup_teardown(own_names_are_added, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_dropped_may_be_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_own_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(large_directories, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_listing_that_fails_proves_nothing, setup,
