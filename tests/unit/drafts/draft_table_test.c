@@ -143,6 +143,47 @@ static void an_open_overtakes_the_last_close(void **state)
 	table_end(&w);
 }
 
+/* ---- recovery ---- */
+
+static bool was_held;
+
+static void look_at_hold(struct store *bucket)
+{
+	struct drafts *t = world->e->drafts;
+	pthread_mutex_lock(&t->lock);
+	was_held = t->holds && strcmp(t->holds->names[0], "home/a") == 0;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* No program of this mount makes, renames or removes a file while its draft is recovered. */
+static void a_recovery_holds_the_name(void **state)
+{
+	static const struct commit_record begun = {
+		.number = 1, .state = COMMIT_BEGUN, .is_last = true};
+	const atomic_bool stop = false;
+	atomic_uint_fast64_t left = 0;
+	struct world w;
+	struct draft_snapshot *s;
+	table_begin(&w, false, 0);
+	world = &w;
+	world_draft(&w, "home/a");
+	world_write(&w, "hello", 5);
+	assert_int_equal(draft_seal(w.draft, &s, NULL), 0);
+	assert_int_equal(draft_mark(w.draft, commit_record_encode(&begun), NULL), 0);
+	draft_snapshot_close(s);
+	draft_close(w.draft);
+	w.draft = NULL;
+	world_open_gate(&w);
+	w.gate->other_at = 1;
+	w.gate->other = look_at_hold;
+	drafts_recover(&w.e->bucket, w.e->drafts, w.f.j, &stop, &left);
+	assert_int_equal(left, 0);
+	check_bucket(&w, "home/a", "hello");
+	assert_true(was_held);
+	assert_null(w.e->drafts->holds);
+	table_end(&w);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -152,6 +193,7 @@ int main(void)
 		TEST(without_a_table_nothing_is_held),
 		TEST(a_draft_is_found_by_name_and_version),
 		TEST(an_open_overtakes_the_last_close),
+		TEST(a_recovery_holds_the_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
