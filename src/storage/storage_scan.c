@@ -27,7 +27,8 @@ struct storage_scan {
 	uint64_t *storages; /* numbers, ascending */
 	uint8_t *named;	    /* a bit for each of them */
 	size_t nstorages;
-	struct seen *seen; /* sorted after the first reading */
+	struct bytes others; /* texts: what is among the storages, but is none */
+	struct seen *seen;   /* sorted after the first reading */
 	size_t nseen, room;
 	bool is_sorted;
 	uint64_t documents;
@@ -72,10 +73,20 @@ static bool is_named(const struct storage_scan *s, size_t i)
 static int charge(struct storage_scan *s, struct err *err)
 {
 	return budget_set(&s->charge,
-			  s->nstorages * sizeof(*s->storages) + s->room * sizeof(*s->seen), err);
+			  s->nstorages * sizeof(*s->storages) + s->room * sizeof(*s->seen) +
+				  s->others.len,
+			  err);
 }
 
-/* Takes the prefixes of a page. What has another form is no storage. */
+/* What has not the form of a storage may be a domain: the service permits such names. */
+static int add_other(struct storage_scan *s, const struct store_item *item)
+{
+	if (!item->is_prefix && !place_of(s)->schema->is_document(item->key))
+		return 0;
+	return bytes_append(&s->others, item->key, strlen(item->key) + 1);
+}
+
+/* Takes the prefixes of a page. */
 static int add_storages(struct storage_scan *s, const struct store_page *page, struct err *err)
 {
 	const struct schema_ops *schema = place_of(s)->schema;
@@ -88,6 +99,8 @@ static int add_storages(struct storage_scan *s, const struct store_page *page, s
 		if (page->items[i].is_prefix &&
 		    schema_storage_of_prefix(schema, page->items[i].key, &storage))
 			s->storages[s->nstorages++] = schema->storage->number(storage.prefix);
+		else if (add_other(s, &page->items[i]))
+			return err_no_memory(err);
 	return charge(s, err);
 }
 
@@ -174,6 +187,7 @@ void storage_scan_free(struct storage_scan *s)
 	free(s->storages);
 	free(s->named);
 	free(s->seen);
+	bytes_release(&s->others);
 	free(s);
 }
 
@@ -321,7 +335,8 @@ static int take_names(void *ctx, const struct store_page *page, struct err *err)
 	return rc;
 }
 
-/* The keys of storages are not listed: those before them, and those after them, "db0" on. */
+/* The keys of storages are not listed: those before them, those after them, and what is
+ * among them. */
 static int read_documents(struct storage_scan *s, struct err *err)
 {
 	const char *all = place_of(s)->schema->storage->all;
@@ -333,7 +348,14 @@ static int read_documents(struct storage_scan *s, struct err *err)
 	int rc = list(place_of(s), &names, err);
 	names.until = NULL;
 	names.after = after;
-	return rc ? rc : list(place_of(s), &names, err);
+	if (!rc)
+		rc = list(place_of(s), &names, err);
+	names.after = NULL;
+	for (size_t at = 0; !rc && at < s->others.len; at += strlen(names.prefix) + 1) {
+		names.prefix = (const char *)s->others.data + at;
+		rc = list(place_of(s), &names, err);
+	}
+	return rc;
 }
 
 /* ---- records of imports ---- */

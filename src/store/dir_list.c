@@ -19,12 +19,16 @@
  * one that must be complete, fails, because the caller would conclude that the object is absent. If
  * the program has no descriptors or no memory left, every listing fails.
  *
+ * Names that make no valid key, because it would be too long or is reserved, are left out of every
+ * listing, and the page says so. Temporary files are no names of the bucket.
+ *
  * Hostile trees: the depth is limited. If a directory contains itself, the listing fails. With
  * links to directories a small tree can look huge; if a call would follow more than LINKS_MAX of
  * them, it fails.
  */
 #include "dir.h"
 
+#include <base/str.h>
 #include <store/page.h>
 
 #include <dirent.h>
@@ -37,7 +41,8 @@ enum {
 	DEPTH_MAX = 64,
 	LINKS_MAX = 10000,
 	BATCH = 1024,
-	FULL = 1, /* result of a visit that must stop, because the page is full */
+	SHOWN_MAX = 64, /* bytes of the key of an entry that is left out */
+	FULL = 1,	/* result of a visit that must stop, because the page is full */
 };
 
 struct name {
@@ -74,7 +79,7 @@ struct lister {
 	bool unordered;	  /* see above */
 	uint32_t counted; /* if unordered: items read so far */
 	unsigned int links;
-	unsigned int too_long;			/* entries whose keys would be too long */
+	unsigned int no_keys;			/* entries that have no valid key */
 	unsigned int left_out;			/* entries that cannot be examined */
 	int left_out_code;			/* error of the first of them */
 	char first_left_out[STORE_KEY_MAX + 1]; /* its key */
@@ -261,6 +266,36 @@ static int keep(struct lister *l, struct names *names, bool is_dir, bool is_link
 	return bytes_append(&names->text, text, strlen(text) + 1) ? no_memory(l) : 0;
 }
 
+/* Leaves out an entry that has no valid key. */
+static int leave_out_name(struct lister *l, const char *why)
+{
+	auto_str struct str text = {0};
+	if (l->no_keys++)
+		return 0;
+	str_add_printable(&text, l->key);
+	const bool is_long = text.b.len > SHOWN_MAX;
+	str_cut(&text, SHOWN_MAX);
+	str_addf(&text, "%s (%s)", is_long ? "..." : "", why);
+	if (str_ok(&text))
+		l->page->left_out = arena_strndup(l->page->arena, str_text(&text), text.b.len);
+	return l->page->left_out ? 0 : no_memory(l);
+}
+
+static int leave_out_long(struct lister *l)
+{
+	return leave_out_name(l, "its key, or those below it, would be longer than 1024 bytes");
+}
+
+/* A directory is no temporary file, and domains may be in it. */
+static int consider_reserved(struct lister *l, int fd, const struct dirent *e)
+{
+	struct stat st;
+	if (e->d_type == DT_REG || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    S_ISREG(st.st_mode))
+		return 0;
+	return leave_out_name(l, "names that begin with " DIR_TEMP_PREFIX " are reserved");
+}
+
 /* Handles one entry. Keeps it if it is an item or a directory that may contain items. */
 static int consider(struct lister *l, int fd, const struct dirent *e, struct names *names)
 {
@@ -268,27 +303,24 @@ static int consider(struct lister *l, int fd, const struct dirent *e, struct nam
 	bool is_link = false;
 	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 		return 0;
-	if (dir_reserved(e->d_name)) {
-		dir_temp_sweep(l->d, fd, e->d_name);
-		return 0;
-	}
-	if (l->len + n > STORE_KEY_MAX) {
-		l->too_long++;
-		return 0;
-	}
 	memcpy(l->key + l->len, e->d_name, n + 1);
+	const bool is_reserved = dir_reserved(e->d_name);
+	if (is_reserved)
+		dir_temp_sweep(l->d, fd, e->d_name);
 	const size_t prefix_len = strlen(l->req->key);
 	if (strncmp(l->key, l->req->key, l->len + n < prefix_len ? l->len + n : prefix_len) != 0)
 		return 0; /* before a link is resolved, which costs a system call */
+	if (is_reserved)
+		return consider_reserved(l, fd, e);
+	if (l->len + n > STORE_KEY_MAX)
+		return leave_out_long(l);
 	const int kind = kind_of(l, fd, e, &is_link);
 	if (kind == KIND_NONE || kind < 0)
 		return kind;
 	if (kind == KIND_DIR) {
 		/* A key below it is at least one byte longer than its prefix. */
-		if (l->len + n + 1 >= STORE_KEY_MAX) {
-			l->too_long++;
-			return 0;
-		}
+		if (l->len + n + 1 >= STORE_KEY_MAX)
+			return leave_out_long(l);
 		strcpy(l->key + l->len + n, "/");
 	}
 	if (!may_match(l, kind == KIND_DIR))
@@ -403,12 +435,10 @@ int dir_list(struct dir_store *d, struct store_request *req)
 			    "listing of '%s': %u entries cannot be examined and are left out; the "
 			    "first is %s: %s",
 			    req->key, l->left_out, l->first_left_out, strerror(-l->left_out_code));
-	if (l->too_long)
-		log_warning(
-			d->base.env->log,
-			"listing of '%s': %u names are left out: their keys would be longer than "
-			"%d bytes",
-			req->key, l->too_long, STORE_KEY_MAX);
+	if (l->no_keys)
+		log_warning(d->base.env->log,
+			    "listing of '%s': %u names are left out; the first is %s", req->key,
+			    l->no_keys, page->left_out);
 	if (l->unordered)
 		store_page_sort(page);
 	return rc < 0 ? rc : 0;

@@ -96,6 +96,48 @@ def test_nothing_is_deleted_if_a_name_cannot_be_read(bucket, damage):
     assert files(bucket) == whole
 
 
+@pytest.mark.parametrize("place", ["d" * 200 + "/" + "/".join("e" * 200 for _ in range(5)),
+                                   ".hsmount-tmp-mine"])
+def test_nothing_is_deleted_if_a_name_is_no_key(bucket, place):
+    """The service shows such a domain in a directory; this program does not."""
+    make(bucket)
+    for path in (bucket / "db").rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    (bucket / place.split("/")[0]).mkdir()
+    at = os.open(bucket / place.split("/")[0], os.O_PATH)
+    for name in place.split("/")[1:]:
+        os.mkdir(name, dir_fd=at)
+        at, above = os.open(name, os.O_PATH, dir_fd=at), at
+        os.close(above)
+    os.rename(bucket / "b.h5", "b.h5", dst_dir_fd=at)
+    os.close(at)
+    count = len(list((bucket / "db").rglob("*")))
+    done = hsimage("clean", "--yes", bucket, status=1)
+    assert "nothing is deleted, because not all names can be read" in done.stderr
+    assert f"a listing leaves out the key {place[:60]}" in done.stderr
+    assert len(list((bucket / "db").rglob("*"))) == count
+
+
+def test_domains_among_the_storages(bucket):
+    """The service permits the names /db/x.h5 and /db."""
+    make(bucket)
+    for path in (bucket / "db").rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    (bucket / "db/home").mkdir()
+    shutil.move(bucket / "b.h5", bucket / "db/home/b.h5")
+    shutil.move(bucket / "home/a.h5/.domain.json", bucket / "db/.domain.json")
+    (bucket / "db/home/store.zarr").mkdir()
+    (bucket / "db/home/store.zarr/.zgroup").write_text('{"zarr_format": 2}')
+    kept = files(bucket)
+    assert f"deleted: storages 1, uploads 0, temporary files 0, with {KEYS} objects" \
+        in hsimage("clean", "--yes", bucket).stdout
+    gone = {k: v for k, v in kept.items() if k not in files(bucket)}
+    assert len(gone) == KEYS and len({k.split("/")[1] for k in gone}) == 1
+    assert "storages 0" in hsimage("clean", "--yes", bucket).stdout
+    (bucket / "db/home/b.h5/.domain.json").write_text("{")
+    assert "nothing is deleted" in hsimage("clean", "--yes", bucket, status=1).stderr
+
+
 def test_only_a_whole_bucket(bucket):
     make(bucket)
     done = hsimage("clean", "--yes", bucket / "home", status=1)

@@ -271,11 +271,31 @@ static void test_keys_too_long(void **state)
 	auto_page struct store_page page = {0};
 	char said[512];
 	list_and_log(f, &page, said, sizeof(said));
-	assert_string_equal(said, "test: warning: listing of '': 1 names are left out: their keys "
-				  "would be longer than 1024 bytes\n");
+	name[64] = '\0';
+	snprintf(path, sizeof(path),
+		 "%s... (its key, or those below it, would be longer than 1024 bytes)", name);
+	assert_string_equal(page.left_out, path);
+	assert_non_null(strstr(said, "listing of '': 1 names are left out; the first is nnn"));
 	assert_int_equal(page.n, 3); /* below the fourth level a key would have 1025 bytes */
 	for (size_t i = 0; i < page.n; i++)
 		assert_true(store_key_ok(page.items[i].key));
+}
+
+/* A temporary file is no name of the bucket, but a directory may have domains. */
+static void test_reserved_directory(void **state)
+{
+	struct fixture *f = *state;
+	auto_page struct store_page page = {0}, other = {0};
+	write_file(path_of(f, ".hsmount-tmp-1"), "1");
+	assert_int_equal(call_list_all(f->s, "", false, UINT32_MAX, &page, NULL), 0);
+	assert_null(page.left_out);
+	store_page_release(&page);
+	mkdir(path_of(f, ".hsmount-tmp-d"), 0777);
+	assert_int_equal(call_list_all(f->s, "", false, UINT32_MAX, &page, NULL), 0);
+	assert_string_equal(page.left_out, ".hsmount-tmp-d (names that begin with .hsmount-tmp- "
+					   "are reserved)");
+	assert_int_equal(call_list_all(f->s, ".hsmount-tmx", false, UINT32_MAX, &other, NULL), 0);
+	assert_null(other.left_out);
 }
 
 static void test_unreadable_directory(void **state)
@@ -346,6 +366,7 @@ int main(void)
 		TEST(test_entry_of_unknown_type_that_cannot_be_examined),
 		TEST(test_too_deep),
 		TEST(test_keys_too_long),
+		TEST(test_reserved_directory),
 		TEST(test_unreadable_directory),
 		TEST(test_unsearchable_directory),
 	};
