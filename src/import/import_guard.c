@@ -32,24 +32,45 @@ int import_make_durable(struct import *im, struct err *err)
 	return rc;
 }
 
-/* Puts the objects that are missing. The root group is the last one: its presence means that the
- * storage is whole. */
+/* Puts the objects that are missing. The root group is the last one. */
 static int put_missing(struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
-	log_warning(opt->env->log,
-		    "/%s: another program has deleted what was stored for it; what is missing is "
-		    "put again",
-		    opt->path);
 	key_set_free(im->keys);
 	im->keys = NULL;
 	im->result->objects = 0;
-	im->result->versions.is_known = false;
 	im->restores = true;
 	int rc = key_set_list(opt->store, opt->env->budget, im->record.storage.prefix,
 			      opt->cancelled, &im->keys, err);
-	if (!rc)
-		rc = import_store(im, err);
+	return rc ? rc : import_store(im, err);
+}
+
+static uint64_t count_puts(const struct import *im)
+{
+	struct put_queue_counts counts;
+	put_queue_counts(im->queue, &counts);
+	return counts.puts;
+}
+
+/* Lists the whole storage. The root group does not prove that it is whole: if this process has
+ * slept, another one may have deleted what was put before, and the root group was put after that.
+ * The record of an import keeps others from that; a commit has none. */
+static int restore(struct import *im, struct err *err)
+{
+	const struct import_result result = *im->result;
+	const uint64_t puts = count_puts(im);
+	const bool restores = im->restores;
+	int rc = put_missing(im, err);
+	if (!rc && count_puts(im) == puts) {
+		*im->result = result;
+		im->restores = restores;
+		return 0;
+	}
+	im->result->versions.is_known = false;
+	log_warning(im->opt->env->log,
+		    "/%s: another program has deleted what was stored for it; what was missing is "
+		    "put again",
+		    im->opt->path);
 	return rc ? rc : import_make_durable(im, err);
 }
 
@@ -60,9 +81,11 @@ int import_guard(struct import *im, struct err *err)
 	struct err why = ERR_INIT;
 	int rc = storage_reclaim(&im->place, &im->record.storage, &why);
 	im->is_gone = rc == -ESTALE;
+	if (!rc && im->file && im->opt->commit)
+		rc = restore(im, &why);
 	for (int i = 0; rc == -ESTALE && im->file && i < ATTEMPTS; i++) {
 		err_clear(&why);
-		rc = put_missing(im, &why);
+		rc = restore(im, &why);
 		if (!rc)
 			rc = storage_reclaim(&im->place, &im->record.storage, &why);
 	}

@@ -189,6 +189,13 @@ static void explain_document(void *arg, struct err *err)
 	err_wrap(err, err->code, "object %s", import_path(d->im, d->number));
 }
 
+/* Only of what this process has put: an interrupted import may have put another text. */
+static bool is_there(const struct import *im, const char *key)
+{
+	uint64_t size;
+	return im->restores && key_set_find(im->keys, key, &size);
+}
+
 static int put_document(struct import *im, uint32_t number, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
@@ -212,6 +219,10 @@ static int put_document(struct import *im, uint32_t number, struct err *err)
 		.memory = import_document_memory(&tree_object(im->tree, number)->o),
 	};
 	im->result->objects++;
+	if (is_there(im, key)) {
+		free(d);
+		return 0;
+	}
 	return put_queue_add(im->queue, &put, err);
 }
 
@@ -240,7 +251,7 @@ static int put_user_block(struct import *im, struct err *err)
 	const int rc = im->schema->user_block_key(im->tree, key, sizeof(key));
 	if (rc < 0)
 		return err_set(err, rc, "the key of the user block is too long");
-	if (rc == 0)
+	if (rc == 0 || is_there(im, key))
 		return 0;
 	if (bytes_append(&body, b->data, b->len))
 		return err_set(err, -ENOMEM, "out of memory: the user block");

@@ -450,6 +450,39 @@ static void the_last_step_of_a_commit(void **state)
 	while_stopped(finish, judge_commit);
 }
 
+/* The machine of a commit sleeps for days, and another one cleans the bucket to the end. */
+static void sleep_long(struct store *bucket)
+{
+	struct err err;
+	meeting->w.gate->other_at = 0;
+	meeting->e.bucket.store = bucket;
+	bucket_ns += 3 * DAY_NS;
+	assert_int_equal(clean(meeting, &err), 0);
+}
+
+static void a_commit_that_sleeps(void **state)
+{
+	bool met = true;
+	for (unsigned int at = 1; met; at++) {
+		struct bucket_left b;
+		struct err err;
+		set_up(&b);
+		meeting = &b;
+		b.commit.storage = storage_nth(LEFT + 1);
+		b.commit.continues = false;
+		b.w.gate->other_at = at;
+		b.w.gate->other = sleep_long;
+		const int rc = commit(&b, b.w.store, LATE, &err);
+		met = b.w.gate->n >= at;
+		world_open_gate(&b.w);
+		if (rc)
+			fail_msg("%u: %s", at, err.msg);
+		assert_int_equal(world_keys(&b.w, b.commit.storage.prefix), LEFT_KEYS);
+		assert_int_equal(world_objects(&b.w, LATE), OBJECTS);
+		world_release(&b.w);
+	}
+}
+
 static void clean_too(struct store *bucket)
 {
 	struct engine other = meeting->e;
@@ -515,6 +548,7 @@ int main(void)
 		cmocka_unit_test(a_bucket_that_cannot_be_read),
 		cmocka_unit_test(requests_that_fail),
 		cmocka_unit_test(a_commit_that_goes_on),
+		cmocka_unit_test(a_commit_that_sleeps),
 		cmocka_unit_test(the_last_step_of_a_commit),
 		cmocka_unit_test(a_request_on_its_way),
 		cmocka_unit_test(two_at_once),
