@@ -17,17 +17,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <store/pending.h>
+
 enum { SUMMARY_MAX = 64 << 20 /* bytes */ };
 
 struct import_summary {
 	const struct schema_tally_ops *ops;
 	struct bytes text;
 	struct piece piece;
-	struct store_request *req; /* NULL if it is not sent */
-	pthread_mutex_t lock;	   /* guards the members below */
-	pthread_cond_t answered;
+	struct store_pending pending;
+	pthread_mutex_t lock; /* guards the member below */
 	struct schema_tally *tally;
-	bool is_answered;
 };
 
 void import_summary_begin(struct import *im)
@@ -40,7 +40,6 @@ void import_summary_begin(struct import *im)
 	}
 	s->ops = ops;
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->answered, NULL);
 	im->summary = s;
 }
 
@@ -52,7 +51,6 @@ void import_summary_free(struct import *im)
 	import_summary_end(im);
 	s->ops->free(s->tally);
 	bytes_release(&s->text);
-	pthread_cond_destroy(&s->answered);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 	im->summary = NULL;
@@ -79,7 +77,8 @@ static void add_linked(const struct import *im)
 					       im->datasets[i].bytes);
 }
 
-static int make_text(const struct import *im, const char *root, struct err *err)
+static int make_text(const struct import *im, const char *root, struct store_request *req,
+		     struct err *err)
 {
 	struct import_summary *s = im->summary;
 	const struct domain_info info = {.root = root};
@@ -92,18 +91,9 @@ static int make_text(const struct import *im, const char *root, struct err *err)
 	int rc = s->ops->emit(s->tally, &scan, &s->text, err);
 	if (!rc && s->text.len > SUMMARY_MAX)
 		rc = err_set(err, -EFBIG, "it would be longer than 64 MiB");
-	if (!rc && im->schema->info_key(&d, s->req->key, s->req->room) <= 0)
+	if (!rc && im->schema->info_key(&d, req->key, req->room) <= 0)
 		rc = err_set(err, -ENAMETOOLONG, "its key is too long");
 	return rc;
-}
-
-static void done(struct store_request *req)
-{
-	struct import_summary *s = req->arg;
-	pthread_mutex_lock(&s->lock);
-	s->is_answered = true;
-	pthread_cond_signal(&s->answered);
-	pthread_mutex_unlock(&s->lock);
 }
 
 static void note(const struct import *im, const struct err *why)
@@ -120,39 +110,31 @@ void import_summary_send(struct import *im)
 	struct err err = ERR_INIT;
 	if (!s)
 		return;
-	s->req = store_request_new(im->opt->store, STORE_PUT);
+	struct store_request *req = store_request_new(im->opt->store, STORE_PUT);
 	const char *root = tree_object(im->tree, tree_nth(im->tree, 0))->o.id;
-	if (!s->req)
+	if (!req)
 		err_no_memory(&err);
-	if (!s->req || make_text(im, root, &err)) {
+	if (!req || make_text(im, root, req, &err)) {
 		note(im, &err);
-		store_request_free(s->req);
-		s->req = NULL;
+		store_request_free(req);
 		return;
 	}
 	s->piece = (struct piece){s->text.data, s->text.len};
-	s->req->pieces = &s->piece;
-	s->req->n_pieces = 1;
-	s->req->cond = (struct store_cond){.if_none_match = "*"};
-	s->req->cancelled = cancelled_by(im->opt->cancelled);
-	s->req->done = done;
-	s->req->arg = s;
-	store_submit(im->opt->store, s->req);
+	req->pieces = &s->piece;
+	req->n_pieces = 1;
+	req->cond = (struct store_cond){.if_none_match = "*"};
+	req->cancelled = cancelled_by(im->opt->cancelled);
+	store_pending_send(&s->pending, im->opt->store, req);
 }
 
 void import_summary_end(struct import *im)
 {
-	struct import_summary *s = im->summary;
+	struct store_request *req = im->summary ? store_pending_wait(&im->summary->pending) : NULL;
 	struct err err = ERR_INIT;
-	if (!s || !s->req)
+	if (!req)
 		return;
-	pthread_mutex_lock(&s->lock);
-	while (!s->is_answered)
-		pthread_cond_wait(&s->answered, &s->lock);
-	pthread_mutex_unlock(&s->lock);
-	const int rc = store_failure(&s->req->answer, &err);
+	const int rc = store_failure(&req->answer, &err);
 	if (rc && rc != -EEXIST)
 		note(im, &err);
-	store_request_free(s->req);
-	s->req = NULL;
+	store_pending_free(&im->summary->pending);
 }

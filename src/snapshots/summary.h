@@ -4,21 +4,19 @@
 #ifndef SNAPSHOTS_SUMMARY_H
 #define SNAPSHOTS_SUMMARY_H
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #include <hsmount/engine.h>
 #include <hsmount/err.h>
 #include <names/names.h>
-#include <store/store.h>
+#include <store/pending.h>
 
 /* It lies in the caller's memory. A zeroed struct has not begun. */
 struct summary_request {
 	const struct names_node *node;
-	struct store_request *req; /* NULL if the domain can have no summary, or out of memory */
-	bool has_begun, is_answered, no_memory;
-	pthread_mutex_t lock; /* guards is_answered */
-	pthread_cond_t answered;
+	/* Has no request if the domain can have no summary, or out of memory. */
+	struct store_pending pending;
+	bool has_begun, no_memory;
 };
 
 /* Sends the request, if the domain can have a summary. The node is borrowed until summary_end().
