@@ -141,6 +141,11 @@ bool domain_has_copy(const struct domain *d)
 	return d->space->listed_whole && atomic_load(&d->has_copy);
 }
 
+bool domain_has_summary(const struct domain *d)
+{
+	return d->space->listed_whole && atomic_load(&d->has_summary);
+}
+
 int64_t domain_modified_ns(const struct domain *d)
 {
 	const int64_t own = d->document->info.modified_ns;

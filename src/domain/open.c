@@ -80,9 +80,11 @@ static int open_with(const struct domain_bucket *bucket, const char *path,
 	if (!d)
 		return err_set(err, -ENOMEM, "domain /%s: out of memory", path);
 	const int rc = read_all(d, bucket->schemas, hint, &same, err);
-	if (!rc)
-		atomic_store(same ? &hint->previous->has_copy : &d->has_copy,
-			     d->space->listed.has_copy);
+	if (!rc) {
+		struct domain *seen = same ? hint->previous : d;
+		atomic_store(&seen->has_copy, d->space->listed.has_copy);
+		atomic_store(&seen->has_summary, d->space->listed.has_summary);
+	}
 	if (rc <= 0 && !(hint->plan && hint->plan->is_brief)) {
 		const uint32_t n = tree_problems(d->tree);
 		for (uint32_t i = 0; i < n && i < LOGGED_PROBLEMS; i++) {

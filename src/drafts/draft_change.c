@@ -116,6 +116,7 @@ static int update(struct work *w, struct commit_result *out, bool *is_unfit, str
 		.seed = commit_seed(draft_id(w->commit->draft), w->commit->number),
 		.puts = bucket_puts(bucket, 0),
 		.now_ns = env_wall(&bucket->env),
+		.bucket = bucket->short_name,
 		.cancelled = w->commit->cancelled,
 		.keeps_plan = w->commit->is_asked,
 		.must_stay = linked_data_is_refused,

@@ -237,6 +237,7 @@ static int open_place(const struct engine_options *opt, const char *only, struct
 	if (rc)
 		goto fail;
 	rc = -ENOMEM;
+	e->bucket.short_name = files_bucket_name(e->files);
 	e->bucket.domains = (struct domain_bucket){
 		.env = &e->bucket.env,
 		.store = e->bucket.store,

@@ -7,6 +7,8 @@
  *        +--- the version is the one ----+--another mark--> conflict
  *             that the condition wants
  *
+ * A summary whose condition has failed is deleted.
+ *
  * If the store is not known to keep marks, equal bytes decide instead of the mark: a GET follows
  * the HEAD. They count only if a request of the operation may have succeeded without an answer:
  * the journal has a note PLAN_SENT from an earlier run, or this run had to repeat the request.
@@ -345,6 +347,13 @@ static int judge_bytes(struct work *w, struct store_request *req, struct err *er
 	return conflict(w, err);
 }
 
+/* Somebody else has put a summary, which may lack what this plan has changed. */
+static int drop_summary(const struct work *w, struct store_request *req)
+{
+	set_up(w, req, STORE_DELETE);
+	return PUT_AGAIN;
+}
+
 /* Judges the answer to the PUT or the DELETE. */
 static int judge_change(struct work *w, struct store_request *req, struct err *err)
 {
@@ -360,6 +369,8 @@ static int judge_change(struct work *w, struct store_request *req, struct err *e
 		w->is_refused = w->is_noted && !is_sent(w);
 	if (rc != -ESTALE && rc != -EEXIST)
 		return rc;
+	if (w->op->phase == PHASE_SUMMARY && req->op == STORE_PUT)
+		return drop_summary(w, req);
 	if (w->op->condition == PLAN_ALWAYS) {
 		err->code = -EIO;
 		return err_wrap(err, -EIO, "a condition failed, but the request has none");

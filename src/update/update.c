@@ -34,6 +34,7 @@ static int init(struct update *u, struct update_base *b, const struct update_opt
 
 static void release(struct update *u)
 {
+	store_pending_free(&u->listing);
 	scan_free(u->now);
 	bytes_release(&u->chunks);
 	bytes_release(&u->operations);

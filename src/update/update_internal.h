@@ -14,6 +14,7 @@
 #include <overlay/draft.h>
 #include <journal/plan.h>
 #include <schema/schema.h>
+#include <store/pending.h>
 
 #include <import/chunk_body.h>
 
@@ -258,11 +259,12 @@ struct update {
 			     * reason */
 	uint32_t *same;	    /* by number in `now`: the number in `before`, or OBJECT_NONE */
 	struct tree_change change;
-	struct bytes chunks;	  /* of struct chunk_change */
-	struct bytes operations;  /* of struct plan_operation */
-	struct bytes targets;	  /* of struct update_target, one for each operation */
-	bool counts_changed;	  /* objects or chunks were added or removed */
-	bool may_replan, replans; /* the plan is to be replaced by another one */
+	struct bytes chunks;	      /* of struct chunk_change */
+	struct bytes operations;      /* of struct plan_operation */
+	struct bytes targets;	      /* of struct update_target, one for each operation */
+	bool counts_changed;	      /* objects or chunks were added or removed */
+	struct store_pending listing; /* of the domain, for its summary */
+	bool may_replan, replans;     /* the plan is to be replaced by another one */
 };
 
 enum update_phase {
@@ -357,6 +359,12 @@ int update_add(struct update *u, const struct update_operation *what, const stru
 
 /* update_plan.c: the operations. */
 int update_plan(struct update *u, struct err *err);
+
+/* update_summary.c: requests what a new summary needs. To be called when all chunks are planned. */
+void update_summary_begin(struct update *u);
+/* Adds the put of a new summary if objects or chunks were added or removed; or its delete, if the
+ * counts are not all known. To be called when everything else is planned. */
+int update_plan_summary(struct update *u, struct err *err);
 
 /* update_grow.c: finds out what is at the new places of datasets that grow. Changes the operations
  * of their chunks, and adds others. */

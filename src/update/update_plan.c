@@ -266,25 +266,11 @@ static int plan_copy(struct update *u, struct err *err)
 	return (size_t)n < sizeof(key) ? update_add(u, &what, NULL, err) : 0;
 }
 
-/* Adds the delete of the summary. The service makes a new one; until then, a reader counts what is
- * there. */
-static int plan_summary(struct update *u, struct err *err)
-{
-	char key[SCHEMA_KEY_MAX + 1];
-	const struct schema_document *d = domain_document(u->base->domain);
-	const struct update_operation what = {
-		.op = {.action = PLAN_DELETE, .phase = PHASE_SUMMARY},
-		.key = key,
-		.target = {.object = OBJECT_NONE, .owner = OBJECT_NONE},
-	};
-	if (!u->counts_changed || u->schema->info_key(d, key, sizeof(key)) <= 0)
-		return 0;
-	return update_add(u, &what, NULL, err);
-}
-
 int update_plan(struct update *u, struct err *err)
 {
 	int rc = plan_chunks(u, err);
+	if (!rc)
+		update_summary_begin(u);
 	if (!rc)
 		rc = update_look(u, err);
 	if (!rc)
@@ -292,6 +278,6 @@ int update_plan(struct update *u, struct err *err)
 	if (!rc)
 		rc = update_plan_documents(u, err);
 	if (!rc)
-		rc = plan_summary(u, err);
+		rc = update_plan_summary(u, err);
 	return rc ? rc : plan_copy(u, err);
 }

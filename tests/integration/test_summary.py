@@ -15,6 +15,7 @@ import mounts
 import rwmounts
 from hsds_validator import check_summary
 from mounts import HSIMAGE, run
+from programs import Python
 
 DOMAIN = "home/a.h5"
 # Of a summary of the service. A scan that does not know all versions has no "md5_sum".
@@ -106,6 +107,68 @@ def test_size_before_the_first_open(bucket, tmp_path):
 
 
 # ---- commits ----
+
+CHANGES = {
+    "attribute": "f['few'].attrs['a'] = 1",
+    "new": "f['g/new'] = np.arange(50); f['strings'] = ['one', 'two']; f['t'] = np.dtype('i4')",
+    "grow": "f['rows'].resize((500,)); f['rows'][300:] = 7; f['rows'][:10] = 1",
+    "shrink": "f['rows'].resize((150,)); del f['few']",
+    "remove": "del f['g'], f['text']; f['rows'][:] = 0",
+}
+
+
+def write_rows(path):
+    with h5py.File(path, "w") as f:
+        f["few"], f["g/x"] = np.arange(10), 1
+        f["text"] = np.array(["one", "two"], dtype=object)
+        f.create_dataset("rows", data=np.arange(300), chunks=(100,), maxshape=(None,),
+                         compression="gzip", fillvalue=-1)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_commit_puts_a_new_summary(bucket, tmp_path, name):
+    """In the second commit, too. Only chunks and objects that were removed are deleted. The clients
+    of the service see what the domain has."""
+    write_rows(tmp_path / "a.h5")
+    hsimage(bucket, "import", tmp_path / "a.h5", DOMAIN)
+    first = info(bucket)
+    with rwmounts.RwMount(bucket, tmp_path, "gc_delay=0") as m:
+        before = m.requests()
+        with h5py.File(m.file(DOMAIN), "r+") as f:
+            exec(CHANGES[name], {"f": f, "np": np})
+        m.released()
+        assert mounts.wait_for(lambda: name == "attribute" or not check_summary(bucket, DOMAIN))
+        assert (info(bucket) == first) == (name == "attribute")
+        assert set(info(bucket)) == MEMBERS and info(bucket)["bucket"] == bucket.name
+        with h5py.File(m.file(DOMAIN), "r+") as f:
+            f["another"] = np.arange(9)
+        m.released()
+        assert mounts.wait_for(lambda: not check_summary(bucket, DOMAIN))
+        made = mounts.difference(before, m.requests())
+        deleted = {"shrink": 3, "remove": 5}.get(name, 0)
+        assert made["delete"] == deleted, made
+
+
+def test_commits_of_two_mounts(bucket, tmp_path):
+    """The PUT of one summary waits, while another mount adds a dataset and puts its own. Neither
+    lacks a dataset: the summary is deleted, because nobody has counted all."""
+    write_rows(tmp_path / "a.h5")
+    hsimage(bucket, "import", tmp_path / "a.h5", DOMAIN)
+    (tmp_path / "1").mkdir(), (tmp_path / "2").mkdir()
+    with rwmounts.RwMount(bucket, tmp_path / "1", "debug_fault=delay:1:1500@*/.info.json") as a, \
+            rwmounts.RwMount(bucket, tmp_path / "2", "metadata_ttl=0") as b:
+        with Python(a.file(DOMAIN)) as p:
+            assert p("f = h5py.File(path, 'r+'); f['g/one'] = np.arange(5)") == "ok"
+            p.begin("f.close()")
+            assert mounts.wait_for(lambda: h5py.File(b.file(DOMAIN), "r")["g"].get("one"))
+            with h5py.File(b.file(DOMAIN), "r+") as f:
+                f["two"] = 2
+            b.released()
+            assert check_summary(bucket, DOMAIN) == []
+            assert p.end() == "ok"
+        a.released()
+    assert not (storage(bucket) / ".info.json").exists()
+
 
 def change(path, value):
     with h5py.File(path, "r+") as f:

@@ -72,7 +72,7 @@ class State:
         """Documents whose bytes have changed, although they say the same."""
         return [key for key, raw in self.documents.items()
                 if key in old.documents and old.documents[key] != raw and
-                not key.endswith(".domain.json") and
+                not key.endswith((".domain.json", LISTS)) and
                 content_of(raw) == content_of(old.documents[key])]
 
 

@@ -118,6 +118,7 @@ static const struct schema_tally_ops tally = {
 	.begin = hsds2_tally_new,
 	.add = hsds2_tally_add,
 	.link = hsds2_tally_link,
+	.describe = hsds2_tally_describe,
 	.emit = hsds2_tally_emit,
 	.free = hsds2_tally_free,
 };

@@ -94,6 +94,7 @@ void hsds2_storage_of_number(uint64_t number, struct storage *out);
 uint64_t hsds2_storage_number(const char *key);
 #define HSDS2_NAMES	    ".hsmount-names"
 #define HSDS2_COPY	    ".summary.json"
+#define HSDS2_SUMMARY	    ".info.json"
 #define HSDS2_USER_BLOCK    ".hsmount-userblock-"
 #define HSDS2_IMPORT_PREFIX "db/.import-"
 int hsds2_import_key(const char *path, char *key, size_t room);
@@ -102,6 +103,7 @@ int hsds2_import_key(const char *path, char *key, size_t room);
 int hsds2_tally_new(const struct tree *tree, struct schema_tally **out, struct err *err);
 void hsds2_tally_add(struct schema_tally *t, const char *key, uint64_t size);
 void hsds2_tally_link(struct schema_tally *t, uint32_t dataset, uint64_t chunks, uint64_t bytes);
+void hsds2_tally_describe(struct schema_tally *t, uint32_t dataset, const struct dataset *ds);
 int hsds2_tally_emit(const struct schema_tally *t, const struct schema_scan *scan,
 		     struct bytes *out, struct err *err);
 void hsds2_tally_free(struct schema_tally *t);

@@ -143,7 +143,7 @@ int hsds2_object_key(const struct schema_id *id, char *key, size_t cap)
 int hsds2_info_key(const struct schema_id *root, char *key, size_t cap)
 {
 	int n = hsds2_storage_prefix(root, key, cap);
-	return n < 0 ? n : print_at(key, cap, (size_t)n, ".info.json");
+	return n < 0 ? n : print_at(key, cap, (size_t)n, HSDS2_SUMMARY);
 }
 
 uint32_t hsds2_partition(uint32_t count, uint32_t rank, const uint64_t *coords)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .info.json of a new domain, from the keys and sizes of its objects. It has the members that a
+ * .info.json of a domain, from the keys and sizes of its objects. It has the members that a
  * scan of the service makes, by the same rules: documents count as metadata, and the logical size
  * of data of variable length is that of their chunks. As in a scan that does not know the version
  * of each object, "md5_sum" is missing. Pure.
@@ -21,6 +21,7 @@
 struct stored {
 	uint64_t chunks, bytes, linked, linked_bytes;
 	bool has_document;
+	const struct dataset *description; /* NULL: that of the tree */
 };
 
 struct schema_tally {
@@ -34,16 +35,15 @@ struct schema_tally {
 static bool id_of(const struct schema_tally *t, uint32_t number, struct schema_id *id)
 {
 	const struct object *o = &tree_object(t->tree, number)->o;
-	return o->kind == OBJECT_DATASET && o->id && schema_id_parse(o->id, strlen(o->id), id);
+	return o->id && schema_id_parse(o->id, strlen(o->id), id);
 }
 
-/* Returns the slot of an id: that of the dataset, or a free one. */
+/* Returns the slot of an id: that of the object, or a free one. */
 static uint32_t *slot_of(const struct schema_tally *t, const struct schema_id *id)
 {
 	uint32_t at = checksum_lookup3(id->b, sizeof(id->b), 0) & t->mask;
 	struct schema_id other;
-	while (t->table[at] &&
-	       !(id_of(t, t->table[at] - 1, &other) && memcmp(other.b, id->b, sizeof(id->b)) == 0))
+	while (t->table[at] && !(id_of(t, t->table[at] - 1, &other) && schema_id_equal(&other, id)))
 		at = (at + 1) & t->mask;
 	return &t->table[at];
 }
@@ -87,17 +87,14 @@ void hsds2_tally_add(struct schema_tally *t, const char *key, uint64_t size)
 {
 	struct hsds2_key k;
 	hsds2_key_classify(key, &k);
+	const uint32_t number = k.cls != HSDS2_KEY_OTHER ? *slot_of(t, &k.id) : 0;
+	if (!number)
+		return;
 	if (k.cls == HSDS2_KEY_OBJECT) {
 		t->metadata_bytes += size;
 		t->groups += k.id.kind == OBJECT_GROUP;
 		t->types += k.id.kind == OBJECT_DATATYPE;
-	}
-	const bool is_own = k.cls != HSDS2_KEY_OTHER && k.id.kind == OBJECT_DATASET;
-	const uint32_t number = is_own ? *slot_of(t, &k.id) : 0;
-	if (!number)
-		return;
-	if (k.cls == HSDS2_KEY_OBJECT) {
-		t->datasets[number - 1].has_document = true;
+		t->datasets[number - 1].has_document = k.id.kind == OBJECT_DATASET;
 		return;
 	}
 	struct stored *to[] = {&t->all, &t->datasets[number - 1]};
@@ -114,6 +111,11 @@ void hsds2_tally_link(struct schema_tally *t, uint32_t dataset, uint64_t chunks,
 		to[i]->linked += chunks;
 		to[i]->linked_bytes += bytes;
 	}
+}
+
+void hsds2_tally_describe(struct schema_tally *t, uint32_t dataset, const struct dataset *ds)
+{
+	t->datasets[dataset].description = ds;
 }
 
 /* The bytes of all elements. */
@@ -160,7 +162,8 @@ int hsds2_tally_emit(const struct schema_tally *t, const struct schema_scan *sca
 		const struct object *o = &tree_object(t->tree, i)->o;
 		if (!t->datasets[i].has_document)
 			continue;
-		const uint64_t bytes = logical_bytes(&o->dataset, &t->datasets[i]);
+		const struct dataset *ds = t->datasets[i].description;
+		const uint64_t bytes = logical_bytes(ds ? ds : &o->dataset, &t->datasets[i]);
 		logical += bytes;
 		write_member_open(&w, o->id, '{');
 		put_time(&w, "lastModified", scan->time_ns);

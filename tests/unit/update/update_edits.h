@@ -172,7 +172,7 @@ static inline void edit_much(struct draft *d)
 static const struct edit {
 	const char *name;
 	void (*make)(struct draft *d);
-	/* The summary is deleted, too, if there are more or fewer objects or chunks. */
+	/* The summary is put, too, if there are more or fewer objects or chunks. */
 	unsigned int puts, deletes;
 } edits[] = {
 	{"nothing", edit_nothing, 0, 0},
@@ -180,23 +180,23 @@ static const struct edit {
 	{"an attribute", edit_attribute, 1, 0},
 	{"an attribute is removed", edit_remove_attribute, 1, 0},
 	{"a chunk", edit_one_chunk, 1, 0},
-	{"a chunk becomes fill values", edit_fill_chunk, 0, 2},
-	{"a chunk is lost", edit_lose_chunk, 0, 2},
+	{"a chunk becomes fill values", edit_fill_chunk, 1, 1},
+	{"a chunk is lost", edit_lose_chunk, 1, 1},
 	{"contiguous data", edit_contiguous, 1, 0},
-	{"a dataset shrinks", edit_shrink, 1, 4},
+	{"a dataset shrinks", edit_shrink, 2, 3},
 	{"a dataset grows", edit_grow, 1, 0},
-	{"a dataset shrinks and grows", edit_shrink_and_write, 3, 3},
-	{"a group is removed", edit_delete_group, 1, 1},
+	{"a dataset shrinks and grows", edit_shrink_and_write, 4, 2},
+	{"a group is removed", edit_delete_group, 2, 0},
 	{"a link is removed", edit_delete_link, 1, 0},
 	{"a link is renamed", edit_rename_link, 1, 0},
 	{"two links are swapped", edit_swap_links, 1, 0},
 	{"an object moves", edit_move, 2, 0},
 	{"two objects move in a circle", edit_circle, 3, 0},
-	{"a new group", edit_new_group, 2, 1},
-	{"an object moves to a new group", edit_move_to_new, 3, 1},
-	{"a new dataset", edit_new_dataset, 3, 1},
-	{"a dataset is replaced", edit_replace_dataset, 6, 1},
-	{"much", edit_much, 16, 3},
+	{"a new group", edit_new_group, 3, 0},
+	{"an object moves to a new group", edit_move_to_new, 4, 0},
+	{"a new dataset", edit_new_dataset, 4, 0},
+	{"a dataset is replaced", edit_replace_dataset, 7, 0},
+	{"much", edit_much, 17, 2},
 };
 enum { EDITS = sizeof(edits) / sizeof(edits[0]) };
 

@@ -356,6 +356,12 @@ static inline void world_key(struct world *w, const char *path, char key[SCHEMA_
 	assert_true(domain_object_key(w->domain, number, key, SCHEMA_KEY_MAX + 1) > 0);
 }
 
+static inline void world_summary_key(struct world *w, char key[SCHEMA_KEY_MAX + 1])
+{
+	world_key(w, "", key);
+	strcpy(strrchr(key, '/'), "/.info.json");
+}
+
 static inline void world_chunk_key(struct world *w, const char *path, uint64_t chunk,
 				   char key[SCHEMA_KEY_MAX + 1])
 {

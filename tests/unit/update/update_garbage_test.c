@@ -18,7 +18,7 @@ static struct world *remove_group(void)
 {
 	struct world *w = world_begin();
 	edit_delete_group(w->draft);
-	world_must_update(w, 1, 1);
+	world_must_update(w, 2, 0);
 	assert_int_not_equal(w->result.removed, GC_NONE);
 	return w;
 }

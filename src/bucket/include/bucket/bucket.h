@@ -30,6 +30,7 @@ struct bucket {
 	struct log *log;
 	struct pool *pool;
 	char *name;			/* as in the options */
+	const char *short_name;		/* that of the service, without a prefix; borrowed */
 	struct http_stats *meter;	/* counts HTTP requests */
 	struct store *store;		/* the whole stack of stores */
 	struct store_stack_parts stack; /* parts of it that have counters */

@@ -238,7 +238,9 @@ struct schema_listed {
 	/* A digest of the version of the list of names (schema_storage.names); 0 if the storage
 	 * has none. It is no part of `version`. */
 	uint64_t names;
-	bool has_copy; /* the service keeps a copy (schema_storage.copy); no part of `version` */
+	/* No part of `version` are these: the service keeps a copy (schema_storage.copy), and the
+	 * domain has a summary (info_key()). */
+	bool has_copy, has_summary;
 };
 
 /* What a schema keeps of a loaded domain, such as the document of each object. It is in the
@@ -452,7 +454,7 @@ struct schema_editor {
 	int (*key_of_id)(const char *root, const char *id, char *key, size_t room, size_t *folder);
 };
 
-/* The service's summary of a new domain. */
+/* The service's summary of a domain that this program has stored or changed. */
 struct schema_tally;
 struct schema_scan {
 	const char *bucket; /* its name, or NULL */
@@ -463,10 +465,14 @@ struct schema_tally_ops {
 	 * -ENOMEM. */
 	int (*begin)(const struct tree *t, struct schema_tally **out, struct err *err);
 	/* Counts an object of the storage. Each key is counted once. Keys that are neither those of
-	 * documents nor those of chunks do not count. */
+	 * documents nor those of chunks do not count, nor do those of objects that are not in the
+	 * tree. */
 	void (*add)(struct schema_tally *c, const char *key, uint64_t size);
 	/* Counts the chunks of a dataset that stay in an HDF5 file. */
 	void (*link)(struct schema_tally *c, uint32_t dataset, uint64_t chunks, uint64_t bytes);
+	/* Takes the type and the shape of a dataset from another description than that of the tree.
+	 * It is borrowed. */
+	void (*describe)(struct schema_tally *c, uint32_t dataset, const struct dataset *ds);
 	/* Appends the summary. Fails with -ENOMEM. */
 	int (*emit)(const struct schema_tally *c, const struct schema_scan *scan, struct bytes *out,
 		    struct err *err);

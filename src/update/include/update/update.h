@@ -63,8 +63,9 @@
  *   7  put documents of groups: those that gain links   their version
  *      before those that lose links; this takes up to
  *      three phases (update_order.c)
- *      last: delete the summary of the domain, if       none
- *      objects or chunks were added or removed
+ *      last: if objects or chunks were added or         its version; if it fails, the summary
+ *      removed, put a new summary of the domain, or     is deleted
+ *      delete it: see update_summary.c                  none
  *
  * Removed objects are deleted later, by update_collect(). The domain document does not change.
  *
@@ -135,6 +136,7 @@ struct update_options {
 	uint64_t seed;		      /* see schema_editor.adopt_new() */
 	unsigned int puts;	      /* at the same time, > 0 */
 	int64_t now_ns;		      /* since the epoch */
+	const char *bucket;	      /* its name, for the summary; NULL if it is not known */
 	const atomic_bool *cancelled; /* may be NULL; if it becomes true, the update stops with
 				       * -ECANCELED */
 	/* The caller drops the draft after a success: the plan stays until then, so that a later
