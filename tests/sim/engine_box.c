@@ -299,8 +299,9 @@ static const char *shown_name(const char *name)
 static ssize_t fail_at_disk(struct box *b, enum disk_call call, const char *name, size_t n)
 {
 	const struct disk_fault *f = &b->disk_fault;
-	/* A disk that is full, or has bad blocks, can still remove. */
-	if (!f->at || b->line.dead || call == DISK_UNLINK)
+	/* A mount that begins has no faults. A disk that is full, or has bad blocks, can still
+	 * remove. */
+	if (!f->at || b->opens || b->line.dead || call == DISK_UNLINK)
 		return 0;
 	const unsigned int i = ++b->disk_calls;
 	if (i < f->at || i >= f->at + f->many)

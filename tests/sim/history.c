@@ -498,7 +498,7 @@ static bool keeps_opens(const struct history *h)
 	struct rng r = rng_derive(h->seed, 6);
 	for (unsigned int i = 0; i < h->nops; i++)
 		if (h->ops[i].kind == OP_IMPORT || h->ops[i].kind == OP_FOREIGN ||
-		    h->ops[i].kind == OP_STORES)
+		    h->ops[i].kind == OP_LINKS || h->ops[i].kind == OP_STORES)
 			return false;
 	return h->engines == 1 && h->parts <= 1 && rng_once_in(&r, 2);
 }

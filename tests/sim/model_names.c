@@ -202,9 +202,10 @@ static void plan_change(struct search *s, struct plan *p, const struct op *op)
 	if (op->kind == OP_CREATE && op->was_open && op->status != OP_REFUSED) {
 		add_see(s, p, op);
 		add(p, STEP_REPLACE, op->closes, op->stored, op->status != OP_DONE);
-		/* A request that has had no answer may still be carried out: see "Committing again"
-		 * in doc/DETAILS.md. */
-		if (is_late(op))
+		/* A request that has had no answer may still be carried out, and one that a server
+		 * has sent twice may be carried out again when the file was removed: see
+		 * "Committing again" in doc/DETAILS.md. */
+		if (is_late(op) || (op->hit && op->fault == FAULT_REPEATED))
 			add(p, STEP_REPLACE, op->closes, NEVER, true);
 	} else if (op->kind == OP_IMPORT && op->status == OP_REFUSED) {
 		/* A plain object, or the record of an unfinished import, is in the way, too. */

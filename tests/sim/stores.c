@@ -574,7 +574,7 @@ static int read_store(struct program_of *g, unsigned int place, struct err *err)
 			expect(g, place, STORES_FILE_FOUND, 0, known_since(g, p->dir, WALK_S),
 			       g->end);
 	} else if (rc) {
-		if (!changed && !has_failed(g))
+		if (!changed && is_clean(g, 2 * SECOND)) /* a failure is kept for a second */
 			FAULT(g->p, "%s cannot read %s: %d", who(g), path, rc);
 		/* What a store lacks while it is being removed is EIO. */
 		return has_failed(g) ? rc : 0;
