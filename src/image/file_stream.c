@@ -16,6 +16,9 @@ enum {
 	/* A program that copies a file begins with a read of so many bytes at offset 0, and libhdf5
 	 * with fewer. So does file(1), which ends soon. */
 	COPY_READ = 128 << 10,
+	/* Full requests that are ahead of a program that reads joined loads in order, however fast
+	 * the store is: one in flight, and one that is being read. */
+	JOINED_BATCHES = 2,
 	FIRST_SLOTS = 16, /* of a dataset; later ones are requested without prefetch_few() */
 	FIRST_AHEAD = 2,  /* slots for each one that was read, */
 	FIRST_SPARE = 4,  /* and these... */
@@ -147,6 +150,7 @@ struct order_step {
 	uint64_t steps;		  /* slots by which the last read has advanced */
 	bool begins;		  /* they are all that the program has read */
 	uint64_t read;		  /* the slot that it has reached */
+	uint64_t run;		  /* slots that it has read in order */
 	uint64_t end;		  /* slots from this one on are not requested */
 };
 
@@ -170,7 +174,13 @@ static void prefetch_slots(struct image_stream *s, const struct order_step *step
 	const struct cache_dataset next = {.cost = d ? d->cost : 0,
 					   .joined = d ? d->joined : 1,
 					   .read_ahead = atomic_load(&img->kernel_ahead)};
-	const uint32_t depth = cache_stream_depth(s->cache, step->steps, step->begins, &next);
+	/* Neighbours in the file may lie far apart in a shard: a batch joins the more of them the
+	 * more it has. */
+	const uint64_t least =
+		next.joined > 1 ? min_u64(JOINED_BATCHES * next.joined, FIRST_AHEAD * step->run)
+				: 0;
+	const uint32_t depth = (uint32_t)max_u64(
+		cache_stream_depth(s->cache, step->steps, step->begins, &next), least);
 	pthread_mutex_lock(&s->lock);
 	const uint64_t first = max_u64(step->slots->prefetched, read);
 	uint64_t last = max_u64(min_u64(read + depth, step->end), first);
@@ -315,6 +325,7 @@ static bool follow_part_locked(struct image_stream *s, uint64_t start, uint64_t 
 		.slots = &p->slots,
 		.begins = p->slots.read == 0,
 		.read = slot_at(img, p->run.end),
+		.run = slot_at(img, p->run.end) - slot_at(img, p->run.start),
 		.end = x->first_slot + img->datasets[x->dataset].nslots,
 	};
 	if (n <= p->row)
@@ -346,6 +357,7 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n, uint64_t b
 		.read = in_order ? slot_at(img, s->order.end) : 0,
 		.end = img->nslots,
 	};
+	step.run = step.read;
 	step.steps = step.read > s->slots.read ? step.read - s->slots.read : 0;
 	struct order_step part = {0};
 	const bool follows = !in_order && follow_part_locked(s, offset, offset + n, &part);

@@ -279,6 +279,24 @@ static void reads_in_order_of_joined_chunks_request_whole_batches(void **state)
 	image_stream_free(s);
 }
 
+/* Of a store that is so near that two chunks ahead would be enough, two requests are ahead: chunks
+ * that follow each other may lie far apart in a shard, and many of them are joined to long ranges.
+ */
+static void a_near_store_gets_whole_batches(void **state)
+{
+	enum { N = 2000, CHUNK = 64 << 10, JOINED = 16, MIB = 1 << 20, READ = 8 };
+	struct small_tree *t = *state;
+	small_dataset(t, dtype_opaque(t->a, 1, "", NULL), N, CHUNK, unlisted);
+	assert_int_equal(small_render(t, NULL), 0);
+	struct image_dataset *d = t->img->datasets;
+	d->joined = JOINED;
+	struct image_stream *s = image_stream_new(t->img);
+	for (uint64_t at = d->raw_addr; at < d->raw_addr + READ * (uint64_t)MIB; at += MIB)
+		read_all(t, s, at, at + MIB, MIB);
+	assert_int_equal(known_slots(t, N), (READ + 2) * JOINED);
+	image_stream_free(s);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, small_setup, small_teardown)
 
 int main(void)
@@ -293,6 +311,7 @@ int main(void)
 		TEST(a_program_that_reads_datasets_completely_continues),
 		TEST(random_reads_of_datasets_request_no_other),
 		TEST(reads_in_order_of_joined_chunks_request_whole_batches),
+		TEST(a_near_store_gets_whole_batches),
 		TEST(the_end_of_the_first_dataset_prefetches_what_is_small),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
