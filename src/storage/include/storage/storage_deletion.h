@@ -31,14 +31,17 @@
  *      every minute with If-Match            2  LIST the marks. If there is one, wait until it is
  *   2  look for names                           gone; replace one that was not rewritten for ten
  *   3  before each DELETE: was the mark         minutes with If-Match, then delete it
- *      put less than a minute ago?           3  is the root group there? If not, put what is
- * missing
+ *      put less than a minute ago?           3  a commit: LIST all keys. An import: is the root
+ *                                               group there? Put what is missing
  *
  * So a deletion that was killed blocks nobody for ever, and one whose machine has slept stops
  * before its next DELETE: it cannot rewrite its mark. A DELETE that was on the way meanwhile is not
  * repeated (store/retry.c); one that the network delivers after ten minutes would be carried out.
  * Because the root group is deleted first, its presence without a mark proves that the storage is
- * whole.
+ * whole, unless the root group was put after the deletion, by a process that has slept. Records of
+ * imports keep deletions from that; a commit lists all keys. Known gap: a process that is killed
+ * between the PUT of the root group and this listing. A later one then finds the root group
+ * (import_finish.c, draft_domain.c).
  */
 #ifndef STORAGE_STORAGE_DELETION_H
 #define STORAGE_STORAGE_DELETION_H
