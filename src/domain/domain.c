@@ -141,9 +141,9 @@ bool domain_has_copy(const struct domain *d)
 	return d->space->listed_whole && atomic_load(&d->has_copy);
 }
 
-bool domain_has_summary(const struct domain *d)
+uint64_t domain_summary(const struct domain *d)
 {
-	return d->space->listed_whole && atomic_load(&d->has_summary);
+	return d->space->listed_whole ? atomic_load(&d->summary) : 0;
 }
 
 int64_t domain_modified_ns(const struct domain *d)

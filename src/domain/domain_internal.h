@@ -66,7 +66,8 @@ struct domain {
 	bool missing_chunks_fail, forbidden_chunks_absent,
 		keeps_texts; /* of struct domain_bucket */
 	atomic_bool forbidden_logged;
-	atomic_bool has_copy, has_summary; /* see domain_has_copy() */
+	atomic_bool has_copy;	      /* see domain_has_copy() */
+	atomic_uint_fast64_t summary; /* see domain_summary() */
 	struct ranges ranges;
 };
 

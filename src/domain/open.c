@@ -83,7 +83,7 @@ static int open_with(const struct domain_bucket *bucket, const char *path,
 	if (!rc) {
 		struct domain *seen = same ? hint->previous : d;
 		atomic_store(&seen->has_copy, d->space->listed.has_copy);
-		atomic_store(&seen->has_summary, d->space->listed.has_summary);
+		atomic_store(&seen->summary, d->space->listed.summary);
 	}
 	if (rc <= 0 && !(hint->plan && hint->plan->is_brief)) {
 		const uint32_t n = tree_problems(d->tree);

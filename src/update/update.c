@@ -96,6 +96,8 @@ static void note_version(void *ctx, uint32_t operation, const char *etag)
 {
 	struct update_base *b = ((struct running *)ctx)->u->base;
 	const struct update_target *all = (const void *)b->targets.data, *t = &all[operation];
+	if (((struct running *)ctx)->plan->operations[operation].phase == PHASE_SUMMARY)
+		update_summary_done(b, etag);
 	if (t->is_claim && etag)
 		b->scan->version[t->before] = arena_strndup(b->scan->arena, etag, strlen(etag));
 	if (t->object == OBJECT_NONE || !etag)

@@ -120,6 +120,9 @@ struct update_base {
 	/* The bytes of the image from its superblock on. Any thread may read them, and reads may
 	 * block. */
 	struct source bytes;
+	/* A digest of the version of the summary that counts the base, which an update has put; 0
+	 * if none has: then it is domain_summary(). */
+	uint64_t summary;
 	bool is_image;	    /* the scan is that of the image */
 	bool lists_changed; /* see struct update_result */
 	struct scan *scan;  /* NULL until the image is read */
@@ -362,6 +365,11 @@ int update_plan(struct update *u, struct err *err);
 
 /* update_summary.c: requests what a new summary needs. To be called when all chunks are planned. */
 void update_summary_begin(struct update *u);
+/* Returns a digest of the version of the summary that was there in the state of the base; 0 if
+ * there was none, or if it is not known. */
+uint64_t update_summary_of(const struct update_base *b);
+/* To be called when the summary has been put, with its new version, or "" if it was deleted. */
+void update_summary_done(struct update_base *b, const char *etag);
 /* Adds the put of a new summary if objects or chunks were added or removed; or its delete, if the
  * counts are not all known. To be called when everything else is planned. */
 int update_plan_summary(struct update *u, struct err *err);

@@ -5,12 +5,13 @@
  * none shows no objects and no bytes.
  *
  * The last operation of the plan puts a new summary, made of a listing of the domain and of what
- * the plan puts and deletes, on the condition that the old one still has the version of the
- * listing. Everything that was put before the listing is counted. Whoever adds or removes something
- * after it, also puts or deletes the summary. Then the condition fails, and apply.c deletes the
- * summary instead. So no summary stays that lacks a part of the domain, whenever a process is
- * killed: the plan is in the journal. The counts may include objects that a writer of the service
- * has put in between; the service makes a new summary then.
+ * the plan puts and deletes. Whoever adds or removes something also puts or deletes the summary. So
+ * the summary must have the same version from the open, whose tree says what is counted, to the
+ * listing, and from the listing to the put, which has this version as its condition. If it has not,
+ * somebody else has changed the domain, and the summary is deleted; apply.c does so if the
+ * condition fails. So no summary stays that lacks a part of the domain, whenever a process is
+ * killed: the plan is in the journal. A writer of the service makes a new summary afterwards
+ * anyway.
  *
  * The summary is deleted, as if nothing was known, if the domain has more keys than a page, if data
  * stay in another HDF5 file, or if the listing fails. The listing runs while the rest of the plan
@@ -30,11 +31,26 @@ struct sized {
 	bool is_gone;
 };
 
+static uint64_t digest_of(const char *etag)
+{
+	return etag[0] ? schema_digest(1, etag, strlen(etag) + 1) : 0;
+}
+
+uint64_t update_summary_of(const struct update_base *b)
+{
+	return b->summary ? b->summary : domain_summary(b->domain);
+}
+
+void update_summary_done(struct update_base *b, const char *etag)
+{
+	b->summary = digest_of(etag ? etag : "");
+}
+
 static bool can_count(const struct update *u)
 {
 	const struct tree *t = u->now->tree;
 	const struct schema_writer *w = u->schema->writer;
-	if (!w || !w->tally || !domain_has_summary(u->base->domain))
+	if (!w || !w->tally || !update_summary_of(u->base))
 		return false;
 	for (uint32_t i = 0; i < tree_count(t); i++)
 		if (tree_object(t, tree_nth(t, i))->o.dataset.reference)
@@ -135,7 +151,7 @@ int update_plan_summary(struct update *u, struct err *err)
 	if (!req || store_failure(&req->answer, NULL) || page->more)
 		return update_add(u, &what, NULL, err);
 	const struct store_item *old = store_page_find(page, key);
-	if (!old || !old->meta.etag[0])
+	if (!old || digest_of(old->meta.etag) != update_summary_of(u->base))
 		return update_add(u, &what, NULL, err);
 	const int rc = make_text(u, page, &text, err);
 	if (rc)

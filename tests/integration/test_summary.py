@@ -149,6 +149,26 @@ def test_a_commit_puts_a_new_summary(bucket, tmp_path, name):
         assert made["delete"] == deleted, made
 
 
+@pytest.mark.parametrize("name", ("new", "grow", "shrink"))
+def test_a_commit_between_open_and_close(bucket, tmp_path, name):
+    """It does not disturb the other one, which does not know its objects and shapes, and so cannot
+    count them."""
+    write_rows(tmp_path / "a.h5")
+    hsimage(bucket, "import", tmp_path / "a.h5", DOMAIN)
+    (tmp_path / "1").mkdir(), (tmp_path / "2").mkdir()
+    with rwmounts.RwMount(bucket, tmp_path / "1") as a, \
+            rwmounts.RwMount(bucket, tmp_path / "2", "metadata_ttl=0", "gc_delay=0") as b:
+        with Python(a.file(DOMAIN)) as p:
+            assert p("f = h5py.File(path, 'r+'); f['g/one'] = np.arange(5)") == "ok"
+            with h5py.File(b.file(DOMAIN), "r+") as f:
+                exec(CHANGES[name].replace("g/new", "h"), {"f": f, "np": np})
+            b.released()
+            assert mounts.wait_for(lambda: check_summary(bucket, DOMAIN) == [])
+            assert p("f.close()") == "ok"
+        a.released()
+    assert not (storage(bucket) / ".info.json").exists()
+
+
 def test_commits_of_two_mounts(bucket, tmp_path):
     """The PUT of one summary waits, while another mount adds a dataset and puts its own. Neither
     lacks a dataset: the summary is deleted, because nobody has counted all."""

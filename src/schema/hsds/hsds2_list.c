@@ -72,7 +72,8 @@ static struct schema_listed describe(const struct schema_answer *answer)
 			if (has_name(item.key, HSDS2_NAMES))
 				out.names = schema_digest(1, item.etag, strlen(item.etag) + 1);
 			out.has_copy |= has_name(item.key, HSDS2_COPY);
-			out.has_summary |= has_name(item.key, HSDS2_SUMMARY);
+			if (has_name(item.key, HSDS2_SUMMARY))
+				out.summary = schema_digest(1, item.etag, strlen(item.etag) + 1);
 			continue;
 		}
 		out.version = schema_digest(out.version, item.key, strlen(item.key) + 1);
@@ -212,7 +213,7 @@ int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bo
 	if (whole && old->base.listed_whole) {
 		const struct schema_listed now = describe(answer);
 		l->hsds.space->base.listed.has_copy = now.has_copy;
-		l->hsds.space->base.listed.has_summary = now.has_summary;
+		l->hsds.space->base.listed.summary = now.summary;
 		l->hsds.changed = l->expected || now.version != old->base.listed.version;
 	} else {
 		l->hsds.changed = whole != old->base.listed_whole;

@@ -148,8 +148,9 @@ const char *domain_only_version(const struct domain *d);
 /* Returns true if the domain was listed whole, and the last open has found that the service keeps a
  * copy of its values (schema_storage.copy). */
 bool domain_has_copy(const struct domain *d);
-/* The same for a summary of the domain. */
-bool domain_has_summary(const struct domain *d);
+/* Returns a digest of the version that the summary of the domain had when the last open listed it
+ * whole (schema_listed.summary), or 0. */
+uint64_t domain_summary(const struct domain *d);
 /* Returns true if a file that the domain refers to has another version than when the domain was
  * opened, so that reads of it fail with -EIO, or if a chunk has another version than when it was
  * read first, so that reads of it fail with -ESTALE. The next open does not use this snapshot as

@@ -238,9 +238,10 @@ struct schema_listed {
 	/* A digest of the version of the list of names (schema_storage.names); 0 if the storage
 	 * has none. It is no part of `version`. */
 	uint64_t names;
-	/* No part of `version` are these: the service keeps a copy (schema_storage.copy), and the
-	 * domain has a summary (info_key()). */
-	bool has_copy, has_summary;
+	/* The next two are no part of `version`. */
+	bool has_copy;	  /* the service keeps a copy (schema_storage.copy) */
+	uint64_t summary; /* a digest of the version of the summary (info_key()); 0 if there is none
+			   */
 };
 
 /* What a schema keeps of a loaded domain, such as the document of each object. It is in the
