@@ -192,8 +192,8 @@ def send_all(source, target):
 @pytest.mark.parametrize("options", [(), ("stat=exact",), ("stat=estimate", "metadata_ttl=0")],
                          ids=str)
 def test_a_file_that_was_not_examined_before_it_was_opened(tmp_path, options):
-    """Copies in the kernel end at the size that the kernel has. An open gives it the right one. With
-    estimates, this is not certain for several first opens at the same time (SEMANTICS.md)."""
+    """Copies in the kernel end at the size that the kernel has. An open gives it the right one, but
+    with estimates not for several first opens at the same time (SEMANTICS.md)."""
     make_bucket(tmp_path / "bucket")
     with Mount(tmp_path / "bucket", tmp_path, *options) as m:
         source, n = m.file("home/old.h5"), 1 if "stat=estimate" in options else 8
