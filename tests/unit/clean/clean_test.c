@@ -340,8 +340,9 @@ static int other_rc;
 static struct err other_err;
 
 /* Lets `other` run before each request of a call in turn. */
-static void beside(void (*other)(struct store *bucket),
-		   void (*judge)(struct bucket_left *b, int rc))
+static void at_each_request(int (*call)(struct bucket_left *b, struct err *err),
+			    void (*other)(struct store *bucket),
+			    void (*judge)(struct bucket_left *b, int rc))
 {
 	bool met = true;
 	for (unsigned int at = 1; met; at++) {
@@ -352,13 +353,19 @@ static void beside(void (*other)(struct store *bucket),
 		other_rc = 0;
 		b.w.gate->other_at = at;
 		b.w.gate->other = other;
-		const int rc = clean(&b, &err);
+		const int rc = call(&b, &err);
 		met = b.w.gate->n >= at;
 		world_open_gate(&b.w);
 		if (met)
 			judge(&b, rc);
 		world_release(&b.w);
 	}
+}
+
+static void beside(void (*other)(struct store *bucket),
+		   void (*judge)(struct bucket_left *b, int rc))
+{
+	at_each_request(clean, other, judge);
 }
 
 /* The same with a process that is stopped wherever it reads the clock. */
@@ -460,27 +467,23 @@ static void sleep_long(struct store *bucket)
 	assert_int_equal(clean(meeting, &err), 0);
 }
 
+static int commit_late(struct bucket_left *b, struct err *err)
+{
+	b->commit.storage = storage_nth(LEFT + 1);
+	b->commit.continues = false;
+	return commit(b, b->w.store, LATE, err);
+}
+
+static void judge_late(struct bucket_left *b, int rc)
+{
+	assert_int_equal(rc, 0);
+	assert_int_equal(world_keys(&b->w, b->commit.storage.prefix), LEFT_KEYS);
+	assert_int_equal(world_objects(&b->w, LATE), OBJECTS);
+}
+
 static void a_commit_that_sleeps(void **state)
 {
-	bool met = true;
-	for (unsigned int at = 1; met; at++) {
-		struct bucket_left b;
-		struct err err;
-		set_up(&b);
-		meeting = &b;
-		b.commit.storage = storage_nth(LEFT + 1);
-		b.commit.continues = false;
-		b.w.gate->other_at = at;
-		b.w.gate->other = sleep_long;
-		const int rc = commit(&b, b.w.store, LATE, &err);
-		met = b.w.gate->n >= at;
-		world_open_gate(&b.w);
-		if (rc)
-			fail_msg("%u: %s", at, err.msg);
-		assert_int_equal(world_keys(&b.w, b.commit.storage.prefix), LEFT_KEYS);
-		assert_int_equal(world_objects(&b.w, LATE), OBJECTS);
-		world_release(&b.w);
-	}
+	at_each_request(commit_late, sleep_long, judge_late);
 }
 
 static void clean_too(struct store *bucket)
